@@ -4,7 +4,8 @@
 
 Faults are planted in a copy of the project: those of Cosmic Ray, without replaced operators that any call notices,
 and calls and raises that are left out. A mutant that differs in annotations alone is none. Every mutant runs in a fork
-that has imported the libraries; one that takes too long counts as killed. Survivors are printed as differences.
+that has imported the libraries, with the tests that call the changed function, fast ones first; one that takes too
+long counts as killed. Survivors are printed as differences.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import difflib
 import fnmatch
 import importlib
 import os
+import pickle
 import random
 import shutil
 import sys
@@ -25,10 +27,16 @@ from itertools import count
 from pathlib import Path
 
 import pandas as pd
+from called_functions import CalledFunctions, ChosenTests, enclosing_function, with_recorder
 
 PROJECT = Path(__file__).parents[1]
-PRELOADED = ("hypothesis", "numpy", "pandas", "pyarrow.parquet", "pytest", "scipy.optimize", "sklearn.linear_model")
+PRELOADED = (
+    *("hydra", "hypothesis", "numpy", "omegaconf", "pandas", "pyarrow.parquet", "pydantic", "pytest", "ruamel.yaml"),
+    *("scipy.optimize", "scipy.sparse.csgraph", "scipy.stats", "sklearn.ensemble", "sklearn.linear_model", "yaml"),
+)
 BINARY = ("Add_Sub", "Sub_Add", "Mul_Div", "Div_Mul", "Pow_Mul", "BitAnd_BitOr", "BitOr_BitAnd")
+PASSED, NO_TESTS = 0, 5
+"""Exit codes of pytest."""
 SECONDS = 120
 """Processor time of one mutant."""
 
@@ -48,8 +56,11 @@ AREAS = {
     "files": Area(("utils/io.py",), ("tests/unit/test_io.py",)),
     "accounting": Area(("data/standardized.py", "data/quality.py"), ("tests/unit/data/test_quality.py",)),
     "intervals": Area(
-        ("uncertainty/conformal.py", "uncertainty/mixture.py"),
-        tuple(f"tests/unit/uncertainty/test_{name}.py" for name in ("conformal", "mixture", "probabilities")),
+        tuple(f"uncertainty/{name}.py" for name in ("conformal", "expected_error", "mixture")),
+        tuple(
+            f"tests/unit/uncertainty/test_{name}.py"
+            for name in ("conformal", "expected_error", "mixture", "probabilities", "saved_calibrations")
+        ),
     ),
 }
 
@@ -70,23 +81,26 @@ class Mutant:
 
 def find_mutants(path: Path) -> list[Mutant]:
     """Return every mutant of a module that changes what it does."""
-    from cosmic_ray.mutating import mutate_code
+    from cosmic_ray.ast import get_ast
+    from cosmic_ray.mutating import MutationVisitor
     from cosmic_ray.plugins import get_operator, operator_names
 
     source = path.read_text(encoding="utf-8")
     texts = list(_without_statements(source))
+    tree = pickle.dumps(get_ast(source))  # copied faster than the source is parsed
     for name in operator_names():
         kind = get_operator(name)
         if kind.arguments() or ("BinaryOperator" in name and name.rpartition("Operator_")[2] not in BINARY):
             continue
         for occurrence in count(0):
+            visitor = MutationVisitor(occurrence, kind())
             try:
-                changed = mutate_code(source, kind(), occurrence)
+                changed = visitor.walk(pickle.loads(tree))
             except AttributeError:  # its operator of exceptions knows no names with dots
                 continue
-            if changed is None:
+            if not visitor.mutation_applied:
                 break
-            texts.append(changed)
+            texts.append(changed.get_code())
     codes = {_code_of(text): text for text in texts}
     for unchanged in (None, _code_of(source)):
         codes.pop(unchanged, None)
@@ -120,16 +134,16 @@ def _code_of(source: str) -> str | None:
     return ast.dump(tree)
 
 
-def passes(copy: Path, tests: tuple[str, ...], output: Path) -> bool:
-    """Run the tests in a fork and return whether they all pass."""
+def run_tests(copy: Path, tests: tuple[str, ...], output: Path, plugin: object) -> int:
+    """Run the tests in a fork and return the exit code of pytest."""
     child = os.fork()
     if child == 0:
-        _run_tests(copy, tests, output)
+        _call_pytest(copy, tests, output, plugin)
     _, status = os.waitpid(child, 0)
-    return os.waitstatus_to_exitcode(status) == 0
+    return os.waitstatus_to_exitcode(status)
 
 
-def _run_tests(copy: Path, tests: tuple[str, ...], output: Path) -> None:
+def _call_pytest(copy: Path, tests: tuple[str, ...], output: Path, plugin: object) -> None:
     import resource
 
     import hypothesis
@@ -146,9 +160,13 @@ def _run_tests(copy: Path, tests: tuple[str, ...], output: Path) -> None:
     phases = (hypothesis.Phase.explicit, hypothesis.Phase.generate)
     hypothesis.settings.register_profile("mutants", phases=phases, deadline=None, derandomize=True, database=None)
     hypothesis.settings.load_profile("mutants")
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "_hypothesis_pytestplugin"]
+    if not isinstance(plugin, CalledFunctions):
+        sys.dont_write_bytecode, os.environ["PYTHONDONTWRITEBYTECODE"] = True, "1"
     status = 1
     try:
-        status = pytest.main([*tests, "-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:randomly"])
+        status = pytest.main([*tests, *options], plugins=[plugin])
     finally:
         os._exit(int(status))
 
@@ -160,20 +178,33 @@ def score(name: str, copy: Path, most: int, seed: int) -> dict[str, object]:
     paths = sorted(path for path in package.rglob("*.py") if _matches(path.relative_to(package), area))
     possible = [mutant for path in paths for mutant in find_mutants(path)]
     drawn = random.Random(seed).sample(possible, min(most, len(possible)))
-    output = copy / "output.txt"
-    if not passes(copy, area.tests, output):
-        raise SystemExit(f"{name}: the tests must pass before a fault is planted\n{output.read_text()[-2000:]}")
+    output, near = copy / "output.txt", _watch_tests(name, copy, {path: path.read_text("utf-8") for path in paths})
     survived = 0
-    for mutant in drawn:
+    for number, mutant in enumerate(drawn, start=1):
         mutant.path.write_text(mutant.changed, encoding="utf-8")
+        function = enclosing_function(mutant.path, mutant.source, mutant.changed)
         try:
-            if passes(copy, area.tests, output):
+            if run_tests(copy, area.tests, output, near.of(function)) in (PASSED, NO_TESTS):
                 survived += 1
-                print(f"survived: {mutant.path.relative_to(package)} {mutant.difference()}\n", flush=True)
+                print(f"survived: {number}: {mutant.path.relative_to(package)} {mutant.difference()}\n", flush=True)
         finally:
             mutant.path.write_text(mutant.source, encoding="utf-8")
     print(f"{name}: {len(drawn) - survived} of {len(drawn)} killed, drawn of {len(possible)}", flush=True)
     return {"area": name, "possible": len(possible), "mutants": len(drawn), "killed": len(drawn) - survived}
+
+
+def _watch_tests(name: str, copy: Path, sources: dict[Path, str]) -> ChosenTests:
+    """Run the tests of an area without a fault, and return what each calls of the sources."""
+    output, calls = copy / "output.txt", copy / "calls.pickle"
+    for path, source in sources.items():
+        path.write_text(with_recorder(path, source), encoding="utf-8")
+    if run_tests(copy, AREAS[name].tests, output, CalledFunctions(calls)) != PASSED:
+        raise SystemExit(f"{name}: the tests must pass before a fault is planted\n{output.read_text()[-2000:]}")
+    for path, source in sources.items():
+        path.write_text(source, encoding="utf-8")
+        for compiled in path.parent.glob(f"__pycache__/{path.stem}.*"):  # those of other modules stay
+            compiled.unlink()
+    return ChosenTests(**pickle.loads(calls.read_bytes()))
 
 
 def _matches(path: Path, area: Area) -> bool:
@@ -192,7 +223,6 @@ def main() -> None:
         parser.error(f"there is no area {sorted(unknown)[0]!r}")
     for library in PRELOADED:
         importlib.import_module(library)
-    sys.dont_write_bytecode = True
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "project"

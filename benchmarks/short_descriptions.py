@@ -71,7 +71,7 @@ def main() -> None:
             described = rows[names].where(pd.Series([name in columns for name in names], names), axis=1)
             machines = described.astype(rows[names].dtypes).set_axis(range(len(described)), axis=0)
             answer = predict_machines(
-                ParsedMachines(machines), champion, PredictOptions(assume=assume, neighbors=0, explain=False)
+                ParsedMachines.from_frame(machines), champion, PredictOptions(assume=assume, neighbors=0, explain=False)
             )
             medians = np.array([machine.estimates[0].median for machine in answer])
             print(f"| {description} | {'yes' if assume else 'no'} | {_error(medians / measured, task)} |")

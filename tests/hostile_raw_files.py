@@ -23,6 +23,8 @@ DATASETS = {
     "perfcastdb": "perfcastdb",
     "gpperf": "gpperf",
     "aiconfigurator": "llm_serving",
+    "aiconfigurator_operators": "gpu_operators",
+    "neusight": "gpu_kernels",
     "help": "help_nasbench201",
     "host_gemm": "host_gemm",
     "host_suite": "host_suite",

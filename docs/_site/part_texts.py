@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import fields
 from functools import partial
@@ -22,7 +22,9 @@ from perfcast import splits
 from perfcast.cli.main import main
 from perfcast.config.conf_files import read_conf
 from perfcast.evaluation.leakage import CHECKS
+from perfcast.inference.imputation.deployment_fields import DEPLOYMENT_FIELDS
 from perfcast.inference.imputation.server_fields import SERVER_FIELDS
+from perfcast.inference.machine_fields import Field
 from perfcast.report.plots.catalog import read_catalog
 from perfcast.schema.metric_names import HIGH_IS_GOOD, METRICS, PERCENT
 from perfcast.serving.request_limits import DEFAULT_LIMITS
@@ -105,11 +107,11 @@ def plots(conf: Path) -> str:
     return table(["plot", "title"], [[f"`{entry.name}`", entry.title] for entry in read_catalog().values()])
 
 
-def machine_fields(conf: Path) -> str:
-    """Return a table of the short fields that describe a server."""
+def field_table(fields: Sequence[Field], conf: Path) -> str:
+    """Return a table of the short fields that describe a machine."""
     del conf
     rows = []
-    for field in SERVER_FIELDS:
+    for field in fields:
         column = field.columns if len(field.columns) == 1 else ()
         others = ", ".join(f"`{name}`" for name in dict.fromkeys((*field.aliases, *column)))
         rows.append([f"`{field.name}`", field.meaning, f"`{field.example}`", others])
@@ -204,7 +206,8 @@ PARTS: dict[str, Callable[[Path], str]] = {
     "metrics": metric_table,
     "leakage_checks": leakage_checks,
     "plots": plots,
-    "machine_fields": machine_fields,
+    "machine_fields": partial(field_table, SERVER_FIELDS),
+    "deployment_fields": partial(field_table, DEPLOYMENT_FIELDS),
     "request_limits": request_limits,
     "example_prediction": example_prediction,
     "public_functions": public_functions,

@@ -17,15 +17,14 @@ from pathlib import Path
 from typing import Literal, ParamSpec, TypeVar
 
 from perfcast.decisions.cost_rates import CostRates
-from perfcast.decisions.criteria import read_constraints, read_criterion, read_weights
 from perfcast.decisions.machine_comparison import Comparison, compare_machines
 from perfcast.decisions.nearest_machines import MAX_COUNT, NearestMachines, find_nearest_machines
-from perfcast.decisions.ranking import Ranking, RankingRequest, rank_machines
+from perfcast.decisions.ranking import Ranking, rank_machines, read_request
 from perfcast.decisions.varied_fields import read_varied_fields
 from perfcast.decisions.what_if import Grid, predict_grid
 from perfcast.inference import champion as champion_folder
 from perfcast.inference.batch import predict_batch
-from perfcast.inference.machine_files import MachineEntry, Machines, read_machines
+from perfcast.inference.machine_files import MachineEntry, Machines
 from perfcast.inference.parse import parse_machines
 from perfcast.inference.predict import PredictOptions, make_options
 from perfcast.inference.prediction import Driver, Estimate, Neighbor, Prediction, Predictions, Value
@@ -140,7 +139,7 @@ class Champion(champion_folder.Champion):
 
         Args: `neighbors` is the number of nearest measured results of an estimate; `explain` adds values and drivers.
         """
-        entries = read_machines(machines)
+        entries = self.read_entries(machines)
         options = make_options(level=level, when=when, assume=assume, neighbors=neighbors, explain=explain)
         return predict_batch(entries, self, options, self._read_measured(measured, entries), strict=strict)
 
@@ -172,18 +171,20 @@ class Champion(champion_folder.Champion):
         """
         if sure is not None and not 0 < sure < 1:
             raise UserError("sure must be between 0 and 1", f"it is {sure:g}", "0.9 means 90 %")
-        constraints = read_constraints([targets] if isinstance(targets, str) else list(targets), self)
         listed = (
             ",".join(f"{task}={weight}" for task, weight in weights.items())
             if isinstance(weights, Mapping)
             else weights
         )
-        weighted = read_weights(listed, constraints, self)
         rates = CostRates(electricity_price=electricity_price, years=years, memory_price=memory_price)
-        request = RankingRequest(read_criterion(by, self), weighted, constraints, sure, ascending, rates)
+        texts = [targets] if isinstance(targets, str) else list(targets)
+        chosen = {"by": by, "weights": listed, "sure": sure, "ascending": ascending}
+        request = read_request(texts, self, **chosen, rates=rates)  # type: ignore[arg-type]
         options = make_options(level=level, when=when, assume=assume, neighbors=0, explain=False)
         measurements = self._read_measured(measured, [])
-        return rank_machines(read_machines(machines), self, request, options, measurements=measurements, strict=strict)
+        return rank_machines(
+            self.read_entries(machines), self, request, options, measurements=measurements, strict=strict
+        )
 
     @_for_python
     def what_if(
@@ -202,7 +203,7 @@ class Champion(champion_folder.Champion):
         Args: `vary` has values by field, `{"cores": [64, 96]}`, or texts such as `cores=64..192:16`; `tasks` are those
         that are predicted, all by default.
         """
-        entries = read_machines(machine)
+        entries = self.read_entries(machine)
         if len(entries) != 1:
             raise UserError("one machine is varied", f"there are {len(entries)}", "keep one of them")
         varied = read_varied_fields(_list_varied(vary), self.fields)
@@ -217,7 +218,7 @@ class Champion(champion_folder.Champion):
         """Find the measured machines that are nearest to described ones, `count` of every task, with differences."""
         if not 1 <= count <= MAX_COUNT:
             raise UserError(f"count must be between 1 and {MAX_COUNT}", f"it is {count}")
-        parsed = parse_machines(read_machines(machines), self)
+        parsed = parse_machines(self.read_entries(machines), self)
         return find_nearest_machines(parsed, self, count=count, tasks=self._read_tasks(tasks), assume=assume)
 
     @_for_python
@@ -232,7 +233,9 @@ class Champion(champion_folder.Champion):
     ) -> Comparison:
         """Compare machines side by side: scores, the probability that one beats another, drivers of the difference."""
         options = make_options(level=level, when=when, assume=assume, neighbors=0, explain=False)
-        return compare_machines(read_machines(machines), self, options, measurements=self._read_measured(measured, []))
+        return compare_machines(
+            self.read_entries(machines), self, options, measurements=self._read_measured(measured, [])
+        )
 
     @_for_python
     def published(self, machine: Machines, *, tasks: Sequence[str] | str = ()) -> dict[str, PublishedScores]:
@@ -263,7 +266,7 @@ class Champion(champion_folder.Champion):
         if measured is None:
             return None
         machine = dict(entries[0].values) if len(entries) == 1 else None
-        return read_measurements(read_machines(measured), self, machine)
+        return read_measurements(self.read_entries(measured), self, machine)
 
 
 def _list_varied(vary: Mapping[str, object] | Sequence[str] | str) -> list[str]:

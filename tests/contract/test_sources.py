@@ -53,7 +53,9 @@ def test_every_file_has_a_checksum_and_an_address_that_cannot_change(spec):
                 continue
             assert re.fullmatch(r"[0-9a-f]{64}", file.sha256)
             assert spec.name.startswith(file.mirror.partition("/")[0])
-            if snapshot.derived_from is None:
+            if file.url is None and snapshot.derived_from is None:
+                assert "commit" in spec.remedy
+            elif snapshot.derived_from is None:
                 assert re.fullmatch(r"https://raw\.githubusercontent\.com/[^/]+/[^/]+/[0-9a-f]{40}/.+", file.url)
 
 

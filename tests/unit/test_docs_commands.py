@@ -14,6 +14,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import deployment_project
 import pytest
 from champion_project import project
 from documented_commands import FENCE, PROJECT, SHELLS, TEXT, read_commands
@@ -42,7 +43,13 @@ PYTHON_PARSED = ("mlflow",)
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project with a champion of generated results, as the pages have it."""
     place = tmp_path_factory.mktemp("project")
-    (place / "results").symlink_to(project().results)
+    (place / "results" / "champion").mkdir(parents=True)
+    for folder in (project().results, deployment_project.results()):
+        for entry in (folder / "champion").iterdir():
+            (place / "results" / "champion" / entry.name).symlink_to(entry)
+        for entry in folder.iterdir():
+            if entry.name not in ("champion", "raw"):
+                (place / "results" / entry.name).symlink_to(entry)
     shutil.copytree(PROJECT / "conf", place / "conf")
     shutil.copy(PROJECT / "params.yaml", place)
     return place

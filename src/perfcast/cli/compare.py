@@ -35,7 +35,9 @@ def run(options: argparse.Namespace) -> int:
     check_out(options, ".csv", ".json")
     chosen = machine.read_options(options)
     champion = machine.read_champion(options)
-    entries = add_fields(read_short_machines(options.machines), machine.read_machine_flags(options))
+    rules = champion.rules
+    machines = champion.read_files(read_short_machines(options.machines, rules.short_fields))
+    entries = add_fields(machines, rules.read_files(machine.read_machine_flags(options)))
     measurements = machine.read_user_measurements(options, entries, champion)
     comparison = compare_machines(entries, champion, chosen, measurements=measurements)
     write_answer(options, comparison, lambda: format_comparison(comparison, terminal_width()))

@@ -16,16 +16,34 @@ if TYPE_CHECKING:
     from perfcast.inference.predict import PredictOptions
     from perfcast.inference.user_measurements import UserMeasurements
 
-_FLAGS = {
-    ("processor", "cpu"): "name, as typed on the box: 'AMD EPYC 9755'",
-    ("chips", "sockets"): "number of processors",
-    ("cores",): "enabled cores of each processor",
-    ("memory",): "modules: '24 x 64 GB DDR5-6400'",
-    ("os", "operating-system"): "operating system: 'SLES 15 SP6, kernel 6.4'",
-    ("compiler",): "name and version: 'AOCC 5.0'",
-    ("storage",): "devices: '1 x 960 GB NVMe SSD'",
+FLAGS = {
+    "servers (spec_cpu2017, spec_cpu2006)": {
+        ("processor", "cpu"): "name, as typed on the box: 'AMD EPYC 9755'",
+        ("chips", "sockets"): "number of processors",
+        ("cores",): "enabled cores of each processor",
+        ("memory",): "modules: '24 x 64 GB DDR5-6400'",
+        ("os", "operating-system"): "operating system: 'SLES 15 SP6, kernel 6.4'",
+        ("compiler",): "name and version: 'AOCC 5.0'",
+        ("storage",): "devices: '1 x 960 GB NVMe SSD'",
+    },
+    "deployments of language models (llm_serving)": {
+        ("gpu",): "name: 'H200 SXM'",
+        ("model",): "name such as llama-3.1-70b, or the path of its config.json",
+        ("batch", "batch-size"): "requests in progress at once",
+        ("input", "isl"): "tokens of a prompt",
+        ("output", "osl"): "tokens of an answer",
+        ("tensor-parallel", "tp"): "GPUs that share each layer",
+        ("pipeline-parallel", "pp"): "GPUs that share the layers in turn",
+        ("attention-dp", "dp"): "copies of the attention layers",
+        ("expert-parallel", "ep"): "GPUs that share the experts of a layer",
+        ("precision",): "number format of the weights: bf16, fp8, fp4 or int4",
+        ("backend",): "serving software: vllm, sglang or trtllm",
+    },
 }
-"""Options of the most common fields with their synonyms, as files and HTTP requests name them."""
+"""Options of the most common fields by kind of machine, with synonyms, as files and HTTP requests name them.
+
+They are declared before a champion is read: those of another dataset are unknown names to it.
+"""
 
 
 def add_champion(parser: argparse.ArgumentParser, *, facts: bool = True) -> None:
@@ -64,10 +82,11 @@ def add_machines(parser: argparse.ArgumentParser) -> None:
 
 def add_machine_flags(parser: argparse.ArgumentParser) -> None:
     """Declare the fields of machines."""
-    for (name, *synonyms), meaning in _FLAGS.items():
-        parser.add_argument(
-            f"--{name}", *(f"--{synonym}" for synonym in synonyms), dest=name, metavar="TEXT", help=meaning
-        )
+    for title, flags in FLAGS.items():
+        group = parser.add_argument_group(title)
+        for (name, *synonyms), meaning in flags.items():
+            options = (f"--{name}", *(f"--{synonym}" for synonym in synonyms))
+            group.add_argument(*options, dest=name, metavar="TEXT", help=meaning)
     parser.add_argument(
         "--set", action="append", default=[], metavar="NAME=VALUE", help="any other field, such as tdp=400"
     )
@@ -77,7 +96,8 @@ def read_machine_flags(options: argparse.Namespace) -> dict[str, object]:
     """Return the fields that were given as flags."""
     from perfcast.inference.machine_files import read_assignments
 
-    flags: dict[str, object] = {name: value for name, *_ in _FLAGS if (value := getattr(options, name)) is not None}
+    names = [name for flags in FLAGS.values() for name, *_ in flags]
+    flags: dict[str, object] = {name: value for name in names if (value := getattr(options, name)) is not None}
     return read_assignments(options.set, flags)
 
 
@@ -87,11 +107,11 @@ def read_entries(options: argparse.Namespace, champion: Champion, *, allow_empty
     `allow_empty`: no option at all is one machine without any field.
     Raises: UserError when no machine is described, or a file and a flag give the same field.
     """
-    from perfcast.inference.machine_files import MachineEntry, add_fields, read_machines
+    from perfcast.inference.machine_files import MachineEntry, add_fields
 
-    flags = read_machine_flags(options)
+    flags = champion.rules.read_files(read_machine_flags(options))
     if options.machines is not None:
-        return add_fields(read_machines(options.machines), flags)
+        return add_fields(champion.read_entries(options.machines), flags)
     if options.this_machine:
         from perfcast.microbench.hardware_info import read_hardware
 
@@ -102,7 +122,7 @@ def read_entries(options: argparse.Namespace, champion: Champion, *, allow_empty
     if flags or allow_empty:
         return [MachineEntry(1, "the machine", flags)]
     fact = "no file, no flag and no --this-machine was given"
-    raise UserError("a machine must be described", fact, "try --processor 'EPYC 9654' --chips 2")
+    raise UserError("a machine must be described", fact, f"try {champion.rules.example}")
 
 
 def add_prediction(parser: argparse.ArgumentParser) -> None:
@@ -155,11 +175,10 @@ def read_user_measurements(
     """
     if options.measured is None:
         return None
-    from perfcast.inference.machine_files import read_machines
     from perfcast.inference.user_measurements import read_measurements
 
     machine = dict(entries[0].values) if len(entries) == 1 else None
-    measurements = read_measurements(read_machines(options.measured), champion, machine)
+    measurements = read_measurements(champion.read_entries(options.measured), champion, machine)
     for note in measurements.notes:
         print(f"--measured: {note}", file=sys.stderr)
     return measurements

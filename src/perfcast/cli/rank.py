@@ -3,27 +3,39 @@
 The probability is that of reaching all targets.
 
 Examples:
-    perfcast rank machines.csv
     perfcast rank machines.csv --by score/cost --electricity-price 0.25 \\
       --target 'CFP2017rate >= 900' --sure 0.9
+    perfcast rank --dataset llm_serving --model llama-3.1-70b --batch 32 \\
+      --input 2048 --output 256 --vary gpu=H100,H200 \\
+      --vary tensor-parallel=2,4,8 --target 'ttft <= 500' \\
+      --by tokens_per_second_per_gpu
 """
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from perfcast.cli import machine_arguments as machine
 from perfcast.cli.answers import add_output, check_out, report, report_refused, write_answer
 from perfcast.cli.arguments import number, share
+from perfcast.utils.errors import UserError
 
-_CRITERIA = "score, watts, price, cost, probability or tasks, joined by * and /, such as score/watt"
+if TYPE_CHECKING:
+    from perfcast.inference import Champion, MachineEntry
+
+_CRITERIA = "score, watts, price, cost, probability, tasks or derived quantities, joined by * and /: score/watt"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument(
-        "candidates", type=Path, help="a .csv, .json or .yaml file of machines; also read: name, price, watts"
+        "candidates", type=Path, nargs="?", help="a .csv, .json or .yaml file of machines; also: name, price, watts"
+    )
+    machine.add_machine_flags(parser)
+    parser.add_argument(
+        "--vary", action="append", default=[], metavar="NAME=VALUES", help="candidates without a file, as in what-if"
     )
     parser.add_argument(
         "--target", action="append", default=[], metavar="'TASK >= NUMBER'", help="to be reached; may be repeated"
@@ -36,6 +48,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--sure", type=share, metavar="SHARE", help="less probable candidates come last")
     parser.add_argument("--ascending", action="store_true", help="the lowest first, where less is better")
+    parser.add_argument(
+        "--price", action="append", default=[], metavar="[NAME=]NUMBER", help="of a machine; of a GPU and hour"
+    )
     rate = number(0, 1e9)
     parser.add_argument("--electricity-price", type=rate, default=0.0, metavar="PRICE", help="of a kWh, in the cost")
     parser.add_argument("--years", type=number(1e-3, 100), default=1.0, metavar="N", help="years of use in the cost")
@@ -48,15 +63,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Rank, and print or write."""
+    from perfcast.decisions.candidates import add_prices
     from perfcast.decisions.cost_rates import CostRates
     from perfcast.decisions.decision_text import format_ranking
     from perfcast.decisions.ranking import rank_machines, read_request
-    from perfcast.inference.machine_files import read_machines
     from perfcast.utils.terminal_tables import terminal_width
 
     check_out(options, ".csv", ".json")
     chosen = machine.read_options(options)
-    champion, entries = machine.read_champion(options), read_machines(options.candidates)
+    champion = machine.read_champion(options)
+    entries = add_prices(_read_candidates(options, champion), options.price, champion)
     typed = {name: getattr(options, name) for name in ("by", "weights", "sure", "ascending")}
     rates = CostRates(**{name: getattr(options, name) for name in ("electricity_price", "years", "memory_price")})
     request = read_request(options.target, champion, **typed, rates=rates)
@@ -66,3 +82,20 @@ def run(options: argparse.Namespace) -> int:
     write_answer(options, ranking, lambda: format_ranking(ranking, terminal_width()))
     report(f"{len(ranking.candidates)} machines predicted", champion.name, champion.preset, chosen.level)
     return report_refused(len(ranking.refused), len(entries))
+
+
+def _read_candidates(options: argparse.Namespace, champion: Champion) -> list[MachineEntry]:
+    """Return the candidates of a file, to which flags add, or those that the flags and --vary make."""
+    from perfcast.decisions.candidates import make_candidates
+    from perfcast.decisions.varied_fields import read_varied_fields
+    from perfcast.inference.machine_files import add_fields
+
+    flags = champion.rules.read_files(machine.read_machine_flags(options))
+    if options.candidates is not None:
+        if options.vary:
+            raise UserError("candidates must be a file or --vary", "both are given", "leave one of them out")
+        return add_fields(champion.read_entries(options.candidates), flags)
+    if not options.vary:
+        fact = "no file and no --vary was given"
+        raise UserError("candidates must be given", fact, f"try a file, or {champion.rules.example} --vary NAME=VALUES")
+    return make_candidates(flags, read_varied_fields(options.vary, champion.fields))

@@ -146,11 +146,12 @@ def check_zip(path: Path, what: str, wanted: Callable[[str], bool], most: int, *
         raise UserError(f"{name} must be {what}", "its members are encrypted or compressed in another way", remedy)
 
 
-def read_tar_members(path: Path, names: Sequence[str]) -> dict[str, bytes]:
+def read_tar_members(path: Path, names: Sequence[str], *, whole_paths: bool = False) -> dict[str, bytes]:
     """Return the content of the regular files `names` of a gzip-compressed tar archive.
 
-    Each must lie in exactly one folder, whatever the name of that folder. Links, devices and other members are skipped
-    unread. Nothing is extracted, so no member can be written outside a folder.
+    Each must lie in exactly one folder, whatever the name of that folder; with `whole_paths` the names are those of
+    members with all their folders. Links, devices and other members are skipped unread. Nothing is extracted, so no
+    member can be written outside a folder.
 
     Raises: UserError when the archive is absent, damaged or too large, or lacks one of the names or has it twice.
     """
@@ -163,7 +164,11 @@ def read_tar_members(path: Path, names: Sequence[str]) -> dict[str, bytes]:
                     raise UserError(requirement, "it has more", FETCH_AGAIN)
                 folder, _, name = member.name.rpartition("/")
                 # a sparse file counts as regular, too, and may declare any size
-                regular = member.isreg() and not member.issparse() and _is_folder_name(folder)
+                regular = member.isreg() and not member.issparse()
+                if whole_paths:
+                    name = member.name
+                else:
+                    regular = regular and _is_folder_name(folder)
                 file = archive.extractfile(member) if name in contents and regular else None
                 if file is not None:
                     contents[name].append(file.read())

@@ -6,10 +6,12 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import pandas as pd
 
 from perfcast.inference.champion import Champion
+from perfcast.inference.derived import DerivedOutput, DerivedValue
 from perfcast.inference.machine_fields import read_number
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.prediction import Estimate
@@ -166,12 +168,23 @@ _MAX_LOGARITHM = 700.0
 _OPERATOR = re.compile(r"\s*([*/])\s*")
 
 
+Factor = str | Output | DerivedOutput
+"""Factor of a criterion."""
+
+
 @dataclass(frozen=True)
 class Criterion:
-    """Product of powers: `score/watt` has the exponents 1 and -1. Keys: the words, or outputs."""
+    """Product of powers: `score/watt` has the exponents 1 and -1. Keys: the words, outputs, or derived ones."""
 
     text: str
-    exponents: Mapping[str | Output, int]
+    exponents: Mapping[Factor, int]
+
+    @property
+    def rises(self) -> int:
+        """The power of the predicted scores in the value: below 0 it falls when all of them rise."""
+        falls = sum(power for factor, power in self.exponents.items() if isinstance(factor, DerivedOutput))
+        scores = (power for factor, power in self.exponents.items() if factor == SCORE or isinstance(factor, Output))
+        return sum(scores) - falls
 
 
 @dataclass(frozen=True)
@@ -184,7 +197,7 @@ class Spread:
 
 
 def read_criterion(text: str, champion: Champion) -> Criterion:
-    """Read words joined by * and /: score, watts, price, cost, probability, or a task.
+    """Read words joined by * and /: score, watts, price, cost, probability, a derived quantity, or a task.
 
     Raises: UserError for any other text.
 
@@ -194,15 +207,16 @@ def read_criterion(text: str, champion: Champion) -> Criterion:
     pieces = _OPERATOR.split(text.strip())
     if len(pieces) > 2 * _MAX_WORDS:
         raise UserError(f"--by must have at most {_MAX_WORDS} words", f"it has {len(pieces) // 2 + 1}")
-    exponents: dict[str | Output, int] = {}
+    exponents: dict[Factor, int] = {}
+    derived = {each.name: each for each in champion.rules.derived}
     for position in range(0, len(pieces), 2):
         word = pieces[position].strip()
         if not word:
             raise UserError("--by must be words joined by * and /, such as score/watt", f"it is {text[:80]!r}")
-        factor: str | Output | None = _WORDS.get(word.lower())
+        factor: Factor | None = derived.get(word.lower()) or _WORDS.get(word.lower())
         if factor is None:
             if names.find(word.rpartition(".")[0] or word) is None and names.find(word) is None:
-                requirement = f"--by must name {', '.join(sorted(set(_WORDS.values())))} or a task"
+                requirement = f"--by must name {', '.join([*sorted(set(_WORDS.values())), *derived])} or a task"
                 raise UserError(requirement, f"it names {word[:40]!r}", f"tasks are {', '.join(names.tasks)}")
             factor = read_output(word, champion, "--by")
         sign = -1 if position and pieces[position - 1] == "/" else 1
@@ -256,7 +270,11 @@ def weighted_score(estimates: Mapping[Output, Estimate], weights: Mapping[Output
 
 
 def evaluate_criterion(
-    criterion: Criterion, facts: Mapping[str, float], score: Spread, estimates: Mapping[Output, Estimate]
+    criterion: Criterion,
+    facts: Mapping[str, float],
+    score: Spread,
+    estimates: Mapping[Output, Estimate],
+    derived: Mapping[str, DerivedValue] = MappingProxyType({}),
 ) -> Spread:
     """Return the value of a candidate; `facts` has the watts, price, cost and probability that the criterion needs.
 
@@ -269,7 +287,11 @@ def evaluate_criterion(
             logarithm = math.log(facts[factor]) if facts[factor] > 0 else -math.inf
             logs = {end: total + power * logarithm for end, total in logs.items()}
             continue
-        spread = estimates[factor] if isinstance(factor, Output) else score
+        spread: Spread | Estimate | DerivedValue = score
+        if isinstance(factor, Output):
+            spread = estimates[factor]
+        elif isinstance(factor, DerivedOutput):
+            spread = derived[factor.name]
         has_interval = has_interval and spread.low is not None
         low, high = (spread.low or spread.median, spread.high or spread.median)[:: 1 if power > 0 else -1]
         for end, number in (("low", low), ("median", spread.median), ("high", high)):

@@ -120,17 +120,20 @@ def format_grid(grid: Grid, width: int | None = None) -> str:
 def _format_wide(grid: Grid, width: int | None) -> str:
     """Return one row per combination, with two columns per output."""
     titles = [title for output in grid.outputs.values() for title in (output, _interval_title(grid))]
+    derived = list(dict.fromkeys(value.name for each in grid.possible for value in each.derived))
     rows = []
     for combination in grid.possible:
         estimates = {Output.of(estimate): estimate for estimate in combination.estimates}
         cells = list(combination.values.values())
         for output in grid.outputs:
             cells += _estimate_cells(estimates[output]) if output in estimates else ["", ""]
+        values = {value.name: format_number(value.median) for value in combination.derived}
+        cells += [values.get(name, "") for name in derived]
         in_domain_scores = [
             estimate.in_domain_score for estimate in combination.estimates if estimate.in_domain_score is not None
         ]
         rows.append([*cells, f"{min(in_domain_scores):.2f}" if in_domain_scores else "", combination.base_cpu])
-    return render_table(*drop_empty_columns([*grid.names, *titles, "in-domain score", _LIKE], rows), width)
+    return render_table(*drop_empty_columns([*grid.names, *titles, *derived, "in-domain score", _LIKE], rows), width)
 
 
 def _format_long(grid: Grid, width: int | None) -> str:
@@ -141,6 +144,9 @@ def _format_long(grid: Grid, width: int | None) -> str:
             in_domain_score = "" if estimate.in_domain_score is None else f"{estimate.in_domain_score:.2f}"
             cells = [*combination.values.values(), grid.outputs[Output.of(estimate)]]
             rows.append([*cells, *_estimate_cells(estimate), in_domain_score, combination.base_cpu])
+        for value in combination.derived:
+            interval = format_interval(value.low, value.high)
+            rows.append([*combination.values.values(), value.name, format_number(value.median), interval, "", ""])
     header = [*grid.names, "task", "estimate", _interval_title(grid), "in-domain score", _LIKE]
     return render_table(*drop_empty_columns(header, rows), width)
 

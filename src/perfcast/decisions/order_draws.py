@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from perfcast.decisions.criteria import COST, PRICE, PROBABILITY, WATTS, Output
 from perfcast.decisions.joint_errors import JointErrors
 from perfcast.decisions.ranking_answer import Ranked, RankingRequest
+from perfcast.inference.derived import DerivedOutput, Numbers
 from perfcast.inference.prediction import Estimate, Predictions
 
 _DRAWS = 2000
 
 
 def find_first_shares(
-    predictions: Predictions, ranked: Sequence[Ranked], request: RankingRequest, errors: JointErrors | None
+    predictions: Predictions,
+    ranked: Sequence[Ranked],
+    request: RankingRequest,
+    errors: JointErrors | None,
+    cells: Mapping[int, Numbers],
 ) -> list[float | None]:
     """Return for every ranked candidate the share of draws in which it is first, None without errors to draw.
 
+    Args: `cells` are the numbers of every candidate by line, those that derived quantities read.
     Candidates that reach the targets with less than `sure` are first only where no other one is left.
     """
     if errors is None:
@@ -38,6 +44,9 @@ def find_first_shares(
         for factor, power in request.criterion.exponents.items():
             if isinstance(factor, Output):
                 value += power * logs[factor]
+            elif isinstance(factor, DerivedOutput):
+                drawn = {output.task: np.exp(values) for output, values in logs.items()}
+                value += power * np.log(factor.compute(drawn, cells[candidate.line]))
             elif factor in facts:
                 value += power * (np.log(facts[factor]) if facts[factor] > 0 else -1e9)
             else:

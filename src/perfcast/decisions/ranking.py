@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pandas as pd
 
@@ -59,6 +60,9 @@ def read_request(
     constraints = read_constraints(targets, champion)
     weights_of_outputs = read_weights(weights, constraints, champion)
     criterion = read_criterion(by, champion)
+    if COST in criterion.exponents and champion.rules.price_columns:
+        raise UserError("--by must not name the cost where prices are per hour", f"it is {by!r}", "name the price")
+    ascending = ascending or (champion.rules.lower_is_better and criterion.rises > 0)
     return RankingRequest(criterion, weights_of_outputs, constraints, sure, ascending, rates)
 
 
@@ -98,15 +102,21 @@ def rank_machines(
             if strict:
                 raise
             refusals[prediction.line] = error
-    sign = 1 if request.ascending else -1
+    sign, better = 1 if request.ascending else -1, 1 if champion.rules.lower_is_better else -1
     ranked.sort(
-        key=lambda candidate: (candidate.sure is False, sign * candidate.value, -candidate.score, candidate.line)
+        key=lambda candidate: (
+            candidate.sure is False,
+            sign * candidate.value,
+            better * candidate.score,
+            candidate.line,
+        )
     )
     errors = None
     if champion.calibrated is not None and 2 <= len(ranked) <= MAX_DRAWN:
         drawn = DrawPredictions(impute_draws(machines, champion, assume=options.assume), champion)
         errors = JointErrors(drawn, champion, options, measurements)
-    shares = find_first_shares(predictions, ranked, request, errors)
+    cells = {line: known.cells for line, known in facts.items()}
+    shares = find_first_shares(predictions, ranked, request, errors, cells)
     ranked = [replace(each, first_share=share) for each, share in zip(ranked, shares, strict=True)]
     units = {
         estimate.unit
@@ -170,11 +180,12 @@ def _name_refused(entry: MachineEntry, candidates: Mapping[int, Candidate]) -> s
 
 @dataclass(frozen=True)
 class _Facts:
-    """Watts of a candidate, whether they were assumed, and its memory in GB."""
+    """Watts of a candidate, whether they were assumed, its memory in GB, and numbers that its price or others need."""
 
     watts: float | None = None
     assumed: bool = False
     memory_gb: float | None = None
+    cells: Mapping[str, float] = field(default_factory=dict)
 
 
 def _find_facts(
@@ -183,20 +194,23 @@ def _find_facts(
     """Return the facts of every candidate by line; watts that it does not give are assumed, memory is completed."""
     facts = {each.line: _Facts(watts=each.watts) for each in candidates}
     memory = champion.fields.fields.get(_MEMORY)
-    if machines.frame.empty or not (champion.rules.power_columns or memory):
+    rules = champion.rules
+    read = list(dict.fromkeys([*rules.price_columns, *(name for each in rules.derived for name in each.columns)]))
+    if machines.frame.empty or not (rules.power_columns or memory or read):
         return facts
     one_task = machines.frame.assign(
         **{champion.reference_data.measured.column_of(Tag.TASK): next(iter(champion.typical_rows))}
     )
     completed = complete_machines(machines.with_frame(one_task), champion, assume=options.assume).frame
-    power_columns = list(champion.rules.power_columns)
+    power_columns = list(rules.power_columns)
     power = completed[power_columns].prod(axis=1, skipna=False) if power_columns else pd.Series(dtype=float)
     for line in map(int, completed.index):
         known = facts[line]
         if known.watts is None and pd.notna(power.get(line)):
             known = replace(known, watts=float(power[line]), assumed=True)
         gigabytes = completed[memory.columns[0]][line] if memory else None
-        facts[line] = replace(known, memory_gb=float(gigabytes) if pd.notna(gigabytes) else None)
+        cells = {name: float(completed[name][line]) for name in read}
+        facts[line] = replace(known, memory_gb=float(gigabytes) if pd.notna(gigabytes) else None, cells=cells)
     return facts
 
 
@@ -211,13 +225,19 @@ def _evaluate(
     shares = tuple(each.probability(estimates[each.output], champion) for each in request.constraints)
     least, most = joint_bounds(shares) if shares else (None, None)
     facts = facts_by_line[prediction.line]
-    cost = request.rates.total(candidate.price, facts.watts, facts.memory_gb)
-    known = criterion_facts(facts.watts, candidate.price, cost, least)
+    rules = champion.rules
+    price = candidate.price
+    if price is not None:
+        price *= math.prod(facts.cells[name] for name in rules.price_columns)
+    # a price of an hour is no cost of years
+    cost = None if rules.price_columns else request.rates.total(price, facts.watts, facts.memory_gb)
+    known = criterion_facts(facts.watts, price, cost, least)
     for word in (WATTS, PRICE, COST, PROBABILITY):
         if word not in known and word in request.criterion.exponents:
             raise _missing_fact(word, request.criterion.text, candidate)
     score = weighted_score(estimates, request.weights)
-    value = evaluate_criterion(request.criterion, known, score, estimates)
+    derived = {each.name: each for each in prediction.derived}
+    value = evaluate_criterion(request.criterion, known, score, estimates, derived)
     domains = [
         (estimate.in_domain_score, estimate.least_similar_group)
         for estimate in estimates.values()
@@ -238,7 +258,7 @@ def _evaluate(
         sure=None if request.sure is None or least is None else least >= request.sure,
         watts=facts.watts,
         watts_assumed=facts.assumed,
-        price=candidate.price,
+        price=price,
         value=value.median,
         value_low=value.low,
         value_high=value.high,
@@ -284,6 +304,8 @@ def _list_notes(
             "all targets together: the errors of one machine are correlated by an unknown amount; the two numbers "
             "bound the probability for any correlation, and the ranking uses the lower one"
         )
+    if champion.rules.price_columns and any(candidate.price is not None for candidate in ranked):
+        notes.append(f"price: the given one of an hour x {' x '.join(champion.rules.price_columns)}")
     if any(candidate.cost is not None for candidate in ranked):
         notes.append(request.rates.describe())
     last = sum(candidate.sure is False for candidate in ranked)

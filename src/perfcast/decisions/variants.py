@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from perfcast.decisions.varied_fields import Point, VariedField, combinations
@@ -148,11 +149,13 @@ def make_variants(
         if hypothetical:
             contradicted[base.cpu] = contradicted.get(base.cpu, set()) | differing
         for own_cells, origins in zip(base.cells, base.origins, strict=True):
-            rows.append(_constant(own_cells, origins, columns, dependencies, hypothetical=hypothetical) | cells)
+            row = _constant(own_cells, origins, columns, dependencies, hypothetical=hypothetical) | cells
+            champion.rules.check_names(row, typed, "--vary")
+            rows.append(row)
             typed_fields[len(rows) - 1] = typed
         base_cpu = base.cpu if hypothetical else ""
         variants.append(Variant(combination, tuple(range(begin, len(rows))), base.violation, base_cpu))
-    batch = ParsedMachines(champion.fields.frame(rows, range(len(rows))), typed=typed_fields)
+    batch = ParsedMachines(champion.fields.stack(rows, range(len(rows))), typed=typed_fields)
     reasons = find_first_violations(batch, champion) if rows else {}
     violations = [
         each.violation or next((reasons[line] for line in each.lines if line in reasons), "") for each in variants
@@ -164,7 +167,7 @@ def make_variants(
     notes = dict.fromkeys(note for machine in machines for lines in machine.notes.values() for note in lines)
     return Variants(
         checked,
-        batch.with_frame(batch.frame.loc[[line for variant in checked for line in variant.lines]]),
+        batch.take(np.array([line for variant in checked for line in variant.lines], dtype=int)),
         all_tasks,
         (*notes, *(_note_hypothetical(cpu, names, varied) for cpu, names in contradicted.items())),
     )
@@ -203,7 +206,7 @@ def _parse_base(
         # the varied fields may describe a new CPU model: values are then imputed for the described machine, or for
         # the first combination where it leaves the varied fields out
         machines = parse_machines([MachineEntry(line, label, constant | first)], champion)
-    whole = fields.frame([fields.cells(values, label)], [line])
+    whole = fields.stack([fields.cells(values, label)], [line]).to_frame()
     per_chip = rules.give_per_chip(whole)
     changed = [name for name in per_chip if name not in columns and not per_chip[name].equals(whole[name])]
     return machines.with_frame(machines.frame.assign(**{str(name): per_chip[name].to_numpy() for name in changed}))
@@ -219,7 +222,7 @@ def _complete_base(
     if reasons:
         return _Base(cpu, violation=next(iter(reasons.values())))
     repeated = machine.frame.iloc[[0] * len(tasks)].reset_index(drop=True)
-    by_task = ParsedMachines(repeated.assign(**{dependencies.task: list(tasks)}))
+    by_task = ParsedMachines.from_frame(repeated.assign(**{dependencies.task: list(tasks)}))
     completed = complete_machines(by_task, champion, assume=assume)
     cells, origins = ([dict(row) for _, row in frame.iterrows()] for frame in (completed.frame, completed.origins))
     return _Base(cpu, tuple(cells), tuple(origins))

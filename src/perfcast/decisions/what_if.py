@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +11,11 @@ import pandas as pd
 
 from perfcast.decisions.criteria import Output
 from perfcast.decisions.ranking import PLAIN
-from perfcast.decisions.variants import Variant, make_variants
+from perfcast.decisions.variants import Variant, Variants, make_variants
 from perfcast.decisions.varied_fields import VariedField
 from perfcast.inference.champion import Champion
+from perfcast.inference.derived import DerivedValue, Numbers, derive_values
+from perfcast.inference.draw_predictions import complete_machines
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.predict import PredictOptions, predict_machines
 from perfcast.inference.prediction import Answer, Estimate
@@ -25,7 +28,7 @@ class Combination:
     """One combination: values by varied field, and its estimates by task, or the reason why it is impossible.
 
     `numbers` has the values of numerical fields in the units of their columns. `base_cpu` names the CPU model whose
-    facts a hypothetical one has, "" for a real one.
+    facts a hypothetical one has, "" for a real one. `derived` has what follows from the estimates of several tasks.
     """
 
     values: dict[str, str]
@@ -33,6 +36,7 @@ class Combination:
     estimates: tuple[Estimate, ...] = ()
     violation: str = ""
     base_cpu: str = ""
+    derived: tuple[DerivedValue, ...] = ()
 
 
 @dataclass(frozen=True, repr=False)
@@ -70,7 +74,7 @@ class Grid(Answer):
         }
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per combination and task; one for an impossible combination."""
+        """Return one row per combination and task or derived quantity; one for an impossible combination."""
         rows = []
         for combination in self.combinations:
             for estimate in combination.estimates or (None,):
@@ -80,6 +84,8 @@ class Grid(Answer):
                     "violation": combination.violation,
                 }
                 rows.append(row if estimate is None else row | estimate.cells())
+            for value in combination.derived:
+                rows.append({**combination.values, "base_cpu": combination.base_cpu, "violation": ""} | value.cells())
         return pd.DataFrame(rows)
 
 
@@ -105,10 +111,13 @@ def predict_grid(
         raise UserError("at least one combination must be possible", f"none is: {made.variants[0].violation}")
     predictions = predict_machines(made.machines, champion, options, measurements, progress=progress)
     by_line = {prediction.line: prediction.estimates for prediction in predictions}
-    combinations = tuple(
-        _combination(variant, [estimate for line in variant.lines for estimate in by_line[line]], varied)
-        for variant in made.variants
-    )
+    cells = _find_cells(made, champion)
+    combinations = []
+    for variant in made.variants:
+        estimates = [estimate for line in variant.lines for estimate in by_line[line]]
+        scores = {each.task: (each.median, each.low, each.high) for each in estimates}
+        derived = derive_values(champion.rules.derived, scores, cells[variant.lines[0]]) if variant.lines else ()
+        combinations.append(_combination(variant, estimates, varied, derived))
     names = [field.name for field in varied]
     measurement_notes = measurements.notes if measurements else ()
     return Grid(
@@ -118,16 +127,28 @@ def predict_grid(
         machine=entry.label if entry.values else "",
         level=options.level,
         units={field.name: field.unit for field in varied if field.unit is not None},
-        combinations=combinations,
+        combinations=tuple(combinations),
         notes=(*made.notes, *measurement_notes, *note_unchanged(combinations, names)),
     )
 
 
-def _combination(variant: Variant, estimates: Sequence[Estimate], varied: Sequence[VariedField]) -> Combination:
+def _find_cells(made: Variants, champion: Champion) -> Mapping[int, Numbers]:
+    """Return the numbers that derived quantities read, by line; none where the dataset has no such quantity."""
+    names = list(dict.fromkeys(name for each in champion.rules.derived for name in each.columns))
+    if not names:
+        return defaultdict(dict)
+    frame = complete_machines(made.machines, champion).frame[names]
+    rows = frame.itertuples(index=False, name=None)
+    return {int(line): dict(zip(names, row, strict=True)) for line, row in zip(frame.index, rows, strict=True)}
+
+
+def _combination(
+    variant: Variant, estimates: Sequence[Estimate], varied: Sequence[VariedField], derived: tuple[DerivedValue, ...]
+) -> Combination:
     pairs = list(zip(varied, variant.points, strict=True))
     numbers = {field.name: float(next(iter(point.cells.values()))) for field, point in pairs if field.unit is not None}
     values = {field.name: point.text for field, point in pairs}
-    return Combination(values, numbers, tuple(estimates), variant.violation, variant.base_cpu)
+    return Combination(values, numbers, tuple(estimates), variant.violation, variant.base_cpu, derived)
 
 
 def note_unchanged(combinations: Sequence[Combination], names: Sequence[str]) -> list[str]:

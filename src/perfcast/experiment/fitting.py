@@ -10,6 +10,8 @@ import pandas as pd
 
 from perfcast.predictors.predictor import Predictor
 from perfcast.schema.table import Role, Table, Tag
+from perfcast.splits.few_shot import first_results
+from perfcast.splits.row_groups import by_tag
 from perfcast.uncertainty.backtest import backtest_pairs
 
 _MIN_PEERS = 5
@@ -124,19 +126,46 @@ class Backtest:
 def plan_backtests(table: Table, subset: np.ndarray, label_outlier: float | None, limit: int) -> list[Backtest]:
     """Return at most `limit` backtests of a fold, that on its validation rows first; none without such rows.
 
+    Backtests of a few-shot split are few-shot forecasts too: as many first results of every new entity are known.
     Shapes: subset (rows of the table,) of train | validation | test | unused.
     """
     known = training_rows(table, subset, None)
     times = table.select(tag=Tag.TIME)
+    shown = _revealed_rows(table, subset) if times else np.zeros(len(subset), dtype=bool)
+    shots = int(table.frame.loc[shown, table.column_of(Tag.ENTITY)].value_counts().max()) if shown.any() else 0
+    known &= ~shown
     when = pd.DatetimeIndex(table.frame.loc[known, times[0]]) if times else None
     backtests = []
     for number, (fitting, testing) in enumerate(backtest_pairs(subset[known] == "validation", when)[:limit]):
         inner = np.full(len(subset), "held out", dtype=object)
         inner[np.flatnonzero(known)[fitting]] = "train"
-        tested = np.zeros(len(subset), dtype=bool)
-        tested[np.flatnonzero(known)[testing]] = True
-        backtests.append(Backtest(number, training_rows(table, inner, label_outlier), tested & evaluated_rows(table)))
+        inner[np.flatnonzero(known)[testing]] = "test"
+        if shots:
+            _reveal_first(table, inner, shots)
+        tested = (inner == "test") & evaluated_rows(table)
+        backtests.append(Backtest(number, training_rows(table, inner, label_outlier), tested))
     return [backtest for backtest in backtests if backtest.fitting.any() and backtest.testing.any()]
+
+
+def _revealed_rows(table: Table, subset: np.ndarray) -> np.ndarray:
+    """Mark the training rows later than all validation rows, where those are later than a training row, (n,) bool."""
+    when = table.frame[table.column_of(Tag.TIME)]
+    trained, validated = subset == "train", subset == "validation"
+    newest = when[validated].max()
+    is_forward = validated.any() and bool((when[trained] < when[validated].min()).any())
+    later = trained & (when > newest).to_numpy()
+    between = trained & ((when >= when[validated].min()) & (when <= newest)).to_numpy()
+    return later if is_forward and not between.any() else np.zeros(len(subset), dtype=bool)
+
+
+def _reveal_first(table: Table, subset: np.ndarray, shots: int) -> None:
+    """Move the first results of entities without training rows to train; rows of their blocks are held out."""
+    entities, blocks = by_tag(table, Tag.ENTITY), by_tag(table, Tag.BLOCK)
+    new = (subset == "test") & ~np.isin(entities, entities[subset == "train"])
+    months = table.frame[table.column_of(Tag.TIME)].to_numpy()
+    shown = first_results(entities, months, new, shots, np.random.default_rng(0))
+    subset[(subset == "test") & np.isin(blocks, blocks[shown])] = "held out"
+    subset[shown] = "train"
 
 
 def run_backtests(

@@ -13,13 +13,13 @@ import pandas as pd
 from perfcast.experiment.fitting import Backtest, last_year, plan_backtests, run_backtests, tested_rows, training_rows
 from perfcast.predictors.hybrid.training_shift import TrainingShift
 from perfcast.predictors.predictor import Predictor
-from perfcast.schema.table import Table, Tag
+from perfcast.schema.table import Kind, Role, Table, Tag, select
 from perfcast.uncertainty.conformal import TEST, ConformalCalibration, UncertaintyModel, outputs_of
 from perfcast.uncertainty.correlation import ErrorCorrelation, shared_labels
 from perfcast.uncertainty.in_domain import InDomainModel
 
 _ENTITY_SHARE = 6
-"""One entity in so many is drawn for a backtest where there is no last year."""
+"""One independent unit in so many is drawn for a backtest where there is no last year."""
 
 
 def fold_distances(table: Table, folds: pd.DataFrame, label_outlier: float | None, limit: int) -> pd.DataFrame:
@@ -44,13 +44,34 @@ def plan_final_backtests(table: Table, seed: int, label_outlier: float | None, l
     subset = np.full(len(table.frame), "train", dtype=object)
     known = training_rows(table, subset, label_outlier)
     validation = last_year(table, known)
-    entities = table.frame.loc[known, table.column_of(Tag.ENTITY)].astype(str)
-    if validation is None:
-        distinct = np.sort(entities.unique())
+    if validation is None or not _has_earlier_dates(table, known, validation):
+        units = independent_units(table)[known]
+        distinct = np.sort(units.unique())
         drawn = np.random.default_rng(seed).choice(distinct, len(distinct) // _ENTITY_SHARE, replace=False)
-        validation = entities.isin(drawn).to_numpy()
+        validation = units.isin(drawn).to_numpy()
     subset[np.flatnonzero(known)[validation]] = "validation"
     return plan_backtests(table, subset, label_outlier, limit)
+
+
+def _has_earlier_dates(table: Table, known: np.ndarray, validation: np.ndarray) -> bool:
+    """Return whether a dated row is earlier than the last year."""
+    when = table.frame.loc[known, table.select(tag=Tag.TIME)[0]]
+    return bool(when[~validation].notna().any())
+
+
+def independent_units(table: Table) -> pd.Series:
+    """Return labels of rows that err alike: the entity, or a machine and its set-up where few entities are there.
+
+    A set-up is what no size of the problem changes: the identity, the texts and the number of workers.
+    """
+    entities = table.frame[table.column_of(Tag.ENTITY)].astype(str)
+    if entities.nunique() >= _ENTITY_SHARE:
+        return entities
+    texts = [column.name for column in select(table.columns, role=Role.FEATURE) if column.kind is Kind.CATEGORICAL]
+    units = entities
+    for name in dict.fromkeys((*table.select(tag=Tag.IDENTITY), *table.select(tag=Tag.PARALLEL), *texts)):
+        units = units + "\x1f" + table.frame[name].astype(str)
+    return units
 
 
 def fit_uncertainty(
@@ -58,8 +79,8 @@ def fit_uncertainty(
 ) -> UncertaintyModel | None:
     """Fit the uncertainty model of a predictor that is fitted on every row; None with too few rows for a backtest.
 
-    It backtests on the last year and, with a larger limit, on earlier ones. A dataset without dates is backtested on a
-    random sixth of its entities.
+    It backtests on the last year and, with a larger limit, on earlier ones. A dataset without dates, or without a dated
+    row before its last year, is backtested on a random sixth of its independent units.
     """
     known = training_rows(table, np.full(len(table.frame), "train", dtype=object), label_outlier)
     backtests = plan_final_backtests(table, seed, label_outlier, limit)
@@ -71,8 +92,9 @@ def fit_uncertainty(
     in_domain = fit_in_domain(table, known)
     residuals = np.log(lines["predicted"].to_numpy(dtype=float) / lines["measured"].to_numpy(dtype=float))
     outputs, numbers = outputs_of(lines["task"], lines["target"]), lines["backtest"].to_numpy()
+    units = independent_units(table).set_axis(table.frame[table.column_of(Tag.ROW)].to_numpy())
     calibration = ConformalCalibration().fit(
-        residuals, outputs, numbers, lines[in_domain.names], entities=lines["entity"].to_numpy()
+        residuals, outputs, numbers, lines[in_domain.names], entities=units.loc[lines["row"]].to_numpy()
     )
     labels = shared_labels(table).set_axis(table.frame[table.column_of(Tag.ROW)].to_numpy(), axis=0)
     correlation = ErrorCorrelation().fit(

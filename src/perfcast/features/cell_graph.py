@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 
-from perfcast.features.feature_math import append, append_logs, derive_distinct, feature, require
+from perfcast.features.feature_math import append, derive_distinct, feature, require
 from perfcast.schema.table import Column, Kind, Role, Table, Tag
 
 EDGES = ((0, 1), (0, 2), (1, 2), (0, 3), (1, 3), (2, 3))
@@ -93,7 +93,7 @@ def derive(table: Table) -> Table:
     """
     frame = require(table, REQUIRES)
     values = derive_distinct(frame, REQUIRES, (*_COLUMNS, *_LIVE_COLUMNS), describe)
-    extended = append_logs(append(table, _COLUMNS, values), ("mflop", "live_mflop"))
+    extended = append(table, _COLUMNS, values, logs=("mflop", "live_mflop"))
     return extended.with_columns((column, values[column.name]) for column in _LIVE_COLUMNS)
 
 

@@ -62,13 +62,29 @@ def feature(  # noqa: PLR0917 - a declaration is written in the order of Column'
     return Column(name, Kind.NUMERICAL, Role.FEATURE, group, unit, meaning, low, high, tuple(tags))
 
 
-def append(table: Table, columns: Iterable[Column], values: Mapping[str, Values] | pd.DataFrame) -> Table:
-    """Append derived columns with their values by name, rounded; a value that is not finite becomes missing."""
+def append(
+    table: Table,
+    columns: Iterable[Column],
+    values: Mapping[str, Values] | pd.DataFrame,
+    *,
+    logs: Sequence[str] = (),
+) -> Table:
+    """Append derived columns with their values by name, rounded; a value that is not finite becomes missing.
+
+    `logs` are columns, also derived ones, whose natural logarithm is appended as log_<name>: differences of logarithms
+    are ratios of quantities.
+    """
     declared = list(columns)
-    stacked = np.empty((len(declared), len(table.frame)))
+    stacked = np.empty((len(declared) + len(logs), len(table.frame)))
     for place, column in enumerate(declared):
         stacked[place] = finite(values[column.name])
-    return table.with_numbers(declared, round_digits(stacked))
+    stacked[: len(declared)] = round_digits(stacked[: len(declared)])
+    by_name = {column.name: column for column in (*table.columns, *declared)}
+    places = {column.name: place for place, column in enumerate(declared)}
+    for place, name in enumerate(logs, len(declared)):
+        stacked[place] = log(stacked[places[name]] if name in places else table.frame[name])
+    stacked[len(declared) :] = round_digits(stacked[len(declared) :])
+    return table.with_numbers([*declared, *(_log_column(by_name[name]) for name in logs)], stacked)
 
 
 def derive_distinct(
@@ -85,15 +101,14 @@ def derive_distinct(
     return frame[list(names)].merge(keyed, on=list(names), how="left").set_axis(frame.index)
 
 
-def append_logs(table: Table, names: Iterable[str]) -> Table:
-    """Append the natural logarithm log_<name> of named columns: differences of logarithms are ratios of quantities."""
-    by_name = {column.name: column for column in table.columns}
-    columns, values = [], {}
-    for column in map(by_name.__getitem__, names):
-        unit = f"ln({column.unit})" if column.unit else "ln"
-        columns.append(feature(f"log_{column.name}", column.group, unit, f"natural logarithm of {column.name}"))
-        values[f"log_{column.name}"] = log(table.frame[column.name])
-    return append(table, columns, values)
+def append_logs(table: Table, names: Sequence[str]) -> Table:
+    """Append the natural logarithm log_<name> of named columns, see `append`."""
+    return append(table, (), {}, logs=names)
+
+
+def _log_column(column: Column) -> Column:
+    unit = f"ln({column.unit})" if column.unit else "ln"
+    return feature(f"log_{column.name}", column.group, unit, f"natural logarithm of {column.name}")
 
 
 def append_cache_level(table: Table, shares: Mapping[str, Values], content: str) -> Table:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from perfcast.features.feature_math import append, append_logs, arrays, feature, ratio
+from perfcast.features.feature_math import append, arrays, feature, ratio
 from perfcast.schema.table import Table, Tag
 
 REQUIRES = ("bus_mts", "chips", "cores_enabled_total", "mem_gbps_total")
@@ -32,4 +32,4 @@ def derive(table: Table) -> Table:
         "path_gbps_total": path,
         "path_gbps_per_core": ratio(path, frame["cores_enabled_total"]),
     }
-    return append_logs(append(table, _COLUMNS, values), ("path_gbps_total", "path_gbps_per_core"))
+    return append(table, _COLUMNS, values, logs=("path_gbps_total", "path_gbps_per_core"))

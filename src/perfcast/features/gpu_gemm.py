@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from perfcast.features.feature_math import append, append_logs, feature, ratio, require
+from perfcast.features.feature_math import append, feature, ratio, require
 from perfcast.features.gemm import element_bytes
 from perfcast.schema.table import Table, Tag
 
@@ -70,7 +70,7 @@ def derive(table: Table) -> Table:
         "compute_ms": 1e3 * ratio(flops, peak),
         "memory_ms": ratio(touched / 1e6, frame["gb_per_s"]),
     }
-    return append_logs(append(table, _COLUMNS, values), _LOGS)
+    return append(table, _COLUMNS, values, logs=_LOGS)
 
 
 def _whole(shares: pd.Series) -> pd.Series:

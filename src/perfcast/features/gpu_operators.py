@@ -15,7 +15,7 @@ import pandas as pd
 
 from perfcast.data.accelerators.operator_costs import (
     FULL_BYTES,
-    RING_ROUNDS,
+    RING_PASSES,
     compute_bytes,
     experts_touched,
     peak_tflops,
@@ -89,8 +89,8 @@ def derive(table: Table) -> Table:
     moved = parts["bytes_input"] + parts["bytes_weights"] + parts["bytes_output"]
     compute, memory = parts["flops"] / peak, moved / bandwidth
     over_link = parts["bytes_link"] / link
-    is_local = ~np.isin(op, list(RING_ROUNDS))
-    rounds = pd.Series(op).map(RING_ROUNDS).to_numpy(dtype=float)
+    is_local = ~np.isin(op, list(RING_PASSES))
+    passes = pd.Series(op).map(RING_PASSES).to_numpy(dtype=float)
     padded = parts["flops"] * area  # operations of whole tiles
     fits = np.where(is_local, moved, 0.0) / 2**20 <= parts["l2_mib"]
     converts, converted = _conversion(op, frame, parts)
@@ -108,7 +108,7 @@ def derive(table: Table) -> Table:
         "waves": np.where(is_local, started, 0.0),
         "wave_steps": np.where(is_local, started * np.ceil(depth / TILE), 0.0),
         "converts": converts,
-        "link_steps": np.where(is_local, 0.0, np.nan_to_num(rounds) * (np.nan_to_num(parts["gpus"]) - 1)),
+        "link_steps": np.where(is_local, 0.0, np.nan_to_num(passes) * (np.nan_to_num(parts["gpus"]) - 1)),
         "log_light": log(np.maximum.reduce([compute, memory, over_link])),
         "log_intensity": log(ratio(compute, memory)),
         "log_input_share": log(ratio(parts["bytes_input"], moved)),
@@ -162,13 +162,11 @@ def _tiles(op: np.ndarray, parts: dict[str, np.ndarray]) -> tuple[np.ndarray, np
     return tiles, area, depth
 
 
-def _conversion(
-    op: np.ndarray, frame: pd.DataFrame, parts: dict[str, np.ndarray]
-) -> tuple[np.ndarray, np.ndarray]:
+def _conversion(op: np.ndarray, frame: pd.DataFrame, parts: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Return where operands are converted, and the bytes of that.
 
-    Activations arrive in bfloat16 and are multiplied in a shorter format: 2 bytes are read and one is written for each. A
-    cache in a shorter format is widened as it is read.
+    Activations arrive in bfloat16 and are multiplied in a shorter format: 2 bytes are read and one is written for each.
+    A cache in a shorter format is widened as it is read.
     """
     narrow, short = compute_bytes(frame) < FULL_BYTES, weight_bytes(frame) < FULL_BYTES
     activations = np.where(op == "gemm", parts["m"] * parts["k"], parts["tokens"] * parts["hidden"])

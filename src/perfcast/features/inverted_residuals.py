@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass
 from functools import cache
 
-from perfcast.features.feature_math import append, append_logs, derive_distinct, feature, require
+from perfcast.features.feature_math import append, derive_distinct, feature, require
 from perfcast.schema.table import Column, Table, Tag
 
 REQUIRES = tuple(f"block_{number:02d}" for number in range(1, 23))
@@ -75,7 +75,7 @@ def append_totals(
     """
     columns = _total_columns(stages)
     values = derive_distinct(require(table, names), names, columns, lambda network: _totals(stage_costs(network)))
-    return append_logs(append(table, columns, values), ["mflop", "kwritten"])
+    return append(table, columns, values, logs=["mflop", "kwritten"])
 
 
 def _totals(stages: list[list[Cost]]) -> dict[str, float]:

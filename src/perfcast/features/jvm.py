@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from perfcast.features.feature_math import append, append_logs, arrays, decimal_year, feature, ratio
+from perfcast.features.feature_math import append, arrays, decimal_year, feature, ratio
 from perfcast.schema.table import Table
 
 REQUIRES = (
@@ -35,7 +35,7 @@ def derive(table: Table) -> Table:
         "mem_gb_per_thread": ratio(frame["mem_total_gb"], frame["cores_enabled_total"] * frame["threads_per_core"]),
         "cores_per_node": ratio(frame["cores_enabled_total"], frame["nodes"]),
     }
-    return append_logs(append(table, _COLUMNS, values), ["mem_gb_per_thread"])
+    return append(table, _COLUMNS, values, logs=["mem_gb_per_thread"])
 
 
 def _release_year(release: np.ndarray) -> np.ndarray:

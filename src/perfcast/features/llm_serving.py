@@ -2,6 +2,7 @@
 
 Time of a decoding step of b requests: weights and caches are read, tokens computed, activations exchanged between GPUs,
 and prompts of other requests computed in between. A first token waits for its prompt and for those in the queue.
+Requests whose caches do not fit in memory wait until others end.
 
 Sources: roofline of inference by Pope et al., Efficiently Scaling Transformer Inference, 2022, arXiv 2211.05102;
 expected number of experts that a batch touches, from independent choices of each token.
@@ -12,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from perfcast.features.feature_math import append, append_logs, feature, ratio, require
+from perfcast.features.feature_math import append, feature, ratio, require
 from perfcast.schema.table import Table, Tag
 
 REQUIRES = (
@@ -27,6 +28,8 @@ WEIGHT_BYTES = {"bf16": 2.0, "fp8": 1.0, "fp4": 0.5625, "int4": 0.53}
 _SHARED_OF_ACTIVE = 0.35
 """Share of the active parameters of a mixture that every token uses: attention, embeddings, shared experts."""
 _CACHE_BYTES, _ACTIVATION_BYTES = 1.0, 2.0
+_USABLE_MEMORY = 0.9
+"""Share of the memory that serving software takes for weights and caches; the default of vLLM."""
 _TIMES = ("t_weights", "t_cache", "t_decode", "t_exchange", "t_mixed", "t_step", "t_prompt", "t_queue")
 _LOGS = (*("input_tokens", "output_tokens", "concurrency", "gpus"), *_TIMES, "step_layers", "tokens_per_expert")
 
@@ -44,7 +47,9 @@ _COLUMNS = (
     feature(*_time("t_prompt", "computing a prompt at the peak"), tags=[Tag.COST]),
     feature(*_time("t_queue", "computing the prompts of all requests in progress"), tags=[Tag.COST]),
     feature(*_time("t_wait", "waiting for the prompts of others, as in a queue"), tags=[Tag.COST]),
+    feature(*_time("t_backlog", "decoding of the requests before those whose caches do not fit")),
     feature(*_time("t_step", "sum of the times of a step")),
+    feature("running", "load", "", "requests that a step serves: those whose caches fit in memory"),
     feature("step_layers", "layout", "", "layers that a step starts one after the other", tags=[Tag.COST]),
     feature("exchange_layers", "layout", "", "layers whose GPUs wait for each other", tags=[Tag.COST]),
     feature("prompt_share", "load", "", "share of a step that computes prompts", high=1),
@@ -71,21 +76,24 @@ def derive(table: Table) -> Table:
     peak = gpus * _peak(frame) * 1e9  # per ms
     bandwidth = gpus * frame["memory_gb_per_s"] * 1e6  # per ms
     link = frame["link_gb_per_s"] * 1e6  # per ms
-    touched, many = _touched(frame), gpus > 1
-    shared = _SHARED_OF_ACTIVE * active
-    read = (shared + (total - shared) * touched).where(frame["experts"] > 0, total) * weight
+    many = gpus > 1
     length = frame["input_tokens"] + frame["output_tokens"] / 2
     in_window = np.minimum(length, frame["window"])
     cached = frame["kv_elements"] * (frame["full_layers"] * length + frame["window_layers"] * in_window) * _CACHE_BYTES
+    memory = gpus * frame["memory_gib"] * 2**30
+    fitting = ratio(_USABLE_MEMORY * memory - total * weight, cached)
+    running = requests.where(requests <= fitting, fitting.clip(lower=1.0))
+    touched, shared = _touched(frame, running), _SHARED_OF_ACTIVE * active
+    read = (shared + (total - shared) * touched).where(frame["experts"] > 0, total) * weight
     attention = 4 * frame["full_layers"] * frame["input_tokens"] ** 2 * frame["hidden"]
     prompt = (2 * active * frame["input_tokens"] + attention) / peak
     exchanged = 2 * layers * frame["hidden"] * _ACTIVATION_BYTES
     times = {
         "t_weights": read / bandwidth,
-        "t_cache": requests * cached / bandwidth,
-        "t_decode": 2 * active * requests / peak,
-        "t_exchange": (exchanged * requests / link).where(many, 0.0),
-        "t_mixed": prompt * requests / frame["output_tokens"],
+        "t_cache": running * cached / bandwidth,
+        "t_decode": 2 * active * running / peak,
+        "t_exchange": (exchanged * running / link).where(many, 0.0),
+        "t_mixed": prompt * running / frame["output_tokens"],
     }
     step = pd.concat(times, axis=1).sum(axis=1, skipna=False)
     values = {
@@ -94,18 +102,20 @@ def derive(table: Table) -> Table:
         "t_wait": prompt * ratio(times["t_mixed"], step - times["t_mixed"]),
         "t_prompt": prompt,
         "t_queue": prompt * requests,
+        "t_backlog": ratio(requests - running, running) * frame["output_tokens"] * step,
         "t_step": step,
+        "running": running,
         "step_layers": layers,
         "exchange_layers": layers.where(many, 0.0),
         "prompt_share": ratio(times["t_mixed"], step),
         "weight_share": ratio(times["t_weights"], step),
         "exchange_share": ratio(times["t_exchange"], step),
         "experts_touched": touched,
-        "tokens_per_expert": requests * ratio(frame["experts_per_token"], frame["experts"]).fillna(1.0),
-        "memory_use": ratio(total * weight + requests * cached, gpus * frame["memory_gib"] * 2**30),
+        "tokens_per_expert": running * ratio(frame["experts_per_token"], frame["experts"]).fillna(1.0),
+        "memory_use": ratio(total * weight + requests * cached, memory),
         "balance": ratio(peak, bandwidth),
     }
-    return append_logs(append(table, _COLUMNS, values), _LOGS)
+    return append(table, _COLUMNS, values, logs=_LOGS)
 
 
 def _peak(frame: pd.DataFrame) -> pd.Series:
@@ -122,7 +132,7 @@ def _peak(frame: pd.DataFrame) -> pd.Series:
     return peak
 
 
-def _touched(frame: pd.DataFrame) -> pd.Series:
-    """Return the expected share of the experts that a step of all requests uses; 1 for a dense model."""
+def _touched(frame: pd.DataFrame, running: pd.Series) -> pd.Series:
+    """Return the expected share of the experts that a step of the running requests uses; 1 for a dense model."""
     share = ratio(frame["experts_per_token"], frame["experts"])
-    return (1 - (1 - share) ** frame["concurrency"]).where(frame["experts"] > 0, 1.0)
+    return (1 - (1 - share) ** running).where(frame["experts"] > 0, 1.0)

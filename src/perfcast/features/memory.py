@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perfcast.features.feature_math import append, append_logs, arrays, feature, is_true, ratio
+from perfcast.features.feature_math import append, arrays, feature, is_true, ratio
 from perfcast.features.server_physics import channels_populated, mem_gbps_total
 from perfcast.schema.table import Table, Tag
 
@@ -49,4 +49,4 @@ def derive(table: Table) -> Table:
         "mem_gbps_per_core_ghz": ratio(bandwidth, cores * frame["base_mhz"] / 1000),
         "mem_gb_per_core": ratio(frame["mem_total_gb"], cores),
     }
-    return append_logs(append(table, _COLUMNS, values), _LOGS)
+    return append(table, _COLUMNS, values, logs=_LOGS)

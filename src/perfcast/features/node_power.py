@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perfcast.features.feature_math import append, append_logs, arrays, decimal_year, feature, is_true, ratio
+from perfcast.features.feature_math import append, arrays, decimal_year, feature, is_true, ratio
 from perfcast.features.server_physics import power_clock_mhz
 from perfcast.schema.table import Table, Tag
 
@@ -51,4 +51,4 @@ def derive(table: Table) -> Table:
         "shares_enclosure": is_true(frame["nodes"] > 1, frame["nodes"]),
         "design_age_years": decimal_year(frame["hw_avail"]) - decimal_year(frame["launch_quarter"]),
     }
-    return append_logs(append(table, _COLUMNS, values), ("parts_w", "base_ghz_per_w", "power_ghz_per_w", "psu_w_total"))
+    return append(table, _COLUMNS, values, logs=("parts_w", "base_ghz_per_w", "power_ghz_per_w", "psu_w_total"))

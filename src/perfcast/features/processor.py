@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perfcast.features.feature_math import append, append_logs, arrays, decimal_year, feature, ratio
+from perfcast.features.feature_math import append, arrays, decimal_year, feature, ratio
 from perfcast.features.server_physics import POWER_CLOCK_MHZ, flops_per_cycle, power_clock_mhz
 from perfcast.schema.table import Table, Tag
 
@@ -35,4 +35,4 @@ def derive(table: Table) -> Table:
         "l3_mb_per_core": ratio(frame["l3_mb_per_chip"], frame["cores_per_chip_of_cpu_model"]),
         "launch_year": decimal_year(frame["launch_quarter"]),
     }
-    return append_logs(append(table, _COLUMNS, values), _LOGS)
+    return append(table, _COLUMNS, values, logs=_LOGS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from perfcast.features.feature_math import append, append_logs, arrays, feature, ratio
+from perfcast.features.feature_math import append, arrays, feature, ratio
 from perfcast.schema.table import Table, Tag
 
 REQUIRES = (
@@ -58,4 +58,4 @@ def derive(table: Table) -> Table:
         "mem_gb_per_core": ratio(frame["mem_total_gb"], cores),
         "cores_per_numa_node": ratio(cores, frame["numa_nodes"]),
     }
-    return append_logs(append(table, _COLUMNS, values), _LOGS)
+    return append(table, _COLUMNS, values, logs=_LOGS)

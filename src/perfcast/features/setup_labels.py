@@ -12,6 +12,9 @@ from perfcast.schema.table import Column, Kind, Role, Table, Tag
 
 REQUIRES = ("family", "ddr_gen", "mem_eff_mts", "dimms_per_channel", "compiler_vendor", "compiler_major_minor")
 
+LABELS_ONLY = True
+"""Predictions of described machines do without this module."""
+
 _PER_CHANNEL = ("empty channels", "1 a channel", "1 or 2 a channel", "2 a channel")
 _MORE = "more than 2 a channel"
 _FIRST_NUMBER = re.compile(r"\d+")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perfcast.features.feature_math import append, append_logs, arrays, decimal_year, feature, ratio, version_number
+from perfcast.features.feature_math import append, arrays, decimal_year, feature, ratio, version_number
 from perfcast.features.server_physics import flops_per_cycle, power_clock_mhz
 from perfcast.schema.table import Table, Tag
 
@@ -64,4 +64,4 @@ def derive(table: Table) -> Table:
         "sw_age_years": test_year - sw_year,
         "kernel_version": version_number(frame["kernel_series"]),
     }
-    return append_logs(append(table, _COLUMNS, values), _LOGS)
+    return append(table, _COLUMNS, values, logs=_LOGS)

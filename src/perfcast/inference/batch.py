@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from perfcast.inference.champion import Champion
 from perfcast.inference.impute import find_refusals
 from perfcast.inference.machine_files import MachineEntry
@@ -54,8 +56,8 @@ def parse_batch(
     beyond_limits = find_refusals(machines, champion) if parsed else {}
     if beyond_limits and (strict or len(entries) == 1):
         raise beyond_limits[min(beyond_limits)]
-    usable = machines.frame[~machines.frame.index.isin(list(beyond_limits))]
-    return ParsedBatch(machines.with_frame(usable), refusals | beyond_limits)
+    usable = ~np.isin(machines.cells.index, list(beyond_limits))
+    return ParsedBatch(machines.take(usable), refusals | beyond_limits)
 
 
 def predict_batch(

@@ -54,16 +54,19 @@ class Cells(Mapping[str, np.ndarray]):
         }
         return pd.DataFrame(typed, index)
 
+    def complete(self, types: Mapping[str, np.dtype]) -> Self:
+        """Return cells with exactly some columns, missing where there are none; `types` are those of the arrays."""
+        nothing = np.zeros(len(self.index), dtype=int)
+        columns = self._columns
+        return type(self)(
+            {name: columns[name] if name in columns else missing_cell(dtype)[nothing] for name, dtype in types.items()},
+            self.index,
+        )
+
     @classmethod
-    def read(cls, frame: pd.DataFrame, like: Mapping[str, np.dtype] | None = None) -> Self:
-        """Read a frame; with `like`, its columns and their types, missing where the frame lacks one."""
-        types = dict.fromkeys(map(str, frame)) if like is None else dict(like)
-        nothing = np.zeros(len(frame), dtype=int)
-        columns = {}
-        for name, dtype in types.items():
-            is_there = dtype is None or name in frame
-            columns[name] = read_column(frame[name]) if is_there else missing_cell(dtype)[nothing]
-        return cls(columns, frame.index.to_numpy())
+    def read(cls, frame: pd.DataFrame) -> Self:
+        """Read a frame."""
+        return cls({str(name): read_column(values) for name, values in frame.items()}, frame.index.to_numpy())
 
 
 def read_column(values: pd.Series) -> np.ndarray:

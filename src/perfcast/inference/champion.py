@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,9 +16,10 @@ from perfcast.inference.champion_archive import WITHOUT_SCORES, LeftOutScores, S
 from perfcast.inference.champion_check import try_champion
 from perfcast.inference.description_levels import list_levels
 from perfcast.inference.imputation import ImputationRules, find_rules
+from perfcast.inference.imputation.hot_deck import HotDeck
 from perfcast.inference.imputation.joint_draws import JointDeck
-from perfcast.inference.imputation.rules import HotDeck
 from perfcast.inference.machine_fields import MachineFields
+from perfcast.inference.machine_files import MachineEntry, Machines, read_machines
 from perfcast.inference.name_lookup import CpuNames, TaskNames
 from perfcast.inference.published import PublishedIndex
 from perfcast.inference.reference_data import ReferenceData, describing_columns
@@ -218,9 +219,24 @@ class Champion:
         return build_features(self.dataset, frame, self.reference_data.measured.columns, self.features)
 
     def derive_features(self, cells: Cells) -> Table:
-        """Return machines with every standard column, and the derived features that the predictor reads."""
+        """Return machines with every standard column, and the derived features that the predictor reads; no labels."""
         table = Table(self.dataset, cells.to_frame(coded=True), self.reference_data.measured.columns)
-        return derive_features(replace(table, frame=table.frame.reset_index(drop=True)), self.features)
+        read = [name for name in self.features if not getattr(plugins.load("features", name), "LABELS_ONLY", False)]
+        return derive_features(replace(table, frame=table.frame.reset_index(drop=True)), read)
+
+    def read_entries(self, machines: Machines) -> list[MachineEntry]:
+        """Return the entries of machines of a user, with the content of the files that they name."""
+        return self.read_files(read_machines(machines))
+
+    def read_files(self, entries: Iterable[MachineEntry]) -> list[MachineEntry]:
+        """Return entries with the content of the files that they name."""
+        return [entry._replace(values=self.rules.read_files(entry.values)) for entry in entries]
+
+    def find_entity(self, text: str) -> str:
+        """Return the entity of a typed name, such as the CPU model; an unknown name stays as it is."""
+        entity = self.reference_data.measured.column_of(Tag.ENTITY)
+        name = str(self.fields.cells({entity: text}, "the name").get(entity, text))
+        return self.cpu_names.find(name).key or name
 
     def field_types(self) -> dict[str, str]:
         """Return the type of every field that may describe a machine: `string` or `double`."""

@@ -26,6 +26,7 @@ class CodedFrame:
     def __init__(self, frame: pd.DataFrame) -> None:
         self._frame = frame
         self._columns: dict[str, Codes] = {}
+        self._texts: dict[str, np.ndarray] = {}
 
     def __getitem__(self, name: str) -> Codes:
         """Return the codes of a column."""
@@ -34,6 +35,12 @@ class CodedFrame:
             listed = list(values)
             self._columns[name] = Codes(codes.astype(np.int32), listed, {value: at for at, value in enumerate(listed)})
         return self._columns[name]
+
+    def texts(self, name: str, rows: np.ndarray) -> np.ndarray:
+        """Return the texts of a column in some rows, None where there is none. Shapes: rows (n,) int -> (n,) object."""
+        if name not in self._texts:
+            self._texts[name] = np.array([*self[name].values, None], dtype=object)
+        return np.asarray(self._texts[name][self[name].codes[rows]])
 
     def equals(self, name: str, value: Any, rows: np.ndarray) -> np.ndarray:
         """Return whether a column is a value in some rows. Shapes: rows (n,) int -> (n,) bool."""

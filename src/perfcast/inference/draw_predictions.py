@@ -43,7 +43,7 @@ class DrawPredictions:
         self.completed = drawn.completed.take(shown)
         frame = both.frame.iloc[shown].reset_index(drop=True)
         self.table = Table(both.dataset, frame, both.columns, both.facts)
-        self.unknown = _differs(both.frame.iloc[count:], frame)
+        self.unknown = _differs(both.frame, np.arange(count, len(both.frame)), shown)
 
     def intervals(self, target: int, when: pd.Series | None = None, level: float = LEVEL) -> pd.DataFrame | None:
         """Return the uncertainty of the predictions of a target, None without a calibration.
@@ -89,15 +89,15 @@ class DrawPredictions:
         count = len(self.completed.codes)
         if calibrated is None or not calibrated.scales or not levels:
             return np.ones(count)
-        names = list(self.completed.cells)
-        patterns, numbers = np.unique(self.completed.has_origin(GIVEN), axis=0, return_inverse=True)
-        by_pattern = [
-            calibrated.scales[
-                find_level([name for name, is_given in zip(names, pattern, strict=True) if is_given], levels) - 1
-            ]
-            for pattern in patterns
-        ]
-        return np.asarray(by_pattern, dtype=float)[numbers.ravel()]
+        names = np.array(list(self.completed.cells), dtype=object)
+        by_pattern: dict[bytes, float] = {}
+        scales = np.empty(count)
+        for row, given in enumerate(self.completed.has_origin(GIVEN)):
+            pattern = given.tobytes()
+            if pattern not in by_pattern:
+                by_pattern[pattern] = calibrated.scales[find_level(names[given].tolist(), levels) - 1]
+            scales[row] = by_pattern[pattern]
+        return scales
 
 
 def complete_machines(machines: ParsedMachines, champion: Champion, *, assume: bool = True) -> CompletedMachines:
@@ -105,14 +105,18 @@ def complete_machines(machines: ParsedMachines, champion: Champion, *, assume: b
     return DrawPredictions(impute_draws(machines, champion, assume=assume), champion).completed
 
 
-def _differs(known: pd.DataFrame, shown: pd.DataFrame) -> pd.DataFrame:
-    """Return which cells are missing among the known ones, or differ from them, (n, columns) bool."""
-    is_number = np.array([dtype == np.float64 for dtype in shown.dtypes])
-    unknown = np.empty(shown.shape, dtype=bool)
+def _differs(frame: pd.DataFrame, known: np.ndarray, shown: np.ndarray) -> pd.DataFrame:
+    """Return which cells of the known rows are missing, or differ from those of the shown ones, (n, columns) bool."""
+    is_number = np.array([dtype == np.float64 for dtype in frame.dtypes])
+    unknown = np.empty((len(known), frame.shape[1]), dtype=bool)
+    numbers = frame.loc[:, is_number].to_numpy()
     # a missing number equals nothing
-    unknown[:, is_number] = known.loc[:, is_number].to_numpy() != shown.loc[:, is_number].to_numpy()
+    unknown[:, is_number] = numbers[known] != numbers[shown]
     for place in np.flatnonzero(~is_number).tolist():
-        before, after = known[known.columns[place]].array, shown[shown.columns[place]].array
-        differs = before.codes != after.codes if isinstance(before, pd.Categorical) else before != after
-        unknown[:, place] = np.asarray(differs) | before.isna()
-    return pd.DataFrame(unknown, shown.index, shown.columns)
+        values = frame[frame.columns[place]].array
+        if isinstance(values, pd.Categorical):
+            before, differs = values.codes[known], values.codes[known] != values.codes[shown]
+            unknown[:, place] = differs | (before < 0)
+        else:
+            unknown[:, place] = np.asarray(values[known] != values[shown]) | values[known].isna()
+    return pd.DataFrame(unknown, columns=frame.columns)

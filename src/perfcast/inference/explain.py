@@ -12,14 +12,13 @@ import pandas as pd
 
 from perfcast.inference.champion import Champion
 from perfcast.inference.draw_predictions import DrawPredictions
+from perfcast.inference.imputation import find_rules
 from perfcast.inference.impute import ASSUMED, GIVEN, MISSING, ORIGINS, CompletedMachines
 from perfcast.inference.machine_fields import name_group
 from perfcast.inference.prediction import Driver, Neighbor, Value
 from perfcast.schema.table import Kind, Role, Table, Tag
 
 _HIDDEN_ROLES = (Role.TARGET, Role.PROVENANCE)
-_NAMING = ("chips", "system_stem")
-"""Columns that name a machine beside its CPU model."""
 _MIN_CHANGE = 5e-4
 """Smallest change of the logarithm that is shown."""
 
@@ -38,7 +37,7 @@ class Explainer:
         completed = predicted.completed
         self._completed, self._champion, self._drivers = completed, champion, drivers
         self._neighbors = find_neighbors(predicted.table, champion, neighbors, predicted.unknown)
-        names = (champion.reference_data.measured.column_of(Tag.ENTITY), *_NAMING)
+        names = (champion.reference_data.measured.column_of(Tag.ENTITY), *champion.rules.naming_columns)
         cells = completed.cells
         self._named = {name: cells[name] for name in names if name in cells}
         self._published_rows = champion.published_index.find_rows(
@@ -83,7 +82,8 @@ def describe_neighbor(champion: Champion, row: int, distance: float, target: str
     """Return a measured row with its name, score and month of publication."""
     reference_data, measured = champion.reference_data, champion.reference_data.measured
     times, score = measured.select(tag=Tag.TIME), float(reference_data.column(target)[row])
-    names = [name for name in (measured.column_of(Tag.ENTITY), *_NAMING) if name in measured.frame]
+    naming = (measured.column_of(Tag.ENTITY), *champion.rules.naming_columns)
+    names = [name for name in naming if name in measured.frame]
     return Neighbor(
         str(reference_data.column(measured.column_of(Tag.ROW))[row]),
         name_machine({name: reference_data.column(name)[row] for name in names}, measured),
@@ -94,14 +94,8 @@ def describe_neighbor(champion: Champion, row: int, distance: float, target: str
 
 
 def name_machine(cells: pd.Series | Mapping[str, Any], table: Table) -> str:
-    """Return a name made of the product and the processors of a machine."""
-    entity = cells[table.column_of(Tag.ENTITY)]
-    name = "a new CPU model" if pd.isna(entity) else str(entity)
-    chips = cells.get("chips")
-    if chips is not None and not pd.isna(chips):
-        name = f"{chips:g} x {name}"
-    stem = cells.get("system_stem")
-    return name if stem is None or pd.isna(stem) else f"{stem}, {name}"
+    """Return the name of a machine of a table's dataset, see `ImputationRules.name_machine`."""
+    return find_rules(table.dataset).name_machine(table.column_of(Tag.ENTITY), {str(k): v for k, v in cells.items()})
 
 
 def list_values(completed: CompletedMachines, row: int, table: Table) -> tuple[Value, ...]:

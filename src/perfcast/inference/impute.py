@@ -117,7 +117,22 @@ def impute_draws(machines: ParsedMachines, champion: Champion, *, assume: bool =
         filled = deck.fill(steps.cells.take(has_donor), donor_rows[has_donor])
         steps.take(_replace_rows(steps.cells, has_donor, filled), ASSUMED)
         steps.conclude(champion.rules.fill_implied, IMPLIED)
+        if deck.rules.checked:
+            owners, weights = _leave_impossible(steps, champion, owners, weights)
     return DrawnMachines(_assume(steps, champion, assume=assume), owners, weights)
+
+
+def _leave_impossible(
+    steps: _Steps, champion: Champion, owners: np.ndarray, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Leave out the draws that break a limit, unless a machine has no other; return owners and weights of the rest."""
+    numbered = Cells(steps.cells, np.arange(len(owners)))
+    is_possible = np.ones(len(owners), dtype=bool)
+    is_possible[[violation.line for violation in champion.rules.find_violations(numbered)]] = False
+    keep = is_possible | (np.bincount(owners, is_possible)[owners] == 0)
+    steps.repeat(np.flatnonzero(keep))
+    left, shares = owners[keep], weights[keep]
+    return left, shares / np.bincount(left, shares)[left]
 
 
 def _count_pairs(pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -153,7 +168,7 @@ def clear_assumed(completed: CompletedMachines, champion: Champion) -> Cells:
 def find_refusals(machines: ParsedMachines, champion: Champion) -> dict[int, UserError]:
     """Return by line (index) the first error of every machine that breaks a limit or names an unknown task."""
     refusals: dict[int, UserError] = {}
-    for line, error in _list_errors(_impute_known(machines.frame, champion).cells, machines, champion):
+    for line, error in _list_errors(_impute_known(machines.cells, champion).cells, machines, champion):
         refusals.setdefault(line, error)
     return refusals
 
@@ -177,7 +192,7 @@ def _list_errors(cells: Cells, machines: ParsedMachines, champion: Champion) -> 
 def find_first_violations(machines: ParsedMachines, champion: Champion) -> dict[int, str]:
     """Return by line (index) the first limit that a machine breaks."""
     reasons: dict[int, str] = {}
-    cells = _impute_known(machines.frame, champion).cells
+    cells = _impute_known(machines.cells, champion).cells
     for violation in champion.rules.find_violations(cells):
         if violation.line not in reasons:
             reasons[violation.line] = ": ".join(_name_field(violation, machines, cells, champion))
@@ -232,17 +247,17 @@ class _Steps:
 
 def _impute_possible(machines: ParsedMachines, champion: Champion) -> _Steps:
     """Fill what need not be assumed, for every task. Raises: UserError for a machine that breaks a limit."""
-    steps = _impute_known(machines.frame, champion)
+    steps = _impute_known(machines.cells, champion)
     for _, error in _list_errors(steps.cells, machines, champion):
         raise error
     _repeat_by_task(steps, champion)
     return steps
 
 
-def _impute_known(frame: pd.DataFrame, champion: Champion) -> _Steps:
+def _impute_known(cells: Cells, champion: Champion) -> _Steps:
     """Fill what does not depend on the task: facts of the CPU model, and what a row implies."""
     reference_data, rules = champion.reference_data, champion.rules
-    steps = _Steps(Cells.read(frame, reference_data.cell_types))
+    steps = _Steps(cells.complete(reference_data.cell_types))
     steps.take(rules.fill_cpu_facts(steps.cells, reference_data.facts_by_model), LOOKED_UP)
     steps.take(_fill_common(steps.cells, reference_data, Tag.ENTITY), MEASURED)
     steps.conclude(rules.fill_implied, IMPLIED)

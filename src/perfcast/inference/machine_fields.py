@@ -8,12 +8,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from perfcast.schema.table import Column, Kind, Tag, as_declared
+from perfcast.inference.cells import Cells
+from perfcast.schema.table import Column, Kind, Tag
 from perfcast.utils.errors import UserError
 
 Cell = str | float
@@ -149,7 +150,7 @@ class MachineFields:
             return self.fields[key]
         if key in self.columns:
             return self.columns[key]
-        known = [*self.fields, *self.columns]
+        known = list(dict.fromkeys([*self.fields, *self.columns]))
         near = get_close_matches(key, known, n=3, cutoff=0.5)
         hint = f"the nearest are {', '.join(near)}" if near else f"such as {', '.join(known[:8])}"
         raise UserError("a machine must be described by known names", f"{label} has {name[:_SHOWN_LETTERS]!r}", hint)
@@ -231,19 +232,25 @@ class MachineFields:
             raise UserError(f"{name} must be {MONTH}", f"{label} has {text[:_SHOWN_LETTERS]!r}")
         return text
 
-    def frame(self, machines: Sequence[Mapping[str, Cell]], lines: Sequence[int]) -> pd.DataFrame:
-        """Return the cells of machines as a frame: every column with its declared type, index `LINE`."""
-        index = pd.Index(lines, name=LINE)
-        names = {name for cells in machines for name in cells}
-        series = {name: pd.Series([cells.get(name) for cells in machines], index, dtype=object) for name in names}
-        frame = self._empty_machine.iloc[np.zeros(len(index), dtype=int)].set_axis(index)
-        return frame.assign(**{name: as_declared(values, self.columns[name]) for name, values in series.items()})
+    def stack(self, machines: Sequence[Mapping[str, Cell]], lines: Sequence[int]) -> Cells:
+        """Return the cells of machines in every column, index `lines`."""
+        names = dict.fromkeys(name for cells in machines for name in cells)
+        given = {name: _as_array([cells.get(name) for cells in machines], self.columns[name]) for name in names}
+        return Cells(given, np.asarray(lines, dtype=int)).complete(self._types)
 
     @cached_property
-    def _empty_machine(self) -> pd.DataFrame:
-        """One machine without any value."""
-        missing = pd.Series([None], dtype=object)
-        return pd.DataFrame({name: as_declared(missing, column) for name, column in self.columns.items()})
+    def _types(self) -> dict[str, np.dtype]:
+        return {name: _as_array([], column).dtype for name, column in self.columns.items()}
+
+
+def _as_array(cells: list[Any], column: Column) -> np.ndarray:
+    """Return the cells of a column as `Cells` holds them; a missing one is None, NaN or NaT."""
+    known = [None if cell is None or pd.isna(cell) else cell for cell in cells]
+    if column.kind in (Kind.NUMERICAL, Kind.DATE):
+        return np.array(known, dtype=float if column.kind is Kind.NUMERICAL else "datetime64[us]")
+    texts = np.empty(len(known), dtype=object)
+    texts[:] = [None if cell is None else str(cell) for cell in known]
+    return texts
 
 
 _FLAGS = ("false", "true")

@@ -78,25 +78,26 @@ _SHOWN_LETTERS = 60
 """Letters of a machine's text that messages show."""
 
 
-def read_short_machines(texts: Sequence[str]) -> list[MachineEntry]:
+def read_short_machines(texts: Sequence[str], fields: tuple[str, str] = ("processor", "chips")) -> list[MachineEntry]:
     """Return machines of short texts: `2 x EPYC 9654`, `EPYC 9654; chips=2; os=SLES 15`, or files, numbered from 1.
 
-    Raises: UserError for a text that is neither.
+    Args: `fields` are those of the name and of the number before it. Raises: UserError for a text that is neither.
     """
+    named, counted = fields
     entries: list[MachineEntry] = []
     for text in texts:
         if text.lower().endswith(_ENDINGS):
             entries += read_entries(Path(text))
             continue
-        name, *fields = (piece.strip() for piece in text.split(";"))
+        name, *others = (piece.strip() for piece in text.split(";"))
         match = _COUNTED.fullmatch(name)
-        if match is None or not all("=" in field for field in fields):
+        if match is None or not all("=" in field for field in others):
             remedy = "such as '2 x EPYC 9654' or 'EPYC 9654; chips=2'"
-            raise UserError("a machine must be a file or a processor, then NAME=VALUE", f"it is {text[:60]!r}", remedy)
-        values: dict[str, object] = {"processor": match["name"]}
+            raise UserError(f"a machine must be a file or a {named}, then NAME=VALUE", f"it is {text[:60]!r}", remedy)
+        values: dict[str, object] = {named: match["name"]}
         if match["chips"]:
-            values["chips"] = match["chips"]
-        entries.append(MachineEntry(0, name[:_SHOWN_LETTERS], read_assignments(filter(None, fields), values)))
+            values[counted] = match["chips"]
+        entries.append(MachineEntry(0, name[:_SHOWN_LETTERS], read_assignments(filter(None, others), values)))
     return [entry._replace(line=number) for number, entry in enumerate(entries, start=1)]
 
 

@@ -88,8 +88,9 @@ class CpuNames:
         words, squashed = [word for word in _JOINTS.split(key) if word], _squash(key)
         if not squashed:
             return list(self.keys[:count])
-        first = [known for known in self.keys if all(f" {word}" in f" {_JOINTS.sub(' ', known)}" for word in words)]
-        within = [known for form, keys in self._squashed.items() if squashed in form for known in keys]
+        spaced = {known: f" {_JOINTS.sub(' ', known.lower())}" for known in self.keys}
+        first = [known for known, text in spaced.items() if all(f" {word}" in text for word in words)]
+        within = [known for form, keys in self._squashed.items() if squashed in form.lower() for known in keys]
         return list(dict.fromkeys([*first, *within]))[:count]
 
     def _near(self, key: str) -> list[str]:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from typing import Any
+from functools import cached_property
+from typing import Any, Self
 
+import numpy as np
 import pandas as pd
 
+from perfcast.inference.cells import Cells
 from perfcast.inference.champion import Champion
 from perfcast.inference.imputation.rules import NamedCpu
-from perfcast.inference.machine_fields import Cell, TypedField
+from perfcast.inference.machine_fields import LINE, Cell, TypedField
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.name_lookup import CpuMatch
 from perfcast.schema.table import Tag
@@ -37,12 +40,12 @@ class ParsedMachine:
 
 @dataclass(frozen=True)
 class ParsedMachines:
-    """Batch of parsed machines: their cells as a frame, and notes, labels and typed fields by line.
+    """Batch of parsed machines: their cells, and notes, labels and typed fields by line.
 
-    Shapes: `frame` has the columns of the champion's fields, index `LINE`.
+    Shapes: `cells` has the columns of the champion's fields; its index is the line of every machine.
     """
 
-    frame: pd.DataFrame
+    cells: Cells
     notes: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     labels: Mapping[int, str] = field(default_factory=dict)
     typed: Mapping[int, Mapping[str, TypedField]] = field(default_factory=dict)
@@ -51,9 +54,23 @@ class ParsedMachines:
         """Return the name of a machine in errors."""
         return self.labels.get(line) or f"machine {line}"
 
-    def with_frame(self, frame: pd.DataFrame) -> ParsedMachines:
-        """Return the batch with another frame, such as some of its rows."""
-        return ParsedMachines(frame, self.notes, self.labels, self.typed)
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """The cells as a frame, index `LINE`."""
+        return self.cells.to_frame().rename_axis(LINE)
+
+    @classmethod
+    def from_frame(cls, frame: pd.DataFrame, **described: Any) -> Self:
+        """Return a batch whose cells are those of a frame; `described` has notes, labels and typed fields by line."""
+        return cls(Cells.read(frame), **described)
+
+    def with_frame(self, frame: pd.DataFrame) -> Self:
+        """Return the batch with the cells of another frame."""
+        return replace(self, cells=Cells.read(frame))
+
+    def take(self, rows: np.ndarray) -> Self:
+        """Return some machines, by numbers (m,) int or flags (n,) bool."""
+        return replace(self, cells=self.cells.take(rows))
 
 
 def parse_machines(entries: Sequence[MachineEntry], champion: Champion) -> ParsedMachines:
@@ -79,13 +96,14 @@ def parse_machine(entry: MachineEntry, champion: Champion) -> ParsedMachine:
         else:
             notes += [] if match.exact else [f"the processor {cells[entity]!r} was read as {match.key!r}"]
             cells[entity] = match.key
+    notes += champion.rules.check_names(cells, typed, label)
     return ParsedMachine(line, cells, (*notes, *champion.rules.list_notes(cells)), label, typed)
 
 
 def stack_machines(machines: Sequence[ParsedMachine], champion: Champion) -> ParsedMachines:
     """Return machines as one batch; their lines must differ."""
     return ParsedMachines(
-        champion.fields.frame([machine.cells for machine in machines], [machine.line for machine in machines]),
+        champion.fields.stack([machine.cells for machine in machines], [machine.line for machine in machines]),
         {machine.line: machine.notes for machine in machines if machine.notes},
         {machine.line: machine.label for machine in machines},
         {machine.line: machine.typed for machine in machines},

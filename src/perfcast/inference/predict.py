@@ -11,6 +11,7 @@ import pandas as pd
 
 from perfcast.inference.basis import BasisFinder
 from perfcast.inference.champion import Champion
+from perfcast.inference.derived import derive_values
 from perfcast.inference.draw_predictions import DrawPredictions
 from perfcast.inference.explain import Explainer
 from perfcast.inference.impute import ASSUMED, impute_draws
@@ -95,11 +96,11 @@ def predict_machines(
     predictions. `progress` shows a bar on a terminal.
     Raises: UserError when a machine breaks a limit, or a task is unknown.
     """
-    starts = range(0, len(machines.frame), BATCH_SIZE)
+    rows = np.arange(len(machines.cells.index))
+    starts = range(0, len(rows), BATCH_SIZE)
     predictions: list[Prediction] = []
-    for start in _show_progress(starts, len(machines.frame)) if progress else starts:
-        frame = machines.frame.iloc[start : start + BATCH_SIZE]
-        batch = ParsedMachines(frame, machines.notes, machines.labels, machines.typed)
+    for start in _show_progress(starts, len(rows)) if progress else starts:
+        batch = machines.take(rows[start : start + BATCH_SIZE])
         predictions += _predict_batch(batch, champion, options, measurements)
     inputs = select(champion.predictor.columns_, role=Role.FEATURE)
     return Predictions(champion.dataset, champion.name, champion.preset, tuple(predictions), len(inputs))
@@ -123,10 +124,18 @@ def _predict_batch(
         measurement_notes = (*measurement_notes, champion.left_out.note)
     predictions = []
     for line, by_task in estimates.items():
-        name, values = explainer.describe(rows_of[line][0])
+        row = rows_of[line][0]
+        name, values = explainer.describe(row)
+        cells = {column: cell[row] for column, cell in completed.cells.items()}
+        scores = {each.task: (each.median, each.low, each.high) for each in by_task}
         basis = finder.find(list(dict.fromkeys(rows_of[line]))) if finder else None
-        notes = (*machines.notes.get(line, ()), *measurement_notes)
-        predictions.append(Prediction(line, name, tuple(by_task), values, notes, basis=basis))
+        own_notes = (*machines.notes.get(line, ()), *champion.rules.list_completed_notes(cells))
+        derived = derive_values(champion.rules.derived, scores, cells)
+        predictions.append(
+            Prediction(
+                line, name, tuple(by_task), values, (*own_notes, *measurement_notes), basis=basis, derived=derived
+            )
+        )
     return predictions
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from html import escape
 from typing import Any
@@ -11,6 +11,8 @@ import pandas as pd
 
 from perfcast.inference.basis import Basis
 from perfcast.inference.basis_text import format_basis
+from perfcast.inference.derived import DERIVED, DerivedValue
+from perfcast.inference.imputation import find_rules
 from perfcast.inference.impute import ORIGINS
 from perfcast.inference.published import PublishedGroup, PublishedScores
 from perfcast.utils.terminal_tables import NO_BREAK, format_interval, format_number, render_table, wrap_text
@@ -107,7 +109,7 @@ class Prediction:
     """Estimates of one machine, with the values that they rest on.
 
     `status` is OK, or REFUSED for a machine that cannot be used: it has no estimates, and `message` is the reason.
-    `basis` is there where the prediction is explained.
+    `basis` is there where the prediction is explained; `derived` has what follows from several estimates.
     """
 
     line: int
@@ -118,6 +120,7 @@ class Prediction:
     status: str = OK
     message: str = ""
     basis: Basis | None = None
+    derived: tuple[DerivedValue, ...] = ()
 
     def __repr__(self) -> str:
         if self.status == REFUSED:
@@ -176,7 +179,7 @@ class Predictions(Answer):
         return tuple(machine for machine in self.machines if machine.status == REFUSED)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per machine, task and target, and one row per refused machine."""
+        """Return one row per machine, task and target, one per derived quantity, and one per refused machine."""
         rows: list[dict[str, Any]] = []
         for machine in self.machines:
             common = {
@@ -187,6 +190,7 @@ class Predictions(Answer):
                 {**common, **estimate.cells(), "assumed": estimate.assumed, "features_missing": estimate.missing}
                 for estimate in machine.estimates
             ]
+            rows += [{**common, **each.cells()} for each in machine.derived]
             if machine.status == REFUSED:
                 rows.append(common)
         return pd.DataFrame(rows, columns=list(_COLUMNS))
@@ -207,12 +211,17 @@ def format_predictions(predictions: Predictions, width: int | None = None) -> st
     refused = [wrap_text(f"{each.machine}: refused, {each.message}", width) for each in predictions.refused]
     answered = [prediction for prediction in predictions if prediction.status == OK]
     if any(prediction.values for prediction in answered):
-        return "\n\n".join([*(_format_prediction(prediction, width) for prediction in answered), *refused])
-    rows = [[each.machine, *_estimate_cells(estimate)] for each in answered for estimate in each.estimates]
+        origins = {**ORIGINS, **find_rules(predictions.dataset).origin_meanings}
+        return "\n\n".join([*(_format_prediction(prediction, origins, width) for prediction in answered), *refused])
+    rows = [
+        [each.machine, *cells]
+        for each in answered
+        for cells in (*map(_estimate_cells, each.estimates), *map(_derived_cells, each.derived))
+    ]
     return "\n".join([*([render_table(["machine", *_HEADER], rows, width)] if rows else []), *refused])
 
 
-def _format_prediction(prediction: Prediction, width: int | None) -> str:
+def _format_prediction(prediction: Prediction, origins: Mapping[str, str], width: int | None) -> str:
     estimates = prediction.estimates
     interval = f"{100 * estimates[0].level:g} % interval"
     header = [interval if name == "interval" else name for name in _HEADER]
@@ -222,6 +231,10 @@ def _format_prediction(prediction: Prediction, width: int | None) -> str:
         parts.append(render_table(["task", "results", "median", "range", "compiler, year", "newest"], published, width))
         parts.append("prediction")
     parts.append(render_table(header, [_estimate_cells(estimate) for estimate in estimates], width))
+    if prediction.derived:
+        rows = [[*_derived_cells(each)[:4], each.formula] for each in prediction.derived]
+        parts.append("derived from the estimates, as if their errors were fully correlated")
+        parts.append(render_table([DERIVED, "estimate", interval, "unit", "formula"], rows, width))
     changes = [
         f"{each.task} {100 * (each.user_factor - 1):+.1f} %" for each in estimates if each.user_factor is not None
     ]
@@ -237,7 +250,7 @@ def _format_prediction(prediction: Prediction, width: int | None) -> str:
         rows = [[each.task, *_driver_cells(each, groups), _typical_cell(each)] for each in estimates]
         header = ["task", *groups, "typical machine"]
         parts.append(render_table(header, rows, width))
-    for origin, meaning in ORIGINS.items():
+    for origin, meaning in origins.items():
         values = [_format_value(value) for value in prediction.values if value.origin == origin]
         if values:
             parts.append(wrap_text(f"{origin} ({meaning}): {', '.join(values)}", width))
@@ -249,6 +262,11 @@ def _estimate_cells(estimate: Estimate) -> list[str]:
     interval = format_interval(estimate.low, estimate.high)
     cells = [estimate.task, format_number(estimate.median), interval, estimate.unit]
     return [*cells, in_domain_score, str(estimate.assumed), estimate.least_similar_group or ""]
+
+
+def _derived_cells(value: DerivedValue) -> list[str]:
+    interval = format_interval(value.low, value.high)
+    return [value.name, format_number(value.median), interval, value.unit, "", "", DERIVED]
 
 
 def _published_rows(estimate: Estimate) -> list[list[str]]:

@@ -224,6 +224,8 @@ class HealthResponse(BaseModel):
     tasks: list[str]
     limits: dict[str, float]
     origins: dict[str, str] = Field(description="Meaning of each origin of a value.")
+    form: list[str] = Field(description="Fields and columns to ask for first; without any, the first columns.")
+    short_fields: list[str] = Field(description="Fields of a name and of the number before it, as in 2 x EPYC 9654.")
 
 
 class ErrorResponse(BaseModel):

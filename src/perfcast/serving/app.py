@@ -182,7 +182,9 @@ def _create_info_router(service: PredictionService, limits: RequestLimits, metri
         **service.describe_champion(),
         "tasks": sorted(champion.typical_rows),
         "limits": asdict(limits),
-        "origins": ORIGINS,
+        "origins": {**ORIGINS, **champion.rules.origin_meanings},
+        "form": champion.rules.form_fields,
+        "short_fields": champion.rules.short_fields,
     }
 
     @router.get("/health", summary="Return the predictor and the limits of the server", response_model=HealthResponse)

@@ -38,14 +38,24 @@ def _few_shot(folds: pd.DataFrame, table: Table, shots: int, seed: int) -> pd.Da
     subset = folds["fold_0"].loc[ordered.frame.index].to_numpy(dtype=object)
     entities, blocks = by_tag(ordered, Tag.ENTITY), by_tag(ordered, Tag.BLOCK)
     new = (subset == "test") & ~np.isin(entities, entities[np.isin(subset, ["train", "validation"])])
-    drawn = np.random.default_rng(seed).permutation(np.flatnonzero(new))
-    months = ordered.frame[ordered.column_of(Tag.TIME)].to_numpy()[drawn]
-    in_time = drawn[np.argsort(months, kind="stable")]
-    rank = pd.Series(entities[in_time]).groupby(entities[in_time]).cumcount().to_numpy()
-    shown = in_time[rank < shots]
+    months = ordered.frame[ordered.column_of(Tag.TIME)].to_numpy()
+    shown = first_results(entities, months, new, shots, np.random.default_rng(seed))
     subset[(subset == "test") & np.isin(blocks, blocks[shown])] = "unused"
     subset[shown] = "train"
     return as_frame(table, ordered, [subset])
+
+
+def first_results(
+    entities: np.ndarray, months: np.ndarray, new: np.ndarray, shots: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Return the places of the first `shots` of the `new` rows of every entity, rows of one month in random order.
+
+    Shapes: entities, months and new (bool) (n,).
+    """
+    drawn = rng.permutation(np.flatnonzero(new))
+    in_time = drawn[np.argsort(months[drawn], kind="stable")]
+    rank = pd.Series(entities[in_time]).groupby(entities[in_time]).cumcount().to_numpy()
+    return np.asarray(in_time[rank < shots])
 
 
 few_shot_1 = reveal(1)

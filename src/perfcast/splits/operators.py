@@ -19,7 +19,7 @@ from perfcast.splits.row_groups import by_tag, by_values
 from perfcast.splits.subsets import as_frame, assigned, by_key, draw_validation, without_leaks
 from perfcast.utils.errors import UserError
 
-FAMILY, GPU, OPERATOR, SITE, FORMAT = "gpu_family", "gpu", "op", "shape_site", "dtype"
+FAMILY, GPU, OPERATOR, SITE, SHAPE, FORMAT = "gpu_family", "gpu", "op", "shape_site", "shape", "dtype"
 """Columns that the splits read."""
 APART = "battlemage"
 """Family of another vendor, with other software: it trains, and is tested in a split of its own."""
@@ -32,6 +32,10 @@ SIZES = {
     "moe": ("tokens", 2048),
 }
 """Operator -> its size and the largest one in training, the upper quartile of the rows."""
+ONE_IN = 4
+"""Where whole families are held out, training has one shape in so many of the operators with a size: more rows cost
+time and memory without a smaller error. Other operators have too few rows to leave some out."""
+UPPER_BITS = 16
 SHAPE_FOLDS = 5
 MIN_SHARE = 0.02
 """Least share of the training rows of a family that validates alone."""
@@ -43,7 +47,7 @@ def unseen_gpu_family(table: Table, seed: int) -> pd.DataFrame:
 
     The family of another vendor is tested in `unseen_vendor` alone.
     """
-    ordered = _require(table, FAMILY)
+    ordered = _require(table, FAMILY, OPERATOR, SHAPE)
     family = ordered.frame[FAMILY].astype("str").to_numpy()
     tests = [family == name for name in sorted(set(family) - {APART})]
     return _families_held_out(table, ordered, family, tests, seed)
@@ -55,7 +59,7 @@ def unseen_vendor(table: Table, seed: int) -> pd.DataFrame:
 
     Raises: UserError when the dataset has one vendor.
     """
-    ordered = _require(table, FAMILY)
+    ordered = _require(table, FAMILY, OPERATOR, SHAPE)
     family = ordered.frame[FAMILY].astype("str").to_numpy()
     if APART not in family:
         raise UserError("the split 'unseen_vendor' needs two vendors", f"{table.dataset!r} has one", "leave it out")
@@ -81,14 +85,14 @@ def next_gpu_generation(table: Table, seed: int) -> pd.DataFrame:
     Rows of an operator and number format that no older GPU has are unused: see `unseen_format`.
     Raises: UserError when the dataset has less than two of the generations.
     """
-    ordered = _require(table, FAMILY, OPERATOR, FORMAT)
+    ordered = _require(table, FAMILY, OPERATOR, FORMAT, SHAPE)
     family, blocks = ordered.frame[FAMILY].astype("str").to_numpy(), by_tag(ordered, Tag.BLOCK)
-    rng = np.random.default_rng(seed)
+    rng, drawn = np.random.default_rng(seed), _thin(ordered.frame)
     folds = []
     for older, test in _generations(table, family):
-        new = test & ~_is_known_format(ordered, older)
-        validation = _draw_family(family, older, rng)
-        folds.append(without_leaks(assigned(test & ~new, validation, ~(older | test) | new), blocks))
+        new = test & ~_is_known_format(ordered, older & drawn)
+        unused = ~(older | test) | new | (older & ~drawn)
+        folds.append(without_leaks(assigned(test & ~new, _draw_family(family, older, rng), unused), blocks))
     return as_frame(table, ordered, folds)
 
 
@@ -103,7 +107,8 @@ def unseen_format(table: Table, seed: int) -> pd.DataFrame:
     older, newest = _generations(table, family)[-1]
     test = newest & ~_is_known_format(ordered, older)
     validation = _draw_family(family, older, np.random.default_rng(seed))
-    return as_frame(table, ordered, [without_leaks(assigned(test, validation, ~(older | test)), blocks)])
+    unused = ~(older | test) | (older & ~_thin(ordered.frame))
+    return as_frame(table, ordered, [without_leaks(assigned(test, validation, unused), blocks)])
 
 
 @declare_split("unseen layer shapes", "layers of a shape without a result on any GPU in training", check_values(SITE))
@@ -171,15 +176,15 @@ gpu_few_shot_1000 = known_rows(1000)
 
 def _few_shot(table: Table, shots: int, seed: int) -> pd.DataFrame:
     """Hold out families but for the rows of smallest CRC-32 of their first GPU by name; so do the validation rows."""
-    ordered = _require(table, FAMILY, GPU)
+    ordered = _require(table, FAMILY, GPU, OPERATOR, SHAPE)
     family, blocks = ordered.frame[FAMILY].astype("str").to_numpy(), by_tag(ordered, Tag.BLOCK)
-    shown = _first_rows(ordered, shots)
+    shown, drawn = _first_rows(ordered, shots), _thin(ordered.frame)
     rng = np.random.default_rng(seed)
     folds = []
     for name in sorted(set(family) - {APART}):
         test = family == name
         validation = _draw_family(family, ~test, rng) & ~shown
-        folds.append(without_shown(assigned(test & ~shown, validation), blocks, shown))
+        folds.append(without_shown(assigned(test & ~shown, validation, ~(test | shown | drawn)), blocks, shown))
     return as_frame(table, ordered, folds)
 
 
@@ -210,9 +215,20 @@ def _first_rows(ordered: Table, shots: int) -> np.ndarray:
 def _families_held_out(
     table: Table, ordered: Table, family: np.ndarray, tests: Iterable[np.ndarray], seed: int
 ) -> pd.DataFrame:
-    blocks, rng = by_tag(ordered, Tag.BLOCK), np.random.default_rng(seed)
-    folds = [without_leaks(assigned(test, _draw_family(family, ~test, rng)), blocks) for test in tests]
+    blocks, rng, drawn = by_tag(ordered, Tag.BLOCK), np.random.default_rng(seed), _thin(ordered.frame)
+    folds = [without_leaks(assigned(test, _draw_family(family, ~test, rng), ~(test | drawn)), blocks) for test in tests]
     return as_frame(table, ordered, folds)
+
+
+def _thin(frame: pd.DataFrame) -> np.ndarray:
+    """Mark the rows that may train: one shape in `ONE_IN`, on every GPU, and all rows of operators without a size.
+
+    The upper bits of the checksum choose. Its lower bits chose the shapes of the dataset, and checksums of similar
+    texts differ by a constant, so that the lower bits would choose whole number formats.
+    """
+    shape = frame[SHAPE].astype("str")
+    drawn = shape.map({name: (zlib.crc32(name.encode()) >> UPPER_BITS) % ONE_IN == 0 for name in shape.unique()})
+    return np.asarray(drawn.to_numpy(dtype=bool) | ~frame[OPERATOR].isin(list(SIZES)).to_numpy())
 
 
 def _draw_family(family: np.ndarray, known: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -78,8 +78,8 @@ def _formats(system: str, table: str) -> list[str]:
 
 def _make_defective(frame: pd.DataFrame) -> pd.DataFrame:
     """Return every row once with one of the defects, so that some of each are drawn."""
-    defects = [{"latency": 0.0}, {"latency": np.nan}, {"k": 0}]
-    return pd.concat([frame.assign(**defect, m=frame["m"] + 7) for defect in defects], ignore_index=True)
+    rows = frame.assign(m=frame["m"] + 7)
+    return pd.concat([rows.assign(latency=0.0), rows.assign(latency=np.nan), rows.assign(k=0)], ignore_index=True)
 
 
 def _gemm(count: int, random: np.random.Generator) -> pd.DataFrame:

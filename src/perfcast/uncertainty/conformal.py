@@ -13,6 +13,7 @@ import pandas as pd
 from perfcast.uncertainty.correlation import ErrorCorrelation
 from perfcast.uncertainty.expected_error import fit_expected_error
 from perfcast.uncertainty.in_domain import InDomainModel
+from perfcast.uncertainty.independent_scores import independent_count
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import write_json
 from perfcast.utils.model_files import read_state
@@ -53,7 +54,8 @@ class ConformalCalibration:
     The expected error is a non-negative sum, base + weight x distance (`InDomainModel`), fitted to the absolute
     residuals of backtests, so it never falls with distance. Residuals over it are the conformal scores. Quantiles are
     those of the scores of all backtests, each with the same weight however many rows it has. Rows of one entity err
-    alike, so the correction of a quantile for the finite number of scores counts entities.
+    alike, so the correction of a quantile for the finite number of scores counts what they are worth
+    (`independent_count`).
 
     Several backtests are forecasts of several releases, and the next release is unlike each of them. So what they show
     is shrunk: the weights of the distances have a penalty, and the quantiles of an output are R / (R + 2) its own, with
@@ -102,7 +104,7 @@ class ConformalCalibration:
         scores = sizes / self.expected_error(distances)
 
         def quantiles_of(rows: np.ndarray) -> np.ndarray:
-            return _quantiles_at(scores[rows], share[rows], _GRID, len(np.unique(entities[rows])))
+            return _quantiles_at(scores[rows], share[rows], _GRID, independent_count(scores[rows], entities[rows]))
 
         pooled = quantiles_of(np.ones(len(scores), dtype=bool))
         own_share = count / (count + _POOLED_BACKTESTS) if count > 1 else 1.0
@@ -251,7 +253,7 @@ def weighted_quantile(scores: np.ndarray, share: np.ndarray, level: float) -> fl
     return float(_quantiles_at(scores, share, np.array([level]), len(scores))[0])
 
 
-def _quantiles_at(scores: np.ndarray, share: np.ndarray, wanted: np.ndarray, count: int) -> np.ndarray:
+def _quantiles_at(scores: np.ndarray, share: np.ndarray, wanted: np.ndarray, count: float) -> np.ndarray:
     """Return weighted quantiles of the scores, corrected for their finite number, `count` independent ones.
 
     The new score is one more that may be larger than all of them: level x (n + 1) / n, at most the largest score.

@@ -23,9 +23,6 @@ RESULTS, AHEAD = "few results", "years ahead"
 _MAX_REFERENCES = 4000
 """Distinct machines that a group is compared with: more only cost time."""
 
-_ROWS_AT_ONCE = 32
-"""Few enough that the arrays of a column stay in the cache: 256 take 1.7 times the time."""
-
 _UNKNOWN = 0.5
 """Distance of a stated number from a missing one: between equal and far."""
 
@@ -189,6 +186,10 @@ _MAX_REMEMBERED = 100_000
 """Distinct rows of a group whose distance is remembered: a batch of machines repeats them."""
 
 
+_MAX_COMPARED = 8_000_000
+"""Distances of values to references that a group remembers: a machine shares most values with others. 64 MB."""
+
+
 class _Group:
     """The distinct training values of one group of columns."""
 
@@ -200,6 +201,7 @@ class _Group:
         self._turned = np.ascontiguousarray(references.T)
         self._gaps = np.isnan(references).any(axis=0)
         self._nearest_by_row: dict[bytes, float] = {}
+        self._apart_by_value: dict[tuple[int, float | None], np.ndarray | None] = {}
 
     @classmethod
     def fit(cls, X: pd.DataFrame, columns: list[Column]) -> Self:
@@ -219,34 +221,37 @@ class _Group:
         if len(self._nearest_by_row) + len(new) > _MAX_REMEMBERED:
             self._nearest_by_row.clear()
             new = {key: place for place, key in enumerate(keys)}
-        places = np.array(list(new.values()), dtype=int)
-        for start in range(0, len(places), _ROWS_AT_ONCE):
-            nearest = self._nearest(encoded[places[start : start + _ROWS_AT_ONCE]]).tolist()
-            self._nearest_by_row.update(zip(list(new)[start : start + _ROWS_AT_ONCE], nearest, strict=True))
+        for key, place in new.items():
+            self._nearest_by_row[key] = self._nearest(encoded[place].tolist())
         return np.array([self._nearest_by_row[key] for key in keys], dtype=float)
 
-    def _nearest(self, rows: np.ndarray) -> np.ndarray:
-        total = np.zeros((len(rows), len(self.references)))
-        for column in range(len(self.numeric)):
-            # rows repeat the values of a column, so distinct values are compared
-            values, places = np.unique(rows[:, column], return_inverse=True)
-            apart = self._apart(values[:, None], column)
-            total += apart if len(values) == 1 else apart[places]
-        nearest: np.ndarray = total.min(axis=1) / max(1, len(self.numeric))
-        return nearest
+    def _nearest(self, row: list[float]) -> float:
+        total = np.zeros(len(self.references))
+        for column, value in enumerate(row):
+            if value == _IGNORED:
+                continue
+            key = column, value if value == value else None  # noqa: PLR0124  (a missing value equals nothing)
+            if key not in self._apart_by_value:
+                if len(self._apart_by_value) >= _MAX_COMPARED // len(self.references):
+                    self._apart_by_value.clear()
+                self._apart_by_value[key] = self._apart(column, value)
+            apart = self._apart_by_value[key]
+            if apart is not None:
+                total += apart
+        return float(total.min()) / max(1, len(self.numeric))
 
-    def _apart(self, values: np.ndarray, column: int) -> np.ndarray:
-        """Return Gower's distance of values (k, 1) to the references in one column, (k, references)."""
-        others = self._turned[None, column]
+    def _apart(self, column: int, value: float) -> np.ndarray | None:
+        """Return Gower's distance of a value to the references in one column, (references,); None if all are 0."""
+        others = self._turned[column]
         if not self.numeric[column]:
-            return np.asarray((values != others) & (values != _IGNORED), dtype=float)
-        apart: np.ndarray = np.minimum(np.abs(values - others), 1.0)
-        missing = np.isnan(values[:, 0])
-        if self._gaps[column] or missing.any():
-            apart[np.isnan(apart)] = _UNKNOWN
-            apart[missing] = np.where(np.isnan(others), 0.0, _UNKNOWN)
-        apart[values[:, 0] == _IGNORED] = 0.0
-        return apart
+            apart = np.asarray(value != others, dtype=float)
+        elif np.isnan(value):
+            apart = np.where(np.isnan(others), 0.0, _UNKNOWN)
+        else:
+            apart = np.minimum(np.abs(value - others), 1.0)
+            if self._gaps[column]:
+                apart[np.isnan(apart)] = _UNKNOWN
+        return apart if apart.any() else None
 
 
 def _scale(values: np.ndarray) -> float:

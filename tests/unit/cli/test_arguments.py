@@ -5,6 +5,8 @@ import argparse
 import pytest
 
 from perfcast.cli.arguments import add_shared, number, share, whole
+from perfcast.cli.machine_arguments import FLAGS
+from perfcast.inference.imputation import find_rules
 
 
 @pytest.mark.parametrize("text", ["0", "11", "1.5", "x", "", "1e1", "٣", "9" * 30])
@@ -31,3 +33,13 @@ def test_add_shared_declares_arguments_with_a_changed_help():
     options = parser.parse_args(["host_gemm", "--out", "x"])
     assert (options.dataset, str(options.out)) == ("host_gemm", "x")
     assert "file of the answer" in parser.format_help()
+
+
+def test_flags_of_machines_are_fields_of_their_datasets():
+    for title, flags in FLAGS.items():
+        for dataset in title.partition("(")[2].rstrip(")").split(", "):
+            rules = find_rules(dataset)
+            names = {name for field in rules.fields for name in (field.name, *field.aliases)}
+            for name, *synonyms in flags:
+                # a column needs no field
+                assert name in names | {"chips"} and set(synonyms) <= names | {"operating-system"}, name

@@ -30,7 +30,7 @@ def measured_machine(row, **changed):
     columns = [column.name for column in describing_columns(project().standard, ())]
     cells = champion.reference_data.measured.frame.iloc[[row]].assign(**changed)
     frame = cells.reindex(columns=list(champion.fields.columns))
-    return ParsedMachines(frame[[name for name in frame if name in columns]].set_axis([1]), {})
+    return ParsedMachines.from_frame(frame[[name for name in frame if name in columns]].set_axis([1]))
 
 
 def test_find_nearest_machines_finds_a_measured_machine_itself():

@@ -1,12 +1,14 @@
 """Backtests of a fold lie inside its training part, and are of the same kind of split."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from perfcast.experiment.fitting import first_error, plan_backtests, run_backtests
 from perfcast.experiment.training import fit_folds
-from perfcast.experiment.uncertainty_fit import fit_uncertainty, fold_distances
+from perfcast.experiment.uncertainty_fit import fit_uncertainty, fold_distances, independent_units, plan_final_backtests
 from perfcast.predictors.predictor import Predictor
 from perfcast.schema.table import Column, Kind, Role, Tag, build_table
 from perfcast.uncertainty.conformal import TEST
@@ -74,6 +76,19 @@ def test_backtest_of_a_forward_split_has_earlier_origins():
         assert np.flatnonzero(backtest.testing).max() < 60, "no test row takes part"
     assert np.flatnonzero(backtests[0].testing).tolist() == list(range(54, 60))
     assert backtests[1].testing.sum() == 12, "the next 24 months"
+
+
+def test_backtest_of_a_few_shot_split_reveals_the_first_results_of_new_entities():
+    demo = table()
+    demo.frame["part"] = [f"p{number // 3}" for number in range(72)]
+    part = forward()
+    part[60:72:3] = part[61:72:3] = "train"  # two results of each new part
+    backtests = plan_backtests(demo, part, None, 2)
+    assert [backtest.number for backtest in backtests] == [0, 1]
+    assert np.flatnonzero(backtests[0].testing).tolist() == [56, 59]
+    assert np.flatnonzero(backtests[0].fitting).tolist() == [*range(56), 57, 58]
+    assert np.flatnonzero(backtests[1].testing).tolist() == [50, 53, 56, 59]
+    assert not backtests[1].fitting[60:].any(), "what the split reveals is later than a backtest"
 
 
 def test_backtest_limits_the_number_of_windows():
@@ -158,3 +173,24 @@ def test_fit_uncertainty_calibrates_on_backtests(dated):
 
 def test_fit_uncertainty_needs_enough_rows():
     assert fit_uncertainty(table(1), Largest, 0, None, 2) is None
+
+
+def test_a_last_year_without_an_earlier_date_is_no_forecast():
+    demo = table()
+    when = demo.select(tag=Tag.TIME)[0]
+    undated = demo.frame[when].where(np.arange(72) >= 36)
+    undated = undated.where(undated > undated.max() - pd.DateOffset(months=12))
+    partly = replace(demo, frame=demo.frame.assign(**{when: undated}))
+    (backtest,) = plan_final_backtests(partly, 0, None, 1)
+    assert backtest.fitting.sum() > backtest.testing.sum(), "a sixth of the machines is drawn, dated or not"
+    dated = partly.frame[when].notna().to_numpy()
+    assert (backtest.fitting & dated).any()
+
+
+def test_few_entities_err_alike_by_their_setup():
+    demo = table()
+    entity = demo.column_of(Tag.ENTITY)
+    assert independent_units(demo).tolist() == demo.frame[entity].astype(str).tolist()
+    few = replace(demo, frame=demo.frame.assign(**{entity: np.where(np.arange(72) % 2, "a", "b")}))
+    units = independent_units(few)
+    assert units.nunique() >= 2 and all(unit.split("\x1f")[0] in "ab" for unit in units)

@@ -13,7 +13,10 @@ DENSE = {
     **{"bf16_tflops": 1000.0, "fp8_tflops": 2000.0, "fp4_tflops": float("nan")},
     **{"memory_gb_per_s": 4000.0, "memory_gib": 80.0, "link_gb_per_s": 400.0},
 }
-MIXTURE = {**DENSE, "total_params_1e9": 100.0, "active_params_1e9": 10.0, "experts": 64.0, "experts_per_token": 4.0}
+MIXTURE = {
+    **{**DENSE, "memory_gib": 1000.0, "total_params_1e9": 100.0},
+    **{"active_params_1e9": 10.0, "experts": 64.0, "experts_per_token": 4.0},
+}
 
 
 def derive(known, **changed):
@@ -51,6 +54,17 @@ def test_a_mixture_reads_the_experts_that_its_requests_choose():
     assert many["experts_touched"] == pytest.approx(1)
     assert many["t_weights"] == pytest.approx(100e9 * 2 / (2 * 4000e9) * 1e3)
     assert many["tokens_per_expert"] == pytest.approx(1e4 * 4 / 64)
+
+
+def test_requests_whose_caches_do_not_fit_wait():
+    fitting = (0.9 * 2 * 20 * 2**30 - 16e9) / (1100 * 32 * 2048)
+    row, many = derive(DENSE, memory_gib=20.0), derive(DENSE, memory_gib=20.0, concurrency=900.0)
+    assert (row["running"], row["t_backlog"]) == (10, 0)
+    assert many["running"] == pytest.approx(fitting)
+    assert many["t_cache"] == pytest.approx(row["t_cache"] * fitting / 10)
+    assert many["t_backlog"] == pytest.approx((900 / fitting - 1) * 200 * many["t_step"])
+    assert many["t_queue"] == pytest.approx(row["t_queue"] * 90)
+    assert derive(DENSE, memory_gib=1.0)["running"] == 1
 
 
 def test_layers_with_a_window_cache_no_more_than_it():

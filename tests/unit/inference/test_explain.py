@@ -26,7 +26,7 @@ def describe_more_and_more(row, seed):
     for name in names:
         known = np.array([name in order[:count] for count in counts])
         frame[name] = frame[name].where(known)
-    return ParsedMachines(frame)
+    return ParsedMachines.from_frame(frame)
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -42,7 +42,7 @@ def read(folder: Path, text: str | bytes, ending: str = "csv"):
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     entries = read_entries(path)
     cells = [TABLE_FIELDS.cells(entry.values, entry.label) for entry in entries]
-    return TABLE_FIELDS.frame(cells, [entry.line for entry in entries])
+    return TABLE_FIELDS.stack(cells, [entry.line for entry in entries]).to_frame()
 
 
 def test_reads_any_subset_of_columns_in_any_order(tmp_path):

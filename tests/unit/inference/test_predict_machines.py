@@ -72,10 +72,10 @@ def test_given_cells_reach_the_predictor_unchanged():
     expected = champion.predictor.predict(table.frame)["base_score"]
     assert rows[columns].notna().all(axis=None)
     try:
-        answer = predict_machines(ParsedMachines(rows[columns]), champion, PLAIN)
+        answer = predict_machines(ParsedMachines.from_frame(rows[columns]), champion, PLAIN)
     except UserError:  # filling crosswise may make machines that cannot be
         possible = [n for n in rows.index if is_possible(rows.loc[[n]])]
-        answer = predict_machines(ParsedMachines(rows.loc[possible, columns]), champion, PLAIN)
+        answer = predict_machines(ParsedMachines.from_frame(rows.loc[possible, columns]), champion, PLAIN)
         expected = expected[possible]
     assert len(answer.machines) > 5
     assert answer.to_frame()["estimate"].to_numpy() == pytest.approx(expected.to_numpy(), rel=1e-9)

@@ -1,5 +1,6 @@
 """Records of finished results: once each, with metrics of model and dataset, and never at the cost of a result."""
 
+import errno
 import json
 import os
 import shutil
@@ -228,6 +229,37 @@ def test_note_that_cannot_be_written_costs_a_line(project, capsys, monkeypatch):
     outcome, line = [line for line in capsys.readouterr().err.splitlines() if line.startswith("tracking: ")]
     assert outcome == "tracking: 1 new runs recorded"
     assert "note.txt is not written" in line
+
+
+@pytest.mark.reliability("a full disk has no room for the note of a run")
+@pytest.mark.parametrize(
+    ("place", "number"),
+    [("perfcast.utils.io.Path.write_text", errno.ENOSPC), ("perfcast.utils.io.os.open", errno.EACCES)],
+    ids=["full disk", "forbidden folder"],
+)
+def test_note_that_cannot_be_written_is_one_line_and_leaves_no_file(project, capsys, monkeypatch, place, number):
+    """The error comes from where such a disk raises it; the command still succeeds, since it records no result."""
+    conf = project / "conf" / "tracking" / "default.yaml"
+    conf.write_text(conf.read_text().replace("enabled: true", "enabled: false"))
+    note, refused = project / "notes" / "note.txt", []
+    note.parent.mkdir()
+    error = OSError(number, os.strerror(number))
+
+    def refuse(path, *_, **__):
+        refused.append(Path(path).parent)
+        raise error
+
+    monkeypatch.setattr(place, refuse)
+    command = ["pipeline", "record", "--project", str(project), "--results", str(project / "results")]
+    code = main([*command, "--note", str(note)])
+    monkeypatch.undo()
+    assert code == 0
+    assert capsys.readouterr().err.splitlines() == [
+        "tracking: off: conf/tracking/default.yaml has enabled: false",
+        f"tracking: {note} is not written: {type(error).__name__}: {error}",
+    ]
+    assert refused == [note.parent]
+    assert not list(note.parent.iterdir())
 
 
 def test_tracking_that_is_off_is_noted(project, monkeypatch):

@@ -171,16 +171,17 @@ def test_several_backtests_shrink_the_weights_of_distances():
     assert 0 < twice < 0.995 * once
 
 
-def test_quantiles_are_corrected_for_the_number_of_entities():
-    residuals, tasks, backtests, far = backtested(1000)
-    by_row, by_entity, by_single = (
-        ConformalCalibration().fit(residuals, tasks, backtests, far, entities=entities).half_widths(tasks, far).mean()
-        for entities in (None, np.arange(1000) % 30, np.zeros(1000))
-    )
-    assert by_row < by_entity < by_single
-    whole = ConformalCalibration().fit(residuals, tasks, backtests, far)
-    # 0.9 * (30 + 1) / 30
-    assert by_entity == pytest.approx(whole.half_widths(tasks, far, 0.93).mean(), rel=0.02)
+def test_quantiles_are_corrected_for_the_number_of_independent_scores():
+    """Thirty scores stay thirty however often they are repeated."""
+    residuals, tasks, backtests, far = backtested(30)
+    times = np.repeat(np.arange(30), 30)
+    tasks[:] = "one"
+    repeated = (residuals[times], tasks[times], backtests[times], far.iloc[times])
+    by_row, by_entity = (ConformalCalibration().fit(*repeated, entities=names) for names in (None, times))
+    scores = np.sort(np.abs(residuals) / by_row.expected_error(far))
+    # 0.88 * 901 / 900 and 0.88 * 31 / 30 of thirty scores
+    assert by_row.quantiles["one"][176] == pytest.approx(scores[26])
+    assert by_entity.quantiles["one"][176] == pytest.approx(scores[27])
 
 
 def test_task_with_few_residuals_uses_the_pooled_ones():

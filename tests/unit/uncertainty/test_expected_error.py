@@ -59,3 +59,24 @@ def test_errors_of_zero_have_a_positive_expectation():
     base, weights = fit_expected_error(np.zeros(9), np.zeros((9, 1)), np.ones(9), 0.0)
     assert base > 0
     assert np.isfinite(weights).all()
+
+
+@pytest.mark.parametrize("penalty", [0.0, 0.01, 0.3])
+def test_no_other_values_have_a_lower_loss(penalty):
+    """The loss of the docstring, written once more: Laplace likelihood by share, and the penalty in relative units."""
+    sizes, distances, _ = made(rows=2000, base=0.03, weights=(0.1, 0.02))
+    share = np.random.default_rng(1).uniform(0.5, 2, len(sizes))
+    base, weights = fit_expected_error(sizes, distances, share, penalty)
+    cut = np.minimum(sizes, np.quantile(sizes, 0.99))
+    mean = np.average(cut, weights=share)
+
+    def loss(values):
+        expected = values[0] + distances @ values[1:]
+        likelihood = np.average(np.log(expected) + cut / expected, weights=share)
+        return likelihood + penalty * np.sum((values[1:] / mean) ** 2)
+
+    fitted = np.append(base, weights)
+    assert base > 0.2 * mean
+    for place in range(3):
+        for factor in (0.97, 1.03):
+            assert loss(np.where(np.arange(3) == place, factor * fitted, fitted)) > loss(fitted)

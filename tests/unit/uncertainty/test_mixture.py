@@ -57,3 +57,18 @@ def test_weighted_medians():
     assert weighted_medians(values, owners, weights).tolist() == [2.0, 7.0, 5.0]
     heavy = np.array([0.6, 0.2, 0.2, 1.0, 0.4, 0.6])
     assert weighted_medians(values, owners, heavy).tolist() == [3.0, 7.0, 6.0]
+
+
+def test_half_of_the_weight_is_reached_whatever_its_rounding():
+    """Sums of tenths miss one half by a bit: for every owner the median is the mean of the middle two."""
+    values, owners = np.tile(np.arange(10.0), 5), np.repeat(np.arange(5), 10)
+    assert weighted_medians(values, owners, np.full(50, 0.1)).tolist() == [4.5] * 5
+
+
+def test_a_quantile_in_a_gap_is_the_least_value_that_reaches_the_level():
+    """As everywhere: the distribution is flat between two draws that are far apart."""
+    ends = mixture_quantiles(
+        np.array([0.0, 10.0]), np.zeros(2, dtype=int), np.array([0.5, 0.5]),
+        errors=np.ones(2), outputs=np.array(["a", "a"]), scores={"": [0.0, 1.0]}, levels=(0.5,),
+    )  # fmt: skip
+    assert ends[0] == pytest.approx([1.0])

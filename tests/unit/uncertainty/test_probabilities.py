@@ -44,6 +44,25 @@ def test_scores_of_nothing_leave_a_step():
     assert probability_at_least(99, 100, 130, 0.95, scores) == pytest.approx(0.5 + 0.5 * 0.9)
 
 
+def test_thresholds_nearer_than_every_error_are_a_toss():
+    """No backtest erred less than half of the expected error."""
+    scores = np.linspace(0.5, 1.5, 11)
+    high = 100 * np.exp(0.1 * 1.4)
+    for score, share in ((0.0, 0), (0.25, 0), (0.5, 0), (0.75, 0.25), (1.0, 0.5), (1.4, 0.9), (3.0, 0.9)):
+        above, below = (
+            probability_at_least(100 * np.exp(sign * 0.1 * score), 100, high, 0.9, scores) for sign in (1, -1)
+        )
+        assert (above, below) == pytest.approx((0.5 - share / 2, 0.5 + share / 2))
+
+
+def test_levels_rise_from_zero_to_those_of_repeated_errors():
+    """Three of eleven levels have the least error, so errors of half its size have half of their level."""
+    scores = np.array([0.5, 0.5, 0.5, *np.linspace(0.6, 1.3, 8)])
+    high = 100 * np.exp(0.1 * np.interp(0.9, np.linspace(0, 1, 11), scores))
+    assert probability_at_least(100 * np.exp(-0.1 * 0.25), 100, high, 0.9, scores) == pytest.approx(0.5 + 0.1 / 2)
+    assert probability_at_least(100 * np.exp(-0.1 * 0.5), 100, high, 0.9, scores) == pytest.approx(0.5 + 0.2 / 2)
+
+
 @pytest.mark.parametrize(
     ("probabilities", "bounds"),
     [([], (1, 1)), ([0.3], (0.3, 0.3)), ([0.9, 0.8], (0.7, 0.8)), ([0.5, 0.4, 0.6], (0, 0.4)), ([1, 1, 1], (1, 1))],

@@ -22,7 +22,7 @@ COMPUTE_BYTES = {"fp8": 1.0, "fp8_block": 1.0, "nvfp4": 0.5, "w4a8_mxfp4_mxfp8":
 FULL_BYTES = 2.0
 """Bytes of a number that no format shortens: outputs, activations of a mixture, queries; in float32 all have four."""
 
-RING_ROUNDS = {"all_reduce": 2.0, "all_gather": 1.0, "reduce_scatter": 1.0, "alltoall": 1.0}
+RING_PASSES = {"all_reduce": 2.0, "all_gather": 1.0, "reduce_scatter": 1.0, "alltoall": 1.0}
 """Passes of a message over the ring."""
 
 Amounts = Mapping[str, np.ndarray]
@@ -157,8 +157,8 @@ def _mixture(frame: pd.DataFrame) -> dict[str, np.ndarray]:
 
 
 def _collective(frame: pd.DataFrame) -> dict[str, np.ndarray]:
-    gpus, rounds = _numbers(frame, "gpus"), frame["op"].astype("str").map(RING_ROUNDS).to_numpy(dtype=float)
-    return {"bytes_link": _numbers(frame, "bytes_message") * rounds * (gpus - 1) / gpus}
+    gpus, passes = _numbers(frame, "gpus"), frame["op"].astype("str").map(RING_PASSES).to_numpy(dtype=float)
+    return {"bytes_link": _numbers(frame, "bytes_message") * passes * (gpus - 1) / gpus}
 
 
 _OPERATORS: dict[str, Callable[[pd.DataFrame], dict[str, np.ndarray]]] = {
@@ -166,5 +166,5 @@ _OPERATORS: dict[str, Callable[[pd.DataFrame], dict[str, np.ndarray]]] = {
     "context_attention": _context,
     "generation_attention": _generation,
     "moe": _mixture,
-    **dict.fromkeys(RING_ROUNDS, _collective),
+    **dict.fromkeys(RING_PASSES, _collective),
 }

@@ -95,7 +95,7 @@ def parse_source(name: str, conf: Mapping[str, Any]) -> SourceSpec:
         snapshots: tuple[Snapshot, ...] = (Snapshot(None, _parse_files(context, conf["files"], embedded)),)
     else:
         snapshots = tuple(_parse_snapshots(context, conf["snapshots"], embedded))
-    _check_origins(context, snapshots, embedded)
+    _check_origins(context, snapshots, embedded, has_remedy="remedy" in conf)
     return SourceSpec(
         name=name,
         embedded=embedded,
@@ -168,15 +168,19 @@ def _parse_file(context: str, entry: Any, embedded: bool) -> SourceFile:
     )
 
 
-def _check_origins(context: str, snapshots: Sequence[Snapshot], embedded: bool) -> None:
-    """Check that every file has an address or a mirror, and that `derived_from` names a published snapshot."""
+def _check_origins(context: str, snapshots: Sequence[Snapshot], embedded: bool, *, has_remedy: bool) -> None:
+    """Check that every file has an address or a mirror, and that `derived_from` names a published snapshot.
+
+    A file without an address is a subset of a published snapshot, or packed: `remedy` says of what.
+    """
     published = {entry.name for entry in snapshots if all(file.url for file in entry.files)}
     for snapshot in snapshots:
         if snapshot.derived_from is not None and snapshot.derived_from not in published:
             raise unknown_name(f"'derived_from' in {context}", snapshot.derived_from, filter(None, published))
         for file in snapshot.files:
-            if not embedded and file.url is None and snapshot.derived_from is None:
-                raise UserError(f"file {file.name!r} of {context} must declare 'url'", "it has none")
+            if not embedded and file.url is None and snapshot.derived_from is None and not has_remedy:
+                remedy = "declare it, or declare 'remedy' with how the file is made"
+                raise UserError(f"file {file.name!r} of {context} must declare 'url'", "it has none", remedy)
             if not embedded and file.url is None and file.mirror is None:
                 raise UserError(f"file {file.name!r} of {context} must declare 'mirror' or 'url'", "it has neither")
 

@@ -5,12 +5,18 @@ A dataset without rules of its own has the base class: every cell that the user 
 
 from __future__ import annotations
 
-from perfcast.inference.imputation.rules import Block, ImputationRules, Violation
+from perfcast.inference.imputation.deployment_rules import LLM_SERVING
+from perfcast.inference.imputation.hot_deck import Block
+from perfcast.inference.imputation.rules import ImputationRules, Violation
 from perfcast.inference.imputation.server_rules import SPEC_CPU2006, SPEC_CPU2017
 
 __all__ = ["RULES", "Block", "ImputationRules", "Violation", "find_rules"]
 
-RULES: dict[str, ImputationRules] = {"spec_cpu2006": SPEC_CPU2006, "spec_cpu2017": SPEC_CPU2017}
+RULES: dict[str, ImputationRules] = {
+    "spec_cpu2006": SPEC_CPU2006,
+    "spec_cpu2017": SPEC_CPU2017,
+    "llm_serving": LLM_SERVING,
+}
 """Dataset -> its rules."""
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from perfcast.inference.cells import Cells, is_missing, list_rows, mask_cells
+from perfcast.inference.cells import Cells, is_missing, list_rows, mask_cells, read_column
+from perfcast.inference.coded_frame import UNKNOWN, CodedFrame
 from perfcast.schema.table import Kind, Table, Tag
 
 DRAWS = 21
@@ -19,6 +20,10 @@ _MIN_CANDIDATES = 30
 """Results of the narrowest group below which donors also come from the next wider one."""
 _MAX_REMEMBERED = 20_000
 """Machines whose donors are remembered: a batch repeats them."""
+_ROWS_AT_ONCE = 1 << 14
+"""Candidates whose weights are computed together."""
+_NOT_GIVEN = -3
+"""Code of a cell that a machine lacks."""
 _DAYS = 365.25
 _AFTER_LAUNCH = 0.5
 """Years from a launch to the middle of the results of its first year."""
@@ -37,7 +42,7 @@ class JointRules:
     column. `launch`: column of the day before which there is no machine: results near it count as new ones for a CPU
     model without results, and the drawn `dates` are not earlier. `software`: column of the day from which the software
     was to be had: a CPU model newer than all results runs the newest, so its age lowers the weight like that of the
-    result.
+    result. `checked`: whether draws that break a limit of the dataset are left out where others are not.
     """
 
     taken: tuple[str, ...]
@@ -50,10 +55,7 @@ class JointRules:
     launch: str = ""
     software: str = ""
     dates: tuple[str, ...] = ()
-
-
-_UNKNOWN = -2
-"""Code of a label that no row has; that of a missing one is -1."""
+    checked: bool = False
 
 
 class JointDeck:
@@ -71,17 +73,19 @@ class JointDeck:
         self.rules, self.task = rules, measured.column_of(Tag.TASK)
         kinds = {column.name: column.kind for column in measured.columns}
         self._taken = [name for name in rules.taken if name in kinds]
-        self._numbers = {name for name, kind in kinds.items() if kind is Kind.NUMERICAL}
+        numbers = {name for name, kind in kinds.items() if kind is Kind.NUMERICAL}
+        self._texts = {name for name, kind in kinds.items() if kind in (Kind.CATEGORICAL, Kind.TEXT)}
         scored = [name for name in rules.penalties if name in kinds]
         self._entity = measured.column_of(Tag.ENTITY)
         copied = {*rules.per_unit.values(), (*rules.at_most.values(), *rules.only_with.values()), tuple(self._taken)}
-        self._given = sorted({name for names in copied for name in names if name in kinds})
-        read = {*self._given, *scored, *times[:1], self.task, self._entity, rules.software}
+        read = {name for names in copied for name in names}
+        read |= {*scored, *times[:1], self.task, self._entity, rules.software}
         read |= {name for group in rules.groups for name in group}
         frame = measured.frame[[name for name in kinds if name in read]]
         self.frame = (frame.sort_values(times[0], kind="stable") if times else frame).reset_index(drop=True)
-        self._logs = {name: _logs(self.frame[name]) for name in scored if name in self._numbers}
-        self._texts = {name: LabelCodes(self.frame[name]) for name in scored if name not in self._numbers}
+        self._coded = CodedFrame(self.frame)
+        self._logs = {name: _logs(self.frame[name]) for name in scored if name in numbers}
+        self._scored_texts = [name for name in scored if name not in numbers]
         when = self.frame[times[0]] if times else pd.Series(pd.Timestamp(0), self.frame.index)
         self._years = (when - when.max()).dt.days.fillna(0).to_numpy() / _DAYS
         self._last = when.max()
@@ -89,9 +93,9 @@ class JointDeck:
         # software without a day is as old as the result; some is dated after its result
         since = ((available - self._last).dt.days / _DAYS).fillna(pd.Series(self._years, self.frame.index))
         self._software_years = np.minimum(since.to_numpy(), 0.0)
-        self._entities = LabelCodes(self.frame[self._entity])
         self._rows: dict[tuple[str, ...], dict[Any, np.ndarray]] = {}
         self._drawn: dict[tuple[Any, ...], np.ndarray] = {}
+        self._columns: dict[str, np.ndarray] = {}
 
     def draw(self, machines: Cells, count: int = DRAWS) -> tuple[np.ndarray, np.ndarray]:
         """Return the distinct donors of every machine with a missing cell that a donor gives.
@@ -99,55 +103,75 @@ class JointDeck:
         Shapes: (k,) machine number and (k,) donor row, repeated where a donor is drawn repeatedly, machine by machine;
         a machine without a missing cell or without a donor has none.
         """
-        names = [self.task, *self._logs, *self._texts, *([self.rules.launch] if self.rules.launch in machines else [])]
+        names = [
+            self.task,
+            *self._logs,
+            *self._scored_texts,
+            *([self.rules.launch] if self.rules.launch in machines else []),
+        ]
         keys = list_rows(machines, names)
         incomplete = np.any([is_missing(machines[name]) for name in self._taken], axis=0)
-        owners, donor_rows = [], []
-        for number in np.flatnonzero(incomplete):
-            key = keys[number]
-            if key not in self._drawn:
-                if len(self._drawn) >= _MAX_REMEMBERED:
-                    self._drawn.clear()
-                self._drawn[key] = self._draw_donors(dict(zip(names, key, strict=True)), count)
-            owners.append(np.full(len(self._drawn[key]), number))
-            donor_rows.append(self._drawn[key])
-        if not owners:
+        numbers = np.flatnonzero(incomplete).tolist()
+        wanted = {keys[number] for number in numbers}
+        if len(self._drawn) + len(wanted) > _MAX_REMEMBERED:
+            self._drawn.clear()
+        new = [key for key in dict.fromkeys(keys[number] for number in numbers) if key not in self._drawn]
+        drawn = self._draw_donors([dict(zip(names, key, strict=True)) for key in new], count)
+        self._drawn.update(zip(new, drawn, strict=True))
+        donated = [self._drawn[keys[number]] for number in numbers]
+        if not donated:
             return np.zeros(0, dtype=int), np.zeros(0, dtype=int)
-        return np.concatenate(owners), np.concatenate(donor_rows)
+        return np.repeat(numbers, [len(rows) for rows in donated]), np.concatenate(donated)
 
-    def _draw_donors(self, known: Mapping[str, Any], count: int) -> np.ndarray:
-        rows = self._find_candidates(known)
-        if not len(rows):
-            return rows
-        weights = np.exp(-(penalty := self._penalties(known, rows)) + penalty.min())
-        cumulative = np.cumsum(weights) / weights.sum()
-        places = np.searchsorted(cumulative, (np.arange(count) + 0.5) / count)
-        return rows[np.minimum(places, len(rows) - 1)]
+    def _draw_donors(self, machines: Sequence[Mapping[str, Any]], count: int) -> Iterator[np.ndarray]:
+        """Yield the rows of the donors of every machine, given by its known cells; none without a candidate."""
+        candidates = [self._find_candidates(known) for known in machines]
+        sizes = np.cumsum([0, *map(len, candidates)])
+        begin = 0
+        while begin < len(machines):
+            # machines whose candidates together stay in the cache of a processor
+            end = max(begin + 1, int(np.searchsorted(sizes, sizes[begin] + _ROWS_AT_ONCE, side="right")) - 1)
+            rows = np.concatenate(candidates[begin:end])
+            penalties = self._penalties(machines[begin:end], rows, np.diff(sizes[begin : end + 1]))
+            by_machine = np.split(penalties, sizes[begin + 1 : end] - sizes[begin])
+            for among, penalty in zip(candidates[begin:end], by_machine, strict=True):
+                yield _draw_systematically(among, penalty, count)
+            begin = end
 
-    def _penalties(self, known: Mapping[str, Any], rows: np.ndarray) -> np.ndarray:
-        launch, newest, is_new = known.get(self.rules.launch), 0.0, False
-        same = self._entities.equal(rows, known.get(self._entity))
-        if same.any():
-            newest = self._years[rows][same].max()
-        elif launch is not None:
-            since = (pd.Timestamp(launch) - self._last).days / _DAYS + _AFTER_LAUNCH
-            newest, is_new = min(since, 0.0), since >= 0
-        total: np.ndarray = np.abs(self._years[rows] - newest) / self.rules.years
-        if is_new:
-            software = self._software_years[rows]
-            total += (software.max() - software) / self.rules.years
+    def _penalties(self, machines: Sequence[Mapping[str, Any]], rows: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+        """Return the penalties of the candidates of machines, (rows,). Shapes: rows (rows,), sizes (machines,)."""
+        owners = np.repeat(np.arange(len(machines)), sizes)
+        same = self._coded[self._entity].codes[rows] == self._codes_of(self._entity, machines)[owners]
+        years = self._years[rows]
+        newest = np.full(len(machines), -np.inf)
+        np.maximum.at(newest, owners[same], years[same])
+        is_new = np.zeros(len(machines), dtype=bool)
+        for number in np.flatnonzero(newest == -np.inf).tolist():
+            launch = machines[number].get(self.rules.launch)
+            since = -np.inf if launch is None else (pd.Timestamp(launch) - self._last).days / _DAYS + _AFTER_LAUNCH
+            newest[number], is_new[number] = 0.0 if launch is None else min(since, 0.0), since >= 0
+        total: np.ndarray = np.abs(years - newest[owners]) / self.rules.years
+        for number in np.flatnonzero(is_new & (sizes > 0)).tolist():
+            selected = owners == number
+            software = self._software_years[rows[selected]]
+            total[selected] += (software.max() - software) / self.rules.years
         for name, penalty in self.rules.penalties.items():
-            value = known.get(name)
-            if value is None:
-                continue
             if name in self._logs:
-                values = self._logs[name][rows]
-                gap = np.abs(values - np.log(value)) if value > 0 else np.where(values == -np.inf, 0.0, 1.0)
-                # an unknown value, and one of 0, is as far as one e times as large
-                total += penalty * np.minimum(np.where(gap < np.inf, gap, 1.0), 2.0)
-            elif name in self._texts:
-                total += penalty * ~self._texts[name].equal(rows, value)
+                values = np.array([known.get(name) for known in machines], dtype=float)
+                if not np.isnan(values).all():
+                    total += penalty * _gaps(self._logs[name][rows], values[owners])
+            elif name in self._scored_texts:
+                known_codes = self._codes_of(name, machines)
+                if (known_codes != _NOT_GIVEN).any():
+                    codes = known_codes[owners]
+                    total += penalty * ((self._coded[name].codes[rows] != codes) & (codes != _NOT_GIVEN))
         return total
+
+    def _codes_of(self, name: str, machines: Sequence[Mapping[str, Any]]) -> np.ndarray:
+        """Return the codes of a column's cells among those of the results, (machines,)."""
+        places = self._coded[name].places
+        values = (known.get(name) for known in machines)
+        return np.array([_NOT_GIVEN if value is None else places.get(value, UNKNOWN) for value in values], dtype=int)
 
     def _find_candidates(self, known: Mapping[str, Any]) -> np.ndarray:
         """Return the rows of the narrowest groups that together have enough results, in the order of time."""
@@ -171,27 +195,27 @@ class JointDeck:
 
     def fill(self, machines: Cells, donor_rows: np.ndarray) -> Cells:
         """Return machines with their missing cells from a donor each. Shapes: donor_rows (n,) of `frame`."""
-        given = Cells.read(self.frame[self._given].iloc[donor_rows])
         filled = {}
         for name in self._taken:
             missing = is_missing(machines[name])
             if not missing.any():
                 continue
-            values = given[name]
+            values = self._give(name, donor_rows)
             if name in self.rules.per_unit:
                 donor_units, machine_units = np.ones(len(values)), np.ones(len(values))
                 for unit in self.rules.per_unit[name]:
-                    donor_units = donor_units * given[unit]
-                    machine_units = machine_units * np.where(is_missing(machines[unit]), given[unit], machines[unit])
+                    donated = self._give(unit, donor_rows)
+                    donor_units = donor_units * donated
+                    machine_units = machine_units * np.where(is_missing(machines[unit]), donated, machines[unit])
                 scaled = np.maximum(np.rint(values / donor_units * machine_units), 1.0)
                 values = np.where(np.isnan(scaled), values, scaled)
             if name in self.rules.at_most:
                 largest = self.rules.at_most[name]
-                reaches = (values >= given[largest]) & ~is_missing(machines[largest])
+                reaches = (values >= self._give(largest, donor_rows)) & ~is_missing(machines[largest])
                 values = np.where(reaches, machines[largest], values)
             if name in self.rules.only_with:
                 condition = self.rules.only_with[name]
-                agrees = is_missing(machines[condition]) | (machines[condition] == given[condition])
+                agrees = is_missing(machines[condition]) | (machines[condition] == self._give(condition, donor_rows))
                 values = mask_cells(values, ~agrees)
             if name in self.rules.dates and self.rules.launch in machines:
                 launch = machines[self.rules.launch]
@@ -199,18 +223,32 @@ class JointDeck:
             filled[name] = np.where(missing, values, machines[name])
         return machines.assign(filled)
 
+    def _give(self, name: str, donor_rows: np.ndarray) -> np.ndarray:
+        """Return the cells of donors in a column, as `Cells` holds them. Shapes: donor_rows (n,) of `frame`."""
+        if name in self._texts:
+            return self._coded.texts(name, donor_rows)
+        if name not in self._columns:
+            self._columns[name] = read_column(self.frame[name])
+        return np.asarray(self._columns[name][donor_rows])
 
-class LabelCodes:
-    """Labels of rows as whole numbers, which compare ten times faster than texts; a missing label equals nothing."""
 
-    def __init__(self, labels: pd.Series) -> None:
-        self._codes, distinct = pd.factorize(labels.astype(object))
-        self._numbers = {label: number for number, label in enumerate(distinct)}
+def _draw_systematically(candidates: np.ndarray, penalties: np.ndarray, count: int) -> np.ndarray:
+    """Return draws of candidates in proportion to their weights exp(-penalty), evenly spaced in the order of rows."""
+    if not len(candidates):
+        return candidates
+    weights = np.exp(-penalties + penalties.min())
+    cumulative = np.cumsum(weights) / weights.sum()
+    places = np.searchsorted(cumulative, (np.arange(count) + 0.5) / count)
+    return np.asarray(candidates[np.minimum(places, len(candidates) - 1)])
 
-    def equal(self, rows: np.ndarray, label: Any) -> np.ndarray:
-        """Mark the rows that have a label. Shapes: rows (n,) int -> (n,) bool."""
-        mask: np.ndarray = self._codes[rows] == self._numbers.get(label, _UNKNOWN)
-        return mask
+
+def _gaps(logs: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return the differences of donors from numbers, in logarithms and at most 2, 0 where a number is not given."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        gaps = np.abs(logs - np.log(values))
+    # an unknown value, and one of 0, is as far as one e times as large
+    gaps = np.where(values > 0, gaps, np.where(logs == -np.inf, 0.0, 1.0))
+    return np.where(np.isnan(values), 0.0, np.minimum(np.where(gaps < np.inf, gaps, 1.0), 2.0))
 
 
 def _logs(values: pd.Series) -> np.ndarray:

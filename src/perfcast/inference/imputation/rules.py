@@ -12,27 +12,11 @@ import numpy as np
 import pandas as pd
 
 from perfcast.data.processors.facts import Fact
-from perfcast.inference.cells import Cells, is_missing, list_rows, mask_cells, read_column
-from perfcast.inference.coded_frame import CodedFrame
+from perfcast.inference.cells import Cells, mask_cells, read_column
+from perfcast.inference.derived import DerivedOutput
+from perfcast.inference.imputation.hot_deck import Block
 from perfcast.inference.imputation.joint_draws import JointRules
-from perfcast.inference.machine_fields import Cell, Field
-from perfcast.schema.table import Table, Tag
-
-
-@dataclass(frozen=True)
-class Block:
-    """Columns that hot-deck imputation takes together from one measured result.
-
-    `columns`: the most important first. `ladder`: sets of columns in which donors must equal the machine, the
-    strictest first. `recent`: whether only the last year of results may donate (software changes) or all of them (a
-    memory module does not). `new_cpu`: whether only machines whose CPU model has no measured result receive.
-    """
-
-    name: str
-    columns: tuple[str, ...]
-    ladder: tuple[tuple[str, ...], ...]
-    recent: bool
-    new_cpu: bool = False
+from perfcast.inference.machine_fields import Cell, Field, TypedField
 
 
 class Violation(NamedTuple):
@@ -110,6 +94,22 @@ class ImputationRules:
 
     fields: ClassVar[tuple[Field, ...]] = ()
     """Short fields beside the columns."""
+    form_fields: ClassVar[tuple[str, ...]] = ()
+    """Fields and columns that the web page asks for first, in this order; without any, the first columns."""
+    short_fields: ClassVar[tuple[str, str]] = ("processor", "chips")
+    """Fields of a short text such as `2 x EPYC 9654`: of the name, and of the number before it."""
+    example: ClassVar[str] = "--processor 'EPYC 9654' --chips 2"
+    """Flags of a machine, as a remedy where none is described."""
+    lower_is_better: ClassVar[bool] = False
+    """Whether the targets are times or costs."""
+    derived: ClassVar[tuple[DerivedOutput, ...]] = ()
+    """Quantities that follow from the predictions of several tasks."""
+    price_columns: ClassVar[tuple[str, ...]] = ()
+    """Columns whose product multiplies the given price of one unit, such as GPUs; a price is then one of an hour."""
+    origin_meanings: ClassVar[Mapping[str, str]] = {}
+    """Meanings of origins of values that differ from `impute.ORIGINS`."""
+    naming_columns: ClassVar[tuple[str, ...]] = ("chips", "system_stem")
+    """Columns that name a machine beside its entity."""
     task_aliases: Mapping[str, str] = MappingProxyType({})
     """Other names of tasks, such as those of the publisher of the results."""
     new_cpu_fields: ClassVar[Mapping[str, tuple[str, ...]]] = {}
@@ -154,6 +154,26 @@ class ImputationRules:
         """Return what the typed name of an unlisted CPU model tells."""
         return NamedCpu(name, "", {})
 
+    def name_machine(self, entity: str, cells: Mapping[str, Any]) -> str:
+        """Return a name made of product and processors; `entity` is the column of the CPU model."""
+        name = "a new CPU model" if pd.isna(cells[entity]) else str(cells[entity])
+        chips = cells.get("chips")
+        if chips is not None and not pd.isna(chips):
+            name = f"{chips:g} x {name}"
+        stem = cells.get("system_stem")
+        return name if stem is None or pd.isna(stem) else f"{stem}, {name}"
+
+    def check_names(self, cells: Mapping[str, Cell], typed: Mapping[str, TypedField], label: str) -> tuple[str, ...]:
+        """Return notes on names that no table lists. Raises: UserError where a name needs facts that are not given."""
+        return ()
+
+    def read_files(self, values: Mapping[str, object]) -> dict[str, object]:
+        """Return the fields of a machine with the content of the files that they name. A server never calls it.
+
+        Raises: UserError for a file that cannot be used.
+        """
+        return dict(values)
+
     def list_fact_sources(
         self, cells: Mapping[str, Any], cpu_facts: pd.DataFrame, user_facts: Sequence[Fact] = ()
     ) -> tuple[FactSource, ...]:
@@ -187,104 +207,10 @@ class ImputationRules:
         """Yield remarks on the given cells of a machine that is unusual but possible."""
         yield from ()
 
+    def list_completed_notes(self, cells: Mapping[str, Any]) -> Iterator[str]:
+        """Yield remarks on a machine with all its cells; a missing one is NaN or None."""
+        yield from ()
+
     def give_per_chip(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Convert totals into values of one processor, so that the number of processors may vary."""
         return frame
-
-
-_RECENT = pd.DateOffset(months=12)
-
-
-class HotDeck:
-    """Measured results that may donate their cells.
-
-    The donor is the most frequent combination of the block's columns among the results that match.
-    Source: Andridge and Little, "A review of hot deck imputation", Int. Stat. Rev. 78, 2010.
-    """
-
-    def __init__(self, measured: Table, until: pd.Timestamp | None = None) -> None:
-        """Keep the results published until a month, all without one."""
-        time = measured.select(tag=Tag.TIME)
-        frame = measured.frame
-        if time and until is not None:
-            frame = frame[frame[time[0]] <= until]
-        self.frame = frame.reset_index(drop=True)
-        self.last = pd.Timestamp(self.frame[time[0]].max()) if time else pd.Timestamp.min
-        self._recent = (self.frame[time[0]] > self.last - _RECENT).to_numpy() if time else np.ones(len(frame), bool)
-        entity = measured.select(tag=Tag.ENTITY)
-        self._entity = entity[0] if entity else ""
-        self._measured = frozenset(self.frame[self._entity].dropna().unique()) if entity else frozenset()
-        self._coded = CodedFrame(self.frame)
-        self._numbers: dict[str, tuple[np.ndarray, np.ndarray]] = {}
-        self._donor_by_key: dict[tuple[object, ...], Mapping[str, Any] | None] = {}
-
-    def fill(self, machines: Cells, block: Block) -> Cells:
-        """Return the machines with the missing cells of a block filled where a result matches them."""
-        columns = [name for name in block.columns if name in machines]
-        missing = {name: is_missing(machines[name]) for name in columns}
-        incomplete = np.any(list(missing.values()), axis=0)
-        if block.new_cpu:
-            incomplete &= [model not in self._measured for model in machines[self._entity].tolist()]
-        if not incomplete.any():
-            return machines
-        ladder = sorted({name for step in block.ladder for name in step})
-        names = [*columns, *(name for name in ladder if name not in columns)]
-        recipients = np.flatnonzero(incomplete)
-        rows = list_rows({name: machines[name][recipients] for name in names}, names)
-        donor_by_row = {row: self._find_donor(block, columns, dict(zip(names, row, strict=True))) for row in set(rows)}
-        filled = {name: machines[name].copy() for name in columns if missing[name].any()}
-        for place, row in zip(recipients.tolist(), rows, strict=True):
-            donor = donor_by_row[row]
-            if donor is not None:
-                for name, values in filled.items():
-                    if missing[name][place]:
-                        values[place] = donor[name]
-        return machines.assign(filled) if any(donor is not None for donor in donor_by_row.values()) else machines
-
-    def _find_donor(self, block: Block, columns: Sequence[str], cells: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Return the most frequent combination of the block's columns, None where no result matches the machine.
-
-        Results that have all given cells are searched first, then those that have all but the last one, and so on.
-        """
-        key = (block.name, *cells.values())
-        if key not in self._donor_by_key:
-            known = [(name, cells[name]) for name in columns if cells[name] is not None]
-            rows = self._find_rows(block, known, cells)
-            if not len(rows):
-                self._donor_by_key[key] = None
-            else:
-                numbers, first = self._combinations(block)
-                row = first[np.bincount(numbers[rows]).argmax()]
-                self._donor_by_key[key] = {name: self._read_cell(name, row) for name in block.columns}
-        return self._donor_by_key[key]
-
-    def _find_rows(self, block: Block, known: Sequence[tuple[str, Any]], cells: Mapping[str, Any]) -> np.ndarray:
-        """Return the results that agree with the machine in as many of the first known cells as any do."""
-        best, best_count = np.zeros(0, dtype=int), -1
-        for step in block.ladder:
-            if any(cells[name] is None for name in step):
-                continue
-            rows, count = np.flatnonzero(self._recent) if block.recent else np.arange(len(self.frame)), 0
-            for name in step:
-                rows = rows[self._coded.equals(name, cells[name], rows)]
-            for name, value in known if len(rows) else ():
-                narrower = rows[self._coded.equals(name, value, rows)]
-                if not len(narrower):
-                    break
-                rows, count = narrower, count + 1
-            if len(rows) and count > best_count:
-                best, best_count = rows, count
-        return best
-
-    def _read_cell(self, name: str, row: int) -> Any:
-        values = self.frame[name].array
-        cell = values[row]
-        return None if values.dtype == "str" and pd.isna(cell) else cell
-
-    def _combinations(self, block: Block) -> tuple[np.ndarray, np.ndarray]:
-        """Return the number of every result's combination of the block's columns, and the first row of each."""
-        if block.name not in self._numbers:
-            groups = self.frame.groupby(list(block.columns), dropna=False, sort=True)
-            numbers = groups.ngroup().to_numpy()
-            self._numbers[block.name] = numbers, np.unique(numbers, return_index=True)[1]
-        return self._numbers[block.name]

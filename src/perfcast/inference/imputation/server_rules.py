@@ -17,9 +17,9 @@ from perfcast.data.processors.facts import Fact
 from perfcast.data.processors.listing import list_facts, list_joined_facts
 from perfcast.data.processors.memory_limit import find_memory_limit
 from perfcast.inference.cells import Cells, fill_missing, is_missing
+from perfcast.inference.imputation.hot_deck import Block
 from perfcast.inference.imputation.joint_draws import JointRules
 from perfcast.inference.imputation.rules import (
-    Block,
     Check,
     CpuFacts,
     FactSource,
@@ -66,6 +66,7 @@ class ServerRules(ImputationRules):
         self.task_aliases = task_aliases
 
     fields = SERVER_FIELDS
+    form_fields = ("processor", "chips", "cores", "memory", "os", "compiler", "storage")
     new_cpu_fields: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "cores": ("cores_per_chip_stated", "cores_per_chip_of_cpu_model", "cores_enabled_total"),
         "clock": ("base_mhz",),

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
+from perfcast.predictors.analytical.server_quantities import Quantities
 from perfcast.predictors.analytical.terms import AnalyticalTerms
 from perfcast.predictors.predictor import Predictor
 from perfcast.predictors.task_rows import POOLED, groups_of, measured_rows, task_labels
@@ -76,6 +77,16 @@ class TrainingRows:
         return TrainingRows(self.X[mask], self.tasks[mask], self.log_y[mask], self.when[mask])
 
 
+@dataclass(frozen=True)
+class TermRows:
+    """Rows as analytical models with equal terms read them. Shapes: tasks (n,), matrix (n, terms)."""
+
+    X: pd.DataFrame
+    tasks: np.ndarray
+    quantities: Quantities
+    matrix: np.ndarray
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
 class BaseAnalyticalPredictor(Predictor):
     """log y = structure + constant + sum of weight x term, fitted by robust ridge regression for every task.
@@ -107,8 +118,10 @@ class BaseAnalyticalPredictor(Predictor):
         """Fit the structure. Returns: values that JSON can hold."""
 
     @abstractmethod
-    def _apply_structure(self, X: pd.DataFrame, tasks: np.ndarray, terms: AnalyticalTerms, state: Any) -> np.ndarray:
-        """Return the structure's share of the log targets, (n, targets)."""
+    def _apply_structure(
+        self, X: pd.DataFrame, tasks: np.ndarray, quantities: Quantities, terms: AnalyticalTerms, state: Any
+    ) -> np.ndarray:
+        """Return the structure's share of the log targets, (n, targets); `quantities` are those of the rows."""
 
     def _fit(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> None:
         measured_rows(log_y, self.targets_)
@@ -127,7 +140,8 @@ class BaseAnalyticalPredictor(Predictor):
         as_of = None if pd.isna(last) else last
         matrix = terms.fit_transform(training.X, self.columns_, as_of, announced_gains=self.announced_gains)
         structure = self._fit_structure(training, terms)
-        residual = training.log_y - self._apply_structure(training.X, training.tasks, terms, structure)
+        quantities = terms.quantities.compute(training.X)
+        residual = training.log_y - self._apply_structure(training.X, training.tasks, quantities, terms, structure)
 
         def fit_weights(alpha: float, decay_years: float) -> Weights:
             sample_weight = np.exp(-age / decay_years) if decay_years else np.ones(len(age))
@@ -165,8 +179,9 @@ class BaseAnalyticalPredictor(Predictor):
         if not (~np.isnan(fitting.log_y)).any(axis=0).all() or np.isnan(testing.log_y).all():
             return None
         terms, structure, fit_weights = self._prepare(fitting)
-        matrix = terms.transform(testing.X)
-        base = self._apply_structure(testing.X, testing.tasks, terms, structure)
+        quantities = terms.quantities.compute(testing.X)
+        matrix = terms.transform(testing.X, quantities)
+        base = self._apply_structure(testing.X, testing.tasks, quantities, terms, structure)
 
         def error(alpha: float, decay_years: float) -> float:
             logs = base + self._apply_weights(matrix, testing.tasks, fit_weights(alpha, decay_years))
@@ -184,9 +199,17 @@ class BaseAnalyticalPredictor(Predictor):
         return logs
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
-        tasks = task_labels(X, self.columns_)
-        base = self._apply_structure(X, tasks, self.terms_, self.structure_)
-        logs: np.ndarray = base + self._apply_weights(self.terms_.transform(X), tasks, self._weights)
+        return self.predict_rows(self.read_rows(X))
+
+    def read_rows(self, X: pd.DataFrame) -> TermRows:
+        """Return rows as `predict_rows` reads them, also that of another model with equal terms."""
+        quantities = self.terms_.quantities.compute(X)
+        return TermRows(X, task_labels(X, self.columns_), quantities, self.terms_.transform(X, quantities))
+
+    def predict_rows(self, rows: TermRows) -> np.ndarray:
+        """Return the natural logarithms of the predictions, (n, targets)."""
+        base = self._apply_structure(rows.X, rows.tasks, rows.quantities, self.terms_, self.structure_)
+        logs: np.ndarray = base + self._apply_weights(rows.matrix, rows.tasks, self._weights)
         return logs
 
     @property
@@ -236,7 +259,9 @@ class AnalyticalPredictor(BaseAnalyticalPredictor):
     def _fit_structure(self, training: TrainingRows, terms: AnalyticalTerms) -> Any:
         return {}
 
-    def _apply_structure(self, X: pd.DataFrame, tasks: np.ndarray, terms: AnalyticalTerms, state: Any) -> np.ndarray:
+    def _apply_structure(
+        self, X: pd.DataFrame, tasks: np.ndarray, quantities: Quantities, terms: AnalyticalTerms, state: Any
+    ) -> np.ndarray:
         return np.repeat(terms.core_gains(X, _PER_CLOCK_SHARE)[:, None], len(self.targets_), axis=1)
 
 

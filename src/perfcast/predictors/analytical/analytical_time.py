@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.predictors.analytical.analytical import BaseAnalyticalPredictor, TrainingRows
+from perfcast.predictors.analytical.server_quantities import Quantities
 from perfcast.predictors.analytical.terms import AnalyticalTerms
 from perfcast.predictors.task_rows import POOLED, fitted_by_group, groups_of
 
@@ -71,8 +72,10 @@ class AnalyticalTimePredictor(BaseAnalyticalPredictor):
         }
         return {"medians": medians, "models": models}
 
-    def _apply_structure(self, X: pd.DataFrame, tasks: np.ndarray, terms: AnalyticalTerms, state: Any) -> np.ndarray:
-        inputs = _fill_inputs(terms.quantities.compute(X), terms.core_gains(X), state["medians"])
+    def _apply_structure(
+        self, X: pd.DataFrame, tasks: np.ndarray, quantities: Quantities, terms: AnalyticalTerms, state: Any
+    ) -> np.ndarray:
+        inputs = _fill_inputs(quantities, terms.core_gains(X), state["medians"])
         logs = np.full((len(X), len(self.targets_)), np.nan)
         for index, task, rows in self._outputs(tasks):
             models = state["models"][self.targets_[index]]
@@ -87,7 +90,7 @@ def _known_median(values: np.ndarray) -> float:
     return float(np.median(known)) if len(known) else 0.0
 
 
-def _fill_inputs(quantities: dict[str, np.ndarray], ipc: np.ndarray, fills: dict[str, float]) -> dict[str, np.ndarray]:
+def _fill_inputs(quantities: Quantities, ipc: np.ndarray, fills: dict[str, float]) -> dict[str, np.ndarray]:
     filled = {name: np.where(np.isfinite(values), values, fills[name]) for name, values in quantities.items()}
     return {**filled, "ipc": ipc}
 

@@ -28,6 +28,9 @@ COLUMNS_READ = (
 )
 """Columns that the quantities, or the features that they stand for, are made of."""
 
+Quantities = dict[str, np.ndarray]
+"""Quantities of rows by name, (n,) each, NaN where unknown."""
+
 
 @dataclass
 class ServerQuantities:
@@ -55,8 +58,8 @@ class ServerQuantities:
                 self.weights[name] = [float(weight) for weight in weights]
         return self
 
-    def compute(self, X: pd.DataFrame) -> dict[str, np.ndarray]:
-        """Return the quantities, (n,) each, NaN where unknown."""
+    def compute(self, X: pd.DataFrame) -> Quantities:
+        """Return the quantities of rows."""
         inputs = _imputation_inputs(X)
         turbo, watts = self._impute(X, "max_turbo_mhz", inputs), self._impute(X, "tdp_w", inputs)
         watts_per_core = watts - log_column(X, "cores_per_chip_of_cpu_model")

@@ -21,8 +21,8 @@ from perfcast.utils.model_files import read_state
 class SpeedOfLightPredictor(Predictor):
     """time = the longest of the BOUND columns: operations at the peak, bytes at the bandwidth.
 
-    Nothing is fitted, so the error tells which share of its peaks a machine reaches. A row without a positive bound gets
-    the training median of its task.
+    Nothing is fitted, so the error tells which share of its peaks a machine reaches. A row without a positive bound
+    gets the training median of its task.
 
     Source: Williams, Waterman and Patterson, 2009, CACM 52(4), without ceilings.
     """

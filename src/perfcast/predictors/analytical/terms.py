@@ -21,7 +21,13 @@ from perfcast.data.processors.announcements import (
     find_core,
 )
 from perfcast.features.encoding.columns import codes, labels, map_labels, number_values
-from perfcast.predictors.analytical.server_quantities import COLUMNS_READ, ServerQuantities, column_values, log_column
+from perfcast.predictors.analytical.server_quantities import (
+    COLUMNS_READ,
+    Quantities,
+    ServerQuantities,
+    column_values,
+    log_column,
+)
 from perfcast.schema.table import Column, Kind, Role, Tag
 
 _MARGIN = 1.0
@@ -97,7 +103,7 @@ class AnalyticalTerms:
         self.levels = {column.name: self._levels(X, column) for column in self._name_columns()}
         self.steps = _compiler_steps(X)
         self.statistics = {}
-        terms = self._terms(X)
+        terms = self._terms(X, self.quantities.compute(X))
         for name, (values, penalty) in terms.items():
             known = values[np.isfinite(values)]
             if len(known) and known.min() < known.max():
@@ -105,9 +111,12 @@ class AnalyticalTerms:
                 self.statistics[name] = {"penalty": penalty, "mean": float(known.mean()), "low": low, "high": high}
         return self._matrix(terms, len(X))
 
-    def transform(self, X: pd.DataFrame) -> np.ndarray:
-        """Return the terms of rows; an unknown one is its training mean."""
-        return self._matrix(self._terms(X), len(X))
+    def transform(self, X: pd.DataFrame, quantities: Quantities | None = None) -> np.ndarray:
+        """Return the terms of rows; an unknown one is its training mean.
+
+        `quantities` are those of the rows, computed without them.
+        """
+        return self._matrix(self._terms(X, self.quantities.compute(X) if quantities is None else quantities), len(X))
 
     def _matrix(self, terms: Terms, rows: int) -> np.ndarray:
         matrix = np.empty((rows, len(self.statistics)))
@@ -145,9 +154,9 @@ class AnalyticalTerms:
         features = tuple(column for column in columns if column.role is Role.FEATURE)
         return cls(**{**state, "quantities": ServerQuantities(**state["quantities"]), "columns": features})
 
-    def _terms(self, X: pd.DataFrame) -> Terms:
+    def _terms(self, X: pd.DataFrame, quantities: Quantities) -> Terms:
         return {
-            **_physical_terms(self.quantities.compute(X), X),
+            **_physical_terms(quantities, X),
             **self._scaling_terms(X),
             **self._generation_terms(X),
             **self._name_terms(X),
@@ -198,7 +207,7 @@ class AnalyticalTerms:
         return terms
 
 
-def _physical_terms(q: dict[str, np.ndarray], X: pd.DataFrame) -> Terms:
+def _physical_terms(q: Quantities, X: pd.DataFrame) -> Terms:
     """Return the terms in physical quantities, mostly logarithms."""
     cores, bytes_per_core = q["cores"], q["bandwidth"] - q["cores"]
     threads = column_values(X, "threads_per_core")

@@ -22,8 +22,8 @@ _NAME = "lightgbm"
 class BoostedResidualPredictor(HybridPredictor):
     """A physical time and LightGBM on its residual.
 
-    `without` are shell patterns of columns that the trees do not see: a peak or a bandwidth has one value per machine, so
-    trees learn the machines by heart, where ratios to a peak have values in common. Parameters are those of LightGBM.
+    `without` are shell patterns of columns that the trees do not see: a peak or a bandwidth has one value per machine,
+    so trees learn the machines by heart, where ratios to a peak have values in common. Other parameters are LightGBM's.
     """
 
     n_estimators: int = 200
@@ -33,8 +33,7 @@ class BoostedResidualPredictor(HybridPredictor):
     colsample_bytree: float = 0.5
     subsample: float = 0.8
     reg_lambda: float = 1.0
-    objective: str = "huber"
-    alpha: float = 0.1
+    objective: str = "regression"
     without: Sequence[str] = ()
     random_state: int = 0
 
@@ -49,7 +48,6 @@ class BoostedResidualPredictor(HybridPredictor):
             subsample=self.subsample,
             reg_lambda=self.reg_lambda,
             objective=self.objective,
-            alpha=self.alpha,
             random_state=self.random_state,
         )
         trees.without_columns = tuple(self.without)
@@ -75,11 +73,17 @@ class LightTreesPredictor(BoostedResidualPredictor):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class RooflineBoostPredictor(BoostedResidualPredictor, RooflineHybridPredictor):
-    """The roofline model and LightGBM on its residual, with a weight per task.
+    """The roofline model and LightGBM on its residual.
 
-    The weights are chosen on the validation rows alone, if there are any: they differ from the training rows as the
-    test rows of the split do.
+    The weight is chosen on the validation rows alone, if there are any: they differ from the training rows as the test
+    rows of the split do. All tasks share the mean of their weights, because one held-out family says little about each.
     """
+
+    def _choose_weights(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> dict[str, Weights]:
+        by_task = super()._choose_weights(X, log_y, validation)
+        tasks = [task for task in by_task if task != POOLED] or [POOLED]
+        shared = float(np.mean([by_task[task][_NAME] for task in tasks]))
+        return {task: {_NAME: shared} for task in by_task}
 
     def _inner_folds(self, X: pd.DataFrame, validation: np.ndarray) -> Iterator[np.ndarray]:
         if validation.any() and not validation.all():

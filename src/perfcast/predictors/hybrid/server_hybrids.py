@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pandas as pd
 
-from perfcast.predictors.analytical.analytical import AnalyticalPredictor
+from perfcast.predictors.analytical.analytical import AnalyticalPredictor, BaseAnalyticalPredictor
 from perfcast.predictors.analytical.analytical_time import AnalyticalTimePredictor
 from perfcast.predictors.hybrid.residual_stacking import (
     HybridPredictor,
@@ -97,7 +98,14 @@ class ServerHybridPredictor(HybridPredictor):
 
     def _predict_structure(self, X: pd.DataFrame) -> np.ndarray:
         share = pd.Series(self.shift_.of(X)).map(_ANALYTICAL_SHARES).to_numpy(dtype=float)[:, None]
-        analytical, by_time = (predict_logs(self.structure_[name], X) for name in ("analytical", "analytical_time"))
+        models = [cast(BaseAnalyticalPredictor, self.structure_[name]) for name in ("analytical", "analytical_time")]
+        if models[0].terms_ is not models[1].terms_ and models[0].terms_ == models[1].terms_:
+            models[1].terms_ = models[0].terms_
+        if models[0].terms_ is models[1].terms_:  # the rows are read once for both
+            rows = models[0].read_rows(X)
+            analytical, by_time = (np.log(np.exp(model.predict_rows(rows))) for model in models)
+        else:
+            analytical, by_time = (predict_logs(model, X) for model in models)
         structure: np.ndarray = share * analytical + (1 - share) * by_time
         return structure
 

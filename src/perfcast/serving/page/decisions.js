@@ -8,6 +8,12 @@ const COUNTED = /^(?:(\d+)\s*[x×]\s+)?(.+)$/;
 const form = document.getElementById("choose");
 const output = document.getElementById("decision");
 const state = { address: "", body: null, table: null };
+let shortFields = ["processor", "chips"];
+
+// Set the fields of a name and of the number before it.
+export function setShortFields(fields) {
+  shortFields = fields;
+}
 
 // Return the machine of a line such as `2 x EPYC 9654; price=18000`.
 export function readLine(line) {
@@ -15,9 +21,9 @@ export function readLine(line) {
   const machine = {};
   if (name.includes("=")) fields.unshift(name);
   else {
-    const [, chips, processor] = COUNTED.exec(name);
-    machine.processor = processor;
-    if (chips) machine.chips = chips;
+    const [, count, named] = COUNTED.exec(name);
+    machine[shortFields[0]] = named;
+    if (count) machine[shortFields[1]] = count;
   }
   for (const field of fields.filter(Boolean)) {
     const at = field.indexOf("=");

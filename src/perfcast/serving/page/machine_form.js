@@ -2,7 +2,7 @@
 
 import { copyText, formatCurl, listEstimates, saveCsv } from "./answer_tools.js";
 import { formatNumber } from "./charts.js";
-import { readMeasured, restoreDecision } from "./decisions.js";
+import { readMeasured, restoreDecision, setShortFields } from "./decisions.js";
 import { createBasis, createCurves, createElement, createPrediction } from "./prediction_view.js";
 
 const EXAMPLES = { processor: "AMD EPYC 9654", chips: "2", cores: "96", memory: "24 x 64 GB DDR5-4800", os: "SLES 15 SP4", compiler: "AOCC 4.0", storage: "1 x 960 GB NVMe SSD" };
@@ -36,13 +36,16 @@ function showProblem(id, text) {
 
 // Form
 
+// Return the field whose names the server completes.
+const namedField = () => state.health.short_fields[0];
+
 function createField(name) {
   const match = state.known.fields.find((entry) => entry.name === name) ?? state.known.columns.find((entry) => entry.name === name);
-  const input = createElement("input", { name: `m.${name}`, placeholder: EXAMPLES[name] ?? match?.unit ?? "", title: match ? match.meaning : name });
-  if (name === "processor") input.setAttribute("list", "cpu-models");
+  const input = createElement("input", { name: `m.${name}`, placeholder: EXAMPLES[name] ?? match?.example ?? match?.unit ?? "", title: match ? match.meaning : name });
+  if (name === namedField()) input.setAttribute("list", "cpu-models");
   if (name === "chips" || name === "cores") input.setAttribute("inputmode", "numeric");
   const label = name === "cores" ? "Cores of each processor" : name === "os" ? "Operating system" : name === "chips" ? "Chips (processors)" : name[0].toUpperCase() + name.slice(1);
-  return createElement("label", { class: name === "processor" ? "wide" : "" }, `${label} `, input);
+  return createElement("label", { class: name === namedField() ? "wide" : "" }, `${label} `, input);
 }
 
 function addCharacteristic(field = "", value = "") {
@@ -138,7 +141,7 @@ async function predict() {
   getElement("busy").textContent = "Predicting …";
   try {
     const machine = readMachine();
-    if (!Object.keys(machine).length) throw new Error("Describe the machine first, for example its processor.");
+    if (!Object.keys(machine).length) throw new Error(`Describe the machine first, for example its ${namedField()}.`);
     state.request = buildRequest(machine);
     state.answer = await post(state.request.address, state.request.body);
     state.curves = null;
@@ -246,7 +249,7 @@ async function suggestNames(text) {
 
 function addListeners() {
   let timer = 0;
-  form.elements["m.processor"]?.addEventListener("input", (event) => {
+  form.elements[`m.${namedField()}`]?.addEventListener("input", (event) => {
     clearTimeout(timer);
     timer = setTimeout(() => suggestNames(event.target.value).catch(() => {}), 120);
   });
@@ -299,8 +302,9 @@ async function initialize() {
     showProblem("problem", error.message);
     return;
   }
-  const known = Object.keys(EXAMPLES).filter((name) => state.known.fields.some((entry) => entry.name === name) || name === "chips");
-  getElement("fields").append(...(known.includes("processor") ? known : state.known.columns.slice(0, 8).map((entry) => entry.name)).map(createField));
+  setShortFields(state.health.short_fields);
+  const asked = state.health.form.length ? state.health.form : state.known.columns.slice(0, 8).map((entry) => entry.name);
+  getElement("fields").append(...asked.map(createField));
   const all = [...state.known.fields, ...state.known.columns.filter((entry) => !state.known.fields.some((other) => other.name === entry.name))];
   getElement("field-names").append(...all.map((entry) => createElement("option", { value: entry.name }, entry.meaning)));
   range.elements.vary.append(...all.filter((entry) => entry.number).map((entry) => createElement("option", { value: entry.name }, `${entry.name}: ${entry.meaning}`)));

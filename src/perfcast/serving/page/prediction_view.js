@@ -74,6 +74,10 @@ export function createPrediction(machine, width) {
   }
   const rows = estimates.map((estimate) => [estimate.task, formatNumber(estimate.median), estimate.low === null ? "" : formatNumber(estimate.low), estimate.high === null ? "" : formatNumber(estimate.high), estimate.in_domain_score === null ? "" : estimate.in_domain_score.toFixed(2)]);
   const tables = [createTable(`Estimates with ${formatPercent(estimates[0].level)} intervals; not official results`, ["suite", "estimate", "low", "high", "in-domain score"], rows)];
+  if (machine.derived.length) {
+    const derivedRows = machine.derived.map((each) => [each.name, formatNumber(each.median), each.low === null ? "" : formatNumber(each.low), each.high === null ? "" : formatNumber(each.high), each.unit, each.formula]);
+    parts.push(createTable("Derived from the estimates, as if their errors were fully correlated", ["derived", "estimate", "low", "high", "unit", "formula"], derivedRows));
+  }
   if (hasNearest) {
     const nearestRows = estimates.flatMap((estimate) => estimate.neighbors.map((near) => [estimate.task, near.machine, formatNumber(near.score), near.published, near.distance.toFixed(3)]));
     tables.push(createTable("Nearest measured machines; a distance of 0.05 adds about 5 % of error", ["suite", "machine", "measured", "published", "distance"], nearestRows));

@@ -166,4 +166,4 @@ def test_fields_are_cells_within_bounds_or_one_line(stated):
         return
     assert set(cells) <= {"part", "clock", "available"}
     assert 1 <= cells.get("clock", 1) <= 10_000
-    WORDS.frame([cells], [1])
+    WORDS.stack([cells], [1])

@@ -54,7 +54,7 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     """
     one_in = _read_one_in(options)
     dataset = str(options.get("dataset", "gpu_operators"))
-    rows_in, kept, rejections, left_out = 0, [], [], 0
+    rows_in, parts, rejections, left_out = 0, [], [], 0
     for system, table in list_tables():
         read = _name_shapes(read_operators(raw[SOURCE], system, table), system, table)
         rows_in += len(read)
@@ -62,8 +62,8 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
         left_out += len(read) - len(drawn)
         good, rejected = quarantine(SOURCE, table_file(system, table), drawn, _rules(drawn, SHAPES[table].values()))
         rejections += rejected
-        kept.append(good)
-    good = pd.concat(kept, ignore_index=True)
+        parts.append(good)
+    good = pd.concat(parts, ignore_index=True)
     require_rows(len(good), SOURCE, rejections)
     single, ratios = _merge_repeated(good)
     built = build_table(dataset, _add_amounts(_join_gpus(single)), COLUMNS)
@@ -107,7 +107,7 @@ def _name_shapes(frame: pd.DataFrame, system: str, table: str) -> pd.DataFrame:
     shape = frame[list(SHAPES[table])].rename(columns=SHAPES[table])
     dtype = frame[DTYPES[table]].astype("str")
     op = frame["op_name"].astype("str") if table == "nccl" else pd.Series(table, frame.index, dtype="str")
-    texts = {name: values.astype("str") for name, values in shape.items()}
+    texts = {name: shape[name].astype("str") for name in SHAPES[table].values()}
     named = shape.assign(
         op=op,
         op_shape=table + "|" + _join(texts, list(texts)),
@@ -200,9 +200,9 @@ def _add_amounts(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _summarize_quality(frame: pd.DataFrame, ratios: np.ndarray) -> dict[str, Any]:
     """Return counts of rows, shapes and layers by operator and family, and the spread of repeated measurements."""
-    counts = frame.groupby(["op", "gpu_family"], observed=True).size()
+    counts = (frame["op"] + "/" + frame["gpu_family"]).value_counts().sort_index()
     return {
-        "rows": {f"{op}/{family}": int(count) for (op, family), count in counts.items()},
+        "rows": {str(name): int(count) for name, count in counts.items()},
         "shapes": {str(op): int(count) for op, count in frame.groupby("op")["shape"].nunique().items()},
         "sites": {str(op): int(count) for op, count in frame.groupby("op")["shape_site"].nunique().items()},
         "faster_than_light": {

@@ -1,0 +1,1 @@
+"""Times of single kernels on GPUs in single precision."""

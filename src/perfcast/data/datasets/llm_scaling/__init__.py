@@ -1,0 +1,1 @@
+"""Language models trained at several sizes and lengths: losses and accuracies of each trained model."""

@@ -1,0 +1,143 @@
+"""Base of the scaling laws: a law per task and training set, and a plain model for tables that are no training runs."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from perfcast.predictors.baselines import PowerLawPredictor
+from perfcast.predictors.predictor import Predictor, load_predictor
+from perfcast.predictors.scaling.law_fit import PowerSum, fit_power_sum
+from perfcast.predictors.scaling.trained_runs import (
+    ACCURACY,
+    ALL,
+    TrainedRuns,
+    candidates_of,
+    known_medians,
+    quantity_columns,
+    read_runs,
+)
+from perfcast.predictors.task_rows import measured_rows
+from perfcast.utils.io import write_json
+from perfcast.utils.model_files import read_state
+
+LawState = dict[str, Any]
+"""Parameters of one law, as values of JSON."""
+
+_MIN_SHARE = 1e-4
+"""Smallest and, from 1, largest predicted share of correct answers."""
+_POOLED = "plain"
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ScalingLawPredictor(Predictor):
+    """Law in parameters and tokens of training runs, fitted to each task and, of several, each training set.
+
+    A task or training set that training did not have gets the law of its task, else that of all tasks of its kind. A
+    table without the columns `params` and `tokens` gets the baseline `power_law`. Where the runs do not identify a law,
+    it is marked in `unidentified_`, and a warning counts them.
+    """
+
+    reads_tags_only: ClassVar[bool] = True
+
+    medians_: list[float] = field(init=False)
+    """Of parameters and tokens in training; empty for a table without them."""
+    fits_: dict[str, dict[str, LawState]] = field(init=False)
+    """Parameters by target and name of the group."""
+    plain_: PowerLawPredictor | None = field(init=False)
+
+    @property
+    def unidentified_(self) -> list[str]:
+        """List the tasks whose law the runs do not identify."""
+        states = {name: state for fits in self.fits_.values() for name, state in fits.items()}
+        return sorted(name for name, state in states.items() if not (name.startswith(ALL) or _is_identified(state)))
+
+    @abstractmethod
+    def _fit_law(self, runs: TrainedRuns, values: np.ndarray, rows: np.ndarray, kind: str) -> LawState:
+        """Fit the law of some rows, all of one kind where `kind` is not empty."""
+
+    @abstractmethod
+    def _evaluate(
+        self, fits: dict[str, LawState], name: str, runs: TrainedRuns, rows: np.ndarray, kind: str
+    ) -> np.ndarray:
+        """Return the values that the law of that name predicts for some rows, (rows,)."""
+
+    def _fit(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> None:
+        measured = measured_rows(log_y, self.targets_)
+        columns = quantity_columns(self.columns_)
+        self.medians_, self.fits_, self.plain_ = known_medians(X, columns), {}, None
+        if not columns:
+            y = pd.DataFrame(np.exp(log_y), index=X.index, columns=list(self.targets_))
+            self.plain_ = PowerLawPredictor().fit(X, y, columns=self.columns_)
+            return
+        runs = read_runs(X, self.columns_, self.medians_)
+        for index, (target, rows) in enumerate(zip(self.targets_, measured, strict=True)):
+            values = np.exp(log_y[:, index])
+            self.fits_[target] = {
+                name: self._fit_law(runs, values, members, _kind_of(runs, members))
+                for name, members in runs.groups(rows).items()
+            }
+        if self.unidentified_:
+            few = ", ".join(name.replace("\x1f", " ").strip() for name in self.unidentified_[:3])
+            warnings.warn(
+                f"{len(self.unidentified_)} laws are not identified by their runs and have published exponents: {few}",
+                stacklevel=2,
+            )
+
+    def _predict(self, X: pd.DataFrame) -> np.ndarray:
+        if self.plain_ is not None:
+            return np.asarray(np.log(self.plain_.predict(X).to_numpy(dtype=float)))
+        runs = read_runs(X, self.columns_, self.medians_)
+        logs = np.full((len(X), len(self.targets_)), np.nan)
+        for index, target in enumerate(self.targets_):
+            fits = self.fits_[target]
+            for (task, identity, kind), rows in runs.names():
+                name = next(name for name in candidates_of(task, identity, kind) if name in fits)
+                values = self._evaluate(fits, name, runs, rows, kind)
+                most = 1 - _MIN_SHARE if kind == ACCURACY else np.inf
+                logs[rows, index] = np.log(np.clip(values, _MIN_SHARE, most))
+        return logs
+
+    def _save(self, folder: Path) -> None:
+        write_json(folder / "laws.json", {"medians": self.medians_, "fits": self.fits_})
+        if self.plain_ is not None:
+            self.plain_.save(folder / _POOLED)
+
+    def _load(self, folder: Path) -> None:
+        state = read_state(folder / "laws.json")
+        self.medians_, self.fits_, self.plain_ = state["medians"], state["fits"], None
+        if not self.medians_:
+            plain = load_predictor(folder / _POOLED)
+            assert isinstance(plain, PowerLawPredictor)
+            self.plain_ = plain
+
+
+def fit_values(runs: TrainedRuns, values: np.ndarray, rows: np.ndarray, kind: str, *, tied: bool) -> PowerSum:
+    """Fit the power sum of losses, or of the error rate of accuracies."""
+    reduced = np.maximum(1 - values[rows], _MIN_SHARE) if kind == ACCURACY else values[rows]
+    return fit_power_sum(runs.logs[rows], reduced, tied=tied)
+
+
+def evaluate_power_sum(state: LawState, logs: np.ndarray, kind: str) -> np.ndarray:
+    """Return the losses of a power sum, or the accuracies of that of an error rate."""
+    values = PowerSum.from_state(state).evaluate(logs)
+    return 1 - values if kind == ACCURACY else values
+
+
+def _is_identified(state: LawState) -> bool:
+    return all(bool(part.get("identified", True)) for part in (state, *filter(_is_state, state.values())))
+
+
+def _is_state(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+def _kind_of(runs: TrainedRuns, rows: np.ndarray) -> str:
+    kinds = np.unique(runs.kinds[rows].astype(str))
+    return str(kinds[0]) if len(kinds) == 1 else ""

@@ -1,0 +1,131 @@
+"""Training runs as scaling laws read them: size, length, kind of the result, and the groups that share a law."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from perfcast.features.encoding.columns import numbers
+from perfcast.predictors.task_rows import joined_labels, task_labels
+from perfcast.schema.table import Column, Kind, Role, Tag, select
+
+PARAMS, TOKENS = "params", "tokens"
+"""Columns of the quantities of a law; both are needed."""
+TASK_KIND, CHANCE, LOSS_TASK = "task_kind", "chance", "loss_task"
+"""Columns that describe a task, each of them optional: kind of the result, share of correct answers of a random choice,
+and the task whose loss precedes an accuracy."""
+ACCURACY = "accuracy"
+"""Kind whose results are shares of correct answers."""
+FLOP_PER_PARAM_TOKEN = 6.0
+ALL = "\x1e"
+"""Name of the law of all tasks, or with a kind after it of all tasks of the kind."""
+
+_SEPARATOR = "\x1f"
+
+
+@dataclass(frozen=True)
+class TrainedRuns:
+    """Columns of the rows as arrays.
+
+    Shapes: `logs` (n, 2), natural logarithms of parameters and tokens; all others (n,). Texts are "" where missing, and
+    `chance` is 0.
+    """
+
+    logs: np.ndarray
+    tasks: np.ndarray
+    identities: np.ndarray
+    kinds: np.ndarray
+    loss_tasks: np.ndarray
+    runs: np.ndarray
+    chance: np.ndarray
+
+    @property
+    def log_compute(self) -> np.ndarray:
+        """Return the natural logarithm of the operations of training, (n,)."""
+        compute: np.ndarray = np.log(FLOP_PER_PARAM_TOKEN) + self.logs.sum(axis=1)
+        return compute
+
+    def groups(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the rows of each law: of a task and training set, of a task, of a kind, and all of them.
+
+        Shapes: rows (n,) bool -> (n,) bool each.
+        """
+        groups: dict[str, np.ndarray] = {ALL: rows}
+        for kind in np.unique(self.kinds[rows].astype(str)):
+            groups[ALL + kind] = rows & (self.kinds == kind)
+        for task in np.unique(self.tasks[rows].astype(str)):
+            of_task = rows & (self.tasks == task)
+            groups[group_name(task)] = of_task
+            identities = np.unique(self.identities[of_task].astype(str))
+            if len(identities) > 1:
+                groups |= {group_name(task, name): of_task & (self.identities == name) for name in identities}
+        return groups
+
+    def names(self) -> list[tuple[tuple[str, str, str], np.ndarray]]:
+        """Return the positions of the rows of every task, identity and kind."""
+        keys = pd.MultiIndex.from_arrays([self.tasks.astype(str), self.identities.astype(str), self.kinds.astype(str)])
+        codes, groups = pd.factorize(keys)
+        return [(tuple(map(str, key)), np.flatnonzero(codes == code)) for code, key in enumerate(groups)]  # type: ignore[misc]
+
+
+def group_name(task: str, identity: str = "") -> str:
+    """Return the name of the law of a task, or of a task and an identity."""
+    return f"{task}{_SEPARATOR}{identity}" if identity else task
+
+
+def candidates_of(task: str, identity: str, kind: str) -> list[str]:
+    """Return the names of the laws that may serve a row, the most special first."""
+    return [group_name(task, identity), group_name(task), ALL + kind, ALL]
+
+
+def quantity_columns(columns: Iterable[Column]) -> list[Column]:
+    """Return the columns of parameters and tokens; none where a table lacks one of them."""
+    by_name = {column.name: column for column in _readable(columns) if column.kind is Kind.NUMERICAL}
+    return [by_name[name] for name in (PARAMS, TOKENS)] if {PARAMS, TOKENS} <= set(by_name) else []
+
+
+def known_medians(X: pd.DataFrame, columns: Iterable[Column]) -> list[float]:
+    """Return the median of the positive values of each column, 1 where there is none."""
+    medians = []
+    for column in columns:
+        values = numbers(X, column)
+        positive = values[values > 0]
+        medians.append(float(np.median(positive)) if len(positive) else 1.0)
+    return medians
+
+
+def read_runs(X: pd.DataFrame, columns: Iterable[Column], medians: Iterable[float]) -> TrainedRuns:
+    """Read the rows of a table that has parameters and tokens; a missing quantity is its median in training."""
+    declared = _readable(columns)
+    by_name = {column.name: column for column in declared}
+    logs = np.empty((len(X), 2))
+    for position, (column, median) in enumerate(zip(quantity_columns(declared), medians, strict=True)):
+        values = numbers(X, column)
+        logs[:, position] = np.log(np.where(values > 0, values, median))
+    chance = numbers(X, by_name[CHANCE]) if CHANCE in by_name else np.full(len(X), np.nan)
+    return TrainedRuns(
+        logs=logs,
+        tasks=task_labels(X, declared),
+        identities=_labels(X, select(declared, tag=Tag.IDENTITY)),
+        kinds=_texts(X, by_name, TASK_KIND),
+        loss_tasks=_labels(X, [by_name[LOSS_TASK]] if LOSS_TASK in by_name else []),
+        runs=_labels(X, select(declared, tag=Tag.BLOCK)),
+        chance=np.where(chance > 0, np.minimum(chance, 0.99), 0.0),
+    )
+
+
+def _readable(columns: Iterable[Column]) -> list[Column]:
+    return [column for column in columns if column.role in (Role.FEATURE, Role.KEY)]
+
+
+def _labels(X: pd.DataFrame, columns: list[Column]) -> np.ndarray:
+    """Return one string per row for the values of some columns, as tasks are named; "" where one is missing."""
+    joined = joined_labels(X, columns)
+    return np.where(pd.isna(joined), "", joined).astype(object)
+
+
+def _texts(X: pd.DataFrame, by_name: dict[str, Column], name: str) -> np.ndarray:
+    return np.char.rstrip(_labels(X, [by_name[name]] if name in by_name else []).astype(str), _SEPARATOR).astype(object)

@@ -1,0 +1,263 @@
+"""Splits of training runs: larger models, longer training and more compute than any run in training has.
+
+Validation rows extrapolate as the test rows do: they are the runs of the largest size, length or compute of training.
+Rows that the authors of a dataset predict themselves (`published_subset` is test) are test rows of the published splits
+only. The repetition of a run is neither in training nor in test while its twin is tested.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+
+from perfcast.schema.table import Table, Tag
+from perfcast.splits.checks import Check, check_values
+from perfcast.splits.declaration import Split, declare_split
+from perfcast.splits.row_groups import balanced_folds, by_tag, by_values
+from perfcast.splits.subsets import PUBLISHED_SUBSET, as_frame, assigned, by_key, draw_validation, without_leaks
+from perfcast.utils.errors import UserError
+
+PARAMS, TOKENS, COMPUTE, TRAINING_SET = "params", "tokens", "compute", "training_set"
+"""Columns that the splits compare."""
+LONG_TOKENS_PER_PARAM = 90.0
+"""Tokens per parameter above which training is long: between the multiples 4 and 5 of 20."""
+TEST_SHARE = 0.20
+COMPUTE_RATIO = 300.0
+"""Compute of a test run over that of each training run. Source: Gadre et al., 2024, arXiv 2403.08540."""
+MAX_TARGETS = 10
+LARGE_PARAMS = 1e9
+_VALIDATION_SHARE = 0.25
+"""Share of the training runs with the most compute that validate."""
+
+
+def _above(name: str, limit: Callable[[Table, pd.Series], float] | float) -> Check:
+    """Return the check that test rows have more of a quantity than a limit, and training rows do not."""
+
+    def check(table: Table, fold: pd.Series) -> list[str]:
+        bound = limit if isinstance(limit, float) else limit(table, fold)
+        over = _quantity(table, name) > bound
+        wrong = int((over & fold.isin(["train", "validation"])).sum()) + int((~over & (fold == "test")).sum())
+        return [f"{wrong} rows on the wrong side of {bound:g} {name}"] if wrong else []
+
+    return check
+
+
+def _min_tested(table: Table, fold: pd.Series) -> float:
+    """Return a number just below the smallest compute of a test row."""
+    return float(np.nextafter(_quantity(table, COMPUTE)[fold == "test"].min(), 0))
+
+
+def _validation_extrapolates(name: str) -> Check:
+    """Return the check that validation rows have more of a quantity than every train row."""
+
+    def check(table: Table, fold: pd.Series) -> list[str]:
+        values = _quantity(table, name)
+        known = int((values[fold == "validation"] <= values[fold == "train"].max()).sum())
+        return [f"{known} validation rows with less {name} than a train row"] if known else []
+
+    return check
+
+
+def _twins_apart(table: Table, fold: pd.Series) -> list[str]:
+    """Check that no repetition of a tested configuration is in training."""
+    names = table.select(tag=Tag.CONFIG)
+    if not names:
+        return []
+    keys = table.frame[names].astype("str").agg("\x1f".join, axis=1)
+    both = set(keys[fold == "test"]) & set(keys[fold.isin(["train", "validation"])])
+    return [f"{len(both)} configurations both in training and in test"] if both else []
+
+
+def _far_below(table: Table, fold: pd.Series) -> list[str]:
+    """Check that training has at most a 300th of the compute of test, and the training set of test."""
+    compute = _quantity(table, COMPUTE)
+    learned, tested = fold.isin(["train", "validation"]), fold == "test"
+    # a thousandth for the rounding of the products
+    close = int((compute[learned] * COMPUTE_RATIO > compute[tested].min() * 1.001).sum())
+    problems = [f"{close} training rows with more than 1/{COMPUTE_RATIO:g} of the compute"] if close else []
+    sets = table.frame[TRAINING_SET].astype("str")
+    other = set(sets[learned]) - set(sets[tested])
+    return problems + ([f"training sets {', '.join(sorted(other))} of no test row"] if other else [])
+
+
+def larger_than(params: float, label: str) -> Split:
+    """Return the split that tests on models of more than `params` parameters, with all smaller ones in training."""
+
+    def make(table: Table, seed: int) -> pd.DataFrame:
+        del seed
+        ordered, values = _ordered(table, PARAMS)
+        test = values > params
+        return _one_fold(table, ordered, test, _top_value(values, ~test & ~_reserved(ordered)))
+
+    make.__name__ = f"larger_model_{label.lower()}"
+    description = f"models of more than {label} parameters, trained on smaller ones"
+    checks = (_above(PARAMS, params), _validation_extrapolates(PARAMS), _twins_apart)
+    return declare_split(f"larger than {label}", description, *checks)(make)
+
+
+larger_model_1b = larger_than(1e9, "1B")
+larger_model_2b = larger_than(2e9, "2B")
+
+
+@declare_split(
+    "longer training",
+    f"runs of more than {LONG_TOKENS_PER_PARAM:g} tokens per parameter, trained on shorter ones",
+    _above("tokens_per_param", LONG_TOKENS_PER_PARAM),
+    _twins_apart,
+)
+def longer_training(table: Table, seed: int) -> pd.DataFrame:
+    """Test on runs of many tokens per parameter, of all sizes; the longest of the other runs validate."""
+    del seed
+    ordered, values = _ordered(table, "tokens_per_param")
+    test = values > LONG_TOKENS_PER_PARAM
+    # the lengths of one multiple differ a little between sizes
+    return _one_fold(table, ordered, test, _top_value(np.round(np.log2(values)), ~test & ~_reserved(ordered)))
+
+
+@declare_split(
+    "most compute",
+    "the fifth of the runs with the most compute, trained on all smaller ones",
+    _above(COMPUTE, _min_tested),
+    _twins_apart,
+)
+def largest_compute(table: Table, seed: int) -> pd.DataFrame:
+    """Test on the fifth of the runs with the most compute."""
+    del seed
+    ordered, values = _ordered(table, COMPUTE)
+    usable = ~_reserved(ordered)
+    test = usable & (values >= _upper_quantile(ordered, values, usable, TEST_SHARE))
+    others = usable & ~test
+    validation = others & (values >= _upper_quantile(ordered, values, others, _VALIDATION_SHARE))
+    return _one_fold(table, ordered, test, validation)
+
+
+@declare_split(
+    "300 times the compute",
+    f"models of more than {LARGE_PARAMS / 1e9:g}B parameters, from a 300th of the compute and the same training set",
+    _far_below,
+    _twins_apart,
+)
+def compute_300x(table: Table, seed: int) -> pd.DataFrame:
+    """Test on one large model per fold, with only runs of its training set of at most a 300th of its compute.
+
+    Models without four such runs are not tested; at most ten are. The training runs of most compute validate.
+    Raises: UserError when no model is left.
+    """
+    del seed
+    ordered, compute = _ordered(table, COMPUTE)
+    params = _quantity(ordered, PARAMS).to_numpy()
+    sets = by_values(ordered.frame, _columns(ordered, [TRAINING_SET]))
+    blocks = by_tag(ordered, Tag.BLOCK)
+    folds: list[np.ndarray] = []
+    for block in np.unique(blocks[params > LARGE_PARAMS]):
+        test = blocks == block
+        first = int(np.flatnonzero(test)[0])
+        small = (sets == sets[first]) & (compute * COMPUTE_RATIO <= compute[first])
+        if len(np.unique(blocks[small])) < 4 or len(folds) == MAX_TARGETS:
+            continue
+        validation = small & (compute >= _upper_quantile(ordered, compute, small, _VALIDATION_SHARE))
+        folds.append(without_leaks(assigned(test, validation, ~(test | small)), blocks))
+    if not folds:
+        raise UserError(
+            "the split 'compute_300x' needs a model with four runs of a 300th of its compute",
+            f"{table.dataset!r} has none",
+            "choose another split",
+        )
+    return as_frame(table, ordered, folds)
+
+
+@declare_split("unseen training sets", "training sets without a run in training", check_values(TRAINING_SET))
+def unseen_training_set(table: Table, seed: int) -> pd.DataFrame:
+    """Test on training sets that no run in training has: one fold per set, at most ten."""
+    ordered, _ = _ordered(table, COMPUTE)
+    sets = by_values(ordered.frame, _columns(ordered, [TRAINING_SET]))
+    rng = np.random.default_rng(seed)
+    dealt = balanced_folds(sets, min(MAX_TARGETS, len(np.unique(sets))), rng)
+    blocks, folds = by_tag(ordered, Tag.BLOCK), []
+    for fold in np.unique(dealt):
+        test = dealt == fold
+        others = np.unique(sets[~test])
+        validation = (sets == rng.choice(others)) & ~test if len(others) > 1 else draw_validation(blocks, test, rng)
+        folds.append(without_leaks(assigned(test, validation), blocks))
+    return as_frame(table, ordered, folds)
+
+
+@declare_split("published split, all runs", "the test rows of the dataset's authors, trained on all other runs")
+def published_more(table: Table, seed: int) -> pd.DataFrame:
+    """Use the test rows of the dataset's authors, and all other rows as training; the largest size validates.
+
+    Raises: UserError when the dataset was published without a split.
+    """
+    del seed
+    ordered, values = _ordered(table, PARAMS)
+    test = ordered.frame[_columns(ordered, [PUBLISHED_SUBSET])[0]].eq("test").to_numpy()
+    return _one_fold(table, ordered, test, _top_value(values, ~test), reserve=False)
+
+
+def _ordered(table: Table, name: str) -> tuple[Table, np.ndarray]:
+    """Return the table in the order of its keys, and a quantity of its rows."""
+    ordered = by_key(table)
+    return ordered, _quantity(ordered, name).to_numpy()
+
+
+def _columns(table: Table, names: list[str]) -> list[str]:
+    for name in names:
+        if name not in table.frame:
+            raise UserError(
+                f"the split needs the column {name!r}", f"{table.dataset!r} has none", "choose another split"
+            )
+    return names
+
+
+def _quantity(table: Table, name: str) -> pd.Series:
+    if name == "tokens_per_param":
+        params, tokens = (table.frame[column] for column in _columns(table, [PARAMS, TOKENS]))
+        return tokens / params
+    return table.frame[_columns(table, [name])[0]]
+
+
+def _reserved(table: Table) -> np.ndarray:
+    """Mark the rows that the authors of the dataset predict."""
+    if PUBLISHED_SUBSET not in table.frame:
+        return np.zeros(len(table.frame), dtype=bool)
+    return table.frame[PUBLISHED_SUBSET].eq("test").to_numpy()
+
+
+def _top_value(values: np.ndarray, among: np.ndarray) -> np.ndarray:
+    """Mark the rows that have the largest value of those `among`; none where all have the same."""
+    known = values[among]
+    if not len(known) or known.min() == known.max():
+        return np.zeros(len(values), dtype=bool)
+    return np.asarray(among & (values == known.max()))
+
+
+def _upper_quantile(table: Table, values: np.ndarray, among: np.ndarray, share: float) -> float:
+    """Return the value from which on there is at least `share` of the runs `among`; infinite without runs."""
+    runs = pd.Series(values[among]).groupby(by_tag(table, Tag.BLOCK)[among]).max().sort_values(ascending=False)
+    if runs.empty:
+        return np.inf
+    return float(runs.iloc[int(np.ceil(share * len(runs))) - 1])
+
+
+def _one_fold(
+    table: Table, ordered: Table, test: np.ndarray, validation: np.ndarray, *, reserve: bool = True
+) -> pd.DataFrame:
+    """Return the fold; rows reserved for the published splits, and twins of test rows, are unused."""
+    unused = _reserved(ordered) if reserve else np.zeros(len(test), dtype=bool)
+    test = test & ~unused
+    names = ordered.select(tag=Tag.CONFIG)
+    if names:
+        twins = by_values(ordered.frame, names)
+        # the name of a repetition follows that of its run
+        by_run = (
+            ordered.frame[ordered.select(tag=Tag.BLOCK)]
+            .assign(_twin=twins)[test]
+            .sort_values(ordered.select(tag=Tag.BLOCK), kind="stable")
+        )
+        repeated = np.isin(ordered.frame.index, by_run.index[by_run["_twin"].duplicated()])
+        unused = unused | repeated | (~test & np.isin(twins, twins[test]))
+    return as_frame(
+        table, ordered, [without_leaks(assigned(test, validation & ~test, unused), by_tag(ordered, Tag.BLOCK))]
+    )

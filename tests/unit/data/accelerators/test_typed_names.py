@@ -1,0 +1,85 @@
+"""GPUs and models are found by the names that people type; another board or a distilled model is another one."""
+
+import pytest
+
+from perfcast.data.accelerators.accelerator_catalog import find_gpus, find_models, read_gpus, read_models
+from perfcast.data.accelerators.typed_names import (
+    find_backend,
+    find_gpu,
+    find_model,
+    find_precision,
+    near_gpus,
+    near_models,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "gpu"),
+    [
+        ("H200", "H200"),
+        ("h200 sxm", "H200"),
+        ("NVIDIA H100 80GB HBM3", "H100"),
+        ("GB200 NVL72", "GB200"),
+        ("nvidia b200 192GB", "B200"),
+        ("RTX-PRO-6000", "RTX PRO 6000"),
+        ("NVIDIA RTX PRO 6000 Blackwell Server Edition", "RTX PRO 6000"),
+        ("Intel Arc Pro B60", "B60"),
+        ("H100 PCIe", None),
+        ("A100 40GB", None),
+        ("RTX 6000", None),
+        ("H2000", None),
+        ("", None),
+    ],
+)
+def test_gpus(text, gpu):
+    assert find_gpu(text) == gpu
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "precision"),
+    [
+        ("Llama 3.1 70B Instruct", "Llama-3.1-70B", ""),
+        ("meta-llama/Llama-3.1-70B", "Llama-3.1-70B", ""),
+        ("Meta-Llama-3.1-8B", "Llama-3.1-8B-Instruct", ""),
+        ("deepseek-ai/DeepSeek-R1-0528", "DeepSeek-R1", ""),
+        ("Qwen3-32B-NVFP4", "Qwen3-32B", "fp4"),
+        ("Qwen/Qwen3-235B-A22B-FP8", "Qwen3-235B-A22B", "fp8"),
+        ("GPT OSS 120B", "gpt-oss-120b", ""),
+    ],
+)
+def test_models(text, name, precision):
+    known = find_model(text)
+    assert known is not None and (known.name, known.precision) == (name, precision)
+
+
+@pytest.mark.parametrize(
+    "text", ["deepseek-r1-distill-llama-70b", "gpt-oss-20b", "llama-3.1-405b", "DeepSeek-V3.2", "", "/", "-"]
+)
+def test_another_model_is_never_taken_for_a_known_one(text):
+    assert find_model(text) is None
+
+
+def test_every_name_of_the_catalogs_is_found():
+    for gpu, aliases in read_gpus()["aliases"].items():
+        assert {find_gpu(name) for name in (str(gpu), *aliases.split("|"))} == {gpu}
+    for family, names in read_models()["names"].items():
+        known = [find_model(name) for name in names.split("|")]
+        assert {each.family for each in known if each} == {family} and None not in known
+
+
+def test_names_of_the_measurements_agree_with_the_catalog():
+    names = read_models()["names"].str.split("|").explode()
+    assert find_models(names.reset_index(drop=True)).notna().all()
+    gpus = read_gpus()["aliases"].str.split("|").explode()
+    assert find_gpus(gpus.reset_index(drop=True)).tolist() == gpus.index.tolist()
+
+
+def test_formats_and_software():
+    assert [find_precision(text) for text in ("FP8", "nvfp4", "bfloat16", "fp6")] == ["fp8", "fp4", "bf16", None]
+    assert [find_backend(text) for text in ("TensorRT-LLM", "vLLM", "llama.cpp")] == ["trtllm", "vllm", None]
+
+
+def test_near_names_come_from_the_catalog():
+    assert near_gpus("h20")[0] == "H200"
+    assert near_models("llama-3.1-7b")[0].startswith("Llama-3.1")
+    assert near_gpus("") and near_models("\N{SNOWMAN}" * 50)

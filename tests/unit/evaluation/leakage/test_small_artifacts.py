@@ -1,0 +1,284 @@
+"""Leakage checks on tables small enough to work out by hand: limits, absent rows, and what a check leaves alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from perfcast.evaluation.leakage import run_checks, shuffled_target
+from perfcast.evaluation.leakage.artifacts import Artifacts, Run, find_positions, join_names, training_mask
+from perfcast.evaluation.leakage.run_checks import check_backtest_rows, check_repeated_runs, check_test_rows
+from perfcast.evaluation.leakage.table_checks import check_future_dates, check_split_rules
+from perfcast.schema.table import Column, Kind, Role, Tag, build_table
+from perfcast.utils.errors import UserError
+
+COLUMNS = (
+    Column("id", Kind.TEXT, Role.KEY, "provenance", tags=(Tag.ROW,)),
+    Column("part", Kind.CATEGORICAL, Role.KEY, "processor", tags=(Tag.ENTITY,)),
+    Column("suite", Kind.CATEGORICAL, Role.FEATURE, "workload", tags=(Tag.TASK,)),
+    Column("cores", Kind.NUMERICAL, Role.FEATURE, "processor"),
+    Column("launched", Kind.DATE, Role.PROVENANCE, "processor"),
+    Column("tested", Kind.DATE, Role.PROVENANCE, "provenance"),
+    Column("published", Kind.DATE, Role.PROVENANCE, "provenance", tags=(Tag.TIME,)),
+    Column("score", Kind.NUMERICAL, Role.TARGET, "workload"),
+)
+ROWS = 200
+
+
+def made_table(**changes):
+    number = np.arange(ROWS)
+    frame = pd.DataFrame(
+        {
+            "id": [f"r{row:03d}" for row in number],
+            "part": [f"p{row // 2}" for row in number],
+            "suite": np.where(number % 2, "a", "b"),
+            "cores": number % 7 + 1.0,
+            "launched": pd.Timestamp("2019-01-01"),
+            "tested": pd.Timestamp("2030-01-01"),
+            "published": pd.date_range("2020-01-01", periods=ROWS, freq="D"),
+            "score": 10.0 + number,
+        }
+    ).assign(**changes)
+    return build_table("small", frame, COLUMNS)
+
+
+def subset(test=40, validation=20):
+    """The last rows are tested, those before them validate."""
+    return ["train"] * (ROWS - test - validation) + ["validation"] * validation + ["test"] * test
+
+
+def artifacts(table=None, folds=None, runs=(), split="forward_small", **changes):
+    table = made_table() if table is None else table
+    values = {
+        "table": table, "standard": table.columns, "runs": runs, "stochastic": frozenset(), "resamples": 10, "seed": 0,
+        "splits": {split: pd.DataFrame({"id": table.frame["id"], "fold_0": subset() if folds is None else folds})},
+        "control": SimpleNamespace(),
+    }  # fmt: skip
+    return Artifacts(**values | changes)
+
+
+def write_run(folder, frame, predictor="ridge", split="forward_small", backtest=None):
+    run = Run(split, predictor, folder / split / predictor)
+    run.folder.mkdir(parents=True)
+    frame.to_parquet(run.folder / "predictions.parquet", index=False)
+    backtest = frame.assign(backtest=0).head(0) if backtest is None else backtest
+    backtest.to_parquet(run.folder / "backtest.parquet", index=False)
+    return run
+
+
+def predictions(rows=range(ROWS - 40, ROWS), **changes):
+    rows = list(rows)
+    frame = pd.DataFrame({"row": [f"r{row:03d}" for row in rows], "target": "score", "fold": 0, "seed": 0})
+    return frame.assign(measured=[10.0 + row for row in rows], predicted=[11.0 + row for row in rows]).assign(**changes)
+
+
+def test_positions_are_minus_one_where_a_value_is_absent():
+    index = pd.Index(["a", "b", "c"])
+    values = pd.Series(["c", "x", None, "a"])
+    assert find_positions(index, values).tolist() == [2, -1, -1, 0]
+    assert find_positions(index, values.astype("category")).tolist() == [2, -1, -1, 0]
+
+
+def test_names_are_joined_up_to_three():
+    assert [join_names(list("abcde")[:count]) for count in (1, 3, 4, 5)] == [
+        "a",
+        "a, b, c",
+        "a, b, c and 1 more",
+        "a, b, c and 2 more",
+    ]
+
+
+def test_training_is_train_and_validation():
+    folds = pd.DataFrame({"fold_0": ["train", "validation", "test", "unused"]})
+    assert training_mask(folds, "fold_0").tolist() == [True, True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("names", "first"),
+    [(["unseen_cpu", "random"], "random"), (["unseen_cpu", "forward_2023"], "unseen_cpu"), (["shuffled"], "shuffled"),
+     (["shuffled", "unseen_cpu"], "unseen_cpu"), (["random_05_percent", "forward_2023"], "forward_2023")],
+)  # fmt: skip
+def test_the_control_has_the_first_split_that_counts(names, first):
+    folds = pd.DataFrame({"fold_0": subset()})
+    assert artifacts(splits=dict.fromkeys(names, folds)).first_split() == first
+
+
+def test_correct_predictions_pass_and_are_counted(tmp_path):
+    report = check_test_rows(artifacts(runs=(write_run(tmp_path, predictions()),)))
+    assert (report.scope, report.findings) == ("40 predictions of 1 runs", ())
+
+
+@pytest.mark.parametrize(
+    ("changes", "finding"),
+    [
+        ({"row": ["r010", "r150"]}, "2 predictions of rows that are not test rows"),
+        ({"row": ["r199", "absent"]}, "1 predictions of rows that are not test rows"),
+        ({"fold": [0, 1]}, "1 predictions of rows that are not test rows"),
+        ({"fold": [0, -1]}, "1 predictions of rows that are not test rows"),
+        ({"row": ["r198", "r198"]}, "1 rows are predicted twice"),
+        ({"measured": [208.0, 209.00001]}, "1 measured scores"),
+        ({"measured": [208.0, np.nan]}, "1 measured scores"),
+        ({"target": ["score", "other"]}, "1 measured scores"),
+    ],
+)
+def test_wrong_predictions_are_counted(tmp_path, changes, finding):
+    run = write_run(tmp_path, predictions([198, 199], **changes))
+    assert any(
+        text.startswith(f"ridge on forward_small: {finding}")
+        for text in check_test_rows(artifacts(runs=(run,))).findings
+    )
+
+
+def test_one_row_may_be_predicted_by_two_seeds(tmp_path):
+    frame = pd.concat([predictions(), predictions(seed=1)])
+    assert check_test_rows(artifacts(runs=(write_run(tmp_path, frame),))).findings == ()
+
+
+@pytest.mark.parametrize(
+    ("rows", "findings"),
+    [
+        ([0, 139, 140, 159], []),
+        ([0, 160], ["1 backtest rows are test rows"]),
+        ([0, 5000], ["1 backtest rows are not in the fold's training part"]),
+        ([160, 161, 5000], ["2 backtest rows are test rows", "1 backtest rows are not in"]),
+        ([7, 7, 8], ["1 rows are in one backtest twice"]),
+    ],
+)
+def test_backtest_rows_are_of_the_training_part(tmp_path, rows, findings):
+    run = write_run(tmp_path, predictions(), backtest=predictions(rows, backtest=0))
+    report = check_backtest_rows(artifacts(runs=(run, write_run(tmp_path, predictions(), "empty"))))
+    assert report.scope == f"{len(rows)} backtest predictions of 2 runs"
+    assert len(report.findings) == len(findings)
+    for text, expected in zip(report.findings, findings, strict=True):
+        assert text.startswith(f"ridge on forward_small: {expected}")
+
+
+def test_a_row_may_be_in_two_backtests(tmp_path):
+    backtest = pd.concat([predictions([3], backtest=number) for number in (0, 1)])
+    run = write_run(tmp_path, predictions(), backtest=backtest)
+    assert check_backtest_rows(artifacts(runs=(run,))).findings == ()
+
+
+@pytest.mark.parametrize(("rows", "values", "found"), [(20, 10, True), (19, 19, False), (20, 9, False)])
+def test_equal_predictions_are_found_from_twenty_rows_and_ten_values_on(tmp_path, rows, values, found):
+    frame = predictions(range(160, 160 + rows))
+    frame["predicted"] = 1.0 + np.arange(rows) % values
+    runs = tuple(write_run(tmp_path, frame, name) for name in "xy")
+    report = check_repeated_runs(artifacts(runs=runs))
+    assert report.findings == (("x and y have equal predictions on forward_small",) if found else ())
+    assert report.scope == f"{2 * found} sets of predictions of 2 runs"
+
+
+def test_equal_seeds_are_a_finding_where_they_agree_on_every_split(tmp_path):
+    folds = pd.DataFrame({"id": made_table().frame["id"], "fold_0": subset()})
+    alike = pd.concat([predictions(), predictions(seed=1)])
+    other = pd.concat([predictions(), predictions(seed=1, predicted=np.arange(40) + 0.5)])
+    for name, second, findings in (("all", alike, 1), ("one", other, 0)):
+        runs = tuple(
+            write_run(tmp_path / name, frame, "forest", split) for split, frame in (("s", alike), ("t", second))
+        )
+        given = artifacts(runs=runs, splits={"s": folds, "t": folds}, stochastic=frozenset({"forest"}))
+        assert len(check_repeated_runs(given).findings) == findings
+        assert not check_repeated_runs(artifacts(runs=runs, splits={"s": folds, "t": folds})).findings
+
+
+def test_damaged_tables_of_a_run_are_one_line(tmp_path):
+    run = write_run(tmp_path, predictions())
+    path = run.folder / "predictions.parquet"
+    predictions().drop(columns=["seed", "measured"]).to_parquet(path)
+    with pytest.raises(UserError, match="it lacks measured, seed"):
+        run.predictions()
+    path.write_bytes(b"no table")
+    with pytest.raises(UserError, match="a run must have Parquet files"):
+        run.predictions()
+    path.unlink()
+    with pytest.raises(UserError, match="is missing"):
+        run.predictions()
+
+
+def late(rows, days=200):
+    dates = pd.Series(pd.Timestamp("2019-01-01"), index=range(ROWS))
+    dates[list(rows)] = pd.Timestamp("2020-01-01") + pd.Timedelta(days=days)
+    return dates.to_numpy()
+
+
+@pytest.mark.parametrize(
+    ("changes", "finding", "late_facts"),
+    [
+        ({}, None, 0),
+        ({"launched": late(range(3))}, None, 3),
+        ({"launched": late(range(3), 160)}, None, 3),
+        ({"launched": late(range(3), 159)}, None, 0),
+        ({"launched": late(range(4))}, "4 training rows have launched in or after 2020-06", 0),
+        ({"launched": late(range(150, 200))}, "10 training rows have launched in or after 2020-06", 0),
+    ],
+)
+def test_late_facts_are_counted_up_to_two_percent_of_training_rows(changes, finding, late_facts):
+    """160 training rows allow three; dates in the group of the result's own date are not compared."""
+    report = check_future_dates(artifacts(made_table(**changes)))
+    assert report.findings == ((f"forward_small fold_0: {finding}",) if finding else ())
+    assert report.numbers == {"late_facts": late_facts}
+    assert report.scope == "published, launched in forward_small"
+
+
+def test_dates_of_training_rows_are_known_and_earlier():
+    days = made_table().frame["published"].to_numpy(copy=True)
+    days[[0, 159]] = np.datetime64("NaT"), days[160]
+    report = check_future_dates(artifacts(made_table(published=days)))
+    assert report.findings == (
+        "forward_small fold_0: 1 training rows have published in or after 2020-06",
+        "forward_small fold_0: 1 training rows have no published",
+    )
+
+
+def test_a_split_of_other_rows_is_reported_once():
+    table = made_table()
+    folds = pd.DataFrame({"id": table.frame["id"], "fold_0": subset()})
+    short, swapped = folds.iloc[1:], folds.assign(id=folds["id"].to_numpy()[::-1])
+    for frame in (short, swapped):
+        report = check_split_rules(artifacts(table, splits={"random": frame}))
+        assert report.findings == ("the rows of the split random are not those of the features table, in its order",)
+
+
+def test_subsample_keeps_marked_rows_alone(monkeypatch):
+    monkeypatch.setattr(shuffled_target, "MAX_ROWS", 30)
+    rng = np.random.default_rng(0)
+    marked = np.arange(100) >= 60
+    mask = shuffled_target._subsample(marked, rng)
+    assert mask.sum() == 30 and not mask[~marked].any()
+    assert (shuffled_target._subsample(np.arange(100) >= 70, rng) == (np.arange(100) >= 70)).all()
+
+
+def test_scores_are_shuffled_within_training_rows_of_a_task():
+    table = made_table()
+    table.frame.loc[5, "score"] = np.nan
+    training = np.arange(ROWS) < 160
+    before = table.frame["score"].to_numpy()
+    after = shuffled_target._shuffled(table, training, np.random.default_rng(0)).frame["score"].to_numpy()
+    np.testing.assert_array_equal(after[~training], before[~training])
+    for task in ("a", "b"):
+        rows = training & (table.frame["suite"] == task).to_numpy()
+        np.testing.assert_array_equal(np.sort(after[rows]), np.sort(before[rows]))
+        assert (after[rows] != before[rows]).mean() > 0.8
+    assert np.isnan(after[5])
+    np.testing.assert_array_equal(table.frame["score"].to_numpy(), before)
+
+
+def test_related_predictors_may_agree_where_their_backtests_differ(tmp_path):
+    backtests = [predictions(range(5), backtest=0), predictions(range(5), backtest=0, predicted=1.0)]
+    for second, findings in ((0, 1), (1, 0)):
+        folder = tmp_path / str(second)
+        runs = tuple(
+            write_run(folder, predictions(), name, backtest=backtests[place])
+            for name, place in (("ridge", 0), ("lasso", second))
+        )
+        for run in runs:
+            (run.folder / "model").mkdir()
+            text = '{"class": "perfcast.predictors.linear:Ridge"}'
+            Path(run.folder / "model" / "predictor.json").write_text(text)
+        assert run_checks._bases(runs[0])
+        assert len(check_repeated_runs(artifacts(runs=runs)).findings) == findings
