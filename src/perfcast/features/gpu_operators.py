@@ -88,7 +88,7 @@ def derive(table: Table) -> Table:
     started = np.ceil(waves)
     moved = parts["bytes_input"] + parts["bytes_weights"] + parts["bytes_output"]
     compute, memory = parts["flops"] / peak, moved / bandwidth
-    over_link = parts["bytes_link"] / link
+    over_link = np.where(parts["bytes_link"] > 0, parts["bytes_link"] / link, 0.0)
     is_local = ~np.isin(op, list(RING_PASSES))
     passes = pd.Series(op).map(RING_PASSES).to_numpy(dtype=float)
     padded = parts["flops"] * area  # operations of whole tiles

@@ -118,9 +118,7 @@ def _width(random: np.random.Generator, low: int, high: int) -> int:
 
 
 def _draw_gemm(random: np.random.Generator) -> Operator:
-    return Operator(
-        GEMM, m=_log_uniform(random, 1, 4096), n=_width(random, 64, 16384), k=_width(random, 64, 8192)
-    )
+    return Operator(GEMM, m=_log_uniform(random, 1, 4096), n=_width(random, 64, 16384), k=_width(random, 64, 8192))
 
 
 def _draw_attention(random: np.random.Generator, op: str, longest: int) -> Operator:
@@ -214,7 +212,13 @@ def device_facts(dtype: str, device: str, threads: int) -> dict[str, Any]:
         caches = {"l2_mib": card.L2_cache_size / 2**20, "sm_count": card.multi_processor_count}
         named = {"name": card.name, "memory_gib": card.total_memory / 2**30, **caches}
     rounded = {name: float(f"{value:.4g}") for name, value in facts.items()}
-    return {**named, **rounded, "device": device, "threads": threads if device == "cpu" else os.cpu_count()}
+    return {
+        **named,
+        **rounded,
+        "device": device,
+        "dtype": dtype,
+        "threads": threads if device == "cpu" else os.cpu_count(),
+    }
 
 
 def usual_dtype(device: str) -> str:

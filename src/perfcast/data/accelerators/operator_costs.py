@@ -86,7 +86,8 @@ def light_time(frame: pd.DataFrame, amounts: Amounts) -> np.ndarray:
     moved = amounts["bytes_input"] + amounts["bytes_weights"] + amounts["bytes_output"]
     compute = amounts["flops"] / peak_tflops(frame) / 1e9
     memory = moved / _numbers(frame, "memory_gb_per_s") / 1e6
-    link = amounts["bytes_link"] / _numbers(frame, "link_gb_per_s") / 1e6
+    over_link = amounts["bytes_link"]
+    link = np.where(over_link > 0, over_link / _numbers(frame, "link_gb_per_s") / 1e6, 0.0)  # one GPU has no link
     return np.asarray(np.maximum.reduce([compute, memory, link]))
 
 
