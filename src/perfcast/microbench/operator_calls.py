@@ -1,4 +1,4 @@
-"""Operators of language models as calls of torch: products, attention of a prompt and of a token, mixtures of experts."""
+"""Operators of language models as calls of torch: products, attention of prompts and tokens, mixtures of experts."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ def _draw_mixture(random: np.random.Generator) -> Operator:
         tokens=_log_uniform(random, 1, 2048),
         hidden=_width(random, 256, 4096),
         expert_hidden=_width(random, 64, 2048),
-        top_k=int(min(2 ** random.integers(0, 4), experts)),
+        top_k=min(int(2 ** random.integers(0, 4)), experts),
         experts=experts,
     )
 

@@ -35,7 +35,7 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
         ]
     ).astype(dict.fromkeys(operators[0].lengths(), "Int64"))
     frame = frame.assign(
-        distribution=["balanced" if one.op == "moe" else None for one in operators],
+        distribution=pd.Series("balanced", frame.index, dtype="str").where(frame["op"] == "moe"),
         warmups=2,
         repeats=5,
         seconds_median=round_six_digits(pd.Series(seconds)),

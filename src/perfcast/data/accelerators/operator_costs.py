@@ -78,7 +78,7 @@ def weight_bytes(frame: pd.DataFrame) -> np.ndarray:
 
 def full_bytes(frame: pd.DataFrame) -> np.ndarray:
     """Return the bytes of a number that the format of the weights does not shorten."""
-    return np.maximum(weight_bytes(frame), FULL_BYTES)
+    return np.asarray(np.maximum(weight_bytes(frame), FULL_BYTES))
 
 
 def light_time(frame: pd.DataFrame, amounts: Amounts) -> np.ndarray:

@@ -124,7 +124,7 @@ def _name(frame: pd.DataFrame) -> pd.DataFrame:
         window=np.where(is_attention, 0.0, np.nan),
         tp=np.where(is_mixture, 1.0, np.nan),
         ep=np.where(is_mixture, 1.0, np.nan),
-        distribution=pd.Series(np.where(is_mixture, "balanced", None), frame.index, dtype="str"),
+        distribution=pd.Series("balanced", frame.index, dtype="str").where(is_mixture),
     )
     texts = {
         name: filled[name].astype("str").str.removesuffix(".0") for name in dict.fromkeys([*_ALL, "window", "tp", "ep"])
@@ -134,8 +134,9 @@ def _name(frame: pd.DataFrame) -> pd.DataFrame:
         joined = pd.Series("", filled.index, dtype="str")
         for op in LENGTHS:
             rows = filled["op"] == op
-            parts = [texts[name][rows] for name in names_of[op]]
-            joined[rows] = op + "|" + parts[0].str.cat(parts[1:], sep="|")
+            for name in names_of[op]:
+                joined[rows] += "|" + texts[name][rows]
+            joined[rows] = op + joined[rows]
         return joined
 
     shape = join(LENGTHS) + "/" + filled["dtype"]
@@ -145,7 +146,7 @@ def _name(frame: pd.DataFrame) -> pd.DataFrame:
 def _add_facts(frame: pd.DataFrame, device: Mapping[str, Any]) -> pd.DataFrame:
     """Return the declared columns with the facts of the device, operations and bytes."""
     name = str(device.get("name") or "unknown")
-    numbers = {column: pd.to_numeric(device.get(fact), errors="coerce") for column, fact in _FACTS.items()}
+    numbers = {column: _positive(device.get(fact)) for column, fact in _FACTS.items()}
     joined = frame.assign(
         gpu=name, result_id=name + "/" + frame["shape"], source_file=TABLE, source_line=frame["line"], **numbers
     ).reindex(columns=[column.name for column in COLUMNS])
@@ -154,3 +155,9 @@ def _add_facts(frame: pd.DataFrame, device: Mapping[str, Any]) -> pd.DataFrame:
     amounts = operator_amounts(joined)
     fast = joined["latency"].to_numpy() < FAST_SHARE * light_time(joined, amounts)
     return joined.assign(**amounts, faster_than_light=fast.astype(float))
+
+
+def _positive(value: Any) -> float:
+    """Return a positive number as it is, missing for anything else."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number and 0 < value < np.inf else np.nan
