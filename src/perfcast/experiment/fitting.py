@@ -152,7 +152,8 @@ def _revealed_rows(table: Table, subset: np.ndarray) -> np.ndarray:
     when = table.frame[table.column_of(Tag.TIME)]
     trained, validated = subset == "train", subset == "validation"
     newest = when[validated].max()
-    is_forward = validated.any() and bool((when[trained] < when[validated].min()).any())
+    is_dated = bool(when[trained | validated].notna().all())
+    is_forward = is_dated and validated.any() and bool((when[trained] < when[validated].min()).any())
     later = trained & (when > newest).to_numpy()
     between = trained & ((when >= when[validated].min()) & (when <= newest)).to_numpy()
     return later if is_forward and not between.any() else np.zeros(len(subset), dtype=bool)

@@ -34,9 +34,9 @@ from perfcast.utils.io import read_object, write_json
 
 NAME = "host_operators"
 OPERATORS = (GEMM, CONTEXT, GENERATION, MIXTURE)
-_MOST_FLOPS = {"cpu": 1e9, "cuda": 4e12}
+_MAX_FLOPS = {"cpu": 1e9, "cuda": 4e12}
 """Operations of the largest shape: about a tenth of a second on a core, milliseconds on a GPU."""
-_MOST_ELEMENTS = {"cpu": 2**25, "cuda": 2**29}
+_MAX_ELEMENTS = {"cpu": 2**25, "cuda": 2**29}
 _MEMORY_SHARE = 1 / 16
 """Share of the free memory that the operands of one shape may take."""
 _PEAK_SIZE, _COPY_BYTES = {"cpu": 1024, "cuda": 8192}, {"cpu": 2**28, "cuda": 2**30}
@@ -73,7 +73,7 @@ def measure_operators(
     if device == "cuda" and not torch.cuda.is_available():
         raise UserError("--device cuda needs a GPU that torch can use", "there is none", "choose --device cpu")
     dtype = dtype or usual_dtype(device)
-    drawn = draw_operators(shapes, device=device, elements=_most_elements(device), seed=seed)
+    drawn = draw_operators(shapes, device=device, elements=_element_limit(device), seed=seed)
     generator = torch.Generator().manual_seed(seed)
 
     def time_one(operator: Operator, order: int, pass_number: int) -> Timing:
@@ -103,7 +103,7 @@ def draw_operators(count: int, *, device: str, elements: float, seed: int) -> li
     drawn: dict[Operator, None] = {}
     while len(drawn) < count:
         operator = _DRAWS[OPERATORS[len(drawn) % len(OPERATORS)]](random)
-        if operator.flops <= _MOST_FLOPS[device] and operator.elements <= elements:
+        if operator.flops <= _MAX_FLOPS[device] and operator.elements <= elements:
             drawn[operator] = None
     return list(drawn)
 
@@ -156,7 +156,7 @@ _DRAWS: Mapping[str, Callable[[np.random.Generator], Operator]] = {
 def as_frame(timings: Mapping[Operator, Timing], dtype: str) -> pd.DataFrame:
     """Return the measured table by operator and shape, without shapes whose every measurement was interrupted."""
     rows = []
-    for operator in sorted(timings, key=lambda one: (one.op, *one.lengths().values())):
+    for operator in sorted(timings, key=lambda operator: (operator.op, *operator.lengths().values())):
         timing = timings[operator]
         if timing.interrupted:
             continue
@@ -233,10 +233,10 @@ def _fastest(call: Call) -> float:
     return min(samples)
 
 
-def _most_elements(device: str) -> float:
+def _element_limit(device: str) -> float:
     """Return the elements of bfloat16 that one shape may have."""
     free = psutil.virtual_memory().available if device == "cpu" else torch.cuda.mem_get_info()[0]
-    return float(min(free * _MEMORY_SHARE / 2, _MOST_ELEMENTS[device]))
+    return float(min(free * _MEMORY_SHARE / 2, _MAX_ELEMENTS[device]))
 
 
 def _add_device(path: Path, facts: dict[str, Any]) -> None:

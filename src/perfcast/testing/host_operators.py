@@ -30,8 +30,12 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
     seconds = np.array([_seconds(operator) for operator in operators]) * np.exp(random.normal(0, 0.05, rows))
     frame = pd.DataFrame(
         [
-            {"op": one.op, "dtype": "float32", **{name: value or None for name, value in one.lengths().items()}}
-            for one in operators
+            {
+                "op": operator.op,
+                "dtype": "float32",
+                **{name: value or None for name, value in operator.lengths().items()},
+            }
+            for operator in operators
         ]
     ).astype(dict.fromkeys(operators[0].lengths(), "Int64"))
     frame = frame.assign(

@@ -25,8 +25,8 @@ def independent_count(scores: np.ndarray, entities: np.ndarray) -> float:
     means = np.bincount(codes, ranks) / sizes
     between = sizes @ (means - ranks.mean()) ** 2 / (groups - 1)
     within = ((ranks - means[codes]) ** 2).sum() / (count - groups)
-    typical = (count - sizes @ sizes / count) / (groups - 1)
-    total = between + (typical - 1) * within
+    per_group = (count - sizes @ sizes / count) / (groups - 1)
+    total = between + (per_group - 1) * within
     correlation = float(np.clip((between - within) / total, 0, 1)) if total > 0 else 0.0
     alike = sizes @ sizes / count
     return max(float(groups), float(count / (1 + (alike - 1) * correlation)))

@@ -28,7 +28,7 @@ _ENTRY_POINTS = {
     "data.sources": r"^def check\(",
     "features": r"^def derive\(",
     "report.plots": r"^@declare_plot\(",
-    "splits": r"^(@| +return )declare_",
+    "splits": r"^(@| +return )declare_|^\w+ = share_of\(",
     "testing": r"^def write\(",
 }
 """Package -> pattern of a line that only its plug-in modules have."""

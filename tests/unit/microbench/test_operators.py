@@ -61,14 +61,14 @@ def test_shapes_are_distinct_bounded_and_as_many_of_every_operator():
     drawn = operators.draw_operators(400, device="cpu", elements=1e6, seed=1)
     assert drawn == operators.draw_operators(400, device="cpu", elements=1e6, seed=1)
     assert len(set(drawn)) == 400
-    assert set(pd.Series([one.op for one in drawn]).value_counts()) == {100}
-    assert max(one.flops for one in drawn) <= 1e9 and max(one.elements for one in drawn) <= 1e6
+    assert set(pd.Series([operator.op for operator in drawn]).value_counts()) == {100}
+    assert max(operator.flops for operator in drawn) <= 1e9 and max(operator.elements for operator in drawn) <= 1e6
 
 
 def test_measurement_writes_table_and_device(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(operators._PEAK_SIZE, "cpu", 64)
     monkeypatch.setitem(operators._COPY_BYTES, "cpu", 2**16)
-    monkeypatch.setitem(operators._MOST_FLOPS, "cpu", 1e6)
+    monkeypatch.setitem(operators._MAX_FLOPS, "cpu", 1e6)
     real = operators.time_product
     monkeypatch.setattr(operators, "time_product", lambda product: (*real(product)[:2], False))
     arguments = ["measure", "operators", "--out", str(tmp_path), "--shapes", "8", "--threads", "1"]

@@ -1,4 +1,4 @@
-"""How many independent scores those of alike entities are worth."""
+"""Number of independent scores that scores of alike entities are worth."""
 
 import numpy as np
 import pytest

@@ -163,14 +163,14 @@ def test_a_row_may_be_in_two_backtests(tmp_path):
     assert check_backtest_rows(artifacts(runs=(run,))).findings == ()
 
 
-@pytest.mark.parametrize(("rows", "values", "found"), [(20, 10, True), (19, 19, False), (20, 9, False)])
-def test_equal_predictions_are_found_from_twenty_rows_and_ten_values_on(tmp_path, rows, values, found):
+@pytest.mark.parametrize(("rows", "values", "is_finding"), [(20, 10, True), (19, 19, False), (20, 9, False)])
+def test_equal_predictions_are_found_from_twenty_rows_and_ten_values_on(tmp_path, rows, values, is_finding):
     frame = predictions(range(160, 160 + rows))
     frame["predicted"] = 1.0 + np.arange(rows) % values
     runs = tuple(write_run(tmp_path, frame, name) for name in "xy")
     report = check_repeated_runs(artifacts(runs=runs))
-    assert report.findings == (("x and y have equal predictions on forward_small",) if found else ())
-    assert report.scope == f"{2 * found} sets of predictions of 2 runs"
+    assert report.findings == (("x and y have equal predictions on forward_small",) if is_finding else ())
+    assert report.scope == f"{2 * is_finding} sets of predictions of 2 runs"
 
 
 def test_equal_seeds_are_a_finding_where_they_agree_on_every_split(tmp_path):
