@@ -215,6 +215,7 @@ PARTS: dict[str, Callable[[Path], str]] = {
     "interval_calibration": partial(study, "interval_calibration"),
     "structure_shares": partial(study, "structure_shares"),
     "learners": partial(study, "learners"),
+    "attention_structure": partial(study, "attention_structure"),
     "faults": fault_table,
     "performance": performance_table,
     "mutants": mutant_table,
