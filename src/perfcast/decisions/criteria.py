@@ -18,7 +18,7 @@ from perfcast.inference.prediction import Estimate
 from perfcast.uncertainty.conformal import outputs_of, probability_at_least
 from perfcast.utils.errors import UserError
 
-_FORM = re.compile(r"\s*(?P<output>[^<>=]+?)\s*(?P<sign>>=|<=|>|<)\s*(?P<number>\S+)\s*")
+_FORM = re.compile(r"\s*(?P<output>[^<>=]+?)\s*(?P<sign>>=|<=|>|<)\s*(?P<number>\S+(?:\s+[a-z/]+)?)\s*", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -66,14 +66,19 @@ def read_constraints(texts: Sequence[str], champion: Champion) -> tuple[Constrai
 def _read_constraint(text: str, champion: Champion) -> Constraint:
     match = _FORM.fullmatch(text)
     if not match:
-        raise UserError("--target must be TASK >= NUMBER, such as 'CINT2017rate >= 1500'", f"it is {text[:80]!r}")
+        task = next(iter(sorted(champion.typical_rows)), "TASK")
+        form = "TASK <= NUMBER" if champion.rules.lower_is_better else "TASK >= NUMBER"
+        example = f"{task} {form.split()[1]} 100"
+        raise UserError(f"--target must be {form}, such as {example!r}", f"it is {text[:80]!r}")
+    output = read_output(match["output"], champion, "--target")
+    units = {column.name: column.unit for column in champion.reference_data.measured.columns}
     try:
-        threshold = float(match["number"])
+        threshold = read_number(match["number"], units.get(output.target, ""))
     except ValueError:
         threshold = math.nan
     if not (math.isfinite(threshold) and threshold > 0):
         raise UserError("the number of --target must be a positive one", f"{text[:80]!r} has {match['number'][:40]!r}")
-    return Constraint(read_output(match["output"], champion, "--target"), match["sign"], threshold)
+    return Constraint(output, match["sign"], threshold)
 
 
 def read_output(text: str, champion: Champion, option: str) -> Output:

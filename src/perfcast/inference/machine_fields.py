@@ -51,6 +51,7 @@ _UNITS: dict[str, dict[str, float]] = {
     **{unit: {name: size / _BINARY[unit.lower()] for name, size in _BINARY.items()} for unit in ("KiB", "MiB", "GiB")},
     "GB": {name: size / 1e9 for name, size in _DECIMAL.items()},
     "W": {"w": 1.0, "kw": 1000.0},
+    "ms": {"ms": 1.0, "s": 1000.0, "us": 1e-3},
     "bit": {"bit": 1.0, "bits": 1.0},
 }
 """Declared unit -> accepted units in lower case -> factor. Vendors sell memory and caches in powers of two, whatever

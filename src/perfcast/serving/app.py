@@ -185,6 +185,7 @@ def _create_info_router(service: PredictionService, limits: RequestLimits, metri
         "origins": {**ORIGINS, **champion.rules.origin_meanings},
         "form": champion.rules.form_fields,
         "short_fields": champion.rules.short_fields,
+        "page_texts": champion.rules.page_texts,
     }
 
     @router.get("/health", summary="Return the predictor and the limits of the server", response_model=HealthResponse)

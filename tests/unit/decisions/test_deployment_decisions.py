@@ -67,6 +67,25 @@ def test_targets_have_probabilities_and_unlikely_candidates_come_last():
     assert relaxed[0].probabilities[0] > 0.99 > strict[0].probabilities[0]
 
 
+@pytest.mark.parametrize("typed", ["tpot <= 30", "tpot<=30ms", "TPOT <= 30 ms", "tpot <= 0.03 s", "tpot <= 3e4 us"])
+def test_a_target_may_name_its_unit(typed):
+    assert rank(typed).targets == rank("tpot <= 30").targets
+
+
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        ("fast", "TASK <= NUMBER, such as 'tpot <= 100'"),
+        ("tpot <= 30 GB", "positive"),
+        ("tpot <= inf", "positive"),
+        ("tpot <= 1 2", "TASK <= NUMBER"),
+    ],
+)
+def test_a_target_of_another_form_is_one_line(typed, words):
+    with pytest.raises(UserError, match=words):
+        rank(typed)
+
+
 def test_a_price_is_one_of_a_gpu_and_hour():
     ranking = rank(by="tokens_per_second/price", prices=["h100 sxm=2", "H200=3", "B200=5"])
     by_name = {each.name: each for each in ranking.candidates}

@@ -51,6 +51,15 @@ class DeploymentRules(ImputationRules):
     )
     short_fields = ("gpu", "tensor-parallel")
     example = "--gpu H200 --model llama-3.1-70b --batch 32 --input 2048 --output 256"
+    page_texts: ClassVar[Mapping[str, str]] = {
+        "question": "How fast will this model be served?",
+        "machines": "4 x H200; model=llama-3.1-70b; batch=32; input=2048; output=256; price=3.5\n"
+        "2 x B200; model=llama-3.1-70b; batch=32; input=2048; output=256; price=6",
+        "targets": "ttft <= 500 ms",
+        "measured": "tpot = 14.5",
+        "measured_machines": "4 x H200; model=llama-3.1-70b; batch=32; input=2048; output=256; "
+        "quantity=tpot; latency=14.5",
+    }
     lower_is_better = True
     derived = DERIVED_OUTPUTS
     price_columns = ("gpus",)

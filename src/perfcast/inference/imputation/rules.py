@@ -98,6 +98,9 @@ class ImputationRules:
     """Fields and columns that the web page asks for first, in this order; without any, the first columns."""
     short_fields: ClassVar[tuple[str, str]] = ("processor", "chips")
     """Fields of a short text such as `2 x EPYC 9654`: of the name, and of the number before it."""
+    page_texts: ClassVar[Mapping[str, str]] = {}
+    """Texts of the web page that differ from those about servers: its `question`, and examples of `machines`,
+    `targets`, `measured` and `measured_machines`."""
     example: ClassVar[str] = "--processor 'EPYC 9654' --chips 2"
     """Flags of a machine, as a remedy where none is described."""
     lower_is_better: ClassVar[bool] = False

@@ -44,8 +44,19 @@ function createField(name) {
   const input = createElement("input", { name: `m.${name}`, placeholder: EXAMPLES[name] ?? match?.example ?? match?.unit ?? "", title: match ? match.meaning : name });
   if (name === namedField()) input.setAttribute("list", "cpu-models");
   if (name === "chips" || name === "cores") input.setAttribute("inputmode", "numeric");
-  const label = name === "cores" ? "Cores of each processor" : name === "os" ? "Operating system" : name === "chips" ? "Chips (processors)" : name[0].toUpperCase() + name.slice(1);
+  const label = name === "cores" ? "Cores of each processor" : name === "os" ? "Operating system" : name === "chips" ? "Chips (processors)" : name === "gpu" ? "GPU" : (name[0].toUpperCase() + name.slice(1)).replaceAll("-", " ");
   return createElement("label", { class: name === namedField() ? "wide" : "" }, `${label} `, input);
+}
+
+// Put the texts of the dataset in place of those about servers.
+function showTexts(texts) {
+  if (texts.question) {
+    document.title = `perfcast: ${texts.question}`;
+    document.querySelector("h1").textContent = texts.question;
+  }
+  if (texts.measured) form.elements.measured.placeholder = texts.measured;
+  for (const name of ["machines", "targets"]) if (texts[name]) getElement("choose").elements[name].placeholder = texts[name];
+  if (texts.measured_machines) getElement("choose").elements.measured.placeholder = texts.measured_machines;
 }
 
 function addCharacteristic(field = "", value = "") {
@@ -303,6 +314,7 @@ async function initialize() {
     return;
   }
   setShortFields(state.health.short_fields);
+  showTexts(state.health.page_texts);
   const asked = state.health.form.length ? state.health.form : state.known.columns.slice(0, 8).map((entry) => entry.name);
   getElement("fields").append(...asked.map(createField));
   const all = [...state.known.fields, ...state.known.columns.filter((entry) => !state.known.fields.some((other) => other.name === entry.name))];

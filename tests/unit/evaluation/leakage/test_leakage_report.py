@@ -2,6 +2,7 @@
 
 import shutil
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -104,6 +105,18 @@ def test_control_with_leaked_scores_is_reported():
     errors = leakage_errors(check_leakage(artifacts))
     assert len(errors) == 1
     assert "oracle, trained on shuffled scores of random, has a MAPE of" in str(errors[0])
+
+
+def test_the_interval_of_the_control_is_that_of_the_mean_over_shuffles():
+    """Errors without any spread have an interval without any width."""
+    frame = pd.DataFrame({"entity": list("aabbc"), "task": list("xyxyx"), "control": 3.0, "chance": 2.0})
+    artifacts = SimpleNamespace(resamples=100, seed=0)
+    errors = [frame, frame.assign(control=5.0)]
+    constant = [frame.assign(control=4.0)] * 2
+    assert shuffled_target._difference(constant, artifacts) == pytest.approx((4, 2, 2, 2))
+    control, chance, low, high = shuffled_target._difference(errors, artifacts)
+    assert (control, chance) == pytest.approx((4, 2))
+    assert 1 <= low < 2 < high <= 3, "between the differences of the two shuffles"
 
 
 @pytest.mark.parametrize(
