@@ -113,7 +113,7 @@ def field_table(fields: Sequence[Field], conf: Path) -> str:
     rows = []
     for field in fields:
         column = field.columns if len(field.columns) == 1 else ()
-        others = ", ".join(f"`{name}`" for name in dict.fromkeys((*field.aliases, *column)))
+        others = ", ".join(f"`{name}`" for name in dict.fromkeys((*field.aliases, *column)) if name != field.name)
         rows.append([f"`{field.name}`", field.meaning, f"`{field.example}`", others])
     return table(["field", "meaning", "example", "also"], rows)
 
