@@ -53,6 +53,8 @@ class ScalingEnsemblePredictor(Predictor):
 
     weights_: dict[str, dict[str, float]] = field(init=False)
     """By kind of result, "" for an unknown one, and member."""
+    kinds_: dict[str, str] = field(init=False)
+    """Kind of the results of each task: a described run may name its task alone."""
     members_: dict[str, Predictor] = field(init=False)
 
     def _fit(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> None:
@@ -60,8 +62,10 @@ class ScalingEnsemblePredictor(Predictor):
         columns = quantity_columns(self.columns_)
         if not columns:
             self.members_, self.weights_ = {"compute_sigmoid": self._fit_members(X, log_y)["compute_sigmoid"]}, {}
+            self.kinds_ = {}
             return
         runs = read_runs(X, self.columns_, known_medians(X, columns))
+        self.kinds_ = dict(zip(runs.tasks.astype(str).tolist(), runs.kinds.astype(str).tolist(), strict=True))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             self.weights_ = self._choose_weights(X, log_y, validation, runs)
@@ -105,7 +109,7 @@ class ScalingEnsemblePredictor(Predictor):
         logs = {name: np.log(member.predict(X).to_numpy(dtype=float)) for name, member in self.members_.items()}
         equal = dict.fromkeys(logs, 1 / len(logs))
         columns = quantity_columns(self.columns_)
-        kinds = read_runs(X, self.columns_, [1.0, 1.0]).kinds.astype(str) if columns else np.full(len(X), "")
+        kinds = self._kinds_of(read_runs(X, self.columns_, [1.0, 1.0])) if columns else [""] * len(X)
         total = np.zeros((len(X), len(self.targets_)))
         for name, member in logs.items():
             by_kind = {kind: weights[name] for kind, weights in self.weights_.items()}
@@ -113,14 +117,19 @@ class ScalingEnsemblePredictor(Predictor):
             total = total + np.array([by_kind.get(kind, other) for kind in kinds])[:, None] * member
         return total
 
+    def _kinds_of(self, runs: TrainedRuns) -> list[str]:
+        """Return the kind of every row, that of its task in training where the task is known."""
+        pairs = zip(runs.tasks.astype(str).tolist(), runs.kinds.astype(str).tolist(), strict=True)
+        return [self.kinds_.get(task, kind) for task, kind in pairs]
+
     def _save(self, folder: Path) -> None:
-        write_json(folder / "weights.json", {"weights": self.weights_, "members": list(self.members_)})
+        write_json(folder / "weights.json", {"weights": self.weights_, "kinds": self.kinds_, "members": list(self.members_)})
         for name, member in self.members_.items():
             member.save(folder / name)
 
     def _load(self, folder: Path) -> None:
         state = read_state(folder / "weights.json")
-        self.weights_ = state["weights"]
+        self.weights_, self.kinds_ = state["weights"], state["kinds"]
         self.members_ = {name: load_predictor(folder / name) for name in state["members"]}
 
 

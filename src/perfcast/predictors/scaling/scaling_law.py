@@ -79,10 +79,10 @@ class ScalingLawPredictor(Predictor):
         runs = read_runs(X, self.columns_, self.medians_)
         for index, (target, rows) in enumerate(zip(self.targets_, measured, strict=True)):
             values = np.exp(log_y[:, index])
-            self.fits_[target] = {
-                name: self._fit_law(runs, values, members, _kind_of(runs, members))
-                for name, members in runs.groups(rows).items()
-            }
+            self.fits_[target] = {}
+            for name, members in runs.groups(rows).items():
+                kind = _kind_of(runs, members)
+                self.fits_[target][name] = {**self._fit_law(runs, values, members, kind), "kind": kind}
         if self.unidentified_:
             few = ", ".join(name.replace("\x1f", " ").strip() for name in self.unidentified_[:3])
             warnings.warn(
@@ -99,8 +99,10 @@ class ScalingLawPredictor(Predictor):
             fits = self.fits_[target]
             for (task, identity, kind), rows in runs.names():
                 name = next(name for name in candidates_of(task, identity, kind) if name in fits)
-                values = self._evaluate(fits, name, runs, rows, kind)
-                most = 1 - _MIN_SHARE if kind == ACCURACY else np.inf
+                # a described run may name its task alone, so the kind is that of the law
+                fitted_kind = fits[name]["kind"]
+                values = self._evaluate(fits, name, runs, rows, fitted_kind)
+                most = 1 - _MIN_SHARE if fitted_kind == ACCURACY else np.inf
                 logs[rows, index] = np.log(np.clip(values, _MIN_SHARE, most))
         return logs
 
