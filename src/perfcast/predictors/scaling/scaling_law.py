@@ -51,6 +51,8 @@ class ScalingLawPredictor(Predictor):
     fits_: dict[str, dict[str, LawState]] = field(init=False)
     """Parameters by target and name of the group."""
     plain_: PowerLawPredictor | None = field(init=False)
+    only: frozenset[str] | None = field(default=None, init=False)
+    """Names of the laws that a backtest reads, so that it fits no other; None fits all."""
 
     @property
     def unidentified_(self) -> list[str]:
@@ -81,6 +83,8 @@ class ScalingLawPredictor(Predictor):
             values = np.exp(log_y[:, index])
             self.fits_[target] = {}
             for name, members in runs.groups(rows).items():
+                if self.only is not None and name not in self.only:
+                    continue
                 kind = _kind_of(runs, members)
                 self.fits_[target][name] = {**self._fit_law(runs, values, members, kind), "kind": kind}
         if self.unidentified_:
