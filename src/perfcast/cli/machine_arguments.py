@@ -39,6 +39,10 @@ FLAGS = {
         ("precision",): "number format of the weights: bf16, fp8, fp4 or int4",
         ("backend",): "serving software: vllm, sglang or trtllm",
     },
+    "training runs of language models (llm_ladder, llm_overtraining)": {
+        ("params", "parameters"): "parameters of the model: 32B",
+        ("tokens", "training-tokens"): "tokens seen in training: 6T",
+    },
 }
 """Options of the most common fields by kind of machine, with synonyms, as files and HTTP requests name them.
 
@@ -159,6 +163,19 @@ def read_options(options: argparse.Namespace) -> PredictOptions:
 def add_task(parser: argparse.ArgumentParser) -> None:
     """Declare the tasks to answer for."""
     parser.add_argument("--task", action="append", default=[], metavar="NAME", help="this task only; may be repeated")
+
+
+def add_tasks(parser: argparse.ArgumentParser) -> None:
+    """Declare the tasks of a prediction, as one list."""
+    parser.add_argument("--tasks", metavar="NAME,NAME", help="these tasks only, such as mmlu,hellaswag")
+
+
+def read_task_list(options: argparse.Namespace, champion: Champion) -> tuple[str, ...]:
+    """Return the tasks of the list; an empty one means all. Raises: UserError for an unknown name."""
+    names = [name.strip() for name in (options.tasks or "").split(",") if name.strip()]
+    if options.tasks is not None and not names:
+        raise UserError("--tasks must be names of tasks", f"it is {options.tasks[:60]!r}", "write mmlu,hellaswag")
+    return tuple(dict.fromkeys(champion.task_names.get(name, "--tasks") for name in names))
 
 
 def read_tasks(options: argparse.Namespace, champion: Champion) -> list[str]:

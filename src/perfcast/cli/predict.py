@@ -24,6 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     machine.add_machines(parser)
     machine.add_champion(parser)
     machine.add_prediction(parser)
+    machine.add_tasks(parser)
     parser.add_argument(
         "--nearest", type=arguments.whole(0, 1000), default=3, metavar="N", help="measured machines shown"
     )
@@ -41,6 +42,7 @@ def run(options: argparse.Namespace) -> int:
     check_out(options)
     chosen = machine.read_options(options)
     champion = machine.read_champion(options)
+    chosen = replace(chosen, tasks=machine.read_task_list(options, champion))
     entries = machine.read_entries(options, champion)
     many = len(entries) > MAX_EXPLAINED
     if not options.brief and (options.json or not many):

@@ -171,7 +171,7 @@ class Champion:
     @cached_property
     def task_names(self) -> TaskNames:
         """The names of the tasks, those of the publisher included."""
-        return TaskNames(self.tasks, self.rules.task_aliases)
+        return TaskNames(self.tasks, self.rules.alias_tasks(self.tasks))
 
     @cached_property
     def designs(self) -> list[str]:

@@ -34,6 +34,7 @@ class PredictOptions:
 
     `when`: month of the measurement (None: that of the last training row). `assume`: whether usual values are imputed.
     `neighbors`: number of measured results shown. `explain`: whether to add values, typical machine and drivers.
+    `tasks`: those with an answer; none means all.
     """
 
     level: float = LEVEL
@@ -41,6 +42,7 @@ class PredictOptions:
     assume: bool = True
     neighbors: int = 3
     explain: bool = True
+    tasks: tuple[str, ...] = ()
 
 
 def make_options(
@@ -173,7 +175,7 @@ def _estimate(
         for row, (median, low, high, factor, score, group) in enumerate(
             zip(*(values.tolist() for values in columns), strict=True)
         ):
-            if not predicted.has_output[row, number]:
+            if not predicted.has_output[row, number] or (options.tasks and tasks[row] not in options.tasks):
                 continue
             estimate = Estimate(
                 task=tasks[row],

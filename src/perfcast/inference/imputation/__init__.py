@@ -9,6 +9,7 @@ from perfcast.inference.imputation.deployment_rules import LLM_SERVING
 from perfcast.inference.imputation.hot_deck import Block
 from perfcast.inference.imputation.rules import ImputationRules, Violation
 from perfcast.inference.imputation.server_rules import SPEC_CPU2006, SPEC_CPU2017
+from perfcast.inference.imputation.training_rules import LLM_LADDER, LLM_OVERTRAINING
 
 __all__ = ["RULES", "Block", "ImputationRules", "Violation", "find_rules"]
 
@@ -16,6 +17,8 @@ RULES: dict[str, ImputationRules] = {
     "spec_cpu2006": SPEC_CPU2006,
     "spec_cpu2017": SPEC_CPU2017,
     "llm_serving": LLM_SERVING,
+    "llm_ladder": LLM_LADDER,
+    "llm_overtraining": LLM_OVERTRAINING,
 }
 """Dataset -> its rules."""
 

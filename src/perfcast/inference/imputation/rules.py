@@ -166,6 +166,10 @@ class ImputationRules:
         stem = cells.get("system_stem")
         return name if stem is None or pd.isna(stem) else f"{stem}, {name}"
 
+    def alias_tasks(self, tasks: list[str]) -> Mapping[str, str]:
+        """Return other names of the measured tasks: `task_aliases`, or what their own names tell."""
+        return self.task_aliases
+
     def check_names(self, cells: Mapping[str, Cell], typed: Mapping[str, TypedField], label: str) -> tuple[str, ...]:
         """Return notes on names that no table lists. Raises: UserError where a name needs facts that are not given."""
         return ()

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from itertools import combinations
 from typing import Any
 
@@ -32,6 +32,8 @@ _NEAR = 1.1
 """Error of the second start, over that of the first, up to which it is refined too."""
 _STOP = {"maxiter": 150, "ftol": 1e-6}
 """Steps of L-BFGS, and the relative change of the loss that ends it: the noise of a run is far above both."""
+_REMEMBERED = 2048
+"""Fits that are kept: laws of one ensemble, and accuracies that follow one loss, fit the same runs several times."""
 _SMALLEST = 1e-4
 """Smallest share of a term at the start, in the smallest value: its logarithm must be finite."""
 
@@ -78,7 +80,14 @@ def fit_power_sum(logs: np.ndarray, values: np.ndarray, *, tied: bool = False) -
 
     Shapes: logs (n, quantities), values (n,) positive.
     """
-    count = logs.shape[1]
+    logs, values = (np.ascontiguousarray(array, dtype=float) for array in (logs, values))
+    return _fit_once(logs.tobytes(), values.tobytes(), logs.shape[1], tied)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _fit_once(log_bytes: bytes, value_bytes: bytes, count: int, tied: bool) -> PowerSum:
+    """Fit the law to the bytes of its runs, which are the key of a fit."""
+    logs, values = np.frombuffer(log_bytes).reshape(-1, count), np.frombuffer(value_bytes)
     distinct = len(np.unique(logs.round(6), axis=0))
     free = 1 + count + (1 if tied else count)
     enough = all(len(np.unique(column.round(2))) >= MIN_VALUES for column in logs.T)

@@ -14,9 +14,11 @@ import pandas as pd
 from perfcast.predictors.predictor import Predictor, load_predictor
 from perfcast.predictors.scaling.chinchilla_law import ChinchillaLawPredictor, OvertrainingLawPredictor
 from perfcast.predictors.scaling.compute_sigmoid import ComputeSigmoidPredictor
+from perfcast.predictors.scaling.scaling_law import ScalingLawPredictor
 from perfcast.predictors.scaling.trained_runs import (
     ACCURACY,
     TrainedRuns,
+    candidates_of,
     known_medians,
     quantity_columns,
     read_runs,
@@ -53,6 +55,8 @@ class ScalingEnsemblePredictor(Predictor):
 
     weights_: dict[str, dict[str, float]] = field(init=False)
     """By kind of result, "" for an unknown one, and member."""
+    kinds_: dict[str, str] = field(init=False)
+    """Kind of the results of each task: a described run may name its task alone."""
     members_: dict[str, Predictor] = field(init=False)
 
     def _fit(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> None:
@@ -60,21 +64,27 @@ class ScalingEnsemblePredictor(Predictor):
         columns = quantity_columns(self.columns_)
         if not columns:
             self.members_, self.weights_ = {"compute_sigmoid": self._fit_members(X, log_y)["compute_sigmoid"]}, {}
+            self.kinds_ = {}
             return
         runs = read_runs(X, self.columns_, known_medians(X, columns))
+        self.kinds_ = dict(zip(runs.tasks.astype(str).tolist(), runs.kinds.astype(str).tolist(), strict=True))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             self.weights_ = self._choose_weights(X, log_y, validation, runs)
         self.members_ = self._fit_members(X, log_y)
 
-    def _fit_members(self, X: pd.DataFrame, log_y: np.ndarray) -> dict[str, Predictor]:
+    def _fit_members(
+        self, X: pd.DataFrame, log_y: np.ndarray, only: frozenset[str] | None = None
+    ) -> dict[str, Predictor]:
         y = pd.DataFrame(np.exp(log_y), index=X.index, columns=list(self.targets_))
-        members: dict[str, Predictor] = {
+        members: dict[str, ScalingLawPredictor] = {
             "chinchilla_law": ChinchillaLawPredictor(),
             "compute_sigmoid": ComputeSigmoidPredictor(),
             "overtraining_law": OvertrainingLawPredictor(),
             "two_step_law": TwoStepLawPredictor(),
         }
+        for member in members.values():
+            member.only = only
         return {name: member.fit(X, y, columns=self.columns_) for name, member in members.items()}
 
     def _choose_weights(
@@ -85,7 +95,8 @@ class ScalingEnsemblePredictor(Predictor):
         for fitting, testing in _backtests(runs, validation):
             if not (~np.isnan(log_y[fitting])).any(axis=0).all():
                 continue
-            for name, member in self._fit_members(X[fitting], log_y[fitting]).items():
+            only = _laws_read(runs, fitting & (~np.isnan(log_y)).any(axis=1), testing)
+            for name, member in self._fit_members(X[fitting], log_y[fitting], only).items():
                 predicted, measured = np.log(member.predict(X[testing]).to_numpy(dtype=float)), log_y[testing]
                 kinds = runs.kinds[testing].astype(str)
                 relative = np.abs(predicted - measured)
@@ -105,7 +116,7 @@ class ScalingEnsemblePredictor(Predictor):
         logs = {name: np.log(member.predict(X).to_numpy(dtype=float)) for name, member in self.members_.items()}
         equal = dict.fromkeys(logs, 1 / len(logs))
         columns = quantity_columns(self.columns_)
-        kinds = read_runs(X, self.columns_, [1.0, 1.0]).kinds.astype(str) if columns else np.full(len(X), "")
+        kinds = self._kinds_of(read_runs(X, self.columns_, [1.0, 1.0])) if columns else [""] * len(X)
         total = np.zeros((len(X), len(self.targets_)))
         for name, member in logs.items():
             by_kind = {kind: weights[name] for kind, weights in self.weights_.items()}
@@ -113,14 +124,21 @@ class ScalingEnsemblePredictor(Predictor):
             total = total + np.array([by_kind.get(kind, other) for kind in kinds])[:, None] * member
         return total
 
+    def _kinds_of(self, runs: TrainedRuns) -> list[str]:
+        """Return the kind of every row, that of its task in training where the task is known."""
+        pairs = zip(runs.tasks.astype(str).tolist(), runs.kinds.astype(str).tolist(), strict=True)
+        return [self.kinds_.get(task, kind) for task, kind in pairs]
+
     def _save(self, folder: Path) -> None:
-        write_json(folder / "weights.json", {"weights": self.weights_, "members": list(self.members_)})
+        write_json(
+            folder / "weights.json", {"weights": self.weights_, "kinds": self.kinds_, "members": list(self.members_)}
+        )
         for name, member in self.members_.items():
             member.save(folder / name)
 
     def _load(self, folder: Path) -> None:
         state = read_state(folder / "weights.json")
-        self.weights_ = state["weights"]
+        self.weights_, self.kinds_ = state["weights"], state["kinds"]
         self.members_ = {name: load_predictor(folder / name) for name in state["members"]}
 
 
@@ -135,6 +153,15 @@ def _backtests(runs: TrainedRuns, validation: np.ndarray) -> Iterator[tuple[np.n
             yield below, ~below
     if validation.any() and not validation.all():
         yield ~validation, validation
+
+
+def _laws_read(runs: TrainedRuns, fitting: np.ndarray, testing: np.ndarray) -> frozenset[str] | None:
+    """Return the names of the laws of fitted rows that the rows to predict get."""
+    fitted = runs.groups(fitting)
+    keys = zip(
+        *(values[testing].astype(str).tolist() for values in (runs.tasks, runs.identities, runs.kinds)), strict=True
+    )
+    return frozenset(next(name for name in candidates_of(*key) if name in fitted) for key in set(keys))
 
 
 def _inverse_squares(errors: pd.Series, kind: str) -> dict[str, float]:

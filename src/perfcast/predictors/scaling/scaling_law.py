@@ -51,6 +51,8 @@ class ScalingLawPredictor(Predictor):
     fits_: dict[str, dict[str, LawState]] = field(init=False)
     """Parameters by target and name of the group."""
     plain_: PowerLawPredictor | None = field(init=False)
+    only: frozenset[str] | None = field(default=None, init=False)
+    """Names of the laws that a backtest reads, so that it fits no other; None fits all."""
 
     @property
     def unidentified_(self) -> list[str]:
@@ -79,10 +81,12 @@ class ScalingLawPredictor(Predictor):
         runs = read_runs(X, self.columns_, self.medians_)
         for index, (target, rows) in enumerate(zip(self.targets_, measured, strict=True)):
             values = np.exp(log_y[:, index])
-            self.fits_[target] = {
-                name: self._fit_law(runs, values, members, _kind_of(runs, members))
-                for name, members in runs.groups(rows).items()
-            }
+            self.fits_[target] = {}
+            for name, members in runs.groups(rows).items():
+                if self.only is not None and name not in self.only:
+                    continue
+                kind = _kind_of(runs, members)
+                self.fits_[target][name] = {**self._fit_law(runs, values, members, kind), "kind": kind}
         if self.unidentified_:
             few = ", ".join(name.replace("\x1f", " ").strip() for name in self.unidentified_[:3])
             warnings.warn(
@@ -99,8 +103,10 @@ class ScalingLawPredictor(Predictor):
             fits = self.fits_[target]
             for (task, identity, kind), rows in runs.names():
                 name = next(name for name in candidates_of(task, identity, kind) if name in fits)
-                values = self._evaluate(fits, name, runs, rows, kind)
-                most = 1 - _MIN_SHARE if kind == ACCURACY else np.inf
+                # a described run may name its task alone, so the kind is that of the law
+                fitted_kind = fits[name]["kind"]
+                values = self._evaluate(fits, name, runs, rows, fitted_kind)
+                most = 1 - _MIN_SHARE if fitted_kind == ACCURACY else np.inf
                 logs[rows, index] = np.log(np.clip(values, _MIN_SHARE, most))
         return logs
 

@@ -52,6 +52,13 @@ SMALL, LARGE = ladder([5e7, 1e8, 2e8, 4e8, 8e8]), ladder([7e9])
 LAWS = [ChinchillaLawPredictor, OvertrainingLawPredictor, TwoStepLawPredictor, ComputeSigmoidPredictor]
 
 
+@pytest.mark.parametrize("make", [*LAWS, ScalingEnsemblePredictor])
+def test_a_run_that_names_its_task_alone_gets_the_same_answer(make):
+    predictor = make().fit(*SMALL, columns=COLUMNS)
+    described = LARGE[0].assign(task_kind=pd.Series(np.nan, index=LARGE[0].index, dtype="str"), loss_task=np.nan)
+    np.testing.assert_allclose(predictor.predict(described), predictor.predict(LARGE[0]), rtol=1e-12)
+
+
 def errors_of(predictor, rows):
     predicted = predictor.predict(LARGE[0])["value"]
     return (predicted - LARGE[1]["value"]).abs()[LARGE[0]["task"].eq(rows)]
