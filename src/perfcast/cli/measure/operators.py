@@ -1,4 +1,4 @@
-"""Measure operators of language models: products, attention, mixtures of experts.
+"""Measure operators of language models: products, attention, mixtures.
 
 Examples:
     perfcast measure operators --budget-minutes 5 --out results/measured
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("float32", "bfloat16"),
         help="number format (default: bfloat16 where the device has units for it, else float32)",
     )
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where operators run (default cpu)")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where operators run")
     add_shared(parser, "--seed", seed="seed of shapes and order")
 
 
