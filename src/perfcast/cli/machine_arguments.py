@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from perfcast.inference.predict import PredictOptions
     from perfcast.inference.user_measurements import UserMeasurements
 
-FLAGS = {
+FLAGS: dict[str, dict[tuple[str, ...], str]] = {
     "servers (spec_cpu2017, spec_cpu2006)": {
         ("processor", "cpu"): "name, as typed on the box: 'AMD EPYC 9755'",
         ("chips", "sockets"): "number of processors",

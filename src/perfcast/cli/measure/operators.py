@@ -1,4 +1,4 @@
-"""Measure operators of language models: products, attention, mixtures.
+"""Measure operators of language models: products and attention.
 
 Examples:
     perfcast measure operators --budget-minutes 5 --out results/measured

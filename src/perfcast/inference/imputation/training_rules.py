@@ -57,7 +57,7 @@ TRAINING_SET_FIELD = alias_field("training-set", "training_set", "text that the 
 class TrainingRunRules(ImputationRules):
     """Rules of trained language models."""
 
-    fields = TRAINING_FIELDS
+    fields: ClassVar[tuple[Field, ...]] = TRAINING_FIELDS
     form_fields: ClassVar[tuple[str, ...]] = ("params", "tokens")
     short_fields = ("params", "tokens")
     example = "--params 32B --tokens 6T"
