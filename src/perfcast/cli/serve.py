@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
 
 from perfcast.cli.arguments import whole
 from perfcast.cli.machine_arguments import add_champion, read_champion
@@ -21,12 +22,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_champion(parser)
     parser.add_argument("--host", default="127.0.0.1", metavar="ADDRESS", help="address to listen on")
     parser.add_argument("--port", type=whole(0, 65535), default=8000, metavar="N", help="port to listen on, 0 for any")
+    parser.add_argument(
+        "--workers",
+        type=whole(1, 64),
+        metavar="N",
+        help="processes that predict (default: one for each core, at most 4); 1 predicts in the server itself",
+    )
     parser.add_argument("--max-batch", type=whole(1, 10_000), default=200, metavar="N", help="machines per request")
 
 
 def run(options: argparse.Namespace) -> int:
     """Serve until SIGINT or SIGTERM."""
     from perfcast.serving.http_server import address_of, is_loopback, listen, serve
+    from perfcast.serving.prediction_processes import default_workers
     from perfcast.serving.request_limits import RequestLimits
 
     with listen(options.host, options.port) as listening:
@@ -36,5 +44,7 @@ def run(options: argparse.Namespace) -> int:
             print(warning, file=sys.stderr, flush=True)
         address = address_of(listening, options.host)
         limits = RequestLimits(machines=options.max_batch)
-        serve(champion, listening, options.host, limits, lambda: print(f"perfcast on {address}", flush=True))
+        workers = options.workers or default_workers()
+        ready = partial(print, f"perfcast on {address}", flush=True)
+        serve(champion, listening, options.host, limits, ready=ready, workers=workers)
     return 0

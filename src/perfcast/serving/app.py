@@ -38,7 +38,7 @@ from perfcast.serving.api_models import (
     describe_errors,
     list_entries,
 )
-from perfcast.serving.batching import MachineResult, MetricsMiddleware, RequestBatcher, ServerMetrics
+from perfcast.serving.batching import MachineResult, MetricsMiddleware, RequestBatcher, RunBatch, ServerMetrics
 from perfcast.serving.decision_routes import create_decision_router
 from perfcast.serving.prediction_service import ImputeOptions, PredictionService, describe_refusal
 from perfcast.serving.request_limits import DEFAULT_LIMITS, JsonRoute, RefusedRequest, RequestLimits
@@ -70,15 +70,18 @@ _REFUSALS: dict[int | str, dict[str, Any]] = {
 
 
 def create_app(
-    champion: Champion, limits: RequestLimits = DEFAULT_LIMITS, hosts: Sequence[str] | None = LOOPBACK
+    champion: Champion,
+    limits: RequestLimits = DEFAULT_LIMITS,
+    hosts: Sequence[str] | None = LOOPBACK,
+    workers: Sequence[RunBatch] = (),
 ) -> FastAPI:
-    """Return the application that serves a champion.
+    """Return the application that serves a champion. `workers` predict batches; without them this process does.
 
     `hosts` are the accepted names in the Host header; None accepts any. Without that check, a page of another site
     whose name resolves to this machine (DNS rebinding) could send requests.
     """
     service, metrics = PredictionService(champion), ServerMetrics()
-    batcher = RequestBatcher(service.run, limits.waiting, metrics)
+    batcher = RequestBatcher(workers or [service.run], limits.waiting, metrics)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

@@ -12,6 +12,7 @@ import uvicorn
 from perfcast.inference.champion import Champion
 from perfcast.serving.app import LOOPBACK, create_app
 from perfcast.serving.http_protocol import BoundedHttpProtocol
+from perfcast.serving.prediction_processes import start_processes
 from perfcast.serving.prediction_service import PredictionService
 from perfcast.serving.request_limits import RequestLimits
 from perfcast.utils.errors import UserError
@@ -56,13 +57,21 @@ def serve(
     listening: socket.socket,
     host: str,
     limits: RequestLimits,
+    *,
     ready: Callable[[], None] = lambda: None,
+    workers: int = 1,
 ) -> None:
-    """Serve until SIGINT or SIGTERM, then shut down cleanly; call `ready` once the server answers."""
+    """Serve until SIGINT or SIGTERM, then shut down cleanly; call `ready` once the server answers.
+
+    With several `workers`, batches are predicted in that many processes.
+    """
     hosts = sorted({*LOOPBACK, host.lower()}) if is_loopback(host) else None
-    PredictionService(champion).warm_up()
+    service = PredictionService(champion)
+    # libraries with threads of their own do not survive a fork: they first run in the processes
+    processes = start_processes(service.run, workers, service.warm_up)
+    service.warm_up()
     config = uvicorn.Config(
-        create_app(champion, limits, hosts),
+        create_app(champion, limits, hosts, processes),
         log_level="warning",
         access_log=False,
         proxy_headers=False,
@@ -75,7 +84,11 @@ def serve(
     # uvicorn shuts down on these signals and then raises them again for the previous handlers
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: None)
-    server.run(sockets=[listening])
+    try:
+        server.run(sockets=[listening])
+    finally:
+        for process in processes:
+            process.close()
     if not server.started:
         print("perfcast serve: the server did not start", file=sys.stderr)
 

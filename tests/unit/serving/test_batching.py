@@ -66,7 +66,7 @@ async def enqueue(batcher, *names, options="x"):
 def test_waiting_requests_share_a_batch_and_equal_machines_are_predicted_once(model):
     async def scenario():
         metrics = ServerMetrics()
-        batcher = RequestBatcher(model, 10, metrics)
+        batcher = RequestBatcher([model], 10, metrics)
         model.gate.clear()
         tasks = [await start(batcher, model, "first")]
         tasks += [await enqueue(batcher, name) for name in ("a", "b", "a")]
@@ -89,7 +89,7 @@ def test_waiting_requests_share_a_batch_and_equal_machines_are_predicted_once(mo
 
 def test_cached_results_do_not_wait_and_the_queue_is_bounded(model):
     async def scenario():
-        batcher = RequestBatcher(model, 1, ServerMetrics())
+        batcher = RequestBatcher([model], 1, ServerMetrics())
         await batcher.submit(make_machines("a", "b"), "x")
         model.gate.clear()
         busy = await start(batcher, model, "new")
@@ -111,7 +111,7 @@ def test_cached_results_do_not_wait_and_the_queue_is_bounded(model):
 
 def test_invalid_machines_fail_no_others_and_errors_name_their_lines(model):
     async def scenario():
-        batcher = RequestBatcher(model, 10, ServerMetrics())
+        batcher = RequestBatcher([model], 10, ServerMetrics())
         results = await batcher.submit(make_machines("a", "b", "bad", "c", "bad"), "x")
         assert [results[number]["name"] for number in (0, 1, 3)] == ["a", "b", "c"]
         assert [results[number]["line"] for number in (0, 1, 3)] == [1, 2, 4]
@@ -123,7 +123,7 @@ def test_invalid_machines_fail_no_others_and_errors_name_their_lines(model):
 
 def test_a_large_request_does_not_delay_small_ones(model):
     async def scenario():
-        batcher = RequestBatcher(model, 10, ServerMetrics())
+        batcher = RequestBatcher([model], 10, ServerMetrics())
         model.gate.clear()
         large = await start(batcher, model, *[f"m{number}" for number in range(3 * MAX_BATCH)])
         small = await enqueue(batcher, "small", options="y")
@@ -141,7 +141,7 @@ def test_a_large_request_does_not_delay_small_ones(model):
 def test_canceled_requests_are_not_predicted(model):
     async def scenario():
         metrics = ServerMetrics()
-        batcher = RequestBatcher(model, 10, metrics)
+        batcher = RequestBatcher([model], 10, metrics)
         model.gate.clear()
         first = await start(batcher, model, "first")
         canceled, last = await enqueue(batcher, "canceled"), await enqueue(batcher, "last")
@@ -165,12 +165,34 @@ def test_a_bug_reaches_every_request_of_the_batch_and_the_worker_continues():
         return [{"name": machine.cells["name"]} for machine in machines]
 
     async def scenario():
-        batcher = RequestBatcher(fail_once, 10, ServerMetrics())
+        batcher = RequestBatcher([fail_once], 10, ServerMetrics())
         broken = await asyncio.gather(
             *(batcher.submit(make_machines(name), "broken") for name in "ab"), return_exceptions=True
         )
         assert [type(error) for error in broken] == [ZeroDivisionError, ZeroDivisionError]
         assert (await batcher.submit(make_machines("a"), "x"))[0]["name"] == "a"
+        batcher.close()
+
+    run(scenario())
+
+
+def test_idle_workers_share_the_waiting_requests():
+    models = [_Model(), _Model()]
+
+    async def scenario():
+        batcher = RequestBatcher(models, 100, ServerMetrics())
+        for model in models:
+            model.gate.clear()
+        tasks = [asyncio.create_task(batcher.submit(make_machines(f"m{number}"), "x")) for number in range(20)]
+        while not all(model.batches for model in models):
+            await asyncio.sleep(0.001)
+        assert sorted(len(model.batches[0]) for model in models) == [10, 10]
+        for model in models:
+            model.gate.set()
+        names = [result["name"] for (result,) in await asyncio.gather(*tasks)]
+        assert names == [f"m{number}" for number in range(20)]
+        await asyncio.gather(*(batcher.submit(make_machines(name), "x") for name in "abc"))
+        assert sum(len(model.batches) for model in models) == 3, "few machines are not shared"
         batcher.close()
 
     run(scenario())
