@@ -38,10 +38,11 @@ from perfcast.serving.api_models import (
     describe_errors,
     list_entries,
 )
-from perfcast.serving.batching import MachineResult, MetricsMiddleware, RequestBatcher, RunBatch, ServerMetrics
+from perfcast.serving.batching import MachineResult, RequestBatcher, RunBatch
 from perfcast.serving.decision_routes import create_decision_router
 from perfcast.serving.prediction_service import ImputeOptions, PredictionService, describe_refusal
 from perfcast.serving.request_limits import DEFAULT_LIMITS, JsonRoute, RefusedRequest, RequestLimits
+from perfcast.serving.server_metrics import MetricsMiddleware, ServerMetrics
 from perfcast.utils.errors import UserError
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
 from uvicorn.server import ServerState
 
-from perfcast.serving.batching import MetricsMiddleware
+from perfcast.serving.server_metrics import MetricsMiddleware
 from perfcast.utils.errors import UserError
 
 MAX_CONNECTIONS = 1000

@@ -8,8 +8,9 @@ import threading
 import pytest
 
 from perfcast.inference.parse import ParsedMachine
-from perfcast.serving.batching import MAX_BATCH, RequestBatcher, ServerMetrics
+from perfcast.serving.batching import MAX_BATCH, RequestBatcher
 from perfcast.serving.request_limits import RefusedRequest
+from perfcast.serving.server_metrics import ServerMetrics
 from perfcast.utils.errors import UserError
 
 
