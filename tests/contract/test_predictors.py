@@ -34,7 +34,11 @@ def conf(name: str) -> dict[str, Any]:
 VARIANTS = {"flops", "gpperf_forest", "ncpp_published"} | {name for name in NAMES if "_without_" in name}
 CLASSES = [name for name in NAMES if name not in VARIANTS]
 EPOCHS = ("epochs", "max_epochs")
-FEW = {**dict.fromkeys(EPOCHS, 2), "min_steps": 8}
+FEW = {
+    **dict.fromkeys(EPOCHS, 2),
+    **dict.fromkeys(("length_scale_steps", "gp_length_scale_steps"), 5),
+    **{"min_steps": 8, "queries": 20, "meta_batch_size": 2, "episodes_per_epoch": 12, "boosting_n_estimators": 20},
+}
 
 # Mean absolute error of log targets after learning eight rows by heart. Some cannot bend through eight points: a lookup
 # gives equal machines one answer, a scaling law has three exponents per task, ridge is held back by its penalty, a

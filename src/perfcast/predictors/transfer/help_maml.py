@@ -22,9 +22,6 @@ from perfcast.schema.table import Column, Tag
 from perfcast.utils.io import write_json
 from perfcast.utils.model_files import read_arrays, read_state
 
-_EPISODES = 20
-"""Episodes of one epoch, after which the error on the validation rows is computed."""
-
 _CONVERGED = 1e-6
 """Mean squared error of an epoch, on values from 0 to 1, below which training stops."""
 
@@ -57,7 +54,7 @@ class HelpMaml(Predictor):
     task. The network is meta-learned on tasks of more than `few_shot_max_samples` rows. An episode draws
     `meta_batch_size` of them. It adapts the network to each by `adaptation_steps` steps on `shots` rows, with learned
     rates, and reduces the error on `queries` other rows. The support rows alone adapt it to a new task. Tasks with
-    validation rows choose the epoch and are not meta-learned.
+    validation rows choose the epoch, of `episodes_per_epoch` episodes, and are not meta-learned.
 
     Differences from the paper: an item's columns pass through two layers and not a graph convolution, and a new device
     has neither its range nor ten rows beside the references. Values are not in logarithms.
@@ -65,6 +62,7 @@ class HelpMaml(Predictor):
     """
 
     epochs: int = 100
+    episodes_per_epoch: int = 20
     adaptation_steps: int = 2
     shots: int = 10
     queries: int = 200
@@ -144,7 +142,10 @@ class HelpMaml(Predictor):
         optimizer = torch.optim.Adam(parameters.values(), lr=self.learning_rate)
         smallest = np.inf
         for epoch in range(self.epochs):
-            losses = [self._run_episode(parameters, optimizer, training, rng, generator) for _ in range(_EPISODES)]
+            losses = [
+                self._run_episode(parameters, optimizer, training, rng, generator)
+                for _ in range(self.episodes_per_epoch)
+            ]
             current = {name: value.detach().double() for name, value in parameters.items()}
             error = float(np.mean([self._error(current, *entry) for entry in evaluated])) if evaluated else np.nan
             if not evaluated or error < smallest:

@@ -81,11 +81,12 @@ def describe_first_bad(bad: pd.DataFrame, texts: pd.DataFrame, suffix: str = "_t
 
     Shapes: `bad` has a boolean column per number; `texts` has its text in the column `<name><suffix>`.
     """
-    detail = pd.Series(np.nan, index=texts.index, dtype="str")
-    for name in reversed(list(bad.columns)):
-        rows = bad[name]
-        detail[rows] = f"{name}: " + texts.loc[rows, f"{name}{suffix}"]
-    return detail
+    marked = bad.to_numpy(dtype=bool)
+    rows = np.flatnonzero(marked.any(axis=1))
+    names = bad.columns[marked[rows].argmax(axis=1)]
+    cells = [texts[f"{name}{suffix}"].iloc[row] for row, name in zip(rows, names, strict=True)]
+    described = [np.nan if pd.isna(cell) else f"{name}: {cell}" for name, cell in zip(names, cells, strict=True)]
+    return pd.Series(described, index=bad.index[rows], dtype="str").reindex(texts.index)
 
 
 def mark_outside(dataset: str, frame: pd.DataFrame, columns: Sequence[Column], names: Collection[str]) -> pd.DataFrame:
