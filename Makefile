@@ -69,7 +69,7 @@ attack: setup ## damaged files, wrong input, crafted models and hostile requests
 	python -m pytest -m "reliability and not faults and not slurm" --numprocesses auto --dist loadfile \
 	--reliability results/reliability/attack.csv
 faults: setup ## kill runs at 50 moments, fill the disk, start twice at once (half an hour)
-	python -m pytest -m faults tests/faults --reliability results/reliability/faults.csv
+	python -m pytest -m faults --reliability results/reliability/faults.csv
 fuzz: setup ## random bytes for every reader, FUZZ_SECONDS each
 	$(PIP) --editable ".[fuzz]" && python fuzz/run.py --seconds $(FUZZ_SECONDS) $(TARGETS)
 mutants: setup ## share of small faults, planted in the code, that tests notice (an hour)

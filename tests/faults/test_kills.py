@@ -43,7 +43,7 @@ def kill_one_after_the_other(project, moments, timeline, expected):
 
 
 @pytest.mark.reliability("a run killed with all its processes", cases=2)
-@pytest.mark.slow
+@pytest.mark.faults
 def test_run_continues_after_two_kills(reference, tmp_path):
     timeline, expected = reference
     kill_one_after_the_other(tiny_project(tmp_path / "project"), timeline.moments(2, seed=0), timeline, expected)

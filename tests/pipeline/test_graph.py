@@ -306,7 +306,7 @@ def test_the_snakefile_of_the_workflow_catalog_runs_the_same_in_a_folder_with_a_
 
 
 def test_run_without_sources_uses_the_embedded_dataset_and_lists_the_missing(tmp_path):
-    folder = whole_project(tmp_path / "alone", mirrors=[], predictors=["nearest"])
+    folder = whole_project(tmp_path / "alone", mirrors=[], predictors=["nearest"], splits=["random"])
     output = call(folder, "snakemake")
     assert "dataset spec_cpu2017 is left out" in output
     assert "PERFCAST_MIRROR" in output

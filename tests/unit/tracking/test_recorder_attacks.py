@@ -57,6 +57,11 @@ def remove_folder(folder):
     shutil.rmtree(folder)
 
 
+SAMPLE = (
+    "the tracking database is damaged while a training runs",
+    "the tracking folder is removed while a training runs",
+)
+"""Faults of every test run; `make faults` has all."""
 FAULTS = {
     "the tracking database is locked while a training runs": lock,
     "the tracking database is deleted while a training runs": delete,
@@ -67,7 +72,12 @@ FAULTS = {
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.reliability(name)) for name in FAULTS], ids=lambda name: name
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.reliability(name), *([] if name in SAMPLE else [pytest.mark.faults])])
+        for name in FAULTS
+    ],
+    ids=lambda name: name,
 )
 def test_store_that_fails_while_a_training_runs_costs_lines_alone(project, capsys, name):
     """The training of every run does not open the store; this is one whose curves are watched."""
@@ -120,7 +130,14 @@ main(["pipeline", "record"])
 
 
 @pytest.mark.reliability("the recorder is killed half-way")
-@pytest.mark.parametrize(("call", "number"), [("create_run", 1), ("log_batch", 3), ("set_terminated", 1)])
+@pytest.mark.parametrize(
+    ("call", "number"),
+    [
+        pytest.param("create_run", 1, marks=pytest.mark.faults),
+        ("log_batch", 3),
+        pytest.param("set_terminated", 1, marks=pytest.mark.faults),
+    ],
+)
 def test_recorder_killed_half_way_records_each_training_once_later(project, call, number):
     write_run(project / "results", "unseen")
     killed = subprocess.run([sys.executable, "-c", KILLED, call, str(number)], cwd=project, check=False, timeout=300)

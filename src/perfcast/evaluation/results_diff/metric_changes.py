@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import filecmp
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -148,11 +150,14 @@ def metric_changes(
             if not names:
                 continue
             levels = [float(side.get("level", LEVEL)) for side in pair]
-            sides = [
-                {name: _read_intervals(side, dataset, split, name, level) for name in names}
-                for side, level in zip((a, b), levels, strict=True)
-            ]
-            count, before, after = _same_rows(dataset, split, *sides)
+            before = {name: _read_intervals(a, dataset, split, name, levels[0]) for name in names}
+            after = {
+                name: before[name].copy()
+                if levels[0] == levels[1] and _are_equal_runs(a, b, dataset, split, name)
+                else _read_intervals(b, dataset, split, name, levels[1])
+                for name in names
+            }
+            count, before, after = _same_rows(dataset, split, before, after)
             rows.append(count)
             if count.shared:
                 drawn = resamples or int(pair[1]["resamples"])
@@ -185,10 +190,26 @@ def _has_predictions(sides: tuple[Side, Side], run: str, messages: list[str]) ->
     return not absent
 
 
+def _files_of(side: Side, dataset: str, split: str, predictor: str) -> tuple[Path, Path]:
+    """Return the folder of a run and the file of its distances."""
+    return side.folder / "runs" / dataset / split / predictor, side.folder / "in_domain" / dataset / f"{split}.parquet"
+
+
+def _are_equal_runs(a: Side, b: Side, dataset: str, split: str, predictor: str) -> bool:
+    """Return whether the files that predictions and intervals are read from have the same bytes."""
+    (run, distances), (other_run, other_distances) = (_files_of(side, dataset, split, predictor) for side in (a, b))
+    pairs = [(distances, other_distances)]
+    for folder, other in ((run, other_run), (other_run, run)):
+        pairs += [(path, other / path.name) for path in folder.glob("*.parquet")]
+    return all(
+        one.is_file() == other.is_file() and (not one.is_file() or filecmp.cmp(one, other, shallow=False))
+        for one, other in pairs
+    )
+
+
 def _read_intervals(side: Side, dataset: str, split: str, predictor: str, level: float) -> pd.DataFrame:
     """Return the test predictions of one run with their intervals, one row per seed, task, target and row."""
-    folder = side.folder / "runs" / dataset / split / predictor
-    distances = side.folder / "in_domain" / dataset / f"{split}.parquet"
+    folder, distances = _files_of(side, dataset, split, predictor)
     frame_of_distances = read_parquet(distances) if distances.is_file() else None
     frame = read_predictions(split, predictor, folder).frame
     return with_intervals(frame, read_backtests(folder), frame_of_distances, level)

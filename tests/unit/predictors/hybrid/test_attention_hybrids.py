@@ -37,9 +37,9 @@ def interacting_scores(frame: pd.DataFrame) -> pd.DataFrame:
 def test_learners_reduce_the_error_of_the_analytical_models(
     predictor: HybridAttentionPredictor, tmp_path: Path
 ) -> None:
-    train = generate_servers(1500)
+    train = generate_servers(800)
     y = interacting_scores(train)
-    validation = np.arange(len(train)) >= 1300
+    validation = np.arange(len(train)) >= 700
     predictor.fit(train, y, columns=COLUMNS, validation=validation, when=daily_dates(len(train), "2022-12-31"))
     test = generate_servers(300, seed=5)
     models = predictor.structure_
