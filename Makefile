@@ -12,7 +12,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 export OMP_NUM_THREADS := 1
 export MLFLOW_DISABLE_TELEMETRY := true
 export DVC_NO_ANALYTICS := true
-.PHONY: help setup run full leaderboard ablation curves systems systems-gemm systems-help systems-llm systems-scaling pull retry test docs test-slurm attack faults fuzz mutants lint readme ui benchmark scale clean
+.PHONY: help setup run full leaderboard ablation curves systems systems-gemm systems-help systems-llm systems-scaling pull retry test tests docs test-slurm attack faults fuzz mutants lint readme ui benchmark scale clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' $(MAKEFILE_LIST)
@@ -60,7 +60,9 @@ pull: setup ## fetch the versioned results, and record them as current for Snake
 	snakemake --touch --forceall && perfcast pipeline forget --keep
 retry: setup ## ingest missing sources again
 	perfcast pipeline forget --missing-sources && snakemake $(SNAKEMAKE) && perfcast summary
-test: setup lint ## all tests and linters
+test: setup ## all tests and linters
+	$(MAKE) --no-print-directory --jobs 2 lint tests
+tests: setup
 	python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 test-slurm: setup ## the miniature pipeline on a Slurm cluster of this machine (root, slurm-wlm, munge)
 	grep -o '^[A-Za-z0-9_.-]*==[^ ]*' requirements.lock > $(VENV)/pins.txt

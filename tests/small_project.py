@@ -74,6 +74,13 @@ def call(project: Path, *command: str, check: bool = True) -> str:
     return output
 
 
+def run_snakemake(project: Path) -> tuple[int, str]:
+    """Run Snakemake, which may fail, and return its exit code and output."""
+    command, variables = [sys.executable, "-m", "snakemake"], environment(project)
+    done = subprocess.run(command, check=False, cwd=project, env=variables, capture_output=True, text=True, timeout=600)
+    return done.returncode, done.stdout + done.stderr
+
+
 def rules_run(output: str) -> set[str]:
     """Return the rules that Snakemake runs or, in a dry run, plans."""
     return set(re.findall(r"^(?:local)?(?:rule|checkpoint) (\w+):$", output, re.MULTILINE))

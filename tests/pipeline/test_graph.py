@@ -2,18 +2,14 @@
 
 import json
 import re
-import shutil
-import subprocess
-import sys
 
 import pandas as pd
 import pytest
 import yaml
-from small_project import REPOSITORY, call, change, digests, environment, rules_run, small_project
+from small_project import REPOSITORY, call, change, digests, rules_run, run_snakemake, small_project
 
 from perfcast.report.plots.catalog import plot_entry
 from perfcast.schema.table_files import read_declarations
-from perfcast.utils.result_digests import record_digests
 
 PREDICTORS = ["nearest", "ridge", "ncpp"]
 EVERYTHING = yaml.safe_load((REPOSITORY / "params.yaml").read_text())
@@ -28,13 +24,6 @@ def whole_project(folder, **changed):
     values["quick"]["min_steps"] = 8  # tables this small need no more
     conf.write_text(yaml.safe_dump(values, sort_keys=False))
     return made
-
-
-def failing(project):
-    """Run snakemake; return its exit code and output."""
-    command, variables = [sys.executable, "-m", "snakemake"], environment(project)
-    done = subprocess.run(command, check=False, cwd=project, env=variables, capture_output=True, text=True, timeout=600)
-    return done.returncode, done.stdout + done.stderr
 
 
 @pytest.fixture(scope="module")
@@ -216,7 +205,7 @@ def test_invalid_experiment_gets_one_line_before_planning(project, values, words
     before = (project / "params.yaml").read_text()
     change(project, **values)
     try:
-        code, output = failing(project)
+        code, output = run_snakemake(project)
     finally:
         (project / "params.yaml").write_text(before)
     assert code == 2
@@ -235,25 +224,6 @@ def test_clean_runs_give_equal_bytes(project, tmp_path):
     second, first = digests(other, *parts), digests(project, *parts)
     assert len(second) > 20
     assert {name: first.get(name) for name in second} == second
-
-
-def test_comment_runs_nothing_and_why_names_the_edited_file(tmp_path):
-    folder = small_project(tmp_path / "edited")
-    shutil.copytree(REPOSITORY / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
-    call(folder, "snakemake")
-    code = folder / "src" / "perfcast"
-    for name in ("utils/errors.py", "experiment/fitting.py", "data/sources/ingestion.py"):
-        text = (code / name).read_text()
-        (code / name).write_text(f"{text}\n# a comment\n")
-    assert "Nothing to be done" in call(folder, "snakemake", "--dry-run")
-    assert "nothing to do" in call(folder, "perfcast", "pipeline", "why")
-    with (code / "predictors" / "linear.py").open("a") as file:
-        file.write("\nMORE = 1\n")
-    table = call(folder, "perfcast", "pipeline", "why", "--", "--config", "level=0.8")
-    causes = {line.split()[0]: line.split(maxsplit=3)[3] for line in table.splitlines()[1:-2]}
-    assert causes["train"] == "perfcast/predictors/linear.py"
-    assert causes["evaluate"] == "results before it"
-    assert not {"ingest", "standardize", "features", "split"} & set(causes)
 
 
 def test_dry_run_of_an_empty_project_lists_the_jobs_of_every_dataset(tmp_path):
@@ -326,37 +296,16 @@ def test_list_of_datasets_that_changes_after_ingestion_ends_the_run_in_one_line(
     source.write_text(re.sub(r"url: \S+/", "url: http://127.0.0.1:9/", source.read_text()))
     rule = folder / "workflow" / "rules" / "ingest.smk"
     rule.write_text(rule.read_text().replace('--out {output:q}"', '--out {output:q}; sed -i s/gemm/gemn/ {output:q}"'))
-    code, output = failing(folder)
+    code, output = run_snakemake(folder)
     assert code != 0, output[-3000:]
     (line,) = [line for line in output.splitlines() if line.startswith("perfcast: ")]
     assert "available.json must be as its stage wrote it, but it has changed since" in line
     assert "Traceback" not in output
 
 
-def test_planted_leak_stops_the_run_before_evaluation(tmp_path):
-    folder = small_project(tmp_path / "leaking")
-    call(folder, "snakemake", "results/leakage/host_gemm.json")
-    path = folder / "results" / "runs" / "host_gemm" / "random" / "ridge" / "predictions.parquet"
-    frame = pd.read_parquet(path)
-    pd.concat([frame, frame.head(3)]).to_parquet(path, index=False)
-    code, output = failing(folder)
-    assert code != 0
-    assert "predictions.parquet must be as its stage wrote it, but it has changed since" in output
-    record_digests(path.parent)  # as a training that leaks does
-    code, output = failing(folder)
-    assert code != 0
-    # Snakemake shows the log of a failed job once more
-    messages = {line for line in output.splitlines() if line.startswith("perfcast pipeline leakage:")}
-    assert len(messages) == 1
-    assert "ridge on random: 3 rows are predicted twice" in messages.pop()
-    assert "Traceback" not in output
-    assert not (folder / "results" / "leakage" / "host_gemm.json").exists()
-    assert not (folder / "results" / "evaluation").exists()
-
-
 def test_strict_run_fails_on_a_missing_source(tmp_path):
     folder = whole_project(tmp_path / "strict", mirrors=[], strict=True, predictors=["nearest"])
-    code, output = failing(folder)
+    code, output = run_snakemake(folder)
     assert code != 0
     assert "must be there, but" in output
     assert "Traceback" not in output

@@ -1,13 +1,17 @@
-"""A killed run continues after `snakemake --unlock`, and its results are those of an undisturbed run."""
+"""A killed run continues to the results of an undisturbed one; a comment runs nothing; a leak stops a run."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 
+import pandas as pd
 import pytest
-from small_project import call, digests, environment, rules_run, small_project
+from small_project import REPOSITORY, call, digests, environment, rules_run, run_snakemake, small_project
+
+from perfcast.utils.result_digests import record_digests
 
 pytestmark = pytest.mark.slow
 REPRODUCIBLE = ("raw", "standard", "features", "splits", "in_domain", "runs", "evaluation")
@@ -42,10 +46,23 @@ def kill_in_the_second_training(project):
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory):
-    project = small_project(tmp_path_factory.mktemp("undisturbed") / "project")
+def finished(tmp_path_factory):
+    """A project with code of its own whose run has ended."""
+    project = small_project(tmp_path_factory.mktemp("finished") / "project")
+    shutil.copytree(REPOSITORY / "src", project / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
     call(project, "snakemake")
-    return digests(project, *REPRODUCIBLE)
+    return project
+
+
+@pytest.fixture(scope="module")
+def undisturbed(finished):
+    return digests(finished, *REPRODUCIBLE)
+
+
+def copied(finished, folder):
+    """Return a copy with the times of all files."""
+    call(finished, "cp", "-a", str(finished), str(folder))
+    return folder
 
 
 @pytest.fixture(scope="module")
@@ -69,3 +86,41 @@ def test_killed_run_continues_to_equal_bytes(killed, undisturbed):
     assert finished.stat().st_mtime_ns == written
     assert digests(killed, *REPRODUCIBLE) == undisturbed
     assert "Nothing to be done" in call(killed, "snakemake")
+
+
+def test_comment_runs_nothing_and_why_names_the_edited_file(finished, tmp_path):
+    folder = copied(finished, tmp_path / "edited")
+    code = folder / "src" / "perfcast"
+    for name in ("utils/errors.py", "experiment/fitting.py", "data/sources/ingestion.py"):
+        text = (code / name).read_text()
+        (code / name).write_text(f"{text}\n# a comment\n")
+    assert "Nothing to be done" in call(folder, "snakemake", "--dry-run")
+    assert "nothing to do" in call(folder, "perfcast", "pipeline", "why")
+    with (code / "predictors" / "linear.py").open("a") as file:
+        file.write("\nMORE = 1\n")
+    table = call(folder, "perfcast", "pipeline", "why", "--", "--config", "level=0.8")
+    causes = {line.split()[0]: line.split(maxsplit=3)[3] for line in table.splitlines()[1:-2]}
+    assert causes["train"] == "perfcast/predictors/linear.py"
+    assert causes["evaluate"] == "results before it"
+    assert not {"ingest", "standardize", "features", "split"} & set(causes)
+
+
+def test_planted_leak_stops_the_run_before_evaluation(finished, tmp_path):
+    folder = copied(finished, tmp_path / "leaking")
+    shutil.rmtree(folder / "results" / "evaluation")
+    path = folder / "results" / "runs" / "host_gemm" / "random" / "ridge" / "predictions.parquet"
+    frame = pd.read_parquet(path)
+    pd.concat([frame, frame.head(3)]).to_parquet(path, index=False)
+    code, output = run_snakemake(folder)
+    assert code != 0
+    assert "predictions.parquet must be as its stage wrote it, but it has changed since" in output
+    record_digests(path.parent)  # as a training that leaks does
+    code, output = run_snakemake(folder)
+    assert code != 0
+    # Snakemake shows the log of a failed job once more
+    messages = {line for line in output.splitlines() if line.startswith("perfcast pipeline leakage:")}
+    assert len(messages) == 1
+    assert "ridge on random: 3 rows are predicted twice" in messages.pop()
+    assert "Traceback" not in output
+    assert not (folder / "results" / "leakage" / "host_gemm.json").exists()
+    assert not (folder / "results" / "evaluation").exists()

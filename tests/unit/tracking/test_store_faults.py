@@ -203,7 +203,13 @@ def place(project):
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.reliability(name)) for name in FAULTS], ids=lambda name: name
+    "name",
+    [
+        # every second one in all tests, all of them in `make faults`
+        pytest.param(name, marks=[pytest.mark.reliability(name), *([pytest.mark.faults] if number % 2 else [])])
+        for number, name in enumerate(FAULTS)
+    ],
+    ids=lambda name: name,
 )
 def test_unusable_store_costs_one_line_in_seconds_and_later_recording_catches_up(fault, capsys, name):
     FAULTS[name](fault)
