@@ -86,6 +86,7 @@ def _answer_batches(
             machines, options = connection.recv()
         except (EOFError, OSError):
             return
+        answer: tuple[list[dict[str, Any]] | None, tuple[str, str, str] | Exception | None]
         try:
             answer = run_batch(machines, options), None
         except UserError as error:
