@@ -202,8 +202,8 @@ def _are_equal_runs(a: Side, b: Side, dataset: str, split: str, predictor: str) 
     for folder, other in ((run, other_run), (other_run, run)):
         pairs += [(path, other / path.name) for path in folder.glob("*.parquet")]
     return all(
-        one.is_file() == other.is_file() and (not one.is_file() or filecmp.cmp(one, other, shallow=False))
-        for one, other in pairs
+        first.is_file() == second.is_file() and (not first.is_file() or filecmp.cmp(first, second, shallow=False))
+        for first, second in pairs
     )
 
 
