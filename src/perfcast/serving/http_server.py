@@ -5,14 +5,15 @@ from __future__ import annotations
 import signal
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import uvicorn
 
 from perfcast.inference.champion import Champion
 from perfcast.serving.app import LOOPBACK, create_app
 from perfcast.serving.http_protocol import BoundedHttpProtocol
-from perfcast.serving.prediction_processes import start_processes
+from perfcast.serving.prediction_processes import PredictionProcess
 from perfcast.serving.prediction_service import PredictionService
 from perfcast.serving.request_limits import RequestLimits
 from perfcast.utils.errors import UserError
@@ -59,19 +60,18 @@ def serve(
     limits: RequestLimits,
     *,
     ready: Callable[[], None] = lambda: None,
-    workers: int = 1,
+    processes: Sequence[PredictionProcess] = (),
 ) -> None:
     """Serve until SIGINT or SIGTERM, then shut down cleanly; call `ready` once the server answers.
 
-    With several `workers`, batches are predicted in that many processes.
+    Without `processes`, batches are predicted in this one.
     """
     hosts = sorted({*LOOPBACK, host.lower()}) if is_loopback(host) else None
     service = PredictionService(champion)
-    # libraries with threads of their own do not survive a fork: they first run in the processes
-    processes = start_processes(service.run, workers, service.warm_up)
     service.warm_up()
+    workers = [partial(process.run, otherwise=service.run) for process in processes]
     config = uvicorn.Config(
-        create_app(champion, limits, hosts, processes),
+        create_app(champion, limits, hosts, workers),
         log_level="warning",
         access_log=False,
         proxy_headers=False,
@@ -84,11 +84,7 @@ def serve(
     # uvicorn shuts down on these signals and then raises them again for the previous handlers
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: None)
-    try:
-        server.run(sockets=[listening])
-    finally:
-        for process in processes:
-            process.close()
+    server.run(sockets=[listening])
     if not server.started:
         print("perfcast serve: the server did not start", file=sys.stderr)
 

@@ -1,4 +1,4 @@
-"""Measure operators of language models: products and attention.
+"""Measure operators: products, attention, mixtures of experts.
 
 Examples:
     perfcast measure operators --budget-minutes 5 --out results/measured

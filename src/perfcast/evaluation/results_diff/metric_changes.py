@@ -152,7 +152,7 @@ def metric_changes(
             levels = [float(side.get("level", LEVEL)) for side in pair]
             before = {name: _read_intervals(a, dataset, split, name, levels[0]) for name in names}
             after = {
-                name: before[name].copy()
+                name: before[name]
                 if levels[0] == levels[1] and _are_equal_runs(a, b, dataset, split, name)
                 else _read_intervals(b, dataset, split, name, levels[1])
                 for name in names
