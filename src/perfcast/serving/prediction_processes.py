@@ -60,7 +60,9 @@ class PredictionProcess:
                 results, error = self._connection.recv()
             except (EOFError, OSError):
                 if not self._connection.closed:
-                    print("perfcast serve: a prediction process ended; the server predicts in its place", file=sys.stderr)
+                    print(
+                        "perfcast serve: a prediction process ended; the server predicts in its place", file=sys.stderr
+                    )
                     self._connection.close()
                 return otherwise(machines, options)
         if error is not None:
