@@ -149,7 +149,7 @@ def test_recorder_killed_half_way_records_each_training_once_later(project, call
     assert sorted(model.name for model in client.search_logged_models([experiment])) == ["ridge-random", "ridge-unseen"]
 
 
-@pytest.mark.slow
+@pytest.mark.faults
 @pytest.mark.reliability("two recorders start at once")
 def test_two_recorders_at_once_record_each_training_once(project):
     write_run(project / "results", "unseen")

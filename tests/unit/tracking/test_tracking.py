@@ -37,6 +37,7 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("store")
 
 
+@pytest.mark.faults
 @pytest.mark.reliability("tracking store deleted, empty or locked for a while")
 def test_parallel_jobs_lose_no_record(folder):
     jobs = [subprocess.Popen([sys.executable, "-c", JOB, str(folder), str(number)]) for number in range(3)]
