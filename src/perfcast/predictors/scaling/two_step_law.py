@@ -32,7 +32,7 @@ class TwoStepLawPredictor(ScalingLawPredictor):
     """
 
     def _fit_laws(self, runs: TrainedRuns, values: np.ndarray, groups: Sequence[RunGroup]) -> list[LawState]:
-        losses = _join_losses(runs, values)
+        losses = join_losses(runs, values)
         linked = [
             group._replace(rows=group.rows[np.isfinite(losses[group.rows])])
             if group.kind == ACCURACY
@@ -65,7 +65,7 @@ class TwoStepLawPredictor(ScalingLawPredictor):
         return Sigmoid.from_state(state["link"]).evaluate(evaluate_power_sum(state["loss"], runs.logs[rows], ""))
 
 
-def _join_losses(runs: TrainedRuns, values: np.ndarray) -> np.ndarray:
+def join_losses(runs: TrainedRuns, values: np.ndarray) -> np.ndarray:
     """Return for every row the value of its `loss_task` measured on the same run, NaN without one, (n,)."""
     keys = pd.MultiIndex.from_arrays([runs.runs.astype(str), runs.loss_tasks.astype(str)])
     known = ~np.isnan(values)
