@@ -23,6 +23,7 @@ from perfcast.predictors.scaling.law_design import (
     design_error_rate,
     design_loss,
 )
+from perfcast.predictors.scaling.sigmoid_fit import SharesOfRuns
 from perfcast.predictors.scaling.trained_runs import (
     ACCURACY,
     FLOP_PER_PARAM_TOKEN,
@@ -128,8 +129,7 @@ def plan_runs(
         usable &= (measured.frame[name] == value).to_numpy()
     candidates = list_candidates(runs.logs[usable], target, budget)
     values = measured.frame[measured.select(role=Role.TARGET)[0]].to_numpy(dtype=float)
-    designs = [design_task(runs, values, usable, each.task, target, candidates) for each in estimates]
-    costs = FLOP_PER_PARAM_TOKEN * np.exp(candidates.sum(axis=1))
+    designs = [design_task(runs, values, usable, each.task, target=target, candidates=candidates) for each in estimates]
     return RunPlan(
         dataset=champion.dataset,
         champion=champion.name,
@@ -138,7 +138,7 @@ def plan_runs(
         level=options.level,
         budget=budget,
         estimates=estimates,
-        runs=tuple(_describe_runs(designs, candidates, costs, budget, count, estimates)),
+        runs=tuple(_describe_runs(designs, candidates, budget, count, estimates)),
         notes=prediction.notes,
     )
 
@@ -167,7 +167,7 @@ def list_candidates(logs: np.ndarray, target: np.ndarray, budget: float) -> np.n
 
 
 def design_task(
-    runs: TrainedRuns, values: np.ndarray, usable: np.ndarray, task: str, target: np.ndarray, candidates: np.ndarray
+    runs: TrainedRuns, values: np.ndarray, usable: np.ndarray, task: str, *, target: np.ndarray, candidates: np.ndarray
 ) -> LawDesign:
     """Return the design of one task from the measured runs that are `usable`, (n,) bool.
 
@@ -186,19 +186,20 @@ def design_task(
     if not known.any():
         return design_error_rate(logs, results, target, candidates)
     chance = float(np.median(runs.chance[rows]))
-    return design_accuracy(logs[known], losses[known], results[known], chance, target, candidates)
+    measured = SharesOfRuns(losses[known], results[known], chance)
+    return design_accuracy(logs[known], measured, target, candidates)
 
 
 def _describe_runs(
     designs: Sequence[LawDesign],
     candidates: np.ndarray,
-    costs: np.ndarray,
     budget: float,
     count: int,
     estimates: Sequence[Estimate],
 ) -> list[PlannedRun]:
     """Return the chosen runs with the intervals before and after each."""
     current, described = list(designs), []
+    costs = FLOP_PER_PARAM_TOKEN * np.exp(candidates.sum(axis=1))
     before = _intervals(designs, current, estimates)
     for run in choose_runs(designs, costs, budget, count):
         current = [design.add(run) for design in current]

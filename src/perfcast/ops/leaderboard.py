@@ -21,8 +21,9 @@ COLUMNS = [
     *("dataset", "dataset_version", "split", "split_version", "predictor", "preset", "backtests", "seeds"),
     *("task", "metric", "value", "low", "high", "rows", "code_digest"),
 ]
-DESCRIBED, ALL_ROWS, ERROR_SOURCES = "described", "all_rows", "error_sources"
-"""Folders of further tables: described machines, errors with the excluded rows, errors when levels are known."""
+DESCRIBED, ALL_ROWS, ERROR_SOURCES, KINDS = "described", "all_rows", "error_sources", "kinds"
+"""Folders of further tables: described machines, errors with the excluded rows, errors when levels are known, errors of
+training runs by kind of result."""
 NOISE_FLOOR = "noise floor"
 """Name of the rows of repeated measurements: the error that remains when a machine is known exactly."""
 _RUN = ["split", "predictor", "preset"]
@@ -108,6 +109,7 @@ def update_tables(folder: Path, results: Path, dataset: str) -> None:
         DESCRIBED: evaluation.described,
         ALL_ROWS: evaluation.all_rows,
         ERROR_SOURCES: evaluation.error_sources,
+        KINDS: evaluation.kinds,
     }
     for name, frame in tables.items():
         if frame.empty or (name == ALL_ROWS and not frame["excluded"].any()):

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from perfcast.predictors.scaling.law_fit import PowerSum, fit_power_sum
-from perfcast.predictors.scaling.sigmoid_fit import MIN_RUNS, Sigmoid, fit_sigmoid
+from perfcast.predictors.scaling.sigmoid_fit import MIN_RUNS, SharesOfRuns, Sigmoid, fit_sigmoid
 
 _PRIOR_FACTOR, _PRIOR_EXPONENT = 3.0, 0.15
 """Standard deviations of the prior: of the logarithms of E, A and B, and of the exponent. Published exponents are from
@@ -85,8 +85,7 @@ def design_loss(logs: np.ndarray, values: np.ndarray, target: np.ndarray, candid
     Shapes: logs (n, 2), natural logarithms of parameters and tokens; values (n,); target (2,); candidates (runs, 2).
     """
     law = fit_power_sum(logs, values, tied=True)
-    slopes, noise, covariance = _fit_posterior(law, logs, np.log(law.evaluate(logs) / values))
-    del slopes
+    noise, covariance = _fit_posterior(law, logs, np.log(law.evaluate(logs) / values))
     effect = _law_slopes(law, target[None])[0]
     step = StepDesign(covariance, effect, _law_slopes(law, candidates) / noise)
     return LawDesign(float(law.evaluate(target[None])[0]), (step,), noise)
@@ -104,13 +103,12 @@ def design_error_rate(logs: np.ndarray, values: np.ndarray, target: np.ndarray, 
     return LawDesign(accuracy, steps, design.noise * abs(factor))
 
 
-def design_accuracy(
-    logs: np.ndarray, losses: np.ndarray, shares: np.ndarray, chance: float, target: np.ndarray, candidates: np.ndarray
-) -> LawDesign:
+def design_accuracy(logs: np.ndarray, measured: SharesOfRuns, target: np.ndarray, candidates: np.ndarray) -> LawDesign:
     """Return the design of an accuracy, by the two-step law: a run tells about both steps.
 
-    Shapes: as `design_loss`; losses and shares (n,).
+    Shapes: as `design_loss`; the quantity of `measured` is the loss.
     """
+    losses, shares, chance = measured
     if len(np.unique(losses.round(6))) < MIN_RUNS:
         return design_error_rate(logs, shares, target, candidates)
     first = design_loss(logs, losses, target, candidates)
@@ -174,12 +172,12 @@ def _choose_greedily(
     return chosen
 
 
-def _fit_posterior(law: PowerSum, logs: np.ndarray, residuals: np.ndarray) -> tuple[np.ndarray, float, np.ndarray]:
-    """Return derivatives at the runs, noise, and covariance of log E, log A, log B and the exponent."""
+def _fit_posterior(law: PowerSum, logs: np.ndarray, residuals: np.ndarray) -> tuple[float, np.ndarray]:
+    """Return noise, and covariance of log E, log A, log B and the exponent."""
     slopes = _law_slopes(law, logs)
     noise = _noise(residuals, slopes.shape[1])
     prior = np.array([*[_PRIOR_FACTOR] * (slopes.shape[1] - 1), _PRIOR_EXPONENT])
-    return slopes, noise, np.linalg.inv(slopes.T @ slopes / noise**2 + np.diag(1 / prior**2))
+    return noise, np.linalg.inv(slopes.T @ slopes / noise**2 + np.diag(1 / prior**2))
 
 
 def _law_slopes(law: PowerSum, logs: np.ndarray) -> np.ndarray:

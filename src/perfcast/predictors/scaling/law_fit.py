@@ -83,7 +83,7 @@ def fit_power_sums(laws: Sequence[Runs], *, tied: bool = False) -> list[PowerSum
     """
     # accuracies that follow one loss fit the same runs several times
     keys = [(logs.tobytes(), values.tobytes()) for logs, values in laws]
-    distinct = list({key: law for key, law in zip(keys, laws, strict=True)}.values())
+    distinct = list(dict(zip(keys, laws, strict=True)).values())
     identified = [_is_identified(logs, tied) for logs, _ in distinct]
     fitted: list[PowerSum | None] = [None] * len(distinct)
     for known in (True, False):
@@ -116,7 +116,9 @@ def _fit_batch(laws: Sequence[Runs], *, tied: bool, identified: bool) -> list[Po
     centers = np.stack([logs.mean(axis=0) for logs, _ in laws])
     centered = padded([logs - center for (logs, _), center in zip(laws, centers, strict=True)], 0.0)
     values, known = padded([values for _, values in laws], 1.0), padded([np.ones(len(v)) for _, v in laws], 0.0) > 0
-    grid, places = _exponent_grid(count, tied) if identified else (np.array(PUBLISHED_EXPONENTS), np.arange(count)[None])
+    grid, places = (
+        _exponent_grid(count, tied) if identified else (np.array(PUBLISHED_EXPONENTS), np.arange(count)[None])
+    )
     coefficients, errors = _solve(centered, values, known, grid, places)
     exponents = grid[places]
     starts = [(law, start) for law in range(len(laws)) for start in _choose_starts(exponents, errors[law])]
@@ -124,7 +126,7 @@ def _fit_batch(laws: Sequence[Runs], *, tied: bool, identified: bool) -> list[Po
     found, losses = coefficients[owners, chosen], errors[owners, chosen]
     powers = exponents[chosen]
     if identified:
-        found, powers, losses = _refine(centered[owners], values[owners], known[owners], found, powers, tied)
+        found, powers, losses = _refine(centered[owners], values[owners], known[owners], (found, powers), tied=tied)
     best = [min(np.flatnonzero(owners == law), key=lambda place: losses[place]) for law in range(len(laws))]
     return [
         PowerSum(float(found[place, 0]), _floats(found[place, 1:]), _floats(powers[place]), _floats(center), identified)
@@ -204,18 +206,19 @@ def _refine(
     centered: np.ndarray,
     values: np.ndarray,
     known: np.ndarray,
-    coefficients: np.ndarray,
-    exponents: np.ndarray,
+    start: tuple[np.ndarray, np.ndarray],
+    *,
     tied: bool,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return coefficients, exponents and Huber loss of the log errors, minimized from the given start of each law."""
+    coefficients, exponents = start
     count, log_values = centered.shape[2], np.log(values)
     free = 1 if tied else count
     least = np.log(np.where(known, values, np.inf).min(axis=1))[:, None]
     most = np.log(np.where(known, values, 0.0).max(axis=1))[:, None]
     lowest = least + np.log(_SMALLEST)
     first = np.maximum(np.log(np.maximum(coefficients, 1e-300)), lowest)
-    start = np.concatenate([first, exponents[:, :free]], axis=1)
+    begin = np.concatenate([first, exponents[:, :free]], axis=1)
 
     def model(theta: np.ndarray, laws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         x = centered[laws]
@@ -236,6 +239,6 @@ def _refine(
         np.concatenate([np.repeat(ends, 1 + count, axis=1), np.full((len(values), free), power)], axis=1)
         for ends, power in zip((lowest - _MARGIN, most + _MARGIN), _BOUNDS, strict=True)
     ]
-    theta, losses = minimize(model, start, (bounds[0], bounds[1]), known, huber)
+    theta, losses = minimize(model, begin, (bounds[0], bounds[1]), known, huber)
     powers = np.repeat(theta[:, -1:], count, axis=1) if tied else theta[:, 1 + count :]
     return np.exp(theta[:, : 1 + count]), powers, losses

@@ -85,7 +85,8 @@ def minimize(
     current, weights = _total(loss, residuals, known)
     for _ in range(_MAX_STEPS):
         values[active], best[active] = current, theta
-        step = _step(residuals, slopes, weights, damping, theta, low[active], high[active])
+        at_bound = theta <= low[active], theta >= high[active]
+        step = _step(residuals, slopes, weights, damping, at_bound)
         trial = np.clip(theta + step, low[active], high[active])
         tried, tried_slopes = model(trial, active)
         reached, tried_weights = _total(loss, tried, known[active])
@@ -118,18 +119,19 @@ def _step(
     slopes: np.ndarray,
     weights: np.ndarray,
     damping: np.ndarray,
-    theta: np.ndarray,
-    low: np.ndarray,
-    high: np.ndarray,
+    at_bound: tuple[np.ndarray, np.ndarray],
 ) -> np.ndarray:
-    """Return the damped step of weighted least squares, (g, p)."""
+    """Return the damped step of weighted least squares; parameters at their lowest or highest value may not pass it.
+
+    Shapes: residuals and weights (g, n), slopes (g, n, p), damping (g,), at_bound (g, p) each -> (g, p).
+    """
     weighted = (slopes * weights[:, :, None]).transpose(0, 2, 1)
     gradient = (weighted @ residuals[:, :, None])[:, :, 0]
     matrix = weighted @ slopes
-    free = ~(((theta <= low) & (gradient > 0)) | ((theta >= high) & (gradient < 0)))
+    free = ~((at_bound[0] & (gradient > 0)) | (at_bound[1] & (gradient < 0)))
     gradient = np.where(free, gradient, 0.0)
     matrix = np.where(free[:, :, None] & free[:, None, :], matrix, 0.0)
     diagonal = np.diagonal(matrix, axis1=1, axis2=2)
     added = damping[:, None] * diagonal + _SINGULAR * diagonal.max(axis=1, keepdims=True) + 1e-30
-    system = matrix + added[:, :, None] * np.eye(theta.shape[1])
+    system = matrix + added[:, :, None] * np.eye(slopes.shape[2])
     return -np.linalg.solve(system, gradient[:, :, None])[:, :, 0]

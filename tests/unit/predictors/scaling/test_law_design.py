@@ -13,6 +13,7 @@ from perfcast.predictors.scaling.law_design import (
     design_loss,
 )
 from perfcast.predictors.scaling.law_fit import fit_power_sums
+from perfcast.predictors.scaling.sigmoid_fit import SharesOfRuns
 
 TARGET = np.log([7e9, 1.4e11])
 NOISE = 0.003
@@ -73,7 +74,7 @@ def test_an_accuracy_is_predicted_and_narrows(make):
     logs, candidates = runs(), np.log([[1.6e9, 3.2e10]])
     losses = noisy(true_loss(logs))
     if make == "two-step":
-        design = design_accuracy(logs, losses, shares(losses), 0.25, TARGET, candidates)
+        design = design_accuracy(logs, SharesOfRuns(losses, shares(losses), 0.25), TARGET, candidates)
         assert design.prediction == pytest.approx(shares(true_loss(TARGET[None]))[0], abs=0.02)
     else:
         design = design_error_rate(logs, shares(losses), TARGET, candidates)
