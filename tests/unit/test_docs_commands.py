@@ -16,13 +16,14 @@ from pathlib import Path
 
 import deployment_project
 import pytest
+import training_project
 from champion_project import project
 from documented_commands import FENCE, PROJECT, SHELLS, TEXT, read_commands
 from serving_project import request, served
 
 from perfcast.cli.main import main
 
-EXECUTED = {"predict", "rank", "what-if", "similar", "compare", "sources", "config", "facts"}
+EXECUTED = {"predict", "rank", "what-if", "similar", "compare", "plan", "sources", "config", "facts"}
 """Commands of perfcast that are executed with all their documented arguments."""
 
 PARSED = {"serve", "measure", "tune", "results", "reproduced", "doctor", "pipeline"}
@@ -44,7 +45,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project with a champion of generated results, as the pages have it."""
     place = tmp_path_factory.mktemp("project")
     (place / "results" / "champion").mkdir(parents=True)
-    for folder in (project().results, deployment_project.results()):
+    for folder in (project().results, deployment_project.results(), training_project.results()):
         for entry in (folder / "champion").iterdir():
             (place / "results" / "champion" / entry.name).symlink_to(entry)
         for entry in folder.iterdir():

@@ -129,7 +129,11 @@ def plan_runs(
         usable &= (measured.frame[name] == value).to_numpy()
     candidates = list_candidates(runs.logs[usable], target, budget)
     values = measured.frame[measured.select(role=Role.TARGET)[0]].to_numpy(dtype=float)
-    designs = [design_task(runs, values, usable, each.task, target=target, candidates=candidates) for each in estimates]
+    tasks = measured.frame[measured.column_of(Tag.TASK)].astype(str).to_numpy()
+    designs = [
+        design_task(runs, values, usable & (tasks == each.task), each.task, target=target, candidates=candidates)
+        for each in estimates
+    ]
     return RunPlan(
         dataset=champion.dataset,
         champion=champion.name,
@@ -167,13 +171,13 @@ def list_candidates(logs: np.ndarray, target: np.ndarray, budget: float) -> np.n
 
 
 def design_task(
-    runs: TrainedRuns, values: np.ndarray, usable: np.ndarray, task: str, *, target: np.ndarray, candidates: np.ndarray
+    runs: TrainedRuns, values: np.ndarray, members: np.ndarray, task: str, *, target: np.ndarray, candidates: np.ndarray
 ) -> LawDesign:
-    """Return the design of one task from the measured runs that are `usable`, (n,) bool.
+    """Return the design of one task from its measured rows, `members` (n,) bool.
 
     Raises: UserError when the task has too few of them.
     """
-    rows = np.flatnonzero(usable & (runs.tasks == task) & np.isfinite(values))
+    rows = np.flatnonzero(members & np.isfinite(values))
     distinct = len(np.unique(runs.logs[rows].round(6), axis=0))
     if distinct < _MIN_RUNS:
         requirement = f"a plan needs {_MIN_RUNS} different runs of every task"
@@ -201,7 +205,8 @@ def _describe_runs(
     current, described = list(designs), []
     costs = FLOP_PER_PARAM_TOKEN * np.exp(candidates.sum(axis=1))
     before = _intervals(designs, current, estimates)
-    for run in choose_runs(designs, costs, budget, count):
+    # a law that is a little wrong is told by different runs, not by one run that is repeated
+    for run in choose_runs(designs, costs, budget, count, repeats=False):
         current = [design.add(run) for design in current]
         after = _intervals(designs, current, estimates)
         params, tokens = np.exp(candidates[run])

@@ -23,6 +23,8 @@ _PRIOR_FACTOR, _PRIOR_EXPONENT = 3.0, 0.15
 0.05 to 0.45 (Kaplan et al., 2020; Hoffmann et al., 2022; Besiroglu et al., 2024)."""
 _PRIOR_SLOPE, _PRIOR_MIDDLE = 1.0, 2.0
 """Standard deviations of the prior of a sigmoid: of the logarithm of its slope, and of its middle over 1 / slope."""
+_POWERS = (0.0, 0.5, 1.0)
+"""Powers of the cost by which a rule of the choice divides the reduction."""
 _MIN_NOISE = 1e-3
 """Smallest standard deviation of a result about its law: the noise of a repeated training is above it."""
 
@@ -130,15 +132,20 @@ def design_accuracy(logs: np.ndarray, measured: SharesOfRuns, target: np.ndarray
     return LawDesign(accuracy, (*steps, second), noise / accuracy)
 
 
-def choose_runs(designs: Sequence[LawDesign], costs: np.ndarray, budget: float, count: int) -> list[int]:
+def choose_runs(
+    designs: Sequence[LawDesign], costs: np.ndarray, budget: float, count: int, *, repeats: bool = True
+) -> list[int]:
     """Return the candidate runs to train, in the order of choice: at most `count`, of at most `budget` together.
 
-    Two rules add one run after the other: that of the largest reduction of the mean log spread per cost, and that of
-    the largest reduction. The better of both plans is kept.
+    Args:
+        repeats: Whether a run may be trained several times.
+
+    Rules add one run after the other: that of the largest reduction of the mean log spread, and those of the largest
+    reduction per cost and per square root of the cost. The best of their plans is kept.
     Source: greedy choice by benefit and by benefit per cost, Leskovec et al., 2007, Cost-effective Outbreak Detection
     in Networks, KDD.
     """
-    plans = [_choose_greedily(designs, costs, budget, count, power) for power in (0.0, 1.0)]
+    plans = [_choose_greedily(designs, costs, budget, count, power=power, repeats=repeats) for power in _POWERS]
     return min(plans, key=lambda plan: mean_log_spread(add_runs(designs, plan)))
 
 
@@ -156,13 +163,15 @@ def mean_log_spread(designs: Sequence[LawDesign]) -> float:
 
 
 def _choose_greedily(
-    designs: Sequence[LawDesign], costs: np.ndarray, budget: float, count: int, power: float
+    designs: Sequence[LawDesign], costs: np.ndarray, budget: float, count: int, *, power: float, repeats: bool
 ) -> list[int]:
     chosen: list[int] = []
     remaining, current = budget, list(designs)
     while len(chosen) < count:
         gains = np.mean([np.log(design.spread / design.spreads_after()) for design in current], axis=0)
         scores = np.where(costs <= remaining, gains / (costs / budget) ** power, -np.inf)
+        if not repeats:
+            scores[chosen] = -np.inf
         best = int(np.argmax(scores))
         if not scores[best] > 0:
             break

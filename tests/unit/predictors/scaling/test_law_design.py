@@ -93,6 +93,7 @@ def test_the_choice_keeps_to_the_budget_and_the_count():
     designs = [two_runs(1.0, 10.0)]
     assert choose_runs(designs, costs, budget=11, count=2) == [1, 0]
     assert choose_runs(designs, costs, budget=9, count=2) == [0, 0]
+    assert choose_runs(designs, costs, budget=9, count=2, repeats=False) == [0]
     assert choose_runs(designs, costs, budget=9, count=1) == [0]
     assert choose_runs(designs, costs, budget=0.5, count=1) == []
 
