@@ -44,7 +44,7 @@ class Ladder:
         first = frame.drop_duplicates("run").set_index("run").loc[values.index]
         self.runs = values.index.astype(str).tolist()
         self.logs = np.log(first[["params", "tokens"]].to_numpy(dtype=float))
-        self.costs = 6 * np.exp(self.logs.sum(axis=1))
+        self.compute = 6 * np.exp(self.logs.sum(axis=1))
         self.bits = values[[f"{task}_bpb" for task in TASKS]].to_numpy(dtype=float)
         self.shares = values[[f"{task}_accuracy" for task in TASKS]].to_numpy(dtype=float)
         chance = frame.drop_duplicates("task").set_index("task")["chance"]
@@ -68,20 +68,20 @@ def compare(ladder: Ladder, target: int, draws: int, seed: int, simulated: bool)
     bits, shares = ladder.bits, ladder.shares
     known = [ladder.runs.index(name) for name in KNOWN]
     candidates = [
-        run for run, cost in enumerate(ladder.costs) if run not in known and cost <= ladder.costs[target] / 10
+        run for run, cost in enumerate(ladder.compute) if run not in known and cost <= ladder.compute[target] / 10
     ]
     if simulated:
         bits, shares = _simulate(ladder, rng)
     measured = np.concatenate([bits[target], shares[target]])
     first = ladder.designs(known, target, candidates, bits, shares)
-    budget = float(np.sort(ladder.costs[candidates])[-2:].sum())
-    costs = ladder.costs[candidates]
-    chosen = choose_runs(first, costs, budget, COUNT, repeats=False)
-    spent = float(costs[chosen].sum())
+    budget = float(np.sort(ladder.compute[candidates])[-2:].sum())
+    compute = ladder.compute[candidates]
+    chosen = choose_runs(first, compute, budget, COUNT, repeats=False)
+    spent = float(compute[chosen].sum())
     plans = [("known runs alone", []), ("plan", chosen)]
     while len(plans) < draws + 2:
         drawn = rng.permutation(len(candidates))[: rng.integers(1, COUNT + 1)].tolist()
-        if 0.8 * spent <= costs[drawn].sum() <= 1.05 * spent:
+        if 0.8 * spent <= compute[drawn].sum() <= 1.05 * spent:
             plans.append(("random", drawn))
     for name, plan in plans:
         rows = [*known, *(candidates[run] for run in plan)]
@@ -91,7 +91,7 @@ def compare(ladder: Ladder, target: int, draws: int, seed: int, simulated: bool)
         half = len(TASKS)
         yield {
             **{"data": "simulated" if simulated else "ladder", "target": ladder.runs[target], "runs": name},
-            **{"names": " ".join(ladder.runs[candidates[run]] for run in plan), "cost": float(costs[plan].sum())},
+            **{"names": " ".join(ladder.runs[candidates[run]] for run in plan), "cost": float(compute[plan].sum())},
             "expected_width": float(np.exp(mean_log_spread(add_runs(first, plan)) - mean_log_spread(first))),
             "bpb_error": 100 * float(np.abs(np.expm1(logs[:half])).mean()),
             "accuracy_error": 100 * float(np.abs(np.expm1(logs[half:]) * measured[half:]).mean()),

@@ -163,11 +163,11 @@ def list_candidates(logs: np.ndarray, target: np.ndarray, budget: float) -> np.n
     allowed = allowed[(allowed >= lengths.min() - 0.2) & (allowed <= longest + 0.2)]
     rounded = np.log([_round(size) for size in np.exp(sizes)])
     pairs = np.array([(size, size + length) for size in rounded for length in allowed]).reshape(-1, 2)
-    costs = FLOP_PER_PARAM_TOKEN * np.exp(pairs.sum(axis=1))
-    if not (costs <= budget).any():
+    compute = FLOP_PER_PARAM_TOKEN * np.exp(pairs.sum(axis=1))
+    if not (compute <= budget).any():
         fact = f"the cheapest of {len(pairs)} takes {costs.min():.2g} FLOP" if len(pairs) else "no run is smaller"
         raise UserError(f"--budget must pay for a run, but {budget:.2g} FLOP pay for none", fact, "raise the budget")
-    return np.asarray(pairs[costs <= budget])
+    return np.asarray(pairs[compute <= budget])
 
 
 def design_task(
@@ -203,14 +203,14 @@ def _describe_runs(
 ) -> list[PlannedRun]:
     """Return the chosen runs with the intervals before and after each."""
     current, described = list(designs), []
-    costs = FLOP_PER_PARAM_TOKEN * np.exp(candidates.sum(axis=1))
+    compute = FLOP_PER_PARAM_TOKEN * np.exp(candidates.sum(axis=1))
     before = _intervals(designs, current, estimates)
-    # a law that is a little wrong is told by different runs, not by one run that is repeated
-    for run in choose_runs(designs, costs, budget, count, repeats=False):
+    # different runs show that a law is a little wrong; one run that is repeated does not
+    for run in choose_runs(designs, compute, budget, count, repeats=False):
         current = [design.add(run) for design in current]
         after = _intervals(designs, current, estimates)
         params, tokens = np.exp(candidates[run])
-        cost = float(costs[run])
+        cost = float(compute[run])
         described.append(PlannedRun(float(params), float(tokens), cost, cost / budget, before, after))
         before = after
     return described

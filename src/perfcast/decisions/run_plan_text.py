@@ -24,7 +24,9 @@ def format_plan(plan: RunPlan, width: int | None = None) -> str:
     rows = [_run_cells(number, run, many) for number, run in enumerate(plan.runs, start=1)]
     used = sum(run.share_of_budget for run in plan.runs)
     left = 100 * _mean_width(plan.runs[-1].after) / _mean_width(plan.runs[0].before) if plan.runs else 100.0
-    total = f"{len(plan.runs)} runs take {100 * used:.0f} % of {plan.budget:.3g} FLOP and leave {left:.0f} % of the width"
+    total = (
+        f"{len(plan.runs)} runs take {100 * used:.0f} % of {plan.budget:.3g} FLOP and leave {left:.0f} % of the width"
+    )
     text = [*lines, "", render_table(header, rows, width), wrap_text(total, width)]
     return "\n".join([*text, *(wrap_text(f"note: {note}", width) for note in plan.notes)])
 

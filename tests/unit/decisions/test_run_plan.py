@@ -56,15 +56,15 @@ def test_many_tasks_have_their_mean_width(capsys):
 
 
 def test_own_runs_move_predictions_and_plans(capsys, tmp_path):
-    own = tmp_path / "runs.csv"
-    own.write_text("params,tokens,task,value\n7B,1T,mmlu,0.9\n7B,2T,mmlu,0.9\n")
+    runs_file = tmp_path / "runs.csv"
+    runs_file.write_text("params,tokens,task,value\n7B,1T,mmlu,0.9\n7B,2T,mmlu,0.9\n")
     words = ["predict", "--dataset", "llm_ladder", "--results", str(results()), *FLAGS, "--tasks", "mmlu", "--json"]
     medians = []
-    for more in ([], ["--measured", str(own)]):
+    for more in ([], ["--measured", str(runs_file)]):
         assert main([*words, *more]) == 0
         medians.append(json.loads(capsys.readouterr().out)["machines"][0]["estimates"][0]["median"])
     assert medians[0] != medians[1]
-    assert as_json(capsys, "--measured", str(own))["estimates"][0]["median"] == pytest.approx(medians[1])
+    assert as_json(capsys, "--measured", str(runs_file))["estimates"][0]["median"] == pytest.approx(medians[1])
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ class ChinchillaLawPredictor(ScalingLawPredictor):
     tied: ClassVar[bool] = False
 
     def _fit_laws(self, runs: TrainedRuns, values: np.ndarray, groups: Sequence[RunGroup]) -> list[LawState]:
-        return [law.to_state() for law in fit_values(runs, values, groups, tied=self.tied)]
+        return [power_sum.to_state() for power_sum in fit_values(runs, values, groups, tied=self.tied)]
 
     def _evaluate(
         self, fits: dict[str, LawState], name: str, runs: TrainedRuns, rows: np.ndarray, kind: str

@@ -86,11 +86,11 @@ def design_loss(logs: np.ndarray, values: np.ndarray, target: np.ndarray, candid
 
     Shapes: logs (n, 2), natural logarithms of parameters and tokens; values (n,); target (2,); candidates (runs, 2).
     """
-    law = fit_power_sum(logs, values, tied=True)
-    noise, covariance = _fit_posterior(law, logs, np.log(law.evaluate(logs) / values))
-    effect = _law_slopes(law, target[None])[0]
-    step = StepDesign(covariance, effect, _law_slopes(law, candidates) / noise)
-    return LawDesign(float(law.evaluate(target[None])[0]), (step,), noise)
+    power_sum = fit_power_sum(logs, values, tied=True)
+    noise, covariance = _fit_posterior(power_sum, logs, np.log(power_sum.evaluate(logs) / values))
+    effect = _law_slopes(power_sum, target[None])[0]
+    step = StepDesign(covariance, effect, _law_slopes(power_sum, candidates) / noise)
+    return LawDesign(float(power_sum.evaluate(target[None])[0]), (step,), noise)
 
 
 def design_error_rate(logs: np.ndarray, values: np.ndarray, target: np.ndarray, candidates: np.ndarray) -> LawDesign:
@@ -115,7 +115,7 @@ def design_accuracy(logs: np.ndarray, measured: SharesOfRuns, target: np.ndarray
         return design_error_rate(logs, shares, target, candidates)
     first = design_loss(logs, losses, target, candidates)
     link = fit_sigmoid(losses, shares, chance, rising=False)
-    law = fit_power_sum(logs, losses, tied=True)
+    power_sum = fit_power_sum(logs, losses, tied=True)
     slopes = _link_slopes(link, losses)
     noise = _noise(link.evaluate(losses) - shares, slopes.shape[1])
     prior = np.array([_PRIOR_SLOPE, _PRIOR_MIDDLE / abs(link.slope)])
@@ -124,7 +124,7 @@ def design_accuracy(logs: np.ndarray, measured: SharesOfRuns, target: np.ndarray
     second = StepDesign(
         covariance,
         _link_slopes(link, np.array([first.prediction]))[0] / accuracy,
-        _link_slopes(link, law.evaluate(candidates)) / noise,
+        _link_slopes(link, power_sum.evaluate(candidates)) / noise,
     )
     # the loss is known by its logarithm
     factor = _link_change(link, first.prediction) * first.prediction / accuracy
@@ -133,7 +133,7 @@ def design_accuracy(logs: np.ndarray, measured: SharesOfRuns, target: np.ndarray
 
 
 def choose_runs(
-    designs: Sequence[LawDesign], costs: np.ndarray, budget: float, count: int, *, repeats: bool = True
+    designs: Sequence[LawDesign], compute: np.ndarray, budget: float, count: int, *, repeats: bool = True
 ) -> list[int]:
     """Return the candidate runs to train, in the order of choice: at most `count`, of at most `budget` together.
 
@@ -145,7 +145,7 @@ def choose_runs(
     Source: greedy choice by benefit and by benefit per cost, Leskovec et al., 2007, Cost-effective Outbreak Detection
     in Networks, KDD.
     """
-    plans = [_choose_greedily(designs, costs, budget, count, power=power, repeats=repeats) for power in _POWERS]
+    plans = [_choose_greedily(designs, compute, budget, count, power=power, repeats=repeats) for power in _POWERS]
     return min(plans, key=lambda plan: mean_log_spread(add_runs(designs, plan)))
 
 
@@ -163,39 +163,39 @@ def mean_log_spread(designs: Sequence[LawDesign]) -> float:
 
 
 def _choose_greedily(
-    designs: Sequence[LawDesign], costs: np.ndarray, budget: float, count: int, *, power: float, repeats: bool
+    designs: Sequence[LawDesign], compute: np.ndarray, budget: float, count: int, *, power: float, repeats: bool
 ) -> list[int]:
     chosen: list[int] = []
     remaining, current = budget, list(designs)
     while len(chosen) < count:
         gains = np.mean([np.log(design.spread / design.spreads_after()) for design in current], axis=0)
-        scores = np.where(costs <= remaining, gains / (costs / budget) ** power, -np.inf)
+        scores = np.where(compute <= remaining, gains / (compute / budget) ** power, -np.inf)
         if not repeats:
             scores[chosen] = -np.inf
         best = int(np.argmax(scores))
         if not scores[best] > 0:
             break
         chosen.append(best)
-        remaining -= float(costs[best])
+        remaining -= float(compute[best])
         current = add_runs(current, [best])
     return chosen
 
 
-def _fit_posterior(law: PowerSum, logs: np.ndarray, residuals: np.ndarray) -> tuple[float, np.ndarray]:
+def _fit_posterior(power_sum: PowerSum, logs: np.ndarray, residuals: np.ndarray) -> tuple[float, np.ndarray]:
     """Return noise, and covariance of log E, log A, log B and the exponent."""
-    slopes = _law_slopes(law, logs)
+    slopes = _law_slopes(power_sum, logs)
     noise = _noise(residuals, slopes.shape[1])
     prior = np.array([*[_PRIOR_FACTOR] * (slopes.shape[1] - 1), _PRIOR_EXPONENT])
     return noise, np.linalg.inv(slopes.T @ slopes / noise**2 + np.diag(1 / prior**2))
 
 
-def _law_slopes(law: PowerSum, logs: np.ndarray) -> np.ndarray:
+def _law_slopes(power_sum: PowerSum, logs: np.ndarray) -> np.ndarray:
     """Return the derivatives of the logarithm of a law by log E, log A, log B and the exponent, (n, 4)."""
-    centered = logs - np.array(law.centers)
-    terms = np.array(law.factors) * np.exp(-np.array(law.exponents) * centered)
-    total = law.evaluate(logs)[:, None]
+    centered = logs - np.array(power_sum.centers)
+    terms = np.array(power_sum.factors) * np.exp(-np.array(power_sum.exponents) * centered)
+    total = power_sum.evaluate(logs)[:, None]
     shares = terms / total
-    return np.column_stack([law.constant / total, shares, -(shares * centered).sum(axis=1)])
+    return np.column_stack([power_sum.constant / total, shares, -(shares * centered).sum(axis=1)])
 
 
 def _link_change(link: Sigmoid, loss: float) -> float:

@@ -75,15 +75,15 @@ class PowerSum:
         return cls(constant=float(state["constant"]), identified=bool(state["identified"]), **vectors)
 
 
-def fit_power_sums(laws: Sequence[Runs], *, tied: bool = False) -> list[PowerSum]:
+def fit_power_sums(run_sets: Sequence[Runs], *, tied: bool = False) -> list[PowerSum]:
     """Fit a law to each of several sets of runs, all of them with the same quantities.
 
     Args:
         tied: One exponent for all quantities.
     """
     # accuracies that follow one loss fit the same runs several times
-    keys = [(logs.tobytes(), values.tobytes()) for logs, values in laws]
-    distinct = list(dict(zip(keys, laws, strict=True)).values())
+    keys = [(logs.tobytes(), values.tobytes()) for logs, values in run_sets]
+    distinct = list(dict(zip(keys, run_sets, strict=True)).values())
     identified = [_is_identified(logs, tied) for logs, _ in distinct]
     fitted: list[PowerSum | None] = [None] * len(distinct)
     for known in (True, False):
@@ -94,7 +94,7 @@ def fit_power_sums(laws: Sequence[Runs], *, tied: bool = False) -> list[PowerSum
             for place, result in zip(places, results, strict=True):
                 fitted[place] = result
     by_key = dict(zip(dict.fromkeys(keys), fitted, strict=True))
-    return [law for key in keys if (law := by_key[key]) is not None]
+    return [power_sum for key in keys if (power_sum := by_key[key]) is not None]
 
 
 def fit_power_sum(logs: np.ndarray, values: np.ndarray, *, tied: bool = False) -> PowerSum:
@@ -110,26 +110,31 @@ def _is_identified(logs: np.ndarray, tied: bool) -> bool:
     return enough and len(np.unique(logs.round(6), axis=0)) > free
 
 
-def _fit_batch(laws: Sequence[Runs], *, tied: bool, identified: bool) -> list[PowerSum]:
+def _fit_batch(run_sets: Sequence[Runs], *, tied: bool, identified: bool) -> list[PowerSum]:
     """Fit laws with about the same number of runs."""
-    count = laws[0][0].shape[1]
-    centers = np.stack([logs.mean(axis=0) for logs, _ in laws])
-    centered = padded([logs - center for (logs, _), center in zip(laws, centers, strict=True)], 0.0)
-    values, known = padded([values for _, values in laws], 1.0), padded([np.ones(len(v)) for _, v in laws], 0.0) > 0
+    count = run_sets[0][0].shape[1]
+    centers = np.stack([logs.mean(axis=0) for logs, _ in run_sets])
+    centered = padded([logs - center for (logs, _), center in zip(run_sets, centers, strict=True)], 0.0)
+    values, known = (
+        padded([values for _, values in run_sets], 1.0),
+        padded([np.ones(len(v)) for _, v in run_sets], 0.0) > 0,
+    )
     grid, places = (
         _exponent_grid(count, tied) if identified else (np.array(PUBLISHED_EXPONENTS), np.arange(count)[None])
     )
     coefficients, errors = _solve(centered, values, known, grid, places)
     exponents = grid[places]
-    starts = [(law, start) for law in range(len(laws)) for start in _choose_starts(exponents, errors[law])]
+    starts = [(number, start) for number in range(len(run_sets)) for start in _choose_starts(exponents, errors[number])]
     owners, chosen = np.array(starts).T
-    found, losses = coefficients[owners, chosen], errors[owners, chosen]
+    refined, losses = coefficients[owners, chosen], errors[owners, chosen]
     powers = exponents[chosen]
     if identified:
-        found, powers, losses = _refine(centered[owners], values[owners], known[owners], (found, powers), tied=tied)
-    best = [min(np.flatnonzero(owners == law), key=lambda place: losses[place]) for law in range(len(laws))]
+        refined, powers, losses = _refine(centered[owners], values[owners], known[owners], (refined, powers), tied=tied)
+    best = [min(np.flatnonzero(owners == number), key=lambda place: losses[place]) for number in range(len(run_sets))]
     return [
-        PowerSum(float(found[place, 0]), _floats(found[place, 1:]), _floats(powers[place]), _floats(center), identified)
+        PowerSum(
+            float(refined[place, 0]), _floats(refined[place, 1:]), _floats(powers[place]), _floats(center), identified
+        )
         for place, center in zip(best, centers, strict=True)
     ]
 
@@ -220,8 +225,8 @@ def _refine(
     first = np.maximum(np.log(np.maximum(coefficients, 1e-300)), lowest)
     begin = np.concatenate([first, exponents[:, :free]], axis=1)
 
-    def model(theta: np.ndarray, laws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        x = centered[laws]
+    def model(theta: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        x = centered[chosen]
         powers = theta[:, None, 1 + count :]  # one exponent is the same for all quantities
         parts = np.concatenate(
             [np.broadcast_to(theta[:, None, :1], (*x.shape[:2], 1)), theta[:, None, 1 : 1 + count] - powers * x], axis=2
@@ -230,7 +235,7 @@ def _refine(
         shares = np.exp(parts - highest)
         total = shares.sum(axis=2, keepdims=True)
         shares /= total
-        residuals = ((np.log(total) + highest)[:, :, 0] - log_values[laws]) / HUBER_DELTA
+        residuals = ((np.log(total) + highest)[:, :, 0] - log_values[chosen]) / HUBER_DELTA
         slopes = -shares[:, :, 1:] * x
         slopes = slopes.sum(axis=2, keepdims=True) if tied else slopes
         return residuals, np.concatenate([shares, slopes], axis=2) / HUBER_DELTA

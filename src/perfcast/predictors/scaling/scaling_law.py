@@ -138,8 +138,8 @@ class ScalingLawPredictor(Predictor):
 
 def fit_values(runs: TrainedRuns, values: np.ndarray, groups: Sequence[RunGroup], *, tied: bool) -> list[PowerSum]:
     """Fit the power sums of losses, or of the error rate of accuracies."""
-    laws = [(runs.logs[group.rows], _reduce(values[group.rows], group.kind)) for group in groups]
-    return fit_power_sums(laws, tied=tied)
+    run_sets = [(runs.logs[group.rows], _reduce(values[group.rows], group.kind)) for group in groups]
+    return fit_power_sums(run_sets, tied=tied)
 
 
 def _reduce(values: np.ndarray, kind: str) -> np.ndarray:

@@ -43,8 +43,8 @@ def loss_design():
 
 def test_the_spread_is_that_of_repeated_experiments(loss_design):
     logs, truth = runs(), true_loss(runs())
-    laws = fit_power_sums([(logs, noisy(truth, seed)) for seed in range(150)], tied=True)
-    errors = np.log([law.evaluate(TARGET[None])[0] for law in laws]) - np.log(true_loss(TARGET[None])[0])
+    fits = fit_power_sums([(logs, noisy(truth, seed)) for seed in range(150)], tied=True)
+    errors = np.log([fitted.evaluate(TARGET[None])[0] for fitted in fits]) - np.log(true_loss(TARGET[None])[0])
     spread = np.sqrt(loss_design.spread**2 - loss_design.noise**2)
     assert loss_design.noise == pytest.approx(NOISE, rel=0.4)
     # of the noise that this experiment shows; the law is linearized, and its loss is not that of the noise
@@ -89,24 +89,24 @@ def two_runs(cheap, expensive):
 
 
 def test_the_choice_keeps_to_the_budget_and_the_count():
-    costs = np.array([1.0, 10.0])
+    compute = np.array([1.0, 10.0])
     designs = [two_runs(1.0, 10.0)]
-    assert choose_runs(designs, costs, budget=11, count=2) == [1, 0]
-    assert choose_runs(designs, costs, budget=9, count=2) == [0, 0]
-    assert choose_runs(designs, costs, budget=9, count=2, repeats=False) == [0]
-    assert choose_runs(designs, costs, budget=9, count=1) == [0]
-    assert choose_runs(designs, costs, budget=0.5, count=1) == []
+    assert choose_runs(designs, compute, budget=11, count=2) == [1, 0]
+    assert choose_runs(designs, compute, budget=9, count=2) == [0, 0]
+    assert choose_runs(designs, compute, budget=9, count=2, repeats=False) == [0]
+    assert choose_runs(designs, compute, budget=9, count=1) == [0]
+    assert choose_runs(designs, compute, budget=0.5, count=1) == []
 
 
 def test_the_chosen_runs_narrow_more_than_random_ones(loss_design):
     sizes, multiples = np.meshgrid(np.geomspace(1e8, 3e9, 8), [5, 20, 80, 320], indexing="ij")
     candidates = np.log(np.column_stack([sizes.ravel(), (sizes * multiples).ravel()]))
     design = design_loss(runs(), noisy(true_loss(runs())), TARGET, candidates)
-    costs = 6 * np.exp(candidates.sum(axis=1))
-    chosen = choose_runs([design], costs, 1e21, 4)
-    rng, spent = np.random.default_rng(0), costs[chosen].sum()
+    compute = 6 * np.exp(candidates.sum(axis=1))
+    chosen = choose_runs([design], compute, 1e21, 4)
+    rng, spent = np.random.default_rng(0), compute[chosen].sum()
     assert spent <= 1e21
     for _ in range(20):
-        drawn = rng.choice(len(costs), 4)
-        if costs[drawn].sum() <= spent:
+        drawn = rng.choice(len(compute), 4)
+        if compute[drawn].sum() <= spent:
             assert add_runs([design], chosen)[0].spread < add_runs([design], drawn)[0].spread
