@@ -165,7 +165,7 @@ def list_candidates(logs: np.ndarray, target: np.ndarray, budget: float) -> np.n
     pairs = np.array([(size, size + length) for size in rounded for length in allowed]).reshape(-1, 2)
     compute = FLOP_PER_PARAM_TOKEN * np.exp(pairs.sum(axis=1))
     if not (compute <= budget).any():
-        fact = f"the cheapest of {len(pairs)} takes {costs.min():.2g} FLOP" if len(pairs) else "no run is smaller"
+        fact = f"the cheapest of {len(pairs)} takes {compute.min():.2g} FLOP" if len(pairs) else "no run is smaller"
         raise UserError(f"--budget must pay for a run, but {budget:.2g} FLOP pay for none", fact, "raise the budget")
     return np.asarray(pairs[compute <= budget])
 

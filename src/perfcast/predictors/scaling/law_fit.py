@@ -171,12 +171,12 @@ def _solve(
     moments = np.empty((len(values), len(places), size))
     gram[:, :, 0, 0], moments[:, :, 0] = (inverse**2).sum(axis=1)[:, None], inverse.sum(axis=1)[:, None]
     for first in range(count):
-        own = places[:, first]
-        gram[:, :, 0, 1 + first] = gram[:, :, 1 + first, 0] = (weighted[first] @ inverse[:, :, None])[:, own, 0]
-        moments[:, :, 1 + first] = weighted[first].sum(axis=2)[:, own]
+        column = places[:, first]
+        gram[:, :, 0, 1 + first] = gram[:, :, 1 + first, 0] = (weighted[first] @ inverse[:, :, None])[:, column, 0]
+        moments[:, :, 1 + first] = weighted[first].sum(axis=2)[:, column]
         for second in range(count):
             products = weighted[first] @ weighted[second].transpose(0, 2, 1)
-            gram[:, :, 1 + first, 1 + second] = products[:, own, places[:, second]]
+            gram[:, :, 1 + first, 1 + second] = products[:, column, places[:, second]]
     return _solve_subsets(gram, moments, known.sum(axis=1))
 
 
