@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import sqrt
+
 from perfcast.decisions.run_plan import PlannedInterval, PlannedRun, RunPlan
 from perfcast.inference.imputation.training_rules import shorten_quantity
 from perfcast.utils.terminal_tables import format_interval, format_number, render_table, wrap_text
@@ -46,4 +48,4 @@ def _change(before: PlannedInterval, after: PlannedInterval) -> str:
 
 def _mean_width(intervals: tuple[PlannedInterval, ...]) -> float:
     """Return the mean of width over the geometric middle."""
-    return sum((each.high - each.low) / (each.high * each.low) ** 0.5 for each in intervals) / len(intervals)
+    return sum((each.high - each.low) / sqrt(each.high * each.low) for each in intervals) / len(intervals)

@@ -74,7 +74,7 @@ class LawDesign:
     def spreads_after(self) -> np.ndarray:
         """Return `spread` after each of the candidate runs alone, (runs,)."""
         variance = self.spread**2 - np.sum([step.reductions() for step in self.steps], axis=0)
-        return np.sqrt(np.maximum(variance, self.noise**2))
+        return np.asarray(np.sqrt(np.maximum(variance, self.noise**2)))
 
     def add(self, run: int) -> LawDesign:
         """Return the design after a run."""
