@@ -38,7 +38,7 @@ _MAX_TASKS = 25
 def collect_leaderboard(results: Path, dataset: str) -> pd.DataFrame:
     """Return the metrics of one dataset from a folder of results.
 
-    Returns: `COLUMNS`, one row per (split, predictor, task, metric), of more than `_MAX_TASKS` tasks their average alone;
+    Returns: `COLUMNS`, one row per (split, predictor, task, metric); of more than `_MAX_TASKS` tasks the average alone.
     `low` to `high` is the 95 % bootstrap interval.
     Units: % of the measured value.
     Raises: UserError when the folder has no evaluation of the dataset.
