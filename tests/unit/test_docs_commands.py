@@ -16,7 +16,7 @@ from pathlib import Path
 
 import deployment_project
 import pytest
-import training_project
+import training_run_project
 from champion_project import project
 from documented_commands import FENCE, PROJECT, SHELLS, TEXT, read_commands
 from serving_project import request, served
@@ -45,7 +45,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project with a champion of generated results, as the pages have it."""
     place = tmp_path_factory.mktemp("project")
     (place / "results" / "champion").mkdir(parents=True)
-    for folder in (project().results, deployment_project.results(), training_project.results()):
+    for folder in (project().results, deployment_project.results(), training_run_project.results()):
         for entry in (folder / "champion").iterdir():
             (place / "results" / "champion" / entry.name).symlink_to(entry)
         for entry in folder.iterdir():

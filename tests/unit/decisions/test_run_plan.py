@@ -4,12 +4,13 @@ import json
 
 import numpy as np
 import pytest
-from training_project import FLAGS, results
+from training_run_project import results
 
 from perfcast.cli.main import main
 from perfcast.decisions.run_plan import list_candidates
 from perfcast.utils.errors import UserError
 
+FLAGS = ["--params", "32B", "--tokens", "6T"]
 BUDGET = "5e20"
 
 
@@ -48,23 +49,24 @@ def test_the_text_is_a_short_table(capsys):
     assert printed.out.startswith("mmlu_accuracy of 32B parameters, 6T tokens: ")
     assert "interval of mmlu_accuracy" in printed.out and " -> " in printed.out
     assert f"% of {float(BUDGET):.3g} FLOP" in printed.out
-    assert "runs planned by two_step_law" in printed.err
+    assert "runs planned by ridge" in printed.err
 
 
 def test_many_tasks_have_their_mean_width(capsys):
     assert "mean width" in plan(capsys, "--budget", BUDGET).out
 
 
-def test_own_runs_move_predictions_and_plans(capsys, tmp_path):
+def test_own_runs_are_read_as_predict_reads_them(capsys, tmp_path):
     runs_file = tmp_path / "runs.csv"
-    runs_file.write_text("params,tokens,task,value\n7B,1T,mmlu,0.9\n7B,2T,mmlu,0.9\n")
+    runs_file.write_text("params,tokens,task,value\n7B,1T,mmlu,0.2\n7B,2T,mmlu,0.9\n")
+    measured = ["--measured", str(runs_file)]
     words = ["predict", "--dataset", "llm_ladder", "--results", str(results()), *FLAGS, "--tasks", "mmlu", "--json"]
-    medians = []
-    for more in ([], ["--measured", str(runs_file)]):
-        assert main([*words, *more]) == 0
-        medians.append(json.loads(capsys.readouterr().out)["machines"][0]["estimates"][0]["median"])
-    assert medians[0] != medians[1]
-    assert as_json(capsys, "--measured", str(runs_file))["estimates"][0]["median"] == pytest.approx(medians[1])
+    assert main([*words, *measured]) == 0
+    printed = capsys.readouterr()
+    estimate = json.loads(printed.out)["machines"][0]["estimates"][0]
+    planned = as_json(capsys, *measured)["estimates"][0]
+    assert (planned["median"], planned["low"]) == pytest.approx((estimate["median"], estimate["low"]))
+    assert "times its prediction" in printed.err
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,11 @@ from tempfile import mkdtemp
 from perfcast.data.datasets.llm_scaling.ladder import build
 from perfcast.experiment.champion import fit_all_rows
 from perfcast.experiment.uncertainty_fit import fit_uncertainty
-from perfcast.inference import Champion, load_champion
 from perfcast.inference.champion import build_features, save_champion
-from perfcast.predictors.scaling.two_step_law import TwoStepLawPredictor
+from perfcast.predictors.linear import Ridge
 from perfcast.testing import olmo_ladder
 
 DATASET, FEATURES = "llm_ladder", ("llm_scaling",)
-FLAGS = ["--params", "32B", "--tokens", "6T"]
 
 
 @cache
@@ -23,20 +21,13 @@ def results() -> Path:
     """Return a folder of results with the champion."""
     folder = Path(mkdtemp(prefix="perfcast-training-runs-"))
     raw = {"olmo_ladder": folder / "raw" / "olmo_ladder"}
-    raw["olmo_ladder"].mkdir(parents=True)
-    olmo_ladder.write(raw["olmo_ladder"], rows=60, seed=3)
+    olmo_ladder.write(raw["olmo_ladder"], rows=240, seed=3)
     standard = build(raw, {}).table
     table = build_features(DATASET, standard.frame, standard.columns, FEATURES)
-    predictor, _ = fit_all_rows(table, {"params": lambda seed: TwoStepLawPredictor()}, 0, None)
-    calibrated = fit_uncertainty(table, lambda seed: TwoStepLawPredictor(), 0, None, 1)
-    about = {"dataset": DATASET, "predictor": "two_step_law", "preset": "quick", "features": list(FEATURES)}
+    predictor, _ = fit_all_rows(table, {"params": lambda seed: Ridge()}, 0, None)
+    calibrated = fit_uncertainty(table, lambda seed: Ridge(), 0, None, 1)
+    about = {"dataset": DATASET, "predictor": "ridge", "preset": "quick", "features": list(FEATURES)}
     path = folder / "champion" / DATASET
     path.mkdir(parents=True)
     save_champion(path, predictor, calibrated, standard=standard, table=table, raw=raw, about=about)
     return folder
-
-
-@cache
-def champion() -> Champion:
-    """Return the champion."""
-    return load_champion(results() / "champion" / DATASET, DATASET)
