@@ -52,9 +52,11 @@ def generate(folder: Path) -> dict[str, str]:
     described = {
         path.stem: _describe_levels(pd.read_csv(path)) for path in sorted((folder / "described").glob("*.csv"))
     }
+    kinds = {path.stem: _describe_kinds(pd.read_csv(path)) for path in sorted((folder / "kinds").glob("*.csv"))}
     index = page("Results", "One page per dataset, made from the files of a run.", listed, _INTERVALS, _METRICS)
     return {"results/index.md": index} | {
-        f"results/{name}.md": _describe(name, board, described.get(name, "")) for name, board in boards.items()
+        f"results/{name}.md": _describe(name, board, described.get(name, ""), kinds.get(name, ""))
+        for name, board in boards.items()
     }
 
 
@@ -96,7 +98,37 @@ def _describe_levels(frame: pd.DataFrame) -> str:
     return f"## Machines as users describe them\n\n{_LEVELS}\n\n{table(headings, rows)}"
 
 
-def _describe(name: str, board: pd.DataFrame, described: str = "") -> str:
+_KINDS = (
+    "Accuracies have errors in points, 100 times the difference of the shares of correct answers; losses and bits per "
+    "byte in % of the measured value. Means are over the test rows. In brackets: 95 % bootstrap interval, clustered by "
+    "training run; with fewer than ten runs it is narrower than the truth. Signed: predicted minus measured. Width: "
+    "the median of the intervals. [Training runs](../scaling.md) has the published errors."
+)
+
+
+def _describe_kinds(frame: pd.DataFrame) -> str:
+    """Return the section of errors of training runs by kind of result, a table for each split."""
+    blocks = ["## Errors by kind of result", _KINDS]
+    headings = ["kind", "predictor", "mean error", "median", "signed", "coverage in %", "width", "rows", "runs"]
+    for split, part in frame.groupby("split", sort=False):
+        ordered = part.sort_values(["kind", "mean"], kind="stable")
+        rows = [
+            [
+                f"{row.kind} in {row.unit}",
+                f"`{row.predictor}`",
+                f"{row.mean_:.2f}" + (f" ({row.low:.2f} to {row.high:.2f})" if pd.notna(row.low) else ""),
+                *(f"{value:.2f}" for value in (row.median_, row.signed)),
+                *(f"{value:.3g}" if pd.notna(value) else "-" for value in (row.coverage, row.width)),
+                f"{row.rows:,}",
+                row.runs,
+            ]
+            for row in ordered.rename(columns={"mean": "mean_", "median": "median_"}).itertuples()
+        ]
+        blocks += [f"### {split_label(str(split))[0].upper()}{split_label(str(split))[1:]}", table(headings, rows)]
+    return "\n\n".join(blocks)
+
+
+def _describe(name: str, board: pd.DataFrame, described: str = "", kinds: str = "") -> str:
     digests = board["code_digest"].dropna().unique()
     digest = f"`{_join(board, 'code_digest')}`" if len(digests) < 4 else "one per predictor, in the file of results"
     facts = f"Version of the data: `{_join(board, 'dataset_version')}`. Digest of the code: {digest}."
@@ -104,7 +136,14 @@ def _describe(name: str, board: pd.DataFrame, described: str = "") -> str:
     splits = [block for split in names for block in _split(split, board[board["split"] == split])]
     floor = _describe_floor(board[board["split"].isna()])
     return page(
-        name, f"Results of every predictor on the dataset `{name}`.", facts, _INTERVALS, floor, *splits, described
+        name,
+        f"Results of every predictor on the dataset `{name}`.",
+        facts,
+        _INTERVALS,
+        floor,
+        kinds,
+        *splits,
+        described,
     )
 
 

@@ -23,7 +23,7 @@ from serving_project import request, served
 
 from perfcast.cli.main import main
 
-EXECUTED = {"predict", "rank", "what-if", "similar", "compare", "sources", "config", "facts"}
+EXECUTED = {"predict", "rank", "what-if", "similar", "compare", "plan", "sources", "config", "facts"}
 """Commands of perfcast that are executed with all their documented arguments."""
 
 PARSED = {"serve", "measure", "tune", "results", "reproduced", "doctor", "pipeline"}

@@ -19,7 +19,7 @@ from perfcast import __version__
 from perfcast.utils import plugins
 from perfcast.utils.errors import UserError
 
-_ASK = ("predict", "rank", "what_if", "similar", "compare")
+_ASK = ("predict", "rank", "what_if", "similar", "compare", "plan")
 FAMILIES = {
     "champion": "Write a champion as one file, for another machine.",
     "facts": "Add, list and check dated facts of CPU models.",

@@ -198,10 +198,11 @@ def _quantile_draws(
     step = max(1, _CELLS_AT_ONCE // max(1, len(values)))
     for start in range(0, len(weights), step):
         sums = np.cumsum(np.take(weights[start : start + step], codes, axis=1), axis=1, dtype=np.int32)
-        for index, row in enumerate(sums, start):
-            if row[-1] > 0:
-                for metric, share in shares.items():
-                    draws[metric][index] = ordered[np.searchsorted(row, share * row[-1])]
+        totals, rows = sums[:, -1], slice(start, start + step)
+        for metric, share in shares.items():
+            # the first place whose sum reaches the share: as many places as have a smaller sum
+            places = np.count_nonzero(sums < (share * totals)[:, None], axis=1)
+            draws[metric][rows] = np.where(totals > 0, ordered[np.minimum(places, len(ordered) - 1)], np.nan)
     return draws
 
 

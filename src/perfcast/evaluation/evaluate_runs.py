@@ -23,6 +23,7 @@ from perfcast.evaluation.evaluation_tables import (
     Evaluation,
 )
 from perfcast.evaluation.interval_metrics import calibration_checks, pit_histogram
+from perfcast.evaluation.kind_errors import tabulate_kind_errors
 from perfcast.evaluation.predictor_comparison import PAIR_COLUMNS, PAIRED_COLUMNS, compare, compare_all_pairs
 from perfcast.evaluation.run_predictions import (
     DISSIMILAR_GROUP,
@@ -179,6 +180,7 @@ def evaluate(
         calibration=pd.concat(checks, ignore_index=True),
         described=summarize_described(described, level),
         error_sources=tabulate_error_sources(points, table, error_sources),
+        kinds=tabulate_kind_errors(points, table, resamples, seed),
         resamples=resamples,
         seed=seed,
         level=level,

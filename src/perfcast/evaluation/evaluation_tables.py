@@ -61,7 +61,7 @@ class Evaluation:
     `errors_by_in_domain_score`; `levels` as `coverage_by_level`; `pit` as `pit_histogram`; `calibration` as
     `calibration_checks`; `importance` and `attention` as in `explanation_tables`; `published` one row per published
     value (what, split, task, metric); `described` as `summarize_described`; `error_sources` as
-    `tabulate_error_sources`.
+    `tabulate_error_sources`; `kinds` as `tabulate_kind_errors`.
     Units: errors in %.
     """
 
@@ -83,6 +83,7 @@ class Evaluation:
     published: pd.DataFrame
     described: pd.DataFrame
     error_sources: pd.DataFrame
+    kinds: pd.DataFrame
     resamples: int
     seed: int
     level: float
@@ -173,12 +174,14 @@ _TABLES = (
     "calibration",
     "described",
     "error_sources",
+    "kinds",
 )
-_OPTIONAL = ("described", "all_rows", "error_sources", "pit", "calibration")
+_OPTIONAL = ("described", "all_rows", "error_sources", "kinds", "pit", "calibration")
 """Tables that results of earlier versions do not have."""
 _TEXT = (
     *("split", "predictor", "other", "task", "metric", "slice", "against", "reference", "claim"),
     *("group", "asks", "looks_at", "what", "citation", "facts", "known", "alarm"),
+    *("kind", "unit"),
 )
 
 

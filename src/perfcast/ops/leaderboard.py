@@ -21,8 +21,9 @@ COLUMNS = [
     *("dataset", "dataset_version", "split", "split_version", "predictor", "preset", "backtests", "seeds"),
     *("task", "metric", "value", "low", "high", "rows", "code_digest"),
 ]
-DESCRIBED, ALL_ROWS, ERROR_SOURCES = "described", "all_rows", "error_sources"
-"""Folders of further tables: described machines, errors with the excluded rows, errors when levels are known."""
+DESCRIBED, ALL_ROWS, ERROR_SOURCES, KINDS = "described", "all_rows", "error_sources", "kinds"
+"""Folders of further tables: described machines, errors with the excluded rows, errors when levels are known, errors of
+training runs by kind of result."""
 NOISE_FLOOR = "noise floor"
 """Name of the rows of repeated measurements: the error that remains when a machine is known exactly."""
 _RUN = ["split", "predictor", "preset"]
@@ -30,24 +31,30 @@ _METRICS = ("mape", "medape", "p90", "coverage", "width", "interval_score")
 _NUMBERS = ("split_version", "backtests", "value", "low", "high", "rows")
 _COUNTS = ("split_version", "backtests", "rows")
 _DIGITS = 12
+_MAX_TASKS = 25
+"""Tasks up to which a file has the rows of each; of more it has their average, and `kinds` where there are kinds."""
 
 
 def collect_leaderboard(results: Path, dataset: str) -> pd.DataFrame:
     """Return the metrics of one dataset from a folder of results.
 
-    Returns: `COLUMNS`, one row per (split, predictor, task, metric); `low` to `high` is the 95 % bootstrap interval.
+    Returns: `COLUMNS`, one row per (split, predictor, task, metric); of more than `_MAX_TASKS` tasks the average alone.
+    `low` to `high` is the 95 % bootstrap interval.
     Units: % of the measured value.
     Raises: UserError when the folder has no evaluation of the dataset.
     """
     evaluation = read_evaluation(results / "evaluation" / dataset)
     metrics = evaluation.metrics[evaluation.metrics["metric"].isin(_METRICS)].dropna(subset=["value"])
+    noise = evaluation.noise
+    if len(evaluation.tasks) > _MAX_TASKS:
+        metrics, noise = (frame[frame["task"] == AVERAGE] for frame in (metrics, noise))
     runs = [
         {"split": split, "predictor": predictor, **_describe_run(results / "runs" / dataset / split / predictor)}
         for split, predictor in metrics[["split", "predictor"]].drop_duplicates().itertuples(index=False)
     ]
     frame = metrics.drop(columns="seeds").merge(pd.DataFrame(runs), on=["split", "predictor"])
     frame["split_version"] = frame["split"].map(split_version)  # the evaluation refuses runs of any other version
-    floor = evaluation.noise.melt("task", ["mape_floor", "medape_floor"], "metric").assign(predictor=NOISE_FLOOR)
+    floor = noise.melt("task", ["mape_floor", "medape_floor"], "metric").assign(predictor=NOISE_FLOOR)
     floor["metric"] = floor["metric"].str.removesuffix("_floor")
     frame = pd.concat([frame, floor], ignore_index=True)
     version = content_digest(read_table(results / "standard" / f"{dataset}.parquet"))[:_DIGITS]
@@ -108,6 +115,7 @@ def update_tables(folder: Path, results: Path, dataset: str) -> None:
         DESCRIBED: evaluation.described,
         ALL_ROWS: evaluation.all_rows,
         ERROR_SOURCES: evaluation.error_sources,
+        KINDS: evaluation.kinds,
     }
     for name, frame in tables.items():
         if frame.empty or (name == ALL_ROWS and not frame["excluded"].any()):

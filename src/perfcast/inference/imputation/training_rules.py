@@ -100,7 +100,7 @@ class TrainingRunRules(ImputationRules):
         parts = [str(cells[name]) for name in ("training_set",) if not pd.isna(cells.get(name, np.nan))]
         for name, noun in (("params", "parameters"), ("tokens", "tokens")):
             if not pd.isna(cells.get(name, np.nan)):
-                parts.append(f"{_shorten(float(cells[name]))} {noun}")
+                parts.append(f"{shorten_quantity(float(cells[name]))} {noun}")
         return ", ".join(parts) or "a model"
 
     def check_names(self, cells: Mapping[str, Cell], typed: Mapping[str, TypedField], label: str) -> tuple[str, ...]:
@@ -121,7 +121,7 @@ class TrainingRunRules(ImputationRules):
         return aliases
 
 
-def _shorten(value: float) -> str:
+def shorten_quantity(value: float) -> str:
     """Return a number with the suffix that makes it shortest to read."""
     suffix = next((name for name in "tbmk" if value >= _FACTORS[name]), "")
     return f"{value / _FACTORS[suffix]:.4g}{suffix.upper()}"

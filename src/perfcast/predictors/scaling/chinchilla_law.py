@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from perfcast.predictors.scaling.scaling_law import LawState, ScalingLawPredictor, evaluate_power_sum, fit_values
+from perfcast.predictors.scaling.scaling_law import (
+    LawState,
+    RunGroup,
+    ScalingLawPredictor,
+    evaluate_power_sum,
+    fit_values,
+)
 from perfcast.predictors.scaling.trained_runs import TrainedRuns
 
 
@@ -22,8 +29,8 @@ class ChinchillaLawPredictor(ScalingLawPredictor):
 
     tied: ClassVar[bool] = False
 
-    def _fit_law(self, runs: TrainedRuns, values: np.ndarray, rows: np.ndarray, kind: str) -> LawState:
-        return fit_values(runs, values, rows, kind, tied=self.tied).to_state()
+    def _fit_laws(self, runs: TrainedRuns, values: np.ndarray, groups: Sequence[RunGroup]) -> list[LawState]:
+        return [power_sum.to_state() for power_sum in fit_values(runs, values, groups, tied=self.tied)]
 
     def _evaluate(
         self, fits: dict[str, LawState], name: str, runs: TrainedRuns, rows: np.ndarray, kind: str

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from perfcast.predictors.scaling.law_fit import PowerSum, fit_power_sum
-from perfcast.predictors.scaling.scaling_law import LawState, ScalingLawPredictor
-from perfcast.predictors.scaling.sigmoid_fit import Sigmoid, fit_sigmoid
+from perfcast.predictors.scaling.law_fit import PowerSum, fit_power_sums
+from perfcast.predictors.scaling.scaling_law import LawState, RunGroup, ScalingLawPredictor
+from perfcast.predictors.scaling.sigmoid_fit import SharesOfRuns, Sigmoid, fit_sigmoids
 from perfcast.predictors.scaling.trained_runs import ACCURACY, TrainedRuns
 
 
@@ -25,12 +26,21 @@ class ComputeSigmoidPredictor(ScalingLawPredictor):
 
     floor_share: float = 0.5
 
-    def _fit_law(self, runs: TrainedRuns, values: np.ndarray, rows: np.ndarray, kind: str) -> LawState:
-        compute = runs.log_compute[rows]
-        if kind == ACCURACY:
-            floor = self.floor_share * float(np.median(runs.chance[rows]))
-            return fit_sigmoid(compute, values[rows], floor, rising=True).to_state()
-        return fit_power_sum(compute[:, None], values[rows]).to_state()
+    def _fit_laws(self, runs: TrainedRuns, values: np.ndarray, groups: Sequence[RunGroup]) -> list[LawState]:
+        compute = runs.log_compute
+        is_share = [group.kind == ACCURACY for group in groups]
+        tasks = [
+            SharesOfRuns(compute[rows], values[rows], self.floor_share * float(np.median(runs.chance[rows])))
+            for (rows, _), chosen in zip(groups, is_share, strict=True)
+            if chosen
+        ]
+        losses = [
+            (compute[rows][:, None], values[rows])
+            for (rows, _), chosen in zip(groups, is_share, strict=True)
+            if not chosen
+        ]
+        sigmoids, powers = iter(fit_sigmoids(tasks, rising=True)), iter(fit_power_sums(losses))
+        return [(next(sigmoids) if chosen else next(powers)).to_state() for chosen in is_share]
 
     def _evaluate(
         self, fits: dict[str, LawState], name: str, runs: TrainedRuns, rows: np.ndarray, kind: str

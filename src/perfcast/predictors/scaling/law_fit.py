@@ -1,7 +1,7 @@
 """Robust fit of y = E + A N^-a + B D^-b and of its special cases, from a grid of exponents.
 
 For given exponents the law is linear in E, A and B. So a grid of exponents is screened with non-negative least squares
-of relative errors, all of it at once. The best two starts are refined by L-BFGS on the Huber loss of log errors.
+of relative errors, all of it at once. The best two starts are refined on the Huber loss of log errors.
 
 Sources: Hoffmann et al., 2022, arXiv 2203.15556, approach 3 (law, Huber loss with delta 1e-3, grid of starts); variable
 projection by Golub and Pereyra, 1973, SIAM J. Numer. Anal. 10.
@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from itertools import combinations
 from typing import Any
 
 import numpy as np
+
+from perfcast.predictors.scaling.robust_fit import huber, minimize, padded, size_batches
 
 PUBLISHED_EXPONENTS = (0.34, 0.28)
 """Exponents of parameters and tokens by Hoffmann et al., for a law that the runs do not identify."""
@@ -30,12 +32,13 @@ _APART = 0.4
 """Natural logarithm by which an exponent of the second start differs from that of the first."""
 _NEAR = 1.1
 """Error of the second start, over that of the first, up to which it is refined too."""
-_STOP = {"maxiter": 150, "ftol": 1e-6}
-"""Steps of L-BFGS, and the relative change of the loss that ends it: the noise of a run is far above both."""
-_REMEMBERED = 2048
-"""Fits that are kept: laws of one ensemble, and accuracies that follow one loss, fit the same runs several times."""
 _SMALLEST = 1e-4
 """Smallest share of a term at the start, in the smallest value: its logarithm must be finite."""
+_MARGIN = 5.0
+"""Natural logarithm by which a term may be below the smallest start, or above the largest value."""
+
+Runs = tuple[np.ndarray, np.ndarray]
+"""Logarithms of the quantities (n, quantities), and positive values (n,)."""
 
 
 @dataclass(frozen=True)
@@ -72,70 +75,127 @@ class PowerSum:
         return cls(constant=float(state["constant"]), identified=bool(state["identified"]), **vectors)
 
 
-def fit_power_sum(logs: np.ndarray, values: np.ndarray, *, tied: bool = False) -> PowerSum:
-    """Fit the law to runs.
+def fit_power_sums(run_sets: Sequence[Runs], *, tied: bool = False) -> list[PowerSum]:
+    """Fit a law to each of several sets of runs, all of them with the same quantities.
 
     Args:
         tied: One exponent for all quantities.
-
-    Shapes: logs (n, quantities), values (n,) positive.
     """
-    logs, values = (np.ascontiguousarray(array, dtype=float) for array in (logs, values))
-    return _fit_once(logs.tobytes(), values.tobytes(), logs.shape[1], tied)
+    # accuracies that follow one loss fit the same runs several times
+    keys = [(logs.tobytes(), values.tobytes()) for logs, values in run_sets]
+    distinct = list(dict(zip(keys, run_sets, strict=True)).values())
+    identified = [_is_identified(logs, tied) for logs, _ in distinct]
+    fitted: list[PowerSum | None] = [None] * len(distinct)
+    for known in (True, False):
+        chosen = [place for place, is_known in enumerate(identified) if is_known is known]
+        for batch in size_batches([len(distinct[place][1]) for place in chosen]):
+            places = [chosen[position] for position in batch]
+            results = _fit_batch([distinct[place] for place in places], tied=tied, identified=known)
+            for place, result in zip(places, results, strict=True):
+                fitted[place] = result
+    by_key = dict(zip(dict.fromkeys(keys), fitted, strict=True))
+    return [power_sum for key in keys if (power_sum := by_key[key]) is not None]
 
 
-@lru_cache(maxsize=_REMEMBERED)
-def _fit_once(log_bytes: bytes, value_bytes: bytes, count: int, tied: bool) -> PowerSum:
-    """Fit the law to the bytes of its runs, which are the key of a fit."""
-    logs, values = np.frombuffer(log_bytes).reshape(-1, count), np.frombuffer(value_bytes)
-    distinct = len(np.unique(logs.round(6), axis=0))
+def fit_power_sum(logs: np.ndarray, values: np.ndarray, *, tied: bool = False) -> PowerSum:
+    """Fit the law to one set of runs. Shapes: logs (n, quantities), values (n,) positive."""
+    return fit_power_sums([(logs, values)], tied=tied)[0]
+
+
+def _is_identified(logs: np.ndarray, tied: bool) -> bool:
+    """Return whether there are enough different runs for every exponent."""
+    count = logs.shape[1]
     free = 1 + count + (1 if tied else count)
     enough = all(len(np.unique(column.round(2))) >= MIN_VALUES for column in logs.T)
-    identified = enough and distinct > free
-    centers = logs.mean(axis=0)
-    centered = logs - centers
-    exponents = _exponent_grid(count, tied) if identified else np.array([PUBLISHED_EXPONENTS[:count]])
-    coefficients, errors = _solve(centered, values, exponents)
-    starts = _choose_starts(exponents, errors)
-    constant, factors, chosen = _unpack(coefficients[starts[0]], exponents[starts[0]])
+    return enough and len(np.unique(logs.round(6), axis=0)) > free
+
+
+def _fit_batch(run_sets: Sequence[Runs], *, tied: bool, identified: bool) -> list[PowerSum]:
+    """Fit laws with about the same number of runs."""
+    count = run_sets[0][0].shape[1]
+    centers = np.stack([logs.mean(axis=0) for logs, _ in run_sets])
+    centered = padded([logs - center for (logs, _), center in zip(run_sets, centers, strict=True)], 0.0)
+    values, known = (
+        padded([values for _, values in run_sets], 1.0),
+        padded([np.ones(len(v)) for _, v in run_sets], 0.0) > 0,
+    )
+    grid, places = (
+        _exponent_grid(count, tied) if identified else (np.array(PUBLISHED_EXPONENTS), np.arange(count)[None])
+    )
+    coefficients, errors = _solve(centered, values, known, grid, places)
+    exponents = grid[places]
+    starts = [(number, start) for number in range(len(run_sets)) for start in _choose_starts(exponents, errors[number])]
+    owners, chosen = np.array(starts).T
+    refined, losses = coefficients[owners, chosen], errors[owners, chosen]
+    powers = exponents[chosen]
     if identified:
-        fits = [_refine(centered, values, coefficients[start], exponents[start], tied) for start in starts]
-        constant, factors, chosen = min(fits, key=lambda fit: fit[0])[1]
-    return PowerSum(constant, factors, chosen, tuple(map(float, centers)), identified)
+        refined, powers, losses = _refine(centered[owners], values[owners], known[owners], (refined, powers), tied=tied)
+    best = [min(np.flatnonzero(owners == number), key=lambda place: losses[place]) for number in range(len(run_sets))]
+    return [
+        PowerSum(
+            float(refined[place, 0]), _floats(refined[place, 1:]), _floats(powers[place]), _floats(center), identified
+        )
+        for place, center in zip(best, centers, strict=True)
+    ]
+
+
+def _floats(values: np.ndarray) -> tuple[float, ...]:
+    return tuple(map(float, values))
 
 
 @cache
-def _exponent_grid(count: int, tied: bool) -> np.ndarray:
-    """Return every combination of exponents. Shapes: (combinations, quantities)."""
+def _exponent_grid(count: int, tied: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Return the exponents, (k,), and every combination of their places, (combinations, quantities)."""
+    places = np.arange(len(_EXPONENTS))
     if tied:
-        return np.repeat(_EXPONENTS[:, None], count, axis=1)
-    return np.stack(np.meshgrid(*[_EXPONENTS] * count, indexing="ij"), axis=-1).reshape(-1, count)
+        return _EXPONENTS, np.repeat(places[:, None], count, axis=1)
+    return _EXPONENTS, np.stack(np.meshgrid(*[places] * count, indexing="ij"), axis=-1).reshape(-1, count)
 
 
-def _solve(centered: np.ndarray, values: np.ndarray, exponents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _solve(
+    centered: np.ndarray, values: np.ndarray, known: np.ndarray, grid: np.ndarray, places: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the non-negative coefficients of least relative error for each combination of exponents, and its square.
 
-    With so few terms every subset of them is solved, and the best one without a negative coefficient is kept.
-    Shapes: centered (n, quantities), exponents (g, quantities) -> (g, 1 + quantities), (g,).
+    With so few terms every subset of them is solved, and the best one without a negative coefficient is kept. Sums of
+    products over the runs are needed for pairs of exponents only, not for all combinations.
+    Shapes: centered (g, n, quantities), values and known (g, n), grid (k,), places (c, quantities) ->
+    (g, c, 1 + quantities), (g, c).
     """
-    terms = np.exp(-exponents[:, None, :] * centered[None])
-    design = np.concatenate([np.ones((*terms.shape[:2], 1)), terms], axis=2) / values[None, :, None]
-    gram, moments = np.einsum("gni,gnj->gij", design, design), design.sum(axis=1)
-    size = design.shape[2]
-    best = np.zeros((len(exponents), size))
-    errors = np.full(len(exponents), np.inf)
+    count = centered.shape[2]
+    inverse = np.where(known, 1 / values, 0.0)
+    terms = [np.exp(-grid[None, :, None] * centered[:, None, :, position]) for position in range(count)]
+    weighted = [term * inverse[:, None, :] for term in terms]
+    size = 1 + count
+    gram = np.empty((len(values), len(places), size, size))
+    moments = np.empty((len(values), len(places), size))
+    gram[:, :, 0, 0], moments[:, :, 0] = (inverse**2).sum(axis=1)[:, None], inverse.sum(axis=1)[:, None]
+    for first in range(count):
+        column = places[:, first]
+        gram[:, :, 0, 1 + first] = gram[:, :, 1 + first, 0] = (weighted[first] @ inverse[:, :, None])[:, column, 0]
+        moments[:, :, 1 + first] = weighted[first].sum(axis=2)[:, column]
+        for second in range(count):
+            products = weighted[first] @ weighted[second].transpose(0, 2, 1)
+            gram[:, :, 1 + first, 1 + second] = products[:, column, places[:, second]]
+    return _solve_subsets(gram, moments, known.sum(axis=1))
+
+
+def _solve_subsets(gram: np.ndarray, moments: np.ndarray, runs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the non-negative solution of least error over all subsets of the terms, and that error."""
+    size = gram.shape[-1]
+    best, errors = np.zeros(moments.shape), np.full(moments.shape[:2], np.inf)
     for width in range(1, size + 1):
         for subset in combinations(range(size), width):
             chosen = list(subset)
-            inner = gram[:, chosen][:, :, chosen]
-            ridge = 1e-12 * np.trace(inner, axis1=1, axis2=2)[:, None, None] * np.eye(width)
-            solution = np.linalg.solve(inner + ridge, moments[:, chosen][:, :, None])[:, :, 0]
-            error = len(values) - (solution * moments[:, chosen]).sum(axis=1)
-            better = (solution >= 0).all(axis=1) & (error < errors)
+            inner, right = gram[..., chosen, :][..., chosen], moments[..., chosen]
+            ridge = 1e-12 * np.trace(inner, axis1=2, axis2=3)[..., None, None] * np.eye(width)
+            solution = np.linalg.solve(inner + ridge, right[..., None])[..., 0]
+            error = runs[:, None] - (solution * right).sum(axis=2)
+            better = (solution >= 0).all(axis=2) & (error < errors)
             errors = np.where(better, error, errors)
             filled = np.zeros_like(best)
-            filled[:, chosen] = solution
-            best = np.where(better[:, None], filled, best)
+            filled[..., chosen] = solution
+            best = np.where(better[..., None], filled, best)
     return best, errors
 
 
@@ -147,41 +207,43 @@ def _choose_starts(exponents: np.ndarray, errors: np.ndarray) -> list[int]:
     return [first, second] if far[second] and errors[second] <= _NEAR * errors[first] else [first]
 
 
-def _unpack(
-    coefficients: Sequence[float] | np.ndarray, exponents: Sequence[float] | np.ndarray
-) -> tuple[float, tuple[float, ...], tuple[float, ...]]:
-    constant, *factors = (float(value) for value in coefficients)
-    return constant, tuple(factors), tuple(float(value) for value in exponents)
-
-
 def _refine(
-    centered: np.ndarray, values: np.ndarray, coefficients: np.ndarray, exponents: np.ndarray, tied: bool
-) -> tuple[float, tuple[float, tuple[float, ...], tuple[float, ...]]]:
-    """Return the Huber loss of log errors, and the parameters that minimize it from a start."""
-    from scipy.optimize import minimize  # a prediction does without this import
+    centered: np.ndarray,
+    values: np.ndarray,
+    known: np.ndarray,
+    start: tuple[np.ndarray, np.ndarray],
+    *,
+    tied: bool,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return coefficients, exponents and Huber loss of the log errors, minimized from the given start of each law."""
+    coefficients, exponents = start
+    count, log_values = centered.shape[2], np.log(values)
+    free = 1 if tied else count
+    least = np.log(np.where(known, values, np.inf).min(axis=1))[:, None]
+    most = np.log(np.where(known, values, 0.0).max(axis=1))[:, None]
+    lowest = least + np.log(_SMALLEST)
+    first = np.maximum(np.log(np.maximum(coefficients, 1e-300)), lowest)
+    begin = np.concatenate([first, exponents[:, :free]], axis=1)
 
-    count, log_values = centered.shape[1], np.log(values)
-    lowest = _SMALLEST * values.min()
-    start = np.concatenate([np.log(np.maximum(coefficients, lowest)), exponents[:1] if tied else exponents])
-
-    def loss(theta: np.ndarray) -> tuple[float, np.ndarray]:
-        powers = np.repeat(theta[-1:], count) if tied else theta[1 + count :]
-        parts = np.column_stack([np.full(len(values), theta[0]), theta[1 : 1 + count] - powers * centered])
-        most = parts.max(axis=1, keepdims=True)
-        shares = np.exp(parts - most)
-        total = shares.sum(axis=1, keepdims=True)
-        residual = (np.log(total) + most)[:, 0] - log_values
+    def model(theta: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        x = centered[chosen]
+        powers = theta[:, None, 1 + count :]  # one exponent is the same for all quantities
+        parts = np.concatenate(
+            [np.broadcast_to(theta[:, None, :1], (*x.shape[:2], 1)), theta[:, None, 1 : 1 + count] - powers * x], axis=2
+        )
+        highest = parts.max(axis=2, keepdims=True)
+        shares = np.exp(parts - highest)
+        total = shares.sum(axis=2, keepdims=True)
         shares /= total
-        scaled = residual / HUBER_DELTA
-        size = np.abs(scaled)
-        slope = np.clip(scaled, -1, 1) / HUBER_DELTA
-        by_power = -(slope[:, None] * shares[:, 1:] * centered).sum(axis=0)
-        gradient = np.concatenate([slope @ shares, [by_power.sum()] if tied else by_power])
-        return float(np.where(size <= 1, 0.5 * scaled**2, size - 0.5).sum()), gradient
+        residuals = ((np.log(total) + highest)[:, :, 0] - log_values[chosen]) / HUBER_DELTA
+        slopes = -shares[:, :, 1:] * x
+        slopes = slopes.sum(axis=2, keepdims=True) if tied else slopes
+        return residuals, np.concatenate([shares, slopes], axis=2) / HUBER_DELTA
 
-    log_lowest, log_most = float(np.log(lowest)) - 5, float(np.log(values.max())) + 5
-    limits = [(log_lowest, log_most)] * (1 + count) + [_BOUNDS] * (1 if tied else count)
-    solution = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=limits, options=_STOP)
-    theta = solution.x
-    powers = np.repeat(theta[-1:], count) if tied else theta[1 + count :]
-    return float(solution.fun), _unpack(np.exp(theta[: 1 + count]), powers)
+    bounds = [
+        np.concatenate([np.repeat(ends, 1 + count, axis=1), np.full((len(values), free), power)], axis=1)
+        for ends, power in zip((lowest - _MARGIN, most + _MARGIN), _BOUNDS, strict=True)
+    ]
+    theta, losses = minimize(model, begin, (bounds[0], bounds[1]), known, huber)
+    powers = np.repeat(theta[:, -1:], count, axis=1) if tied else theta[:, 1 + count :]
+    return np.exp(theta[:, : 1 + count]), powers, losses

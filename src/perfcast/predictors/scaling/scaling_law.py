@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from perfcast.predictors.baselines import PowerLawPredictor
 from perfcast.predictors.predictor import Predictor, load_predictor
-from perfcast.predictors.scaling.law_fit import PowerSum, fit_power_sum
+from perfcast.predictors.scaling.law_fit import PowerSum, fit_power_sums
 from perfcast.predictors.scaling.trained_runs import (
     ACCURACY,
     ALL,
@@ -29,6 +30,14 @@ from perfcast.utils.model_files import read_state
 
 LawState = dict[str, Any]
 """Parameters of one law, as values of JSON."""
+
+
+class RunGroup(NamedTuple):
+    """Positions of the rows that share a law, (rows,), and their kind, "" for rows of several kinds."""
+
+    rows: np.ndarray
+    kind: str
+
 
 _MIN_SHARE = 1e-4
 """Smallest and, from 1, largest predicted share of correct answers."""
@@ -61,8 +70,8 @@ class ScalingLawPredictor(Predictor):
         return sorted(name for name, state in states.items() if not (name.startswith(ALL) or _is_identified(state)))
 
     @abstractmethod
-    def _fit_law(self, runs: TrainedRuns, values: np.ndarray, rows: np.ndarray, kind: str) -> LawState:
-        """Fit the law of some rows, all of one kind where `kind` is not empty."""
+    def _fit_laws(self, runs: TrainedRuns, values: np.ndarray, groups: Sequence[RunGroup]) -> list[LawState]:
+        """Fit the law of each group of rows, all of them at once because hundreds of small fits take long."""
 
     @abstractmethod
     def _evaluate(
@@ -81,12 +90,15 @@ class ScalingLawPredictor(Predictor):
         runs = read_runs(X, self.columns_, self.medians_)
         for index, (target, rows) in enumerate(zip(self.targets_, measured, strict=True)):
             values = np.exp(log_y[:, index])
-            self.fits_[target] = {}
-            for name, members in runs.groups(rows).items():
-                if self.only is not None and name not in self.only:
-                    continue
-                kind = _kind_of(runs, members)
-                self.fits_[target][name] = {**self._fit_law(runs, values, members, kind), "kind": kind}
+            groups = {
+                name: RunGroup(np.flatnonzero(members), _kind_of(runs, members))
+                for name, members in runs.groups(rows).items()
+                if self.only is None or name in self.only
+            }
+            states = self._fit_laws(runs, values, list(groups.values()))
+            self.fits_[target] = {
+                name: {**state, "kind": group.kind} for (name, group), state in zip(groups.items(), states, strict=True)
+            }
         if self.unidentified_:
             few = ", ".join(name.replace("\x1f", " ").strip() for name in self.unidentified_[:3])
             warnings.warn(
@@ -124,10 +136,14 @@ class ScalingLawPredictor(Predictor):
             self.plain_ = plain
 
 
-def fit_values(runs: TrainedRuns, values: np.ndarray, rows: np.ndarray, kind: str, *, tied: bool) -> PowerSum:
-    """Fit the power sum of losses, or of the error rate of accuracies."""
-    reduced = np.maximum(1 - values[rows], _MIN_SHARE) if kind == ACCURACY else values[rows]
-    return fit_power_sum(runs.logs[rows], reduced, tied=tied)
+def fit_values(runs: TrainedRuns, values: np.ndarray, groups: Sequence[RunGroup], *, tied: bool) -> list[PowerSum]:
+    """Fit the power sums of losses, or of the error rate of accuracies."""
+    run_sets = [(runs.logs[group.rows], _reduce(values[group.rows], group.kind)) for group in groups]
+    return fit_power_sums(run_sets, tied=tied)
+
+
+def _reduce(values: np.ndarray, kind: str) -> np.ndarray:
+    return np.maximum(1 - values, _MIN_SHARE) if kind == ACCURACY else values
 
 
 def evaluate_power_sum(state: LawState, logs: np.ndarray, kind: str) -> np.ndarray:

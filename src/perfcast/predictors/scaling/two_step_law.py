@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from perfcast.predictors.scaling.law_fit import fit_power_sum
-from perfcast.predictors.scaling.scaling_law import LawState, ScalingLawPredictor, evaluate_power_sum, fit_values
-from perfcast.predictors.scaling.sigmoid_fit import MIN_RUNS, Sigmoid, fit_sigmoid
+from perfcast.predictors.scaling.law_fit import fit_power_sums
+from perfcast.predictors.scaling.scaling_law import (
+    LawState,
+    RunGroup,
+    ScalingLawPredictor,
+    evaluate_power_sum,
+    fit_values,
+)
+from perfcast.predictors.scaling.sigmoid_fit import MIN_RUNS, SharesOfRuns, Sigmoid, fit_sigmoids
 from perfcast.predictors.scaling.trained_runs import ACCURACY, TrainedRuns
 
 
@@ -24,14 +31,30 @@ class TwoStepLawPredictor(ScalingLawPredictor):
     with the single exponent of Gadre et al., 2024, arXiv 2403.08540.
     """
 
-    def _fit_law(self, runs: TrainedRuns, values: np.ndarray, rows: np.ndarray, kind: str) -> LawState:
-        pairs = _join_losses(runs, values, rows) if kind == ACCURACY else np.empty((0, 4))
-        if len(np.unique(pairs[:, 0].round(6))) < MIN_RUNS:
-            return fit_values(runs, values, rows, kind, tied=True).to_state()
-        first = fit_power_sum(pairs[:, 2:], pairs[:, 0], tied=True)
-        chance = float(np.median(runs.chance[rows]))
-        second = fit_sigmoid(pairs[:, 0], pairs[:, 1], chance, rising=False)
-        return {"loss": first.to_state(), "link": second.to_state()}
+    def _fit_laws(self, runs: TrainedRuns, values: np.ndarray, groups: Sequence[RunGroup]) -> list[LawState]:
+        losses = join_losses(runs, values)
+        linked = [
+            group._replace(rows=group.rows[np.isfinite(losses[group.rows])])
+            if group.kind == ACCURACY
+            else group._replace(rows=group.rows[:0])
+            for group in groups
+        ]
+        is_linked = [len(np.unique(losses[group.rows].round(6))) >= MIN_RUNS for group in linked]
+        pairs = [group.rows for group, chosen in zip(linked, is_linked, strict=True) if chosen]
+        others = [group for group, chosen in zip(groups, is_linked, strict=True) if not chosen]
+        firsts = fit_power_sums([(runs.logs[rows], losses[rows]) for rows in pairs], tied=True)
+        tasks = [SharesOfRuns(losses[rows], values[rows], float(np.median(runs.chance[rows]))) for rows in pairs]
+        seconds = fit_sigmoids(tasks, rising=False)
+        steps = iter(zip(firsts, seconds, strict=True))
+        direct = iter(fit_values(runs, values, others, tied=True))
+        states: list[LawState] = []
+        for chosen in is_linked:
+            if chosen:
+                first, second = next(steps)
+                states.append({"loss": first.to_state(), "link": second.to_state()})
+            else:
+                states.append(next(direct).to_state())
+        return states
 
     def _evaluate(
         self, fits: dict[str, LawState], name: str, runs: TrainedRuns, rows: np.ndarray, kind: str
@@ -42,15 +65,10 @@ class TwoStepLawPredictor(ScalingLawPredictor):
         return Sigmoid.from_state(state["link"]).evaluate(evaluate_power_sum(state["loss"], runs.logs[rows], ""))
 
 
-def _join_losses(runs: TrainedRuns, values: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return loss, accuracy, log parameters and log tokens of the rows whose run has the loss of its `loss_task`.
-
-    Shapes: (pairs, 4).
-    """
-    keys = pd.MultiIndex.from_arrays([runs.runs[rows].astype(str), runs.loss_tasks[rows].astype(str)])
+def join_losses(runs: TrainedRuns, values: np.ndarray) -> np.ndarray:
+    """Return for every row the value of its `loss_task` measured on the same run, NaN without one, (n,)."""
+    keys = pd.MultiIndex.from_arrays([runs.runs.astype(str), runs.loss_tasks.astype(str)])
     known = ~np.isnan(values)
     index = pd.MultiIndex.from_arrays([runs.runs[known].astype(str), runs.tasks[known].astype(str)])
     losses = pd.Series(values[known], index=index)
-    joined = losses[~index.duplicated()].reindex(keys).to_numpy()
-    pairs = np.column_stack([joined, values[rows], runs.logs[rows]])
-    return np.asarray(pairs[np.isfinite(joined)])
+    return losses[~index.duplicated()].reindex(keys).to_numpy()

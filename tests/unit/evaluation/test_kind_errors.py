@@ -1,0 +1,64 @@
+"""Errors of training runs by kind of result: values computed by hand."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from perfcast.evaluation.kind_errors import KIND_COLUMNS, tabulate_kind_errors
+from perfcast.schema.table import Column, Kind, Role, Table, Tag
+
+COLUMNS = (
+    Column("id", Kind.CATEGORICAL, Role.KEY, "run", tags=(Tag.ROW,)),
+    Column("run", Kind.CATEGORICAL, Role.KEY, "run", tags=(Tag.BLOCK,)),
+    Column("task_kind", Kind.CATEGORICAL, Role.KEY, "run"),
+)
+ROWS = pd.DataFrame(
+    {
+        "id": ["a1", "a2", "b1", "b2"],
+        "run": ["a", "a", "b", "b"],
+        "task_kind": ["accuracy", "loss", "accuracy", "loss"],
+    }
+)
+POINTS = pd.DataFrame(
+    {
+        **{"split": "larger", "predictor": "law", "row": ["a1", "a2", "b1", "b2"]},
+        **{"measured": [0.50, 2.0, 0.40, 4.0], "predicted": [0.52, 2.1, 0.36, 4.0]},
+        "half_width": [0.01, 0.1, 0.2, 0.1],
+    }
+)
+
+
+def kinds(points=POINTS, columns=COLUMNS, rows=ROWS):
+    return tabulate_kind_errors(points, Table("runs", rows, columns), 200, 0).set_index("kind")
+
+
+def test_accuracies_are_in_points_and_losses_in_percent():
+    frame = kinds()
+    accuracy, loss = frame.loc["accuracy"], frame.loc["loss"]
+    assert (accuracy["unit"], loss["unit"]) == ("points", "%")
+    assert accuracy["mean"] == pytest.approx((2 + 4) / 2)
+    assert accuracy["signed"] == pytest.approx((2 - 4) / 2)
+    assert loss["mean"] == pytest.approx((5 + 0) / 2)
+    assert (accuracy["rows"], accuracy["runs"]) == (2, 2)
+
+
+def test_coverage_and_width_are_those_of_the_intervals():
+    frame = kinds()
+    # 0.52 / 0.50 is outside of exp(0.01), 0.36 / 0.40 inside of exp(0.2)
+    assert frame.loc["accuracy", "coverage"] == pytest.approx(50)
+    assert frame.loc["loss", "coverage"] == pytest.approx(100)
+    assert frame.loc["loss", "width"] == pytest.approx(100 * (np.exp(0.1) - np.exp(-0.1)))
+
+
+def test_the_interval_of_a_mean_holds_it():
+    accuracy = kinds().loc["accuracy"]
+    assert accuracy["low"] == pytest.approx(2) and accuracy["high"] == pytest.approx(4)
+
+
+def test_other_tables_have_no_kinds():
+    frame = tabulate_kind_errors(POINTS, Table("cpus", ROWS.drop(columns="task_kind"), COLUMNS[:2]), 200, 0)
+    assert list(frame.columns) == KIND_COLUMNS and frame.empty
+
+
+def test_without_intervals_there_is_no_coverage():
+    assert np.isnan(kinds(POINTS.assign(half_width=np.nan)).loc["accuracy", "coverage"])
