@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from perfcast.data.accelerators.served_memory import WEIGHT_BYTES, cached_bytes, running_requests
 from perfcast.features.feature_math import append, feature, ratio, require
 from perfcast.schema.table import Table, Tag
 
@@ -22,14 +23,9 @@ REQUIRES = (
     *("window", "experts", "experts_per_token"),
     *("bf16_tflops", "fp8_tflops", "fp4_tflops", "memory_gb_per_s", "memory_gib", "link_gb_per_s"),
 )
-WEIGHT_BYTES = {"bf16": 2.0, "fp8": 1.0, "fp4": 0.5625, "int4": 0.53}
-"""Bytes of a weight with its scales."""
-
 _SHARED_OF_ACTIVE = 0.35
 """Share of the active parameters of a mixture that every token uses: attention, embeddings, shared experts."""
-_CACHE_BYTES, _ACTIVATION_BYTES = 1.0, 2.0
-_USABLE_MEMORY = 0.9
-"""Share of the memory that serving software takes for weights and caches; the default of vLLM."""
+_ACTIVATION_BYTES = 2.0
 _TIMES = ("t_weights", "t_cache", "t_decode", "t_exchange", "t_mixed", "t_step", "t_prompt", "t_queue")
 _LOGS = (*("input_tokens", "output_tokens", "concurrency", "gpus"), *_TIMES, "step_layers", "tokens_per_expert")
 
@@ -77,12 +73,8 @@ def derive(table: Table) -> Table:
     bandwidth = gpus * frame["memory_gb_per_s"] * 1e6  # per ms
     link = frame["link_gb_per_s"] * 1e6  # per ms
     many = gpus > 1
-    length = frame["input_tokens"] + frame["output_tokens"] / 2
-    in_window = np.minimum(length, frame["window"])
-    cached = frame["kv_elements"] * (frame["full_layers"] * length + frame["window_layers"] * in_window) * _CACHE_BYTES
+    cached, running = cached_bytes(frame), running_requests(frame)
     memory = gpus * frame["memory_gib"] * 2**30
-    fitting = ratio(_USABLE_MEMORY * memory - total * weight, cached)
-    running = requests.where(requests <= fitting, fitting.clip(lower=1.0))
     touched, shared = _touched(frame, running), _SHARED_OF_ACTIVE * active
     read = (shared + (total - shared) * touched).where(frame["experts"] > 0, total) * weight
     attention = 4 * frame["full_layers"] * frame["input_tokens"] ** 2 * frame["hidden"]

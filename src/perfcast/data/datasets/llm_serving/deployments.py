@@ -28,13 +28,18 @@ from perfcast.data.accelerators.accelerator_catalog import (
     read_gpus,
     read_models,
 )
+from perfcast.data.accelerators.served_memory import running_requests
+from perfcast.data.accelerators.step_operators import PARTS, add_parts, light_of, list_operators
 from perfcast.data.datasets.host.measured_tables import describe_first_bad, parse_numbers, quarantine
+from perfcast.data.datasets.llm_serving.operator_lookup import time_operators
 from perfcast.data.datasets.llm_serving.serving_columns import COLUMNS, PARALLEL_COLUMNS, QUANTITIES
 from perfcast.data.standardized import Standardized
 from perfcast.data.strict_csv import Rejection, build_rejected_frame, read_rows, require_rows
 from perfcast.schema.table import build_table, out_of_bounds
 
 SOURCE, FILE = "aiconfigurator", "silicon_sample.csv"
+OPERATORS = "aiconfigurator_operators"
+"""Source of measured operators; without it the slowdowns are missing."""
 NODE_GPUS = 8
 SAME_SHARE = 1e-3
 """Two measurements of one configuration whose latencies all differ by less are the same run."""
@@ -64,7 +69,7 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     rejections = [*rows.rejections, *rejected]
     require_rows(len(good), str(raw[SOURCE] / FILE), rejections)
     single = _merge_same(good)
-    table = build_table("llm_serving", _melt(single), COLUMNS)
+    table = build_table("llm_serving", _melt(single, raw.get(OPERATORS)), COLUMNS)
     outside = out_of_bounds(table)
     wrong = outside.any(axis=1)
     rejections += [
@@ -142,7 +147,7 @@ def _merge_same(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[is_new]
 
 
-def _melt(frame: pd.DataFrame) -> pd.DataFrame:
+def _melt(frame: pd.DataFrame, operators: Path | None) -> pd.DataFrame:
     """Return one row per measurement and quantity, with the facts of its GPU and model."""
     texts = pd.DataFrame({name: frame[name].astype("str").str.removesuffix(".0") for name in _DEPLOYMENT})
     deployment = texts.agg("|".join, axis=1)
@@ -163,6 +168,7 @@ def _melt(frame: pd.DataFrame) -> pd.DataFrame:
         source_file=FILE,
         source_line=frame["line"],
     )
+    wide = wide.assign(**_slowdowns(wide, operators))
     # names repeat: the line makes them keys
     name = frame["id"].str.rpartition("/")[2] + "|" + frame["line"].astype("str")
     parts = (
@@ -170,6 +176,18 @@ def _melt(frame: pd.DataFrame) -> pd.DataFrame:
         for quantity, column in _LATENCIES.items()
     )
     return pd.concat(parts, ignore_index=True)
+
+
+def _slowdowns(wide: pd.DataFrame, folder: Path | None) -> dict[str, np.ndarray]:
+    """Return the slowdown of every part, from the measured operators of each deployment's own GPU."""
+    if folder is None:
+        return {f"part_{name}_slowdown": np.full(len(wide), np.nan) for name in PARTS}
+    known = wide.assign(running=running_requests(wide))
+    operators = list_operators(known)
+    light = add_parts(operators, light_of(operators), known)
+    measured = add_parts(operators, time_operators(folder, operators), known)
+    positive = {name: np.where(values > 0, values, np.nan) for name, values in light.items()}
+    return {f"part_{name}_slowdown": measured[name] / positive[name] for name in PARTS}
 
 
 def _summarize_quality(frame: pd.DataFrame) -> dict[str, Any]:
