@@ -164,9 +164,7 @@ def _attention(frame: pd.DataFrame, load: _Load) -> Iterator[pd.DataFrame]:
     )
     for count, n, k in products:
         yield _rows(frame, load, PRODUCTS, "gemm", count, m=load.new, n=n, k=k)
-    yield _rows(
-        frame, load, PRODUCTS, "gemm", 1.0, precision=_FULL, m=load.batch, n=of["vocabulary"] / tp, k=hidden
-    )
+    yield _rows(frame, load, PRODUCTS, "gemm", 1.0, precision=_FULL, m=load.batch, n=of["vocabulary"] / tp, k=hidden)
     windowed = _numbers(frame, "window_layers")
     if load.phase == STEP:
         # one vector of the latent cache serves as key and value of all heads
