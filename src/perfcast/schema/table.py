@@ -55,7 +55,7 @@ class Tag(StrEnum):
     COST      an amount whose time adds to that of the row: the terms of the roofline model (operations, bytes)
     BOUND     a time that no machine can go below, alone: the longest of a row's bounds is its speed of light
     COMPONENT the time at the speed of light of a part of the row's time: the parts add up
-    SLOWDOWN  measured time / COMPONENT, on the row's ENTITY: `<component>_slowdown`, known where training has the ENTITY
+    SLOWDOWN  measured time / COMPONENT, on the row's ENTITY: `<component>_slowdown`, read if training has the ENTITY
     WORK      the quantity that a rate counts: work / score is the time; without it a score is a time or a cost
     PARALLEL  workers that share the work of a row; scaling splits hold out higher numbers
     CONFIG    rows equal on every CONFIG column are repetitions of one configuration (noise floor)

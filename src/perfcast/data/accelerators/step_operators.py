@@ -74,8 +74,8 @@ def list_operators(deployments: pd.DataFrame) -> pd.DataFrame:
     """Return one row per deployment, phase and operator.
 
     Args:
-        deployments: Columns `model_family`, `gpu`, `precision`, `input_tokens`, `output_tokens`, `running`, the shape of the
-            model (`MODEL_FACTS`) and the layout (`PARALLEL_COLUMNS`).
+        deployments: Columns `model_family`, `gpu`, `precision`, `input_tokens`, `output_tokens`, `running`, the shape
+            of the model and the layout.
 
     Returns:
         `place` (the number of the deployment), `phase`, `part`, `op`, `gpu`, `dtype`, `count` (times per step or

@@ -9,8 +9,9 @@ Properties of the measurements that their authors do not document:
 - 351 rows state no number format. Their fastest tokens take 1.3 times as long as reading bfloat16 weights, twice as
   long as those of stated fp8: the format is that of the published weights, bfloat16.
 - Six decoding steps are shorter than reading the weights and caches of the requests that decode takes: they ran on more
-  GPUs, or with fewer requests, than stated, and are rejected. Of one collection the batch is that of a copy of the attention or of a
-  GPU, so that the stated batch is no check of the concurrency.
+  GPUs, or with fewer requests, than stated, and are rejected.
+- The batch of 41 rows is not the concurrency: in 27 it is that of one copy of the attention, in 14 of one collection
+  that of a GPU or of less. Of the 14, three are faster than the memory; nothing disproves the others.
 - The text of the origin contains paths of somebody's computer. Only the concurrency and the date are read from it.
 """
 
