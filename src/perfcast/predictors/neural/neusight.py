@@ -67,10 +67,11 @@ class NeusightPredictor(Predictor):
             self.medians_[target] = {task: float(np.median(logs[mask])) for task, mask in groups.items()}
             self.networks_[target], self.scales_[target] = {}, {}
             for task, mask in groups.items():
-                if task == POOLED and len(groups) > 2:  # for unknown tasks alone
-                    mask = _draw(mask & known, self.max_pooled_samples)
-                if (mask & known).any():
-                    self._fit_task(target, task, tiles[mask & known], logs[mask & known])
+                # the pooled network serves unknown tasks alone
+                limit = self.max_pooled_samples if task == POOLED and len(groups) > 2 else len(X)
+                learned = _draw(mask & known, limit)
+                if learned.any():
+                    self._fit_task(target, task, tiles[learned], logs[learned])
 
     def _fit_task(self, target: str, task: str, tiles: np.ndarray, logs: np.ndarray) -> None:
         inputs = tiles[:, 2:]
