@@ -14,7 +14,7 @@ from perfcast.inference.champion import build_features, save_champion
 from perfcast.predictors.linear import Ridge
 from perfcast.testing import aiconfigurator
 
-DATASET, FEATURES = "llm_serving", ("llm_serving",)
+DATASET, FEATURES = "llm_serving", ("llm_serving", "llm_operators")
 KNOWN = {"gpu": "H200", "model": "llama-3.1-70b", "batch": 32, "input": 2048, "output": 256, "tensor-parallel": 4}
 FLAGS = ["--gpu", "H200", "--model", "llama-3.1-70b", "--batch", "32", "--input", "2048", "--output", "256"]
 CONFIG = {

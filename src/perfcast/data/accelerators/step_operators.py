@@ -81,7 +81,8 @@ def list_operators(deployments: pd.DataFrame) -> pd.DataFrame:
         `place` (the number of the deployment), `phase`, `part`, `op`, `gpu`, `dtype`, `count` (times per step or
         prompt) and `SHAPE`.
     """
-    known = deployments.reset_index(drop=True)
+    texts = {name: deployments[name].astype("object") for name in ("model_family", "gpu", "precision")}
+    known = deployments.assign(**texts).reset_index(drop=True)
     layers = read_layers().reindex(known["model_family"]).reset_index(drop=True)
     frame = known.assign(**{f"{name}_of_layer": layers[name] for name in layers.columns if name != "source"})
     copies = _numbers(frame, "attention_data_parallel")
