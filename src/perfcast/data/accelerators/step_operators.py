@@ -44,6 +44,8 @@ SHAPE = (
     *("m", "n", "k", "batch", "sequence", "heads", "kv_heads", "head_dim", "window"),
     *("tokens", "hidden", "expert_hidden", "top_k", "experts", "tp", "ep", "bytes_message", "gpus"),
 )
+PEAKS = ("bf16_tflops", "fp8_tflops", "fp4_tflops", "memory_gb_per_s", "link_gb_per_s")
+"""Facts of the GPU that the speed of light of an operator depends on."""
 _LATENT_DIM, _LATENT_SHARE = 0.5, 2.0
 """Latent attention reads one vector as key and value: half its elements each."""
 _ACTIVATION_BYTES = 2.0
@@ -75,11 +77,11 @@ def list_operators(deployments: pd.DataFrame) -> pd.DataFrame:
 
     Args:
         deployments: Columns `model_family`, `gpu`, `precision`, `input_tokens`, `output_tokens`, `running`, the shape
-            of the model and the layout.
+            of the model, the layout and `PEAKS`.
 
     Returns:
         `place` (the number of the deployment), `phase`, `part`, `op`, `gpu`, `dtype`, `count` (times per step or
-        prompt) and `SHAPE`.
+        prompt), `PEAKS` and `SHAPE`; none for a model without known layers.
     """
     texts = {name: deployments[name].astype("object") for name in ("model_family", "gpu", "precision")}
     known = deployments.assign(**texts).reset_index(drop=True)
@@ -97,7 +99,7 @@ def list_operators(deployments: pd.DataFrame) -> pd.DataFrame:
 
 
 def light_of(frame: pd.DataFrame) -> np.ndarray:
-    """Return the time of every operator at the peaks of its GPU, in ms; missing for an unknown GPU."""
+    """Return the time of every operator at the peaks of its GPU, in ms; peaks without a column are the catalog's."""
     facts = read_gpus().reindex(frame["gpu"]).reset_index(drop=True).set_index(frame.index)
     full = frame.assign(**{name: facts[name] for name in facts.columns if name not in frame})
     return light_time(full, operator_amounts(full))
@@ -125,7 +127,8 @@ def add_parts(operators: pd.DataFrame, times: np.ndarray, deployments: pd.DataFr
     prompt, copies = total(phase == PROMPT), _numbers(deployments, "attention_data_parallel")
     mixed = prompt * _numbers(deployments, "running") / copies / _numbers(deployments, "output_tokens")
     # rho / (1 - rho) prompts wait, where rho is the share of the time that computes prompts
-    wait = prompt * mixed / np.sum(list(step.values()), axis=0)
+    whole = np.sum(list(step.values()), axis=0)
+    wait = prompt * mixed / np.where(whole > 0, whole, np.nan)
     queue = prompt * _numbers(deployments, "concurrency") / copies
     parts = {**step, "mixed": mixed, "prompt": prompt, "wait": wait, "queue": queue}
     known = np.bincount(place, minlength=size) > 0
@@ -251,7 +254,8 @@ def _rows(
             "op": op,
             "gpu": frame["gpu"].astype("str"),
             "dtype": _dtype(part, stated),
-            "count": np.broadcast_to(np.asarray(count, dtype=float), len(frame)),
+            "count": np.where(np.isfinite(_numbers(frame, "heads_of_layer")), count, np.nan),
+            **{name: _numbers(frame, name) for name in PEAKS},
             **{name: np.broadcast_to(np.asarray(value, dtype=float), len(frame)) for name, value in values.items()},
         }
     )

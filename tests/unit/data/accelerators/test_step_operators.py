@@ -6,7 +6,7 @@ import pytest
 
 from perfcast.data.accelerators.accelerator_catalog import read_gpus, read_layers, read_models
 from perfcast.data.accelerators.served_memory import running_requests, shortest_step
-from perfcast.data.accelerators.step_operators import PARTS, add_parts, light_of, list_operators
+from perfcast.data.accelerators.step_operators import PARTS, PEAKS, add_parts, light_of, list_operators
 
 DENSE = {
     **{"model_family": "llama8", "gpu": "H100", "precision": "bf16", "input_tokens": 1000.0, "output_tokens": 200.0},
@@ -23,7 +23,7 @@ def deployments(*rows):
     frame = pd.DataFrame(rows)
     facts = read_models().loc[frame["model_family"]].reset_index(drop=True)
     kept = facts.select_dtypes("number").drop(columns="quality")
-    memory = read_gpus().loc[frame["gpu"], ["memory_gib", "memory_gb_per_s"]].reset_index(drop=True)
+    memory = read_gpus().loc[frame["gpu"], ["memory_gib", *PEAKS]].reset_index(drop=True)
     return frame.join(kept).join(memory)
 
 
@@ -70,7 +70,7 @@ def test_copies_of_attention_share_requests_and_experts_see_all_of_them():
 
 
 def test_parts_add_operators_up():
-    frame = deployments(DENSE, {**DENSE, "model_family": "unknown"})[:1]
+    frame = deployments(DENSE)
     listed = list_operators(frame)
     parts = add_parts(listed, np.ones(len(listed)), frame)
     step, prompt = listed[listed["phase"] == "step"], listed[listed["phase"] == "prompt"]

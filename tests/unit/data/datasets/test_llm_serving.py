@@ -124,7 +124,7 @@ def test_a_slowdown_is_that_of_the_measured_operators_of_the_gpu(tmp_path):
     frame = deployments.build(raw, {}).table.frame.drop_duplicates("model_family").set_index("model_family")
     # generated operators take six microseconds more than 1 / 0.6 of the speed of light
     assert (frame["part_products_slowdown"] > 1 / 0.6 * 0.8).all()
-    assert frame["part_prompt_slowdown"].between(1, 10).all()
+    assert (frame["part_prompt_slowdown"] > 1).all()
     assert frame["part_experts_slowdown"].notna().tolist() == [True, False]
     assert frame["part_exchange_slowdown"].notna().tolist() == [True, False]
     alone = deployments.build({"aiconfigurator": tmp_path}, {}).table.frame

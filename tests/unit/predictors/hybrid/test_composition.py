@@ -59,7 +59,7 @@ def test_parts_and_overheads_are_recovered():
     X, y = runs()
     known = X["gpu"] != "none"
     fitted = fit(X[known], y[known])
-    assert fitted.predict(X)["latency"].to_numpy() == pytest.approx(y["latency"].to_numpy(), rel=0.02)
+    assert fitted.predict(X)["latency"].to_numpy() == pytest.approx(y["latency"].to_numpy(), rel=0.05)
     plain = fit(X, y, RooflineFactorsPredictor()).predict(X)
     assert np.abs(plain / y - 1).to_numpy().mean() > 0.1
 
