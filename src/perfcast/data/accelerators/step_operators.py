@@ -243,8 +243,8 @@ def _rows(
     blank = dict.fromkeys(SHAPE, np.nan)
     stated = frame["precision"] if precision is None else pd.Series(precision, frame.index)
     if part == PRODUCTS:
-        kept = frame["model_family"].isin(list(_QUANTIZED_EXPERTS_ALONE)) & stated.isin(_SHARED_FORMATS)
-        stated = stated.where(~kept, _FULL)
+        is_full = frame["model_family"].isin(list(_QUANTIZED_EXPERTS_ALONE)) & stated.isin(_SHARED_FORMATS)
+        stated = stated.where(~is_full, _FULL)
     values: Mapping[str, Values] = {**blank, **shape}
     return pd.DataFrame(
         {

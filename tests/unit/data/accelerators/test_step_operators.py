@@ -22,9 +22,9 @@ MIXTURE = {
 def deployments(*rows):
     frame = pd.DataFrame(rows)
     facts = read_models().loc[frame["model_family"]].reset_index(drop=True)
-    kept = facts.select_dtypes("number").drop(columns="quality")
+    shape = facts.select_dtypes("number").drop(columns="quality")
     memory = read_gpus().loc[frame["gpu"], ["memory_gib", *PEAKS]].reset_index(drop=True)
-    return frame.join(kept).join(memory)
+    return frame.join(shape).join(memory)
 
 
 def operators(*rows, phase="step"):
