@@ -78,7 +78,8 @@ class CompositionPredictor(Predictor):
         """Fit the trees of the slowdowns; rows of several tasks have the same."""
         names = [column.name for column in self._part_columns()]
         known = np.where(values > 0, values, np.nan)
-        rows = np.isfinite(known).any(axis=1) & ~X.duplicated([column.name for column in self._tree_columns()])
+        repeated = X.duplicated([column.name for column in self._tree_columns()]).to_numpy()
+        rows = np.asarray(np.isfinite(known).any(axis=1)) & ~repeated
         frame = pd.DataFrame(known[rows], columns=names).dropna(axis=1, thresh=_MIN_ROWS)
         if len(frame.columns):
             trees = ExtraTrees(
@@ -87,7 +88,7 @@ class CompositionPredictor(Predictor):
             self.slowdowns_ = trees.fit(X[rows], frame, columns=self._tree_columns())
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
-        logs = np.log(self.fallback_.predict(X).to_numpy(dtype=float))
+        logs: np.ndarray = np.log(self.fallback_.predict(X).to_numpy(dtype=float))
         if self.sum_ is None:
             return logs
         composed = self._compose(X)
@@ -108,7 +109,7 @@ class CompositionPredictor(Predictor):
             names = [column.name for column in parts]
             predicted = self.slowdowns_.predict(X[rows]).reindex(columns=names).to_numpy(dtype=float)
             slowdown[rows] = np.where(unknown[rows], predicted, slowdown[rows])
-        return np.where(light == 0, 0.0, light * slowdown)
+        return np.asarray(np.where(light == 0, 0.0, light * slowdown))
 
     def _new_sum(self) -> Predictor:
         return RooflineFactorsPredictor(shrinkage=self.shrinkage, loss_scale=self.loss_scale)

@@ -24,7 +24,7 @@ NEIGHBORS = 4
 DISTRIBUTION = "power_law_1.2"
 """Distribution of tokens over experts that the authors of the tables take for served models."""
 
-_OTHER_FORMATS = {
+_OTHER_FORMATS: dict[str, dict[str, tuple[str, ...]]] = {
     "gemm": {"fp8": ("bfloat16",), "nvfp4": ("bfloat16",), "int4_wo": ("bfloat16",)},
     "moe": {"fp8": ("bfloat16",), "nvfp4": ("w4a16_mxfp4", "bfloat16"), "int4_wo": ("w4a16_mxfp4", "bfloat16")},
     "context_attention": {"fp8": ("bfloat16",)},
@@ -118,7 +118,7 @@ def _places(frame: pd.DataFrame, table: str) -> np.ndarray:
         window = np.asarray(frame["window"], dtype=float)
         length = np.asarray(frame["sequence"], dtype=float)
         frame = frame.assign(attended=np.where(window > 0, np.minimum(window, length), length))
-    return np.log2(np.maximum(frame[list(_AXES[table])].to_numpy(dtype=float), 1.0))
+    return np.asarray(np.log2(np.maximum(frame[list(_AXES[table])].to_numpy(dtype=float), 1.0)))
 
 
 def _average_nearest(places: np.ndarray, values: np.ndarray, wanted: np.ndarray) -> np.ndarray:
