@@ -10,7 +10,7 @@ from generated_champions import write_champion
 from perfcast.data.datasets.llm_serving.deployments import build
 from perfcast.inference import Champion, load_champion
 
-DATASET, FEATURES = "llm_serving", ("llm_serving",)
+DATASET, FEATURES = "llm_serving", ("llm_serving", "llm_operators")
 KNOWN = {"gpu": "H200", "model": "llama-3.1-70b", "batch": 32, "input": 2048, "output": 256, "tensor-parallel": 4}
 FLAGS = ["--gpu", "H200", "--model", "llama-3.1-70b", "--batch", "32", "--input", "2048", "--output", "256"]
 CONFIG = {

@@ -53,6 +53,8 @@ OVERFIT_BOUND = {
     "roofline": 2.0,
     "roofline_factors": 2.0,
     "roofline_ensemble": 0.20,
+    "composition": 2.0,
+    "composition_trees": 0.20,
     "speed_of_light": 2.0,
     "neusight": 2.0,
     "roofline_boost": 0.10,

@@ -4,8 +4,7 @@ Time of a decoding step of b requests: weights and caches are read, tokens compu
 and prompts of other requests computed in between. A first token waits for its prompt and for those in the queue.
 Requests whose caches do not fit in memory wait until others end.
 
-Sources: roofline of inference by Pope et al., Efficiently Scaling Transformer Inference, 2022, arXiv 2211.05102;
-expected number of experts that a batch touches, from independent choices of each token.
+Source: roofline of inference by Pope et al., Efficiently Scaling Transformer Inference, 2022, arXiv 2211.05102.
 """
 
 from __future__ import annotations
@@ -13,6 +12,13 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from perfcast.data.accelerators.served_memory import (
+    WEIGHT_BYTES,
+    cached_bytes,
+    experts_used,
+    running_requests,
+    weights_read,
+)
 from perfcast.features.feature_math import append, feature, ratio, require
 from perfcast.schema.table import Table, Tag
 
@@ -22,14 +28,7 @@ REQUIRES = (
     *("window", "experts", "experts_per_token"),
     *("bf16_tflops", "fp8_tflops", "fp4_tflops", "memory_gb_per_s", "memory_gib", "link_gb_per_s"),
 )
-WEIGHT_BYTES = {"bf16": 2.0, "fp8": 1.0, "fp4": 0.5625, "int4": 0.53}
-"""Bytes of a weight with its scales."""
-
-_SHARED_OF_ACTIVE = 0.35
-"""Share of the active parameters of a mixture that every token uses: attention, embeddings, shared experts."""
-_CACHE_BYTES, _ACTIVATION_BYTES = 1.0, 2.0
-_USABLE_MEMORY = 0.9
-"""Share of the memory that serving software takes for weights and caches; the default of vLLM."""
+_ACTIVATION_BYTES = 2.0
 _TIMES = ("t_weights", "t_cache", "t_decode", "t_exchange", "t_mixed", "t_step", "t_prompt", "t_queue")
 _LOGS = (*("input_tokens", "output_tokens", "concurrency", "gpus"), *_TIMES, "step_layers", "tokens_per_expert")
 
@@ -77,19 +76,13 @@ def derive(table: Table) -> Table:
     bandwidth = gpus * frame["memory_gb_per_s"] * 1e6  # per ms
     link = frame["link_gb_per_s"] * 1e6  # per ms
     many = gpus > 1
-    length = frame["input_tokens"] + frame["output_tokens"] / 2
-    in_window = np.minimum(length, frame["window"])
-    cached = frame["kv_elements"] * (frame["full_layers"] * length + frame["window_layers"] * in_window) * _CACHE_BYTES
+    cached, running = cached_bytes(frame), running_requests(frame)
     memory = gpus * frame["memory_gib"] * 2**30
-    fitting = ratio(_USABLE_MEMORY * memory - total * weight, cached)
-    running = requests.where(requests <= fitting, fitting.clip(lower=1.0))
-    touched, shared = _touched(frame, running), _SHARED_OF_ACTIVE * active
-    read = (shared + (total - shared) * touched).where(frame["experts"] > 0, total) * weight
     attention = 4 * frame["full_layers"] * frame["input_tokens"] ** 2 * frame["hidden"]
     prompt = (2 * active * frame["input_tokens"] + attention) / peak
     exchanged = 2 * layers * frame["hidden"] * _ACTIVATION_BYTES
     times = {
-        "t_weights": read / bandwidth,
+        "t_weights": weights_read(frame, running) / bandwidth,
         "t_cache": running * cached / bandwidth,
         "t_decode": 2 * active * running / peak,
         "t_exchange": (exchanged * running / link).where(many, 0.0),
@@ -110,7 +103,7 @@ def derive(table: Table) -> Table:
         "prompt_share": ratio(times["t_mixed"], step),
         "weight_share": ratio(times["t_weights"], step),
         "exchange_share": ratio(times["t_exchange"], step),
-        "experts_touched": touched,
+        "experts_touched": experts_used(frame, running),
         "tokens_per_expert": running * ratio(frame["experts_per_token"], frame["experts"]).fillna(1.0),
         "memory_use": ratio(total * weight + requests * cached, memory),
         "balance": ratio(peak, bandwidth),
@@ -130,9 +123,3 @@ def _peak(frame: pd.DataFrame) -> pd.Series:
     for precision, tflops in by_precision.items():
         peak = peak.where(frame["precision"] != precision, tflops.fillna(frame["bf16_tflops"]))
     return peak
-
-
-def _touched(frame: pd.DataFrame, running: pd.Series) -> pd.Series:
-    """Return the expected share of the experts that a step of the running requests uses; 1 for a dense model."""
-    share = ratio(frame["experts_per_token"], frame["experts"])
-    return (1 - (1 - share) ** running).where(frame["experts"] > 0, 1.0)

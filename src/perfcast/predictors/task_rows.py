@@ -91,6 +91,18 @@ def fitted_by_group(groups: Mapping[str, np.ndarray], fit: Callable[[np.ndarray]
     return models
 
 
+def draw_rows(tasks: np.ndarray, limit: int) -> np.ndarray:
+    """Return the positions of at most `limit` rows of each task, in order. Shapes: tasks (n,) object -> (m,) int."""
+    rng = np.random.default_rng(0)
+    sampled = np.ones(len(tasks), dtype=bool)
+    for rows in groups_of(tasks, sampled.copy(), pooled=False).values():
+        places = np.flatnonzero(rows)
+        if len(places) > limit:
+            sampled[places] = False
+            sampled[rng.choice(places, limit, replace=False)] = True
+    return np.flatnonzero(sampled)
+
+
 def choice_split(rows: np.ndarray, validation: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     """Split `rows` into those to fit on and those to choose on; None where either would be empty.
 

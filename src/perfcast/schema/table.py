@@ -54,6 +54,8 @@ class Tag(StrEnum):
     EXCLUDED  1 where the score cannot be that of its machine: metrics exclude the row
     COST      an amount whose time adds to that of the row: the terms of the roofline model (operations, bytes)
     BOUND     a time that no machine can go below, alone: the longest of a row's bounds is its speed of light
+    COMPONENT the time at the speed of light of a part of the row's time: the parts add up
+    SLOWDOWN  measured time / COMPONENT, on the row's ENTITY: `<component>_slowdown`, read if training has the ENTITY
     WORK      the quantity that a rate counts: work / score is the time; without it a score is a time or a cost
     PARALLEL  workers that share the work of a row; scaling splits hold out higher numbers
     CONFIG    rows equal on every CONFIG column are repetitions of one configuration (noise floor)
@@ -68,6 +70,8 @@ class Tag(StrEnum):
     TIME = "time"
     COST = "cost"
     BOUND = "bound"
+    COMPONENT = "component"
+    SLOWDOWN = "slowdown"
     WORK = "work"
     PARALLEL = "parallel"
     SLICE = "slice"

@@ -48,6 +48,12 @@ def read_models() -> pd.DataFrame:
     return _read("llm_models.csv").set_index("family")
 
 
+@cache
+def read_layers() -> pd.DataFrame:
+    """Return the shapes of the layers of the catalog's language models, indexed by family; 0 is none."""
+    return _read("llm_layers.csv").set_index("family")
+
+
 def find_gpus(names: pd.Series) -> pd.Series:
     """Return the catalog's name of each GPU; missing for an unknown one. Case and surrounding blanks do not matter."""
     by_alias = {

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from perfcast.features.llm_serving import WEIGHT_BYTES
+from perfcast.data.accelerators.served_memory import WEIGHT_BYTES
 from perfcast.inference.cells import Cells, is_missing
 from perfcast.inference.imputation.rules import Violation
 

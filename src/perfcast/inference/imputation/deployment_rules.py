@@ -11,9 +11,9 @@ import pandas as pd
 
 from perfcast.data.accelerators.accelerator_catalog import GPU_FACTS, MODEL_FACTS, read_gpus, read_models
 from perfcast.data.accelerators.model_config import read_model_config
+from perfcast.data.accelerators.served_memory import WEIGHT_BYTES
 from perfcast.data.accelerators.typed_names import find_gpu, find_model, near_gpus, near_models
 from perfcast.data.processors.facts import Fact
-from perfcast.features.llm_serving import WEIGHT_BYTES
 from perfcast.inference.cells import Cells, fill_missing
 from perfcast.inference.imputation.deployment_fields import DEPLOYMENT_FIELDS, DERIVED_OUTPUTS
 from perfcast.inference.imputation.deployment_limits import (

@@ -79,6 +79,8 @@ class RooflineBoostPredictor(BoostedResidualPredictor, RooflineHybridPredictor):
     rows of the split do. All tasks share the mean of their weights, because one held-out family says little about each.
     """
 
+    max_samples_per_task: int = 100_000
+
     def _choose_weights(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> dict[str, Weights]:
         by_task = super()._choose_weights(X, log_y, validation)
         tasks = [task for task in by_task if task != POOLED] or [POOLED]

@@ -29,13 +29,17 @@ class RooflineEnsemblePredictor(RooflineTreesPredictor):
     min_samples_leaf: int = 2
     noise: float = 0.01
     length_scale_steps: int = 120
+    length_scale_batch_size: int = 300
 
     def _new_structure(self) -> dict[str, Predictor]:
         return {"roofline_factors": RooflineFactorsPredictor()}
 
     def _new_learners(self) -> dict[str, Predictor]:
         process = GaussianProcessPredictor(
-            noise=self.noise, length_scale_steps=self.length_scale_steps, random_state=self.random_state
+            noise=self.noise,
+            length_scale_steps=self.length_scale_steps,
+            length_scale_batch_size=self.length_scale_batch_size,
+            random_state=self.random_state,
         )
         return {**super()._new_learners(), "gaussian_process": process}
 

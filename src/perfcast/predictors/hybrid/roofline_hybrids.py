@@ -19,7 +19,7 @@ from perfcast.predictors.hybrid.residual_stacking import (
 )
 from perfcast.predictors.linear import Ridge
 from perfcast.predictors.predictor import Predictor
-from perfcast.predictors.task_rows import POOLED, SMALL_TABLE, groups_of, joined_labels, task_labels
+from perfcast.predictors.task_rows import POOLED, SMALL_TABLE, draw_rows, groups_of, joined_labels, task_labels
 from perfcast.predictors.trees import ExtraTrees
 from perfcast.schema.table import Tag
 
@@ -34,8 +34,11 @@ class RooflineHybridPredictor(HybridPredictor):
 
     Rows with equal features are first replaced by their median, because repetitions add no information. The weight of
     every task is chosen by the mean absolute percentage error over inner folds by ENTITY, and over the validation rows
-    as one more fold. Tables of fewer than 50 rows are not divided: the weight is then 1.
+    as one more fold. Tables of fewer than 50 rows are not divided: the weight is then 1. Of a task with more than
+    `max_samples_per_task` rows so many are drawn: kernels in a grid of sizes are near-copies of each other.
     """
+
+    max_samples_per_task: int = 10_000
 
     def _new_structure(self) -> dict[str, Predictor]:
         return {"roofline": RooflinePredictor()}
@@ -51,6 +54,10 @@ class RooflineHybridPredictor(HybridPredictor):
             X, self._when = X.iloc[first], None if self._when is None else self._when[first]
             log_y = pd.DataFrame(log_y).groupby(group).median().to_numpy()
             validation = pd.Series(validation).groupby(group).any().to_numpy()
+        drawn = draw_rows(task_labels(X, self.columns_), self.max_samples_per_task)
+        if len(drawn) < len(X):
+            X, log_y, validation = X.iloc[drawn], log_y[drawn], validation[drawn]
+            self._when = None if self._when is None else self._when[drawn]
         super()._fit(X, log_y, validation)
 
     def _choose_weights(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> dict[str, Weights]:

@@ -13,7 +13,7 @@ import torch
 from perfcast.features.encoding.columns import number_matrix
 from perfcast.nn.tile_utilization import TileUtilization, symmetric_error
 from perfcast.predictors.predictor import Predictor
-from perfcast.predictors.task_rows import POOLED, groups_of, measured_rows, task_labels
+from perfcast.predictors.task_rows import POOLED, draw_rows, groups_of, measured_rows, task_labels
 from perfcast.schema.table import Column, Kind, Role
 from perfcast.training.loop import reproducible
 from perfcast.utils.io import atomic_path, write_json
@@ -48,6 +48,7 @@ class NeusightPredictor(Predictor):
     batch_size: int = 1024
     learning_rate: float = 1e-3
     weight_decay: float = 1e-4
+    max_pooled_samples: int = 20_000
     random_state: int = 0
 
     networks_: dict[str, dict[str, TileUtilization]] = field(init=False)
@@ -66,8 +67,11 @@ class NeusightPredictor(Predictor):
             self.medians_[target] = {task: float(np.median(logs[mask])) for task, mask in groups.items()}
             self.networks_[target], self.scales_[target] = {}, {}
             for task, mask in groups.items():
-                if (mask & known).any():
-                    self._fit_task(target, task, tiles[mask & known], logs[mask & known])
+                # the pooled network serves unknown tasks alone
+                limit = self.max_pooled_samples if task == POOLED and len(groups) > 2 else len(X)
+                learned = _draw(mask & known, limit)
+                if learned.any():
+                    self._fit_task(target, task, tiles[learned], logs[learned])
 
     def _fit_task(self, target: str, task: str, tiles: np.ndarray, logs: np.ndarray) -> None:
         inputs = tiles[:, 2:]
@@ -156,6 +160,14 @@ class NeusightPredictor(Predictor):
                 }
             )
             self.networks_[target][task] = network.eval()
+
+
+def _draw(rows: np.ndarray, limit: int) -> np.ndarray:
+    """Return at most `limit` of the marked rows. Shapes: (n,) bool -> (n,) bool."""
+    drawn = np.zeros(len(rows), dtype=bool)
+    places = np.flatnonzero(rows)
+    drawn[places[draw_rows(np.full(len(places), "", dtype=object), limit)]] = True
+    return drawn
 
 
 def _tensors(tiles: np.ndarray, scale: list[list[float]]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

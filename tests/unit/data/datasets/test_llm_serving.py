@@ -7,6 +7,7 @@ import pytest
 
 from perfcast.data.accelerators.accelerator_catalog import find_gpus, find_models
 from perfcast.data.datasets.llm_serving import deployments
+from perfcast.testing import aiconfigurator_operators
 from perfcast.testing.aiconfigurator import FILE, HEADER
 
 ROW = dict(
@@ -64,6 +65,7 @@ def test_a_measurement_has_a_row_for_each_quantity(tmp_path):
         ({"silicon_tpot_ms": "inf"}, "not_a_number"),
         ({"silicon_ttft_ms": "0"}, "not_positive"),
         ({"tp_size": "-4"}, "not_a_layout"),
+        ({"silicon_tpot_ms": "0.5"}, "faster_than_memory"),
     ],
 )
 def test_a_defective_measurement_is_rejected_with_its_reason(tmp_path, changed, reason):
@@ -109,3 +111,21 @@ def test_names_of_gpus_and_models():
     assert list(find_gpus(pd.Series([" H200_SXM", "gb200", "h900"])).fillna("-")) == ["H200", "GB200", "-"]
     names = pd.Series(["deepseek-ai/DeepSeek-R1", "nvidia/DeepSeek-V3.1-NVFP4", "gpt-oss-20b"])
     assert list(find_models(names).fillna("-")) == ["dsv3", "dsv3", "-"]
+
+
+def test_a_slowdown_is_that_of_the_measured_operators_of_the_gpu(tmp_path):
+    tables = tmp_path / "tables"
+    aiconfigurator_operators.write(tables, rows=200, seed=0)
+    with (tmp_path / FILE).open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, HEADER)
+        writer.writeheader()
+        writer.writerows([ROW, {**ROW, "model_path": "meta-llama/Llama-3.1-8B", "tp_size": "1", "moe_tp_size": "1"}])
+    raw = {"aiconfigurator": tmp_path, "aiconfigurator_operators": tables}
+    frame = deployments.build(raw, {}).table.frame.drop_duplicates("model_family").set_index("model_family")
+    # generated operators take six microseconds more than 1 / 0.6 of the speed of light
+    assert (frame["part_products_slowdown"] > 1 / 0.6 * 0.8).all()
+    assert (frame["part_prompt_slowdown"] > 1).all()
+    assert frame["part_experts_slowdown"].notna().tolist() == [True, False]
+    assert frame["part_exchange_slowdown"].notna().tolist() == [True, False]
+    alone = deployments.build({"aiconfigurator": tmp_path}, {}).table.frame
+    assert alone["part_products_slowdown"].isna().all()

@@ -8,6 +8,10 @@ Properties of the measurements that their authors do not document:
 - Disaggregated deployments lack the batch and the workers, and say nothing about speculative decoding: rejected.
 - 351 rows state no number format. Their fastest tokens take 1.3 times as long as reading bfloat16 weights, twice as
   long as those of stated fp8: the format is that of the published weights, bfloat16.
+- Six decoding steps are shorter than reading the weights and caches of the requests that decode takes: they ran on more
+  GPUs, or with fewer requests, than stated, and are rejected.
+- The batch of 41 rows is not the concurrency: in 27 it is that of one copy of the attention, in 14 of one collection
+  that of a GPU or of less. Of the 14, three are faster than the memory; nothing disproves the others.
 - The text of the origin contains paths of somebody's computer. Only the concurrency and the date are read from it.
 """
 
@@ -28,16 +32,24 @@ from perfcast.data.accelerators.accelerator_catalog import (
     read_gpus,
     read_models,
 )
+from perfcast.data.accelerators.served_memory import running_requests, shortest_step
+from perfcast.data.accelerators.step_operators import PARTS, add_parts, light_of, list_operators
 from perfcast.data.datasets.host.measured_tables import describe_first_bad, parse_numbers, quarantine
+from perfcast.data.datasets.llm_serving.operator_lookup import time_operators
 from perfcast.data.datasets.llm_serving.serving_columns import COLUMNS, PARALLEL_COLUMNS, QUANTITIES
 from perfcast.data.standardized import Standardized
 from perfcast.data.strict_csv import Rejection, build_rejected_frame, read_rows, require_rows
 from perfcast.schema.table import build_table, out_of_bounds
 
 SOURCE, FILE = "aiconfigurator", "silicon_sample.csv"
+OPERATORS = "aiconfigurator_operators"
+"""Source of measured operators; without it the slowdowns are missing."""
 NODE_GPUS = 8
 SAME_SHARE = 1e-3
 """Two measurements of one configuration whose latencies all differ by less are the same run."""
+
+MIN_OF_SHORTEST = 0.97
+"""Share of the shortest possible step below which a step is impossible: bytes of weights are known to a per cent."""
 
 _ORIGIN = "silicon_data_source"
 _PARALLEL = ("tp_size", "pp_size", "attention_dp_size", "moe_tp_size", "moe_ep_size")
@@ -64,7 +76,7 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     rejections = [*rows.rejections, *rejected]
     require_rows(len(good), str(raw[SOURCE] / FILE), rejections)
     single = _merge_same(good)
-    table = build_table("llm_serving", _melt(single), COLUMNS)
+    table = build_table("llm_serving", _melt(single, raw.get(OPERATORS)), COLUMNS)
     outside = out_of_bounds(table)
     wrong = outside.any(axis=1)
     rejections += [
@@ -124,7 +136,28 @@ def _rules(parsed: pd.DataFrame) -> dict[str, pd.Series]:
         "tp_of_a_pool": layout.where(aggregated & (tensor > NODE_GPUS)),
         "disaggregated": parsed["mode"].where(~aggregated),
         "not_a_layout": layout.where(parallel.isna().any(axis=1) | (parallel <= 0).any(axis=1)),
+        "faster_than_memory": parsed["silicon_tpot_ms_text"].where(_is_impossible(parsed)),
     }
+
+
+def _is_impossible(parsed: pd.DataFrame) -> pd.Series:
+    """Return where a step is shorter than reading the weights and caches of the decoding requests takes."""
+    wide = _join_facts(parsed)
+    shortest = shortest_step(wide, parsed["silicon_ttft_ms"], parsed["silicon_tpot_ms"])
+    return parsed["silicon_tpot_ms"] < MIN_OF_SHORTEST * shortest
+
+
+def _join_facts(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows with their layout and load under the names of the table, and the facts of GPU and model."""
+    gpus, models = read_gpus(), read_models()
+    return frame.assign(
+        **{name: frame[source] for name, source in zip(PARALLEL_COLUMNS, _PARALLEL, strict=True)},
+        **{name: frame["gpu"].map(gpus[name]) for name in (*GPU_FACTS, "generation")},
+        **{name: frame["family"].map(models[name]) for name in MODEL_FACTS},
+        gpus=frame["tp_size"] * frame["pp_size"] * frame["attention_dp_size"],
+        input_tokens=frame["isl"],
+        output_tokens=frame["osl"],
+    )
 
 
 def _merge_same(frame: pd.DataFrame) -> pd.DataFrame:
@@ -142,27 +175,20 @@ def _merge_same(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[is_new]
 
 
-def _melt(frame: pd.DataFrame) -> pd.DataFrame:
+def _melt(frame: pd.DataFrame, operators: Path | None) -> pd.DataFrame:
     """Return one row per measurement and quantity, with the facts of its GPU and model."""
     texts = pd.DataFrame({name: frame[name].astype("str").str.removesuffix(".0") for name in _DEPLOYMENT})
     deployment = texts.agg("|".join, axis=1)
-    layout = {name: frame[source] for name, source in zip(PARALLEL_COLUMNS, _PARALLEL, strict=True)}
-    gpus, models = read_gpus(), read_models()
-    wide = frame.assign(
-        **layout,
-        **{name: frame["gpu"].map(gpus[name]) for name in (*GPU_FACTS, "generation")},
-        **{name: frame["family"].map(models[name]) for name in MODEL_FACTS},
-        gpus=frame["tp_size"] * frame["pp_size"] * frame["attention_dp_size"],
+    wide = _join_facts(frame).assign(
         model=frame["model_path"].str.rpartition("/")[2],
         model_family=frame["family"],
         deployment=deployment,
         configuration=deployment + "|" + frame["concurrency"].map("{:.0f}".format),
-        input_tokens=frame["isl"],
-        output_tokens=frame["osl"],
         backend_version=frame["backend_version"].where(frame["backend_version"] != ""),
         source_file=FILE,
         source_line=frame["line"],
     )
+    wide = wide.assign(**_slowdowns(wide, operators))
     # names repeat: the line makes them keys
     name = frame["id"].str.rpartition("/")[2] + "|" + frame["line"].astype("str")
     parts = (
@@ -170,6 +196,18 @@ def _melt(frame: pd.DataFrame) -> pd.DataFrame:
         for quantity, column in _LATENCIES.items()
     )
     return pd.concat(parts, ignore_index=True)
+
+
+def _slowdowns(wide: pd.DataFrame, folder: Path | None) -> dict[str, np.ndarray]:
+    """Return the slowdown of every part, from the measured operators of each deployment's own GPU."""
+    if folder is None:
+        return {f"part_{name}_slowdown": np.full(len(wide), np.nan) for name in PARTS}
+    known = wide.assign(running=running_requests(wide))
+    operators = list_operators(known)
+    light = add_parts(operators, light_of(operators), known)
+    measured = add_parts(operators, time_operators(folder, operators), known)
+    positive = {name: np.where(values > 0, values, np.nan) for name, values in light.items()}
+    return {f"part_{name}_slowdown": measured[name] / positive[name] for name in PARTS}
 
 
 def _summarize_quality(frame: pd.DataFrame) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from perfcast.data.accelerators.accelerator_catalog import GPU_FACTS, MODEL_FACTS
+from perfcast.data.accelerators.step_operators import PARTS
 from perfcast.data.datasets.host.measured_tables import feature
 from perfcast.schema.table import Column, Kind, Role, Tag
 
@@ -41,6 +42,18 @@ COLUMNS = (
     _word("backend", Role.FEATURE, "layout", "serving software", Tag.SLICE),
     *(feature(name, "model", meaning, unit=unit, low=0) for name, (unit, meaning) in MODEL_FACTS.items()),
     *(feature(name, "gpu", meaning, unit=unit, low=0) for name, (unit, meaning) in GPU_FACTS.items()),
+    *(
+        Column(
+            f"part_{name}_slowdown",
+            Kind.NUMERICAL,
+            Role.KEY,
+            "operators",
+            meaning=f"measured operators of the GPU / speed of light: {meaning}",
+            low=0,
+            tags=(Tag.SLOWDOWN,),
+        )
+        for name, meaning in PARTS.items()
+    ),
     Column("latency", Kind.NUMERICAL, Role.TARGET, "load", "ms", "measured latency; lower is better", 0),
     Column(
         "in_progress",
