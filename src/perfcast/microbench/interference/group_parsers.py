@@ -28,7 +28,9 @@ _CPU_NAMES = {
     "nr_periods": ("periods", 1.0),
     "nr_throttled": ("throttled_periods", 1.0),
 }
-_MEMORY_EVENTS = re.compile(r"pg[a-z_]+|workingset_(refault|activate|restore)\w*|workingset_nodereclaim|thp_\w+|.*fault\w*")
+_MEMORY_EVENTS = re.compile(
+    r"pg[a-z_]+|workingset_(refault|activate|restore)\w*|workingset_nodereclaim|thp_\w+|.*fault\w*"
+)
 
 
 def parse_cpu_stat(text: str) -> Readings:

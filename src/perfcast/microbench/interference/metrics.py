@@ -249,7 +249,9 @@ def _rates(before: Mapping[str, float], after: Mapping[str, float], seconds: flo
     return rates
 
 
-def row_of_group(metrics: SystemMetrics, name: str, others: Iterable[str], cpus: Sequence[int], host: str = "") -> Metrics:
+def row_of_group(
+    metrics: SystemMetrics, name: str, others: Iterable[str], cpus: Sequence[int], host: str = ""
+) -> Metrics:
     """Return the metrics that describe one group: the machine's, its processors', its own and its neighbors'.
 
     Args:

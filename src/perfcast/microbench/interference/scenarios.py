@@ -158,7 +158,10 @@ def plan_runs(design: Design, storage: Sequence[str] = ()) -> Iterator[Run]:
     random = np.random.default_rng(design.seed)
     decks = {scenario: _Deck(design.workloads, random) for scenario in _TENANTS}
     caches = _Deck([name for name in storage if name in design.workloads] or design.workloads, random)
-    levels = {scenario: _Deck([(own, others) for own in (LOW, HIGH) for others in (LOW, HIGH, HIGH)], random) for scenario in _TENANTS}
+    levels = {
+        scenario: _Deck([(own, others) for own in (LOW, HIGH) for others in (LOW, HIGH, HIGH)], random)
+        for scenario in _TENANTS
+    }
     quotas, slacks = _Deck(_QUOTAS, random), _Deck(_MEMORY_SLACK_MIB, random)
     turn = _Deck([True, False], random)
     kinds = [kind for kind, count in _BLOCK.items() if kind[1] in design.placements for _ in range(count)]

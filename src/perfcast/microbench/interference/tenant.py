@@ -86,7 +86,12 @@ class SecondBins:
 
 
 def follow_timetable(
-    timetable: Sequence[Interval], operate: Callable[[], None], *, rate: float, clock: Clock, sleep: Callable[[float], None]
+    timetable: Sequence[Interval],
+    operate: Callable[[], None],
+    *,
+    rate: float,
+    clock: Clock,
+    sleep: Callable[[float], None],
 ) -> Iterator[Second]:
     """Run operations by a timetable and yield each second once it is over.
 

@@ -1,0 +1,298 @@
+"""The campaign: runs of a plan until the time is spent, one file per finished run, and repeats of unsteady ones.
+
+An interrupted campaign resumes: finished runs are kept, and only the others are measured.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import shutil
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from perfcast.microbench.interference.execution import (
+    FailedRunError,
+    Record,
+    Stage,
+    execute,
+    janitor,
+    raise_priority,
+    start_server,
+)
+from perfcast.microbench.interference.groups import (
+    CPU,
+    MEMORY,
+    PREFIX,
+    GroupFolders,
+    find_hierarchies,
+    open_base,
+    remove_folders,
+    stale_groups,
+)
+from perfcast.microbench.interference.labels import MAX_REFERENCE_SPREAD, label_record
+from perfcast.microbench.interference.metrics import Sampler
+from perfcast.microbench.interference.scenarios import (
+    OTHER_CORE,
+    PLACEMENTS,
+    PREPARATION_SECONDS,
+    QUOTA,
+    SAME_CORE,
+    Design,
+    Run,
+    plan_for,
+)
+from perfcast.microbench.interference.scenarios import MEMORY as LIMITED_MEMORY
+from perfcast.microbench.interference.workloads import load_workload
+from perfcast.microbench.threads import available_cpus
+from perfcast.utils.errors import UserError
+from perfcast.utils.io import atomic_path, read_json, write_json
+
+RUNS_FOLDER = "host_interference_runs"
+FIRST_SHARE = 0.9
+"""Share of the time for the plan; the remaining time repeats runs with unsteady references."""
+_MAX_ATTEMPTS = 3
+_RESERVE_MIB = 1024
+"""Room on the disk beside the files of workloads."""
+_RUN_FILE = re.compile(r"run-(\d{5})-(\d)\.json\.gz")
+
+Progress = Callable[[str, int, int], None]
+"""Gets the step at work, the finished runs, and all runs."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the user chose. Units: minutes of the whole campaign; seconds of one static run."""
+
+    out: Path
+    workloads: tuple[str, ...]
+    minutes: float
+    seconds: int
+    seed: int
+    placements: tuple[str, ...] | None = None
+    max_spread: float = MAX_REFERENCE_SPREAD
+
+    @property
+    def runs_folder(self) -> Path:
+        """Folder of finished runs."""
+        return self.out / RUNS_FOLDER
+
+
+def possible_placements(base: GroupFolders, cpus: Sequence[int]) -> dict[str, str]:
+    """Return every placement with the reason why it is impossible here, empty where it is possible."""
+    reasons = dict.fromkeys(PLACEMENTS, "")
+    for name in PLACEMENTS:
+        if name not in (SAME_CORE,) and len(cpus) < 2:
+            reasons[name] = "this process can use one core alone"
+    for name, limit in ((QUOTA, CPU), (LIMITED_MEMORY, MEMORY)):
+        if limit not in base.limits:
+            reasons[name] = f"no control group with a limit of {limit} is permitted"
+    return reasons
+
+
+def choose_placements(wanted: Sequence[str] | None, reasons: dict[str, str]) -> tuple[str, ...]:
+    """Return the placements to measure. Raises: UserError when one that was named is unknown or impossible."""
+    for name in wanted or ():
+        if name not in reasons:
+            raise UserError(f"--placements must name some of {', '.join(reasons)}", f"it is {name!r}")
+        if reasons[name]:
+            raise UserError(f"--placements {name} must be possible here", reasons[name], "run as root, or leave it out")
+    chosen = tuple(name for name in (wanted or reasons) if not reasons[name])
+    if set(chosen) <= {OTHER_CORE} and wanted is None:
+        raise UserError("a measurement needs a core that tenants share", "this process has none")
+    return chosen
+
+
+def require_linux(root: Path = Path("/")) -> None:
+    """Raise UserError where the counters of Linux are absent."""
+    if not sys.platform.startswith("linux") or not (root / "proc/stat").is_file():
+        raise UserError(
+            "perfcast measure interference needs the counters in /proc of Linux", "there are none", "use Linux"
+        )
+
+
+def require_room(folder: Path, workloads: Sequence[str]) -> None:
+    """Raise UserError when the disk lacks room for the files of three tenants and the results."""
+    sizes = sorted((load_workload(name).DISK_MIB for name in workloads), reverse=True)
+    needed = _RESERVE_MIB + sum(sizes[:3])
+    free = shutil.disk_usage(folder).free // 2**20
+    if free < needed:
+        raise UserError(
+            f"--out must be on a disk with {needed} MiB of room", f"it has {free} MiB", "name another folder"
+        )
+
+
+def run_campaign(settings: Settings, progress: Progress) -> dict[str, Any]:
+    """Measure the runs of the plan that are not finished, then repeat unsteady ones; return facts of the campaign.
+
+    Raises:
+        UserError: The machine, the disk or the folder does not permit it.
+    """
+    require_linux()
+    folder = settings.runs_folder
+    folder.mkdir(parents=True, exist_ok=True)
+    require_room(folder, settings.workloads)
+    end = time.monotonic() + 60 * settings.minutes
+    trees = find_hierarchies(Path("/proc/self/mounts").read_text(), Path("/proc/self/cgroup").read_text())
+    remove_folders(stale_groups(trees))
+    for old in folder.glob("scratch-*"):
+        if not Path("/proc", old.name.partition("-")[2]).exists():
+            shutil.rmtree(old, ignore_errors=True)
+    start_server()
+    base = open_base(trees, f"{PREFIX}{os.getpid()}")
+    scratch = folder / f"scratch-{os.getpid()}"
+    with janitor([path for _, path in base.folders], scratch):
+        try:
+            cpus = available_cpus()
+            reasons = possible_placements(base, cpus)
+            design = Design(
+                settings.workloads, choose_placements(settings.placements, reasons), settings.seed, settings.seconds
+            )
+            runs = plan_for(design, FIRST_SHARE * 60 * settings.minutes, storage_workloads(settings.workloads))
+            check_plan(folder, design, settings.minutes)
+            raise_priority()
+            stage = Stage(base, cpus, scratch, Sampler(), settings.seed)
+            failures = measure_plan(folder, runs, lambda run, attempt: execute(run, stage, attempt), progress, end=end)
+            repeat_unsteady(
+                folder, runs, lambda run, attempt: execute(run, stage, attempt), progress, end, settings.max_spread
+            )
+        finally:
+            base.remove()
+            shutil.rmtree(scratch, ignore_errors=True)
+    return {
+        "design": asdict(design),
+        "planned_runs": len(runs),
+        "failures": failures,
+        "impossible_placements": {name: reason for name, reason in reasons.items() if reason},
+        "control_groups": sorted({f"v{version}" for version, _ in base.folders}) or ["none"],
+        "limits": sorted(base.limits),
+    }
+
+
+def storage_workloads(names: Sequence[str]) -> list[str]:
+    """Return the workloads that keep files."""
+    return [name for name in names if load_workload(name).DISK_MIB]
+
+
+def check_plan(folder: Path, design: Design, minutes: float) -> None:
+    """Write the plan's settings, or compare them with those of the campaign to resume.
+
+    A longer time continues the same plan, so it may change. Raises: UserError when other settings differ.
+    """
+    path = folder / "plan.json"
+    values = json.loads(json.dumps(asdict(design)))
+    if path.exists():
+        before = read_json(path)
+        differing = [name for name, value in values.items() if before.get(name) != value]
+        if differing:
+            requirement = f"a campaign in {folder} resumes with the same settings"
+            raise UserError(requirement, f"{differing[0]} differs", "name another --out, or remove the folder")
+    write_json(path, {**values, "minutes": minutes})
+
+
+Execute = Callable[[Run, int], Record]
+
+
+def measure_plan(
+    folder: Path,
+    runs: Sequence[Run],
+    execute_run: Execute,
+    progress: Progress,
+    *,
+    end: float,
+    clock: Callable[[], float] = time.monotonic,
+) -> list[str]:
+    """Measure the runs without a file until `end`; return what failed."""
+    finished, failures = {number for number, _ in finished_runs(folder)}, []
+    for index, run in enumerate(runs):
+        if run.number in finished:
+            continue
+        left = sum(later.seconds + PREPARATION_SECONDS for later in runs[index:] if later.number not in finished)
+        if clock() + run.seconds > end:
+            break
+        progress(f"{describe_run(run)}, {left / 60:.0f} min left", index, len(runs))
+        if failure := _measure(folder, run, 1, execute_run):
+            failures.append(failure)
+    progress("plan finished", len(runs), len(runs))
+    return failures
+
+
+def repeat_unsteady(
+    folder: Path,
+    runs: Sequence[Run],
+    execute_run: Execute,
+    progress: Progress,
+    end: float,
+    max_spread: float,
+    clock: Callable[[], float] = time.monotonic,
+) -> None:
+    """Repeat runs whose references differ, the worst first, while time is left."""
+    planned = {run.number: run for run in runs}
+    shares = {
+        number: rejected_share(read_record(path), max_spread)
+        for (number, attempt), path in finished_runs(folder).items()
+        if attempt == 1 and number in planned
+    }
+    order = sorted(
+        (number for number, share in shares.items() if share > 0), key=lambda number: (-shares[number], number)
+    )
+    for attempt in range(2, _MAX_ATTEMPTS + 1):
+        for index, number in enumerate(order):
+            run = planned[number]
+            if clock() + run.seconds + PREPARATION_SECONDS > end:
+                return
+            if (number, attempt) in finished_runs(folder):
+                continue
+            progress(f"repeat of {describe_run(run)}", index, len(order))
+            _measure(folder, run, attempt, execute_run)
+
+
+def rejected_share(record: dict[str, Any], max_spread: float) -> float:
+    """Return the share of rows whose labels are rejected; 1 without any row."""
+    frame = label_record(record, max_spread=max_spread)
+    return float((frame["rejected"] != "").mean()) if len(frame) else 1.0
+
+
+def describe_run(run: Run) -> str:
+    """Return kind and workloads in words."""
+    return f"{run.scenario} {run.placement}: {' + '.join(run.workloads)}"
+
+
+def _measure(folder: Path, run: Run, attempt: int, execute_run: Execute) -> str:
+    """Measure a run and write its file; return why it failed, empty without a failure."""
+    try:
+        record = execute_run(run, attempt)
+    except FailedRunError as error:
+        return f"run {run.number} ({describe_run(run)}): {error}"
+    with atomic_path(folder / f"run-{run.number:05d}-{attempt}.json.gz") as path:
+        text = json.dumps(record.to_json(), allow_nan=False, separators=(",", ":"))
+        path.write_bytes(gzip.compress(text.encode(), compresslevel=6, mtime=0))
+    return ""
+
+
+def finished_runs(folder: Path) -> dict[tuple[int, int], Path]:
+    """Return the files of finished runs by number and attempt, in order."""
+    found = {}
+    for path in sorted(folder.glob("run-*.json.gz")):
+        if match := _RUN_FILE.fullmatch(path.name):
+            found[int(match[1]), int(match[2])] = path
+    return found
+
+
+def read_record(path: Path) -> dict[str, Any]:
+    """Return the record of a finished run. Raises: UserError for a damaged file."""
+    try:
+        with gzip.open(path, "rb") as file:
+            record = json.loads(file.read(200_000_000))
+        Run.from_json(record["run"])
+    except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
+        raise UserError(
+            f"{path} must be a finished run", "it cannot be read", "remove it, and measure again"
+        ) from error
+    return dict(record)
