@@ -23,7 +23,6 @@ from perfcast.microbench.interference.execution import (
     Stage,
     execute,
     janitor,
-    raise_priority,
     start_server,
 )
 from perfcast.microbench.interference.groups import (
@@ -138,7 +137,6 @@ def run_campaign(settings: Settings, progress: Progress) -> dict[str, Any]:
     folder = settings.runs_folder
     folder.mkdir(parents=True, exist_ok=True)
     require_room(folder, settings.workloads)
-    end = time.monotonic() + 60 * settings.minutes
     trees = find_hierarchies(Path("/proc/self/mounts").read_text(), Path("/proc/self/cgroup").read_text())
     remove_folders(stale_groups(trees))
     for old in folder.glob("scratch-*"):
@@ -148,6 +146,8 @@ def run_campaign(settings: Settings, progress: Progress) -> dict[str, Any]:
     base = open_base(trees, f"{PREFIX}{os.getpid()}")
     scratch = folder / f"scratch-{os.getpid()}"
     with janitor([path for _, path in base.folders], scratch):
+        # the time starts once the libraries are loaded
+        end = time.monotonic() + 60 * settings.minutes
         try:
             cpus = available_cpus()
             reasons = possible_placements(base, cpus)
@@ -156,7 +156,7 @@ def run_campaign(settings: Settings, progress: Progress) -> dict[str, Any]:
             )
             runs = plan_for(design, FIRST_SHARE * 60 * settings.minutes, storage_workloads(settings.workloads))
             check_plan(folder, design, settings.minutes)
-            raise_priority()
+            base.raise_weight()
             stage = Stage(base, cpus, scratch, Sampler(), settings.seed)
             failures = measure_plan(folder, runs, lambda run, attempt: execute(run, stage, attempt), progress, end=end)
             repeat_unsteady(

@@ -23,8 +23,6 @@ from perfcast.microbench.interference.scenarios import MEMORY, OTHER_CORE, SAME_
 _MIB = 2**20
 _ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _PREPARATION_LIMIT, _END_LIMIT = 120.0, 20.0
-_PRIORITY = -15
-"""Priority of the sampler, so that it reads in time beside busy tenants."""
 _HOST = "host"
 
 
@@ -138,10 +136,18 @@ def start_server() -> None:
                 os.environ[name] = value
 
 
-def raise_priority() -> None:
-    """Have this process run before its tenants, where the system permits it."""
-    with suppress(OSError):
-        os.setpriority(os.PRIO_PROCESS, 0, _PRIORITY)
+@contextmanager
+def prompt_sampling() -> Iterator[None]:
+    """Have this process run as soon as a sample is due, where the system permits it."""
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
+    except OSError:
+        yield
+        return
+    try:
+        yield
+    finally:
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
 
 @contextmanager
@@ -186,7 +192,8 @@ def execute(run: Run, stage: Stage, attempt: int = 1) -> Record:
         # one after another, so that each calibrates alone
         record.rates = [_prepare(entry) for entry in tenants]
         _limit_memory(run, host, tenants)
-        _follow(run, stage, host, tenants, record)
+        with prompt_sampling():
+            _follow(run, stage, host, tenants, record)
         for entry in tenants:
             entry.drain(_END_LIMIT)
         record.reports = [entry.reports for entry in tenants]

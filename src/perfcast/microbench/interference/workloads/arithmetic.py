@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import torch
 
@@ -67,7 +69,7 @@ class Inference(Workload):
         widths = (3, 16, 32, 64)
         blocks = [
             layer
-            for before, after in zip(widths, widths[1:], strict=False)
+            for before, after in pairwise(widths)
             for layer in (torch.nn.Conv2d(before, after, 3, stride=2, padding=1), torch.nn.ReLU())
         ]
         self._network = torch.nn.Sequential(*blocks, torch.nn.Flatten(), torch.nn.Linear(64 * 8 * 8, 100)).eval()

@@ -112,7 +112,7 @@ class _Page(http.server.BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
     CONTENT = ("<p>" + "interference " * 8 + "</p>\n") * 150
 
-    def do_GET(self) -> None:  # noqa: N802 - the name that the library calls
+    def do_GET(self) -> None:
         """Answer with the page, which names the path."""
         content = f"<h1>{self.path}</h1>{self.CONTENT}".encode()
         self.send_response(200)

@@ -45,7 +45,7 @@ class Workload(ABC):
     def operate(self) -> None:
         """Do one operation."""
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 - most have nothing to end
         """End what `prepare` started."""
 
 
