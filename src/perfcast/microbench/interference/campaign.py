@@ -150,7 +150,7 @@ def run_campaign(settings: Settings, progress: Progress) -> dict[str, Any]:
         end = time.monotonic() + 60 * settings.minutes
         try:
             cpus = available_cpus()
-            reasons = possible_placements(base, cpus)
+            limits, reasons = sorted(base.limits), possible_placements(base, cpus)
             design = Design(
                 settings.workloads, choose_placements(settings.placements, reasons), settings.seed, settings.seconds
             )
@@ -170,8 +170,8 @@ def run_campaign(settings: Settings, progress: Progress) -> dict[str, Any]:
         "planned_runs": len(runs),
         "failures": failures,
         "impossible_placements": {name: reason for name, reason in reasons.items() if reason},
-        "control_groups": sorted({f"v{version}" for version, _ in base.folders}) or ["none"],
-        "limits": sorted(base.limits),
+        "control_groups": [f"v{version}" for version in sorted({version for version, _ in base.folders})],
+        "limits": limits,
     }
 
 

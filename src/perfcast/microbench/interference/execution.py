@@ -242,7 +242,10 @@ def _limit_memory(run: Run, host: GroupFolders, tenants: Sequence[_Tenant]) -> N
     sizes = [entry.group.anonymous_bytes() for entry in tenants]
     if None in sizes:
         raise FailedRunError("the system does not tell the memory of a group")
-    host.limit_memory(sum(size or 0 for size in sizes) + run.memory_slack_mib * _MIB)
+    try:
+        host.limit_memory(sum(size or 0 for size in sizes) + run.memory_slack_mib * _MIB)
+    except OSError as error:  # version 1 refuses a limit that reclaim does not reach
+        raise FailedRunError(f"the memory could not be limited: {error.strerror}") from error
 
 
 def _follow(run: Run, stage: Stage, host: GroupFolders, tenants: Sequence[_Tenant], record: Record) -> None:

@@ -67,7 +67,8 @@ class SecondBins:
 
     def add(self, begin: float, end: float, latency: float) -> None:
         """Count an operation from `begin` to `end`. Units: seconds since the origin."""
-        first, last = math.floor(begin), math.floor(end)
+        first = math.floor(begin)
+        last = max(first, math.ceil(end) - 1)  # an end at the very boundary belongs to the second before
         if first == last:
             self._at(first).operations += 1
         else:
