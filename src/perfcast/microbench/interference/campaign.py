@@ -5,12 +5,8 @@ An interrupted campaign resumes: finished runs are kept, and only the others are
 
 from __future__ import annotations
 
-import gzip
-import json
 import os
-import re
 import shutil
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -26,10 +22,7 @@ from perfcast.microbench.interference.execution import (
     start_server,
 )
 from perfcast.microbench.interference.groups import (
-    CPU,
-    MEMORY,
     PREFIX,
-    GroupFolders,
     find_hierarchies,
     open_base,
     remove_folders,
@@ -37,30 +30,21 @@ from perfcast.microbench.interference.groups import (
 )
 from perfcast.microbench.interference.labels import MAX_REFERENCE_SPREAD, label_record
 from perfcast.microbench.interference.metrics import Sampler
-from perfcast.microbench.interference.scenarios import (
-    OTHER_CORE,
-    PLACEMENTS,
-    PREPARATION_SECONDS,
-    QUOTA,
-    SAME_CORE,
-    Design,
-    Run,
-    plan_for,
+from perfcast.microbench.interference.requirements import (
+    choose_placements,
+    possible_placements,
+    require_linux,
+    require_room,
 )
-from perfcast.microbench.interference.scenarios import MEMORY as LIMITED_MEMORY
+from perfcast.microbench.interference.run_files import check_plan, finished_runs, read_record, write_record
+from perfcast.microbench.interference.scenarios import PREPARATION_SECONDS, Design, Run, plan_for
 from perfcast.microbench.interference.workloads import load_workload
 from perfcast.microbench.threads import available_cpus
-from perfcast.utils.errors import UserError
-from perfcast.utils.io import atomic_path, read_json, write_json
 
 RUNS_FOLDER = "host_interference_runs"
 FIRST_SHARE = 0.9
 """Share of the time for the plan; the remaining time repeats runs with unsteady references."""
 _MAX_ATTEMPTS = 3
-_RESERVE_MIB = 1024
-"""Room on the disk beside the files of workloads."""
-_RUN_FILE = re.compile(r"run-(\d{5})-(\d)\.json\.gz")
-
 Progress = Callable[[str, int, int], None]
 """Gets the step at work, the finished runs, and all runs."""
 
@@ -81,50 +65,6 @@ class Settings:
     def runs_folder(self) -> Path:
         """Folder of finished runs."""
         return self.out / RUNS_FOLDER
-
-
-def possible_placements(base: GroupFolders, cpus: Sequence[int]) -> dict[str, str]:
-    """Return every placement with the reason why it is impossible here, empty where it is possible."""
-    reasons = dict.fromkeys(PLACEMENTS, "")
-    for name in PLACEMENTS:
-        if name not in (SAME_CORE,) and len(cpus) < 2:
-            reasons[name] = "this process can use one core alone"
-    for name, limit in ((QUOTA, CPU), (LIMITED_MEMORY, MEMORY)):
-        if limit not in base.limits:
-            reasons[name] = f"no control group with a limit of {limit} is permitted"
-    return reasons
-
-
-def choose_placements(wanted: Sequence[str] | None, reasons: dict[str, str]) -> tuple[str, ...]:
-    """Return the placements to measure. Raises: UserError when one that was named is unknown or impossible."""
-    for name in wanted or ():
-        if name not in reasons:
-            raise UserError(f"--placements must name some of {', '.join(reasons)}", f"it is {name!r}")
-        if reasons[name]:
-            raise UserError(f"--placements {name} must be possible here", reasons[name], "run as root, or leave it out")
-    chosen = tuple(name for name in (wanted or reasons) if not reasons[name])
-    if set(chosen) <= {OTHER_CORE} and wanted is None:
-        raise UserError("a measurement needs a core that tenants share", "this process has none")
-    return chosen
-
-
-def require_linux(root: Path = Path("/")) -> None:
-    """Raise UserError where the counters of Linux are absent."""
-    if not sys.platform.startswith("linux") or not (root / "proc/stat").is_file():
-        raise UserError(
-            "perfcast measure interference needs the counters in /proc of Linux", "there are none", "use Linux"
-        )
-
-
-def require_room(folder: Path, workloads: Sequence[str]) -> None:
-    """Raise UserError when the disk lacks room for the files of three tenants and the results."""
-    sizes = sorted((load_workload(name).DISK_MIB for name in workloads), reverse=True)
-    needed = _RESERVE_MIB + sum(sizes[:3])
-    free = shutil.disk_usage(folder).free // 2**20
-    if free < needed:
-        raise UserError(
-            f"--out must be on a disk with {needed} MiB of room", f"it has {free} MiB", "name another folder"
-        )
 
 
 def run_campaign(settings: Settings, progress: Progress) -> dict[str, Any]:
@@ -158,10 +98,12 @@ def run_campaign(settings: Settings, progress: Progress) -> dict[str, Any]:
             check_plan(folder, design, settings.minutes)
             base.raise_weight()
             stage = Stage(base, cpus, scratch, Sampler(), settings.seed)
-            failures = measure_plan(folder, runs, lambda run, attempt: execute(run, stage, attempt), progress, end=end)
-            repeat_unsteady(
-                folder, runs, lambda run, attempt: execute(run, stage, attempt), progress, end, settings.max_spread
-            )
+
+            def execute_run(run: Run, attempt: int) -> Record:
+                return execute(run, stage, attempt)
+
+            failures = measure_plan(folder, runs, execute_run, progress, end=end)
+            repeat_unsteady(folder, runs, execute_run, progress, end=end, max_spread=settings.max_spread)
         finally:
             base.remove()
             shutil.rmtree(scratch, ignore_errors=True)
@@ -178,22 +120,6 @@ def run_campaign(settings: Settings, progress: Progress) -> dict[str, Any]:
 def storage_workloads(names: Sequence[str]) -> list[str]:
     """Return the workloads that keep files."""
     return [name for name in names if load_workload(name).DISK_MIB]
-
-
-def check_plan(folder: Path, design: Design, minutes: float) -> None:
-    """Write the plan's settings, or compare them with those of the campaign to resume.
-
-    A longer time continues the same plan, so it may change. Raises: UserError when other settings differ.
-    """
-    path = folder / "plan.json"
-    values = json.loads(json.dumps(asdict(design)))
-    if path.exists():
-        before = read_json(path)
-        differing = [name for name, value in values.items() if before.get(name) != value]
-        if differing:
-            requirement = f"a campaign in {folder} resumes with the same settings"
-            raise UserError(requirement, f"{differing[0]} differs", "name another --out, or remove the folder")
-    write_json(path, {**values, "minutes": minutes})
 
 
 Execute = Callable[[Run, int], Record]
@@ -228,6 +154,7 @@ def repeat_unsteady(
     runs: Sequence[Run],
     execute_run: Execute,
     progress: Progress,
+    *,
     end: float,
     max_spread: float,
     clock: Callable[[], float] = time.monotonic,
@@ -270,29 +197,5 @@ def _measure(folder: Path, run: Run, attempt: int, execute_run: Execute) -> str:
         record = execute_run(run, attempt)
     except FailedRunError as error:
         return f"run {run.number} ({describe_run(run)}): {error}"
-    with atomic_path(folder / f"run-{run.number:05d}-{attempt}.json.gz") as path:
-        text = json.dumps(record.to_json(), allow_nan=False, separators=(",", ":"))
-        path.write_bytes(gzip.compress(text.encode(), compresslevel=6, mtime=0))
+    write_record(folder, record)
     return ""
-
-
-def finished_runs(folder: Path) -> dict[tuple[int, int], Path]:
-    """Return the files of finished runs by number and attempt, in order."""
-    found = {}
-    for path in sorted(folder.glob("run-*.json.gz")):
-        if match := _RUN_FILE.fullmatch(path.name):
-            found[int(match[1]), int(match[2])] = path
-    return found
-
-
-def read_record(path: Path) -> dict[str, Any]:
-    """Return the record of a finished run. Raises: UserError for a damaged file."""
-    try:
-        with gzip.open(path, "rb") as file:
-            record = json.loads(file.read(200_000_000))
-        Run.from_json(record["run"])
-    except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
-        raise UserError(
-            f"{path} must be a finished run", "it cannot be read", "remove it, and measure again"
-        ) from error
-    return dict(record)

@@ -34,8 +34,8 @@ class FailedRunError(Exception):
 class Record:
     """Result of a run: reports of tenants, and metrics of each second and active tenant.
 
-    Units: `started` in seconds of the system's clock; `sampler_seconds` of processor time; `late` in seconds by which a sample
-    was taken after its time.
+    Units: `started` in seconds of the system's clock; `sampler_seconds` of processor time; `late` in seconds by which a
+    sample was taken after its time.
     """
 
     run: Run

@@ -1,7 +1,7 @@
 """Control groups of tenants: version 2, version 1, or none where the system does not permit them.
 
-A campaign has one base group below the nearest group that permits it, so that limits of the caller still hold. Below it, the
-host group carries the limit that tenants share, and each tenant has a group of its own.
+A campaign has one base group below the nearest group that permits it, so that limits of the caller still hold. Below
+it, the host group carries the limit that tenants share, and each tenant has a group of its own.
 Source: Linux, Documentation/admin-guide/cgroup-v2.rst and cgroup-v1.
 """
 
@@ -41,7 +41,7 @@ def find_hierarchies(mounts: str, memberships: str) -> list[Hierarchy]:
     """
     own_paths: dict[str, str] = {}
     for line in memberships.splitlines():
-        number, _, rest = line.partition(":")
+        _, _, rest = line.partition(":")
         names, _, path = rest.partition(":")
         if path.startswith("/"):
             own_paths.update(dict.fromkeys(names.split(",") if names else ["unified"], path))

@@ -1,7 +1,8 @@
 """Labels of a run: degradation of throughput and tail latency against the same tenant alone, second by second.
 
-degradation = 1 - throughput / throughput alone, and 1 - p99 alone / p99 for the latency. The value alone is interpolated in time
-between the references before and after (A-B-A design), so that a linear drift of the machine is divided out.
+degradation = 1 - throughput / throughput alone, and 1 - p99 alone / p99 for the latency. The value alone is
+interpolated in time between the references before and after (A-B-A design), so that a linear drift of the machine is
+divided out.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Metrics of a running machine and of groups of processes on it, once a second, from files that Linux has anyway.
 
-A `Sampler` reads a `Snapshot`; `compute_metrics` turns two of them into rates and levels. Nothing here knows campaigns, so an
-online command can use it. A metric that the machine lacks, or whose counter went backwards, is absent and never zero.
+A `Sampler` reads a `Snapshot`; `compute_metrics` turns two of them into rates and levels. Nothing here knows campaigns,
+so an online command can use it. A metric that the machine lacks, or whose counter went backwards, is absent and never
+zero.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Readers of the counters and levels of Linux: pure functions of the text of one file.
 
-A counter grows, and its rate is the metric; a level is the metric itself. Lines that do not match are skipped, because kernels
-add and drop lines. Source: Linux, Documentation/filesystems/proc.rst, accounting/psi.rst, scheduler/sched-stats.rst and
+A counter grows, and its rate is the metric; a level is the metric itself. Lines that do not match are skipped, because
+kernels add and drop lines. Source: Linux, Documentation/filesystems/proc.rst, accounting/psi.rst, scheduler/sched-stats.rst and
 admin-guide/iostats.rst.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 CPU_MODES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "guest", "guest_nice")
 TICKS_PER_SECOND = 100.0
@@ -201,7 +202,7 @@ def parse_tcp(text: str) -> Readings:
     """Read /proc/net/snmp or netstat: pairs of lines, names and numbers. Values that can fall are levels."""
     readings = Readings()
     lines = text.splitlines()[:_MAX_NAMES]
-    for names, numbers in zip(lines, lines[1:], strict=False):
+    for names, numbers in pairwise(lines):
         head, fields, values = names.split(":")[0], names.split()[1:], numbers.split()[1:]
         if head not in ("Tcp", "Udp", "TcpExt", "Ip") or numbers.split(":")[0] != head or len(fields) != len(values):
             continue

@@ -1,4 +1,4 @@
-"""Quality of a campaign: noise of repeated references, steal, rejected labels and why, coverage, cost of the sampler."""
+"""Quality of a campaign: noise of repeated references, steal, rejected labels and why, cost of the sampler."""
 
 from __future__ import annotations
 

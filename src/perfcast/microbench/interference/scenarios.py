@@ -1,8 +1,8 @@
 """The plan of a campaign: runs of two to four tenants, each measured alone before and after.
 
-Design of a run, A-B-A: every tenant runs alone, then tenants run together, then every tenant alone again. The two references
-stand next to the seconds that they scale, so that a drift of a shared machine is divided out. All tenants of a run are
-victims of each other, which gives two to three labeled rows per second of wall time.
+Design of a run, A-B-A: every tenant runs alone, then tenants run together, then every tenant alone again. The two
+references stand next to the seconds that they scale, so that a drift of a shared machine is divided out. All tenants of
+a run are victims of each other, which gives two to three labeled rows per second of wall time.
 
 Blocks of runs hold every kind in fixed numbers, and names come from shuffled decks, so that an interrupted campaign has
 covered workloads and kinds evenly.

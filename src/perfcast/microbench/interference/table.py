@@ -1,4 +1,4 @@
-"""The table of a campaign: labeled rows of the best attempt of each run, compact metrics, and the description beside it."""
+"""The table of a campaign: labeled rows of the best attempt of each run, compact metrics, and its description."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from perfcast.microbench.interference.campaign import Progress, Settings, finished_runs, read_record, run_campaign
+from perfcast.microbench.interference.campaign import Progress, Settings, run_campaign
 from perfcast.microbench.interference.labels import LABELS, PLACES, label_record
 from perfcast.microbench.interference.quality import summarize_quality
+from perfcast.microbench.interference.run_files import finished_runs, read_record
 from perfcast.microbench.interference.scenarios import PLACEMENTS
 from perfcast.microbench.interference.workloads import load_workload
 from perfcast.utils.errors import UserError

@@ -1,8 +1,8 @@
 """A tenant: a process that runs one workload by a timetable and reports every second.
 
-The loop is a pure function of its clock, so that tests need no time. Operations that span a boundary of seconds count in both
-by their share, and latencies in the second of their end. Paced operations are due at fixed times, and their latency begins
-when they are due (Tene 2013, "How not to measure latency": coordinated omission).
+The loop is a pure function of its clock, so that tests need no time. Operations that span a boundary of seconds count
+in both by their share, and latencies in the second of their end. Paced operations are due at fixed times, and their
+latency begins when they are due (Tene 2013, "How not to measure latency": coordinated omission).
 """
 
 from __future__ import annotations
@@ -136,8 +136,8 @@ def calibrate(operate: Callable[[], None], clock: Clock, seconds: float = _CALIB
 def serve(connection: Connection, name: str, folder: str, seed: int) -> None:
     """Run as a tenant: prepare on command, follow one timetable, and end when the campaign closes the connection.
 
-    Messages are JSON: {"prepare": true} -> {"rate": ...}; {"origin": ..., "timetable": [[start, end, intensity], ...]} -> one
-    report per second, then {"done": true}.
+    Messages are JSON: {"prepare": true} -> {"rate": ...}, then {"origin": ..., "timetable": [[start, end, intensity],
+    ...]} -> one report per second and {"done": true}.
     """
     import torch
 

@@ -14,7 +14,9 @@ from perfcast.microbench.interference.parsers import Readings
 
 
 def snapshot(moment, counters=(), levels=(), **groups):
-    return Snapshot(moment, Readings(dict(counters), dict(levels)), {name: Readings(dict(v)) for name, v in groups.items()})
+    return Snapshot(
+        moment, Readings(dict(counters), dict(levels)), {name: Readings(dict(v)) for name, v in groups.items()}
+    )
 
 
 def write(root, files):
@@ -81,7 +83,10 @@ def test_a_row_has_the_group_its_neighbors_and_the_host():
 
 def test_processes_that_start_and_end_never_give_negative_rates(tmp_path):
     now = iter([0.0, 2.0])
-    write(tmp_path, {"proc/stat": "cpu 1 1 1 1\n", **process_files(5, 10**9, 0, children="6"), **process_files(6, 10**9, 10**9)})
+    write(
+        tmp_path,
+        {"proc/stat": "cpu 1 1 1 1\n", **process_files(5, 10**9, 0, children="6"), **process_files(6, 10**9, 10**9)},
+    )
     sampler = Sampler(tmp_path, clock=lambda: next(now))
     group = {"a": Group(roots=(5,))}
     before = sampler.read(group)
@@ -120,7 +125,9 @@ def test_files_of_a_group_are_read(tmp_path):
 
 
 def test_further_counters_become_rates():
-    sampler = Sampler(counters=iter([{"hardware.cycles": 10.0}, {"hardware.cycles": 30.0}]).__next__, clock=iter([0, 2]).__next__)
+    sampler = Sampler(
+        counters=iter([{"hardware.cycles": 10.0}, {"hardware.cycles": 30.0}]).__next__, clock=iter([0, 2]).__next__
+    )
     assert compute_metrics(sampler.read(), sampler.read()).machine["hardware.cycles"] == 10.0
 
 

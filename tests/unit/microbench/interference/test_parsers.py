@@ -22,8 +22,36 @@ READERS = [
 ]
 FRAGMENTS = st.sampled_from(
     [
-        *("cpu0", "cpu", "intr", "Tcp:", "TcpExt:", "lo:", "eth0:", "NR", "some", "total=12", "-1", "1e9", "nan", "0x3"),
-        *("9" * 20, "9" * 400, "254 0 vda", "8:0 Read", "rbytes=5", "cpu MHz : 12.5", "\x00", "\n", " ", "\t", ":", "12"),
+        *(
+            "cpu0",
+            "cpu",
+            "intr",
+            "Tcp:",
+            "TcpExt:",
+            "lo:",
+            "eth0:",
+            "NR",
+            "some",
+            "total=12",
+            "-1",
+            "1e9",
+            "nan",
+            "0x3",
+        ),
+        *(
+            "9" * 20,
+            "9" * 400,
+            "254 0 vda",
+            "8:0 Read",
+            "rbytes=5",
+            "cpu MHz : 12.5",
+            "\x00",
+            "\n",
+            " ",
+            "\t",
+            ":",
+            "12",
+        ),
         *("٣", "voluntary_ctxt_switches:", "anon 5", "(a) b) R"),
     ]
 )
@@ -102,7 +130,9 @@ def test_pressure_is_in_seconds():
 
 
 def test_scheduler_statistics_are_added():
-    text = "version 17\ncpu0 0 0 5 2 9 8 1000000000 3000000000 7\ncpu1 0 0 5 2 9 8 1000000000 1000000000 7\ndomain0 3 1\n"
+    text = (
+        "version 17\ncpu0 0 0 5 2 9 8 1000000000 3000000000 7\ncpu1 0 0 5 2 9 8 1000000000 1000000000 7\ndomain0 3 1\n"
+    )
     found = parsers.parse_schedstat(text).counters
     assert found["run_seconds"] == 2.0
     assert found["wait_seconds"] == 4.0
@@ -125,7 +155,9 @@ def test_both_versions_of_groups_have_the_same_names():
     one = group_parsers.parse_cpu_stat("nr_periods 4\nnr_throttled 2\nthrottled_time 500000000\n").counters
     two = group_parsers.parse_cpu_stat("usage_usec 1\nnr_periods 4\nnr_throttled 2\nthrottled_usec 500000\n").counters
     assert one == {name: pytest.approx(two[name]) for name in one}
-    io_one = GROUP_FILES["blkio.throttle.io_service_bytes_recursive"]("8:0 Read 10\n8:0 Write 4\n8:16 Read 1\nTotal 15\n")
+    io_one = GROUP_FILES["blkio.throttle.io_service_bytes_recursive"](
+        "8:0 Read 10\n8:0 Write 4\n8:16 Read 1\nTotal 15\n"
+    )
     io_two = GROUP_FILES["io.stat"]("8:0 rbytes=10 wbytes=4 rios=1 wios=1 dbytes=0 dios=0\n8:16 rbytes=1 wbytes=0\n")
     assert io_one.counters["io.read_bytes"] == io_two.counters["io.read_bytes"] == 11
     assert io_one.counters["io.written_bytes"] == io_two.counters["io.written_bytes"] == 4
@@ -138,7 +170,30 @@ def test_memory_of_a_group_has_events_and_levels():
 
 
 def test_process_names_may_hold_brackets_and_blanks():
-    fields = "R 1 1 1 0 -1 0 11 0 12 0 250 50 0 0 20 0 3 0 99 4096 77".split()
+    fields = [
+        "R",
+        "1",
+        "1",
+        "1",
+        "0",
+        "-1",
+        "0",
+        "11",
+        "0",
+        "12",
+        "0",
+        "250",
+        "50",
+        "0",
+        "0",
+        "20",
+        "0",
+        "3",
+        "0",
+        "99",
+        "4096",
+        "77",
+    ]
     found = group_parsers.parse_process_stat(f"12 (a b) c) {' '.join(fields)} {'0 ' * 30}")
     assert found.counters["minor_faults"] == 11
     assert found.counters["major_faults"] == 12

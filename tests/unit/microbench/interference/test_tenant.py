@@ -33,7 +33,13 @@ def follow(timetable, seconds_of_operation, rate=10.0, clock=None):
 def test_a_closed_loop_fills_each_second_of_its_interval():
     seconds = follow([Interval(2, 5)], lambda now: 0.125)
     assert {second: found.operations for second, found in seconds.items()} == {2: 8, 3: 8, 4: 8}
-    assert seconds[2].summary() == {"second": 2, "operations": 8, "ended": 8, "latency_mean": 0.125, "latency_p99": 0.125}
+    assert seconds[2].summary() == {
+        "second": 2,
+        "operations": 8,
+        "ended": 8,
+        "latency_mean": 0.125,
+        "latency_p99": 0.125,
+    }
 
 
 def test_a_paced_tenant_keeps_its_rate_and_slows_only_when_it_must():
