@@ -1,8 +1,8 @@
 """Readers of the counters and levels of Linux: pure functions of the text of one file.
 
 A counter grows, and its rate is the metric; a level is the metric itself. Lines that do not match are skipped, because
-kernels add and drop lines. Source: Linux, Documentation/filesystems/proc.rst, accounting/psi.rst, scheduler/sched-stats.rst and
-admin-guide/iostats.rst.
+kernels add and drop lines. Source: Linux, Documentation/filesystems/proc.rst, accounting/psi.rst,
+scheduler/sched-stats.rst and admin-guide/iostats.rst.
 """
 
 from __future__ import annotations

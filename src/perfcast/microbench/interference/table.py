@@ -22,7 +22,7 @@ DIGITS = 3
 """Significant digits of a metric: counters of a second are noisier."""
 MIN_VARYING = 0.005
 """Share of rows that must differ from the most frequent value, else a metric counts as constant."""
-SAME = 0.999_999
+SAME = 0.999_99
 """Correlation above which a metric repeats an earlier one."""
 
 
@@ -72,15 +72,15 @@ def compact_metrics(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, Any]]:
     fixed = [*PLACES, *LABELS]
     metrics = frame[[name for name in frame if name not in fixed]].sort_index(axis=1)
     varying = [name for name in metrics if is_varying(metrics[name])]
-    rounded = metrics[varying].apply(round_digits)
-    repeated = find_repeated(rounded)
+    repeated = find_repeated(metrics[varying])
     kept = [name for name in varying if name not in repeated]
+    rounded = metrics[kept].apply(round_digits)
     labels = frame[fixed].copy()
     for name in ("throughput", "throughput_alone", "latency_p99", "latency_p99_alone", "reference_spread", "late"):
         labels[name] = round_digits(labels[name].astype(float), 4)
     for name in ("degradation", "degradation_p99"):
         labels[name] = labels[name].astype(float).round(4).astype("float32")
-    table = pd.concat([labels, rounded[kept]], axis=1)
+    table = pd.concat([labels, rounded], axis=1)
     return table, {
         "metrics": len(kept),
         "constant_metrics": len(metrics.columns) - len(varying),

@@ -112,7 +112,8 @@ def test_disks_are_added_without_partitions_and_unused_ones():
 
 def test_loopback_and_network_are_separate():
     zeros = "0 0 0 0 0 0"
-    text = f"Inter-|\n face |\n    lo: 10 1 {zeros} 10 1 {zeros}\n  eth0:20 2 {zeros} 30 3 {zeros}\n  eth1: 5 1 {zeros} 5 1 {zeros}\n"
+    rows = ("    lo: 10 1 {0} 10 1 {0}", "  eth0:20 2 {0} 30 3 {0}", "  eth1: 5 1 {0} 5 1 {0}")
+    text = "Inter-|\n face |\n" + "\n".join(row.format(zeros) for row in rows)
     found = parsers.parse_net_dev(text).counters
     assert found["loopback.received_bytes"] == 10
     assert found["network.received_bytes"] == 25
@@ -170,31 +171,8 @@ def test_memory_of_a_group_has_events_and_levels():
 
 
 def test_process_names_may_hold_brackets_and_blanks():
-    fields = [
-        "R",
-        "1",
-        "1",
-        "1",
-        "0",
-        "-1",
-        "0",
-        "11",
-        "0",
-        "12",
-        "0",
-        "250",
-        "50",
-        "0",
-        "0",
-        "20",
-        "0",
-        "3",
-        "0",
-        "99",
-        "4096",
-        "77",
-    ]
-    found = group_parsers.parse_process_stat(f"12 (a b) c) {' '.join(fields)} {'0 ' * 30}")
+    fields = f"R {'0 ' * 6}11 0 12 0 250 50 {'0 ' * 4}3 0 99 4096 77 {'0 ' * 30}"
+    found = group_parsers.parse_process_stat(f"12 (a b) c) {fields}")
     assert found.counters["minor_faults"] == 11
     assert found.counters["major_faults"] == 12
     assert found.counters["user_seconds"] == 2.5
