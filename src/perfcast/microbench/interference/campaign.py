@@ -28,6 +28,7 @@ from perfcast.microbench.interference.groups import (
     remove_folders,
     stale_groups,
 )
+from perfcast.microbench.interference.hardware_counters import HardwareCounters
 from perfcast.microbench.interference.labels import MAX_REFERENCE_SPREAD, label_record
 from perfcast.microbench.interference.metrics import Sampler
 from perfcast.microbench.interference.requirements import (
@@ -97,7 +98,8 @@ def run_campaign(settings: Settings, progress: Progress) -> dict[str, Any]:
             runs = plan_for(design, FIRST_SHARE * 60 * settings.minutes, storage_workloads(settings.workloads))
             check_plan(folder, design, settings.minutes)
             base.raise_weight()
-            stage = Stage(base, cpus, scratch, Sampler(), settings.seed)
+            counters = HardwareCounters(cpus)
+            stage = Stage(base, cpus, scratch, Sampler(counters=counters), settings.seed)
 
             def execute_run(run: Run, attempt: int) -> Record:
                 return execute(run, stage, attempt)
@@ -114,6 +116,7 @@ def run_campaign(settings: Settings, progress: Progress) -> dict[str, Any]:
         "impossible_placements": {name: reason for name, reason in reasons.items() if reason},
         "control_groups": [f"v{version}" for version in sorted({version for version, _ in base.folders})],
         "limits": limits,
+        "hardware_counters": counters.names,
     }
 
 
