@@ -97,7 +97,7 @@ def is_varying(values: pd.Series) -> bool:
 def round_digits(values: pd.Series, digits: int = DIGITS) -> pd.Series:
     """Return values with some significant digits, in single precision; absent ones stay absent."""
     numbers = values.to_numpy(float)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         scale = 10.0 ** (digits - 1 - np.floor(np.log10(np.abs(numbers))))
         rounded = np.where(np.isfinite(scale), np.round(numbers * scale) / scale, numbers)
     return pd.Series(rounded, values.index, name=values.name, dtype="float32")
