@@ -52,7 +52,7 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class Settings:
-    """What the user chose. Units: minutes of the whole campaign; seconds of one static run."""
+    """Choices of the user. Units: minutes of the whole campaign; seconds of one static run."""
 
     out: Path
     workloads: tuple[str, ...]

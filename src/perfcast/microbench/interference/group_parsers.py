@@ -105,8 +105,8 @@ def _parse_blkio(text: str, read: str, write: str) -> Readings:
 
 def _pressure(kind: str) -> Parser:
     def parse(text: str) -> Readings:
-        found = parse_pressure(text).counters
-        return Readings(counters={f"pressure.{kind}.{name}": value for name, value in found.items()})
+        totals = parse_pressure(text).counters
+        return Readings(counters={f"pressure.{kind}.{name}": value for name, value in totals.items()})
 
     return parse
 

@@ -41,8 +41,8 @@ def find_hierarchies(mounts: str, memberships: str) -> list[Hierarchy]:
     """
     own_paths: dict[str, str] = {}
     for line in memberships.splitlines():
-        _, _, rest = line.partition(":")
-        names, _, path = rest.partition(":")
+        _, _, tail = line.partition(":")
+        names, _, path = tail.partition(":")
         if path.startswith("/"):
             own_paths.update(dict.fromkeys(names.split(",") if names else ["unified"], path))
     trees = []
@@ -208,7 +208,7 @@ def _try_group(tree: Hierarchy, parent: Path, name: str, *, strict: bool) -> Pat
 
 def stale_groups(trees: Iterable[Hierarchy], root: Path = Path("/proc")) -> list[Path]:
     """Return base groups of campaigns that no longer run, next to or above the group of the caller."""
-    found = []
+    stale = []
     for tree in trees:
         for parent in (tree.current, *tree.current.parents):
             if parent != tree.mount and tree.mount not in parent.parents:
@@ -216,5 +216,5 @@ def stale_groups(trees: Iterable[Hierarchy], root: Path = Path("/proc")) -> list
             for path in parent.glob(f"{PREFIX}*"):
                 process = path.name.removeprefix(PREFIX)
                 if process.isdigit() and not (root / process).exists():
-                    found.append(path)
-    return found
+                    stale.append(path)
+    return stale

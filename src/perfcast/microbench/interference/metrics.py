@@ -137,7 +137,7 @@ class Sampler:
         return readings
 
     def _read_processes(self, group: Group) -> dict[int, Readings]:
-        found = {}
+        listed = {}
         for process in self._list_processes(group)[:_MAX_PROCESSES]:
             folder = f"{self._root}/proc/{process}"
             readings = Readings()
@@ -148,8 +148,8 @@ class Sampler:
             for path in self._thread_folders(folder, readings.levels.get("threads", 1)):
                 for name, value in parse_thread_schedule(_read(f"{path}/schedstat")).counters.items():
                     readings.counters[name] = readings.counters.get(name, 0.0) + value
-            found[process] = readings
-        return found
+            listed[process] = readings
+        return listed
 
     @staticmethod
     def _thread_folders(folder: str, threads: float) -> list[str]:
@@ -163,13 +163,13 @@ class Sampler:
         for folder in group.folders:
             if numbers := _read(str(folder / "cgroup.procs")).split():
                 return [int(number) for number in numbers if number.isdigit()]
-        found, waiting = [], list(group.roots)
-        while waiting and len(found) < _MAX_PROCESSES:
+        listed, waiting = [], list(group.roots)
+        while waiting and len(listed) < _MAX_PROCESSES:
             process = waiting.pop()
-            found.append(process)
+            listed.append(process)
             children = _read(f"{self._root}/proc/{process}/task/{process}/children").split()
             waiting += [int(number) for number in children if number.isdigit()]
-        return found
+        return listed
 
 
 @dataclass

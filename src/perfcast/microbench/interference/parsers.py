@@ -118,8 +118,8 @@ def parse_net_dev(text: str) -> Readings:
     """Read /proc/net/dev: received and sent on the loopback interface, and on all others together."""
     readings = Readings()
     for line in text.splitlines()[:_MAX_NAMES]:
-        name, colon, rest = line.partition(":")
-        values = [parse_whole(number) for number in rest.split()]
+        name, colon, tail = line.partition(":")
+        values = [parse_whole(number) for number in tail.split()]
         if not colon or len(values) < 16:
             continue
         where = "loopback" if name.strip() == "lo" else "network"
@@ -135,11 +135,11 @@ def parse_interrupts(text: str) -> Readings:
     """Read /proc/interrupts or /proc/softirqs: sums over processors, by kind or by the name of the device."""
     readings = Readings()
     for line in text.splitlines()[:_MAX_NAMES]:
-        name, colon, rest = line.partition(":")
+        name, colon, tail = line.partition(":")
         if not colon:
             continue
         counts: list[float] = []
-        words = rest.split()
+        words = tail.split()
         for word in words:
             if (value := parse_whole(word)) is None:
                 break
@@ -193,8 +193,8 @@ def parse_loadavg(text: str) -> Readings:
 
 def parse_clocks(text: str) -> Readings:
     """Read /proc/cpuinfo: mean and lowest clock in MHz."""
-    found = re.findall(r"^cpu MHz\s*:\s*(\d{1,6}(?:\.\d{1,9})?)\s*$", text[:2_000_000], re.MULTILINE)
-    clocks = [float(value) for value in found]
+    texts = re.findall(r"^cpu MHz\s*:\s*(\d{1,6}(?:\.\d{1,9})?)\s*$", text[:2_000_000], re.MULTILINE)
+    clocks = [float(value) for value in texts]
     return Readings(levels={"mean": sum(clocks) / len(clocks), "lowest": min(clocks)}) if clocks else Readings()
 
 

@@ -12,13 +12,15 @@ import pandas as pd
 from perfcast.microbench.interference.scenarios import ALONE, TOGETHER
 
 
-def summarize_quality(frame: pd.DataFrame, campaign: Mapping[str, Any], costs: Sequence[float]) -> dict[str, Any]:
+def summarize_quality(
+    frame: pd.DataFrame, campaign: Mapping[str, Any], sampler_shares: Sequence[float]
+) -> dict[str, Any]:
     """Return the report as JSON values.
 
     Args:
         frame: Labeled rows of the chosen attempts, rejected ones included.
         campaign: Facts of the campaign.
-        costs: Share of one core that the sampler took, by run.
+        sampler_shares: Share of one core that the sampler took, by run.
     """
     accepted = frame[frame["rejected"] == ""]
     return {
@@ -29,7 +31,7 @@ def summarize_quality(frame: pd.DataFrame, campaign: Mapping[str, Any], costs: S
         "runs": int(frame["run"].nunique()),
         "repeated_runs": int(frame.loc[frame["attempt"] > 1, "run"].nunique()),
         "rejected": count_reasons(frame["rejected"]),
-        "sampler_share_of_a_core": _round(np.mean(costs)) if costs else None,
+        "sampler_share_of_a_core": _round(np.mean(sampler_shares)) if sampler_shares else None,
         "steal_mean": _mean(frame, "stat.cpu.steal"),
         "accepted_rows_by_placement": count_by(accepted, "placement"),
         "accepted_rows_by_scenario": count_by(accepted, "scenario"),

@@ -1,4 +1,4 @@
-"""What a campaign needs of the machine: counters, room on the disk, cores and groups with limits."""
+"""Needs of a campaign: counters, room on the disk, cores and groups with limits."""
 
 from __future__ import annotations
 

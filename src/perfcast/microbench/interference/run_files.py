@@ -44,11 +44,11 @@ def write_record(folder: Path, record: Record) -> None:
 
 def finished_runs(folder: Path) -> dict[tuple[int, int], Path]:
     """Return the files of finished runs by number and attempt, in order."""
-    found = {}
+    files = {}
     for path in sorted(folder.glob("run-*.json.gz")):
         if match := _RUN_FILE.fullmatch(path.name):
-            found[int(match[1]), int(match[2])] = path
-    return found
+            files[int(match[1]), int(match[2])] = path
+    return files
 
 
 def read_record(path: Path) -> dict[str, Any]:

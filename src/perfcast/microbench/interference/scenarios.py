@@ -98,8 +98,8 @@ class Run:
 
     def timetable(self, tenant: int) -> list[tuple[int, int, float]]:
         """Return start, end and intensity of each activity of a tenant, by time."""
-        own = sorted((entry.start, entry.end) for entry in self.activities if entry.tenant == tenant)
-        return [(start, end, self.intensities[tenant]) for start, end in own]
+        level = sorted((entry.start, entry.end) for entry in self.activities if entry.tenant == tenant)
+        return [(start, end, self.intensities[tenant]) for start, end in level]
 
     def active_at(self, second: int) -> list[int]:
         """Return the tenants that are active in a second."""
@@ -128,7 +128,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Design:
-    """What a campaign measures. Units: seconds of one static run together, and of one reference."""
+    """Design of a campaign. Units: seconds of one static run together, and of one reference."""
 
     workloads: tuple[str, ...]
     placements: tuple[str, ...]
@@ -159,7 +159,7 @@ def plan_runs(design: Design, storage: Sequence[str] = ()) -> Iterator[Run]:
     decks = {scenario: _Deck(design.workloads, random) for scenario in _TENANTS}
     caches = _Deck([name for name in storage if name in design.workloads] or design.workloads, random)
     levels = {
-        scenario: _Deck([(own, others) for own in (LOW, HIGH) for others in (LOW, HIGH, HIGH)], random)
+        scenario: _Deck([(level, others) for level in (LOW, HIGH) for others in (LOW, HIGH, HIGH)], random)
         for scenario in _TENANTS
     }
     quotas, slacks = _Deck(_QUOTAS, random), _Deck(_MEMORY_SLACK_MIB, random)
@@ -172,8 +172,8 @@ def plan_runs(design: Design, storage: Sequence[str] = ()) -> Iterator[Run]:
             names = [decks[scenario].draw() for _ in range(_TENANTS[scenario])]
             if placement == MEMORY and turn.draw():
                 names[0] = caches.draw()
-            own, others = levels[scenario].draw()
-            intensities = (own, *(others for _ in names[1:]))
+            level, others = levels[scenario].draw()
+            intensities = (level, *(others for _ in names[1:]))
             together, activities = _lay_out(scenario, len(names), design, random)
             yield Run(
                 number=number,

@@ -32,12 +32,12 @@ def measure_interference(settings: Settings, progress: Progress) -> list[str]:
     Raises: UserError when nothing could be measured.
     """
     campaign = run_campaign(settings, progress)
-    frame, costs = collect_rows(settings.runs_folder, settings.max_spread)
+    frame, sampler_shares = collect_rows(settings.runs_folder, settings.max_spread)
     if frame.empty:
         why = campaign["failures"][0] if campaign["failures"] else "the time ended before the first run"
         raise UserError("a campaign needs a finished run", why, "give a larger --budget-minutes")
     table, dropped = compact_metrics(frame)
-    quality = {**summarize_quality(frame, campaign, costs), **dropped}
+    quality = {**summarize_quality(frame, campaign, sampler_shares), **dropped}
     write_table(settings.out, table, quality)
     return list_notes(table, quality)
 
@@ -73,8 +73,8 @@ def compact_metrics(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, Any]]:
     metrics = frame[[name for name in frame if name not in fixed]].sort_index(axis=1)
     varying = [name for name in metrics if is_varying(metrics[name])]
     repeated = find_repeated(metrics[varying])
-    kept = [name for name in varying if name not in repeated]
-    rounded = metrics[kept].apply(round_digits)
+    retained = [name for name in varying if name not in repeated]
+    rounded = metrics[retained].apply(round_digits)
     labels = frame[fixed].copy()
     for name in ("throughput", "throughput_alone", "latency_p99", "latency_p99_alone", "reference_spread", "late"):
         labels[name] = round_digits(labels[name].astype(float), 4)
@@ -82,7 +82,7 @@ def compact_metrics(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, Any]]:
         labels[name] = labels[name].astype(float).round(4).astype("float32")
     table = pd.concat([labels, rounded], axis=1)
     return table, {
-        "metrics": len(kept),
+        "metrics": len(retained),
         "constant_metrics": len(metrics.columns) - len(varying),
         "repeated_metrics": len(repeated),
     }

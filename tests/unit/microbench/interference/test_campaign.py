@@ -77,10 +77,10 @@ def test_unsteady_runs_are_repeated_and_the_steady_attempt_is_used(tmp_path):
     machine.done.clear()
     repeat(tmp_path, machine)
     assert machine.done[0] == (RUNS[2].number, 2)
-    frame, costs = table.collect_rows(tmp_path, 0.05)
+    frame, shares = table.collect_rows(tmp_path, 0.05)
     assert set(frame.loc[frame["run"] == RUNS[2].number, "attempt"]) == {2}
     assert (frame["rejected"] == "").all()
-    assert len(costs) == len(RUNS)
+    assert len(shares) == len(RUNS)
 
 
 def test_repeats_end_with_the_time(tmp_path):

@@ -69,9 +69,9 @@ def test_a_kill_leaves_no_process_no_file_and_no_group(tmp_path, number):
     assert wait_for(lambda: not list(Path("/sys/fs/cgroup").rglob(f"perfcast-interference-{campaign.pid}")), 60)
 
 
-def wait_for(found, patience):
+def wait_for(condition, patience):
     end = time.monotonic() + patience
-    while not (value := found()) and time.monotonic() < end:
+    while not (value := condition()) and time.monotonic() < end:
         time.sleep(0.05)
     return value
 

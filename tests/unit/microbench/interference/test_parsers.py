@@ -84,11 +84,11 @@ def test_interrupts_are_sums_over_processors(rows):
 
 def test_stat_has_seconds_by_processor_and_levels():
     text = "cpu  100 0 50 1000 7 0 3 20 0 0\ncpu0 60 0 50 1000 7 0 3 20 0 0\nintr 12 1 2\nprocs_running 4\nbtime 9\n"
-    found = parsers.parse_stat(text)
-    assert found.counters["cpu.user"] == 1.0
-    assert found.counters["cpu0.steal"] == 0.2
-    assert found.counters["intr"] == 12
-    assert found.levels == {"procs_running": 4}
+    parsed = parsers.parse_stat(text)
+    assert parsed.counters["cpu.user"] == 1.0
+    assert parsed.counters["cpu0.steal"] == 0.2
+    assert parsed.counters["intr"] == 12
+    assert parsed.levels == {"procs_running": 4}
 
 
 def test_an_old_kernel_without_steal_lacks_it():
@@ -96,28 +96,28 @@ def test_an_old_kernel_without_steal_lacks_it():
 
 
 def test_vmstat_tells_levels_from_events():
-    found = parsers.parse_vmstat("nr_free_pages 5\nnr_dirtied 6\npgfault 7\nbroken\nworse x\n")
-    assert found.levels == {"nr_free_pages": 5}
-    assert found.counters == {"nr_dirtied": 6, "pgfault": 7}
+    parsed = parsers.parse_vmstat("nr_free_pages 5\nnr_dirtied 6\npgfault 7\nbroken\nworse x\n")
+    assert parsed.levels == {"nr_free_pages": 5}
+    assert parsed.counters == {"nr_dirtied": 6, "pgfault": 7}
 
 
 def test_disks_are_added_without_partitions_and_unused_ones():
     row = "   8  {} {} 10 1 100 2000 20 2 200 3000 1 500 900 0 0 0 0 3 40\n"
     text = row.format(0, "sda") + row.format(1, "sda1") + row.format(0, "vdb") + "   7 0 loop0 " + "5 " * 17 + "\n"
-    found = parsers.parse_diskstats(text)
-    assert found.counters["read_bytes"] == 2 * 100 * 512
-    assert found.counters["read_seconds"] == 4.0
-    assert found.levels["in_flight"] == 2
+    parsed = parsers.parse_diskstats(text)
+    assert parsed.counters["read_bytes"] == 2 * 100 * 512
+    assert parsed.counters["read_seconds"] == 4.0
+    assert parsed.levels["in_flight"] == 2
 
 
 def test_loopback_and_network_are_separate():
     zeros = "0 0 0 0 0 0"
     rows = ("    lo: 10 1 {0} 10 1 {0}", "  eth0:20 2 {0} 30 3 {0}", "  eth1: 5 1 {0} 5 1 {0}")
     text = "Inter-|\n face |\n" + "\n".join(row.format(zeros) for row in rows)
-    found = parsers.parse_net_dev(text).counters
-    assert found["loopback.received_bytes"] == 10
-    assert found["network.received_bytes"] == 25
-    assert found["network.sent_packets"] == 4
+    parsed = parsers.parse_net_dev(text).counters
+    assert parsed["loopback.received_bytes"] == 10
+    assert parsed["network.received_bytes"] == 25
+    assert parsed["network.sent_packets"] == 4
 
 
 def test_interrupts_have_the_name_of_their_device():
@@ -134,17 +134,17 @@ def test_scheduler_statistics_are_added():
     text = (
         "version 17\ncpu0 0 0 5 2 9 8 1000000000 3000000000 7\ncpu1 0 0 5 2 9 8 1000000000 1000000000 7\ndomain0 3 1\n"
     )
-    found = parsers.parse_schedstat(text).counters
-    assert found["run_seconds"] == 2.0
-    assert found["wait_seconds"] == 4.0
-    assert found["timeslices"] == 14
+    parsed = parsers.parse_schedstat(text).counters
+    assert parsed["run_seconds"] == 2.0
+    assert parsed["wait_seconds"] == 4.0
+    assert parsed["timeslices"] == 14
 
 
 def test_tcp_pairs_names_with_numbers_and_skips_unequal_lines():
     text = "Tcp: RtoMin InSegs CurrEstab\nTcp: 200 12 3\nUdp: InDatagrams NoPorts\nUdp: 5\n"
-    found = parsers.parse_tcp(text)
-    assert found.counters == {"Tcp.InSegs": 12}
-    assert found.levels == {"Tcp.CurrEstab": 3}
+    parsed = parsers.parse_tcp(text)
+    assert parsed.counters == {"Tcp.InSegs": 12}
+    assert parsed.levels == {"Tcp.CurrEstab": 3}
 
 
 def test_clocks_have_mean_and_lowest():
@@ -153,9 +153,11 @@ def test_clocks_have_mean_and_lowest():
 
 
 def test_both_versions_of_groups_have_the_same_names():
-    one = group_parsers.parse_cpu_stat("nr_periods 4\nnr_throttled 2\nthrottled_time 500000000\n").counters
-    two = group_parsers.parse_cpu_stat("usage_usec 1\nnr_periods 4\nnr_throttled 2\nthrottled_usec 500000\n").counters
-    assert one == {name: pytest.approx(two[name]) for name in one}
+    first = group_parsers.parse_cpu_stat("nr_periods 4\nnr_throttled 2\nthrottled_time 500000000\n").counters
+    second = group_parsers.parse_cpu_stat(
+        "usage_usec 1\nnr_periods 4\nnr_throttled 2\nthrottled_usec 500000\n"
+    ).counters
+    assert first == {name: pytest.approx(second[name]) for name in first}
     io_one = GROUP_FILES["blkio.throttle.io_service_bytes_recursive"](
         "8:0 Read 10\n8:0 Write 4\n8:16 Read 1\nTotal 15\n"
     )
@@ -165,18 +167,18 @@ def test_both_versions_of_groups_have_the_same_names():
 
 
 def test_memory_of_a_group_has_events_and_levels():
-    found = group_parsers.parse_memory_stat("anon 5\nfile 6\npgfault 7\nworkingset_refault_file 8\ntotal_cache 9\n")
-    assert found.levels == {"memory.anon": 5, "memory.file": 6}
-    assert found.counters == {"memory.pgfault": 7, "memory.workingset_refault_file": 8}
+    parsed = group_parsers.parse_memory_stat("anon 5\nfile 6\npgfault 7\nworkingset_refault_file 8\ntotal_cache 9\n")
+    assert parsed.levels == {"memory.anon": 5, "memory.file": 6}
+    assert parsed.counters == {"memory.pgfault": 7, "memory.workingset_refault_file": 8}
 
 
 def test_process_names_may_hold_brackets_and_blanks():
     fields = f"R {'0 ' * 6}11 0 12 0 250 50 {'0 ' * 4}3 0 99 4096 77 {'0 ' * 30}"
-    found = group_parsers.parse_process_stat(f"12 (a b) c) {fields}")
-    assert found.counters["minor_faults"] == 11
-    assert found.counters["major_faults"] == 12
-    assert found.counters["user_seconds"] == 2.5
-    assert found.levels == {"resident_pages": 77, "threads": 3}
+    parsed = group_parsers.parse_process_stat(f"12 (a b) c) {fields}")
+    assert parsed.counters["minor_faults"] == 11
+    assert parsed.counters["major_faults"] == 12
+    assert parsed.counters["user_seconds"] == 2.5
+    assert parsed.levels == {"resident_pages": 77, "threads": 3}
 
 
 def test_schedule_of_a_thread_needs_three_numbers():

@@ -32,7 +32,7 @@ def follow(timetable, seconds_of_operation, rate=10.0, clock=None):
 
 def test_a_closed_loop_fills_each_second_of_its_interval():
     seconds = follow([Interval(2, 5)], lambda now: 0.125)
-    assert {second: found.operations for second, found in seconds.items()} == {2: 8, 3: 8, 4: 8}
+    assert {second: report.operations for second, report in seconds.items()} == {2: 8, 3: 8, 4: 8}
     assert seconds[2].summary() == {
         "second": 2,
         "operations": 8,
@@ -70,7 +70,7 @@ def test_a_stall_is_spread_over_the_seconds_that_it_spans():
 
 def test_intervals_are_separate():
     seconds = follow([Interval(0, 1), Interval(3, 4)], lambda now: 0.125)
-    assert {second for second, found in seconds.items() if found.operations >= 1} == {0, 3}
+    assert {second for second, report in seconds.items() if report.operations >= 1} == {0, 3}
 
 
 @settings(max_examples=50, deadline=None)
