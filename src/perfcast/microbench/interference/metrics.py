@@ -163,7 +163,8 @@ class Sampler:
         for folder in group.folders:
             if numbers := _read(str(folder / "cgroup.procs")).split():
                 return [int(number) for number in numbers if number.isdigit()]
-        listed, waiting = [], list(group.roots)
+        listed: list[int] = []
+        waiting = list(group.roots)
         while waiting and len(listed) < _MAX_PROCESSES:
             process = waiting.pop()
             listed.append(process)
@@ -267,8 +268,9 @@ def row_of_group(
             row[f"allowed.{mode}"] = math.fsum(shares) / len(shares)
     row.update({f"group.{key}": value for key, value in metrics.groups.get(name, {}).items()})
     row.update({f"host.{key}": value for key, value in metrics.groups.get(host, {}).items()})
-    sums: Metrics = {}
-    for other in others:
+    # without a neighbor the sum is zero, which is no missing value
+    sums: Metrics = {} if (neighbors := list(others)) else dict.fromkeys(metrics.groups.get(name, {}), 0.0)
+    for other in neighbors:
         for key, value in metrics.groups.get(other, {}).items():
             sums[key] = sums.get(key, 0.0) + value
     sums.pop("processes.run_share", None)

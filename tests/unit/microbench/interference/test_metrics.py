@@ -79,6 +79,8 @@ def test_a_row_has_the_group_its_neighbors_and_the_host():
     after = snapshot(1, a={"x": 1}, b={"x": 2}, c={"x": 4}, host={"x": 8})
     row = row_of_group(compute_metrics(before, after), "a", ["b", "c"], [], "host")
     assert row == {"group.x": 1, "others.x": 6, "host.x": 8}
+    alone = row_of_group(compute_metrics(before, after), "a", [], [])
+    assert alone == {"group.x": 1, "others.x": 0}
 
 
 def test_processes_that_start_and_end_never_give_negative_rates(tmp_path):
