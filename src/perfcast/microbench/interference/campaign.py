@@ -5,6 +5,7 @@ An interrupted campaign resumes: finished runs are kept, and only the others are
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import time
@@ -46,6 +47,8 @@ RUNS_FOLDER = "host_interference_runs"
 FIRST_SHARE = 0.9
 """Share of the time for the plan; the remaining time repeats runs with unsteady references."""
 _MAX_ATTEMPTS = 3
+_FATAL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
+"""Errors of the disk, after which no further run can succeed."""
 Progress = Callable[[str, int, int], None]
 """Gets the step at work, the finished runs, and all runs."""
 
@@ -162,25 +165,21 @@ def repeat_unsteady(
     max_spread: float,
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
-    """Repeat runs whose references differ, the worst first, while time is left."""
+    """Repeat runs whose references differ in every attempt so far, the worst first, while time is left."""
     planned = {run.number: run for run in runs}
-    shares = {
-        number: rejected_share(read_record(path), max_spread)
-        for (number, attempt), path in finished_runs(folder).items()
-        if attempt == 1 and number in planned
-    }
-    order = sorted(
-        (number for number, share in shares.items() if share > 0), key=lambda number: (-shares[number], number)
-    )
     for attempt in range(2, _MAX_ATTEMPTS + 1):
+        shares: dict[int, float] = {}
+        for (number, _), path in finished_runs(folder).items():
+            shares[number] = min(shares.get(number, 1.0), rejected_share(read_record(path), max_spread))
+        unsteady = [number for number, share in shares.items() if share > 0 and number in planned]
+        order = sorted(unsteady, key=lambda number: (-shares[number], number))
         for index, number in enumerate(order):
             run = planned[number]
             if clock() + run.seconds + PREPARATION_SECONDS > end:
                 return
-            if (number, attempt) in finished_runs(folder):
-                continue
-            progress(f"repeat of {describe_run(run)}", index, len(order))
-            _measure(folder, run, attempt, execute_run)
+            if (number, attempt) not in finished_runs(folder):
+                progress(f"repeat of {describe_run(run)}", index, len(order))
+                _measure(folder, run, attempt, execute_run)
 
 
 def rejected_share(record: dict[str, Any], max_spread: float) -> float:
@@ -198,6 +197,10 @@ def _measure(folder: Path, run: Run, attempt: int, execute_run: Execute) -> str:
     """Measure a run and write its file; return why it failed, empty without a failure."""
     try:
         record = execute_run(run, attempt)
+    except OSError as error:
+        if error.errno in _FATAL:
+            raise
+        return f"run {run.number} ({describe_run(run)}): {error.strerror or error}"
     except FailedRunError as error:
         return f"run {run.number} ({describe_run(run)}): {error}"
     write_record(folder, record)

@@ -43,7 +43,7 @@ PLACES = (
 """Columns that tell where a row comes from."""
 LABELS = (
     *("throughput", "throughput_alone", "degradation", "latency_p99", "latency_p99_alone", "degradation_p99"),
-    *("reference_spread", "late", "rejected"),
+    *("reference_spread", "reference_spread_p99", "late", "rejected"),
 )
 """Columns of labels, their parts and their quality."""
 
@@ -133,6 +133,7 @@ def label_record(
                 "latency_p99_alone": tail_reference,
                 "degradation_p99": 1 - tail_reference / tail if tail > 0 else math.nan,
                 "reference_spread": spread,
+                "reference_spread_p99": alone_tails[tenant].spread,
                 "late": late,
                 "rejected": "+".join(reasons),
             }

@@ -76,7 +76,15 @@ def compact_metrics(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, Any]]:
     retained = [name for name in varying if name not in repeated]
     rounded = metrics[retained].apply(round_digits)
     labels = frame[fixed].copy()
-    for name in ("throughput", "throughput_alone", "latency_p99", "latency_p99_alone", "reference_spread", "late"):
+    for name in (
+        "throughput",
+        "throughput_alone",
+        "latency_p99",
+        "latency_p99_alone",
+        "reference_spread",
+        "reference_spread_p99",
+        "late",
+    ):
         labels[name] = round_digits(labels[name].astype(float), 4)
     for name in ("degradation", "degradation_p99"):
         labels[name] = labels[name].astype(float).round(4).astype("float32")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from contextlib import nullcontext
 from pathlib import Path
@@ -71,12 +72,24 @@ def test_a_failed_run_is_reported_and_the_others_go_on(tmp_path):
     assert len(run_files.finished_runs(tmp_path)) == len(RUNS) - 1
 
 
+def test_a_full_disk_ends_the_campaign_and_other_errors_of_the_system_only_their_run(tmp_path):
+    def fail(number):
+        def execute(run, attempt):
+            raise OSError(number, os.strerror(number))
+
+        return campaign.measure_plan(tmp_path, RUNS[:2], execute, lambda *_: None, end=1e9, clock=lambda: 0)
+
+    assert len(fail(errno.EBUSY)) == 2
+    with pytest.raises(OSError, match="No space"):
+        fail(errno.ENOSPC)
+
+
 def test_unsteady_runs_are_repeated_and_the_steady_attempt_is_used(tmp_path):
     machine = Machine(unsteady={RUNS[2].number})
     measure(tmp_path, machine)
     machine.done.clear()
     repeat(tmp_path, machine)
-    assert machine.done[0] == (RUNS[2].number, 2)
+    assert machine.done == [(RUNS[2].number, 2)]  # steady now, so there is no third attempt
     frame, shares = table.collect_rows(tmp_path, 0.05)
     assert set(frame.loc[frame["run"] == RUNS[2].number, "attempt"]) == {2}
     assert (frame["rejected"] == "").all()
