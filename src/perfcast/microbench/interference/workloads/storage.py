@@ -58,13 +58,15 @@ class _OneFile(Workload):
 
     RESOURCE = "disk"
     SIZE = MIB
+    FILL = MIB
+    """Bytes of each write that fills the file."""
 
     def prepare(self) -> None:
         """Write the file."""
         self._block = np.random.default_rng(self.seed).bytes(MIB)
         self._file = os.open(self.folder / "content", os.O_RDWR | os.O_CREAT, 0o600)
-        for offset in range(0, self.SIZE, MIB):
-            os.pwrite(self._file, self._block, offset)
+        for offset in range(0, self.SIZE, self.FILL):
+            os.pwrite(self._file, self._block[: self.FILL], offset)
         os.fsync(self._file)
         self._offset = 0
 
@@ -78,6 +80,8 @@ class SynchronousWrite(_OneFile):
 
     MEANING = "write 4 KiB and wait for the disk (fsync)"
     SIZE = 16 * MIB
+    # large writes leave large pages in the cache, which the system would write in full for each block
+    FILL = 4 * KIB
     DISK_MIB = 16
 
     def operate(self) -> None:
