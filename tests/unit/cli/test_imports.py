@@ -19,6 +19,7 @@ ALLOWED = {
     "cli serve": {"fastapi"},
     "cli what_if": {"matplotlib"},
     "cli.measure gemm": {"torch"},
+    "cli.measure interference": {"torch"},
     "cli.measure operators": {"torch"},
     "cli.measure suite": {"torch"},
     "cli.results compare": {"matplotlib"},
