@@ -20,6 +20,7 @@ PINNED = (
     *("raw", "standard", "features", "splits", "in_domain", "runs", "champion", "leakage", "described"),
     *("evaluation", "headline", "plots", "model_cards"),
 )
+PATIENCE = 1800  # seconds, on a machine with much else to do
 EXPERIMENT = {
     "sources": ["host_gemm"],
     "datasets": ["host_gemm"],
@@ -67,7 +68,7 @@ def environment(project: Path) -> dict[str, str]:
 def call(project: Path, *command: str, check: bool = True) -> str:
     """Run a command in the project and return its output."""
     done = subprocess.run(
-        command, check=False, cwd=project, env=environment(project), capture_output=True, text=True, timeout=600
+        command, check=False, cwd=project, env=environment(project), capture_output=True, text=True, timeout=PATIENCE
     )
     output = done.stdout + done.stderr
     assert not check or done.returncode == 0, output[-6000:]
@@ -77,7 +78,7 @@ def call(project: Path, *command: str, check: bool = True) -> str:
 def run_snakemake(project: Path) -> tuple[int, str]:
     """Run Snakemake, which may fail, and return its exit code and output."""
     command, variables = [sys.executable, "-m", "snakemake"], environment(project)
-    done = subprocess.run(command, check=False, cwd=project, env=variables, capture_output=True, text=True, timeout=600)
+    done = subprocess.run(command, check=False, cwd=project, env=variables, capture_output=True, text=True, timeout=PATIENCE)
     return done.returncode, done.stdout + done.stderr
 
 

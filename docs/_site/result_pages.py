@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,15 +49,22 @@ def generate(folder: Path) -> dict[str, str]:
             for name, board in boards.items()
         ],
     )
-    described = {
-        path.stem: _describe_levels(pd.read_csv(path)) for path in sorted((folder / "described").glob("*.csv"))
-    }
-    kinds = {path.stem: _describe_kinds(pd.read_csv(path)) for path in sorted((folder / "kinds").glob("*.csv"))}
+    before = {"kinds": _describe_kinds, "choices": _describe_choices}
     index = page("Results", "One page per dataset, made from the files of a run.", listed, _INTERVALS, _METRICS)
     return {"results/index.md": index} | {
-        f"results/{name}.md": _describe(name, board, described.get(name, ""), kinds.get(name, ""))
+        f"results/{name}.md": _describe(
+            name,
+            board,
+            [_section(folder / kind / f"{name}.csv", describe) for kind, describe in before.items()],
+            _section(folder / "described" / f"{name}.csv", _describe_levels),
+        )
         for name, board in boards.items()
     }
+
+
+def _section(path: Path, describe: Callable[[pd.DataFrame], str]) -> str:
+    """Return the section of a further table, "" where there is none."""
+    return describe(pd.read_csv(path)) if path.is_file() else ""
 
 
 def read(path: Path) -> pd.DataFrame:
@@ -128,7 +135,36 @@ def _describe_kinds(frame: pd.DataFrame) -> str:
     return "\n\n".join(blocks)
 
 
-def _describe(name: str, board: pd.DataFrame, described: str = "", kinds: str = "") -> str:
+_CHOICES = (
+    "Which layout and load to run: the options of a question are test rows of one model, GPU and length of prompts and "
+    "answers. A predictor chooses the option with the highest predicted throughput per GPU whose predicted time per "
+    "token is within the limit. The choice is good when its measured throughput is within 10 % of the best one, and "
+    "its time within 10 % of the limit. Loss: the median of the throughput that is given up."
+)
+
+
+def _describe_choices(frame: pd.DataFrame) -> str:
+    """Return the section of chosen layouts, a table for each split with the shares of all limits."""
+    blocks = ["## Layouts chosen by predictions", _CHOICES]
+    for split, part in frame.groupby("split", sort=False):
+        limits = sorted(part["limit"].unique())
+        shares = part.pivot(index="predictor", columns="limit", values="share")
+        losses = part.pivot(index="predictor", columns="limit", values="median_loss")
+        ranked = shares.mean(axis=1).sort_values(ascending=False, kind="stable").index
+        rows = [
+            [f"`{name}`", *(f"{shares.at[name, limit]:.0f} ({losses.at[name, limit]:.0f})" for limit in limits)]
+            for name in ranked
+        ]
+        asked = ", ".join(
+            f"{int(part.loc[part['limit'] == limit, 'questions'].iloc[0])} within {limit:g} ms" for limit in limits
+        )
+        headings = ["predictor", *(f"good (loss) in %, {limit:g} ms" for limit in limits)]
+        blocks += [f"### {split_label(str(split))[0].upper()}{split_label(str(split))[1:]}", f"Questions: {asked}."]
+        blocks += [table(headings, rows)]
+    return "\n\n".join(blocks)
+
+
+def _describe(name: str, board: pd.DataFrame, before: Sequence[str], after: str) -> str:
     digests = board["code_digest"].dropna().unique()
     digest = f"`{_join(board, 'code_digest')}`" if len(digests) < 4 else "one per predictor, in the file of results"
     facts = f"Version of the data: `{_join(board, 'dataset_version')}`. Digest of the code: {digest}."
@@ -141,9 +177,9 @@ def _describe(name: str, board: pd.DataFrame, described: str = "", kinds: str = 
         facts,
         _INTERVALS,
         floor,
-        kinds,
+        *before,
         *splits,
-        described,
+        after,
     )
 
 

@@ -55,6 +55,7 @@ OVERFIT_BOUND = {
     "roofline_ensemble": 0.20,
     "composition": 2.0,
     "composition_trees": 0.20,
+    "composition_ensemble": 0.20,
     "speed_of_light": 2.0,
     "neusight": 2.0,
     "roofline_boost": 0.10,

@@ -11,7 +11,7 @@ from small_project import call, environment, small_project
 
 pytestmark = pytest.mark.slow
 TABLES = ("results/features/host_gemm.parquet", "results/splits/host_gemm/random.parquet")
-PATIENCE = 900  # seconds
+PATIENCE = 1800  # seconds
 
 
 @pytest.fixture(scope="module")

@@ -177,6 +177,18 @@ def test_levels_of_description_are_on_the_page_of_the_dataset(load, leaderboard:
     assert "| similar machines | all | 3 the data sheet | 1,234 | 5.12 | 3 | 90 | 21 |" in text.splitlines()
 
 
+def test_chosen_layouts_are_on_the_page_of_the_dataset(load, leaderboard: Path) -> None:
+    (leaderboard / "choices").mkdir()
+    line = {"split": "random", "predictor": "ridge", "share": 75.0, "violated": 5.0, "median_loss": 2.0, "options": 5.0}
+    rows = [{**line, "limit": 10.0, "questions": 20}, {**line, "limit": 50.0, "questions": 30, "share": 80.4}]
+    rows += [{**row, "predictor": "nearest", "share": 50.0} for row in rows]
+    pd.DataFrame(rows).to_csv(leaderboard / "choices" / "host_gemm.csv", index=False)
+    lines = load("result_pages").generate(leaderboard)["results/host_gemm.md"].splitlines()
+    assert "Questions: 20 within 10 ms, 30 within 50 ms." in lines
+    first = lines.index("| predictor | good (loss) in %, 10 ms | good (loss) in %, 50 ms |") + 2
+    assert lines[first : first + 2] == ["| `ridge` | 75 (2) | 80 (2) |", "| `nearest` | 50 (2) | 50 (2) |"]
+
+
 def test_sources_of_error_have_a_page(load, leaderboard: Path) -> None:
     assert "No results yet" in load("limit_pages").generate(leaderboard)["limits.md"]
     (leaderboard / "error_sources").mkdir()

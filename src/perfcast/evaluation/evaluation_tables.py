@@ -61,7 +61,7 @@ class Evaluation:
     `errors_by_in_domain_score`; `levels` as `coverage_by_level`; `pit` as `pit_histogram`; `calibration` as
     `calibration_checks`; `importance` and `attention` as in `explanation_tables`; `published` one row per published
     value (what, split, task, metric); `described` as `summarize_described`; `error_sources` as
-    `tabulate_error_sources`; `kinds` as `tabulate_kind_errors`.
+    `tabulate_error_sources`; `kinds` as `tabulate_kind_errors`; `choices` as `tabulate_choices`.
     Units: errors in %.
     """
 
@@ -84,6 +84,7 @@ class Evaluation:
     described: pd.DataFrame
     error_sources: pd.DataFrame
     kinds: pd.DataFrame
+    choices: pd.DataFrame
     resamples: int
     seed: int
     level: float
@@ -175,8 +176,9 @@ _TABLES = (
     "described",
     "error_sources",
     "kinds",
+    "choices",
 )
-_OPTIONAL = ("described", "all_rows", "error_sources", "kinds", "pit", "calibration")
+_OPTIONAL = ("described", "all_rows", "error_sources", "kinds", "choices", "pit", "calibration")
 """Tables that results of earlier versions do not have."""
 _TEXT = (
     *("split", "predictor", "other", "task", "metric", "slice", "against", "reference", "claim"),

@@ -21,7 +21,8 @@ COLUMNS = [
     *("dataset", "dataset_version", "split", "split_version", "predictor", "preset", "backtests", "seeds"),
     *("task", "metric", "value", "low", "high", "rows", "code_digest"),
 ]
-DESCRIBED, ALL_ROWS, ERROR_SOURCES, KINDS = "described", "all_rows", "error_sources", "kinds"
+DESCRIBED, ALL_ROWS, ERROR_SOURCES = "described", "all_rows", "error_sources"
+KINDS, CHOICES = "kinds", "choices"
 """Folders of further tables: described machines, errors with the excluded rows, errors when levels are known, errors of
 training runs by kind of result."""
 NOISE_FLOOR = "noise floor"
@@ -116,6 +117,7 @@ def update_tables(folder: Path, results: Path, dataset: str) -> None:
         ALL_ROWS: evaluation.all_rows,
         ERROR_SOURCES: evaluation.error_sources,
         KINDS: evaluation.kinds,
+        CHOICES: evaluation.choices,
     }
     for name, frame in tables.items():
         if frame.empty or (name == ALL_ROWS and not frame["excluded"].any()):

@@ -50,6 +50,7 @@ def run(options: argparse.Namespace) -> int:
         in_domain={split: distances / f"{split}.parquet" for split in options.splits} if distances else {},
         described=read_parquet(options.described) if options.described else None,
         error_sources=declared.error_sources,
+        choice=declared.choice.model_dump() if declared.choice else None,
         level=LEVEL if options.level is None else options.level,
     )
     write_evaluation(evaluation, options.out)
