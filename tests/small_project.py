@@ -78,7 +78,9 @@ def call(project: Path, *command: str, check: bool = True) -> str:
 def run_snakemake(project: Path) -> tuple[int, str]:
     """Run Snakemake, which may fail, and return its exit code and output."""
     command, variables = [sys.executable, "-m", "snakemake"], environment(project)
-    done = subprocess.run(command, check=False, cwd=project, env=variables, capture_output=True, text=True, timeout=PATIENCE)
+    done = subprocess.run(
+        command, check=False, cwd=project, env=variables, capture_output=True, text=True, timeout=PATIENCE
+    )
     return done.returncode, done.stdout + done.stderr
 
 

@@ -21,7 +21,7 @@ def run(project, python, *words):
     variables = environment(project)
     variables["PATH"] = f"{python.parent}{os.pathsep}{variables['PATH']}"
     command = [str(python), "-m", "snakemake", "--cores", "1", "--config", "results=my results", *words]
-    done = subprocess.run(command, check=False, cwd=project, env=variables, capture_output=True, text=True, timeout=1200)
+    done = subprocess.run(command, check=False, cwd=project, env=variables, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
     return done.stdout + done.stderr
 
