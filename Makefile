@@ -52,6 +52,7 @@ systems-llm: setup ## latencies of served language models, of their operators an
 	$(call experiment,gpu_kernels,results/systems/gpu_kernels)
 systems-scaling: setup ## scaling laws of language models (ten minutes)
 	$(call experiment,scaling,results/systems/scaling)
+	$(call experiment,observational,results/systems/observational)
 pull: setup ## fetch the versioned results, and record them as current for Snakemake and DVC
 	@dvc pull --quiet 2> /dev/null || { echo "make pull: the remote $$(dvc config core.remote) lacks results of this revision: \
 	set the one that has them (dvc remote add --local --default shared ADDRESS), or run make run; dvc pull shows details"; exit 1; }

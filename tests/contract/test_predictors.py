@@ -66,6 +66,7 @@ OVERFIT_BOUND = {
     "two_step_law": 0.15,
     "compute_sigmoid": 0.15,
     "scaling_ensemble": 0.15,
+    "observational_law": 0.15,
 }
 OVERFIT_DEFAULT = 0.05
 
