@@ -26,7 +26,7 @@ def generate(project: Path = PROJECT) -> dict[str, dict[str, str]]:
     results = project / "results" / "leaderboard"
     return {
         "predictors/": predictor_pages.generate(project / "conf", results),
-        "results/": result_pages.generate(results),
+        "results/": result_pages.generate(results, project / "conf"),
         "data/": data_pages.generate(project / "conf"),
         "": command_pages.generate() | project_pages.generate(project) | limit_pages.generate(results),
     }

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import published_values
 from markdown_text import page, table
 
 from perfcast.evaluation import AVERAGE
@@ -32,7 +33,7 @@ _INTERVALS = (
 )
 
 
-def generate(folder: Path) -> dict[str, str]:
+def generate(folder: Path, conf: Path) -> dict[str, str]:
     """Return the pages by address: an index, and one page for every leaderboard of the folder."""
     boards = {path.stem: read(path) for path in sorted(folder.glob("*.csv"))}
     if not boards:
@@ -55,6 +56,7 @@ def generate(folder: Path) -> dict[str, str]:
         f"results/{name}.md": _describe(
             name,
             board,
+            published_values.sections(conf, name),
             [_section(folder / kind / f"{name}.csv", describe) for kind, describe in before.items()],
             _section(folder / "described" / f"{name}.csv", _describe_levels),
         )
@@ -164,12 +166,12 @@ def _describe_choices(frame: pd.DataFrame) -> str:
     return "\n\n".join(blocks)
 
 
-def _describe(name: str, board: pd.DataFrame, before: Sequence[str], after: str) -> str:
+def _describe(name: str, board: pd.DataFrame, published: Mapping[str, str], before: Sequence[str], after: str) -> str:
     digests = board["code_digest"].dropna().unique()
     digest = f"`{_join(board, 'code_digest')}`" if len(digests) < 4 else "one per predictor, in the file of results"
     facts = f"Version of the data: `{_join(board, 'dataset_version')}`. Digest of the code: {digest}."
     names = dict.fromkeys(board["split"].dropna())
-    splits = [block for split in names for block in _split(split, board[board["split"] == split])]
+    splits = [block for split in names for block in _split(split, board[board["split"] == split], published)]
     floor = _describe_floor(board[board["split"].isna()])
     return page(
         name,
@@ -192,12 +194,13 @@ def _describe_floor(rows: pd.DataFrame) -> str:
     return f"Repeated measurements of equal machines differ too. MAPE of the noise floor: {listed}."
 
 
-def _split(split: str, rows: pd.DataFrame) -> Iterator[str]:
+def _split(split: str, rows: pd.DataFrame, published: Mapping[str, str]) -> Iterator[str]:
     description = describe_split(split)
     yield f"## {split_label(split)[0].upper()}{split_label(split)[1:]}: `{split}`"
     yield f"Test rows: {description}." if description else ""
     tasks = list(dict.fromkeys(rows["task"]))
     yield by_predictor(rows[rows["task"] == (AVERAGE if AVERAGE in tasks else tasks[0])])
+    yield published.get(split, "")
     if len(tasks) > 1:
         indented = by_task(rows).replace("\n", "\n    ")
         yield f'??? note "MAPE of every task"\n\n    {indented}'

@@ -155,7 +155,7 @@ def leaderboard(tmp_path: Path) -> Path:
 
 
 def test_results_come_from_the_leaderboard(load, leaderboard: Path) -> None:
-    pages = load("result_pages").generate(leaderboard)
+    pages = load("result_pages").generate(leaderboard, PROJECT / "conf")
     assert set(pages) == {"results/index.md", "results/host_gemm.md"}
     text = pages["results/host_gemm.md"]
     lines = text.splitlines()
@@ -173,8 +173,16 @@ def test_levels_of_description_are_on_the_page_of_the_dataset(load, leaderboard:
     line = {"split": "random", "facts": "all", "level": 3, "task": "average", "n": 1234, "mape": 5.123, "medape": 3.0}
     frame = pd.DataFrame([{**line, "coverage": 90.0, "width": 21.0, "interval_score": 30.0}])
     frame.to_csv(leaderboard / "described" / "host_gemm.csv", index=False)
-    text = load("result_pages").generate(leaderboard)["results/host_gemm.md"]
+    text = load("result_pages").generate(leaderboard, PROJECT / "conf")["results/host_gemm.md"]
     assert "| similar machines | all | 3 the data sheet | 1,234 | 5.12 | 3 | 90 | 21 |" in text.splitlines()
+
+
+def test_published_values_stand_below_the_results_of_their_split(load) -> None:
+    sections = load("published_values").sections(PROJECT / "conf", "llm_serving")
+    assert set(sections) == {"unseen_deployment", "unseen_model", "unseen_gpu", "next_generation", "larger_load"}
+    (line,) = [line for line in sections["larger_load"].splitlines() if "MedAPE" in line]
+    assert line.startswith("| aiconfigurator 0.12.0, GPU profiled | MedAPE in % | tpot 14.7, ttft 71 |")
+    assert load("published_values").sections(PROJECT / "conf", "absent") == {}
 
 
 def test_chosen_layouts_are_on_the_page_of_the_dataset(load, leaderboard: Path) -> None:
@@ -183,7 +191,7 @@ def test_chosen_layouts_are_on_the_page_of_the_dataset(load, leaderboard: Path) 
     rows = [{**line, "limit": 10.0, "questions": 20}, {**line, "limit": 50.0, "questions": 30, "share": 80.4}]
     rows += [{**row, "predictor": "nearest", "share": 50.0} for row in rows]
     pd.DataFrame(rows).to_csv(leaderboard / "choices" / "host_gemm.csv", index=False)
-    lines = load("result_pages").generate(leaderboard)["results/host_gemm.md"].splitlines()
+    lines = load("result_pages").generate(leaderboard, PROJECT / "conf")["results/host_gemm.md"].splitlines()
     assert "Questions: 20 within 10 ms, 30 within 50 ms." in lines
     first = lines.index("| predictor | good (loss) in %, 10 ms | good (loss) in %, 50 ms |") + 2
     assert lines[first : first + 2] == ["| `ridge` | 75 (2) | 80 (2) |", "| `nearest` | 50 (2) | 50 (2) |"]
@@ -214,7 +222,7 @@ def test_results_of_a_predictor_are_on_its_page(load, leaderboard: Path) -> None
 
 
 def test_without_a_leaderboard_there_are_no_results_yet(load, tmp_path: Path) -> None:
-    pages = load("result_pages").generate(tmp_path / "absent")
+    pages = load("result_pages").generate(tmp_path / "absent", PROJECT / "conf")
     assert list(pages) == ["results/index.md"]
     assert "No results yet" in pages["results/index.md"]
 
@@ -223,7 +231,7 @@ def test_a_leaderboard_without_a_column_is_refused(load, leaderboard: Path) -> N
     path = leaderboard / "host_gemm.csv"
     pd.read_csv(path).drop(columns="low").to_csv(path, index=False)
     with pytest.raises(ValueError, match="low are missing"):
-        load("result_pages").generate(leaderboard)
+        load("result_pages").generate(leaderboard, PROJECT / "conf")
 
 
 def test_an_unknown_part_is_refused(load) -> None:
