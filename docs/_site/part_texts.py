@@ -13,9 +13,11 @@ from pathlib import Path
 from unittest.mock import patch
 
 import pandas as pd
+from gpu_tables import gpu_table
 from markdown_text import fenced, table
 from performance_table import performance_table
 from reliability_tables import fault_table, mutant_table
+from scaling_tables import scaling_table
 
 import perfcast
 from perfcast import splits
@@ -219,4 +221,6 @@ PARTS: dict[str, Callable[[Path], str]] = {
     "faults": fault_table,
     "performance": performance_table,
     "mutants": mutant_table,
+    "scaling_errors": scaling_table,
+    "gpu_errors": gpu_table,
 }

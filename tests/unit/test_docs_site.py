@@ -185,6 +185,32 @@ def test_published_values_stand_below_the_results_of_their_split(load) -> None:
     assert load("published_values").sections(PROJECT / "conf", "absent") == {}
 
 
+def test_the_table_of_gpus_has_the_best_predictor_of_each_split(load, tmp_path: Path) -> None:
+    gpu_table = load("gpu_tables").gpu_table
+    assert "No results yet" in gpu_table(tmp_path / "conf")
+    (tmp_path / "results" / "leaderboard").mkdir(parents=True)
+    rows = [
+        {"split": "unseen_gpu", "predictor": name, "task": "average", "metric": metric, "value": value}
+        for name, values in {"nearest": (40, 30, 80), "roofline_trees": (20.04, 13, 91)}.items()
+        for metric, value in zip(("mape", "medape", "coverage"), values, strict=True)
+    ]
+    pd.DataFrame(rows).to_csv(tmp_path / "results" / "leaderboard" / "llm_serving.csv", index=False)
+    (line,) = [line for line in gpu_table(tmp_path / "conf").splitlines() if "unseen GPUs" in line]
+    assert line.endswith("| `roofline_trees` | 20.0 / 13.0 | 91 | 40.0 | - | - |")
+
+
+def test_the_table_of_laws_has_lookups_beside(load, tmp_path: Path) -> None:
+    scaling_table = load("scaling_tables").scaling_table
+    assert "No results yet" in scaling_table(tmp_path / "conf")
+    folder = tmp_path / "results" / "leaderboard" / "kinds"
+    folder.mkdir(parents=True)
+    line = {"split": "largest_compute", "kind": "loss", "unit": "%", "coverage": 93.4}
+    rows = [{**line, "predictor": "scaling_ensemble", "mean": 0.514}, {**line, "predictor": "nearest", "mean": 6.4}]
+    pd.DataFrame(rows).to_csv(folder / "llm_ladder.csv", index=False)
+    (shown,) = [line for line in scaling_table(tmp_path / "conf").splitlines() if "llm_ladder" in line]
+    assert shown.endswith("| most compute | loss in % | 0.51 | 6.40 | - | 93 |")
+
+
 def test_chosen_layouts_are_on_the_page_of_the_dataset(load, leaderboard: Path) -> None:
     (leaderboard / "choices").mkdir()
     line = {"split": "random", "predictor": "ridge", "share": 75.0, "violated": 5.0, "median_loss": 2.0, "options": 5.0}

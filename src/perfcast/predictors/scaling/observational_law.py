@@ -47,7 +47,7 @@ class ObservationalLawPredictor(Predictor):
     center_: list[float] = field(init=False)
     components_: list[list[float]] = field(init=False)
     """(components, benchmarks), scaled so that training scores have a spread of 1; empty without benchmarks."""
-    laws_: dict[str, dict[str, dict[str, Any]]] = field(init=False)
+    fits_: dict[str, dict[str, dict[str, Any]]] = field(init=False)
     """Law by target and task."""
     fallback_: Predictor = field(init=False)
 
@@ -55,7 +55,7 @@ class ObservationalLawPredictor(Predictor):
         measured = measured_rows(log_y, self.targets_)
         y = pd.DataFrame(np.exp(log_y), index=X.index, columns=list(self.targets_))
         self.fallback_ = ComputeSigmoidPredictor().fit(X, y, columns=self.columns_)
-        self.center_, self.components_, self.laws_ = [], [], {}
+        self.center_, self.components_, self.fits_ = [], [], {}
         scores = self._benchmarks(X)
         distinct = np.unique(scores[np.isfinite(scores).any(axis=1)], axis=0) if scores.size else scores
         if len(distinct) < _MIN_ROWS or not quantity_columns(self.columns_):
@@ -66,10 +66,10 @@ class ObservationalLawPredictor(Predictor):
         runs = read_runs(X, self.columns_, known_medians(X, quantity_columns(self.columns_)))
         for index, (target, rows) in enumerate(zip(self.targets_, measured, strict=True)):
             values, groups = np.exp(log_y[:, index]), runs.groups(rows & known)
-            self.laws_[target] = {
-                name: _fit_law(places[law], values[law], _kind(runs.kinds[law]), runs.chance[law], self.alpha)
-                for name, law in groups.items()
-                if law.sum() >= _MIN_ROWS
+            self.fits_[target] = {
+                name: _fit_law(places[of], values[of], _kind(runs.kinds[of]), runs.chance[of], self.alpha)
+                for name, of in groups.items()
+                if of.sum() >= _MIN_ROWS
             }
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
@@ -79,12 +79,12 @@ class ObservationalLawPredictor(Predictor):
         places, known = self._places(self._benchmarks(X))
         runs = read_runs(X, self.columns_, [1.0, 1.0])
         for index, target in enumerate(self.targets_):
-            laws = self.laws_[target]
+            fits = self.fits_[target]
             for (task, _, kind), rows in runs.names():
-                name = next((name for name in (task, ALL + kind) if name in laws), None)
+                name = next((name for name in (task, ALL + kind) if name in fits), None)
                 chosen = rows[known[rows]]
                 if name is not None and len(chosen):
-                    logs[chosen, index] = _evaluate(laws[name], places[chosen])
+                    logs[chosen, index] = _evaluate(fits[name], places[chosen])
         return logs
 
     def _benchmark_columns(self) -> list[Column]:
@@ -111,13 +111,13 @@ class ObservationalLawPredictor(Predictor):
         return places, known
 
     def _save(self, folder: Path) -> None:
-        state = {"center": self.center_, "components": self.components_, "laws": self.laws_}
+        state = {"center": self.center_, "components": self.components_, "fits": self.fits_}
         write_json(folder / "observational_law.json", state)
         self.fallback_.save(folder / "fallback")
 
     def _load(self, folder: Path) -> None:
         state = read_state(folder / "observational_law.json")
-        self.center_, self.components_, self.laws_ = state["center"], state["components"], state["laws"]
+        self.center_, self.components_, self.fits_ = state["center"], state["components"], state["fits"]
         self.fallback_ = load_predictor(folder / "fallback")
 
 
@@ -135,9 +135,9 @@ def _principal_components(scores: np.ndarray, n_components: int) -> tuple[np.nda
         left, sizes, right = np.linalg.svd(filled - center, full_matrices=False)
         low_rank = center + (left[:, :count] * sizes[:count]) @ right[:count]
         filled = np.where(missing, low_rank, scores)
-    kept = sizes[:count] > 1e-9 * max(sizes[0], 1e-12)
-    spread = sizes[:count][kept] / np.sqrt(len(scores))
-    rows = right[:count][kept]
+    used = sizes[:count] > 1e-9 * max(sizes[0], 1e-12)
+    spread = sizes[:count][used] / np.sqrt(len(scores))
+    rows = right[:count][used]
     rows *= np.sign(rows.sum(axis=1) + 1e-12)[:, None]  # more of a component is a better model
     return center, rows * spread[:, None]
 
@@ -173,11 +173,11 @@ def _fit_law(places: np.ndarray, values: np.ndarray, kind: str, chance: np.ndarr
     return {"kind": kind, "chance": floor, "weights": fitted.tolist()}
 
 
-def _evaluate(law: dict[str, Any], places: np.ndarray) -> np.ndarray:
+def _evaluate(state: dict[str, Any], places: np.ndarray) -> np.ndarray:
     """Return the natural logarithms of the results that a law predicts, (n,)."""
-    weights = np.asarray(law["weights"], dtype=float)
+    weights = np.asarray(state["weights"], dtype=float)
     score = weights[0] + places @ weights[1:]
-    if law["kind"] != ACCURACY:
+    if state["kind"] != ACCURACY:
         return np.asarray(score)
-    share = law["chance"] + (1 - law["chance"]) / (1 + np.exp(-np.clip(score, -30, 30)))
+    share = state["chance"] + (1 - state["chance"]) / (1 + np.exp(-np.clip(score, -30, 30)))
     return np.asarray(np.log(np.clip(share, _MIN_SHARE, 1 - _MIN_SHARE)))

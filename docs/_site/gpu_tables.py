@@ -1,0 +1,45 @@
+"""Best errors on GPUs by dataset, split and task, from results/leaderboard."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+from markdown_text import table
+
+from perfcast.evaluation import AVERAGE
+from perfcast.splits import split_label
+
+DATASETS = ("llm_serving", "gpu_operators", "gpu_kernels")
+BASELINES = ("nearest", "lightgbm", "roofline")
+_NO_RESULTS = "No results yet: `make systems-llm` makes them."
+
+
+def gpu_table(conf: Path) -> str:
+    """Return MAPE and MedAPE of the best predictor, its coverage, and the MAPE of baselines, averaged over tasks."""
+    lines = []
+    for dataset in DATASETS:
+        path = conf.parent / "results" / "leaderboard" / f"{dataset}.csv"
+        if path.is_file():
+            lines += _lines(dataset, pd.read_csv(path))
+    headings = ["dataset", "split", "best predictor", "MAPE / MedAPE in %", "coverage in %"]
+    return table([*headings, *(f"`{name}`" for name in BASELINES)], lines) if lines else _NO_RESULTS
+
+
+def _lines(dataset: str, board: pd.DataFrame) -> list[list[str]]:
+    rows = board[board["split"].notna() & (board["task"] == AVERAGE)]
+    lines = []
+    for split, part in rows.groupby("split", sort=False):
+        values = part.pivot_table(index="predictor", columns="metric", values="value")
+        best = values["mape"].idxmin()
+        lines.append(
+            [
+                f"[`{dataset}`](results/{dataset}.md)",
+                split_label(str(split)),
+                f"`{best}`",
+                f"{values.at[best, 'mape']:.1f} / {values.at[best, 'medape']:.1f}",
+                f"{values.at[best, 'coverage']:.0f}" if "coverage" in values else "-",
+                *(f"{values.at[name, 'mape']:.1f}" if name in values.index else "-" for name in BASELINES),
+            ]
+        )
+    return lines

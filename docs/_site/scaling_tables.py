@@ -1,0 +1,50 @@
+"""Errors of scaling laws beside those of lookups and trees, from results/leaderboard/kinds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+from markdown_text import table
+
+from perfcast.splits import split_label
+
+DATASETS = ("llm_ladder", "llm_overtraining")
+PREDICTORS = ("scaling_ensemble", "nearest", "random_forest")
+_NO_RESULTS = "No results yet: `make systems-scaling` makes them."
+
+
+def scaling_table(conf: Path) -> str:
+    """Return mean errors of laws and of other predictors by dataset, split and kind, and the coverage of the laws."""
+    lines = []
+    for dataset in DATASETS:
+        path = conf.parent / "results" / "leaderboard" / "kinds" / f"{dataset}.csv"
+        if path.is_file():
+            lines += _lines(dataset, pd.read_csv(path))
+    headings = [
+        "dataset",
+        "split",
+        "kind",
+        *(f"`{name}`" for name in PREDICTORS),
+        "coverage of `scaling_ensemble` in %",
+    ]
+    return table(headings, lines) if lines else _NO_RESULTS
+
+
+def _lines(dataset: str, frame: pd.DataFrame) -> list[list[str]]:
+    lines = []
+    for (split, kind), part in frame.groupby(["split", "kind"], sort=False):
+        by_name = part.set_index("predictor")
+        errors = [f"{by_name.at[name, 'mean']:.2f}" if name in by_name.index else "-" for name in PREDICTORS]
+        coverage = by_name["coverage"].get(PREDICTORS[0])
+        unit = str(part["unit"].iloc[0])
+        lines.append(
+            [
+                f"[`{dataset}`](results/{dataset}.md)",
+                split_label(str(split)),
+                f"{kind} in {unit}",
+                *errors,
+                "-" if coverage is None or pd.isna(coverage) else f"{coverage:.0f}",
+            ]
+        )
+    return lines
