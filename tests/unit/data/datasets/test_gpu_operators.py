@@ -1,5 +1,6 @@
 """Dataset gpu_operators: shapes drawn by their name, repeated cases, quarantine, marks of rows faster than light."""
 
+import shutil
 import zlib
 
 import numpy as np
@@ -20,10 +21,16 @@ MOE = {
 NCCL = {"op_name": "all_gather", "num_gpus": 4, "message_size": 512, "nccl_dtype": "half", "latency": 0.01, **COMMON}
 
 
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tables") / "written"
+    write(folder, rows=40, seed=1)
+    return folder
+
+
 @pytest.fixture
-def folder(tmp_path):
-    write(tmp_path, rows=40, seed=1)
-    return tmp_path
+def folder(written, tmp_path):
+    return shutil.copytree(written, tmp_path / "source")
 
 
 def replace(folder, system, table, *rows):
