@@ -12,7 +12,7 @@ from perfcast.schema.table import Column, Kind, Role, Tag
 
 
 def feature_columns(columns: Iterable[Column], *, task: bool = False) -> tuple[Column, ...]:
-    """Return the FEATURE columns that become numbers, sorted by name; text columns are left out.
+    """Return the FEATURE columns that become numbers, sorted by name; texts and sequences are left out.
 
     With `task`, categorical TASK columns are among them whatever their role: one model then serves all tasks.
     """
@@ -21,7 +21,8 @@ def feature_columns(columns: Iterable[Column], *, task: bool = False) -> tuple[C
         for column in columns
         if column.role is Role.FEATURE or (task and Tag.TASK in column.tags and column.role is not Role.TARGET)
     ]
-    return tuple(sorted((column for column in used if column.kind is not Kind.TEXT), key=lambda column: column.name))
+    encoded = (column for column in used if column.kind not in (Kind.TEXT, Kind.SEQUENCE))
+    return tuple(sorted(encoded, key=lambda column: column.name))
 
 
 def numbers(frame: pd.DataFrame, column: Column) -> np.ndarray:
