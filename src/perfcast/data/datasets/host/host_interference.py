@@ -154,7 +154,9 @@ def _describe(seconds: pd.DataFrame, accepted: pd.DataFrame, cores: float) -> di
     """Return every declared column that is no metric."""
     frame = seconds.loc[accepted["position"]].reset_index(drop=True)
     quantity, placement = accepted["quantity"], frame["placement"].astype("str")
-    members = seconds.groupby("run")["victim"].agg(lambda names: "+".join(sorted(set(map(str, names)))))
+    members = (
+        seconds.drop_duplicates(["run", "tenant"]).groupby("run")["victim"].agg(lambda names: "+".join(sorted(names)))
+    )
     pinned = placement == PINNED
     numbers = {name: frame[name].astype("int64").astype("str") for name in ("run", "attempt", "tenant", "second")}
     shared = pd.Series(np.where(placement == SAME_CORE, 1.0, min(2.0, cores)), frame.index).where(~pinned, 1.0)
