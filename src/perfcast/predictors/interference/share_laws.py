@@ -85,7 +85,8 @@ class SchedstatPredictor(ShareLawPredictor):
 class PressureStallPredictor(ShareLawPredictor):
     """share of alone = product over processor, memory and disks of 1 - the victim's stall time.
 
-    Of the victim's control group; of the machine where groups have none. Source: Linux, Documentation/accounting/psi.rst.
+    Of the victim's control group; of the machine where groups have none.
+    Source: Linux, Documentation/accounting/psi.rst.
     """
 
     shares = tuple(STALLS)
