@@ -45,8 +45,8 @@ def _stall(metric: str) -> Share:
 
 
 def _part(metric: str) -> Share:
-    own, others = f"group.{metric}", f"others.{metric}"
-    return (own, others), lambda last: _ratio(last[own], last[own] + last[others]), f"part of the victim in {metric}"
+    mine, others = f"group.{metric}", f"others.{metric}"
+    return (mine, others), lambda last: _ratio(last[mine], last[mine] + last[others]), f"part of the victim in {metric}"
 
 
 _RUN, _WAIT = "group.processes.run_seconds", "group.processes.wait_seconds"

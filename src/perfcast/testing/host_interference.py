@@ -100,12 +100,12 @@ def _record(run: Run, random: np.random.Generator, fillers: int, started: float)
             places["tenant"].append(tenant)
             places["late"].append(0.5 if random.random() < 0.004 else 0.001)
             rows.append(_metrics(run, place, demands, got, flows, random=random, fillers=fillers))
-    kept = _without_warm_up(run, places)
+    retained = _without_warm_up(run, places)
     names_of_metrics = sorted({name for row in rows for name in row})
     return {
         **{"attempt": 1, "started": started, "reports": reports, "run": run.to_json()},
-        "places": {name: [values[index] for index in kept] for name, values in places.items()},
-        "metrics": {name: [rows[index].get(name) for index in kept] for name in names_of_metrics},
+        "places": {name: [values[index] for index in retained] for name, values in places.items()},
+        "metrics": {name: [rows[index].get(name) for index in retained] for name in names_of_metrics},
     }
 
 

@@ -27,22 +27,22 @@ def test_statistics_of_known_values_are_those_of_numpy() -> None:
     windows = random.normal(size=(300, 10)).astype("float32")
     windows[random.random(windows.shape) < 0.3] = NAN
     windows[:3] = [[NAN] * 10, [NAN] * 9 + [2], [1] * 10]
-    found = dict(zip(window_statistics.STATISTICS, window_statistics.describe_windows(windows), strict=True))
+    statistics = dict(zip(window_statistics.STATISTICS, window_statistics.describe_windows(windows), strict=True))
     numbers = windows.astype(float)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        np.testing.assert_allclose(found["mean"], np.nanmean(numbers, axis=1), atol=1e-12)
-        np.testing.assert_allclose(found["deviation"], np.nanstd(numbers, axis=1), atol=1e-12)
-        np.testing.assert_allclose(found["q10"], np.nanquantile(numbers, 0.1, axis=1), atol=1e-12)
-        np.testing.assert_allclose(found["q90"], np.nanquantile(numbers, 0.9, axis=1), atol=1e-12)
-    np.testing.assert_array_equal(found["last"], numbers[:, -1])
+        np.testing.assert_allclose(statistics["mean"], np.nanmean(numbers, axis=1), atol=1e-12)
+        np.testing.assert_allclose(statistics["deviation"], np.nanstd(numbers, axis=1), atol=1e-12)
+        np.testing.assert_allclose(statistics["q10"], np.nanquantile(numbers, 0.1, axis=1), atol=1e-12)
+        np.testing.assert_allclose(statistics["q90"], np.nanquantile(numbers, 0.9, axis=1), atol=1e-12)
+    np.testing.assert_array_equal(statistics["last"], numbers[:, -1])
     for row in range(3, 300):
         known = np.isfinite(numbers[row])
         if known.sum() > 1:
             slope = np.polyfit(np.flatnonzero(known), numbers[row, known], 1)[0]
-            assert found["slope"][row] == pytest.approx(slope, abs=1e-9)
-    assert found["slope"][1] == 0
-    assert np.isnan([values[0] for values in found.values()]).all()
+            assert statistics["slope"][row] == pytest.approx(slope, abs=1e-9)
+    assert statistics["slope"][1] == 0
+    assert np.isnan([values[0] for values in statistics.values()]).all()
 
 
 def test_statistics_are_named_after_their_metric_and_keep_its_group() -> None:

@@ -14,7 +14,7 @@ from perfcast.features.encoding.tokens import CLIP_DEVIATIONS, TokenEncoder
 from perfcast.schema.sequences import to_matrix
 from perfcast.schema.table import Column, Kind, Role, select
 
-_LEAST_DEVIATION = 1e-4
+_MIN_DEVIATION = 1e-4
 """A metric that varies less, in logarithms of its usual size, makes no token."""
 
 
@@ -143,6 +143,6 @@ def _fit_sequence(column: Column, windows: np.ndarray) -> _Sequence | None:
     unit = float(np.median(sizes))
     compressed = _compress(known, unit)
     deviation = float(compressed.std())
-    if deviation < _LEAST_DEVIATION:
+    if deviation < _MIN_DEVIATION:
         return None
     return _Sequence(column.name, column.group, unit, float(compressed.mean()), deviation)

@@ -17,7 +17,7 @@ from perfcast.schema.table import Column, Kind, Role
 from perfcast.utils.io import write_json
 from perfcast.utils.model_files import read_state
 
-LEAST_SHARE = 0.01
+MIN_SHARE = 0.01
 """Prediction for a victim that had nothing of its resource."""
 
 
@@ -48,7 +48,7 @@ class ShareLawPredictor(Predictor):
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
         shares = number_matrix(X, self._share_columns())
         known = ~np.isnan(shares).all(axis=1)
-        product = np.log(np.clip(np.where(np.isnan(shares), 1.0, shares).prod(axis=1), LEAST_SHARE, None))
+        product = np.log(np.clip(np.where(np.isnan(shares), 1.0, shares).prod(axis=1), MIN_SHARE, None))
         logs = np.full((len(X), len(self.targets_)), np.nan)
         for index, task, rows in self._outputs(task_labels(X, self.columns_)):
             by_task = self.medians_[self.targets_[index]]
@@ -57,8 +57,8 @@ class ShareLawPredictor(Predictor):
 
     def _share_columns(self) -> list[Column]:
         declared = {column.name: column for column in self.columns_ if column.role is Role.FEATURE}
-        found = (declared.get(name) for name in self.shares)
-        return [column for column in found if column is not None and column.kind is Kind.NUMERICAL]
+        present = (declared.get(name) for name in self.shares)
+        return [column for column in present if column is not None and column.kind is Kind.NUMERICAL]
 
     def _save(self, folder: Path) -> None:
         write_json(folder / "medians.json", {"medians": self.medians_})
@@ -92,6 +92,6 @@ class PressureStallPredictor(ShareLawPredictor):
     shares = tuple(STALLS)
 
     def _share_columns(self) -> list[Column]:
-        found = super()._share_columns()
-        own = [column for column in found if column.name.startswith("victim_")]
-        return own or found
+        present = super()._share_columns()
+        of_victim = [column for column in present if column.name.startswith("victim_")]
+        return of_victim or present

@@ -32,7 +32,7 @@ from perfcast.utils.errors import UserError
 
 SOURCE = "host_interference"
 WINDOW_SECONDS = 10
-LEAST_SHARE = 0.01
+MIN_SHARE = 0.01
 """Share of a victim that did nothing in a second: predictors learn logarithms, and a tenth of a point is no error."""
 LARGEST_SHARE = 3.0
 """A larger share is no interference: the reference is wrong."""
@@ -75,7 +75,7 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
             "metrics": len(metrics),
             "window_seconds": WINDOW_SECONDS,
             "seconds_without_tail_latency": int(seconds["degradation_p99"].isna().sum()),
-            "shares_below_least": int((accepted["stated"] < LEAST_SHARE).sum()),
+            "shares_below_least": int((accepted["stated"] < MIN_SHARE).sum()),
             "rows_by_placement": _count(frame["placement"]),
             "rows_by_scenario": _count(frame["scenario"]),
         },
@@ -93,8 +93,8 @@ def window_positions(seconds: pd.DataFrame, length: int = WINDOW_SECONDS) -> np.
     keys = group * width + second + length
     order = np.argsort(keys, kind="stable")
     wanted = keys[:, None] - np.arange(length - 1, -1, -1)
-    found = np.searchsorted(keys[order], wanted).clip(max=len(keys) - 1)
-    return np.where(keys[order][found] == wanted, order[found], -1)
+    near = np.searchsorted(keys[order], wanted).clip(max=len(keys) - 1)
+    return np.where(keys[order][near] == wanted, order[near], -1)
 
 
 def take_windows(values: pd.Series, positions: np.ndarray) -> np.ndarray:
@@ -185,7 +185,7 @@ def _describe(seconds: pd.DataFrame, accepted: pd.DataFrame, cores: float) -> di
         "aggressor_intensity": frame["aggressor_intensity"],
         "neighbors": frame["aggressor_count"].astype(float).where(~pinned, 0.0),
         "cores": np.fmin(shared, quotas),
-        "share": accepted["stated"].clip(lower=LEAST_SHARE),
+        "share": accepted["stated"].clip(lower=MIN_SHARE),
         "is_reference": (frame["phase"] == "alone").astype(float),
         **{name: frame[name] for name in ("throughput", "throughput_alone", "latency_p99", "latency_p99_alone")},
         **{name: frame[name] for name in ("reference_spread", "second", "late")},
