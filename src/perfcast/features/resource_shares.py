@@ -68,19 +68,27 @@ SHARES: dict[str, Share] = {
     **{name: _stall(metric) for name, metric in STALLS.items()},
     **{name: _part(metric) for name, metric in _PARTS.items()},
 }
+_CORE_MEANING = "cores / (1 + neighbors), at most 1: every tenant has one thread"
 
 
 def derive(table: Table) -> Table:
     """Append the shares, between 0 and 1. Raises ValueError when a column of `REQUIRES` is missing."""
     frame = require(table, REQUIRES)
     cores, neighbors = (frame[name].to_numpy(dtype=float) for name in ("cores", "neighbors"))
-    columns = [_declare(CORE, "cores / (1 + neighbors), at most 1: every tenant has one thread")]
+    needed = {metric for metrics, _, _ in SHARES.values() for metric in metrics}
+    present = [metric for metric in sorted(needed) if metric in frame and is_sequence(frame[metric].dtype)]
+    values = compute_shares({metric: _last(table, metric) for metric in present}, cores, neighbors)
+    meanings = {CORE: _CORE_MEANING, **{name: meaning for name, (_, _, meaning) in SHARES.items()}}
+    return append(table, [_declare(name, meanings[name]) for name in values], values)
+
+
+def compute_shares(last: Values, cores: np.ndarray, neighbors: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the shares whose metrics are given, by name. Shapes: all arrays (n,), `last` by metric."""
     values = {CORE: np.minimum(1.0, cores / (1 + neighbors))}
-    for name, (metrics, compute, meaning) in SHARES.items():
-        if all(metric in frame and is_sequence(frame[metric].dtype) for metric in metrics):
-            columns.append(_declare(name, meaning))
-            values[name] = np.clip(compute({metric: _last(table, metric) for metric in metrics}), 0.0, 1.0)
-    return append(table, columns, values)
+    for name, (metrics, compute, _) in SHARES.items():
+        if all(metric in last for metric in metrics):
+            values[name] = np.clip(compute(last), 0.0, 1.0)
+    return values
 
 
 def _declare(name: str, meaning: str) -> Column:

@@ -22,12 +22,14 @@ STATISTICS = {
 """Statistic -> its meaning."""
 SEPARATOR = "@"
 """Between a metric and its statistic: conf files leave all statistics out by the pattern `*@*`."""
+_BLOCK = 1 << 16
+"""Windows that are described at once: a few rows of many metrics, or many rows of one."""
 
 
 def derive(table: Table) -> Table:
     """Append the statistics of every SEQUENCE feature, over its known values; missing where none is known.
 
-    A metric is done at a time, so the memory is that of the statistics and of one window.
+    Few metrics are done at a time, so the memory is that of the statistics and of `_BLOCK` windows.
     """
     sequences = select(table.columns, kind=Kind.SEQUENCE, role=Role.FEATURE)
     columns = [
@@ -38,9 +40,14 @@ def derive(table: Table) -> Table:
         for name, meaning in STATISTICS.items()
     ]
     values = np.empty((len(columns), len(table.frame)))
-    for place, column in enumerate(sequences):
-        start = place * len(STATISTICS)
-        values[start : start + len(STATISTICS)] = round_digits(describe_windows(to_matrix(table.frame[column.name])))
+    at_once = max(1, _BLOCK // max(1, len(table.frame)))
+    for start in range(0, len(sequences), at_once):
+        windows = np.stack([to_matrix(table.frame[column.name]) for column in sequences[start : start + at_once]])
+        metrics, rows, steps = windows.shape
+        described = round_digits(describe_windows(windows.reshape(metrics * rows, steps)))
+        by_metric = described.reshape(len(STATISTICS), metrics, rows).swapaxes(0, 1)
+        first = start * len(STATISTICS)
+        values[first : first + metrics * len(STATISTICS)] = by_metric.reshape(metrics * len(STATISTICS), rows)
     return table.with_numbers(columns, values)
 
 
