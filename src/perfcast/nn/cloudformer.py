@@ -41,6 +41,8 @@ class _Branch(nn.Module):
             nn.TransformerEncoderLayer(d_model, n_heads, d_ffn, dropout, batch_first=True, norm_first=True)
             for _ in range(n_blocks)
         ]
+        for layer in layers:
+            layer.self_attn.dropout = 0.0  # dropout of attention weights takes three times the time
         self.blocks = nn.Sequential(*layers)
         self.norm = nn.LayerNorm(d_model)
         self.query = nn.Linear(d_model, 1)
