@@ -5,7 +5,8 @@ Each share is 1 where nothing was waited for. A metric that the machine lacks gi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -32,8 +33,23 @@ _PARTS = {
 """Column -> metric whose sum over victim and neighbors the victim has a part of."""
 
 Values = Mapping[str, np.ndarray]
-Share = tuple[tuple[str, ...], Callable[[Values], np.ndarray], str]
-"""Metrics that a share needs, its function of their last values, and its meaning."""
+Form = tuple[tuple[str, ...], Callable[[Values], np.ndarray]]
+"""Metrics that a share needs, and its function of their last values."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """Meaning of a share, and its forms: the first one counts whose metrics are there.
+
+    The measurement drops a metric that repeats an earlier one, so a share may need another form of itself.
+    """
+
+    meaning: str
+    forms: tuple[Form, ...]
+
+    def form_of(self, present: Container[str]) -> Form | None:
+        """Return the form whose metrics are present, None without any."""
+        return next((form for form in self.forms if all(metric in present for metric in form[0])), None)
 
 
 def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
@@ -41,30 +57,55 @@ def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
 
 
 def _stall(metric: str) -> Share:
-    return (metric,), lambda last: 1 - last[metric], f"1 - {metric}"
+    return Share(f"1 - {metric}", (((metric,), lambda last: 1 - last[metric]),))
 
 
 def _part(metric: str) -> Share:
     mine, others = f"group.{metric}", f"others.{metric}"
-    return (mine, others), lambda last: _ratio(last[mine], last[mine] + last[others]), f"part of the victim in {metric}"
+    form: Form = ((mine, others), lambda last: _ratio(last[mine], last[mine] + last[others]))
+    return Share(f"part of the victim in {metric}", (form,))
 
 
-_RUN, _WAIT = "group.processes.run_seconds", "group.processes.wait_seconds"
-_PERIODS, _THROTTLED = "host.cpu.periods", "host.cpu.throttled_periods"
+def _run_share(run: str) -> Form:
+    return (run, _WAIT), lambda last: _ratio(last[run], last[run] + last[_WAIT])
+
+
+_WAIT = "group.processes.wait_seconds"
+_RUN_SHARE = "group.processes.run_share"
+_PERIODS, _THROTTLED, _THROTTLED_TIME = "host.cpu.periods", "host.cpu.throttled_periods", "host.cpu.throttled_seconds"
 _DISK_WAIT = "group.processes.disk_wait_seconds"
 SHARES: dict[str, Share] = {
-    SCHEDSTAT: (
-        (_RUN, _WAIT),
-        lambda last: _ratio(last[_RUN], last[_RUN] + last[_WAIT]),
+    SCHEDSTAT: Share(
         "time of the victim's threads on a processor / (that + time ready without one)",
+        (
+            _run_share("group.processes.run_seconds"),
+            _run_share("group.cpu.usage_seconds"),
+            ((_RUN_SHARE,), lambda last: last[_RUN_SHARE]),
+        ),
     ),
-    UNTHROTTLED: (
-        (_PERIODS, _THROTTLED),
-        # without a quota there are no periods
-        lambda last: 1 - np.nan_to_num(_ratio(last[_THROTTLED], last[_PERIODS])),
+    # A closed loop that sleeps between its turns loses the waiting alone: run and sleep are those of the reference.
+    "unwaited_share": Share(
+        "1 - time that the victim's threads were ready without a processor", (((_WAIT,), lambda last: 1 - last[_WAIT]),)
+    ),
+    # A paced workload with time to sleep catches up, whatever it waited.
+    "slept_share": Share(
+        "time in which the victim wanted no processor: 1 - run - wait",
+        tuple(
+            ((run, _WAIT), lambda last, run=run: 1 - last[run] - last[_WAIT])
+            for run in ("group.processes.run_seconds", "group.cpu.usage_seconds")
+        ),
+    ),
+    UNTHROTTLED: Share(
         "share of the periods of the processor quota that were not throttled; 1 without a quota",
+        (
+            # without a quota there are no periods
+            ((_PERIODS, _THROTTLED), lambda last: 1 - np.nan_to_num(_ratio(last[_THROTTLED], last[_PERIODS]))),
+            ((_THROTTLED_TIME,), lambda last: 1 - np.nan_to_num(last[_THROTTLED_TIME])),
+        ),
     ),
-    "disk_unwaited": ((_DISK_WAIT,), lambda last: 1 - last[_DISK_WAIT], "1 - time that processes waited for disks"),
+    "disk_unwaited": Share(
+        "1 - time that processes waited for disks", (((_DISK_WAIT,), lambda last: 1 - last[_DISK_WAIT]),)
+    ),
     **{name: _stall(metric) for name, metric in STALLS.items()},
     **{name: _part(metric) for name, metric in _PARTS.items()},
 }
@@ -75,19 +116,19 @@ def derive(table: Table) -> Table:
     """Append the shares, between 0 and 1. Raises ValueError when a column of `REQUIRES` is missing."""
     frame = require(table, REQUIRES)
     cores, neighbors = (frame[name].to_numpy(dtype=float) for name in ("cores", "neighbors"))
-    needed = {metric for metrics, _, _ in SHARES.values() for metric in metrics}
+    needed = {metric for share in SHARES.values() for metrics, _ in share.forms for metric in metrics}
     present = [metric for metric in sorted(needed) if metric in frame and is_sequence(frame[metric].dtype)]
     values = compute_shares({metric: _last(table, metric) for metric in present}, cores, neighbors)
-    meanings = {CORE: _CORE_MEANING, **{name: meaning for name, (_, _, meaning) in SHARES.items()}}
+    meanings = {CORE: _CORE_MEANING, **{name: share.meaning for name, share in SHARES.items()}}
     return append(table, [_declare(name, meanings[name]) for name in values], values)
 
 
 def compute_shares(last: Values, cores: np.ndarray, neighbors: np.ndarray) -> dict[str, np.ndarray]:
     """Return the shares whose metrics are given, by name. Shapes: all arrays (n,), `last` by metric."""
     values = {CORE: np.minimum(1.0, cores / (1 + neighbors))}
-    for name, (metrics, compute, _) in SHARES.items():
-        if all(metric in last for metric in metrics):
-            values[name] = np.clip(compute(last), 0.0, 1.0)
+    for name, share in SHARES.items():
+        if form := share.form_of(last):
+            values[name] = np.clip(form[1](last), 0.0, 1.0)
     return values
 
 

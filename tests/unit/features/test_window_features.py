@@ -56,7 +56,7 @@ def test_statistics_are_named_after_their_metric_and_keep_its_group() -> None:
 
 
 def test_shares_are_those_of_the_last_second() -> None:
-    run, wait = resource_shares._RUN, resource_shares._WAIT
+    run, wait = "group.processes.run_seconds", "group.processes.wait_seconds"
     derived = resource_shares.derive(
         table(
             {
@@ -73,6 +73,8 @@ def test_shares_are_those_of_the_last_second() -> None:
     assert derived["core_share"].tolist() == [0.5, 1, 0.5]
     assert derived["schedstat_share"].tolist()[:1] == [0.25]
     assert derived["schedstat_share"].isna().tolist() == [False, True, True]
+    assert derived["unwaited_share"].tolist() == [0, 1, 0]
+    assert derived["slept_share"].tolist()[:2] == [0, 1]
     assert derived["victim_cpu_unstalled"].tolist() == [0.25, 1, 0]
     assert derived["unthrottled_share"].tolist() == [0.6, 1, 1]
     assert "machine_io_unstalled" not in derived
@@ -83,3 +85,15 @@ def test_the_part_of_the_victim_is_of_victim_and_neighbors() -> None:
     derived = resource_shares.derive(table(metrics, neighbors=[1, 1], cores=[2, 2])).frame
     assert derived["cpu_part"].tolist()[0] == 0.25
     assert np.isnan(derived["cpu_part"][1])
+
+
+@pytest.mark.parametrize(
+    "metrics",
+    [
+        {"group.cpu.usage_seconds": [[0.25]], "group.processes.wait_seconds": [[0.75]]},
+        {"group.processes.run_share": [[0.25]]},
+    ],
+)
+def test_the_schedstat_share_survives_the_loss_of_a_repeated_metric(metrics: dict[str, list[list[float]]]) -> None:
+    derived = resource_shares.derive(table(metrics, neighbors=[1], cores=[2])).frame
+    assert derived["schedstat_share"].tolist() == [0.25]

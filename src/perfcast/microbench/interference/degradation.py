@@ -108,5 +108,11 @@ def _metric_names(features: Sequence[Column]) -> list[str]:
     needed = {column.name for column in features if column.kind is Kind.SEQUENCE}
     needed |= {column.name.rpartition(SEPARATOR)[0] for column in features if SEPARATOR in column.name}
     shares = {column.name for column in features} - set(REQUIRES)
-    needed |= {metric for name, (metrics, _, _) in SHARES.items() if name in shares for metric in metrics}
+    needed |= {
+        metric
+        for name, share in SHARES.items()
+        if name in shares
+        for metrics, _ in share.forms[:1]  # a running machine drops no metric
+        for metric in metrics
+    }
     return sorted(needed)
