@@ -18,8 +18,8 @@ from perfcast.data.datasets.host.interference_columns import LATENCY, THROUGHPUT
 from perfcast.features.resource_shares import REQUIRES, SHARES, compute_shares
 from perfcast.features.window_statistics import SEPARATOR, STATISTICS, describe_windows
 from perfcast.microbench.interference.metrics import Metrics
+from perfcast.predictors.interference.sequence_networks import SequencePredictor
 from perfcast.predictors.predictor import Predictor, load_predictor
-from perfcast.schema.sequences import from_matrix
 from perfcast.schema.table import Column, Kind, Role, Tag
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import read_object
@@ -53,7 +53,10 @@ class DegradationModel:
         self._keys = [column for column in inputs if column.role is Role.KEY]
         self._metrics = _metric_names(self._features)
         self._places = {metric: place for place, metric in enumerate(self._metrics)}
+        self._numerical = [column.name for column in self._features if column.kind is Kind.NUMERICAL]
+        self._described = _describe_places(self._numerical, self._places)
         self._windows: dict[str, deque[np.ndarray]] = {}
+        self._key_rows = pd.DataFrame()
 
     def add_second(self, rows: Mapping[str, Metrics]) -> None:
         """Append a second to the window of every group; groups that are absent are forgotten."""
@@ -73,34 +76,52 @@ class DegradationModel:
         for place, seconds in enumerate(self._windows.values()):
             windows[place, WINDOW_SECONDS - len(seconds) :] = list(seconds)
         plain = self._plain_values(windows, np.array(cores, dtype=float), np.array(neighbors, dtype=float))
-        frame = pd.concat([plain] * len(QUANTITIES), ignore_index=True)
-        for column in self._features:
-            if column.kind is Kind.SEQUENCE:
-                window = windows[:, :, self._places[column.name]]
-                frame[column.name] = from_matrix(np.tile(window, (len(QUANTITIES), 1)))
-        for column in self._keys:
-            is_task = Tag.TASK in column.tags
-            text = np.repeat(QUANTITIES, len(names)) if is_task else "running"
-            frame[column.name] = text if column.kind is Kind.CATEGORICAL else np.nan
-        predicted = self.predictor.predict(frame[self.predictor.input_names()]).to_numpy(dtype=float)[:, 0]
-        return pd.DataFrame(1 - predicted.reshape(len(QUANTITIES), len(names)).T, names, list(QUANTITIES))
+        values = np.tile(plain, (len(QUANTITIES), 1))
+        frame = pd.concat([pd.DataFrame(values, columns=self._numerical), self._keys_of(len(names))], axis=1)
+        if isinstance(self.predictor, SequencePredictor):
+            tiled = np.tile(windows, (len(QUANTITIES), 1, 1))
+            by_name = {metric: tiled[:, :, place] for metric, place in self._places.items()}
+            predicted = self.predictor.predict_windows(frame, by_name)
+        else:
+            predicted = self.predictor.predict(frame).to_numpy(dtype=float)
+        shares = predicted[:, 0].reshape(len(QUANTITIES), len(names))
+        return pd.DataFrame(1 - shares.T, names, list(QUANTITIES))
 
-    def _plain_values(self, windows: np.ndarray, cores: np.ndarray, neighbors: np.ndarray) -> pd.DataFrame:
+    def _keys_of(self, count: int) -> pd.DataFrame:
+        """Return the key columns of so many groups, made once: texts would take longer than the prediction."""
+        if len(self._key_rows) != count * len(QUANTITIES):
+            tasks = np.repeat(QUANTITIES, count)
+            columns = {
+                column.name: pd.Series(tasks if Tag.TASK in column.tags else "running", range(len(tasks)), "category")
+                if column.kind is Kind.CATEGORICAL
+                else pd.Series(np.nan, range(len(tasks)))
+                for column in self._keys
+            }
+            self._key_rows = pd.DataFrame(columns, range(len(tasks)))
+        return self._key_rows
+
+    def _plain_values(self, windows: np.ndarray, cores: np.ndarray, neighbors: np.ndarray) -> np.ndarray:
         """Return the numerical features, (groups, columns); NaN for those that this machine cannot give."""
         last = {metric: windows[:, -1, place].astype(float) for metric, place in self._places.items()}
         values = {"cores": cores, "neighbors": neighbors, **compute_shares(last, cores, neighbors)}
-        numerical = [column.name for column in self._features if column.kind is Kind.NUMERICAL]
-        count, statistics = len(windows), list(STATISTICS)
-        described = describe_windows(windows.transpose(2, 0, 1).reshape(-1, WINDOW_SECONDS))
-        by_name = described.reshape(len(statistics), len(self._metrics), count)
-        matrix = np.full((count, len(numerical)), np.nan)
-        for place, name in enumerate(numerical):
-            metric, separator, statistic = name.rpartition(SEPARATOR)
-            if separator:
-                matrix[:, place] = by_name[statistics.index(statistic), self._places[metric]]
-            elif name in values:
+        matrix = np.full((len(windows), len(self._numerical)), np.nan)
+        if len(self._described):
+            flat = describe_windows(windows.transpose(2, 0, 1).reshape(-1, WINDOW_SECONDS))
+            by_metric = flat.reshape(len(STATISTICS), len(self._metrics), len(windows))
+            target, statistic, metric = self._described.T
+            matrix[:, target] = by_metric[statistic, metric].T
+        for place, name in enumerate(self._numerical):
+            if name in values:
                 matrix[:, place] = values[name]
-        return pd.DataFrame(matrix, columns=numerical)
+        return matrix
+
+
+def _describe_places(numerical: Sequence[str], places: Mapping[str, int]) -> np.ndarray:
+    """Return column, statistic and metric of every statistic of a window, (n, 3) int."""
+    statistics = list(STATISTICS)
+    parts = [(column, *name.rpartition(SEPARATOR)) for column, name in enumerate(numerical) if SEPARATOR in name]
+    rows = [(column, statistics.index(last), places[metric]) for column, metric, _, last in parts]
+    return np.array(rows, dtype=int).reshape(-1, 3)
 
 
 def _metric_names(features: Sequence[Column]) -> list[str]:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, cast
 
+import numpy as np
+import pandas as pd
 from torch import nn
 
 from perfcast.features.encoding.sequences import SequenceEncoder, SequenceSpec
 from perfcast.features.encoding.token_arrays import TokenSpec
 from perfcast.nn.sequence_networks import Cell, RecurrentSequenceNetwork, TemporalConvolutionNetwork
 from perfcast.predictors.neural.neural_predictor import NeuralPredictor
+from perfcast.predictors.task_rows import task_labels
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -36,6 +40,15 @@ class SequencePredictor(NeuralPredictor):
     def build_network(self, spec: TokenSpec, n_outputs: int) -> nn.Module:
         """Return an untrained network for rows of these sizes."""
         return self.build_sequence_network(cast(SequenceSpec, spec), n_outputs)
+
+    def predict_windows(self, X: pd.DataFrame, windows: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Predict rows whose sequences are not in X: a frame of hundreds of them takes longer than the network.
+
+        Shapes: `windows` (n, steps) by name -> (n, targets), all of them, in the targets' units.
+        """
+        encoder = cast(SequenceEncoder, self.encoder_)
+        tokens = encoder.transform_windows(X, windows)
+        return np.exp(self._predict_tokens(tokens, task_labels(X, self.columns_)))
 
     @abstractmethod
     def build_sequence_network(self, spec: SequenceSpec, n_outputs: int) -> nn.Module:

@@ -175,7 +175,10 @@ class NeuralPredictor(TrainingConfig, Predictor):
         return TokenBatch.from_tokens(tokens, np.full((len(tokens.numbers), len(self.targets_)), np.nan))
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
-        tokens, tasks = self.encoder_.transform(X), task_labels(X, self.columns_)
+        return self._predict_tokens(self.encoder_.transform(X), task_labels(X, self.columns_))
+
+    def _predict_tokens(self, tokens: Tokens, tasks: np.ndarray) -> np.ndarray:
+        """Return the log targets of encoded rows. Shapes: tasks (n,) text -> (n, targets)."""
         with reproducible(0), torch.inference_mode():
             scaled = self._predict_scaled(self._without_targets(tokens)).numpy().astype(float)
         logs: np.ndarray = self.scale_.restore(tasks, scaled) + self.skip_.predict(tokens, tasks)
