@@ -57,6 +57,12 @@ class DegradationModel:
         self._described = _describe_places(self._numerical, self._places)
         self._windows: dict[str, deque[np.ndarray]] = {}
         self._key_rows = pd.DataFrame()
+        # in the order of the predictor, which then selects nothing
+        made = [*self._numerical, *(column.name for column in self._keys)]
+        order = [name for name in predictor.input_names() if name in set(made)]
+        self._order = [made.index(name) for name in order]
+        # names as objects: pandas reads those of Arrow one by one
+        self._names = pd.Index(order, dtype=object)
 
     def add_second(self, rows: Mapping[str, Metrics]) -> None:
         """Append a second to the window of every group; groups that are absent are forgotten."""
@@ -75,9 +81,10 @@ class DegradationModel:
         windows = np.full((len(names), WINDOW_SECONDS, len(self._metrics)), np.nan, dtype="float32")
         for place, seconds in enumerate(self._windows.values()):
             windows[place, WINDOW_SECONDS - len(seconds) :] = list(seconds)
-        plain = self._plain_values(windows, np.array(cores, dtype=float), np.array(neighbors, dtype=float))
-        values = np.tile(plain, (len(QUANTITIES), 1))
-        frame = pd.concat([pd.DataFrame(values, columns=self._numerical), self._keys_of(len(names))], axis=1)
+        values = self._plain_values(windows, np.array(cores, dtype=float), np.array(neighbors, dtype=float))
+        values = np.tile(values, (len(QUANTITIES), 1))
+        frame = pd.concat([pd.DataFrame(values), self._keys_of(len(names))], axis=1).iloc[:, self._order]
+        frame = frame.set_axis(self._names, axis=1)
         if isinstance(self.predictor, SequencePredictor):
             tiled = np.tile(windows, (len(QUANTITIES), 1, 1))
             by_name = {metric: tiled[:, :, place] for metric, place in self._places.items()}

@@ -15,13 +15,19 @@ _PARENT = "parent of "
 _USAGE = ("cpu.usage_seconds", "processes.run_seconds")
 _BUSY = 0.01
 """Cores that a group must use: an idle one has no throughput that could degrade."""
+MAX_COST = 0.02
+"""Share of one core for samples and predictions: samples are taken every second, predictions as often as it permits."""
 
 
 @dataclass(frozen=True)
 class Observation:
-    """One second. Units: `degradation` as shares by group and quantity; `usage` and `cost` in cores."""
+    """One second. Units: `degradation` as shares by group and quantity; `usage` and `cost` in cores; `age` in seconds.
+
+    `age` is the time since the prediction was made.
+    """
 
     seconds: float
+    age: float
     degradation: dict[str, dict[str, float]]
     usage: dict[str, float]
     cost: float
@@ -32,7 +38,8 @@ class Observation:
             name: {"cores": round(self.usage[name], 4), **{key: round(value, 4) for key, value in values.items()}}
             for name, values in self.degradation.items()
         }
-        return {"seconds": round(self.seconds, 3), "cost": round(self.cost, 5), "groups": groups}
+        times = {"seconds": round(self.seconds, 3), "age": round(self.age, 3)}
+        return {**times, "cost": round(self.cost, 5), "groups": groups}
 
     def to_lines(self) -> list[str]:
         """Return a table in text, the most degraded group first."""
@@ -42,6 +49,8 @@ class Observation:
             lines.append(f"{name[-40:]:<40} {self.usage[name]:>6.2f} {slower[0]:>11} {slower[1]:>12}")
         if len(lines) == 1:
             lines.append("no group uses processor time")
+        if self.age >= 1:
+            lines.append(f"predicted {self.age:.0f} s ago, so that this command takes {100 * MAX_COST:g} % of a core")
         return lines
 
 
@@ -52,36 +61,49 @@ def watch(
     *,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
+    cpu_clock: Callable[[], float] = time.process_time,
 ) -> Iterator[Observation]:
-    """Yield an observation every second, without end. The first one comes after one second."""
+    """Yield an observation every second, without end. The first one comes after one second.
+
+    Args:
+        cpu_clock: Processor time of this process, in seconds.
+    """
     read: dict[str, Group] = {entry.name: entry.group for entry in groups}
     read |= {_PARENT + entry.name: entry.parent for entry in groups if entry.parent is not None}
     names = [entry.name for entry in groups]
     begin = due = clock()
     before = sampler.read(read)
+    debt, predicted_at = 0.0, begin
+    degradation: dict[str, dict[str, float]] | None = None
     while True:
         due = max(due + 1, clock())
         sleep(max(0.0, due - clock()))
-        busy = time.process_time()
+        busy = cpu_clock()
         after = sampler.read(read)
         metrics = compute_metrics(before, after)
+        debt = max(0.0, debt - MAX_COST * (after.time - before.time))
         before = after
         usage = {name: _cores(metrics.groups.get(name, {})) for name in names}
-        active = {name for name in names if usage[name] > _BUSY}
+        others = {name: [other for other in names if other != name] for name in names}
         rows = {
-            entry.name: row_of_group(
-                metrics, entry.name, [name for name in names if name != entry.name], entry.cpus, _PARENT + entry.name
-            )
+            entry.name: row_of_group(metrics, entry.name, others[entry.name], entry.cpus, _PARENT + entry.name)
             for entry in groups
         }
         model.add_second(rows)
-        predicted = model.predict([entry.cores for entry in groups], [active_neighbors(usage, name) for name in names])
-        degradation = {
-            str(name): {key: float(value) for key, value in row.items()}
-            for name, row in zip(predicted.index, predicted.to_dict("records"), strict=True)
-            if name in active
-        }
-        yield Observation(after.time - begin, degradation, usage, time.process_time() - busy)
+        is_first = degradation is None
+        if degradation is None or debt < MAX_COST:
+            neighbors = [active_neighbors(usage, name) for name in names]
+            predicted = model.predict([entry.cores for entry in groups], neighbors)
+            values = predicted.to_numpy(dtype=float).tolist()
+            degradation = {
+                str(name): dict(zip(QUANTITIES, row, strict=True))
+                for name, row in zip(predicted.index, values, strict=True)
+            }
+            predicted_at = after.time
+        cost = cpu_clock() - busy
+        debt += 0.0 if is_first else cost  # libraries warm up
+        shown = {name: values for name, values in degradation.items() if usage[name] > _BUSY}
+        yield Observation(after.time - begin, after.time - predicted_at, shown, usage, cost)
 
 
 def _cores(metrics: dict[str, float]) -> float:

@@ -150,7 +150,8 @@ def test_idle_groups_are_no_neighbors() -> None:
 def test_every_second_has_the_degradation_of_busy_groups(machine: Machine, trees: Predictor) -> None:
     groups = choose_groups([machine.tree], root=machine.root)
     sampler = Sampler(machine.root, clock=lambda: machine.now)
-    seconds = watch(groups, DegradationModel(trees), sampler, clock=lambda: machine.now, sleep=machine.sleep)
+    times = {"clock": lambda: machine.now, "sleep": machine.sleep, "cpu_clock": lambda: 0.0}
+    seconds = watch(groups, DegradationModel(trees), sampler, **times)
     observations = [next(seconds) for _ in range(3)]
     assert [round(entry.seconds) for entry in observations] == [1, 2, 3]
     last = observations[-1]
@@ -159,8 +160,32 @@ def test_every_second_has_the_degradation_of_busy_groups(machine: Machine, trees
     assert last.degradation["/web"]["throughput"] > last.degradation["/batch"]["throughput"] + 0.2
     content = json.loads(json.dumps(last.to_json()))
     assert set(content["groups"]["/web"]) == {"cores", "throughput", "latency_p99"}
+    assert [entry.age for entry in observations] == [0, 0, 0]
     lines = last.to_lines()
     assert lines[1].startswith("/web") and len(lines) == 3
+
+
+@pytest.mark.parametrize(("cost", "every"), [(0.01, 1), (0.06, 3)])
+def test_predictions_are_made_as_often_as_two_percent_of_a_core_permit(
+    machine: Machine, trees: Predictor, cost: float, every: int
+) -> None:
+    groups, used, model = choose_groups([machine.tree], root=machine.root), [0.0], DegradationModel(trees)
+    predict, made = model.predict, []
+
+    def expensive(cores, neighbors):
+        made.append(machine.now)
+        used[0] += cost
+        return predict(cores, neighbors)
+
+    model.predict = expensive  # type: ignore[method-assign]
+    times = {"clock": lambda: machine.now, "sleep": machine.sleep, "cpu_clock": lambda: used[0]}
+    seconds = watch(groups, model, Sampler(machine.root, clock=times["clock"]), **times)
+    observations = [next(seconds) for _ in range(31)]
+    spent = sum(entry.cost for entry in observations[1:])
+    assert spent / 30 <= 0.021
+    assert len(made) == pytest.approx(30 / every, abs=2)
+    assert max(entry.age for entry in observations) == pytest.approx(every - 1, abs=1)
+    assert all(entry.degradation for entry in observations)
 
 
 def test_without_a_champion_there_is_one_line_with_the_remedy(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
@@ -181,4 +206,4 @@ def test_the_command_answers_once_about_this_process(champion: Path, capsys: pyt
     arguments = ["watch", "--once", "--json", "--results", str(champion), "--processes", str(os.getpid())]
     assert main(arguments) == 0
     (line,) = capsys.readouterr().out.splitlines()
-    assert set(json.loads(line)) == {"seconds", "cost", "groups"}
+    assert set(json.loads(line)) == {"seconds", "age", "cost", "groups"}
