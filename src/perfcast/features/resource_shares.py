@@ -53,7 +53,7 @@ class Share:
 
 
 def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
-    return np.divide(part, whole, out=np.full(len(part), np.nan), where=whole > 0)
+    return np.asarray(np.divide(part, whole, out=np.full(len(part), np.nan), where=whole > 0))
 
 
 def _stall(metric: str) -> Share:
@@ -68,6 +68,10 @@ def _part(metric: str) -> Share:
 
 def _run_share(run: str) -> Form:
     return (run, _WAIT), lambda last: _ratio(last[run], last[run] + last[_WAIT])
+
+
+def _slept(run: str) -> Form:
+    return (run, _WAIT), lambda last: 1 - last[run] - last[_WAIT]
 
 
 _WAIT = "group.processes.wait_seconds"
@@ -90,10 +94,7 @@ SHARES: dict[str, Share] = {
     # A paced workload with time to sleep catches up, whatever it waited.
     "slept_share": Share(
         "time in which the victim wanted no processor: 1 - run - wait",
-        tuple(
-            ((run, _WAIT), lambda last, run=run: 1 - last[run] - last[_WAIT])
-            for run in ("group.processes.run_seconds", "group.cpu.usage_seconds")
-        ),
+        (_slept("group.processes.run_seconds"), _slept("group.cpu.usage_seconds")),
     ),
     UNTHROTTLED: Share(
         "share of the periods of the processor quota that were not throttled; 1 without a quota",

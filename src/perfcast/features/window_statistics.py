@@ -74,7 +74,7 @@ def describe_windows(windows: np.ndarray) -> np.ndarray:
         [mean, deviation, slope, numbers[:, -1], _quantile(ordered, count, 0.1), _quantile(ordered, count, 0.9)]
     )
     statistics[:, count == 0] = np.nan
-    return np.where(np.isfinite(statistics), statistics, np.nan)
+    return np.asarray(np.where(np.isfinite(statistics), statistics, np.nan))
 
 
 def _quantile(ordered: np.ndarray, count: np.ndarray, level: float) -> np.ndarray:
@@ -85,4 +85,4 @@ def _quantile(ordered: np.ndarray, count: np.ndarray, level: float) -> np.ndarra
     rows = np.arange(len(ordered))
     low, high = ordered[rows, below], ordered[rows, above]
     weight = place - below
-    return np.where(weight > 0, low * (1 - weight) + high * weight, low)
+    return np.asarray(np.where(weight > 0, low * (1 - weight) + high * weight, low))

@@ -54,7 +54,8 @@ class _CausalBlock(nn.Module):
         """Return the steps of the next layer."""
         hidden = torch.relu(self.first(nn.functional.pad(self.norm(steps), (self.padding, 0))))
         hidden = self.second(nn.functional.pad(self.dropout(hidden), (self.padding, 0)))
-        return steps + hidden
+        following: Tensor = steps + hidden
+        return following
 
 
 class TemporalConvolutionNetwork(nn.Module):

@@ -42,7 +42,8 @@ def to_matrix(values: pd.Series) -> np.ndarray:
     """
     if not is_sequence(values.dtype):
         return _stack(values)
-    chunks, steps = pa.array(values.array), values.dtype.pyarrow_dtype.list_size
+    chunks = pa.array(values.array)
+    steps = chunks.type.list_size
     if isinstance(chunks, pa.ChunkedArray):
         chunks = chunks.combine_chunks()
     if chunks.null_count == 0:

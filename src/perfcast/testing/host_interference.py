@@ -49,19 +49,19 @@ def write(folder: Path, *, rows: int, seed: int, fillers: int = 6, seconds: int 
         if sum(map(len, parts)) >= rows:
             break
     frame = pd.concat(parts, ignore_index=True)
-    metrics = [name for name in frame if name not in {*PLACES, *LABELS}]
-    frame[metrics] = frame[metrics].astype("float32")
-    numbers = [name for name in ("degradation", "degradation_p99") if name in frame]
-    frame[numbers] = frame[numbers].round(4).astype("float32")
+    metrics = [str(name) for name in frame if name not in {*PLACES, *LABELS}]
+    degradation = {name: frame[name].astype(float).round(4) for name in ("degradation", "degradation_p99")}
+    frame = frame.assign(**degradation).astype(dict.fromkeys([*metrics, *degradation], "float32"))
     together = frame.index[frame["phase"] == "together"][0]
-    frame.loc[together, ["throughput", "degradation", "rejected"]] = [0.0, 1.0, ""]
+    for name, value in (("throughput", 0.0), ("degradation", 1.0), ("rejected", "")):
+        frame.loc[together, name] = value
     folder = Path(folder)
     with atomic_path(folder / f"{NAME}.parquet") as path:
         frame.to_parquet(path, index=False, compression="zstd")
     write_json(folder / f"{NAME}.json", {**MACHINE, "cores": 2, "quality": {"metrics": len(metrics)}})
 
 
-def share_cores(demands: Sequence[float], cores: float) -> np.ndarray:
+def share_cores(demands: Sequence[float] | np.ndarray, cores: float) -> np.ndarray:
     """Divide cores among demands: nobody gets more than the demand, and the remainder is divided evenly."""
     shares, wanted, left = np.zeros(len(demands)), np.array(demands, dtype=float), cores
     while left > 1e-9 and (open_ := shares < wanted - 1e-12).any():

@@ -72,7 +72,7 @@ class SequenceEncoder(TokenEncoder):
     @property
     def groups(self) -> tuple[str, ...]:
         """Names of the groups that have tokens or sequences, sorted."""
-        named = {token.group for token in (*self._tokens, *self.sequences)}
+        named = {token.group for token in self._tokens} | {entry.group for entry in self.sequences}
         return tuple(sorted(named)) or ("none",)
 
     @property
@@ -84,19 +84,12 @@ class SequenceEncoder(TokenEncoder):
     def spec(self) -> SequenceSpec:
         """Sizes of the encoded rows, for a network."""
         plain, count = super().spec, len(self.sequences)
-        sizes = {
-            "category_groups": plain.category_groups,
-            "vocabulary_sizes": plain.vocabulary_sizes,
-            "n_grams": plain.n_grams,
-            "n_groups": plain.n_groups,
-        }
         if not count:
-            return SequenceSpec(number_groups=plain.number_groups, **sizes, n_metrics=plain.n_numbers)
+            return SequenceSpec(**vars(plain), n_metrics=plain.n_numbers)
         places = [self.groups.index(entry.group) for entry in self.sequences]
         groups = [*plain.number_groups, *np.repeat(places, self.n_steps).tolist()]
-        return SequenceSpec(
-            number_groups=groups, **sizes, n_static=plain.n_numbers, n_metrics=count, n_steps=self.n_steps
-        )
+        sizes = {**vars(plain), "number_groups": groups}
+        return SequenceSpec(**sizes, n_static=plain.n_numbers, n_metrics=count, n_steps=self.n_steps)
 
     def transform(self, frame: pd.DataFrame) -> Tokens:
         """Encode rows; the numbers of sequences follow the others. Raises: ValueError for windows of another length."""

@@ -127,8 +127,8 @@ def _quota(folder: Path) -> float | None:
         quota, period = (folder / "cpu.max").read_text().split()[:2]
         return None if quota == "max" else int(quota) / int(period)
     with suppress(OSError, ValueError):
-        quota = int((folder / "cpu.cfs_quota_us").read_text())
-        return quota / int((folder / "cpu.cfs_period_us").read_text()) if quota > 0 else None
+        allowed = int((folder / "cpu.cfs_quota_us").read_text())
+        return allowed / int((folder / "cpu.cfs_period_us").read_text()) if allowed > 0 else None
     return None
 
 

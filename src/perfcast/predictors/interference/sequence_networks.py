@@ -48,7 +48,7 @@ class SequencePredictor(NeuralPredictor):
         """
         encoder = cast(SequenceEncoder, self.encoder_)
         tokens = encoder.transform_windows(X, windows)
-        return np.exp(self._predict_tokens(tokens, task_labels(X, self.columns_)))
+        return np.asarray(np.exp(self._predict_tokens(tokens, task_labels(X, self.columns_))))
 
     @abstractmethod
     def build_sequence_network(self, spec: SequenceSpec, n_outputs: int) -> nn.Module:

@@ -184,7 +184,7 @@ def _describe(seconds: pd.DataFrame, accepted: pd.DataFrame, cores: float) -> di
         "intensity": frame["intensity"],
         "aggressor_intensity": frame["aggressor_intensity"],
         "neighbors": frame["aggressor_count"].astype(float).where(~pinned, 0.0),
-        "cores": np.fmin(shared, quotas),
+        "cores": shared.where(~(quotas < shared), quotas),
         "share": accepted["stated"].clip(lower=MIN_SHARE),
         "is_reference": (frame["phase"] == "alone").astype(float),
         **{name: frame[name] for name in ("throughput", "throughput_alone", "latency_p99", "latency_p99_alone")},
