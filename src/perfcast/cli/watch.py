@@ -1,11 +1,10 @@
-"""Show the predicted degradation of every control group on this machine, once a second.
+"""Show the predicted degradation of control groups, once a second.
 
 A champion of host_interference predicts from the last ten seconds of the
 system's metrics. It needs Linux; Ctrl-C ends it.
 
 Examples:
-    perfcast watch --results results/systems/interference
-    perfcast watch --once --json
+    perfcast watch --results results/systems/interference --once --json
     perfcast watch --groups /system.slice/web.service --seconds 60
 """
 

@@ -143,7 +143,7 @@ class Champion:
 
     @property
     def describes_machines(self) -> bool:
-        """Whether a description of a machine is an input: a window of seconds is none."""
+        """True where a description of a machine is the input; a window of seconds is none."""
         return not self.reference_data.measured.select(kind=Kind.SEQUENCE)
 
     def require_described(self) -> Self:

@@ -18,7 +18,6 @@ from perfcast.data.datasets.host.interference_columns import LATENCY, THROUGHPUT
 from perfcast.features.resource_shares import REQUIRES, SHARES, compute_shares
 from perfcast.features.window_statistics import SEPARATOR, STATISTICS, describe_windows
 from perfcast.microbench.interference.metrics import Metrics
-from perfcast.predictors.interference.sequence_networks import SequencePredictor
 from perfcast.predictors.predictor import Predictor, load_predictor
 from perfcast.schema.table import Column, Kind, Role, Tag
 from perfcast.utils.errors import UserError
@@ -85,10 +84,10 @@ class DegradationModel:
         values = np.tile(values, (len(QUANTITIES), 1))
         frame = pd.concat([pd.DataFrame(values), self._keys_of(len(names))], axis=1).iloc[:, self._order]
         frame = frame.set_axis(self._names, axis=1)
-        if isinstance(self.predictor, SequencePredictor):
+        if predict_windows := getattr(self.predictor, "predict_windows", None):
             tiled = np.tile(windows, (len(QUANTITIES), 1, 1))
             by_name = {metric: tiled[:, :, place] for metric, place in self._places.items()}
-            predicted = self.predictor.predict_windows(frame, by_name)
+            predicted = predict_windows(frame, by_name)
         else:
             predicted = self.predictor.predict(frame).to_numpy(dtype=float)
         shares = predicted[:, 0].reshape(len(QUANTITIES), len(names))

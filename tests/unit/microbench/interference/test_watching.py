@@ -111,8 +111,8 @@ class Machine:
         for name, share in (("web", 0.25), ("batch", 0.75)):
             number = {"web": 11, "batch": 12}[name]
             (self.root / "cgroup" / name / "cpu.stat").write_text(f"usage_usec {round(1e6 * share * used)}\n")
-            schedule = f"{round(1e9 * share * used)} {round(1e9 * (1 - share) * used)} 1\n"
-            (self.root / "proc" / str(number) / "schedstat").write_text(schedule)
+            schedstat = f"{round(1e9 * share * used)} {round(1e9 * (1 - share) * used)} 1\n"
+            (self.root / "proc" / str(number) / "schedstat").write_text(schedstat)
             (self.root / "proc" / str(number) / "stat").write_text(f"{number} ({name}) S " + " ".join(["0"] * 50))
         (self.root / "proc" / "stat").write_text(f"cpu {round(100 * used)} 0 0 0 0 0 0 0 0 0\nctxt {round(used)}\n")
 
