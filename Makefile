@@ -12,7 +12,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 export OMP_NUM_THREADS := 1
 export MLFLOW_DISABLE_TELEMETRY := true
 export DVC_NO_ANALYTICS := true
-.PHONY: help setup run full leaderboard ablation curves systems systems-gemm systems-help systems-llm systems-scaling pull retry test tests docs test-slurm attack faults fuzz mutants lint readme ui benchmark scale clean
+.PHONY: help setup run full leaderboard ablation curves systems systems-gemm systems-help systems-llm systems-scaling systems-interference pull retry test tests docs test-slurm attack faults fuzz mutants lint readme ui benchmark scale clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' $(MAKEFILE_LIST)
@@ -40,7 +40,7 @@ ablation: setup ## hybrid_ensemble without one component or input at a time: hou
 	$(call experiment,ablation,results/ablation)
 curves: setup ## the error over training size and years of history: an hour or two
 	$(call experiment,curves,results/curves)
-systems: systems-gemm systems-help systems-llm systems-scaling ## published systems on their own data
+systems: systems-gemm systems-help systems-llm systems-scaling systems-interference ## published systems on their own data
 systems-gemm: setup ## the published system GPPerf
 	$(call experiment,gpperf,results/systems/gemm)
 systems-help: setup ## the published system HELP
@@ -53,6 +53,8 @@ systems-llm: setup ## latencies of served language models, of their operators an
 systems-scaling: setup ## scaling laws of language models (ten minutes)
 	$(call experiment,scaling,results/systems/scaling)
 	$(call experiment,observational,results/systems/observational)
+systems-interference: setup ## degradation of workloads on shared cores, after CloudFormer
+	$(call experiment,interference,results/systems/interference)
 pull: setup ## fetch the versioned results, and record them as current for Snakemake and DVC
 	@dvc pull --quiet 2> /dev/null || { echo "make pull: the remote $$(dvc config core.remote) lacks results of this revision: \
 	set the one that has them (dvc remote add --local --default shared ADDRESS), or run make run; dvc pull shows details"; exit 1; }

@@ -289,7 +289,7 @@ def load_champion(path: Path | str = DEFAULT_CHAMPION, *, dataset: str | None = 
     Args: `dataset` is the one that the champion must be of. Raises: UserError when it is absent, damaged or of another
     dataset or format.
     """
-    return _with_operations(champion_folder.load_champion(path, dataset))
+    return _with_operations(champion_folder.load_champion(path, dataset).require_described())
 
 
 def _with_operations(champion: champion_folder.Champion) -> Champion:

@@ -16,6 +16,7 @@ from perfcast.config.conf_files import validated
 from perfcast.config.dataset_conf import DatasetConf
 from perfcast.data.standardized import REJECTED_COLUMNS, Standardized
 from perfcast.evaluation import AVERAGE
+from perfcast.schema.sequences import is_sequence
 from perfcast.schema.table import Kind, Role, Tag, decode_texts, out_of_bounds
 from perfcast.schema.table_files import read_table, write_table
 from perfcast.utils import plugins
@@ -93,9 +94,13 @@ def test_frame_has_the_declared_columns_and_types(dataset: str) -> None:
     assert table.dataset == dataset
     assert list(table.frame.columns) == [column.name for column in table.columns]
     types = {Kind.NUMERICAL: "float64", Kind.DATE: "datetime64[us]", Kind.CATEGORICAL: "str", Kind.TEXT: "str"}
-    assert {column.name: str(table.frame[column.name].dtype) for column in table.columns} == {
-        column.name: types[column.kind] for column in table.columns
+    plain = [column for column in table.columns if column.kind is not Kind.SEQUENCE]
+    assert {column.name: str(table.frame[column.name].dtype) for column in plain} == {
+        column.name: types[column.kind] for column in plain
     }
+    sequences = table.select(kind=Kind.SEQUENCE)
+    assert all(is_sequence(table.frame[name].dtype) for name in sequences)
+    assert len({str(table.frame[name].dtype) for name in sequences}) <= 1, "sequences differ in length"
     assert table.frame.index.equals(pd.RangeIndex(len(table.frame)))
 
 

@@ -12,12 +12,12 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
-from test_predictors import CLASSES, build, is_neural, need_packages
+from test_predictors import CLASSES, build, is_neural, need_packages, predictor_class
 
 import perfcast
 
 SINGLE_PRECISION = "a network computes in 32 bits, and the check compares to 1e-7"
-TWO_EPOCHS = "two epochs, which keep this test short, teach attention little"
+TWO_EPOCHS = "two epochs, which keep this test short, teach attention and recurrence little"
 
 
 def expected_failures(name: str) -> dict[str, str]:
@@ -26,7 +26,8 @@ def expected_failures(name: str) -> dict[str, str]:
     failures = dict.fromkeys(
         ["check_methods_subset_invariance", "check_methods_sample_order_invariance"], SINGLE_PRECISION
     )
-    return failures | ({"check_regressors_train": TWO_EPOCHS} if name.endswith("_attention") else {})
+    is_slow = name.endswith("_attention") or predictor_class(name).reads_sequences
+    return failures | ({"check_regressors_train": TWO_EPOCHS} if is_slow else {})
 
 
 @pytest.mark.parametrize("name", CLASSES)

@@ -43,6 +43,7 @@ HELD_OUT = {
     **dict.fromkeys(("unseen_gpu_family", "unseen_vendor", "unseen_format"), "gpu_family"),
     "unseen_shape_site": "shape_site",
     "unseen_training_set": "training_set",
+    **{"unseen_victim": "victim", "unseen_aggressor": "aggressors", "unseen_pair": "tenants"},
 }
 """Columns of the unseen splits that do not hold out the entity."""
 FAMILIES = np.array(["ampere", "ada", "rtx_blackwell", "battlemage", "hopper", "blackwell"])
@@ -73,8 +74,26 @@ COLUMNS = (
     Column("tokens", Kind.NUMERICAL, Role.PROVENANCE, "training"),
     Column("compute", Kind.NUMERICAL, Role.PROVENANCE, "training"),
     Column("training_set", Kind.CATEGORICAL, Role.KEY, "training"),
+    *(Column(name, Kind.CATEGORICAL, Role.KEY, "run") for name in ("victim", "tenants", "aggressors", "scenario")),
+    *(Column(name, Kind.NUMERICAL, Role.KEY, "run") for name in ("intensity", "aggressor_intensity")),
     Column("score", Kind.NUMERICAL, Role.TARGET, "workload"),
 )
+WORKLOADS = ("chase", "fft", "http", "json", "matrix", "sort", "text", "triad")
+
+
+def draw_tenants(rng, block):
+    """Return victim, tenants and aggressors of every row: two or three workloads per block, some rows alone."""
+    by_block = {number: sorted(rng.choice(WORKLOADS, 2 + number % 2, replace=False)) for number in np.unique(block)}
+    tenants = [by_block[number] for number in block]
+    places = rng.integers(0, 2, len(block))
+    aggressors = [
+        [name for name in names if name != names[place]] for names, place in zip(tenants, places, strict=True)
+    ]
+    return {
+        "victim": [names[place] for names, place in zip(tenants, places, strict=True)],
+        "tenants": ["+".join(names) for names in tenants],
+        "aggressors": ["" if rng.random() < 0.1 else "+".join(names) for names in aggressors],
+    }
 
 
 def generate(seed, rows=300):
@@ -118,9 +137,14 @@ def generate(seed, rows=300):
             "tokens": tokens,
             "compute": 6 * params * tokens / 1e18,
             "training_set": [f"t{number}" for number in block % 3],
+            **draw_tenants(rng, block),
+            "scenario": np.where(block % 3 == 0, "dynamic", "pair"),
+            "intensity": np.where(block % 4 < 2, 1.0, 0.4),
             "score": rng.random(rows),
         }
     )
+    frame["aggressor_intensity"] = np.where(block % 4 == 3, 1.0, frame["intensity"])
+    frame.loc[frame["aggressors"] == "", "aggressor_intensity"] = np.nan
     return build_table("generated", frame.iloc[rng.permutation(rows)], COLUMNS)
 
 
@@ -163,6 +187,11 @@ def test_no_leak_by_plain_sets(name):
             assert not set(learned["generation"]) & {"n2"}
         if name == "larger_load":
             assert learned["concurrency"].max() <= 64 < test["concurrency"].min()
+        if name == "static_to_dynamic":
+            assert set(test["scenario"]) == {"dynamic"} and "dynamic" not in set(learned["scenario"])
+        if name == "low_to_high_intensity":
+            assert set(test["aggressor_intensity"]) == {1.0}
+            assert not (learned["aggressor_intensity"] == 1).any()
         if name in FORWARD:
             assert learned["published"].max() < test["published"].min()
         if name.startswith("random"):

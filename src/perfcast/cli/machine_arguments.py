@@ -68,7 +68,8 @@ def read_champion(options: argparse.Namespace) -> Champion:
     """Read the champion of the options, with the facts of the user's table where there is one."""
     from perfcast.inference.champion import load_champion
 
-    champion = load_champion(options.champion or options.results / "champion" / options.dataset, options.dataset)
+    folder = options.champion or options.results / "champion" / options.dataset
+    champion = load_champion(folder, options.dataset).require_described()
     if options.facts == FACTS_FILE and not FACTS_FILE.is_file():
         return champion
     from perfcast.data.processors.user_facts import read_user_facts

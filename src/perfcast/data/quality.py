@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from perfcast.data.standardized import REJECTED_COLUMNS, Standardized
+from perfcast.schema.sequences import to_matrix
 from perfcast.schema.table import Kind, Table, Tag, out_of_bounds
 from perfcast.schema.table_files import write_table
 from perfcast.utils.errors import UserError
@@ -31,10 +33,23 @@ def check_accounting(result: Standardized) -> None:
 
 
 def column_quality(table: Table) -> dict[str, dict[str, Any]]:
-    """Return per column: share missing, distinct values, and smallest and largest value where they are ordered."""
+    """Return per column: share missing, distinct values, and smallest and largest value where they are ordered.
+
+    A sequence has its number of steps instead of its distinct values.
+    """
     facts: dict[str, dict[str, Any]] = {}
     for column in table.columns:
         values = table.frame[column.name]
+        if column.kind is Kind.SEQUENCE:
+            numbers = to_matrix(values)
+            missing = round(float(np.isnan(numbers).mean()), 6) if numbers.size else 0.0
+            facts[column.name] = {
+                "missing": missing,
+                "steps": numbers.shape[1],
+                "unit": column.unit,
+                "group": column.group,
+            }
+            continue
         entry: dict[str, Any] = {
             "missing": round(float(values.isna().mean()), 6) if len(values) else 0.0,
             "unique": int(values.nunique()),

@@ -1,4 +1,4 @@
-"""Errors of training runs by kind of result: accuracies in points, losses and bits per byte in %.
+"""Errors by kind of result: accuracies and other shares of 1 in points, losses and bits per byte in %.
 
 A mean of percentages over losses and accuracies means little: an accuracy of 2 % that is predicted as 4 % has an error
 of 100 %, or of two points.
@@ -10,23 +10,24 @@ import numpy as np
 import pandas as pd
 
 from perfcast.evaluation.error_metrics import draw_weights, percentile_interval
-from perfcast.schema.table import Table, Tag
+from perfcast.schema.table import Role, Table, Tag, select
 
 KIND_COLUMNS = [
     *("split", "predictor", "kind", "unit", "mean", "low", "high", "median", "signed"),
     *("coverage", "width", "rows", "runs"),
 ]
 """`mean`, `median` and `signed` error (predicted minus measured) and median `width` of the intervals, all in `unit`;
-`low` to `high`: 95 % bootstrap interval of the mean, clustered by training run; `coverage` of the intervals in %."""
+`low` to `high`: 95 % bootstrap interval of the mean, clustered by run; `coverage` of the intervals in %."""
 POINTS, PERCENT = "points", "%"
 
-_KIND, _SHARE = "task_kind", "accuracy"
+_KIND, _SHARE, _SHARE_UNIT = "task_kind", "accuracy", "share"
 
 
 def tabulate_kind_errors(points: pd.DataFrame, table: Table, resamples: int, seed: int) -> pd.DataFrame:
-    """Return the errors of every split, predictor and kind; no row for a table that is not of training runs.
+    """Return the errors of every split, predictor and kind; no row for a table without kinds.
 
-    The mean is that of the rows. Shapes: `points` as in `Evaluation` -> KIND_COLUMNS.
+    The mean is that of the rows. Kinds are shares where the unit of the target says so.
+    Shapes: `points` as in `Evaluation` -> KIND_COLUMNS.
     """
     blocks = table.select(tag=Tag.BLOCK)
     if _KIND not in table.frame or not blocks or points.empty:
@@ -36,10 +37,11 @@ def tabulate_kind_errors(points: pd.DataFrame, table: Table, resamples: int, see
     runs = known[blocks].astype(str).agg("\x1f".join, axis=1).to_numpy()
     frame = points.assign(kind=known[_KIND].astype(str).to_numpy(), run=runs)
     groups = frame.groupby(["split", "predictor", "kind"], sort=False)
+    are_shares = any(column.unit.startswith(_SHARE_UNIT) for column in select(table.columns, role=Role.TARGET))
     rows = [
         {
             **dict(zip(("split", "predictor", "kind"), key, strict=True)),
-            **_summarize(part, str(key[2]) == _SHARE, resamples, seed),
+            **_summarize(part, are_shares or str(key[2]) == _SHARE, resamples, seed),
         }
         for key, part in groups
     ]

@@ -142,6 +142,18 @@ class Champion:
         return f"<Champion {self.name} of {self.dataset}: {len(self.reference_data.measured.frame)} measured results>"
 
     @property
+    def describes_machines(self) -> bool:
+        """True where a description of a machine is the input; a window of seconds is none."""
+        return not self.reference_data.measured.select(kind=Kind.SEQUENCE)
+
+    def require_described(self) -> Self:
+        """Return the champion. Raises: UserError when it does not predict described machines."""
+        if self.describes_machines:
+            return self
+        fact = f"that of {self.dataset!r} predicts from the last seconds of a running one"
+        raise UserError("the champion must predict described machines", fact, "use perfcast watch")
+
+    @property
     def rules(self) -> ImputationRules:
         """The imputation rules of the dataset."""
         return find_rules(self.dataset)

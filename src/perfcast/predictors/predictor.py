@@ -16,7 +16,7 @@ import pandas as pd
 
 from perfcast.predictors.task_rows import partly_measured, task_labels
 from perfcast.schema.schema_version import SCHEMA_KEY, SCHEMA_VERSION, check_schema_version
-from perfcast.schema.table import Column, Role, infer_columns, require_usable_numbers
+from perfcast.schema.table import Column, Kind, Role, infer_columns, require_usable_numbers
 from perfcast.utils.errors import UserError
 from perfcast.utils.extras import explain_missing_module
 from perfcast.utils.io import file_digests, first_changed, read_json, write_json
@@ -55,6 +55,9 @@ class Predictor(ABC):
 
     reads_tags_only: ClassVar[bool] = False
     """Whether a prediction depends on tagged columns alone, so that the columns of a plain array tell it nothing."""
+
+    reads_sequences: ClassVar[bool] = False
+    """Whether SEQUENCE columns are inputs; other predictors never get them."""
 
     without_columns: tuple[str, ...] = ()
     """Shell patterns of feature columns that `fit` leaves out: no hyperparameter, neither cloned nor saved."""
@@ -189,6 +192,8 @@ class Predictor(ABC):
             yield from ((index, task, rows) for index, name in enumerate(self.targets_) if name in targets)
 
     def _is_left_out(self, column: Column) -> bool:
+        if column.kind is Kind.SEQUENCE and not self.reads_sequences:
+            return True
         return column.role is Role.FEATURE and any(
             fnmatchcase(column.name, pattern) for pattern in self.without_columns
         )

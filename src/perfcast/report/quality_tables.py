@@ -40,7 +40,7 @@ def column_lines(quality: Mapping[str, Any]) -> list[dict[str, str]]:
                 "name": name,
                 "unit": str(entry.get("unit", "")),
                 "missing": f"{100 * entry['missing']:.1f} %",
-                "unique": f"{entry['unique']:,}",
+                "unique": f"{entry['unique']:,}" if "unique" in entry else f"{entry['steps']} steps",
                 "range": "" if low is None else f"{_plain(low)} … {_plain(high)}",
             }
         )

@@ -15,12 +15,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from perfcast.schema.sequences import from_matrix, is_sequence, to_matrix
 from perfcast.utils.errors import UserError
 
 
 class Kind(StrEnum):
     """Semantic type of a column. pandas types: float64, str, str, datetime64[us]; missing is NaN or NaT.
 
+    A cell of a SEQUENCE has a fixed number of numbers, such as the last seconds of one metric; see
+    `perfcast.schema.sequences`. Only predictors that read sequences get these columns.
     Texts may also be pandas categories of str, which take a tenth of the memory where texts repeat. Files hold plain
     texts in both cases.
     """
@@ -29,6 +32,7 @@ class Kind(StrEnum):
     CATEGORICAL = "categorical"
     TEXT = "text"
     DATE = "date"
+    SEQUENCE = "sequence"
 
 
 class Role(StrEnum):
@@ -189,7 +193,9 @@ def as_declared(values: pd.Series, column: Column) -> pd.Series:
     """Return `values` with the pandas type of the column's semantic type and the column's name."""
     typed: pd.Series
     text = column.kind in (Kind.CATEGORICAL, Kind.TEXT)
-    if values.dtype == _TYPES[column.kind] or (text and _is_coded(values)):
+    if column.kind is Kind.SEQUENCE:
+        typed = from_matrix(to_matrix(values), values.index)
+    elif values.dtype == _TYPES[column.kind] or (text and _is_coded(values)):
         typed = values  # already typed: the common case
     elif column.kind is Kind.NUMERICAL:
         typed = pd.to_numeric(values).astype("float64")
@@ -253,16 +259,18 @@ def outside(values: pd.Series, column: Column) -> pd.Series:
 
 
 def require_usable_numbers(frame: pd.DataFrame, columns: Iterable[Column], where: str) -> None:
-    """Check that no number is infinite or larger than LARGEST; missing ones are allowed.
+    """Check that no number, in sequences too, is infinite or larger than LARGEST; missing ones are allowed.
 
     Raises: UserError, which names the column and the row, where `where` names the table.
     """
-    for name in (column.name for column in columns if column.kind is Kind.NUMERICAL and column.name in frame):
-        values = frame[name].to_numpy(dtype="float64", na_value=np.nan)
+    numbers = (Kind.NUMERICAL, Kind.SEQUENCE)
+    for name in (column.name for column in columns if column.kind in numbers and column.name in frame):
+        is_list = is_sequence(frame[name].dtype)
+        values = to_matrix(frame[name]) if is_list else frame[name].to_numpy(dtype="float64", na_value=np.nan)
         sizes = np.abs(values)
-        if len(sizes) and np.fmax.reduce(sizes) > LARGEST:
-            row = int(np.flatnonzero(sizes > LARGEST)[0])
-            fact = f"{name} is {values[row]:g} in row {row + 1}"
+        if sizes.size and np.fmax.reduce(sizes, axis=None) > LARGEST:
+            place = tuple(np.argwhere(sizes > LARGEST)[0].tolist())
+            fact = f"{name} is {values[place]:g} in row {place[0] + 1}"
             raise UserError(f"numbers in {where} must be finite and at most {LARGEST:g}", fact, "correct or remove it")
 
 
@@ -270,7 +278,9 @@ def infer_columns(frame: pd.DataFrame, targets: Sequence[str] = ()) -> tuple[Col
     """Declare the columns of a plain frame by their pandas types, for use in a notebook."""
     declared = []
     for name in map(str, frame.columns):
-        if pd.api.types.is_datetime64_any_dtype(frame[name]):
+        if is_sequence(frame[name].dtype):
+            kind = Kind.SEQUENCE
+        elif pd.api.types.is_datetime64_any_dtype(frame[name]):
             kind = Kind.DATE
         elif pd.api.types.is_numeric_dtype(frame[name]):
             kind = Kind.NUMERICAL

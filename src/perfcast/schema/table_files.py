@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from perfcast.schema.schema_version import SCHEMA_KEY, SCHEMA_VERSION, check_schema_version
+from perfcast.schema.sequences import is_sequence, to_matrix
 from perfcast.schema.table import Column, Kind, Table, Tag, as_declared, require_usable_numbers
 from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError
@@ -43,6 +44,9 @@ def content_digest(table: Table) -> str:
     digest = hashlib.sha256("\n".join(table.frame.columns).encode())
     for name in table.frame.columns:
         values = table.frame[name]
+        if is_sequence(values.dtype):
+            digest.update(to_matrix(values).tobytes())
+            continue
         texts = values.astype(object).map(str, na_action="ignore") if values.dtype.kind not in "iufb" else values
         digest.update(pd.util.hash_pandas_object(texts, index=False, categorize=True).to_numpy().tobytes())
     return digest.hexdigest()
@@ -143,7 +147,10 @@ def _read_columns(
             arrow = read(columns=[name]).column(0)
         else:
             arrow = file.read_row_group(group, columns=[name]).column(0)
-        yield (arrow.unify_dictionaries() if pa.types.is_dictionary(arrow.type) else arrow).to_pandas()
+        if pa.types.is_fixed_size_list(arrow.type):
+            yield pd.Series(pd.arrays.ArrowExtensionArray(arrow))
+        else:
+            yield (arrow.unify_dictionaries() if pa.types.is_dictionary(arrow.type) else arrow).to_pandas()
 
 
 def count_row_groups(path: Path) -> int:

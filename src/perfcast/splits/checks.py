@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pandas as pd
 
+from perfcast.schema.sequences import comparable
 from perfcast.schema.table import Role, Table, Tag
 from perfcast.splits.subsets import SUBSETS
 
@@ -123,7 +124,7 @@ def _crossing(
 ) -> list[str]:
     if not names:
         return []
-    keys = table.frame[list(names)]
+    keys = comparable(table.frame, names)
     prints = _fingerprints(keys)
     learned, predicted = fold.isin(known).to_numpy(), (fold == tested).to_numpy()
     # equal rows have equal fingerprints; the few that share one are compared themselves, so that no collision counts

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 
+from perfcast.schema.sequences import comparable
 from perfcast.schema.table import Role, Table, Tag
 from perfcast.utils.errors import UserError
 
@@ -21,8 +22,8 @@ def by_values(frame: pd.DataFrame, names: Iterable[str]) -> np.ndarray:
     stays far below 2^63.
     """
     groups = np.zeros(len(frame), dtype=np.int64)
-    for name in names:
-        codes, values = pd.factorize(frame[name], use_na_sentinel=False)
+    for _, column in comparable(frame, names).items():
+        codes, values = pd.factorize(column, use_na_sentinel=False)
         groups = _numbered(groups * max(len(values), 1) + codes)
     return groups
 

@@ -58,11 +58,17 @@ def log_predictor(run: Run, name: str, folder: Path, table: pd.DataFrame, tags: 
 
 
 def log_champion(run: Run, name: str, folder: Path, tags: Mapping[str, str]) -> LoggedModel:
-    """Log a champion's folder as a model of described machines, with the code of perfcast that reads it."""
+    """Log a champion's folder as a model of described machines, with the code of perfcast that reads it.
+
+    One that reads the last seconds of a running machine is logged as its predictor alone.
+    """
     from mlflow.models import ModelSignature
     from mlflow.types import ColSpec, Schema
 
     champion = load_champion(folder)
+    if not champion.describes_machines:
+        rows = champion.build_features(champion.reference_data.measured.frame.tail(3))
+        return log_predictor(run, name, folder / "model", rows.frame, tags)
     example = champion.example_machine()
     options = make_options(neighbors=0, explain=False)
     machines = parse_machines(read_machines(example), champion)

@@ -189,6 +189,9 @@ _MAX_REMEMBERED = 100_000
 _MAX_COMPARED = 8_000_000
 """Distances of values to references that a group remembers: a machine shares most values with others. 64 MB."""
 
+_WIDE = 250
+"""Columns above which a group remembers no distances of values, because few repeat, and has fewer references."""
+
 
 class _Group:
     """The distinct training values of one group of columns."""
@@ -211,7 +214,8 @@ class _Group:
         scales[encoder.categorical_] = 1.0
         distinct = pd.DataFrame(encoded / scales).drop_duplicates().to_numpy()
         # spread evenly over the rows in their order, which is that of time or names: no seed, the same every time
-        spread = np.linspace(0, len(distinct) - 1, min(len(distinct), _MAX_REFERENCES)).round().astype(int)
+        most = _MAX_REFERENCES * _WIDE // max(_WIDE, len(columns))
+        spread = np.linspace(0, len(distinct) - 1, min(len(distinct), most)).round().astype(int)
         return cls(encoder, scales, distinct[spread])
 
     def distances(self, encoded: np.ndarray) -> np.ndarray:
@@ -226,6 +230,8 @@ class _Group:
         return np.array([self._nearest_by_row[key] for key in keys], dtype=float)
 
     def _nearest(self, row: list[float]) -> float:
+        if len(row) > _WIDE:
+            return float(gower_distances(np.array(row), self.references, self.numeric).min())
         total = np.zeros(len(self.references))
         for column, value in enumerate(row):
             if value == _IGNORED:

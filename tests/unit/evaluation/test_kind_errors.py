@@ -42,6 +42,13 @@ def test_accuracies_are_in_points_and_losses_in_percent():
     assert (accuracy["rows"], accuracy["runs"]) == (2, 2)
 
 
+def test_every_kind_is_in_points_where_the_target_is_a_share():
+    columns = (*COLUMNS, Column("share", Kind.NUMERICAL, Role.TARGET, "run", "share of alone"))
+    frame = kinds(columns=columns, rows=ROWS.assign(share=1.0))
+    assert set(frame["unit"]) == {"points"}
+    assert frame.loc["loss", "mean"] == pytest.approx(100 * (0.1 + 0) / 2)
+
+
 def test_coverage_and_width_are_those_of_the_intervals():
     frame = kinds()
     # 0.52 / 0.50 is outside of exp(0.01), 0.36 / 0.40 inside of exp(0.2)

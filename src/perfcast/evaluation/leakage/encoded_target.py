@@ -51,7 +51,8 @@ def check_encoded_target(artifacts: Artifacts) -> CheckReport:
     rng = np.random.default_rng(artifacts.seed)
     features = [column for column in artifacts.table.columns if column.role is Role.FEATURE]
     tasks = set(artifacts.table.select(tag=Tag.TASK))
-    features = [column for column in features if column.name not in tasks and column.kind is not Kind.TEXT]
+    whole = (Kind.TEXT, Kind.SEQUENCE)  # their numbers are checked as derived columns
+    features = [column for column in features if column.name not in tasks and column.kind not in whole]
     shares: dict[str, dict[str, float]] = {}
     count = 0
     for output in _outputs(artifacts.table, features, rng):

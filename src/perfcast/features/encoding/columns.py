@@ -12,7 +12,7 @@ from perfcast.schema.table import Column, Kind, Role, Tag
 
 
 def feature_columns(columns: Iterable[Column], *, task: bool = False) -> tuple[Column, ...]:
-    """Return the FEATURE columns that become numbers, sorted by name; text columns are left out.
+    """Return the FEATURE columns that become numbers, sorted by name; texts and sequences are left out.
 
     With `task`, categorical TASK columns are among them whatever their role: one model then serves all tasks.
     """
@@ -21,7 +21,8 @@ def feature_columns(columns: Iterable[Column], *, task: bool = False) -> tuple[C
         for column in columns
         if column.role is Role.FEATURE or (task and Tag.TASK in column.tags and column.role is not Role.TARGET)
     ]
-    return tuple(sorted((column for column in used if column.kind is not Kind.TEXT), key=lambda column: column.name))
+    encoded = (column for column in used if column.kind not in (Kind.TEXT, Kind.SEQUENCE))
+    return tuple(sorted(encoded, key=lambda column: column.name))
 
 
 def numbers(frame: pd.DataFrame, column: Column) -> np.ndarray:
@@ -51,8 +52,10 @@ def number_matrix(frame: pd.DataFrame, columns: Sequence[Column]) -> np.ndarray:
 
 def coded(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the frame with its texts as pandas categories: each is looked up once, whatever the number of readers."""
-    texts = [name for name, dtype in frame.dtypes.items() if dtype in ("object", "string")]
-    return frame.astype(dict.fromkeys(texts, "category")) if texts else frame
+    kinds = zip(frame.columns, frame.dtypes.array, strict=True)
+    texts = [name for name, dtype in kinds if dtype.kind == "O" and dtype in ("object", "string")]
+    # `astype` of a mapping takes every column apart, which a frame of a thousand columns notices
+    return frame.assign(**{name: frame[name].astype("category") for name in texts}) if texts else frame
 
 
 def _texts_of(frame: pd.DataFrame, column: Column) -> tuple[np.ndarray, list[str]]:

@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from perfcast.features.encoding.columns import distinct_labels, labels
+from perfcast.features.encoding.columns import distinct_labels, labels, number_matrix
 from perfcast.features.encoding.columns import numbers as raw_numbers
 from perfcast.features.encoding.token_arrays import (
     FIRST_KNOWN,
@@ -38,6 +38,9 @@ LOG_SPAN = 4.0
 """A positive column whose largest value exceeds this many times its smallest is a quantity of scale: taken in logs."""
 
 GRAMS_PER_COLUMN = 1000
+
+_READ_AT_ONCE = 1 << 16
+"""Cells that are read of a frame together: to read a column of few rows takes pandas a millisecond."""
 
 
 @dataclass(frozen=True)
@@ -123,13 +126,17 @@ class TokenEncoder:
 
     def transform(self, frame: pd.DataFrame) -> Tokens:
         """Encode rows; values never seen, missing or far out are encoded without an error."""
-        # column by column, so that there is no second matrix of all numbers in double precision
+        # many rows column by column, so that there is no second matrix of all numbers in double precision
         shape = (len(frame), len(self.numbers))
         values, missing = np.empty(shape, dtype=np.float32), np.empty(shape, dtype=np.float32)
-        for position, number in enumerate(self.numbers):
-            scaled = _standardize(number, raw_numbers(frame, number.column))
-            missing[:, position] = unknown = np.isnan(scaled)
-            values[:, position] = np.where(unknown, 0.0, scaled)
+        at_once = max(1, _READ_AT_ONCE // max(1, len(frame)))
+        for start in range(0, len(self.numbers), at_once):
+            block = self.numbers[start : start + at_once]
+            raw = number_matrix(frame, [number.column for number in block])
+            for position, number in enumerate(block):
+                scaled = _standardize(number, raw[:, position])
+                missing[:, start + position] = unknown = np.isnan(scaled)
+                values[:, start + position] = np.where(unknown, 0.0, scaled)
         return Tokens(values, missing, *self._encode_categories(frame))
 
     def _encode_categories(self, frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -10,7 +10,6 @@ from pathlib import Path
 from perfcast.microbench.interference.groups import CPU, MEMORY, GroupFolders
 from perfcast.microbench.interference.scenarios import MEMORY as LIMITED_MEMORY
 from perfcast.microbench.interference.scenarios import OTHER_CORE, PLACEMENTS, QUOTA, SAME_CORE
-from perfcast.microbench.interference.workloads import load_workload
 from perfcast.utils.errors import UserError
 
 _RESERVE_MIB = 1024
@@ -42,16 +41,16 @@ def choose_placements(wanted: Sequence[str] | None, reasons: dict[str, str]) -> 
     return chosen
 
 
-def require_linux(root: Path = Path("/")) -> None:
+def require_linux(root: Path = Path("/"), command: str = "perfcast measure interference") -> None:
     """Raise UserError where the counters of Linux are absent."""
     if not sys.platform.startswith("linux") or not (root / "proc/stat").is_file():
-        raise UserError(
-            "perfcast measure interference needs the counters in /proc of Linux", "there are none", "use Linux"
-        )
+        raise UserError(f"{command} needs the counters in /proc of Linux", "there are none", "use Linux")
 
 
 def require_room(folder: Path, workloads: Sequence[str]) -> None:
     """Raise UserError when the disk lacks room for the files of three tenants and the results."""
+    from perfcast.microbench.interference.workloads import load_workload  # imports torch
+
     sizes = sorted((load_workload(name).DISK_MIB for name in workloads), reverse=True)
     needed = _RESERVE_MIB + sum(sizes[:3])
     free = shutil.disk_usage(folder).free // 2**20

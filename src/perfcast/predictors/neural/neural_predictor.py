@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -105,6 +105,7 @@ class NeuralPredictor(TrainingConfig, Predictor):
 
     trainer_config = TrainerConfig()
     # Devices for training. No annotation, so no hyperparameter: it is neither cloned nor saved.
+    encoder_class: ClassVar[type[TokenEncoder]] = TokenEncoder
 
     @abstractmethod
     def build_network(self, spec: TokenSpec, n_outputs: int) -> nn.Module:
@@ -136,7 +137,7 @@ class NeuralPredictor(TrainingConfig, Predictor):
     def _choose_alpha(self, fitting: _Subset, validation: _Subset) -> float:
         if not self.linear_skip:
             return DEFAULT_ALPHA
-        encoder = TokenEncoder().fit(fitting.X, self.columns_)
+        encoder = self.encoder_class().fit(fitting.X, self.columns_)
         return choose_alpha(
             (encoder.transform(fitting.X), fitting.tasks, fitting.logs),
             (encoder.transform(validation.X), validation.tasks, validation.logs),
@@ -144,7 +145,7 @@ class NeuralPredictor(TrainingConfig, Predictor):
 
     def _fit_step(self, training: _Subset, validation: _Subset | None, config: TrainingConfig, alpha: float) -> History:
         """Fit encoder, skip, scale and network on the training rows."""
-        self.encoder_ = TokenEncoder().fit(training.X, self.columns_)
+        self.encoder_ = self.encoder_class().fit(training.X, self.columns_)
         tokens, n_outputs = self.encoder_.transform(training.X), training.logs.shape[1]
         if self.linear_skip:
             self.skip_ = LinearSkip.fit(tokens, training.tasks, training.logs, alpha)
@@ -174,7 +175,10 @@ class NeuralPredictor(TrainingConfig, Predictor):
         return TokenBatch.from_tokens(tokens, np.full((len(tokens.numbers), len(self.targets_)), np.nan))
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
-        tokens, tasks = self.encoder_.transform(X), task_labels(X, self.columns_)
+        return self._predict_tokens(self.encoder_.transform(X), task_labels(X, self.columns_))
+
+    def _predict_tokens(self, tokens: Tokens, tasks: np.ndarray) -> np.ndarray:
+        """Return the log targets of encoded rows. Shapes: tasks (n,) text -> (n, targets)."""
         with reproducible(0), torch.inference_mode():
             scaled = self._predict_scaled(self._without_targets(tokens)).numpy().astype(float)
         logs: np.ndarray = self.scale_.restore(tasks, scaled) + self.skip_.predict(tokens, tasks)
@@ -192,7 +196,7 @@ class NeuralPredictor(TrainingConfig, Predictor):
 
     def _load(self, folder: Path) -> None:
         learned = read_state(folder / "learned.json")
-        self.encoder_ = TokenEncoder.from_state(learned["encoder"])
+        self.encoder_ = self.encoder_class.from_state(learned["encoder"])
         self.scale_ = TargetScale(**learned["scale"])
         self.skip_ = LinearSkip.from_state(learned["skip"])
         arrays = read_arrays(folder / "network.npz")

@@ -1,0 +1,145 @@
+"""Sequence columns to numbers of tokens: the encoder of predictors that read seconds one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+
+from perfcast.features.encoding.token_arrays import Tokens, TokenSpec
+from perfcast.features.encoding.tokens import CLIP_DEVIATIONS, TokenEncoder
+from perfcast.schema.sequences import to_matrix
+from perfcast.schema.table import Column, Kind, Role, select
+
+_MIN_DEVIATION = 1e-4
+"""A metric that varies less, in logarithms of its usual size, makes no token."""
+
+
+@dataclass(frozen=True)
+class SequenceSpec(TokenSpec):
+    """Sizes of encoded rows with sequences.
+
+    The numbers of a row are `n_static` plain ones, then `n_metrics` sequences of `n_steps`, one after another.
+    """
+
+    n_static: int = 0
+    n_metrics: int = 0
+    n_steps: int = 1
+
+
+@dataclass(frozen=True)
+class _Sequence:
+    """One metric: logarithms of 1 + size / `unit`, with their sign, standardized with `mean` and `deviation`."""
+
+    name: str
+    group: str
+    unit: float
+    mean: float
+    deviation: float
+
+    def encode(self, values: np.ndarray) -> np.ndarray:
+        """Return standardized values, NaN where missing. Shapes: (n, steps)."""
+        return np.clip((_compress(values, self.unit) - self.mean) / self.deviation, -CLIP_DEVIATIONS, CLIP_DEVIATIONS)
+
+
+class SequenceEncoder(TokenEncoder):
+    """Encode sequences, and the other columns as `TokenEncoder` does; all statistics are those of the fitted rows.
+
+    Rates of a second span many orders of magnitude, hence the logarithms. A table without sequences is encoded as rows
+    of one step, whose metrics are its numerical columns.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sequences: tuple[_Sequence, ...] = ()
+        self.n_steps = 1
+
+    def fit(self, frame: pd.DataFrame, columns: Iterable[Column]) -> Self:
+        """Take the statistics and vocabularies of the rows of `frame`."""
+        declared = list(columns)
+        super().fit(frame, declared)
+        read = sorted(
+            select(declared, kind=Kind.SEQUENCE, role=Role.FEATURE), key=lambda column: (column.group, column.name)
+        )
+        fitted = [_fit_sequence(column, to_matrix(frame[column.name])) for column in read]
+        self.sequences = tuple(sequence for sequence in fitted if sequence is not None)
+        self.n_steps = to_matrix(frame[self.sequences[0].name].iloc[:1]).shape[1] if self.sequences else 1
+        return self
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Names of the groups that have tokens or sequences, sorted."""
+        named = {token.group for token in self._tokens} | {entry.group for entry in self.sequences}
+        return tuple(sorted(named)) or ("none",)
+
+    @property
+    def metric_names(self) -> list[str]:
+        """Names of the metrics in the order networks see them."""
+        return [entry.name for entry in (self.sequences or self.numbers)]
+
+    @property
+    def spec(self) -> SequenceSpec:
+        """Sizes of the encoded rows, for a network."""
+        plain, count = super().spec, len(self.sequences)
+        if not count:
+            return SequenceSpec(**vars(plain), n_metrics=plain.n_numbers)
+        places = [self.groups.index(entry.group) for entry in self.sequences]
+        groups = [*plain.number_groups, *np.repeat(places, self.n_steps).tolist()]
+        sizes = {**vars(plain), "number_groups": groups}
+        return SequenceSpec(**sizes, n_static=plain.n_numbers, n_metrics=count, n_steps=self.n_steps)
+
+    def transform(self, frame: pd.DataFrame) -> Tokens:
+        """Encode rows; the numbers of sequences follow the others. Raises: ValueError for windows of another length."""
+        return self.transform_windows(frame, {entry.name: to_matrix(frame[entry.name]) for entry in self.sequences})
+
+    def transform_windows(self, frame: pd.DataFrame, windows: Mapping[str, np.ndarray]) -> Tokens:
+        """Encode rows whose sequences are not in the frame but in `windows`, (n, steps) by name; see `transform`."""
+        plain = super().transform(frame)
+        if not self.sequences:
+            return plain
+        first, steps = plain.numbers.shape[1], self.n_steps
+        shape = (len(frame), first + steps * len(self.sequences))
+        numbers, missing = np.empty(shape, dtype=np.float32), np.empty(shape, dtype=np.float32)
+        numbers[:, :first], missing[:, :first] = plain.numbers, plain.missing
+        for place, sequence in enumerate(self.sequences):
+            values = windows[sequence.name]
+            if values.shape[1] != steps:
+                raise ValueError(f"{sequence.name} has {values.shape[1]} steps, and training had {steps}")
+            encoded = sequence.encode(values)
+            unknown = np.isnan(encoded)
+            span = slice(first + steps * place, first + steps * (place + 1))
+            missing[:, span], numbers[:, span] = unknown, np.where(unknown, 0.0, encoded)
+        return Tokens(numbers, missing, plain.codes, plain.strings, plain.grams)
+
+    def to_state(self) -> dict[str, Any]:
+        """Return what was learned as values that JSON can hold."""
+        sequences = [asdict(sequence) for sequence in self.sequences]
+        return {**super().to_state(), "sequences": sequences, "n_steps": self.n_steps}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """Rebuild an encoder from `to_state()`."""
+        encoder = super().from_state(state)
+        encoder.sequences = tuple(_Sequence(**entry) for entry in state["sequences"])
+        encoder.n_steps = int(state["n_steps"])
+        return encoder
+
+
+def _compress(values: np.ndarray, unit: float) -> np.ndarray:
+    return np.asarray(np.sign(values) * np.log1p(np.abs(values) / unit))
+
+
+def _fit_sequence(column: Column, windows: np.ndarray) -> _Sequence | None:
+    known = windows[np.isfinite(windows)].astype(float)
+    sizes = np.abs(known[known != 0])
+    if not len(sizes):
+        return None
+    unit = float(np.median(sizes))
+    compressed = _compress(known, unit)
+    deviation = float(compressed.std())
+    if deviation < _MIN_DEVIATION:
+        return None
+    return _Sequence(column.name, column.group, unit, float(compressed.mean()), deviation)

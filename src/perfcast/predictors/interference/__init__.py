@@ -1,0 +1,1 @@
+"""Predictors of interference: shares of resources, and networks over seconds."""

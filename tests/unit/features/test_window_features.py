@@ -1,0 +1,99 @@
+"""Statistics of windows and shares of resources: values by hand and against NumPy."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from perfcast.features import resource_shares, window_statistics
+from perfcast.schema.sequences import from_matrix
+from perfcast.schema.table import Column, Kind, Role, Table, build_table
+
+NAN = np.nan
+
+
+def table(metrics: dict[str, list[list[float]]], **numbers: list[float]) -> Table:
+    frame = pd.DataFrame({**{name: from_matrix(np.array(rows)) for name, rows in metrics.items()}, **numbers})
+    columns = [Column(name, Kind.SEQUENCE, Role.FEATURE, "cpu", meaning="load") for name in metrics]
+    columns += [Column(name, Kind.NUMERICAL, Role.FEATURE, "shares") for name in numbers]
+    return build_table("tiny", frame, columns)
+
+
+def test_statistics_of_known_values_are_those_of_numpy() -> None:
+    random = np.random.default_rng(0)
+    windows = random.normal(size=(300, 10)).astype("float32")
+    windows[random.random(windows.shape) < 0.3] = NAN
+    windows[:3] = [[NAN] * 10, [NAN] * 9 + [2], [1] * 10]
+    statistics = dict(zip(window_statistics.STATISTICS, window_statistics.describe_windows(windows), strict=True))
+    numbers = windows.astype(float)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        np.testing.assert_allclose(statistics["mean"], np.nanmean(numbers, axis=1), atol=1e-12)
+        np.testing.assert_allclose(statistics["deviation"], np.nanstd(numbers, axis=1), atol=1e-12)
+        np.testing.assert_allclose(statistics["q10"], np.nanquantile(numbers, 0.1, axis=1), atol=1e-12)
+        np.testing.assert_allclose(statistics["q90"], np.nanquantile(numbers, 0.9, axis=1), atol=1e-12)
+    np.testing.assert_array_equal(statistics["last"], numbers[:, -1])
+    for row in range(3, 300):
+        known = np.isfinite(numbers[row])
+        if known.sum() > 1:
+            slope = np.polyfit(np.flatnonzero(known), numbers[row, known], 1)[0]
+            assert statistics["slope"][row] == pytest.approx(slope, abs=1e-9)
+    assert statistics["slope"][1] == 0
+    assert np.isnan([values[0] for values in statistics.values()]).all()
+
+
+def test_statistics_are_named_after_their_metric_and_keep_its_group() -> None:
+    derived = window_statistics.derive(table({"stat.idle": [[1, 2, 3]], "net": [[0, NAN, NAN]]}))
+    added = derived.columns[2:]
+    assert [column.name for column in added[:2]] == ["stat.idle@mean", "stat.idle@deviation"]
+    assert {column.group for column in added} == {"cpu"}
+    row = derived.frame.iloc[0]
+    assert (row["stat.idle@mean"], row["stat.idle@slope"], row["net@mean"]) == (2, 1, 0)
+    assert np.isnan(row["net@last"])
+
+
+def test_shares_are_those_of_the_last_second() -> None:
+    run, wait = "group.processes.run_seconds", "group.processes.wait_seconds"
+    derived = resource_shares.derive(
+        table(
+            {
+                run: [[1, 0.5], [1, 0], [1, NAN]],
+                wait: [[0, 1.5], [0, 0], [0, 1]],
+                "group.pressure.cpu.some_seconds": [[0, 0.75], [0, 0], [0, 1.02]],
+                "host.cpu.periods": [[10, 10], [NAN, NAN], [10, 10]],
+                "host.cpu.throttled_periods": [[0, 4], [NAN, NAN], [0, 0]],
+            },
+            neighbors=[1, 0, 3],
+            cores=[1, 2, 2],
+        )
+    ).frame
+    assert derived["core_share"].tolist() == [0.5, 1, 0.5]
+    assert derived["schedstat_share"].tolist()[:1] == [0.25]
+    assert derived["schedstat_share"].isna().tolist() == [False, True, True]
+    assert derived["unwaited_share"].tolist() == [0, 1, 0]
+    assert derived["slept_share"].tolist()[:2] == [0, 1]
+    assert derived["victim_cpu_unstalled"].tolist() == [0.25, 1, 0]
+    assert derived["unthrottled_share"].tolist() == [0.6, 1, 1]
+    assert "machine_io_unstalled" not in derived
+
+
+def test_the_part_of_the_victim_is_of_victim_and_neighbors() -> None:
+    metrics = {"group.cpu.usage_seconds": [[0.5], [0]], "others.cpu.usage_seconds": [[1.5], [0]]}
+    derived = resource_shares.derive(table(metrics, neighbors=[1, 1], cores=[2, 2])).frame
+    assert derived["cpu_part"].tolist()[0] == 0.25
+    assert np.isnan(derived["cpu_part"][1])
+
+
+@pytest.mark.parametrize(
+    "metrics",
+    [
+        {"group.cpu.usage_seconds": [[0.25]], "group.processes.wait_seconds": [[0.75]]},
+        {"group.processes.run_share": [[0.25]]},
+    ],
+)
+def test_the_schedstat_share_survives_the_loss_of_a_repeated_metric(metrics: dict[str, list[list[float]]]) -> None:
+    derived = resource_shares.derive(table(metrics, neighbors=[1], cores=[2])).frame
+    assert derived["schedstat_share"].tolist() == [0.25]
