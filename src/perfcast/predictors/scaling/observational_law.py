@@ -156,7 +156,9 @@ def _fit_law(places: np.ndarray, values: np.ndarray, kind: str, chance: np.ndarr
     def ridge(goal: np.ndarray, weights: np.ndarray) -> np.ndarray:
         root = np.sqrt(weights)[:, None]
         stacked = np.vstack([design * root, penalty])
-        return np.linalg.lstsq(stacked, np.concatenate([goal * root[:, 0], np.zeros(len(penalty))]), rcond=None)[0]
+        aims = np.concatenate([goal * root[:, 0], np.zeros(len(penalty))])
+        solved: np.ndarray = np.linalg.lstsq(stacked, aims, rcond=None)[0]
+        return solved
 
     if kind != ACCURACY:
         return {"kind": kind, "chance": 0.0, "weights": ridge(np.log(values), np.ones(len(values))).tolist()}
