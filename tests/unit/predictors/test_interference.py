@@ -109,5 +109,5 @@ def test_an_unknown_entity_gets_the_median_of_all() -> None:
     X = pd.DataFrame({"victim": ["a", "a", "a", "b", "b"]})
     y = pd.DataFrame({"share": [0.2, 0.4, 0.5, 0.9, 0.9]})
     predictor = EntityMedianPredictor().fit(X, y, columns=columns())
-    asked = pd.DataFrame({"victim": ["a", "b", "new", None]})
-    assert predictor.predict(asked)["share"].tolist() == pytest.approx([0.4, 0.9, 0.5, 0.5])
+    requested = pd.DataFrame({"victim": ["a", "b", "new", None]})
+    assert predictor.predict(requested)["share"].tolist() == pytest.approx([0.4, 0.9, 0.5, 0.5])
