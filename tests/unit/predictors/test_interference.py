@@ -1,0 +1,113 @@
+"""Predictors of interference: laws by hand, networks on sequences, and the order of their errors on a known law."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from perfcast import splits
+from perfcast.data.datasets.host.host_interference import build
+from perfcast.features import resource_shares, window_statistics
+from perfcast.predictors.entity_median import EntityMedianPredictor
+from perfcast.predictors.interference.cloudformer import CloudFormer
+from perfcast.predictors.interference.resource_shares_trees import ResourceSharesTreesPredictor
+from perfcast.predictors.interference.sequence_networks import SequenceGRU, SequenceLSTM, TemporalConvolution
+from perfcast.predictors.interference.share_laws import CoreSharePredictor, PressureStallPredictor, SchedstatPredictor
+from perfcast.predictors.predictor import Predictor, load_predictor
+from perfcast.schema.table import Column, Kind, Role, Table, Tag
+from perfcast.testing import host_interference as generated
+
+SMALL = {"epochs": 2, "min_steps": 20, "batch_size": 64}
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
+    folder = tmp_path_factory.mktemp("interference")
+    generated.write(folder, rows=900, seed=1)
+    standard = build({"host_interference": folder}, {}).table
+    return window_statistics.derive(resource_shares.derive(standard))
+
+
+def fit(predictor: Predictor, table: Table, rows: np.ndarray) -> Predictor:
+    return predictor.fit(table.frame[rows], table.frame.loc[rows, ["share"]], columns=table.columns)
+
+
+def test_the_order_of_errors_on_unseen_victims_is_that_of_the_law(table: Table) -> None:
+    fold = splits.make("unseen_victim", table, 0)["fold_0"]
+    training = fold.isin(["train", "validation"]).to_numpy()
+    counted = (table.frame["is_reference"] == 0) & (table.frame["quantity"] == "throughput")
+    tested = (fold == "test").to_numpy() & counted.to_numpy()
+    errors = {}
+    for predictor in (
+        EntityMedianPredictor(),
+        CoreSharePredictor(),
+        SchedstatPredictor(),
+        PressureStallPredictor(),
+        ResourceSharesTreesPredictor(n_estimators=60, learning_rate=0.1),
+    ):
+        predicted = fit(predictor, table, training).predict(table.frame[tested])["share"]
+        errors[type(predictor).__name__] = 100 * (predicted - table.frame.loc[tested, "share"]).abs().mean()
+    assert errors["SchedstatPredictor"] < 4
+    assert errors["ResourceSharesTreesPredictor"] < 4
+    for baseline in ("EntityMedianPredictor", "CoreSharePredictor"):
+        assert errors[baseline] > 2 * errors["SchedstatPredictor"]
+    assert errors["SchedstatPredictor"] < errors["PressureStallPredictor"] < errors["EntityMedianPredictor"]
+
+
+@pytest.mark.parametrize("kind", [SequenceLSTM, SequenceGRU, TemporalConvolution, CloudFormer])
+def test_a_network_reads_seconds_and_is_saved_with_them(kind: type[Predictor], table: Table, tmp_path: Path) -> None:
+    predictor = kind(**SMALL)
+    predictor.without_columns = ("*@*",)
+    rows = np.arange(len(table.frame)) % 3 > 0
+    fit(predictor, table, rows)
+    names = predictor.input_names()
+    assert "group.processes.run_share" in names
+    assert not [name for name in names if "@" in name]
+    tested = table.frame[~rows].head(20)
+    predictor.save(tmp_path)
+    expected = predictor.predict(tested)
+    pd.testing.assert_frame_equal(load_predictor(tmp_path).predict(tested), expected)
+    seen = table.frame["group.processes.run_share"].iloc[[0] * 20].set_axis(tested.index)
+    assert not predictor.predict(tested.assign(**{"group.processes.run_share": seen})).equals(expected)
+
+
+def test_attention_has_shares_of_seconds_metrics_and_branches(table: Table) -> None:
+    predictor = CloudFormer(**SMALL)
+    fit(predictor, table, np.ones(len(table.frame), dtype=bool))
+    maps = predictor.attention(table.frame.head(50))
+    assert maps.intra["time"].shape == (1, 10)
+    assert {"(static)", "group.processes.run_share"} <= set(maps.intra["metrics"].columns)
+    for frame in (*maps.intra.values(), maps.inter):
+        np.testing.assert_allclose(frame.sum(axis=1), 1, rtol=1e-5)
+
+
+def columns(*names: str) -> tuple[Column, ...]:
+    return (
+        Column("victim", Kind.CATEGORICAL, Role.KEY, "run", tags=(Tag.ENTITY,)),
+        *(Column(name, Kind.NUMERICAL, Role.FEATURE, "shares") for name in names),
+        Column("share", Kind.NUMERICAL, Role.TARGET, "run"),
+    )
+
+
+def test_laws_are_products_of_known_shares() -> None:
+    names = ("schedstat_share", "victim_cpu_unstalled", "victim_io_unstalled", "machine_cpu_unstalled")
+    values = [[0.5, 0.8, 0.5, 0.1], [np.nan, 0.8, np.nan, 0.1], [0.0, np.nan, np.nan, 0.1]]
+    X = pd.DataFrame(values, columns=list(names)).assign(victim="a")
+    y = pd.DataFrame({"share": [0.9, 0.7, 0.6]})
+    schedstat = SchedstatPredictor().fit(X, y, columns=columns(*names))
+    assert schedstat.predict(X)["share"].tolist() == pytest.approx([0.5, 0.7, 0.01])  # the median, then the smallest
+    stalls = PressureStallPredictor().fit(X, y, columns=columns(*names))
+    assert stalls.predict(X)["share"].tolist() == pytest.approx([0.4, 0.8, 0.7])
+    machine = PressureStallPredictor().fit(X[["victim", names[-1]]], y, columns=columns(names[-1]))
+    assert machine.predict(X)["share"].tolist() == pytest.approx([0.1] * 3)
+
+
+def test_an_unknown_entity_gets_the_median_of_all() -> None:
+    X = pd.DataFrame({"victim": ["a", "a", "a", "b", "b"]})
+    y = pd.DataFrame({"share": [0.2, 0.4, 0.5, 0.9, 0.9]})
+    predictor = EntityMedianPredictor().fit(X, y, columns=columns())
+    requested = pd.DataFrame({"victim": ["a", "b", "new", None]})
+    assert predictor.predict(requested)["share"].tolist() == pytest.approx([0.4, 0.9, 0.5, 0.5])
