@@ -72,6 +72,7 @@ OVERFIT_BOUND = {
     "compute_sigmoid": 0.15,
     "scaling_ensemble": 0.15,
     "observational_law": 0.15,
+    "broken_law": 0.15,
 }
 OVERFIT_DEFAULT = 0.05
 
