@@ -76,14 +76,20 @@ def _dominated(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     order = np.lexsort((-y, x))
     ranks = y[order]
     counts = np.zeros(len(y), dtype=np.int64)
+    walk = np.arange(len(y))
     for bit in reversed(range(int(y.max(initial=0)).bit_length())):
-        prefix = ranks >> (bit + 1)
-        walk = np.argsort(prefix, kind="stable")
-        zeros = ((ranks[walk] >> bit) & 1) == 0
-        before = np.cumsum(zeros)
-        starts = np.searchsorted(prefix[walk], prefix[walk], "left")
-        seen = before - np.concatenate([[0], before])[starts]
+        walked = ranks[walk]
+        zeros = ((walked >> bit) & 1) == 0
+        first = np.flatnonzero(np.diff(walked >> (bit + 1), prepend=-1))
+        sizes = np.diff(first, append=len(walk))
+        before = np.cumsum(zeros) - zeros
+        starts = np.repeat(first, sizes)
+        seen = before - before[starts]
         counts[walk] += np.where(zeros, 0, seen)
+        # rows with 0 go first within their group, so the next bit finds its groups together
+        ones_start = starts + np.repeat(np.add.reduceat(zeros, first, dtype=np.int64), sizes)
+        places = np.where(zeros, starts + seen, ones_start + np.arange(len(walk)) - starts - seen)
+        walk[places] = walk.copy()
     result = np.empty_like(counts)
     result[order] = counts
     return result
@@ -91,6 +97,8 @@ def _dominated(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 _QUANTILES = {"medape": 0.5, "p90": 0.9}
 _CELLS_AT_ONCE = 4_000_000
+_CELLS_OF_COUNTS = 20_000_000
+"""Rows x clusters up to which the rows of each cluster are counted at every place."""
 
 
 @dataclass(frozen=True)
@@ -195,15 +203,49 @@ def _quantile_draws(
         return draws
     order = np.argsort(values, kind="stable")
     ordered, codes = values[order], cluster[order]
-    step = max(1, _CELLS_AT_ONCE // max(1, len(values)))
-    for start in range(0, len(weights), step):
-        sums = np.cumsum(np.take(weights[start : start + step], codes, axis=1), axis=1, dtype=np.int32)
-        totals, rows = sums[:, -1], slice(start, start + step)
-        for metric, share in shares.items():
-            # the first place whose sum reaches the share: as many places as have a smaller sum
-            places = np.count_nonzero(sums < (share * totals)[:, None], axis=1)
-            draws[metric][rows] = np.where(totals > 0, ordered[np.minimum(places, len(ordered) - 1)], np.nan)
+    totals = weights @ np.bincount(cluster, minlength=weights.shape[1])
+    if len(values) * weights.shape[1] <= _CELLS_OF_COUNTS:
+        places = _search_places(codes, weights, totals, shares)
+    else:
+        places = _count_places(codes, weights, totals, shares)
+    for metric in shares:
+        draws[metric] = np.where(totals > 0, ordered[np.minimum(places[metric], len(ordered) - 1)], np.nan)
     return draws
+
+
+def _search_places(
+    codes: np.ndarray, weights: np.ndarray, totals: np.ndarray, shares: Mapping[str, float]
+) -> dict[str, np.ndarray]:
+    """Return the first place whose weight reaches the share in every resample, by bisection of counts per cluster.
+
+    Shapes: codes (n,) in the order of the values -> (resamples,) per metric.
+    """
+    counts = np.zeros((len(codes), weights.shape[1]), dtype=np.int32)
+    counts[np.arange(len(codes)), codes] = 1
+    np.cumsum(counts, axis=0, out=counts)
+    places: dict[str, np.ndarray] = {}
+    for metric, share in shares.items():
+        low, high = np.zeros(len(weights), dtype=np.int64), np.full(len(weights), len(codes) - 1)
+        while (low < high).any():
+            middle = (low + high) // 2
+            reached = (counts[middle] * weights).sum(axis=1) >= share * totals
+            low, high = np.where(reached, low, np.minimum(middle + 1, high)), np.where(reached, middle, high)
+        places[metric] = low
+    return places
+
+
+def _count_places(
+    codes: np.ndarray, weights: np.ndarray, totals: np.ndarray, shares: Mapping[str, float]
+) -> dict[str, np.ndarray]:
+    """Return the same as `_search_places` in less memory for many clusters: as many places as have a smaller sum."""
+    places = {metric: np.zeros(len(weights), dtype=np.int64) for metric in shares}
+    step = max(1, _CELLS_AT_ONCE // max(1, len(codes)))
+    for start in range(0, len(weights), step):
+        rows = slice(start, start + step)
+        sums = np.cumsum(np.take(weights[rows], codes, axis=1), axis=1, dtype=np.int32)
+        for metric, share in shares.items():
+            places[metric][rows] = np.count_nonzero(sums < (share * totals[rows])[:, None], axis=1)
+    return places
 
 
 def _r2(scored: Scored, measured: np.ndarray, predicted: np.ndarray, weights: np.ndarray) -> tuple[float, np.ndarray]:
