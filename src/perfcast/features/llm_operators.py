@@ -1,6 +1,6 @@
 """Derived characteristics of a served language model: its operators at the speed of light, by part of a request's time.
 
-The operators follow from the shapes of the model's layers, so a model without known layers has none.
+The operators follow from the shapes of the model's layers; those of a model that the catalog lacks are estimated.
 
 Source: `data.accelerators.step_operators`.
 """

@@ -21,6 +21,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.data.accelerators.accelerator_catalog import read_gpus, read_layers
+from perfcast.data.accelerators.layer_estimates import estimate_layers
 from perfcast.data.accelerators.operator_costs import light_time, operator_amounts
 
 Values = np.ndarray | float
@@ -81,12 +82,15 @@ def list_operators(deployments: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         `place` (the number of the deployment), `phase`, `part`, `op`, `gpu`, `dtype`, `count` (times per step or
-        prompt), `PEAKS` and `SHAPE`; none for a model without known layers.
+        prompt), `PEAKS` and `SHAPE`. The layers of a model that the catalog lacks are estimated;
+            none where its facts are missing.
     """
     texts = {name: deployments[name].astype("object") for name in ("model_family", "gpu", "precision")}
     known = deployments.assign(**texts).reset_index(drop=True)
-    layers = read_layers().reindex(known["model_family"]).reset_index(drop=True)
-    frame = known.assign(**{f"{name}_of_layer": layers[name] for name in layers.columns if name != "source"})
+    layers = read_layers().drop(columns="source").reindex(known["model_family"]).reset_index(drop=True).astype(float)
+    if layers["heads"].isna().any():
+        layers = layers.fillna(estimate_layers(known))
+    frame = known.assign(**{f"{name}_of_layer": layers[name] for name in layers.columns})
     copies = _numbers(frame, "attention_data_parallel")
     batch = np.maximum(_numbers(frame, "running") / copies, 1.0)
     length = _numbers(frame, "input_tokens") + _numbers(frame, "output_tokens") / 2

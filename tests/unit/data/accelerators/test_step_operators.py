@@ -85,8 +85,8 @@ def test_parts_add_operators_up():
     assert parts["wait"][0] == pytest.approx(total * (total * 16 / 200) / step["count"].sum())
 
 
-def test_a_model_without_known_layers_has_no_parts():
-    frame = deployments(DENSE).assign(model_family="unknown")
+def test_a_model_without_facts_has_no_parts():
+    frame = deployments(DENSE).assign(model_family="unknown", total_params_1e9=np.nan)
     listed = list_operators(frame)
     parts = add_parts(listed, light_of(listed), frame)
     assert all(np.isnan(values).all() for values in parts.values())
