@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -13,6 +13,7 @@ from rich.filesize import decimal
 from perfcast.data.sources.download import DownloadLimits
 from perfcast.data.sources.file_checks import check_csv, check_machine_description
 from perfcast.data.sources.locations import NOT_FOUND, FailedAttempt, format_attempts
+from perfcast.data.sources.packed_mirror import unpack_mirrors
 from perfcast.data.sources.source_spec import MANIFEST, Snapshot, SourceSpec
 from perfcast.data.sources.staging import FileProgress, FileStager
 from perfcast.utils import plugins, size_limits
@@ -64,8 +65,9 @@ def ingest_source(
 ) -> IngestResult:
     """Write the files of one source and its manifest to the folder `out`, from the first origin that provides them.
 
-    The order is cache, mirror folders, the last ingestion in `out`, published address (only if `network`). The checksum
-    of every file is verified before it is used. Then the structure of the files is checked (`check_structure`).
+    The order is cache, mirror folders, archives in them, the last ingestion in `out`, published address (only if
+    `network`). The checksum of every file is verified before it is used. Then the structure of the files is checked
+    (`check_structure`).
     Raises: UserError when the files fail that check, when `strict` and a file is missing, or when a source that was
     present would become missing.
     """
@@ -75,6 +77,8 @@ def ingest_source(
         staging = folder / _STAGING
         staging.mkdir()
         show = progress or _ignore_progress
+        archives = unpack_mirrors(spec, cache, mirrors, staging)
+        mirrors = [*mirrors, *archives]
         stager = FileStager(staging, cache, mirrors, embedded, out, show, limits or DownloadLimits())
         snapshot = _choose_snapshot(spec, stager, network=network)
         if snapshot is None:
@@ -84,7 +88,8 @@ def ingest_source(
                 raise UserError(f"source {spec.name!r} must be there", fact, result.remedy)
             _keep_earlier(spec, out, stager.attempts)
         else:
-            result = _describe_present(spec, snapshot, stager)
+            labels = {f"mirror {unpacked}": f"archive {archive}" for unpacked, archive in archives.items()}
+            result = _describe_present(spec, snapshot, stager, labels)
             _move_files(snapshot, stager, folder)
             check_structure(spec, folder)
         shutil.rmtree(staging)
@@ -136,9 +141,13 @@ def _move_files(snapshot: Snapshot, stager: FileStager, folder: Path) -> None:
         stager.staged[file].path.replace(target)
 
 
-def _describe_present(spec: SourceSpec, snapshot: Snapshot, stager: FileStager) -> IngestResult:
+def _describe_present(
+    spec: SourceSpec, snapshot: Snapshot, stager: FileStager, labels: Mapping[str, str]
+) -> IngestResult:
     staged = [(file.name, stager.staged[file]) for file in snapshot.files]
-    files = tuple(IngestedFile(name, copy.sha256, copy.bytes, copy.origin) for name, copy in staged)
+    files = tuple(
+        IngestedFile(name, copy.sha256, copy.bytes, labels.get(copy.origin, copy.origin)) for name, copy in staged
+    )
     size = decimal(sum(file.bytes for file in files))
     origins = ", ".join(dict.fromkeys(file.origin for file in files))
     label = f"{spec.name} (snapshot {snapshot.name})" if snapshot.name else spec.name
