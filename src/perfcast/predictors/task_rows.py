@@ -91,6 +91,21 @@ def fitted_by_group(groups: Mapping[str, np.ndarray], fit: Callable[[np.ndarray]
     return models
 
 
+def task_medians(tasks: np.ndarray, log_y: np.ndarray, targets: Sequence[str]) -> dict[str, dict[str, float]]:
+    """Return the median of the logarithms by target and task, that of all rows under POOLED.
+
+    Shapes: tasks (n,) object, log_y (n, targets).
+    """
+    medians = {}
+    for logs, target, rows in zip(log_y.T, targets, measured_rows(log_y, targets), strict=True):
+
+        def median(mask: np.ndarray, logs: np.ndarray = logs) -> float:
+            return float(np.median(logs[mask]))
+
+        medians[str(target)] = fitted_by_group(groups_of(tasks, rows), median)
+    return medians
+
+
 def draw_rows(tasks: np.ndarray, limit: int) -> np.ndarray:
     """Return the positions of at most `limit` rows of each task, in order. Shapes: tasks (n,) object -> (m,) int."""
     rng = np.random.default_rng(0)

@@ -12,7 +12,7 @@ import pandas as pd
 from perfcast.features.encoding.columns import number_matrix
 from perfcast.features.resource_shares import CORE, SCHEDSTAT, STALLS
 from perfcast.predictors.predictor import Predictor
-from perfcast.predictors.task_rows import POOLED, fitted_by_group, groups_of, measured_rows, task_labels
+from perfcast.predictors.task_rows import POOLED, task_labels, task_medians
 from perfcast.schema.table import Column, Kind, Role
 from perfcast.utils.io import write_json
 from perfcast.utils.model_files import read_state
@@ -36,14 +36,7 @@ class ShareLawPredictor(Predictor):
     """Median of the logarithms by target and task."""
 
     def _fit(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> None:
-        tasks, self.medians_ = task_labels(X, self.columns_), {}
-        for index, (target, rows) in enumerate(zip(self.targets_, measured_rows(log_y, self.targets_), strict=True)):
-            logs = log_y[:, index]
-
-            def median(mask: np.ndarray, logs: np.ndarray = logs) -> float:
-                return float(np.median(logs[mask]))
-
-            self.medians_[target] = fitted_by_group(groups_of(tasks, rows), median)
+        self.medians_ = task_medians(task_labels(X, self.columns_), log_y, self.targets_)
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
         shares = number_matrix(X, self._share_columns())
