@@ -289,7 +289,11 @@ def load_champion(folder: Path | str, dataset: str | None = None) -> Champion:
     path = folder / "about.json"
     if not path.is_file():
         missing = "a champion" if dataset is None else f"a champion of {dataset!r}"
-        raise UserError(f"there must be {missing}", f"there is no {path}", "run snakemake to make it")
+        raise UserError(
+            f"there must be {missing}",
+            f"there is no {path}",
+            "run the experiment that trains it, or name its folder with --results",
+        )
     try:
         champion = _load(folder, read_json(path), dataset)
         try_champion(champion)
