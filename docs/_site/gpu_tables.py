@@ -11,7 +11,7 @@ from perfcast.evaluation import AVERAGE
 from perfcast.splits import split_label
 
 DATASETS = ("llm_serving", "gpu_operators", "gpu_kernels")
-BASELINES = ("nearest", "lightgbm", "roofline")
+BASELINES = {"nearest": "nearest", "lightgbm": "LightGBM", "roofline": "roofline"}
 _NO_RESULTS = "No results yet: `make systems-llm` makes them."
 
 
@@ -23,7 +23,7 @@ def gpu_table(conf: Path) -> str:
         if path.is_file():
             lines += _lines(dataset, pd.read_csv(path))
     headings = ["dataset", "split", "best predictor", "MAPE / MedAPE in %", "coverage in %"]
-    return table([*headings, *(f"`{name}`" for name in BASELINES)], lines) if lines else _NO_RESULTS
+    return table([*headings, *BASELINES.values()], lines) if lines else _NO_RESULTS
 
 
 def _lines(dataset: str, board: pd.DataFrame) -> list[list[str]]:

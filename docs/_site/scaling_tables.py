@@ -10,7 +10,8 @@ from markdown_text import table
 from perfcast.splits import split_label
 
 DATASETS = ("llm_ladder", "llm_overtraining")
-PREDICTORS = ("scaling_ensemble", "nearest", "random_forest")
+ENSEMBLE = "scaling_ensemble"
+PREDICTORS = {ENSEMBLE: "laws", "nearest": "nearest", "random_forest": "forest"}
 _NO_RESULTS = "No results yet: `make systems-scaling` makes them."
 
 
@@ -21,13 +22,7 @@ def scaling_table(conf: Path) -> str:
         path = conf.parent / "results" / "leaderboard" / "kinds" / f"{dataset}.csv"
         if path.is_file():
             lines += _lines(dataset, pd.read_csv(path))
-    headings = [
-        "dataset",
-        "split",
-        "kind",
-        *(f"`{name}`" for name in PREDICTORS),
-        "coverage of `scaling_ensemble` in %",
-    ]
+    headings = ["dataset", "split", "kind", *PREDICTORS.values(), "coverage of laws in %"]
     return table(headings, lines) if lines else _NO_RESULTS
 
 
@@ -36,7 +31,7 @@ def _lines(dataset: str, frame: pd.DataFrame) -> list[list[str]]:
     for (split, kind), part in frame.groupby(["split", "kind"], sort=False):
         by_name = part.set_index("predictor")
         errors = [f"{by_name.at[name, 'mean']:.2f}" if name in by_name.index else "-" for name in PREDICTORS]
-        coverage = by_name["coverage"].get(PREDICTORS[0])
+        coverage = by_name["coverage"].get(ENSEMBLE)
         unit = str(part["unit"].iloc[0])
         lines.append(
             [
