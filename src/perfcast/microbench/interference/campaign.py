@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from perfcast.microbench.interference.awake import awake_processors
 from perfcast.microbench.interference.execution import (
     FailedRunError,
     Record,
@@ -89,7 +90,7 @@ def run_campaign(settings: Settings, progress: Progress) -> dict[str, Any]:
     start_server()
     base = open_base(trees, f"{PREFIX}{os.getpid()}")
     scratch = folder / f"scratch-{os.getpid()}"
-    with janitor([path for _, path in base.folders], scratch):
+    with janitor([path for _, path in base.folders], scratch), awake_processors() as awake:
         # the time starts once the libraries are loaded
         end = time.monotonic() + 60 * settings.minutes
         try:
@@ -120,6 +121,7 @@ def run_campaign(settings: Settings, progress: Progress) -> dict[str, Any]:
         "control_groups": [f"v{version}" for version in sorted({version for version, _ in base.folders})],
         "limits": limits,
         "hardware_counters": counters.names,
+        "awake_processors": awake,
     }
 
 

@@ -153,6 +153,8 @@ def list_notes(table: pd.DataFrame, quality: dict[str, Any]) -> list[str]:
         notes.append("rejected: " + ", ".join(f"{count} {why}" for why, count in quality["rejected"].items()))
     for name, reason in quality["impossible_placements"].items():
         notes.append(f"{name} is missing: {reason}")
+    if not quality["awake_processors"]:
+        notes.append("processors may sleep: servers can be faster beside neighbors than alone")
     notes += quality["failures"][:5]
     if (missing := quality["planned_runs"] - quality["runs"]) > 0:
         notes.append(f"{missing} of {quality['planned_runs']} runs are missing: start again to continue")
