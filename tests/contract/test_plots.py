@@ -12,7 +12,7 @@ from docutils.core import publish_parts
 from perfcast.evaluation import evaluate
 from perfcast.report.plots.catalog import PlotEntry, plot_entry, read_catalog, rst_captions
 from perfcast.report.plots.drawing import STYLE, draw_svg, load_plot
-from perfcast.testing.generated_results import PUBLISHED, fake_table, write_in_domain, write_runs
+from perfcast.testing.generated_results import PUBLISHED, SERIES, fake_table, write_in_domain, write_runs
 from perfcast.utils import plugins
 
 NAMES = list(read_catalog())
@@ -23,7 +23,7 @@ def evaluation(tmp_path_factory):
     table = fake_table(rows=800, seed=0)
     runs = write_runs(table, tmp_path_factory.mktemp("runs"), seed=1)
     in_domain = write_in_domain(table, tmp_path_factory.mktemp("in_domain"), seed=1)
-    return evaluate(runs, table, resamples=50, seed=0, published=PUBLISHED, in_domain=in_domain)
+    return evaluate(runs, table, resamples=50, seed=0, published=PUBLISHED, in_domain=in_domain, series=SERIES)
 
 
 @pytest.fixture(scope="module")

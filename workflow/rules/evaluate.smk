@@ -74,6 +74,7 @@ rule evaluate:
         published=lambda w: [entry.model_dump() for entry in GRAPH.datasets[w.dataset].published],
         error_sources=lambda w: GRAPH.datasets[w.dataset].error_sources,
         choice=lambda w: GRAPH.datasets[w.dataset].model_dump()["choice"],
+        series=lambda w: GRAPH.datasets[w.dataset].model_dump()["series"],
     shell:
         "logged {log:q} perfcast pipeline evaluate {wildcards.dataset:q} --table {input.table:q} --runs {params.runs:q} "
         "--in-domain {params.in_domain:q} --level {params.level:q} --splits {params.splits:q} --predictors {params.predictors:q} "

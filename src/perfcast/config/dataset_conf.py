@@ -60,6 +60,17 @@ class LayoutChoice(StrictModel):
     """In the unit of the target."""
 
 
+class Series(StrictModel):
+    """Rows that follow each other in time, for the plot over it."""
+
+    line: list[str] = Field(min_length=1)
+    """Columns that the rows of a line agree on."""
+    position: str
+    """Column of the time."""
+    complement: str = ""
+    """Name of 1 - target, where that is what a reader wants to see."""
+
+
 class DatasetConf(StrictModel):
     """conf/dataset/<name>.yaml: the definition of one dataset.
 
@@ -80,6 +91,8 @@ class DatasetConf(StrictModel):
     """Steps of an oracle: what it knows, and the columns that tell it, the largest groups first."""
     choice: LayoutChoice | None = None
     """The decision that the times of the dataset are predicted for."""
+    series: Series | None = None
+    """Lines of rows that are plotted over time."""
     label_outlier: float | None = Field(default=None, gt=0)
     published: list[PublishedErrors] = Field(default_factory=list)
     options: dict[str, Any] = Field(default_factory=dict)

@@ -44,6 +44,7 @@ from perfcast.evaluation.run_predictions import (
     read_predictions,
     with_intervals,
 )
+from perfcast.evaluation.series import tabulate_series
 from perfcast.evaluation.supplementary_tables import (
     compare_all_rows,
     estimate_noise_floor,
@@ -98,6 +99,7 @@ def evaluate(
     described: pd.DataFrame | None = None,
     error_sources: Mapping[str, Sequence[str]] = MappingProxyType({}),
     choice: Mapping[str, Any] | None = None,
+    series: Mapping[str, Any] | None = None,
     level: float = LEVEL,
 ) -> Evaluation:
     """Evaluate every run of one dataset.
@@ -107,7 +109,8 @@ def evaluate(
     of a split. `published` are the values that others published, see `tabulate_published_values`. `in_domain` maps a
     split to its distances: its predictions get intervals of `level`, calibrated on the backtests of the run.
     `described` are predictions of described machines, see `summarize_described`. `error_sources` has the columns of
-    every step of `tabulate_error_sources`, `choice` the decision of `tabulate_choices`.
+    every step of `tabulate_error_sources`, `choice` the decision of `tabulate_choices`, `series` the lines of
+    `tabulate_series`.
     Raises: UserError when there are no runs, predictors of one split were tested on different rows, a run is of another
     version of its split, or a published value is of no task of the table.
     """
@@ -184,6 +187,7 @@ def evaluate(
         error_sources=tabulate_error_sources(points, table, error_sources),
         kinds=tabulate_kind_errors(points, table, resamples, seed),
         choices=tabulate_choices(points, table, choice),
+        series=tabulate_series(points, table, series),
         resamples=resamples,
         seed=seed,
         level=level,

@@ -61,7 +61,8 @@ class Evaluation:
     `errors_by_in_domain_score`; `levels` as `coverage_by_level`; `pit` as `pit_histogram`; `calibration` as
     `calibration_checks`; `importance` and `attention` as in `explanation_tables`; `published` one row per published
     value (what, split, task, metric); `described` as `summarize_described`; `error_sources` as
-    `tabulate_error_sources`; `kinds` as `tabulate_kind_errors`; `choices` as `tabulate_choices`.
+    `tabulate_error_sources`; `kinds` as `tabulate_kind_errors`; `choices` as `tabulate_choices`;
+    `series` as `tabulate_series`.
     Units: errors in %.
     """
 
@@ -85,6 +86,7 @@ class Evaluation:
     error_sources: pd.DataFrame
     kinds: pd.DataFrame
     choices: pd.DataFrame
+    series: pd.DataFrame
     resamples: int
     seed: int
     level: float
@@ -177,13 +179,14 @@ _TABLES = (
     "error_sources",
     "kinds",
     "choices",
+    "series",
 )
-_OPTIONAL = ("described", "all_rows", "error_sources", "kinds", "choices", "pit", "calibration")
+_OPTIONAL = ("described", "all_rows", "error_sources", "kinds", "choices", "series", "pit", "calibration")
 """Tables that results of earlier versions do not have."""
 _TEXT = (
     *("split", "predictor", "other", "task", "metric", "slice", "against", "reference", "claim"),
     *("group", "asks", "looks_at", "what", "citation", "facts", "known", "alarm"),
-    *("kind", "unit"),
+    *("kind", "unit", "line", "axis", "quantity"),
 )
 
 

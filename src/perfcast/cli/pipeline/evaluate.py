@@ -51,6 +51,7 @@ def run(options: argparse.Namespace) -> int:
         described=read_parquet(options.described) if options.described else None,
         error_sources=declared.error_sources,
         choice=declared.choice.model_dump() if declared.choice else None,
+        series=declared.series.model_dump() if declared.series else None,
         level=LEVEL if options.level is None else options.level,
     )
     write_evaluation(evaluation, options.out)

@@ -1,8 +1,4 @@
-"""Degradation of running groups, predicted by a champion of `host_interference` from windows in memory.
-
-The windows, their statistics and the shares are those of the dataset, computed for all groups at once and without a
-table: a table of a thousand columns would take longer than the prediction.
-"""
+"""Degradation of running groups, predicted by a champion of `host_interference` from windows in memory."""
 
 from __future__ import annotations
 
@@ -15,15 +11,18 @@ import pandas as pd
 
 from perfcast.data.datasets.host.host_interference import SOURCE, WINDOW_SECONDS
 from perfcast.data.datasets.host.interference_columns import LATENCY, THROUGHPUT
-from perfcast.features.resource_shares import REQUIRES, SHARES, compute_shares
-from perfcast.features.window_statistics import SEPARATOR, STATISTICS, describe_windows
 from perfcast.microbench.interference.metrics import Metrics
+from perfcast.microbench.interference.window_inputs import WindowInputs, metric_names
 from perfcast.predictors.predictor import Predictor, load_predictor
-from perfcast.schema.table import Column, Kind, Role, Tag
+from perfcast.uncertainty.conformal import UncertaintyModel, outputs_of
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import read_object
 
 QUANTITIES = (THROUGHPUT, LATENCY)
+LOW, HIGH = "_low", "_high"
+"""Endings of the names of an interval's ends."""
+REFRESH = 30
+"""Predictions between two comparisons with the training data: those take longer than a prediction."""
 _REMEDY = "run `make systems-interference`, or name its folder with --results"
 
 
@@ -36,32 +35,32 @@ def load_degradation_model(folder: Path) -> DegradationModel:
     if content.get("dataset") != SOURCE:
         fact = f"{folder} is of {content.get('dataset')!r}"
         raise UserError(f"perfcast watch needs a champion of {SOURCE!r}", fact, _REMEDY)
-    return DegradationModel(load_predictor(folder / "model"), str(content.get("predictor")))
+    intervals = folder / "intervals"
+    uncertainty = UncertaintyModel.load(intervals) if intervals.is_dir() else None
+    return DegradationModel(load_predictor(folder / "model"), str(content.get("predictor")), uncertainty)
 
 
 class DegradationModel:
     """A predictor with the windows of every group.
 
+    Intervals are of 90 %, from the errors of backtests at the distance of a group from the training data. The distance
+    is measured when a group is new, when all windows are full, and again after REFRESH predictions.
     Shapes: a window is (WINDOW_SECONDS, metrics); a second that was not sampled is missing.
     """
 
-    def __init__(self, predictor: Predictor, name: str = "") -> None:
-        self.predictor, self.name = predictor, name
-        inputs = [column for column in predictor.columns_ if column.role in (Role.FEATURE, Role.KEY)]
-        self._features = [column for column in inputs if column.role is Role.FEATURE]
-        self._keys = [column for column in inputs if column.role is Role.KEY]
-        self._metrics = _metric_names(self._features)
+    def __init__(self, predictor: Predictor, name: str = "", uncertainty: UncertaintyModel | None = None) -> None:
+        self.predictor, self.name, self.uncertainty = predictor, name, uncertainty
+        columns = predictor.columns_
+        compared = uncertainty.in_domain.columns if uncertainty else ()
+        self._metrics = sorted(metric_names(columns) | metric_names(compared))
         self._places = {metric: place for place, metric in enumerate(self._metrics)}
-        self._numerical = [column.name for column in self._features if column.kind is Kind.NUMERICAL]
-        self._described = _describe_places(self._numerical, self._places)
-        self._windows: dict[str, deque[np.ndarray]] = {}
-        self._key_rows = pd.DataFrame()
         # in the order of the predictor, which then selects nothing
-        made = [*self._numerical, *(column.name for column in self._keys)]
-        order = [name for name in predictor.input_names() if name in set(made)]
-        self._order = [made.index(name) for name in order]
-        # names as objects: pandas reads those of Arrow one by one
-        self._names = pd.Index(order, dtype=object)
+        self._inputs = WindowInputs(columns, predictor.input_names(), self._places, QUANTITIES)
+        self._compared = WindowInputs(compared, [column.name for column in compared], self._places, QUANTITIES)
+        self._windows: dict[str, deque[np.ndarray]] = {}
+        self._half_widths = np.empty((0, len(QUANTITIES)))
+        self._measured: tuple[bool, tuple[str, ...]] = (False, ())
+        self._age = 0
 
     def add_second(self, rows: Mapping[str, Metrics]) -> None:
         """Append a second to the window of every group; groups that are absent are forgotten."""
@@ -72,74 +71,44 @@ class DegradationModel:
             del self._windows[name]
 
     def predict(self, cores: Sequence[float], neighbors: Sequence[float]) -> pd.DataFrame:
-        """Return the degradation of every group with a window: one column per quantity, 0 to 1 where it is slower.
+        """Return the degradation of every group with a window: 0 where it is as fast as alone, 1 where it stands still.
 
-        Shapes: cores and neighbors by group, in the order of the first second of each.
+        Shapes: cores and neighbors by group, in the order of the first second of each -> one column per quantity, and
+        the ends of its interval, missing without an uncertainty model.
         """
         names = list(self._windows)
         windows = np.full((len(names), WINDOW_SECONDS, len(self._metrics)), np.nan, dtype="float32")
         for place, seconds in enumerate(self._windows.values()):
             windows[place, WINDOW_SECONDS - len(seconds) :] = list(seconds)
-        values = self._plain_values(windows, np.array(cores, dtype=float), np.array(neighbors, dtype=float))
-        values = np.tile(values, (len(QUANTITIES), 1))
-        frame = pd.concat([pd.DataFrame(values), self._keys_of(len(names))], axis=1).iloc[:, self._order]
-        frame = frame.set_axis(self._names, axis=1)
+        shared, others = np.array(cores, dtype=float), np.array(neighbors, dtype=float)
+        frame = self._inputs.frame(windows, shared, others)
         if predict_windows := getattr(self.predictor, "predict_windows", None):
             tiled = np.tile(windows, (len(QUANTITIES), 1, 1))
             by_name = {metric: tiled[:, :, place] for metric, place in self._places.items()}
             predicted = predict_windows(frame, by_name)
         else:
             predicted = self.predictor.predict(frame).to_numpy(dtype=float)
-        shares = predicted[:, 0].reshape(len(QUANTITIES), len(names))
-        return pd.DataFrame(1 - shares.T, names, list(QUANTITIES))
+        shares = predicted[:, 0].reshape(len(QUANTITIES), len(names)).T
+        half_widths = self._find_half_widths(names, windows, shared, others)
+        columns = {}
+        for quantity, share, half in zip(QUANTITIES, shares.T, half_widths.T, strict=True):
+            columns[quantity] = 1 - share
+            columns[quantity + LOW], columns[quantity + HIGH] = 1 - share * np.exp(half), 1 - share * np.exp(-half)
+        return pd.DataFrame(columns, names)
 
-    def _keys_of(self, count: int) -> pd.DataFrame:
-        """Return the key columns of so many groups, made once: texts would take longer than the prediction."""
-        if len(self._key_rows) != count * len(QUANTITIES):
-            tasks = np.repeat(QUANTITIES, count)
-            columns = {
-                column.name: pd.Series(tasks if Tag.TASK in column.tags else "running", range(len(tasks)), "category")
-                if column.kind is Kind.CATEGORICAL
-                else pd.Series(np.nan, range(len(tasks)))
-                for column in self._keys
-            }
-            self._key_rows = pd.DataFrame(columns, range(len(tasks)))
-        return self._key_rows
-
-    def _plain_values(self, windows: np.ndarray, cores: np.ndarray, neighbors: np.ndarray) -> np.ndarray:
-        """Return the numerical features, (groups, columns); NaN for those that this machine cannot give."""
-        last = {metric: windows[:, -1, place].astype(float) for metric, place in self._places.items()}
-        values = {"cores": cores, "neighbors": neighbors, **compute_shares(last, cores, neighbors)}
-        matrix = np.full((len(windows), len(self._numerical)), np.nan)
-        if len(self._described):
-            flat = describe_windows(windows.transpose(2, 0, 1).reshape(-1, WINDOW_SECONDS))
-            by_metric = flat.reshape(len(STATISTICS), len(self._metrics), len(windows))
-            target, statistic, metric = self._described.T
-            matrix[:, target] = by_metric[statistic, metric].T
-        for place, name in enumerate(self._numerical):
-            if name in values:
-                matrix[:, place] = values[name]
-        return matrix
-
-
-def _describe_places(numerical: Sequence[str], places: Mapping[str, int]) -> np.ndarray:
-    """Return column, statistic and metric of every statistic of a window, (n, 3) int."""
-    statistics = list(STATISTICS)
-    parts = [(column, *name.rpartition(SEPARATOR)) for column, name in enumerate(numerical) if SEPARATOR in name]
-    rows = [(column, statistics.index(last), places[metric]) for column, metric, _, last in parts]
-    return np.array(rows, dtype=int).reshape(-1, 3)
-
-
-def _metric_names(features: Sequence[Column]) -> list[str]:
-    """Return the metrics that the features need, sorted."""
-    needed = {column.name for column in features if column.kind is Kind.SEQUENCE}
-    needed |= {column.name.rpartition(SEPARATOR)[0] for column in features if SEPARATOR in column.name}
-    shares = {column.name for column in features} - set(REQUIRES)
-    needed |= {
-        metric
-        for name, share in SHARES.items()
-        if name in shares
-        for metrics, _ in share.forms[:1]  # a running machine drops no metric
-        for metric in metrics
-    }
-    return sorted(needed)
+    def _find_half_widths(
+        self, names: Sequence[str], windows: np.ndarray, cores: np.ndarray, neighbors: np.ndarray
+    ) -> np.ndarray:
+        """Return half the width of every interval, in logarithms of the share, (groups, quantities)."""
+        if self.uncertainty is None:
+            return np.full((len(names), len(QUANTITIES)), np.nan)
+        are_full = all(len(window) == WINDOW_SECONDS for window in self._windows.values())
+        if self._measured != (are_full, tuple(names)) or self._age >= REFRESH:
+            frame = self._compared.frame(windows, cores, neighbors)
+            tasks = pd.Series(np.repeat(QUANTITIES, len(names)))
+            outputs = outputs_of(tasks, self.predictor.targets_[0])
+            below = self.uncertainty.intervals(frame, outputs)["below"].to_numpy(dtype=float)
+            self._half_widths = below.reshape(len(QUANTITIES), len(names)).T
+            self._measured, self._age = (are_full, tuple(names)), 0
+        self._age += 1
+        return self._half_widths

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from perfcast.microbench.interference.degradation import QUANTITIES, DegradationModel
+from perfcast.microbench.interference.degradation import HIGH, LOW, QUANTITIES, DegradationModel
 from perfcast.microbench.interference.metrics import Group, Sampler, compute_metrics, row_of_group
 from perfcast.microbench.interference.running_groups import RunningGroup, active_neighbors
 
@@ -23,7 +24,7 @@ MAX_COST = 0.02
 class Observation:
     """One second. Units: `degradation` as shares by group and quantity; `usage` and `cost` in cores; `age` in seconds.
 
-    `age` is the time since the prediction was made.
+    `degradation` has the ends of intervals too, where they are known. `age` is the time since the prediction was made.
     """
 
     seconds: float
@@ -43,10 +44,10 @@ class Observation:
 
     def to_lines(self) -> list[str]:
         """Return a table in text, the most degraded group first."""
-        lines = [f"{'group':<40} {'cores':>6} {'throughput':>11} {'p99 latency':>12}"]
+        lines = [f"{'group':<40} {'cores':>6} {'throughput':>22} {'p99 latency':>22}"]
         for name, values in sorted(self.degradation.items(), key=lambda entry: -entry[1][QUANTITIES[0]]):
-            slower = [f"{100 * values[key]:>+10.0f} %" for key in QUANTITIES]
-            lines.append(f"{name[-40:]:<40} {self.usage[name]:>6.2f} {slower[0]:>11} {slower[1]:>12}")
+            slower = [_with_interval(values, key) for key in QUANTITIES]
+            lines.append(f"{name[-40:]:<40} {self.usage[name]:>6.2f} {slower[0]:>22} {slower[1]:>22}")
         if len(lines) == 1:
             lines.append("no group uses processor time")
         if self.age >= 1:
@@ -96,7 +97,7 @@ def watch(
             predicted = model.predict([entry.cores for entry in groups], neighbors)
             values = predicted.to_numpy(dtype=float).tolist()
             degradation = {
-                str(name): dict(zip(QUANTITIES, row, strict=True))
+                str(name): {key: value for key, value in zip(predicted, row, strict=True) if math.isfinite(value)}
                 for name, row in zip(predicted.index, values, strict=True)
             }
             predicted_at = after.time
@@ -104,6 +105,14 @@ def watch(
         debt += 0.0 if is_first else cost  # libraries warm up
         shown = {name: values for name, values in degradation.items() if usage[name] > _BUSY}
         yield Observation(after.time - begin, after.time - predicted_at, shown, usage, cost)
+
+
+def _with_interval(values: dict[str, float], key: str) -> str:
+    """Return a degradation in % with its interval, if that is known."""
+    text = f"{100 * values[key]:+.0f} %"
+    if key + LOW not in values:
+        return text
+    return f"{text} ({100 * values[key + LOW]:.0f} to {100 * values[key + HIGH]:.0f})"
 
 
 def _cores(metrics: dict[str, float]) -> float:

@@ -12,17 +12,19 @@ import pytest
 from perfcast.cli.main import main
 from perfcast.data.datasets.host.host_interference import build
 from perfcast.data.sources.host_interference import TABLE, metric_names
+from perfcast.experiment.uncertainty_fit import fit_in_domain
 from perfcast.features import resource_shares, window_statistics
 from perfcast.microbench.interference.degradation import DegradationModel, load_degradation_model
 from perfcast.microbench.interference.groups import Hierarchy
 from perfcast.microbench.interference.metrics import Sampler
 from perfcast.microbench.interference.running_groups import active_neighbors, choose_groups, list_groups
-from perfcast.microbench.interference.watching import watch
+from perfcast.microbench.interference.watching import Observation, watch
 from perfcast.predictors.interference.resource_shares_trees import ResourceSharesTreesPredictor
 from perfcast.predictors.interference.sequence_networks import TemporalConvolution
 from perfcast.predictors.predictor import Predictor
 from perfcast.schema.table import Role, Table
 from perfcast.testing import host_interference as generated
+from perfcast.uncertainty.conformal import ConformalCalibration, UncertaintyModel, outputs_of
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import write_json
 
@@ -60,26 +62,71 @@ def champion(trees: Predictor, tmp_path_factory: pytest.TempPathFactory) -> Path
     return results
 
 
-@pytest.mark.parametrize("kind", ["trees", "network"])
-def test_windows_in_memory_give_the_prediction_of_the_table(
-    kind: str, table: Table, folder: Path, trees: Predictor
-) -> None:
-    predictor = trees if kind == "trees" else fitted(TemporalConvolution, table, epochs=1, min_steps=4)
+@pytest.fixture(scope="module")
+def uncertainty(table: Table) -> UncertaintyModel:
+    distances = (in_domain := fit_in_domain(table, np.ones(len(table.frame), dtype=bool))).distances(table.frame)
+    residuals = np.random.default_rng(0).normal(0, 0.2, len(distances)) * (1 + distances.sum(axis=1).to_numpy())
+    outputs = outputs_of(table.frame["quantity"], "share")
+    calibration = ConformalCalibration().fit(residuals, outputs, np.zeros(len(residuals)), distances)
+    return UncertaintyModel(in_domain, calibration)
+
+
+def fill_windows(model: DegradationModel, table: Table, folder: Path) -> pd.Series:
+    """Add the seconds of one victim up to a row of the table; return that row."""
     seconds = pd.read_parquet(folder / TABLE)
     throughput = table.frame[table.frame["quantity"] == "throughput"]
     contiguous = throughput[(throughput["second"] > 9) & (throughput["neighbors"] > 0)]
     row = contiguous.loc[contiguous["second"].idxmax()]
     last = seconds.iloc[int(row["source_line"]) - 1]
     same = seconds[(seconds["run"] == last["run"]) & (seconds["tenant"] == last["tenant"])].set_index("second")
-    model = DegradationModel(predictor)
     metrics = metric_names(seconds)
     for second in range(int(row["second"]) - 12, int(row["second"]) + 1):
         known = same.loc[second, metrics].dropna().to_dict() if second in same.index else {}
         model.add_second({"victim": known, "other": {}})
+    return row
+
+
+@pytest.mark.parametrize("kind", ["trees", "network"])
+def test_windows_in_memory_give_the_prediction_of_the_table(
+    kind: str, table: Table, folder: Path, trees: Predictor
+) -> None:
+    predictor = trees if kind == "trees" else fitted(TemporalConvolution, table, epochs=1, min_steps=4)
+    model = DegradationModel(predictor)
+    row = fill_windows(model, table, folder)
     answer = model.predict([row["cores"]] * 2, [row["neighbors"]] * 2)
     expected = 1 - predictor.predict(table.frame.loc[[row.name]]).iloc[0, 0]
     assert answer.loc["victim", "throughput"] == pytest.approx(expected, abs=1e-5)
-    assert np.isfinite(answer.to_numpy()).all()
+    assert np.isfinite(answer[["throughput", "latency_p99"]].to_numpy()).all()
+    assert answer.filter(like="_low").isna().all(axis=None)
+
+
+@pytest.mark.parametrize("kind", ["trees", "network"])
+def test_intervals_are_those_of_a_victim_that_nobody_has_measured(
+    kind: str, table: Table, folder: Path, trees: Predictor, uncertainty: UncertaintyModel
+) -> None:
+    predictor = trees if kind == "trees" else fitted(TemporalConvolution, table, epochs=1, min_steps=4)
+    model = DegradationModel(predictor, "", uncertainty)
+    row = fill_windows(model, table, folder)
+    answer = model.predict([row["cores"]] * 2, [row["neighbors"]] * 2).loc["victim"]
+    unknown = table.frame.loc[[row.name]].assign(victim="running")
+    half = uncertainty.intervals(unknown, outputs_of(unknown["quantity"], "share"))["below"].iloc[0]
+    share = 1 - answer["throughput"]
+    assert 1 - answer["throughput_low"] == pytest.approx(share * np.exp(half), rel=1e-4)
+    assert 1 - answer["throughput_high"] == pytest.approx(share * np.exp(-half), rel=1e-4)
+
+
+def test_distances_are_measured_when_groups_change_and_now_and_then(
+    trees: Predictor, uncertainty: UncertaintyModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, measured = DegradationModel(trees, "", uncertainty), []
+    intervals = UncertaintyModel.intervals
+    monkeypatch.setattr(UncertaintyModel, "intervals", lambda *args: measured.append(1) or intervals(*args))
+    counts = []
+    for second in range(45):
+        model.add_second({"a": {}, **({"b": {}} if second >= 42 else {})})
+        model.predict([2.0] * (1 + (second >= 42)), [0.0] * (1 + (second >= 42)))
+        counts.append(len(measured))
+    assert [counts[second] for second in (0, 8, 9, 38, 39, 41, 42, 44)] == [1, 1, 2, 2, 3, 3, 4, 4]
 
 
 def test_groups_that_end_are_forgotten(trees: Predictor) -> None:
@@ -163,6 +210,15 @@ def test_every_second_has_the_degradation_of_busy_groups(machine: Machine, trees
     assert [entry.age for entry in observations] == [0, 0, 0]
     lines = last.to_lines()
     assert lines[1].startswith("/web") and len(lines) == 3
+    assert "(" not in "".join(lines)
+
+
+def test_a_line_has_the_interval_where_it_is_known() -> None:
+    values = {"throughput": 0.12, "throughput_low": -0.05, "throughput_high": 0.256, "latency_p99": 0.5}
+    observation = Observation(1.0, 0.0, {"/web": values}, {"/web": 0.5}, 0.0)
+    assert "+12 % (-5 to 26)" in observation.to_lines()[1]
+    assert observation.to_lines()[1].endswith("+50 %")
+    assert observation.to_json()["groups"]["/web"]["throughput_low"] == -0.05
 
 
 @pytest.mark.parametrize(("cost", "every"), [(0.01, 1), (0.06, 3)])

@@ -189,6 +189,7 @@ def _describe(seconds: pd.DataFrame, accepted: pd.DataFrame, cores: float) -> di
         "is_reference": (frame["phase"] == "alone").astype(float),
         **{name: frame[name] for name in ("throughput", "throughput_alone", "latency_p99", "latency_p99_alone")},
         **{name: frame[name] for name in ("reference_spread", "second", "late")},
+        "tenant": "tenant " + numbers["tenant"],
         "source_file": pd.Series(TABLE, frame.index),
         "source_line": accepted["line"],
     }

@@ -70,6 +70,7 @@ COLUMNS = (
     measurement_column("latency_p99", "99 % quantile of the latency", unit="s"),
     measurement_column("latency_p99_alone", "99 % quantile of the latency alone", unit="s"),
     measurement_column("reference_spread", "difference of the references before and after over their mean"),
+    Column("tenant", Kind.CATEGORICAL, Role.PROVENANCE, "problem", meaning="number of the victim in its run"),
     measurement_column("second", "second of the run"),
     measurement_column("late", "delay of the sample", unit="s"),
     Column("source_file", Kind.CATEGORICAL, Role.PROVENANCE, "problem", meaning="file of the row"),
