@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TypedDict
 
 from rich.filesize import decimal
@@ -17,6 +17,7 @@ from perfcast.utils.io import read_object, sha256
 NOT_FOUND = "not found"
 MIRROR_VARIABLE = "PERFCAST_MIRROR"
 CACHE_VARIABLE = "PERFCAST_CACHE"
+PACKED_SUFFIX = ".tar.gz"
 
 
 class SourcePlaces(TypedDict):
@@ -112,6 +113,14 @@ def cached_path(cache: Path, sha256: str) -> Path:
     return cache / "sha256" / sha256[:2] / sha256
 
 
+def packed_path(file: SourceFile, mirror: Path) -> Path | None:
+    """Return the archive of a mirror that may hold a file: <mirror>/<folder>/<folder>.tar.gz; None without a mirror."""
+    if file.mirror is None:
+        return None
+    top = PurePosixPath(str(file.mirror)).parts[0]
+    return mirror / top / f"{top}{PACKED_SUFFIX}"
+
+
 def list_locations(
     file: SourceFile, cache: Path, mirrors: Sequence[Path], embedded: Path, earlier: Path | None = None
 ) -> list[FileLocation]:
@@ -179,15 +188,32 @@ def tabulate_sources(
     rows = []
     for spec in specs:
         located = locate_source(spec, cache=cache, mirrors=mirrors, embedded=embedded)
+        archives = [] if located.is_local else find_archives(spec, mirrors)
+        location = f"not on this machine: {located.reason}"
+        if located.is_local:
+            location = _format_location(located)
+        elif archives:
+            location = f"packed: {', '.join(map(str, archives))}"
         rows.append(
             {
                 "name": spec.name,
-                "location": _format_location(located) if located.is_local else f"not on this machine: {located.reason}",
+                "location": location,
                 "size": _format_size(spec.snapshots, located),
                 "license": spec.license,
             }
         )
     return rows
+
+
+def find_archives(spec: SourceSpec, mirrors: Sequence[Path]) -> list[Path]:
+    """Return the archives of the first mirror that has one for every file of a snapshot; nothing is read."""
+    for snapshot in spec.snapshots:
+        for mirror in mirrors:
+            archives = {packed_path(file, mirror) for file in snapshot.files}
+            known = sorted(path for path in archives if path is not None and path.is_file())
+            if known and len(known) == len(archives):
+                return known
+    return []
 
 
 def _locate_file(

@@ -8,10 +8,9 @@ import zlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
 
-from perfcast.data.sources.locations import cached_path
+from perfcast.data.sources.locations import cached_path, packed_path
 from perfcast.data.sources.source_spec import SourceFile, SourceSpec
 
-SUFFIX = ".tar.gz"
 MAX_MEMBERS = 100_000
 """Members of an archive that are looked at."""
 _CHUNK_BYTES = 1 << 20
@@ -32,11 +31,10 @@ def unpack_mirrors(spec: SourceSpec, cache: Path, mirrors: Sequence[Path], folde
     unpacked: dict[Path, Path] = {}
     for number, mirror in enumerate(mirrors):
         missing = [file for file in files if not (mirror / str(file.mirror)).is_file()]
-        for top in sorted({PurePosixPath(str(file.mirror)).parts[0] for file in missing}):
-            archive = mirror / top / f"{top}{SUFFIX}"
+        for archive in sorted({path for file in missing if (path := packed_path(file, mirror))}):
             if archive.is_file():
                 target = folder / f"{number} {archive.name}"
-                _unpack(archive, top, missing, target)
+                _unpack(archive, archive.parent.name, missing, target)
                 unpacked[target] = archive
     return unpacked
 

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from perfcast.data.sources.ingestion import ingest_source
+from perfcast.data.sources.locations import tabulate_sources
 from perfcast.data.sources.source_spec import parse_source
 
 NAMES = ("data/a.csv", "b.csv")
@@ -101,3 +102,12 @@ def test_a_damaged_archive_is_as_none(tmp_path, length):
 def test_the_second_mirror_may_have_the_archive(tmp_path):
     pack(tmp_path / "second", **WHOLE)
     assert ingest(tmp_path, tmp_path / "mirror", tmp_path / "second").status == "present"
+
+
+def test_the_table_of_sources_names_the_archive(tmp_path):
+    places = {"cache": tmp_path / "cache", "mirrors": [tmp_path / "empty", tmp_path / "mirror"], "embedded": tmp_path}
+    assert tabulate_sources([make_spec()], **places)[0]["location"].startswith("not on this machine")
+    path = pack(tmp_path / "mirror", **WHOLE)
+    row = tabulate_sources([make_spec()], **places)[0]
+    assert row["location"] == f"packed: {path}"
+    assert row["size"] == "11.5 kB"
