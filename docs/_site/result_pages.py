@@ -12,6 +12,7 @@ from markdown_text import page, table
 
 from perfcast.evaluation import AVERAGE
 from perfcast.evaluation.described_metrics import LEVEL_LABELS
+from perfcast.evaluation.kind_errors import whole_kinds
 from perfcast.schema.metric_names import HIGH_IS_GOOD, PERCENT
 from perfcast.splits import describe_split, split_label
 
@@ -108,18 +109,20 @@ def _describe_levels(frame: pd.DataFrame) -> str:
 
 
 _KINDS = (
-    "Accuracies have errors in points, 100 times the difference of the shares of correct answers; losses and bits per "
+    "Accuracies and other shares have errors in points, 100 times the difference of the shares; losses and bits per "
     "byte in % of the measured value. Means are over the test rows. In brackets: 95 % bootstrap interval, clustered by "
-    "training run; with fewer than ten runs it is narrower than the truth. Signed: predicted minus measured. Width: "
-    "the median of the intervals. [Training runs](../scaling.md) has the published errors."
+    "run; with fewer than ten runs it is narrower than the truth. Signed: predicted minus measured. Width: the median "
+    "of the intervals. [Training runs](../scaling.md) and [interference](../interference.md) have more."
 )
 
 
 def _describe_kinds(frame: pd.DataFrame) -> str:
-    """Return the section of errors of training runs by kind of result, a table for each split."""
+    """Return the section of errors of runs by kind of result, a table for each split."""
     blocks = ["## Errors by kind of result", _KINDS]
-    headings = ["kind", "predictor", "mean error", "median", "signed", "coverage in %", "width", "rows", "runs"]
-    for split, part in frame.groupby("split", sort=False):
+    headings = ["kind", "predictor", "mean error", "median", "signed", "R2", "coverage in %", "width", "rows", "runs"]
+    whole = whole_kinds(frame)
+    whole = whole if "r2" in whole else whole.assign(r2=float("nan"))  # a file of an earlier version
+    for split, part in whole.groupby("split", sort=False):
         ordered = part.sort_values(["kind", "mean"], kind="stable")
         rows = [
             [
@@ -127,6 +130,7 @@ def _describe_kinds(frame: pd.DataFrame) -> str:
                 f"`{row.predictor}`",
                 f"{row.mean_:.2f}" + (f" ({row.low:.2f} to {row.high:.2f})" if pd.notna(row.low) else ""),
                 *(f"{value:.2f}" for value in (row.median_, row.signed)),
+                f"{row.r2:.2f}" if pd.notna(row.r2) else "-",
                 *(f"{value:.3g}" if pd.notna(value) else "-" for value in (row.coverage, row.width)),
                 f"{row.rows:,}",
                 row.runs,

@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 from markdown_text import table
 
+from perfcast.evaluation.kind_errors import whole_kinds
 from perfcast.splits import split_label
 
 DATASETS = ("llm_ladder", "llm_overtraining")
@@ -21,7 +22,7 @@ def scaling_table(conf: Path) -> str:
     for dataset in DATASETS:
         path = conf.parent / "results" / "leaderboard" / "kinds" / f"{dataset}.csv"
         if path.is_file():
-            lines += _lines(dataset, pd.read_csv(path))
+            lines += _lines(dataset, whole_kinds(pd.read_csv(path)))
     headings = ["dataset", "split", "kind", *PREDICTORS.values(), "coverage of laws in %"]
     return table(headings, lines) if lines else _NO_RESULTS
 

@@ -211,6 +211,26 @@ def test_the_table_of_laws_has_lookups_beside(load, tmp_path: Path) -> None:
     assert shown.endswith("| most compute | loss in % | 0.51 | 6.40 | - | 93 |")
 
 
+def test_the_tables_of_interference_are_in_points(load, tmp_path: Path) -> None:
+    tables = load("interference_tables")
+    assert "No results yet" in tables.interference_table(tmp_path / "conf")
+    assert "No results yet" in tables.scenario_table(tmp_path / "conf")
+    folder = tmp_path / "results" / "leaderboard" / "kinds"
+    folder.mkdir(parents=True)
+    line = {"split": "unseen_victim", "kind": "throughput", "low": 3.0, "high": 5.0, "r2": 0.8, "coverage": 91.0}
+    line |= {"median": 2.0, "signed": -0.5, "rows": 1200, "runs": 30, "slice": None, "value": None}
+    ours = {**line, "predictor": "resource_shares_trees", "mean": 4.04}
+    rows = [ours, {**line, "predictor": "schedstat", "mean": 3.9}]
+    rows += [{**ours, "slice": "scenario", "value": "dynamic", "mean": 6.0}]
+    pd.DataFrame(rows).to_csv(folder / "host_interference.csv", index=False)
+    (shown,) = tables.interference_table(tmp_path / "conf").splitlines()[2:]
+    assert shown.split(" | ")[2] == "4.0"
+    assert "| **3.9** |" in shown
+    assert shown.endswith("| 3.0 to 5.0 | 0.80 | 91 |")
+    (detail,) = tables.scenario_table(tmp_path / "conf").splitlines()[2:]
+    assert detail == "| scenario: dynamic | throughput | 6.0 (3.0 to 5.0) | 2.0 | -0.5 | 1,200 | 30 |"
+
+
 def test_chosen_layouts_are_on_the_page_of_the_dataset(load, leaderboard: Path) -> None:
     (leaderboard / "choices").mkdir()
     line = {"split": "random", "predictor": "ridge", "share": 75.0, "violated": 5.0, "median_loss": 2.0, "options": 5.0}

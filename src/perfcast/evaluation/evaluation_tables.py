@@ -190,6 +190,10 @@ _TEXT = (
 )
 
 
+_SLICED = ("slices", "kinds")
+"""Tables whose column `value` is text."""
+
+
 def metrics_tree(evaluation: Evaluation) -> dict[str, Any]:
     """Return {split: {predictor: {task: {metric: value}}}}, rounded to six significant digits; NaN is left out."""
     tree: dict[str, Any] = {}
@@ -253,7 +257,7 @@ def read_evaluation(folder: Path) -> Evaluation:
 def _read(path: Path) -> pd.DataFrame:
     """Read one table; names stay text even if they look like numbers or missing values."""
     header = read_csv(path, nrows=0).columns
-    text = [name for name in header if name in _TEXT or (path.stem == "slices" and name == "value")]
+    text = [name for name in header if name in _TEXT or (path.stem in _SLICED and name == "value")]
     return read_csv(
         path,
         dtype=dict.fromkeys(text, "str"),

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from perfcast.evaluation.kind_errors import KIND_COLUMNS, tabulate_kind_errors
+from perfcast.evaluation.kind_errors import KIND_COLUMNS, tabulate_kind_errors, whole_kinds
 from perfcast.schema.table import Column, Kind, Role, Table, Tag
 
 COLUMNS = (
@@ -69,3 +69,38 @@ def test_other_tables_have_no_kinds():
 
 def test_without_intervals_there_is_no_coverage():
     assert np.isnan(kinds(POINTS.assign(half_width=np.nan)).loc["accuracy", "coverage"])
+
+
+def test_r2_is_the_explained_share_of_the_variance():
+    loss = kinds().loc["loss"]
+    # measured 2 and 4 with the mean 3; errors 0.1 and 0
+    assert loss["r2"] == pytest.approx(1 - 0.01 / 2)
+    constant = POINTS.assign(measured=1.0)
+    assert np.isnan(kinds(constant).loc["loss", "r2"])
+
+
+def test_the_interval_of_r2_holds_it():
+    random, many = np.random.default_rng(0), 40
+    rows = pd.DataFrame({"id": [f"r{n}" for n in range(many)], "run": [f"b{n // 2}" for n in range(many)]})
+    measured = random.uniform(0.2, 1, many)
+    points = pd.DataFrame({"split": "s", "predictor": "p", "row": rows["id"], "measured": measured})
+    points = points.assign(predicted=measured + random.normal(0, 0.05, many), half_width=0.1)
+    line = kinds(points, rows=rows.assign(task_kind="accuracy")).loc["accuracy"]
+    assert line["r2_low"] < line["r2"] < line["r2_high"] < 1
+
+
+def test_slices_of_shares_have_lines_of_their_own():
+    columns = (
+        *COLUMNS,
+        Column("share", Kind.NUMERICAL, Role.TARGET, "run", "share of alone"),
+        Column("scenario", Kind.CATEGORICAL, Role.KEY, "run", tags=(Tag.SLICE,)),
+    )
+    rows = ROWS.assign(share=1.0, scenario=["pair", "pair", "dynamic", "dynamic"])
+    frame = tabulate_kind_errors(POINTS, Table("runs", rows, columns), 50, 0)
+    whole = whole_kinds(frame)
+    assert whole["kind"].tolist() == ["accuracy", "loss"]
+    sliced = frame[frame["slice"] == "scenario"].set_index(["kind", "value"])["mean"]
+    assert sliced["accuracy", "pair"] == pytest.approx(2)
+    assert sliced["accuracy", "dynamic"] == pytest.approx(4)
+    assert len(frame) == 6
+    assert whole_kinds(whole.drop(columns=["slice", "value"]))["kind"].tolist() == ["accuracy", "loss"]

@@ -1,0 +1,70 @@
+"""Errors of degradations in percentage points, from results/leaderboard/kinds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+from markdown_text import table
+
+from perfcast.evaluation.kind_errors import whole_kinds
+from perfcast.splits import split_label
+
+DATASET = "host_interference"
+SHOWN = {
+    **{"resource_shares_trees": "shares and trees", "cloudformer": "CloudFormer", "lightgbm": "LightGBM"},
+    **{"random_forest": "forest", "ridge": "ridge", "sequence_lstm": "LSTM", "schedstat": "schedstat"},
+    "entity_median": "median of the victim",
+}
+"""Predictors of the tables: those that the goals name, and lookups."""
+DETAILED = ("unseen_victim", "resource_shares_trees")
+"""Split and predictor of the errors by scenario and placement."""
+_NO_RESULTS = "No results yet: `make systems-interference` makes them."
+
+
+def interference_table(conf: Path) -> str:
+    """Return the mean error of every predictor by split and quantity, with interval and R2 of the first one."""
+    kinds = _read(conf)
+    if kinds is None:
+        return _NO_RESULTS
+    first = next(iter(SHOWN))
+    lines = []
+    for (split, kind), part in whole_kinds(kinds).groupby(["split", "kind"], sort=False):
+        by_name = part.set_index("predictor")
+        known = [name for name in SHOWN if name in by_name.index]
+        cells = {name: f"{by_name.at[name, 'mean']:.1f}" for name in known}
+        least = min(known, key=lambda name: by_name.at[name, "mean"])
+        cells[least] = f"**{cells[least]}**"
+        ours = by_name.loc[first] if first in by_name.index else None
+        more = ["-", "-", "-"]
+        if ours is not None:
+            more = [f"{ours['low']:.1f} to {ours['high']:.1f}", f"{ours['r2']:.2f}", f"{ours['coverage']:.0f}"]
+        lines.append([split_label(str(split)), str(kind), *(cells.get(name, "-") for name in SHOWN), *more])
+    ends = [f"{SHOWN[first]}: interval", "R2", "coverage in %"]
+    return table(["split", "quantity", *SHOWN.values(), *ends], lines)
+
+
+def scenario_table(conf: Path) -> str:
+    """Return the errors of one predictor on unseen victims by scenario and by what tenants share."""
+    kinds = _read(conf)
+    if kinds is None:
+        return _NO_RESULTS
+    split, predictor = DETAILED
+    rows = kinds[(kinds["split"] == split) & (kinds["predictor"] == predictor) & kinds["slice"].notna()]
+    lines = [
+        [
+            f"{row.slice}: {row.value}".replace("_", " "),
+            str(row.kind),
+            f"{row.mean_:.1f}" + (f" ({row.low:.1f} to {row.high:.1f})" if pd.notna(row.low) else ""),
+            *(f"{value:.1f}" for value in (row.median_, row.signed)),
+            f"{row.rows:,}",
+            row.runs,
+        ]
+        for row in rows.rename(columns={"mean": "mean_", "median": "median_"}).itertuples()
+    ]
+    return table(["rows of", "quantity", "mean error in points", "median", "signed", "rows", "runs"], lines)
+
+
+def _read(conf: Path) -> pd.DataFrame | None:
+    path = conf.parent / "results" / "leaderboard" / "kinds" / f"{DATASET}.csv"
+    return pd.read_csv(path) if path.is_file() else None
