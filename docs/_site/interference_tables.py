@@ -12,9 +12,9 @@ from perfcast.splits import split_label
 
 DATASET = "host_interference"
 SHOWN = {
-    **{"resource_shares_trees": "shares and trees", "cloudformer": "CloudFormer", "lightgbm": "LightGBM"},
+    **{"resource_shares_trees": "trees on shares", "cloudformer": "CloudFormer", "lightgbm": "LightGBM"},
     **{"random_forest": "forest", "ridge": "ridge", "sequence_lstm": "LSTM", "schedstat": "schedstat"},
-    "entity_median": "median of the victim",
+    **{"idle_time": "idle time", "entity_median": "median of the victim"},
 }
 """Predictors of the tables: those that the goals name, and lookups."""
 DETAILED = ("unseen_victim", "resource_shares_trees")

@@ -63,6 +63,7 @@ OVERFIT_BOUND = {
     "lightgbm": 0.10,
     "entity_median": 2.0,
     "core_share": 2.0,
+    "idle_time": 2.0,
     "schedstat": 2.0,
     "pressure_stall": 2.0,
     "resource_shares_trees": 2.0,

@@ -17,6 +17,7 @@ from perfcast.schema.table import Column, Table
 REQUIRES = ("neighbors", "cores")
 GROUP = "shares"
 CORE, SCHEDSTAT, UNTHROTTLED = "core_share", "schedstat_share", "unthrottled_share"
+IDLE, UNSTALLED_RUN = "idle_share", "unstalled_run_share"
 STALLS = {
     f"{owner}_{kind}_unstalled": f"{prefix}pressure.{kind}.some_seconds"
     for owner, prefix in (("victim", "group."), ("machine", ""))
@@ -74,6 +75,15 @@ def _slept(run: str) -> Form:
     return (run, _WAIT), lambda last: 1 - last[run] - last[_WAIT]
 
 
+def _idle(run: str) -> Form:
+    return (run, _STALL), lambda last: 1 - last[run] - last[_STALL]
+
+
+def _unstalled(run: str) -> Form:
+    return (run, _STALL), lambda last: _ratio(last[run], last[run] + last[_STALL])
+
+
+_STALL = "group.pressure.cpu.some_seconds"
 _WAIT = "group.processes.wait_seconds"
 _RUN_SHARE = "group.processes.run_share"
 _PERIODS, _THROTTLED, _THROTTLED_TIME = "host.cpu.periods", "host.cpu.throttled_periods", "host.cpu.throttled_seconds"
@@ -95,6 +105,15 @@ SHARES: dict[str, Share] = {
     "slept_share": Share(
         "time in which the victim wanted no processor: 1 - run - wait",
         (_slept("group.processes.run_seconds"), _slept("group.cpu.usage_seconds")),
+    ),
+    # Stalls of several threads at once count once, so these hold for a server and its client too.
+    IDLE: Share(
+        "time in which no thread of the victim ran or was ready: 1 - run - stall",
+        (_idle("group.processes.run_seconds"), _idle("group.cpu.usage_seconds")),
+    ),
+    UNSTALLED_RUN: Share(
+        "time of the victim's threads on a processor / (that + time in which one was ready without)",
+        (_unstalled("group.processes.run_seconds"), _unstalled("group.cpu.usage_seconds")),
     ),
     UNTHROTTLED: Share(
         "share of the periods of the processor quota that were not throttled; 1 without a quota",

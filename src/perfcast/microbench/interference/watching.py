@@ -97,7 +97,7 @@ def watch(
             predicted = model.predict([entry.cores for entry in groups], neighbors)
             values = predicted.to_numpy(dtype=float).tolist()
             degradation = {
-                str(name): {key: value for key, value in zip(predicted, row, strict=True) if math.isfinite(value)}
+                str(name): {str(key): value for key, value in zip(predicted, row, strict=True) if math.isfinite(value)}
                 for name, row in zip(predicted.index, values, strict=True)
             }
             predicted_at = after.time

@@ -21,6 +21,7 @@ from perfcast.microbench.interference.running_groups import active_neighbors, ch
 from perfcast.microbench.interference.watching import Observation, watch
 from perfcast.predictors.interference.resource_shares_trees import ResourceSharesTreesPredictor
 from perfcast.predictors.interference.sequence_networks import TemporalConvolution
+from perfcast.predictors.interference.share_laws import SchedstatPredictor
 from perfcast.predictors.predictor import Predictor
 from perfcast.schema.table import Role, Table
 from perfcast.testing import host_interference as generated
@@ -194,11 +195,11 @@ def test_idle_groups_are_no_neighbors() -> None:
     assert active_neighbors({"a": 0.5, "b": 0.001, "c": 0.02}, "a") == 1
 
 
-def test_every_second_has_the_degradation_of_busy_groups(machine: Machine, trees: Predictor) -> None:
+def test_every_second_has_the_degradation_of_busy_groups(machine: Machine, table: Table) -> None:
     groups = choose_groups([machine.tree], root=machine.root)
     sampler = Sampler(machine.root, clock=lambda: machine.now)
     times = {"clock": lambda: machine.now, "sleep": machine.sleep, "cpu_clock": lambda: 0.0}
-    seconds = watch(groups, DegradationModel(trees), sampler, **times)
+    seconds = watch(groups, DegradationModel(fitted(SchedstatPredictor, table)), sampler, **times)
     observations = [next(seconds) for _ in range(3)]
     assert [round(entry.seconds) for entry in observations] == [1, 2, 3]
     last = observations[-1]
