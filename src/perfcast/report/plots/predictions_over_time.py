@@ -45,6 +45,6 @@ def predictions_over_time(evaluation: Evaluation) -> Figure | None:
 
 def _best(evaluation: Evaluation, split: str, task: str, names: list[str]) -> str:
     """Return the predictor with the smallest error of a task on a split, the first by name among equals."""
-    found = {name: evaluation.value(split, name, task) for name in names}
-    errors = {name: float(row["value"]) for name, row in found.items() if row is not None}
+    values = {name: evaluation.value(split, name, task) for name in names}
+    errors = {name: float(row["value"]) for name, row in values.items() if row is not None}
     return min(errors, key=lambda name: (errors[name], name)) if errors else names[0]
