@@ -67,22 +67,15 @@ def _part(metric: str) -> Share:
     return Share(f"part of the victim in {metric}", (form,))
 
 
-def _run_share(run: str) -> Form:
-    return (run, _WAIT), lambda last: _ratio(last[run], last[run] + last[_WAIT])
+def _run_share(run: str, wait: str) -> Form:
+    return (run, wait), lambda last: _ratio(last[run], last[run] + last[wait])
 
 
-def _slept(run: str) -> Form:
-    return (run, _WAIT), lambda last: 1 - last[run] - last[_WAIT]
+def _idle_time(run: str, wait: str) -> Form:
+    return (run, wait), lambda last: 1 - last[run] - last[wait]
 
 
-def _idle(run: str) -> Form:
-    return (run, _STALL), lambda last: 1 - last[run] - last[_STALL]
-
-
-def _unstalled(run: str) -> Form:
-    return (run, _STALL), lambda last: _ratio(last[run], last[run] + last[_STALL])
-
-
+_RUN, _USAGE = "group.processes.run_seconds", "group.cpu.usage_seconds"
 _STALL = "group.pressure.cpu.some_seconds"
 _WAIT = "group.processes.wait_seconds"
 _RUN_SHARE = "group.processes.run_share"
@@ -92,8 +85,8 @@ SHARES: dict[str, Share] = {
     SCHEDSTAT: Share(
         "time of the victim's threads on a processor / (that + time ready without one)",
         (
-            _run_share("group.processes.run_seconds"),
-            _run_share("group.cpu.usage_seconds"),
+            _run_share(_RUN, _WAIT),
+            _run_share(_USAGE, _WAIT),
             ((_RUN_SHARE,), lambda last: last[_RUN_SHARE]),
         ),
     ),
@@ -104,16 +97,16 @@ SHARES: dict[str, Share] = {
     # A paced workload with time to sleep catches up, whatever it waited.
     "slept_share": Share(
         "time in which the victim wanted no processor: 1 - run - wait",
-        (_slept("group.processes.run_seconds"), _slept("group.cpu.usage_seconds")),
+        (_idle_time(_RUN, _WAIT), _idle_time(_USAGE, _WAIT)),
     ),
     # Stalls of several threads at once count once, so these hold for a server and its client too.
     IDLE: Share(
         "time in which no thread of the victim ran or was ready: 1 - run - stall",
-        (_idle("group.processes.run_seconds"), _idle("group.cpu.usage_seconds")),
+        (_idle_time(_RUN, _STALL), _idle_time(_USAGE, _STALL)),
     ),
     UNSTALLED_RUN: Share(
         "time of the victim's threads on a processor / (that + time in which one was ready without)",
-        (_unstalled("group.processes.run_seconds"), _unstalled("group.cpu.usage_seconds")),
+        (_run_share(_RUN, _STALL), _run_share(_USAGE, _STALL)),
     ),
     UNTHROTTLED: Share(
         "share of the periods of the processor quota that were not throttled; 1 without a quota",

@@ -93,7 +93,9 @@ class DegradationModel:
         columns = {}
         for quantity, share, half in zip(QUANTITIES, shares.T, half_widths.T, strict=True):
             columns[quantity] = 1 - share
-            columns[quantity + LOW], columns[quantity + HIGH] = 1 - share * np.exp(half), 1 - share * np.exp(-half)
+            # neighbors make nothing faster than alone, which an interval in logarithms does not know
+            most = np.minimum(share * np.exp(half), np.maximum(share, 1.0))
+            columns[quantity + LOW], columns[quantity + HIGH] = 1 - most, 1 - share * np.exp(-half)
         return pd.DataFrame(columns, names)
 
     def _find_half_widths(
