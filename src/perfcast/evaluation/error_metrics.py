@@ -96,6 +96,7 @@ def _dominated(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 _QUANTILES = {"medape": 0.5, "p90": 0.9}
+_QUANTILES_OF_POINTS = {"medae": 0.5}
 _CELLS_AT_ONCE = 4_000_000
 _CELLS_OF_COUNTS = 20_000_000
 """Rows x clusters up to which the rows of each cluster are counted at every place."""
@@ -108,7 +109,7 @@ class Scored:
     Shapes: arrays of n rows. `target` and `cluster` are codes from 0; R2 and the rank metrics compare scores of
     one target only, since different targets may have different scales. `half` is the half-width of the interval in
     logarithms; NaN for any row: there are no intervals.
-    `level` is that of the intervals.
+    `level` is that of the intervals. Scores that are shares have errors in points too.
     """
 
     measured: np.ndarray
@@ -117,11 +118,17 @@ class Scored:
     cluster: np.ndarray
     half: np.ndarray
     level: float
+    are_shares: bool = False
 
     @property
     def errors(self) -> np.ndarray:
         """Absolute percentage errors, in % of the measured score."""
         return np.asarray(100 * np.abs(self.predicted - self.measured) / self.measured)
+
+    @property
+    def points(self) -> np.ndarray:
+        """Absolute errors of shares, in percentage points."""
+        return np.asarray(100 * np.abs(self.predicted - self.measured))
 
 
 def score(scored: Scored, weights: np.ndarray) -> tuple[dict[str, float], dict[str, np.ndarray]]:
@@ -142,6 +149,11 @@ def score(scored: Scored, weights: np.ndarray) -> tuple[dict[str, float], dict[s
         draws = {"mape": _totals(scored, weights, errors) / totals}
         values |= {metric: float(np.quantile(errors, share)) for metric, share in _QUANTILES.items()}
         draws |= _quantile_draws(errors, scored.cluster, weights, _QUANTILES)
+        if scored.are_shares:
+            points = scored.points
+            values |= {"mae": float(points.mean()), "medae": float(np.median(points))}
+            draws["mae"] = _totals(scored, weights, points) / totals
+            draws |= _quantile_draws(points, scored.cluster, weights, _QUANTILES_OF_POINTS)
         both = np.stack([scored.measured, scored.predicted])
         for metric, pair in (("r2", np.log(both)), ("r2_raw", both / scored.measured.mean())):
             values[metric], draws[metric] = _r2(scored, pair[0], pair[1], weights)

@@ -23,7 +23,7 @@ from perfcast.evaluation.evaluation_tables import (
     Evaluation,
 )
 from perfcast.evaluation.interval_metrics import calibration_checks, pit_histogram
-from perfcast.evaluation.kind_errors import tabulate_kind_errors
+from perfcast.evaluation.kind_errors import predicts_shares, tabulate_kind_errors
 from perfcast.evaluation.layout_choices import tabulate_choices
 from perfcast.evaluation.predictor_comparison import PAIR_COLUMNS, PAIRED_COLUMNS, compare, compare_all_pairs
 from perfcast.evaluation.run_predictions import (
@@ -52,7 +52,7 @@ from perfcast.evaluation.supplementary_tables import (
     read_importances,
     tabulate_published_values,
 )
-from perfcast.schema.metric_names import METRICS
+from perfcast.schema.metric_names import METRICS, POINTS
 from perfcast.schema.table import Kind, Table, Tag
 from perfcast.schema.table_files import read_parquet
 from perfcast.splits import VERSION, check_version
@@ -132,6 +132,7 @@ def evaluate(
         loaded.setdefault(split, []).append(replace(predictions, frame=frame))
         all_rows.append(compare_all_rows(split, predictor, frame, read_excluded(split, predictor, folder)))
     slices = build_slices(table)
+    are_shares = predicts_shares(table)
     metrics: list[dict[str, object]] = []
     sliced: list[pd.DataFrame] = []
     paired: list[dict[str, object]] = []
@@ -140,10 +141,14 @@ def evaluate(
         _check_same_rows(split, members)
         entities = pd.Index(sorted(set().union(*[member.frame["entity"] for member in members])))
         weights = draw_weights(len(entities), resamples, seed)
-        results = {member.predictor: compute_metrics(member.frame, entities, weights, level) for member in members}
+        results = {
+            member.predictor: compute_metrics(member.frame, entities, weights, level, are_shares=are_shares)
+            for member in members
+        }
         for member in members:
             metrics += _metric_rows(split, member.predictor, results[member.predictor])
-            sliced.append(_slice_rows(member, attach_slices(member.frame, slices), entities, weights, level))
+            with_slices = attach_slices(member.frame, slices)
+            sliced.append(_slice_rows(member, with_slices, entities, weights, level, are_shares=are_shares))
         for task in next(iter(results.values())).tasks:
             draws = {
                 name: {
@@ -222,27 +227,37 @@ def _check_same_rows(split: str, members: Sequence[Predictions]) -> None:
             )
 
 
-def compute_metrics(frame: pd.DataFrame, entities: pd.Index, weights: np.ndarray, level: float) -> Result:
+def compute_metrics(
+    frame: pd.DataFrame, entities: pd.Index, weights: np.ndarray, level: float, *, are_shares: bool = False
+) -> Result:
     """Return the metrics of one predictor per task, and their average over tasks.
 
     Shapes: `frame` as `with_intervals` returns it, `weights` (resamples, len(entities)) as `draw_weights`;
-    `level` is that of its intervals.
+    `level` is that of its intervals. Scores that are shares have the metrics in points too.
     """
+    metrics = (*POINTS, *METRICS) if are_shares else METRICS
     frame = frame.assign(cluster=entities.get_indexer(pd.Index(frame["entity"])), code=pd.factorize(frame["target"])[0])
     tasks: dict[str, dict[str, MetricDraws]] = {}
     counts: dict[str, dict[str, int]] = {}
     for task, part in frame.groupby("task", sort=True):
         seeds = [
-            score(Scored(**{name: group[column].to_numpy() for name, column in _SCORED.items()}, level=level), weights)
+            score(
+                Scored(
+                    **{name: group[column].to_numpy() for name, column in _SCORED.items()},
+                    level=level,
+                    are_shares=are_shares,
+                ),
+                weights,
+            )
             for _, group in part.groupby("seed", sort=True)
         ]
         tasks[str(task)] = {}
-        for metric in METRICS:
+        for metric in metrics:
             values = np.array([values[metric] for values, _ in seeds])
             draws = mean_of_finite(np.array([draws[metric] for _, draws in seeds]))
             tasks[str(task)][metric] = MetricDraws(float(mean_of_finite(values)), draws, values)
         counts[str(task)] = _counts(part)
-    tasks[AVERAGE] = {metric: _average([by_metric[metric] for by_metric in tasks.values()]) for metric in METRICS}
+    tasks[AVERAGE] = {metric: _average([by_metric[metric] for by_metric in tasks.values()]) for metric in metrics}
     counts[AVERAGE] = _counts(frame)
     return Result(tasks, counts)
 
@@ -279,11 +294,22 @@ def _metric_rows(split: str, predictor: str, result: Result) -> list[dict[str, o
 
 
 def _slice_rows(
-    member: Predictions, slices: pd.DataFrame, entities: pd.Index, weights: np.ndarray, level: float
+    member: Predictions,
+    slices: pd.DataFrame,
+    entities: pd.Index,
+    weights: np.ndarray,
+    level: float,
+    *,
+    are_shares: bool = False,
 ) -> pd.DataFrame:
-    """Return the errors by the values of every slice, tasks and seeds pooled."""
+    """Return the errors by the values of every slice, tasks and seeds pooled.
+
+    The interval is that of the mean error: of shares the MAE, else the MAPE.
+    """
     frame = member.frame
-    errors = (100 * (frame["predicted"] - frame["measured"]).abs() / frame["measured"]).to_numpy()
+    points = (100 * (frame["predicted"] - frame["measured"]).abs()).to_numpy()
+    errors = points / frame["measured"].to_numpy()
+    leading = points if are_shares else errors
     inside, widths, scores = is_covered(frame), interval_widths(frame), interval_scores(frame, level)
     clusters = entities.get_indexer(pd.Index(frame["entity"]))
     measured = frame.groupby(["row", "target"], sort=False).ngroup().to_numpy()
@@ -292,13 +318,14 @@ def _slice_rows(
     for name in slices.columns:
         for value, index in slices.groupby(name, sort=True).indices.items():
             count = np.bincount(clusters[index], minlength=len(entities))
-            total = np.bincount(clusters[index], weights=errors[index], minlength=len(entities))
+            total = np.bincount(clusters[index], weights=leading[index], minlength=len(entities))
             n_entities = int((count > 0).sum())
             with np.errstate(invalid="ignore"):
                 low, high = percentile_interval((weights @ total) / (weights @ count), n_entities)
+            mae = points[index].mean() if are_shares else np.nan
             row = (member.split, member.predictor, name, value, errors[index].mean(), low, high)
             sure = 100 * inside[index].mean(), np.median(widths[index]), scores[index].mean()
-            rows.append((*row, np.median(errors[index]), *sure, len(np.unique(measured[index])), n_entities))
+            rows.append((*row, np.median(errors[index]), mae, *sure, len(np.unique(measured[index])), n_entities))
     return pd.DataFrame(rows, columns=SLICE_COLUMNS)
 
 

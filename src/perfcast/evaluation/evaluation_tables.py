@@ -39,7 +39,7 @@ METRIC_COLUMNS = [
     "seeds",
 ]
 SLICE_COLUMNS = [
-    *("split", "predictor", "slice", "value", "mape", "low", "high", "medape"),
+    *("split", "predictor", "slice", "value", "mape", "low", "high", "medape", "mae"),
     *("coverage", "width", "interval_score", "rows", "entities"),
 ]
 PUBLISHED_COLUMNS = ["what", "split", "task", "metric", "value", "citation", "predictor"]
@@ -141,9 +141,22 @@ class Evaluation:
     def _slice_names(self) -> list[str]:
         return [name for name in dict.fromkeys(self.slices["slice"]) if name != YEAR]
 
-    def value(self, split: str, predictor: str, task: str = AVERAGE, metric: str = "mape") -> pd.Series | None:
-        """Return one row of `metrics`, or None when this predictor has no run on this split."""
-        position = self._positions.get((split, predictor, task, metric))
+    @cached_property
+    def error_metrics(self) -> tuple[str, str]:
+        """Mean and median error that tables and rankings show: in points where the results are shares, else in %."""
+        return ("mae", "medae") if (self.metrics["metric"] == "mae").any() else ("mape", "medape")
+
+    @property
+    def error_unit(self) -> str:
+        """Unit of `error_metrics`."""
+        return "points" if self.error_metrics[0] == "mae" else "%"
+
+    def value(self, split: str, predictor: str, task: str = AVERAGE, metric: str = "") -> pd.Series | None:
+        """Return one row of `metrics`, or None when this predictor has no run on this split.
+
+        Without a metric it is the mean error.
+        """
+        position = self._positions.get((split, predictor, task, metric or self.error_metrics[0]))
         return None if position is None else self.metrics.iloc[position]
 
     @cached_property
@@ -153,8 +166,8 @@ class Evaluation:
         return {key: position for position, key in enumerate(zip(*keys, strict=True))}
 
     def ranking(self) -> list[str]:
-        """Return the predictors by their mean log MAPE over the ranked splits, best first; display order only."""
-        rows = self.metrics[(self.metrics["task"] == AVERAGE) & (self.metrics["metric"] == "mape")]
+        """Return the predictors by their mean log error over the ranked splits, best first; display order only."""
+        rows = self.metrics[(self.metrics["task"] == AVERAGE) & (self.metrics["metric"] == self.error_metrics[0])]
         rows = rows[rows["split"].isin(self.ranked_splits)]
         logs = np.log(rows["value"].clip(lower=1e-9)).groupby(rows["predictor"]).mean()
         return [str(name) for name in logs.sort_index().sort_values(kind="stable").index]
@@ -291,5 +304,5 @@ def headline(evaluation: Evaluation) -> str:
 
 
 def _cell(evaluation: Evaluation, split: str, predictor: str) -> str:
-    values = [evaluation.value(split, predictor, AVERAGE, metric) for metric in ("mape", "medape")]
+    values = [evaluation.value(split, predictor, AVERAGE, metric) for metric in evaluation.error_metrics]
     return " / ".join("-" if value is None or np.isnan(value["value"]) else f"{value['value']:.2f}" for value in values)

@@ -7,7 +7,8 @@ from typing import Any
 
 from perfcast.evaluation.evaluation_tables import AVERAGE
 
-_SHOWN = ("mape", "medape", "coverage")
+_ERROR_OF_SHARES = "mae"
+_SHOWN = (_ERROR_OF_SHARES, "mape", "medape", "coverage")
 
 
 def headline_metrics(
@@ -18,8 +19,8 @@ def headline_metrics(
     Args:
         metrics: {dataset: {split: {predictor: {task: {metric: value}}}}}, as in metrics.json.
         champions: Predictor that was chosen for each dataset.
-        baselines: Predictors that count as baselines; the one with the least MAPE is shown.
-    Units: percent.
+        baselines: Predictors that count as baselines; the one with the least error is shown.
+    Units: percent; `mae` in points.
     """
     headlines = {}
     for dataset, champion in champions.items():
@@ -27,9 +28,10 @@ def headline_metrics(
             averages = {name: tasks.get(AVERAGE, {}) for name, tasks in predictors.items()}
             values: dict[str, str | float] = {"champion": champion}
             values |= {name: averages[champion][name] for name in _SHOWN if name in averages.get(champion, {})}
-            known = [name for name in baselines if "mape" in averages.get(name, {})]
+            error = _ERROR_OF_SHARES if _ERROR_OF_SHARES in averages.get(champion, {}) else "mape"
+            known = [name for name in baselines if error in averages.get(name, {})]
             if known:
-                best = min(known, key=lambda name: float(averages[name]["mape"]))
-                values |= {"baseline": best, "baseline_mape": averages[best]["mape"]}
+                best = min(known, key=lambda name: float(averages[name][error]))
+                values |= {"baseline": best, f"baseline_{error}": averages[best][error]}
             headlines[dataset, split] = values
     return headlines

@@ -26,6 +26,12 @@ _NO_VARIANCE = 1e-9
 _KIND, _SHARE, _SHARE_UNIT = "task_kind", "accuracy", "share"
 
 
+def predicts_shares(table: Table) -> bool:
+    """Return whether the targets are shares by their units: their errors are told in points, not in per cent."""
+    targets = select(table.columns, role=Role.TARGET)
+    return bool(targets) and all(column.unit.startswith(_SHARE_UNIT) for column in targets)
+
+
 def tabulate_kind_errors(points: pd.DataFrame, table: Table, resamples: int, seed: int) -> pd.DataFrame:
     """Return the errors of every split, predictor and kind; no row for a table without kinds.
 
@@ -40,7 +46,7 @@ def tabulate_kind_errors(points: pd.DataFrame, table: Table, resamples: int, see
     known = table.frame.iloc[places]
     runs = known[blocks].astype(str).agg("\x1f".join, axis=1).to_numpy()
     frame = points.assign(kind=known[_KIND].astype(str).to_numpy(), run=runs)
-    are_shares = any(column.unit.startswith(_SHARE_UNIT) for column in select(table.columns, role=Role.TARGET))
+    are_shares = predicts_shares(table)
     slices = {"": np.full(len(frame), "")}
     if are_shares:
         slices |= {name: known[name].astype(str).to_numpy() for name in table.select(tag=Tag.SLICE)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
@@ -67,7 +67,8 @@ def _share(drawn: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     return np.asarray((1 + (drawn >= sizes[:, None]).sum(axis=1)) / (1 + drawn.shape[1]))
 
 
-PAIRED_METRICS = ("mape", "medape", "p90")
+PAIRED_METRICS = ("mae", "medae", "mape", "medape", "p90")
+"""Metrics of which differences are told, where the results have them."""
 PAIRED_COLUMNS = ["split", "task", "metric", "predictor", "against", "reference", "difference", "low", "high", "claim"]
 Draws = tuple[float, np.ndarray]
 
@@ -82,7 +83,7 @@ def compare(
     difference is a larger error. Units: % points.
     """
     rows = []
-    for metric in PAIRED_METRICS:
+    for metric in _measured(PAIRED_METRICS, results):
         best = min(sorted(results), key=lambda name: results[name][metric][0])
         references = {"best": best} | ({"baseline": baseline} if baseline in results else {})
         for against, reference in references.items():
@@ -99,6 +100,10 @@ def compare(
     return rows
 
 
+def _measured(metrics: Sequence[str], results: Mapping[str, Mapping[str, Draws]]) -> list[str]:
+    return [metric for metric in metrics if all(metric in by_metric for by_metric in results.values())]
+
+
 def clear_winner(paired: pd.DataFrame, split: str, task: str, metric: str) -> str | None:
     """Return the predictor that is better than every other with an interval that excludes zero, if there is one."""
     rows = paired[
@@ -112,7 +117,7 @@ def clear_winner(paired: pd.DataFrame, split: str, task: str, metric: str) -> st
     return str(rows["reference"].iloc[0])
 
 
-PAIR_METRICS = ("mape", "medape")
+PAIR_METRICS = ("mae", "medae", "mape", "medape")
 PAIR_COLUMNS = [
     *("split", "task", "metric", "predictor", "other", "difference", "low", "high"),
     *("band_low", "band_high", "p", "p_family", "claim"),
@@ -133,7 +138,7 @@ def compare_all_pairs(
     (`step_down_test`); `claim` is better or worse where it is below 0.05, else undecided. Units: % points.
     """
     rows: list[dict[str, object]] = []
-    for metric in PAIR_METRICS:
+    for metric in _measured(PAIR_METRICS, results):
         pairs = list(combinations(sorted(results), 2))
         if not pairs:
             continue
@@ -153,11 +158,11 @@ def compare_all_pairs(
 def choose_champion(inner: pd.DataFrame) -> str:
     """Return the predictor with the smallest geometric mean of the inner validation error over the splits.
 
-    `inner` has the columns split, predictor and validation_mape, in %, measured inside the training parts. The
+    `inner` has the columns split, predictor and error, measured inside the training parts. The
     geometric mean weighs relative gains alike on easy and on hard splits. Only predictors with an error on every split
     compete; ties go to the first name. Raises: UserError when there is no such predictor.
     """
-    errors = inner.pivot(index="predictor", columns="split", values="validation_mape").astype(float)
+    errors = inner.pivot(index="predictor", columns="split", values="error").astype(float)
     complete = errors[(np.isfinite(errors) & (errors >= 0)).all(axis=1)]
     if complete.empty:
         raise UserError(

@@ -15,6 +15,7 @@ from perfcast.config.dataset_conf import read_dataset
 from perfcast.config.predictor_conf import read_predictor
 from perfcast.data.sources.locations import present_sources
 from perfcast.evaluation import choose_champion
+from perfcast.evaluation.kind_errors import predicts_shares
 from perfcast.experiment.described_calibration import fit_described_uncertainty
 from perfcast.experiment.described_rows import DescribedData
 from perfcast.experiment.fitting import fit_rows, last_year, training_rows
@@ -22,13 +23,13 @@ from perfcast.experiment.selection import CandidateChoice, PredictorFactory, pre
 from perfcast.inference.champion import save_champion
 from perfcast.predictors.predictor import Predictor
 from perfcast.schema.table import Table
-from perfcast.schema.table_files import read_table
+from perfcast.schema.table_files import read_parquet, read_table
 from perfcast.splits import is_compared
 from perfcast.utils.io import atomic_folder, read_object, sha256
 from perfcast.utils.progress import Progress, ignore_progress
 from perfcast.utils.result_digests import record_digests
 
-_REASON = "geometric mean over splits of the inner validation MAPE (%), measured inside the training parts"
+_REASON = "geometric mean over splits of the inner validation {error}, measured inside the training parts"
 _NO_SPLIT = "first predictor listed: every split leaks on purpose or trains on less, so no split compares predictors"
 _NO_VALIDATION = "first predictor listed: no split has validation rows to choose by"
 
@@ -37,11 +38,13 @@ _NO_VALIDATION = "first predictor listed: no split has validation rows to choose
 class ChampionChoice:
     """The chosen predictor, the reason, and the errors that were compared.
 
-    `errors` is {split: {predictor: inner validation MAPE (%) or None}}; `excluded` lists splits that do not count.
+    `errors` is {split: {predictor: inner validation error or None}} in `metric`; `excluded` lists splits that do not
+    count.
     """
 
     predictor: str
     reason: str
+    metric: str
     errors: dict[Any, dict[Any, Any]]
     excluded: list[str]
 
@@ -56,33 +59,43 @@ class ChampionFiles:
     raw: Path
 
 
-def select_champion(runs: Path, splits: Sequence[str], predictors: Sequence[str]) -> ChampionChoice:
+def select_champion(
+    runs: Path, splits: Sequence[str], predictors: Sequence[str], *, are_shares: bool = False
+) -> ChampionChoice:
     """Select the predictor with the smallest inner validation error over the runs of a dataset.
 
-    Splits that leak on purpose or train on less do not count. Without any error the first predictor is selected.
+    The error is the MAPE, of shares the MAE in points. Splits that leak on purpose or train on less do not count.
+    Without any error the first predictor is selected.
     """
     compared = [split for split in splits if is_compared(split)]
-    lines = [
-        {
-            "split": split,
-            "predictor": predictor,
-            "validation_mape": read_object(runs / split / predictor / "validation.json", "validation_mape")[
-                "validation_mape"
-            ],
-        }
-        for split in compared
-        for predictor in predictors
-    ]
-    inner = pd.DataFrame(lines, columns=["split", "predictor", "validation_mape"])
+    metric, words, read = (
+        ("validation_mae", "MAE (points)", _validation_points)
+        if are_shares
+        else ("validation_mape", "MAPE (%)", _validation_mape)
+    )
+    lines = [(split, predictor, read(runs / split / predictor)) for split in compared for predictor in predictors]
+    inner = pd.DataFrame(lines, columns=["split", "predictor", "error"])
     if not compared:
         name, reason = predictors[0], _NO_SPLIT
-    elif inner["validation_mape"].isna().all():
+    elif inner["error"].isna().all():
         name, reason = predictors[0], _NO_VALIDATION
     else:
-        name, reason = choose_champion(inner), _REASON
+        name, reason = choose_champion(inner), _REASON.format(error=words)
     known = inner.astype(object).where(inner.notna(), None)
-    errors = known.pivot(index="split", columns="predictor", values="validation_mape").to_dict("index")
-    return ChampionChoice(name, reason, errors, [split for split in splits if split not in compared])
+    errors = known.pivot(index="split", columns="predictor", values="error").to_dict("index")
+    return ChampionChoice(name, reason, metric, errors, [split for split in splits if split not in compared])
+
+
+def _validation_mape(run: Path) -> float | None:
+    value: float | None = read_object(run / "validation.json", "validation_mape")["validation_mape"]
+    return value
+
+
+def _validation_points(run: Path) -> float | None:
+    """Return the MAE in points of the first backtest of the first fold, None where there is none."""
+    frame = read_parquet(run / "backtest.parquet", ("fold", "backtest", "measured", "predicted"))
+    first = frame[(frame["fold"] == 0) & (frame["backtest"] == 0)]
+    return None if first.empty else float(100 * (first["predicted"] - first["measured"]).abs().mean())
 
 
 def fit_all_rows(
@@ -117,8 +130,8 @@ def write_champion(
     `conf` is the folder of configuration files, `out` the folder that `load_champion` reads.
     """
     progress("selection by inner validation", 0, 4)
-    selected = select_champion(files.runs, splits, predictors)
     declared, table = read_dataset(conf, dataset), read_table(files.table)
+    selected = select_champion(files.runs, splits, predictors, are_shares=predicts_shares(table))
     progress(f"fit of {selected.predictor} on {len(table.frame)} rows", 1, 4)
     trainer = read_yaml(conf / "trainer" / "default.yaml")
     candidates = predictor_factories(read_predictor(conf, selected.predictor), preset, trainer)
@@ -132,7 +145,7 @@ def write_champion(
     about = {
         "predictor": selected.predictor,
         "chosen_by": selected.reason,
-        "validation_mape": selected.errors,
+        selected.metric: selected.errors,
         "splits_not_counted": selected.excluded,
         "candidate": asdict(choice),
         "dataset": dataset,

@@ -12,6 +12,7 @@ import pandas as pd
 from perfcast.config.conf_files import read_yaml
 from perfcast.evaluation import read_evaluation
 from perfcast.evaluation.evaluation_tables import AVERAGE
+from perfcast.schema.metric_names import POINTS
 from perfcast.schema.table_files import content_digest, read_csv, read_parquet, read_table
 from perfcast.splits import split_label, split_version
 from perfcast.utils.errors import UserError
@@ -28,7 +29,7 @@ training runs by kind of result."""
 NOISE_FLOOR = "noise floor"
 """Name of the rows of repeated measurements: the error that remains when a machine is known exactly."""
 _RUN = ["split", "predictor", "preset"]
-_METRICS = ("mape", "medape", "p90", "coverage", "width", "interval_score")
+_METRICS = (*POINTS, "mape", "medape", "p90", "coverage", "width", "interval_score")
 _NUMBERS = ("split_version", "backtests", "value", "low", "high", "rows")
 _COUNTS = ("split_version", "backtests", "rows")
 _DIGITS = 12

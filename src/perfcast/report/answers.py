@@ -20,11 +20,11 @@ _POWER_LAW = "power_law"
 
 @dataclass(frozen=True)
 class Bar:
-    """One bar of the plot: a predictor, its MAPE in %, its interval as text, and what it is."""
+    """One bar of the plot: a predictor, its mean error, its interval as text, and what it is."""
 
     predictor: str
     role: str
-    mape: float
+    error: float
     interval: str
     length: float
     low: float
@@ -33,13 +33,14 @@ class Bar:
 
 @dataclass(frozen=True)
 class SplitAnswer:
-    """Answer of one split. Units: %; texts are "" where there is no value."""
+    """Answer of one split. Units: `unit` for the errors, % for the intervals; texts are "" where there is no value."""
 
     split: str
     title: str
     description: str
     bars: tuple[Bar, ...]
-    medape: str
+    median: str
+    unit: str
     coverage: str
     width: str
     interval_score: str
@@ -74,7 +75,7 @@ def split_answers(part: DatasetPart) -> list[SplitAnswer]:
             Bar(
                 predictor=part.predictor_label(name),
                 role=_role(name, leader, part),
-                mape=float(row["value"]),
+                error=float(row["value"]),
                 interval=f"{number(row['low'])} to {number(row['high'])}" if np.isfinite(row["low"]) else "",
                 length=share(row["value"]),
                 low=share(row["low"]),
@@ -83,7 +84,7 @@ def split_answers(part: DatasetPart) -> list[SplitAnswer]:
             for name, row in results
         )
         first = results[0][1]
-        shown = {name: _text(part, split, leader, name) for name in ("medape", "coverage", "width", "interval_score")}
+        shown = {name: _text(part, split, leader, name) for name in ("coverage", "width", "interval_score")}
         title = scenario_label(split) or split_label(split)
         answers.append(
             SplitAnswer(
@@ -91,6 +92,8 @@ def split_answers(part: DatasetPart) -> list[SplitAnswer]:
                 title=title[0].upper() + title[1:],
                 description=describe_split(split),
                 bars=bars,
+                median=_text(part, split, leader, evaluation.error_metrics[1]),
+                unit=evaluation.error_unit,
                 **shown,
                 rows=int(first["rows"]),
                 seeds=int(first["seeds"]),
@@ -105,7 +108,8 @@ def dataset_answer(part: DatasetPart) -> str:
     leader = part.predictor_label(leading_predictor(part))
     texts = [
         f"{answer.title} (split {answer.split}, {_count(answer.seeds, 'seed')}): half of the predictions are within "
-        f"{answer.medape} % of the measured result, and the mean error is {_error(answer.bars[0])}."
+        f"{answer.median} {answer.unit} of the measured result, and the mean error is "
+        f"{_error(answer.bars[0], answer.unit)}."
         for answer in answers
     ]
     choice = "was chosen by inner validation" if _is_champion(part) else "has the smallest error on average"
@@ -125,7 +129,7 @@ def small_dataset_sentence(part: DatasetPart) -> str:
         texts.append(
             f"On the {split_label(split)} ({split}, {_count(seeds, 'seed')}) it has {_count(count, 'test result')} of "
             f"{_count(entities, 'machine')}; the mean errors of its {len(rows)} predictors lie between {number(low)} "
-            f"and {number(high)} %, without a confidence interval."
+            f"and {number(high)} {evaluation.error_unit}, without a confidence interval."
         )
     return (
         f"{part.title}: too small to rank predictors, which needs {MIN_ENTITIES} tested machines. {' '.join(texts)} "
@@ -148,8 +152,8 @@ def _text(part: DatasetPart, split: str, name: str, metric: str) -> str:
     return "" if row is None or not np.isfinite(row["value"]) else number(row["value"])
 
 
-def _error(bar: Bar) -> str:
-    return f"{number(bar.mape)} %" + (f" (95 % interval {bar.interval} %)" if bar.interval else "")
+def _error(bar: Bar, unit: str) -> str:
+    return f"{number(bar.error)} {unit}" + (f" (95 % interval {bar.interval} {unit})" if bar.interval else "")
 
 
 def _count(number_of: int, noun: str) -> str:

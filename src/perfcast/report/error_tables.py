@@ -12,13 +12,12 @@ import pandas as pd
 from perfcast.evaluation import AVERAGE, BASELINE, Evaluation
 from perfcast.evaluation.predictor_comparison import clear_winner
 from perfcast.schema.display_names import metric_label
-from perfcast.schema.metric_names import HIGH_IS_GOOD, PERCENT
+from perfcast.schema.metric_names import HIGH_IS_GOOD, PERCENT, POINTS
 from perfcast.splits import split_label
 
-SHOWN = ("mape", "medape")
 _OTHERS = ("p90", "r2", "spearman", "pairs")
 _INTERVALS = ("coverage", "width", "interval_score")
-_PERCENT = ("mape", "medape", "p90", *_INTERVALS)
+_PERCENT = (*POINTS, "mape", "medape", "p90", *_INTERVALS)
 _WORST = 3
 _MIN_ROWS = 20
 
@@ -57,10 +56,10 @@ def score(value: float) -> str:
 
 
 def headline_grid(evaluation: Evaluation) -> Grid:
-    """Return predictors by splits: MAPE and MedAPE averaged over tasks, with intervals and the noise floor."""
-    columns = [(split, AVERAGE, metric) for split in evaluation.splits for metric in SHOWN]
+    """Return predictors by splits: mean and median error averaged over tasks, with intervals and the noise floor."""
+    columns = [(split, AVERAGE, metric) for split in evaluation.splits for metric in evaluation.error_metrics]
     over = f", average over {len(evaluation.tasks)} tasks" if len(evaluation.tasks) > 1 else ""
-    return _grid(evaluation, f"Errors in %{over}", evaluation.splits, columns)
+    return _grid(evaluation, f"Errors in {evaluation.error_unit}{over}", evaluation.splits, columns)
 
 
 def all_rows_grid(evaluation: Evaluation) -> Grid | None:
@@ -97,9 +96,9 @@ def task_grids(evaluation: Evaluation) -> list[Grid]:
     return [
         _grid(
             evaluation,
-            f"{split_label(split)} ({split}): errors in % by task",
+            f"{split_label(split)} ({split}): errors in {evaluation.error_unit} by task",
             evaluation.tasks,
-            [(split, task, metric) for task in evaluation.tasks for metric in SHOWN],
+            [(split, task, metric) for task in evaluation.tasks for metric in evaluation.error_metrics],
         )
         for split in evaluation.splits
     ]
@@ -139,9 +138,10 @@ def interval_grid(evaluation: Evaluation) -> Grid | None:
 
 
 def paired_rows(evaluation: Evaluation) -> list[dict[str, Any]]:
-    """Return, per predictor, the difference of its MAPE to the baseline's on every split, with the claim."""
+    """Return, per predictor, the difference of its mean error to the baseline's on every split, with the claim."""
     frame = evaluation.paired
-    frame = frame[(frame["against"] == "baseline") & (frame["task"] == AVERAGE) & (frame["metric"] == "mape")]
+    is_shown = (frame["task"] == AVERAGE) & (frame["metric"] == evaluation.error_metrics[0])
+    frame = frame[(frame["against"] == "baseline") & is_shown]
     rows = []
     for predictor in [name for name in evaluation.ranking() if name != BASELINE]:
         mine = {row["split"]: row for row in frame[frame["predictor"] == predictor].to_dict("records")}
@@ -152,10 +152,11 @@ def paired_rows(evaluation: Evaluation) -> list[dict[str, Any]]:
 
 
 def worst_slices(evaluation: Evaluation, predictor: str) -> list[dict[str, Any]]:
-    """Return the slices of enough rows with the largest MAPE of one predictor on every split."""
+    """Return the slices of enough rows with the largest mean error of one predictor on every split."""
+    metric = evaluation.error_metrics[0]
     frame = evaluation.slices
     frame = frame[(frame["predictor"] == predictor) & (frame["rows"] >= _MIN_ROWS)]
-    frame = frame.sort_values("mape", ascending=False, kind="stable")
+    frame = frame.assign(error=frame[metric]).sort_values("error", ascending=False, kind="stable")
     worst = pd.concat([frame[frame["split"] == split].head(_WORST) for split in evaluation.splits])
     return [{str(key): value for key, value in row.items()} for row in worst.to_dict("records")]
 
@@ -172,7 +173,11 @@ def _grid(
             cells.append(_cell(row, notes=notes, best=winners[split, task, metric] == predictor))
         rows.append((predictor, cells))
     return Grid(
-        caption, groups, [metric_label(metric, short=True) for metric in SHOWN], rows, _floor(evaluation, columns)
+        caption,
+        groups,
+        [metric_label(metric, short=True) for metric in evaluation.error_metrics],
+        rows,
+        _floor(evaluation, columns),
     )
 
 

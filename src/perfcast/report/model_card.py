@@ -14,15 +14,17 @@ import numpy as np
 from perfcast.evaluation import AVERAGE, BASELINE, Evaluation
 from perfcast.report.error_tables import number
 from perfcast.report.report_context import DatasetPart, ReportContext
+from perfcast.schema.display_names import metric_label
 from perfcast.schema.table import Role
 from perfcast.splits import describe_split
 
 _EVALUATION_NOTES = (
     "The values are of the same predictor trained on the training part of each split. The model itself is fitted on "
     "every row, so no row is left to test it.",
-    "Errors in %, averaged over tasks, with 95 % bootstrap intervals clustered by entity. MAPE is the mean and MedAPE "
-    "the median of the absolute percentage error. Coverage is the share of measured scores inside their prediction "
-    "interval; width is the median width of the interval in % of the prediction.",
+    "Errors are averaged over tasks, with 95 % bootstrap intervals clustered by entity. MAPE is the mean and MedAPE "
+    "the median of the absolute error in % of the measured score, MAE and MedAE those in points of a share. Coverage "
+    "is the share of measured scores inside their prediction interval; width is the median width of the interval in % "
+    "of the prediction.",
 )
 _LIMITS = (
     "Every prediction is an estimate, not a measured result, and must not be quoted as a published result.",
@@ -127,16 +129,17 @@ def _data(part: DatasetPart, about: Mapping[str, Any], sources: Sequence[Mapping
 
 def _metric_table(evaluation: Evaluation, name: str) -> tuple[tuple[str, ...], ...]:
     level = f"{100 * evaluation.level:g} %"
+    mean, median = evaluation.error_metrics
     head = (
-        *("split", "test rows", "MAPE", "95 % interval", "MedAPE", BASELINE),
+        *("split", "test rows", metric_label(mean), "95 % interval", metric_label(median), BASELINE),
         *(f"{level} coverage", "median width", "interval score"),
     )
     lines = [head]
     for split in evaluation.ranked_splits:
-        metrics = ("mape", "medape", "coverage", "width", "interval_score")
+        metrics = (mean, median, "coverage", "width", "interval_score")
         values = {metric: evaluation.value(split, name, AVERAGE, metric) for metric in metrics}
-        mape = values["mape"]
-        if mape is None:
+        error = values[mean]
+        if error is None:
             continue
         texts = {metric: number(row["value"]) if row is not None else "–" for metric, row in values.items()}
         baseline = evaluation.value(split, BASELINE)
@@ -144,9 +147,9 @@ def _metric_table(evaluation: Evaluation, name: str) -> tuple[tuple[str, ...], .
             (
                 split,
                 describe_split(split),
-                texts["mape"],
-                f"{number(mape['low'])} to {number(mape['high'])}" if np.isfinite(mape["low"]) else "none",
-                texts["medape"],
+                texts[mean],
+                f"{number(error['low'])} to {number(error['high'])}" if np.isfinite(error["low"]) else "none",
+                texts[median],
                 "–" if baseline is None else number(baseline["value"]),
                 texts["coverage"],
                 texts["width"],

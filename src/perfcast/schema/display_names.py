@@ -11,6 +11,8 @@ from collections.abc import Mapping
 METRIC_LABELS = {
     "mape": "MAPE",
     "medape": "MedAPE",
+    "mae": "MAE (points)",
+    "medae": "MedAE (points)",
     "p90": "90th percentile of the error",
     "r2": "R² of the log score",
     "r2_raw": "R² of the score",
@@ -20,7 +22,11 @@ METRIC_LABELS = {
     "width": "median width of the interval",
     "interval_score": "interval score",
 }
-SHORT_METRIC_LABELS = {**METRIC_LABELS, "p90": "90th pct.", "r2": "R² (log)", "r2_raw": "R²", "width": "width"}
+SHORT_METRIC_LABELS = {
+    **METRIC_LABELS,
+    **{"mae": "MAE", "medae": "MedAE"},
+    **{"p90": "90th pct.", "r2": "R² (log)", "r2_raw": "R²", "width": "width"},
+}
 """Labels for heads of narrow columns."""
 
 SHIFT_LABELS = {

@@ -19,6 +19,7 @@ import pandas as pd
 
 from perfcast.evaluation import AVERAGE
 from perfcast.schema.display_names import replace_underscores
+from perfcast.schema.metric_names import POINTS
 from perfcast.schema.table_files import read_table
 from perfcast.splits import split_label
 from perfcast.tracking.client import open_client
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import Run as StoredRun
 
-_METRICS = ("mape", "medape", "coverage", "width", "interval_score", "p90")
+_METRICS = (*POINTS, "mape", "medape", "coverage", "width", "interval_score", "p90")
 _COMPLETE_TAG = "perfcast.complete"
 _DIGEST = 36  # characters that MLflow keeps of a dataset's digest
 _ROUNDED = 1e-5  # an evaluation has six digits of an error
@@ -287,7 +288,9 @@ def _by_split(scores: Scores, predictor: str) -> dict[str, float]:
 def _describe_champion(about: Mapping[str, Any], metrics: Mapping[str, float], card: str, report: str) -> str:
     """Return the description of a registered champion as Markdown."""
     splits = sorted({name.split("/")[1] for name in metrics})
-    columns = {"mape": "MAPE (%)", "coverage": "coverage (%)", "width": "width (%)"}
+    in_points = any(name.endswith("/mae") for name in metrics)
+    error = {"mae": "MAE (points)"} if in_points else {"mape": "MAPE (%)"}
+    columns = {**error, "coverage": "coverage (%)", "width": "width (%)"}
     lines = [
         f"**{replace_underscores(about['predictor'])}** (`{about['predictor']}`), preset {about['preset']}, "
         f"fitted on {about['rows']} rows of {about['dataset']}.",

@@ -4,10 +4,12 @@ import json
 import shutil
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from perfcast.cli.main import main
 from perfcast.config.dataset_conf import read_dataset
+from perfcast.experiment.champion import select_champion
 from perfcast.schema.table_files import write_table
 from perfcast.testing.generated_results import fake_table
 from perfcast.utils.io import write_json
@@ -61,3 +63,18 @@ def test_choose_champion_without_compared_splits_takes_the_first_predictor(proje
     assert about["predictor"] == "nearest"
     assert "leaks on purpose" in about["chosen_by"]
     assert about["validation_mape"] == {}
+
+
+def test_choose_champion_of_shares_counts_points(tmp_path):
+    errors = {"nearest": (0.02, 0.05), "ridge": (0.10, 0.04)}  # near 0 nearest is closer in per cent, ridge in points
+    for predictor, (low, high) in errors.items():
+        folder = tmp_path / "random" / predictor
+        folder.mkdir(parents=True)
+        write_json(folder / "validation.json", {"validation_mape": 100 * low})
+        lines = [(0, 0, 0.1, 0.1 + low / 10), (0, 0, 0.9, 0.9 + high), (1, 0, 0.5, 9.0), (0, 1, 0.5, 9.0)]
+        frame = pd.DataFrame(lines, columns=["fold", "backtest", "measured", "predicted"])
+        frame.to_parquet(folder / "backtest.parquet", write_page_checksum=True)
+    chosen = select_champion(tmp_path, ["random"], ["nearest", "ridge"], are_shares=True)
+    assert (chosen.predictor, chosen.metric) == ("ridge", "validation_mae")
+    assert chosen.errors["random"]["ridge"] == pytest.approx(2.5)
+    assert select_champion(tmp_path, ["random"], ["nearest", "ridge"]).predictor == "nearest"

@@ -31,7 +31,7 @@ _SOME, _MANY, _VERY_MANY = 0.9, 1.8, 3.2
 
 @declare_plot(
     "Error by vendor",
-    "MAPE of the best predictors and the baseline for the vendors with the most test rows, all tasks together, "
+    "Mean error of the best predictors and the baseline for the vendors with the most test rows, all tasks together, "
     "with 95 % intervals clustered by entity. The scale is logarithmic. Gray numbers on the right: test "
     "results.",
 )
@@ -42,7 +42,7 @@ def error_by_vendor(evaluation: Evaluation) -> Figure | None:
 
 @declare_plot(
     "Error by family",
-    "MAPE of the best predictors and the baseline for the families and generations with the most test rows, all "
+    "Mean error of the best predictors and the baseline for the families and generations with the most test rows, all "
     "tasks together, with 95 % intervals clustered by entity. The scale is logarithmic. Gray numbers on the "
     "right: test results.",
 )
@@ -53,7 +53,7 @@ def error_by_family(evaluation: Evaluation) -> Figure | None:
 
 @declare_plot(
     "Error by task and configuration",
-    "MAPE of the best predictors and the baseline by task, number of processors, memory configuration, "
+    "Mean error of the best predictors and the baseline by task, number of processors, memory configuration, "
     "compiler, or other columns that the dataset declares: the values with the most test rows, with 95 % "
     "intervals clustered by entity. The scale is logarithmic. Gray numbers on the right: test results.",
 )
@@ -63,7 +63,7 @@ def error_by_setup(evaluation: Evaluation) -> Figure | None:
 
 
 def _draw_slices(evaluation: Evaluation, names: Sequence[str]) -> Figure | None:
-    """Draw MAPE by the most frequent values of each named slice, splits side by side; None when there is no slice."""
+    """Draw errors by the most frequent values of each named slice, splits side by side; None when there is no slice."""
     rows = evaluation.slices[evaluation.slices["slice"].isin(names)]
     if rows.empty:
         return None
@@ -83,7 +83,11 @@ def _draw_slices(evaluation: Evaluation, names: Sequence[str]) -> Figure | None:
                 positions = range(len(mine))
                 panel.hlines(positions, mine["low"], mine["high"], color=style[predictor]["color"], alpha=0.5)
                 panel.plot(
-                    mine["mape"], positions, linestyle="none", label=replace_underscores(predictor), **style[predictor]
+                    mine[evaluation.error_metrics[0]],
+                    positions,
+                    linestyle="none",
+                    label=replace_underscores(predictor),
+                    **style[predictor],
                 )
             counts = part.drop_duplicates("value").set_index("value")["rows"]
             for position, value in enumerate(values[name]):
@@ -97,7 +101,7 @@ def _draw_slices(evaluation: Evaluation, names: Sequence[str]) -> Figure | None:
                     color=MUTED,
                 )
             panel.set_ylim(len(mine) - 0.4, -0.6)
-            plain_axis(panel, "x", unit=" %", log=True)
+            plain_axis(panel, "x", unit=f" {evaluation.error_unit}", log=True)
             panel.margins(x=0.2)
             if line == 0:
                 panel.set_title(split_label(split))

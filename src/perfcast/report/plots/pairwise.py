@@ -26,8 +26,8 @@ _MAX_NUMBERS = 12
 
 @declare_plot(
     "Clear differences between predictors",
-    "Difference of the mean absolute percentage error, averaged over tasks, in percentage points: predictor of "
-    "the row minus predictor of the column. In each panel the best predictor is number 1. Filled: a clear "
+    "Difference of the mean error, averaged over tasks, in percentage points: predictor of the row minus predictor of "
+    "the column. In each panel the best predictor is number 1. Filled: a clear "
     "difference, with at most 5 % risk of any false claim among all pairs of the panel (step-down test on the "
     "largest studentized difference, bootstrap resamples clustered by entity). Open: no clear difference.",
 )
@@ -35,7 +35,7 @@ def pairwise(evaluation: Evaluation) -> Figure | None:
     """Draw one triangle of pairs per split, predictors in the order of the split; None without any pair."""
     known = evaluation.pairs[
         (evaluation.pairs["task"] == AVERAGE)
-        & (evaluation.pairs["metric"] == "mape")
+        & (evaluation.pairs["metric"] == evaluation.error_metrics[0])
         & evaluation.pairs["p_family"].notna()
     ]
     orders = {split: order for split in evaluation.splits if len(order := _order(evaluation, known, split)) > 1}
