@@ -108,15 +108,16 @@ def compare_all_rows(split: str, predictor: str, evaluated: pd.DataFrame, exclud
     """
     kinds = pd.concat([evaluated.assign(is_excluded=False), excluded.assign(is_excluded=True)], ignore_index=True)
     errors = kinds.assign(error=100 * (kinds["predicted"].astype(float) / kinds["measured"].astype(float) - 1).abs())
-    lines = []
-    for task, part in errors.groupby("task", sort=True):
-        counted = ~part["is_excluded"].astype(bool)
-        distinct = ~part.duplicated(["row", "target"])
-        means = [group.groupby("seed")["error"].mean().mean() for group in (part[counted], part)]
-        lines.append(
-            (split, predictor, str(task), *means, int((distinct & counted).sum()), int((distinct & ~counted).sum()))
-        )
-    frame = pd.DataFrame(lines, columns=ALL_ROWS_COLUMNS)
+    is_excluded = errors["is_excluded"].astype(bool)
+    means = [
+        part.groupby(["task", "seed"])["error"].mean().groupby("task").mean() for part in (errors[~is_excluded], errors)
+    ]
+    out = is_excluded[~errors.duplicated(["task", "row", "target"])].groupby(errors["task"])
+    frame = pd.DataFrame(
+        {"mape": means[0], "mape_all_rows": means[1], "rows": out.size() - out.sum(), "excluded": out.sum()}
+    )
+    frame = frame.rename_axis("task").reset_index().assign(split=split, predictor=predictor)[ALL_ROWS_COLUMNS]
+    frame["task"] = frame["task"].astype(str)
     total = {**dict(frame[["mape", "mape_all_rows"]].mean()), **dict(frame[["rows", "excluded"]].sum())}
     frame.loc[len(frame)] = {"split": split, "predictor": predictor, "task": AVERAGE, **total}
     return frame.astype({"rows": int, "excluded": int})

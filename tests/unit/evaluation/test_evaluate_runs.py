@@ -226,11 +226,11 @@ def test_champion_is_the_smallest_inner_error_over_all_splits():
             ("forward", "b", 4.0),
             ("random", "c", 0.1),
         ],
-        columns=["split", "predictor", "validation_mape"],
+        columns=["split", "predictor", "error"],
     )
     assert choose_champion(inner) == "b"
     with pytest.raises(UserError, match="champion"):
-        choose_champion(inner[inner["predictor"] == "c"].assign(validation_mape=np.nan))
+        choose_champion(inner[inner["predictor"] == "c"].assign(error=np.nan))
 
 
 def test_leaking_split_is_not_compared(evaluation):

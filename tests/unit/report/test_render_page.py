@@ -187,7 +187,7 @@ def test_summary_names_the_champion_of_inner_validation(results, context, tmp_pa
 def test_answers_start_with_the_hardest_split(context):
     part = context.datasets[0]
     answers = split_answers(part)
-    errors = [answer.bars[0].mape for answer in answers]
+    errors = [answer.bars[0].error for answer in answers]
     assert errors == sorted(errors, reverse=True)
     assert [bar.predictor for bar in answers[0].bars] == [
         leading_predictor(part).replace("_", " "),
@@ -197,7 +197,7 @@ def test_answers_start_with_the_hardest_split(context):
     assert max(bar.high for answer in answers for bar in answer.bars) == 100
     text, first = dataset_answer(part), answers[0]
     assert text.startswith(f"{first.title} (split {first.split}, {first.seeds} seed")
-    assert f"within {first.medape} % of the measured result" in text
+    assert f"within {first.median} {first.unit} of the measured result" in text
     assert f"(95 % interval {first.bars[0].interval} %)" in text
     assert split_label(first.split) != first.title or not scenario_label(first.split)
 
