@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.predictors.predictor import Predictor, load_predictor
+from perfcast.predictors.scaling.broken_law import BrokenLawPredictor
 from perfcast.predictors.scaling.chinchilla_law import ChinchillaLawPredictor, OvertrainingLawPredictor
 from perfcast.predictors.scaling.compute_sigmoid import ComputeSigmoidPredictor
 from perfcast.predictors.scaling.scaling_law import ScalingLawPredictor
@@ -35,6 +36,8 @@ MIN_FITTED = 6
 
 MIN_ABOVE_CHANCE = 0.02
 """Share above that of a random choice from which on an accuracy counts in the errors: chance depends on no law."""
+_OF_ACCURACIES = ["broken_law", "two_step_law"]
+"""Members that count for accuracies only: losses bend little, and a break made them worse in backtests."""
 _TINY = 1e-4
 """Error added to every member, so that no weight is infinite."""
 
@@ -45,8 +48,8 @@ class ScalingEnsemblePredictor(Predictor):
 
     error_m is the mean absolute error in backtests: fits on the runs of less compute than a cut that predict those of
     more, and a fit on the rows that do not validate that predicts those that do. It is relative for losses and absolute
-    for accuracies, and a kind of result has its own weights. Without a backtest the weights are equal. The two-step law
-    gives losses the over-training law, so it has no weight for them.
+    for accuracies, and a kind of result has its own weights. Without a backtest the weights are equal. Losses have no
+    part of the broken law and of the two-step law, which gives them the over-training law.
     Source: weights by inverse squared error after Bates and Granger, The Combination of Forecasts, 1969, Operational
     Research Quarterly 20(4); backtests with a rolling origin.
     """
@@ -78,6 +81,7 @@ class ScalingEnsemblePredictor(Predictor):
     ) -> dict[str, Predictor]:
         y = pd.DataFrame(np.exp(log_y), index=X.index, columns=list(self.targets_))
         members: dict[str, ScalingLawPredictor] = {
+            "broken_law": BrokenLawPredictor(),
             "chinchilla_law": ChinchillaLawPredictor(),
             "compute_sigmoid": ComputeSigmoidPredictor(),
             "overtraining_law": OvertrainingLawPredictor(),
@@ -168,5 +172,5 @@ def _inverse_squares(errors: pd.Series, kind: str) -> dict[str, float]:
     """Return weights that sum to 1, each proportional to the inverse square of the member's error."""
     inverse = 1 / (errors + _TINY) ** 2
     if kind != ACCURACY:
-        inverse["two_step_law"] = 0.0
+        inverse[_OF_ACCURACIES] = 0.0
     return {str(name): float(value) for name, value in (inverse / inverse.sum()).items()}

@@ -104,6 +104,7 @@ def test_weights_favor_the_law_that_predicted_more_compute_well(fitted):
     assert sum(weights["accuracy"].values()) == pytest.approx(1)
     assert max(weights["accuracy"], key=weights["accuracy"].get) == "two_step_law"
     assert weights["loss"]["two_step_law"] == 0
+    assert weights["loss"]["broken_law"] == 0
     assert weights["loss"]["compute_sigmoid"] < weights["loss"]["overtraining_law"]
 
 
