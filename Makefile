@@ -53,8 +53,9 @@ systems-llm: setup ## latencies of served language models, of their operators an
 systems-scaling: setup ## scaling laws of language models (ten minutes)
 	$(call experiment,scaling,results/systems/scaling)
 	$(call experiment,observational,results/systems/observational)
-systems-interference: setup ## degradation of workloads on shared cores, after CloudFormer
+systems-interference: setup ## degradation of workloads on shared cores, after CloudFormer, and of those seen alone
 	$(call experiment,interference,results/systems/interference)
+	$(call experiment,interference_known,results/systems/interference_known)
 pull: setup ## fetch the versioned results, and record them as current for Snakemake and DVC
 	@dvc pull --quiet 2> /dev/null || { echo "make pull: the remote $$(dvc config core.remote) lacks results of this revision: \
 	set the one that has them (dvc remote add --local --default shared ADDRESS), or run make run; dvc pull shows details"; exit 1; }

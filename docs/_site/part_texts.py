@@ -14,7 +14,7 @@ from unittest.mock import patch
 
 import pandas as pd
 from gpu_tables import gpu_table
-from interference_tables import interference_table, scenario_table
+from interference_tables import interference_table, known_table, scenario_table
 from markdown_text import fenced, table
 from performance_table import performance_table
 from reliability_tables import fault_table, mutant_table
@@ -225,5 +225,6 @@ PARTS: dict[str, Callable[[Path], str]] = {
     "scaling_errors": scaling_table,
     "gpu_errors": gpu_table,
     "interference_errors": interference_table,
+    "interference_known_errors": known_table,
     "interference_scenarios": scenario_table,
 }

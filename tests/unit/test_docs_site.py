@@ -223,6 +223,12 @@ def test_the_tables_of_interference_are_in_points(load, tmp_path: Path) -> None:
     rows = [ours, {**line, "predictor": "schedstat", "mean": 3.9}]
     rows += [{**ours, "slice": "scenario", "value": "dynamic", "mean": 6.0}]
     pd.DataFrame(rows).to_csv(folder / "host_interference.csv", index=False)
+    assert "No results yet" in tables.known_table(tmp_path / "conf")
+    assert "No results yet" in tables.scenario_table(tmp_path / "conf")
+    known = [{**row, "predictor": "work_of_alone_trees"} for row in rows if row["predictor"] != "schedstat"]
+    pd.DataFrame(known).to_csv(folder / "host_interference_known.csv", index=False)
+    (of_known,) = tables.known_table(tmp_path / "conf").splitlines()[2:]
+    assert of_known.startswith("| unseen victims | throughput | **4.0** |")
     (shown,) = tables.interference_table(tmp_path / "conf").splitlines()[2:]
     assert shown.split(" | ")[2] == "4.0"
     assert "| **3.9** |" in shown

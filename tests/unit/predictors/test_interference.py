@@ -16,7 +16,14 @@ from perfcast.predictors.interference.cloudformer import CloudFormer
 from perfcast.predictors.interference.idle_time import IdleTimePredictor
 from perfcast.predictors.interference.resource_shares_trees import ResourceSharesTreesPredictor
 from perfcast.predictors.interference.sequence_networks import SequenceGRU, SequenceLSTM, TemporalConvolution
-from perfcast.predictors.interference.share_laws import CoreSharePredictor, PressureStallPredictor, SchedstatPredictor
+from perfcast.predictors.interference.share_laws import (
+    CoreSharePredictor,
+    PressureStallPredictor,
+    SchedstatPredictor,
+    UseOfAlonePredictor,
+    WorkOfAlonePredictor,
+)
+from perfcast.predictors.interference.work_of_alone_trees import WorkOfAloneTreesPredictor
 from perfcast.predictors.predictor import Predictor, load_predictor
 from perfcast.schema.table import Column, Kind, Role, Table, Tag
 from perfcast.testing import host_interference as generated
@@ -164,3 +171,44 @@ def test_a_task_with_few_rows_has_the_rule_of_all() -> None:
     assert not [task for task in predictor.rules_["share"] if "latency" in task]
     few = frame[frame["quantity"] == "latency_p99"]
     assert predictor.predict(few.drop(columns="share"))["share"].to_numpy() == pytest.approx(few["share"].to_numpy())
+
+
+def known_tenants(count: int = 400) -> Table:
+    """Return rows whose throughput is 0.9 of the work, and whose tail latency has nothing to do with it."""
+    random = np.random.default_rng(0)
+    work = random.uniform(0.2, 1.0, count)
+    task = np.where(np.arange(count) % 2 == 0, "throughput", "latency_p99")
+    share = np.where(task == "throughput", 0.9 * work, 0.3)
+    frame = pd.DataFrame({"id": np.arange(count).astype(str), "task": task, "work_of_alone": work, "share": share})
+    frame["use_of_alone"] = 0.5
+    columns = (
+        Column("id", Kind.CATEGORICAL, Role.KEY, "problem", tags=(Tag.ROW,)),
+        Column("task", Kind.CATEGORICAL, Role.KEY, "problem", tags=(Tag.TASK,)),
+        Column("work_of_alone", Kind.NUMERICAL, Role.FEATURE, "alone"),
+        Column("use_of_alone", Kind.NUMERICAL, Role.FEATURE, "alone"),
+        Column("share", Kind.NUMERICAL, Role.TARGET, "problem", "share of alone"),
+    )
+    return Table("tenants", frame, columns, {})
+
+
+def test_trees_start_from_the_work_where_it_tells_the_share(tmp_path: Path) -> None:
+    table = known_tenants()
+    rows = np.arange(len(table.frame)) < 300
+    fitted = fit(WorkOfAloneTreesPredictor(n_estimators=5, learning_rate=0.1), table, rows)
+    assert [task.strip("\x1f") for task in fitted.based_["share"]] == ["throughput"]
+    tested = table.frame[~rows]
+    few_trees = fitted.predict(tested)["share"]
+    assert np.abs(few_trees - tested["share"]).mean() < 0.05
+    fitted.save(tmp_path / "model")
+    pd.testing.assert_series_equal(load_predictor(tmp_path / "model").predict(tested)["share"], few_trees)
+    missing = fitted.predict(tested.assign(work_of_alone=np.nan))["share"]
+    assert np.isfinite(missing).all()
+
+
+def test_lookups_of_tenants_seen_alone_read_their_column() -> None:
+    table = known_tenants()
+    rows = np.ones(len(table.frame), dtype=bool)
+    work = fit(WorkOfAlonePredictor(), table, rows).predict(table.frame)["share"]
+    np.testing.assert_allclose(work, table.frame["work_of_alone"])
+    use = fit(UseOfAlonePredictor(), table, rows).predict(table.frame)["share"]
+    np.testing.assert_allclose(use, 0.5)

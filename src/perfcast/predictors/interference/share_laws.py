@@ -1,4 +1,4 @@
-"""Shares of resources as predictions, without a fit: `core_share`, `schedstat` and `pressure_stall`."""
+"""Shares of resources as predictions, without a fit: `core_share`, `schedstat`, `pressure_stall`, of alone."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
+from perfcast.features.alone_ratios import USE, WORK
 from perfcast.features.encoding.columns import number_matrix
 from perfcast.features.resource_shares import CORE, SCHEDSTAT, STALLS
 from perfcast.predictors.predictor import Predictor
@@ -73,6 +74,21 @@ class SchedstatPredictor(ShareLawPredictor):
     """
 
     shares = (SCHEDSTAT,)
+
+
+class UseOfAlonePredictor(ShareLawPredictor):
+    """share of alone = processor time of the victim now / alone: for tenants that the host has seen alone."""
+
+    shares = (USE,)
+
+
+class WorkOfAlonePredictor(ShareLawPredictor):
+    """share of alone = read and write calls now / alone where the victim makes enough, else processor time now / alone.
+
+    Source: Denning and Buzen, 1978, The Operational Analysis of Queueing Network Models, ACM Computing Surveys 10(3).
+    """
+
+    shares = (WORK,)
 
 
 class PressureStallPredictor(ShareLawPredictor):
