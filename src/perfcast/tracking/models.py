@@ -112,15 +112,21 @@ def requirements(*modules: str) -> list[str]:
     The predictors' libraries are those that are loaded now, so load the model first.
     """
     files = [Path(sys.modules[name].__file__ or "") for name in closure(*modules) if name in sys.modules]
-    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in files if path.suffix == ".py"]
-    names = {"mlflow"}
-    for node in (node for tree in trees for node in ast.walk(tree)):
+    names = {"mlflow"}.union(*(_imports(path) for path in files if path.suffix == ".py"))
+    names &= set(sys.modules) - sys.stdlib_module_names - {"perfcast"}
+    return sorted({pin for name in names for pin in _pins(name)})
+
+
+@cache
+def _imports(path: Path) -> frozenset[str]:
+    """Return the packages that a file imports; once a process, because hundreds of models share their files."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             names |= {alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             names.add(node.module.partition(".")[0])
-    names &= set(sys.modules) - sys.stdlib_module_names - {"perfcast"}
-    return sorted({pin for name in names for pin in _pins(name)})
+    return frozenset(names)
 
 
 @cache
