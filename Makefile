@@ -53,6 +53,7 @@ systems-llm: setup ## latencies of served language models, of their operators an
 systems-scaling: setup ## scaling laws of language models (ten minutes)
 	$(call experiment,scaling,results/systems/scaling)
 	$(call experiment,observational,results/systems/observational)
+	$(call experiment,scaling_curve,results/systems/scaling_curve)
 systems-interference: setup ## degradation of workloads on shared cores, after CloudFormer, and of those seen alone
 	$(call experiment,interference,results/systems/interference)
 	$(call experiment,interference_known,results/systems/interference_known)

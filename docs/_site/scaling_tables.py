@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
@@ -13,6 +14,12 @@ from perfcast.splits import split_label
 DATASETS = ("llm_ladder", "llm_overtraining")
 ENSEMBLE = "scaling_ensemble"
 PREDICTORS = {ENSEMBLE: "laws", "nearest": "nearest", "random_forest": "forest"}
+CURVES = "llm_ladder_curve"
+CURVE_ENSEMBLE = "curve_ensemble"
+OF_CURVES = {
+    CURVE_ENSEMBLE: "curve ensemble",
+    **{"remaining_gain": "remaining gain", "ridge": "ridge", "last_value": "last value", "random_forest": "forest"},
+}
 _NO_RESULTS = "No results yet: `make systems-scaling` makes them."
 
 
@@ -20,19 +27,27 @@ def scaling_table(conf: Path) -> str:
     """Return mean errors of laws and of other predictors by dataset, split and kind, and the coverage of the laws."""
     lines = []
     for dataset in DATASETS:
-        path = conf.parent / "results" / "leaderboard" / "kinds" / f"{dataset}.csv"
-        if path.is_file():
-            lines += _lines(dataset, whole_kinds(pd.read_csv(path)))
+        lines += _lines(conf, dataset, PREDICTORS, ENSEMBLE)
     headings = ["dataset", "split", "kind", *PREDICTORS.values(), "coverage of laws in %"]
     return table(headings, lines) if lines else _NO_RESULTS
 
 
-def _lines(dataset: str, frame: pd.DataFrame) -> list[list[str]]:
-    lines = []
+def curve_table(conf: Path) -> str:
+    """Return mean errors of the results of runs under way by split, kind and known share."""
+    lines = [line[1:] for line in _lines(conf, CURVES, OF_CURVES, CURVE_ENSEMBLE)]
+    headings = ["split", "kind and known share", *OF_CURVES.values(), "coverage of the first in %"]
+    return table(headings, lines) if lines else _NO_RESULTS
+
+
+def _lines(conf: Path, dataset: str, predictors: Mapping[str, str], covered: str) -> list[list[str]]:
+    path = conf.parent / "results" / "leaderboard" / "kinds" / f"{dataset}.csv"
+    if not path.is_file():
+        return []
+    frame, lines = whole_kinds(pd.read_csv(path)), []
     for (split, kind), part in frame.groupby(["split", "kind"], sort=False):
         by_name = part.set_index("predictor")
-        errors = [f"{by_name.at[name, 'mean']:.2f}" if name in by_name.index else "-" for name in PREDICTORS]
-        coverage = by_name["coverage"].get(ENSEMBLE)
+        errors = [f"{by_name.at[name, 'mean']:.2f}" if name in by_name.index else "-" for name in predictors]
+        coverage = by_name["coverage"].get(covered)
         unit = str(part["unit"].iloc[0])
         lines.append(
             [

@@ -55,7 +55,7 @@ def tabulate_kind_errors(points: pd.DataFrame, table: Table, resamples: int, see
         {
             **dict(zip(by, key, strict=True)),
             "slice": name,
-            **_summarize(part, are_shares or str(key[2]) == _SHARE, resamples, seed),
+            **_summarize(part, are_shares or str(key[2]).startswith(_SHARE), resamples, seed),
         }
         for name, values in slices.items()
         for key, part in frame.assign(value=values).groupby(by, sort=False)

@@ -32,7 +32,7 @@ def derive(table: Table) -> Table:
     more is no interference.
     """
     frame = table.frame
-    names = [name.removeprefix(ALONE) for name in frame if name.startswith(ALONE) and not _is_waiting(name)]
+    names = [name.removeprefix(ALONE) for name in map(str, frame) if name.startswith(ALONE) and not _is_waiting(name)]
     metrics = [name for name in names if name in frame and is_sequence(frame[name].dtype)]
     values = {
         metric + OF_ALONE: _ratio(to_matrix(frame[metric])[:, -1], frame[ALONE + metric].to_numpy(dtype=float))

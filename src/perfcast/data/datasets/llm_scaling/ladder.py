@@ -107,7 +107,7 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     files = [*list_runs().items(), *(((size, "", 0), name) for size, name in TARGETS.items())]
     lasts, rejections, evaluations = [], [], 0
     for (size, multiplier, repetition), name in files:
-        good, rejected = _read_run(raw[SOURCE] / name, name, size)
+        good, rejected = read_run(raw[SOURCE] / name, name, size)
         require_rows(len(good), str(raw[SOURCE] / name), rejected)
         evaluations += len(good)
         rejections += rejected
@@ -122,8 +122,8 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     )
 
 
-def _read_run(path: Path, name: str, size: str) -> tuple[pd.DataFrame, list[Rejection]]:
-    """Return the usable evaluations of a file, with the rejected ones."""
+def read_run(path: Path, name: str, size: str) -> tuple[pd.DataFrame, list[Rejection]]:
+    """Return the usable evaluations of a file in the order of its lines, with the rejected ones."""
     progress = progress_columns(size)
     rows = read_rows(SOURCE, path, [*progress, *result_columns(), BATCH, PEAK_RATE])
     parsed = parse_numbers(rows.frame, [*progress, *result_columns(), BATCH, PEAK_RATE])
