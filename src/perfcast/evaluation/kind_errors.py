@@ -27,7 +27,7 @@ _KIND, _SHARE, _SHARE_UNIT = "task_kind", "accuracy", "share"
 
 
 def predicts_shares(table: Table) -> bool:
-    """Return whether the targets are shares by their units: their errors are told in points, not in per cent."""
+    """Return whether the targets are shares by their units: their errors are in points, not in per cent."""
     targets = select(table.columns, role=Role.TARGET)
     return bool(targets) and all(column.unit.startswith(_SHARE_UNIT) for column in targets)
 

@@ -68,7 +68,7 @@ def _share(drawn: np.ndarray, sizes: np.ndarray) -> np.ndarray:
 
 
 PAIRED_METRICS = ("mae", "medae", "mape", "medape", "p90")
-"""Metrics of which differences are told, where the results have them."""
+"""Metrics that have differences, where the results have them."""
 PAIRED_COLUMNS = ["split", "task", "metric", "predictor", "against", "reference", "difference", "low", "high", "claim"]
 Draws = tuple[float, np.ndarray]
 

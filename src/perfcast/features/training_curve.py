@@ -1,4 +1,4 @@
-"""What a run under way has shown: the last result, its level and its slope, relative to the level."""
+"""Results of a run under way: the last one, the level and the slope, relative to the level."""
 
 from __future__ import annotations
 
