@@ -9,6 +9,9 @@ from perfcast.predictors.log_mean import LogMeanPredictor
 from perfcast.predictors.predictor import Predictor
 from perfcast.predictors.scaling.training_curves import RemainingGainPredictor
 
+_ALPHAS = (0.00001, 0.0001, 0.001, 0.01, 0.1, 1.0)
+"""Penalties that the ridge regression chooses from."""
+
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class CurveEnsemblePredictor(LogMeanPredictor):
@@ -18,11 +21,10 @@ class CurveEnsemblePredictor(LogMeanPredictor):
     error on the backtests of a quarter of a run, for accuracies and losses together.
     """
 
-    alphas: tuple[float, ...] = (0.00001, 0.0001, 0.001, 0.01, 0.1, 1.0)
     default_alpha: float = 0.001
 
     def _new_members(self) -> dict[str, Predictor]:
         return {
-            "ridge": Ridge(alphas=list(self.alphas), default_alpha=self.default_alpha),
+            "ridge": Ridge(alphas=_ALPHAS, default_alpha=self.default_alpha),
             "remaining_gain": RemainingGainPredictor(),
         }
