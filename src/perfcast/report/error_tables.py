@@ -63,9 +63,12 @@ def headline_grid(evaluation: Evaluation) -> Grid:
 
 
 def all_rows_grid(evaluation: Evaluation) -> Grid | None:
-    """Return predictors by splits: the MAPE without and with the excluded rows; None where no row is excluded."""
+    """Return predictors by splits: the MAPE without and with the excluded rows.
+
+    None where no row is excluded, and for shares, near 0 of which a percentage says nothing.
+    """
     frame = evaluation.all_rows
-    if frame.empty or not frame["excluded"].any():
+    if frame.empty or not frame["excluded"].any() or evaluation.error_unit != "%":
         return None
     average = frame[frame["task"] == AVERAGE]
     values = {(row["split"], row["predictor"]): row for row in average.to_dict("records")}
@@ -191,8 +194,8 @@ def _cell(row: pd.Series | None, *, notes: bool, best: bool) -> Cell:
 
 def _floor(evaluation: Evaluation, columns: list[tuple[str, str, str]]) -> list[tuple[str, list[Cell]]]:
     """Return the noise floor as a line below the predictors, empty without repeated configurations."""
-    if evaluation.noise.empty:
-        return []
+    if evaluation.noise.empty or evaluation.error_unit != "%":
+        return []  # the floor is in %
     floors = {row["task"]: row for row in evaluation.noise.to_dict("records")}
     values = [floors.get(task, {}).get(f"{metric}_floor", np.nan) for _, task, metric in columns]
     return [("noise floor", [Cell(number(value)) for value in values])]

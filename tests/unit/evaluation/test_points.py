@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from perfcast.evaluation import evaluate, headline
-from perfcast.report.error_tables import headline_grid, paired_rows, worst_slices
+from perfcast.report.error_tables import all_rows_grid, headline_grid, paired_rows, worst_slices
 from perfcast.schema.table import Role
 from perfcast.testing.generated_results import fake_table, write_runs
 
@@ -48,6 +48,10 @@ def test_ranking_tables_and_differences_are_in_points(evaluation):
     grid = headline_grid(evaluation)
     assert "points" in grid.caption
     assert grid.metrics == ["MAE", "MedAE"]
+    assert not evaluation.noise.empty
+    assert grid.foot == []
+    excluded = dataclasses.replace(evaluation, all_rows=evaluation.all_rows.assign(excluded=1))
+    assert all_rows_grid(excluded) is None
     first = next(row for row in paired_rows(evaluation) if row["name"] == "ridge")
     difference = by_predictor["ridge"] - by_predictor["nearest"]
     assert first["cells"][0].key == pytest.approx(difference)
