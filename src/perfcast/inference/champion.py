@@ -151,7 +151,8 @@ class Champion:
         if self.describes_machines:
             return self
         fact = f"that of {self.dataset!r} predicts from the last seconds of a running one"
-        raise UserError("the champion must predict described machines", fact, "use perfcast watch")
+        remedy = "use perfcast watch, with a champion of host_interference"
+        raise UserError("the champion must predict described machines", fact, remedy)
 
     @property
     def rules(self) -> ImputationRules:

@@ -18,6 +18,7 @@ RULES: dict[str, ImputationRules] = {
     "spec_cpu2017": SPEC_CPU2017,
     "llm_serving": LLM_SERVING,
     "llm_ladder": LLM_LADDER,
+    "llm_ladder_curve": LLM_LADDER,
     "llm_overtraining": LLM_OVERTRAINING,
 }
 """Dataset -> its rules."""

@@ -33,7 +33,7 @@ def test_only_the_known_part_counts() -> None:
     progress = np.array([0.1, 0.25, 0.5, 0.75, 1.0])
     losses = 4 - np.log(progress)
     rows = describe_curve(evaluations((100 * progress).tolist(), losses.tolist()), 50, params=10.0)
-    row = rows.set_index("task").loc["c4_en_loss, 50 % known"]
+    row = rows.set_index("task").loc["c4_en_loss_50_percent"]
     assert row["value_now"] == pytest.approx(losses[2])
     assert row["value_level"] == pytest.approx(losses[2])
     assert row["value_slope"] == pytest.approx(-1.0)  # through the evaluations at 25 and 50 %
@@ -71,3 +71,10 @@ def test_a_late_first_evaluation_is_rejected_with_its_reason(tmp_path: Path) -> 
     late = built.rejected[built.rejected["reason"] == "no_evaluation_so_far"]
     assert len(late) == len(TASKS)
     assert late["detail"].unique().tolist() == ["3B-10xC has no evaluation in its first 25 %"]
+
+
+def test_the_command_line_can_name_every_task(tmp_path: Path) -> None:
+    generated.write(tmp_path, rows=600, seed=0)
+    tasks = set(build({"olmo_ladder": tmp_path}, {}).table.frame["task"])
+    assert "c4_en_loss_25_percent" in tasks
+    assert not any("," in task or " " in task for task in tasks)  # --tasks separates names by commas

@@ -106,7 +106,7 @@ def describe_curve(evaluations: pd.DataFrame, share: float, params: float) -> pd
         level, slope = fit_line(distance, results[recent])
         rows.append(
             {
-                "task": f"{task}, {share:g} % known",
+                "task": f"{task}_{share:g}_percent",
                 "task_kind": f"{kind}, {share:g} % known",
                 **{NOW: results[known][-1], LEVEL: max(level, 0.0), SLOPE: slope, "value": results[-1]},
             }
