@@ -8,7 +8,7 @@ from perfcast.config.predictor_conf import read_predictor_labels
 from perfcast.predictors.hybrid.training_shift import ANY, SHIFTS
 from perfcast.schema import display_names
 from perfcast.schema.display_names import column_label, metric_label, predictor_label
-from perfcast.schema.metric_names import METRICS
+from perfcast.schema.metric_names import METRICS, POINTS
 from perfcast.splits import names, split_label
 
 CONF = Path(__file__).parents[2] / "conf"
@@ -16,8 +16,8 @@ CONF = Path(__file__).parents[2] / "conf"
 
 def test_every_metric_has_a_label_of_its_own():
     for labels in (display_names.METRIC_LABELS, display_names.SHORT_METRIC_LABELS):
-        assert list(labels) == list(METRICS)
-        assert len(set(labels.values())) == len(METRICS)
+        assert sorted(labels) == sorted((*METRICS, *POINTS))
+        assert len(set(labels.values())) == len(labels)
 
 
 def test_every_shift_has_a_label():

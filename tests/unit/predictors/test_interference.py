@@ -194,7 +194,7 @@ def known_tenants(count: int = 400) -> Table:
 def test_trees_start_from_the_work_where_it_tells_the_share(tmp_path: Path) -> None:
     table = known_tenants()
     rows = np.arange(len(table.frame)) < 300
-    fitted = fit(WorkOfAloneTreesPredictor(n_estimators=5, learning_rate=0.1), table, rows)
+    fitted = fit(WorkOfAloneTreesPredictor(n_estimators=30, learning_rate=0.3), table, rows)
     assert [task.strip("\x1f") for task in fitted.based_["share"]] == ["throughput"]
     tested = table.frame[~rows]
     few_trees = fitted.predict(tested)["share"]
