@@ -62,7 +62,8 @@ def _has_earlier_dates(table: Table, known: np.ndarray, validation: np.ndarray) 
 def independent_units(table: Table) -> pd.Series:
     """Return labels of rows that err alike: the entity, or a machine and its set-up where few entities are there.
 
-    A set-up is what no size of the problem changes: the identity, the texts and the number of workers.
+    A set-up is what no size of the problem changes: the identity, the texts and the number of workers. Where few of
+    these are there too, as of model sizes in a ladder, a block is a unit.
     """
     entities = table.frame[table.column_of(Tag.ENTITY)].astype(str)
     if entities.nunique() >= _ENTITY_SHARE:
@@ -71,7 +72,8 @@ def independent_units(table: Table) -> pd.Series:
     units = entities
     for name in dict.fromkeys((*table.select(tag=Tag.IDENTITY), *table.select(tag=Tag.PARALLEL), *texts)):
         units = units + "\x1f" + table.frame[name].astype(str)
-    return units
+    blocks = table.select(tag=Tag.BLOCK)
+    return units if units.nunique() >= _ENTITY_SHARE or not blocks else table.frame[blocks[0]].astype(str)
 
 
 def fit_uncertainty(

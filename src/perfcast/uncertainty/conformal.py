@@ -25,7 +25,7 @@ TEST = -1
 """Number of the test part where backtests have their number."""
 
 _MIN_ROWS = 50
-"""Residuals of an output below which it shares those of all outputs."""
+"""Residuals of an output below which it shares those of its kind, and of a kind below which it shares those of all."""
 
 _VISIBLE = 0.005
 """Share of the base below which a distance does not change the in-domain score as it is printed."""
@@ -84,8 +84,11 @@ class ConformalCalibration:
         distances: pd.DataFrame,
         *,
         entities: np.ndarray | None = None,
+        kinds: np.ndarray | None = None,
     ) -> Self:
         """Fit to the residuals of backtests, (n,) each; without `entities` every row is one of its own.
+
+        Args: `kinds` are labels of outputs that err alike: accuracies do, and losses.
 
         Raises: ValueError when there are no residuals.
         """
@@ -109,8 +112,11 @@ class ConformalCalibration:
         pooled = quantiles_of(np.ones(len(scores), dtype=bool))
         own_share = count / (count + _POOLED_BACKTESTS) if count > 1 else 1.0
         self.quantiles = {"": pooled.tolist()}
+        kinds = outputs if kinds is None else np.asarray(kinds).astype(str)
         for output in sorted(set(outputs)):
             rows = outputs == output
+            if rows.sum() < _MIN_ROWS:
+                rows = np.isin(kinds, kinds[rows])
             if rows.sum() >= _MIN_ROWS:
                 self.quantiles[output] = (own_share * quantiles_of(rows) + (1 - own_share) * pooled).tolist()
         return self

@@ -194,3 +194,11 @@ def test_few_entities_err_alike_by_their_setup():
     few = replace(demo, frame=demo.frame.assign(**{entity: np.where(np.arange(72) % 2, "a", "b")}))
     units = independent_units(few)
     assert units.nunique() >= 2 and all(unit.split("\x1f")[0] in "ab" for unit in units)
+
+
+def test_few_setups_err_alike_by_their_blocks():
+    demo = table()
+    run = Column("run", Kind.CATEGORICAL, Role.KEY, "provenance", tags=(Tag.BLOCK,))
+    alike = demo.frame.assign(part="a", suite="b", run=[f"run {row // 2}" for row in range(72)])
+    units = independent_units(build_table("demo", alike, (*COLUMNS, run)))
+    assert units.tolist() == alike["run"].tolist()
