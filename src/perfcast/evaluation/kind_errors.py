@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.evaluation.error_metrics import draw_weights, percentile_interval
-from perfcast.schema.table import Role, Table, Tag, select
+from perfcast.schema.table import TASK_KIND, Role, Table, Tag, select
 
 KIND_COLUMNS = [
     *("split", "predictor", "kind", "slice", "value", "unit", "mean", "low", "high", "median", "signed"),
@@ -23,7 +23,7 @@ POINTS, PERCENT = "points", "%"
 
 _NO_VARIANCE = 1e-9
 """Share of the sum of squares below which the measured values are all alike."""
-_KIND, _SHARE, _SHARE_UNIT = "task_kind", "accuracy", "share"
+_SHARE, _SHARE_UNIT = "accuracy", "share"
 
 
 def predicts_shares(table: Table) -> bool:
@@ -40,12 +40,12 @@ def tabulate_kind_errors(points: pd.DataFrame, table: Table, resamples: int, see
     Shapes: `points` as in `Evaluation` -> KIND_COLUMNS.
     """
     blocks = table.select(tag=Tag.BLOCK)
-    if _KIND not in table.frame or not blocks or points.empty:
+    if TASK_KIND not in table.frame or not blocks or points.empty:
         return pd.DataFrame(columns=KIND_COLUMNS)
     places = pd.Index(table.frame[table.column_of(Tag.ROW)]).get_indexer(pd.Index(points["row"]))
     known = table.frame.iloc[places]
     runs = known[blocks].astype(str).agg("\x1f".join, axis=1).to_numpy()
-    frame = points.assign(kind=known[_KIND].astype(str).to_numpy(), run=runs)
+    frame = points.assign(kind=known[TASK_KIND].astype(str).to_numpy(), run=runs)
     are_shares = predicts_shares(table)
     slices = {"": np.full(len(frame), "")}
     if are_shares:

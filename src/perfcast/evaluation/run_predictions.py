@@ -12,6 +12,7 @@ import pandas as pd
 from perfcast.schema.table import Kind, Table, Tag
 from perfcast.schema.table_files import read_csv, read_parquet
 from perfcast.uncertainty.conformal import TEST, ConformalCalibration, outputs_of
+from perfcast.uncertainty.independent_scores import units_of_error
 from perfcast.utils.errors import UserError
 
 COLUMNS = ["row", "task", "entity", "fold", "seed", "target", "measured", "predicted"]
@@ -140,6 +141,8 @@ backtests; the feature group that lowers the in-domain score most and the shift 
 both "" for none; and the level of the narrowest interval that contains the measured score (inf for none)."""
 
 _KEYS = ["fold", "backtest", "row"]
+_LABELS = ("kind", "block")
+"""Of the rows of a file of distances: results that err alike, and rows of one measurement."""
 _BACKTEST_COLUMNS = (*_KEYS, "task", "entity", "target", "measured", "predicted")
 
 
@@ -181,7 +184,7 @@ def with_intervals(
 
 def distance_names(distances: pd.DataFrame) -> list[str]:
     """Return the names of the distances in a file of `fold_distances`."""
-    return [str(name) for name in distances if name not in (*_KEYS, SHIFT)]
+    return [str(name) for name in distances if name not in (*_KEYS, SHIFT, *_LABELS)]
 
 
 def calibrate_folds(
@@ -193,8 +196,14 @@ def calibrate_folds(
     for fold in sorted(rows["fold"].unique()):
         part = rows[rows["fold"] == fold]
         outputs, numbers = outputs_of(part["task"], part["target"]), part["backtest"].to_numpy()
+        entities = part["entity"].to_numpy()
         calibration = ConformalCalibration().fit(
-            _residuals(part), outputs, numbers, part[names], entities=part["entity"].to_numpy()
+            _residuals(part),
+            outputs,
+            numbers,
+            part[names],
+            entities=units_of_error(entities, part["block"].to_numpy()) if "block" in part else entities,
+            kinds=part["kind"].to_numpy() if "kind" in part else None,
         )
         yield int(fold), calibration, part.assign(**{PIT: calibration.pit(outputs, part[names], _residuals(part))})
 

@@ -13,7 +13,7 @@ import pandas as pd
 from perfcast.experiment.fitting import Backtest, last_year, plan_backtests, run_backtests, tested_rows, training_rows
 from perfcast.predictors.hybrid.training_shift import TrainingShift
 from perfcast.predictors.predictor import Predictor
-from perfcast.schema.table import Kind, Role, Table, Tag, select
+from perfcast.schema.table import TASK_KIND, Kind, Role, Table, Tag, select
 from perfcast.uncertainty.conformal import TEST, ConformalCalibration, UncertaintyModel, outputs_of
 from perfcast.uncertainty.correlation import ErrorCorrelation, shared_labels
 from perfcast.uncertainty.in_domain import InDomainModel
@@ -26,7 +26,7 @@ def fold_distances(table: Table, folds: pd.DataFrame, label_outlier: float | Non
     """Return the distances of the rows of every backtest and of the test part from the rows fitted on.
 
     Shapes: one row per fold, backtest (`TEST`: the test part) and predicted row, with the columns fold, backtest, row,
-    those of `InDomainModel`, and the shift of the machine.
+    those of `InDomainModel`, the shift of the machine, and the kind of result and the block of the row, "" without.
     """
     frames = []
     for fold, name in enumerate(folds.columns):
@@ -34,9 +34,29 @@ def fold_distances(table: Table, folds: pd.DataFrame, label_outlier: float | Non
         final = Backtest(TEST, training_rows(table, subset, label_outlier), tested_rows(table, subset))
         backtests = [final, *plan_backtests(table, subset, label_outlier, limit)]
         frames += [
-            _distances(table, backtest).assign(fold=fold, shift=_shifts(table, backtest)) for backtest in backtests
+            _distances(table, backtest).assign(
+                fold=fold,
+                shift=_shifts(table, backtest),
+                kind=result_kinds(table)[backtest.testing],
+                block=_blocks(table)[backtest.testing],
+            )
+            for backtest in backtests
         ]
     return pd.concat(frames, ignore_index=True)
+
+
+def result_kinds(table: Table) -> np.ndarray:
+    """Return the kind of result of every row, "" where the dataset tells none, (rows of the table,) object."""
+    if TASK_KIND not in table.frame:
+        return np.full(len(table.frame), "", dtype=object)
+    kinds: np.ndarray = table.frame[TASK_KIND].astype(str).to_numpy(object)
+    return kinds
+
+
+def _blocks(table: Table) -> np.ndarray:
+    names = table.select(tag=Tag.BLOCK) or [table.column_of(Tag.ROW)]
+    blocks: np.ndarray = table.frame[names[0]].astype(str).to_numpy(object)
+    return blocks
 
 
 def plan_final_backtests(table: Table, seed: int, label_outlier: float | None, limit: int) -> list[Backtest]:
@@ -95,8 +115,14 @@ def fit_uncertainty(
     residuals = np.log(lines["predicted"].to_numpy(dtype=float) / lines["measured"].to_numpy(dtype=float))
     outputs, numbers = outputs_of(lines["task"], lines["target"]), lines["backtest"].to_numpy()
     units = independent_units(table).set_axis(table.frame[table.column_of(Tag.ROW)].to_numpy())
+    kinds = pd.Series(result_kinds(table), units.index)
     calibration = ConformalCalibration().fit(
-        residuals, outputs, numbers, lines[in_domain.names], entities=units.loc[lines["row"]].to_numpy()
+        residuals,
+        outputs,
+        numbers,
+        lines[in_domain.names],
+        entities=units.loc[lines["row"]].to_numpy(),
+        kinds=kinds.loc[lines["row"]].to_numpy(),
     )
     labels = shared_labels(table).set_axis(table.frame[table.column_of(Tag.ROW)].to_numpy(), axis=0)
     correlation = ErrorCorrelation().fit(

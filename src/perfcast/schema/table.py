@@ -35,6 +35,10 @@ class Kind(StrEnum):
     SEQUENCE = "sequence"
 
 
+TASK_KIND = "task_kind"
+"""Name of a column by which results that err alike are told apart, such as losses and accuracies."""
+
+
 class Role(StrEnum):
     """Use of a column. Predictors learn from FEATURE columns only."""
 

@@ -88,8 +88,7 @@ class ConformalCalibration:
     ) -> Self:
         """Fit to the residuals of backtests, (n,) each; without `entities` every row is one of its own.
 
-        Args: `kinds` are labels of outputs that err alike: accuracies do, and losses.
-
+        Args: `kinds` are labels of outputs that err alike, as accuracies do, "" for none.
         Raises: ValueError when there are no residuals.
         """
         if not len(residuals):
@@ -112,10 +111,10 @@ class ConformalCalibration:
         pooled = quantiles_of(np.ones(len(scores), dtype=bool))
         own_share = count / (count + _POOLED_BACKTESTS) if count > 1 else 1.0
         self.quantiles = {"": pooled.tolist()}
-        kinds = outputs if kinds is None else np.asarray(kinds).astype(str)
+        kinds = np.full(len(sizes), "") if kinds is None else np.asarray(kinds).astype(str)
         for output in sorted(set(outputs)):
             rows = outputs == output
-            if rows.sum() < _MIN_ROWS:
+            if rows.sum() < _MIN_ROWS and kinds[rows][0]:
                 rows = np.isin(kinds, kinds[rows])
             if rows.sum() >= _MIN_ROWS:
                 self.quantiles[output] = (own_share * quantiles_of(rows) + (1 - own_share) * pooled).tolist()

@@ -1,9 +1,14 @@
-"""Number of independent scores that scores of alike entities are worth."""
+"""Number of independent scores that scores of alike units are worth, and which rows are alike."""
 
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+
+
+def units_of_error(entities: np.ndarray, blocks: np.ndarray) -> np.ndarray:
+    """Return labels of rows that err alike: the entity, or the block where all rows are of one entity, (n,)."""
+    return entities if len(pd.unique(entities)) > 1 else blocks
 
 
 def independent_count(scores: np.ndarray, entities: np.ndarray) -> float:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from perfcast.schema.table import Column, Kind, Role, Tag
 from perfcast.uncertainty.conformal import ConformalCalibration, UncertaintyModel
 from perfcast.uncertainty.in_domain import AHEAD, RESULTS, InDomainModel
+from perfcast.uncertainty.independent_scores import units_of_error
 
 COLUMNS = [
     Column("part", Kind.CATEGORICAL, Role.KEY, "processor", tags=(Tag.ENTITY,)),
@@ -272,3 +273,21 @@ def test_pit_is_the_level_of_the_narrowest_interval_with_the_residual():
         assert (levels <= level + 1e-9).mean() == pytest.approx(level, abs=0.02)
     beyond = calibration.pit(np.array(["int", "other"]), far.iloc[:2], np.array([9.0, 0.0]))
     assert beyond.tolist() == [np.inf, 0.0]
+
+
+def test_outputs_with_few_rows_share_the_quantiles_of_their_kind():
+    residuals = np.concatenate([np.full(30, 0.01), np.full(30, 0.01), np.full(60, 0.2)])
+    outputs = np.repeat(["small a", "small b", "large"], [30, 30, 60])
+    distances = pd.DataFrame({"near": np.zeros(120)})
+    common = ConformalCalibration().fit(residuals, outputs, np.zeros(120), distances)
+    kinds = np.repeat(["loss", "loss", "accuracy"], [30, 30, 60])
+    told = ConformalCalibration().fit(residuals, outputs, np.zeros(120), distances, kinds=kinds)
+    asked, nowhere = np.array(["small a", "large"]), distances[:2]
+    np.testing.assert_allclose(common.half_widths(asked, nowhere), [0.2, 0.2])
+    np.testing.assert_allclose(told.half_widths(asked, nowhere), [0.01, 0.2])
+
+
+def test_rows_of_one_entity_err_alike_by_their_blocks():
+    entities, blocks = np.array(["a", "a", "b"]), np.array(["1", "2", "3"])
+    assert units_of_error(entities, blocks).tolist() == ["a", "a", "b"]
+    assert units_of_error(entities[:2], blocks[:2]).tolist() == ["1", "2"]

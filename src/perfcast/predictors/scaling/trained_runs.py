@@ -10,11 +10,11 @@ import pandas as pd
 
 from perfcast.features.encoding.columns import numbers
 from perfcast.predictors.task_rows import joined_labels, task_labels
-from perfcast.schema.table import Column, Kind, Role, Tag, select
+from perfcast.schema.table import TASK_KIND, Column, Kind, Role, Tag, select
 
 PARAMS, TOKENS = "params", "tokens"
 """Columns of the quantities of a law; both are needed."""
-TASK_KIND, CHANCE, LOSS_TASK = "task_kind", "chance", "loss_task"
+CHANCE, LOSS_TASK = "chance", "loss_task"
 """Columns that describe a task, each of them optional: kind of the result, share of correct answers of a random choice,
 and the task whose loss precedes an accuracy."""
 ACCURACY = "accuracy"
