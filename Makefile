@@ -12,7 +12,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 export OMP_NUM_THREADS := 1
 export MLFLOW_DISABLE_TELEMETRY := true
 export DVC_NO_ANALYTICS := true
-.PHONY: help setup run full leaderboard ablation curves systems systems-gemm systems-help systems-llm systems-scaling systems-interference pull retry test tests docs test-slurm attack faults fuzz mutants lint readme ui benchmark scale clean
+.PHONY: help setup run full leaderboard ablation curves systems systems-gemm systems-help systems-llm systems-few-shot systems-scaling systems-interference pull retry test tests docs test-slurm attack faults fuzz mutants lint readme ui benchmark scale clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' $(MAKEFILE_LIST)
@@ -40,7 +40,7 @@ ablation: setup ## hybrid_ensemble without one component or input at a time: hou
 	$(call experiment,ablation,results/ablation)
 curves: setup ## the error over training size and years of history: an hour or two
 	$(call experiment,curves,results/curves)
-systems: systems-gemm systems-help systems-llm systems-scaling systems-interference ## published systems on their own data
+systems: systems-gemm systems-help systems-llm systems-few-shot systems-scaling systems-interference ## published systems on their own data
 systems-gemm: setup ## the published system GPPerf
 	$(call experiment,gpperf,results/systems/gemm)
 systems-help: setup ## the published system HELP
@@ -50,6 +50,8 @@ systems-llm: setup ## latencies of served language models, of their operators an
 	$(call experiment,llm,results/systems/llm)
 	$(call experiment,gpu_operators,results/systems/gpu_operators)
 	$(call experiment,gpu_kernels,results/systems/gpu_kernels)
+systems-few-shot: setup ## latencies of operators on a GPU of which few rows are known (ten minutes)
+	$(call experiment,gpu_few_shot,results/systems/gpu_few_shot)
 systems-scaling: setup ## scaling laws of language models (ten minutes)
 	$(call experiment,scaling,results/systems/scaling)
 	$(call experiment,observational,results/systems/observational)

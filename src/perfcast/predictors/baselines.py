@@ -87,11 +87,12 @@ class NearestPredictor(Predictor):
         distances then differ in their last bits, so that nearly equal ones count as equal: the first machine wins.
         """
         centers = self.centers_[among]
-        sizes = (centers**2).sum(axis=1)
+        sizes, turned = (centers**2).sum(axis=1), -2 * centers.T
         nearest = np.empty(len(encoded), dtype=int)
         for start in range(0, len(encoded), _BLOCK):
             rows = encoded[start : start + _BLOCK]
-            apart = sizes - 2 * (rows @ centers.T)
+            apart = rows @ turned
+            apart += sizes  # in place: a block is larger than the caches
             margin = _ROUNDING * (sizes.max() + (rows**2).sum(axis=1))
             nearest[start : start + _BLOCK] = (apart <= (apart.min(axis=1) + margin)[:, None]).argmax(axis=1)
         return nearest

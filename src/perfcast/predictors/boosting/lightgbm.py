@@ -33,7 +33,6 @@ class LightgbmPredictor(BoostingPredictor):
     num_leaves: int = 31
     min_child_samples: int = 10
     colsample_bytree: float = 0.5
-    max_bin: int = 255
     objective: str = "regression"
     alpha: float = 0.9
 
@@ -64,7 +63,6 @@ class LightgbmPredictor(BoostingPredictor):
             num_leaves=self.num_leaves,
             min_child_samples=max(1, min(self.min_child_samples, rows // SMALL_TABLE)),
             min_data_in_bin=1,
-            max_bin=self.max_bin,
             feature_pre_filter=False,
             colsample_bytree=self.colsample_bytree,
             **self._regularization(rows),

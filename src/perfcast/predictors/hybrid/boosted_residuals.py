@@ -31,7 +31,6 @@ class BoostedResidualPredictor(HybridPredictor):
     num_leaves: int = 31
     min_child_samples: int = 50
     colsample_bytree: float = 0.5
-    max_bin: int = 255
     subsample: float = 0.8
     reg_lambda: float = 1.0
     objective: str = "regression"
@@ -46,7 +45,6 @@ class BoostedResidualPredictor(HybridPredictor):
             num_leaves=self.num_leaves,
             min_child_samples=self.min_child_samples,
             colsample_bytree=self.colsample_bytree,
-            max_bin=self.max_bin,
             subsample=self.subsample,
             reg_lambda=self.reg_lambda,
             objective=self.objective,
