@@ -65,6 +65,8 @@ _SCORED = {
     "half": HALF_WIDTH,
 }
 """Column of each array of `Scored`."""
+_TESTED = ["row", "target"]
+"""Columns that name a test row and its score."""
 
 
 class MetricDraws(NamedTuple):
@@ -139,7 +141,7 @@ def evaluate(
     pairs: list[dict[str, object]] = []
     for split, members in loaded.items():
         _check_same_rows(split, members)
-        entities = pd.Index(sorted(set().union(*[member.frame["entity"] for member in members])))
+        entities = pd.Index(sorted(set().union(*[member.frame["entity"].unique() for member in members])))
         weights = draw_weights(len(entities), resamples, seed)
         results = {
             member.predictor: compute_metrics(member.frame, entities, weights, level, are_shares=are_shares)
@@ -215,16 +217,23 @@ def _check_split_version(split: str, folder: Path) -> None:
 
 def _check_same_rows(split: str, members: Sequence[Predictions]) -> None:
     """Raise a UserError when predictors of one split were tested on different rows, whose errors cannot be compared."""
-    # as objects: the texts of a column in Arrow are made one by one
-    pairs = [[member.frame[name].to_numpy(dtype=object) for name in ("row", "target")] for member in members]
-    rows = [set(zip(*pair, strict=True)) for pair in pairs]
-    for member, tested in zip(members[1:], rows[1:], strict=True):
-        if tested != rows[0]:
+    first = members[0]
+    rows: set[tuple[object, ...]] = set()
+    for member in members[1:]:
+        if member.frame[_TESTED].equals(first.frame[_TESTED]):
+            continue  # in the same order, as predictors with as many seeds are
+        rows, tested = rows or _tested(first), _tested(member)
+        if tested != rows:
             raise UserError(
                 f"all predictors of the split {split!r} must be tested on the same rows",
-                f"{member.predictor} has {len(tested)} and {members[0].predictor} {len(rows[0])}, or other ones",
+                f"{member.predictor} has {len(tested)} and {first.predictor} {len(rows)}, or other ones",
                 "train both again",
             )
+
+
+def _tested(member: Predictions) -> set[tuple[object, ...]]:
+    # as objects: the texts of a column in Arrow are made one by one
+    return set(zip(*[member.frame[name].to_numpy(dtype=object) for name in _TESTED], strict=True))
 
 
 def compute_metrics(
