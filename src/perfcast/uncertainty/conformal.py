@@ -25,7 +25,10 @@ TEST = -1
 """Number of the test part where backtests have their number."""
 
 _MIN_ROWS = 50
-"""Residuals of an output below which it shares those of its kind, and of a kind below which it shares those of all."""
+"""Residuals of an output below which it shares those of its kind."""
+
+_MIN_KIND_ROWS = 20
+"""Residuals of a kind below which its outputs share those of all."""
 
 _VISIBLE = 0.005
 """Share of the base below which a distance does not change the in-domain score as it is printed."""
@@ -113,10 +116,10 @@ class ConformalCalibration:
         self.quantiles = {"": pooled.tolist()}
         kinds = np.full(len(sizes), "") if kinds is None else np.asarray(kinds).astype(str)
         for output in sorted(set(outputs)):
-            rows = outputs == output
-            if rows.sum() < _MIN_ROWS and kinds[rows][0]:
-                rows = np.isin(kinds, kinds[rows])
-            if rows.sum() >= _MIN_ROWS:
+            rows, least = outputs == output, _MIN_ROWS
+            if rows.sum() < least and kinds[rows][0]:
+                rows, least = np.isin(kinds, kinds[rows]), _MIN_KIND_ROWS
+            if rows.sum() >= least:
                 self.quantiles[output] = (own_share * quantiles_of(rows) + (1 - own_share) * pooled).tolist()
         return self
 
