@@ -8,22 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from perfcast.data.accelerators.kernel_costs import GPU, SHAPE, kernel_costs, kernel_light
 from perfcast.features.feature_math import append, feature, log, ratio, require
 from perfcast.schema.table import Table, Tag
 
-REQUIRES = (
-    *("kind", "op", "batch", "m", "n", "k", "width"),
-    *("fp32_gflops", "memory_gb_per_s", "sm_count", "l2_mib", "clock_mhz"),
-)
-TILE = 128
-"""Rows and columns of a tile of a product."""
-TILE_ELEMENTS = 1024
-"""Elements of a block of a kernel without products."""
-TWO_INPUTS = frozenset({"add", "mul", "div", "pow"})
-"""Element-wise operations of two tensors; others read one."""
-OPERATIONS = {"gelu": 10.0, "tanh": 8.0, "pow": 8.0, "powu": 8.0, "div": 4.0, "divu": 4.0, "ln": 8.0, "softmax": 8.0}
-"""Operations of an element, where more than one: divisions and exponentials take several instructions."""
-_BYTES = 4.0
+REQUIRES = ("kind", "op", *SHAPE, *GPU)
 
 _COST, _BOTH = [Tag.COST], [Tag.BOUND, Tag.COST]
 _COLUMNS = (
@@ -55,42 +44,22 @@ def derive(table: Table) -> Table:
     Raises: ValueError when a column of `REQUIRES` is missing.
     """
     frame = require(table, REQUIRES)
-    kind, op = (frame[name].astype("str") for name in ("kind", "op"))
-    batch, m, n, k, width, peak, bandwidth, sms, l2, clock = (
-        np.asarray(frame[name], dtype=float) for name in REQUIRES if name not in {"kind", "op"}
-    )
-    product = np.asarray(kind.isin(["bmm", "linear"]))
-    elements = batch * width
-    operations, inputs = op.map(OPERATIONS).fillna(1.0).to_numpy(), np.where(op.isin(list(TWO_INPUTS)), 2.0, 1.0)
-    flops = np.where(product, 2 * batch * m * n * k, elements * operations)
-    moved = _BYTES * np.where(product, batch * (m * k + k * n + m * n), elements * (inputs + 1))
-    down, across = np.ceil(m / TILE), np.ceil(n / TILE)
-    tiles = np.where(product, batch * down * across, np.ceil(elements / TILE_ELEMENTS))
-    area = np.where(product, ratio(down * across * TILE**2, m * n), 1.0)
-    loads = np.where(product, _BYTES * batch * (k * (down * n + across * m) + m * n), moved)
-    depth = np.where(product, k, width)
-    waves = tiles / sms
-    started = np.ceil(waves)
-    compute, memory = flops / peak / 1e6, moved / bandwidth / 1e6
+    costs = kernel_costs(frame)
+    batch, m, n, width, l2 = (np.asarray(frame[name], dtype=float) for name in ("batch", "m", "n", "width", "l2_mib"))
     values = {
-        "t_compute": compute,
-        "t_waves": compute * area * started / waves,
-        "t_memory": memory,
-        "t_loads": loads / bandwidth / 1e6,
-        "t_cycles": started * depth / clock / 1e3,
-        "log_light": log(np.maximum(compute, memory)),
-        "log_intensity": log(ratio(compute, memory)),
-        "log_over_l2": log(moved / 2**20 / l2),
-        "log_tiles_per_sm": log(waves),
-        "log_tail": log(started / waves),
-        "log_padding": log(area),
-        "log_depth": log(depth),
+        **costs,
+        "log_light": log(kernel_light(costs)),
+        "log_intensity": log(ratio(costs["t_compute"], costs["t_memory"])),
+        "log_over_l2": log(costs["bytes"] / 2**20 / l2),
+        "log_tiles_per_sm": log(costs["waves"]),
+        "log_tail": log(costs["started"] / costs["waves"]),
+        "log_padding": log(costs["area"]),
+        "log_depth": log(costs["depth"]),
         "log_m": log(m),
         "log_n": log(n),
         "log_batch": log(batch),
         "log_width": log(width),
-        "tile_flops": flops * area / tiles,
-        "tile_bytes": moved / tiles,
-        "tiles": tiles,
+        "tile_flops": costs["flops"] * costs["area"] / costs["tiles"],
+        "tile_bytes": costs["bytes"] / costs["tiles"],
     }
     return append(table, _COLUMNS, values)

@@ -16,10 +16,8 @@ from perfcast.predictors.task_rows import POOLED, fitted_by_group, groups_of, me
 from perfcast.schema.table import Column, Kind, Role, Tag, select
 from perfcast.utils.io import write_json
 from perfcast.utils.model_files import read_state
+from perfcast.utils.rate_fit import fit_rates
 
-_N_ITERATIONS = 30
-_MIN_RESIDUAL = 0.01
-"""Relative residuals below this count by their squares, larger ones by their absolute value."""
 _MIN_TIME_SHARE = 0.1
 """No predicted time is below this share of the shortest training time."""
 
@@ -56,7 +54,7 @@ class RooflinePredictor(Predictor):
         self.coefficients_, self.min_times_ = {}, {}
         for index, (target, rows) in enumerate(zip(self.targets_, measured_rows(log_y, self.targets_), strict=True)):
             time = np.exp(log_y[:, index] if work is None else work - log_y[:, index])
-            self.coefficients_[target] = fitted_by_group(groups_of(tasks, rows), partial(_fit_rates, design, time))
+            self.coefficients_[target] = fitted_by_group(groups_of(tasks, rows), partial(fit_rates, design, time))
             self.min_times_[target] = _MIN_TIME_SHARE * float(time[rows].min())
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
@@ -113,19 +111,3 @@ class RooflinePredictor(Predictor):
 def _known_median(values: np.ndarray) -> float:
     known = values[values >= 0]
     return float(np.median(known)) if len(known) else 0.0
-
-
-def _fit_rates(design: np.ndarray, time: np.ndarray, rows: np.ndarray) -> list[float]:
-    """Return the coefficients of some rows. Shapes: design (n, p), time (n,), rows (n,) bool -> (p,)."""
-    from scipy.optimize import nnls  # a prediction does without this import
-
-    relative = design[rows] / time[rows, None]
-    # Each amount is scaled to a mean of 1; an amount that is always 0 stays without influence.
-    scale = relative.mean(axis=0)
-    scale[scale == 0] = 1.0
-    relative = relative / scale
-    weight = np.ones(len(relative))
-    for _ in range(_N_ITERATIONS):
-        solution, _ = nnls(relative * np.sqrt(weight)[:, None], np.sqrt(weight))
-        weight = 1 / np.maximum(np.abs(relative @ solution - 1), _MIN_RESIDUAL)
-    return [float(value) for value in solution / scale]
