@@ -64,6 +64,7 @@ class Tag(StrEnum):
     BOUND     a time that no machine can go below, alone: the longest of a row's bounds is its speed of light
     COMPONENT the time at the speed of light of a part of the row's time: the parts add up
     SLOWDOWN  measured time / COMPONENT, on the row's ENTITY: `<component>_slowdown`, read if training has the ENTITY
+    ESTIMATE  a prediction of the target, in its unit, from measurements of other things: they add up
     WORK      the quantity that a rate counts: work / score is the time; without it a score is a time or a cost
     PARALLEL  workers that share the work of a row; scaling splits hold out higher numbers
     CONFIG    rows equal on every CONFIG column are repetitions of one configuration (noise floor)
@@ -80,6 +81,7 @@ class Tag(StrEnum):
     BOUND = "bound"
     COMPONENT = "component"
     SLOWDOWN = "slowdown"
+    ESTIMATE = "estimate"
     WORK = "work"
     PARALLEL = "parallel"
     SLICE = "slice"

@@ -11,8 +11,6 @@ import pandas as pd
 
 SHAPE = ("batch", "m", "n", "k", "width")
 GPU = ("fp32_gflops", "memory_gb_per_s", "sm_count", "l2_mib", "clock_mhz")
-COSTS = ("t_compute", "t_waves", "t_memory", "t_loads", "t_cycles")
-"""Amounts of the roofline model of a kernel, in ms; with a constant, they add up to its time."""
 PRODUCTS = ("bmm", "linear")
 """Kinds of kernels that are matrix products."""
 TILE = 128
@@ -37,7 +35,7 @@ def kernel_costs(frame: pd.DataFrame) -> dict[str, np.ndarray]:
         (kernels,) each.
 
     Units:
-        `COSTS` in ms; `flops` in FLOP; `bytes` in B. The others are counts and ratios.
+        `t_*` in ms; `flops` in FLOP; `bytes` in B. The others are counts and ratios.
     """
     kind, op = (frame[name].astype("str") for name in ("kind", "op"))
     batch, m, n, k, width, peak, bandwidth, sms, _, clock = (
@@ -75,4 +73,4 @@ def kernel_costs(frame: pd.DataFrame) -> dict[str, np.ndarray]:
 
 def kernel_light(costs: dict[str, np.ndarray]) -> np.ndarray:
     """Return the time of every kernel at the speed of light: the longer of operations and bytes at the peaks, in ms."""
-    return np.maximum(costs["t_compute"], costs["t_memory"])
+    return np.asarray(np.maximum(costs["t_compute"], costs["t_memory"]))

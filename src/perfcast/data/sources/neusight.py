@@ -1,10 +1,11 @@
-"""NeuSight: an archive with tables of kernels, the facts of GPUs, and graphs of models."""
+"""NeuSight: an archive with tables of kernels, the facts of GPUs, times of whole models and their graphs."""
 
 from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,16 @@ _COMMON = ("OPName", "Latency", "Device")
 _COLLECTED = ("bmm", "linear")
 """Tables whose training rows are in one file per GPU."""
 
+SUMMARY = "scripts/asplos/summary/summary.csv"
+"""Times of whole models, with the predictions of the authors and of others."""
+RUN_COLUMNS = ("model_name", "seqlen", "batch", "device", "mode", "option", "label_all_e2e_latency")
+"""Columns of SUMMARY that are read; predictions and times of single operations are not."""
+MODES = ("inf", "train")
+PHASES = ("FwOps", "BwOps", "AccOps")
+"""Columns of a graph with the kernels of an operation: forward, backward, accumulation of gradients."""
+_GRAPH = ("Name", *PHASES)
+_MAX_LAYERS = 1000
+
 
 def list_tables() -> dict[str, tuple[str, str]]:
     """Return the table and the authors' subset of every file of kernels, by its path in the archive."""
@@ -50,6 +61,16 @@ def facts_file(gpu: str) -> str:
     return f"{_DATA}/device_configs/{gpu.replace(' ', '_')}.json"
 
 
+def graph_file(run: str) -> str:
+    """Return the path of the graph of a model run, such as "gpt2_large-inf-1024-8", in the archive."""
+    return f"scripts/asplos/results/opgraph/{run}.csv"
+
+
+def layers_file(device: str, run: str) -> str:
+    """Return the path of the file with the number of layers of a model run, in the archive."""
+    return f"scripts/asplos/label/{device}/{run}.json"
+
+
 def check(folder: Path) -> None:
     """Check the files of the archive and their columns. Raises: UserError."""
     contents = read_archive(folder / ARCHIVE)
@@ -57,6 +78,13 @@ def check(folder: Path) -> None:
         read_kernels(contents, name, table)
     for gpu in (*TRAINING_GPUS, *NEW_GPUS):
         read_facts(contents, gpu)
+    runs = read_runs(folder / ARCHIVE)
+    whole = runs[is_single_gpu_run(runs)]
+    contents = read_graphs(folder / ARCHIVE, whole)
+    for run in name_runs(whole).unique():
+        read_graph(contents, run)
+    for device, run in zip(whole["device"], name_runs(whole), strict=True):
+        read_layers(contents, device, run)
 
 
 def read_archive(path: Path) -> dict[str, bytes]:
@@ -65,13 +93,60 @@ def read_archive(path: Path) -> dict[str, bytes]:
     return read_tar_members(path, names, whole_paths=True)
 
 
+def read_runs(path: Path) -> pd.DataFrame:
+    """Return the runs of whole models as texts, in the order of their lines. Raises: UserError."""
+    contents = read_tar_members(path, [SUMMARY], whole_paths=True)
+    return _read_csv(contents[SUMMARY], "summary.csv", RUN_COLUMNS)
+
+
+def is_single_gpu_run(runs: pd.DataFrame) -> pd.Series:
+    """Return which runs have a graph of their own: on one GPU with facts, without fused operations. Shapes: (n,)."""
+    known = runs["device"].isin([gpu.replace(" ", "_") for gpu in (*TRAINING_GPUS, *NEW_GPUS)])
+    numbers = runs["seqlen"].str.fullmatch(r"[1-9]\d{0,6}") & runs["batch"].str.fullmatch(r"[1-9]\d{0,6}")
+    named = runs["model_name"].str.fullmatch(r"\w{1,40}", flags=re.ASCII)
+    return known & numbers & named & (runs["option"] == "") & runs["mode"].isin(MODES)
+
+
+def name_runs(runs: pd.DataFrame) -> pd.Series:
+    """Return the name of every run in the names of its files. Shapes: (n,)."""
+    return runs["model_name"] + "-" + runs["mode"] + "-" + runs["seqlen"] + "-" + runs["batch"]
+
+
+def read_graphs(path: Path, runs: pd.DataFrame) -> dict[str, bytes]:
+    """Return the graphs and numbers of layers of single-GPU runs by path. Raises: UserError."""
+    names = name_runs(runs)
+    layers = [layers_file(device, run) for device, run in zip(runs["device"], names, strict=True)]
+    return read_tar_members(path, sorted({*map(graph_file, names), *layers}), whole_paths=True)
+
+
+def read_graph(contents: Mapping[str, bytes], run: str) -> pd.DataFrame:
+    """Return the operations of a model run, one row per operation, as texts. Raises: UserError."""
+    return _read_csv(contents[graph_file(run)], f"{run}.csv", _GRAPH)
+
+
+def read_layers(contents: Mapping[str, bytes], device: str, run: str) -> int:
+    """Return how often the graph's layer runs; 0 where the graph has all layers. Raises: UserError."""
+    name = layers_file(device, run).rpartition("/")[2]
+    try:
+        layers = json.loads(contents[layers_file(device, run)].decode("utf-8"))["num_layer"]
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        fact = f"it cannot be read ({type(error).__name__})"
+        raise UserError(f"{name} of {ARCHIVE} must be a JSON object with num_layer", fact, FETCH_AGAIN) from None
+    if isinstance(layers, bool) or not isinstance(layers, int) or not 0 <= layers <= _MAX_LAYERS:
+        requirement = f"num_layer in {name} of {ARCHIVE} must be a number from 0 to {_MAX_LAYERS}"
+        raise UserError(requirement, f"it is {str(layers)[:50]!r}", FETCH_AGAIN)
+    return layers
+
+
 def read_kernels(contents: Mapping[str, bytes], name: str, table: str) -> pd.DataFrame:
     """Return the rows of a table as texts. Raises: UserError when it is no CSV file or lacks a column."""
-    wanted = [*_COMMON, *SHAPES[table]]
-    short = name.rpartition("/")[2]
+    return _read_csv(contents[name], name.rpartition("/")[2], [*_COMMON, *SHAPES[table]])
+
+
+def _read_csv(content: bytes, short: str, wanted: Sequence[str]) -> pd.DataFrame:
     try:
         frame = pd.read_csv(
-            io.BytesIO(contents[name]),
+            io.BytesIO(content),
             dtype="str",
             keep_default_na=False,
             nrows=size_limits.TABLE_ROWS,
@@ -85,7 +160,7 @@ def read_kernels(contents: Mapping[str, bytes], name: str, table: str) -> pd.Dat
             raise UserError(f"{short} of {ARCHIVE} must have a column {column!r}", fact, FETCH_AGAIN)
     if frame.empty:
         raise UserError(f"{short} of {ARCHIVE} must have rows", "it has a header only", FETCH_AGAIN)
-    return frame[wanted]
+    return frame[list(wanted)]
 
 
 def read_facts(contents: Mapping[str, bytes], gpu: str) -> dict[str, Any]:

@@ -36,16 +36,19 @@ class SpeedOfLightPredictor(Predictor):
         self.medians_ = task_medians(task_labels(X, self.columns_), log_y, self.targets_)
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
-        bounds = number_matrix(X, self._bound_columns())
-        longest = np.fmax.reduce(bounds, axis=1, initial=0.0)
+        times = self._known_times(X)
         logs = np.full((len(X), len(self.targets_)), np.nan)
         for index, task, rows in self._outputs(task_labels(X, self.columns_)):
             by_task = self.medians_[self.targets_[index]]
-            known = longest[rows] > 0
+            known = times[rows] > 0
             logs[rows, index] = np.where(
-                known, np.log(np.where(known, longest[rows], 1.0)), by_task.get(task, by_task[POOLED])
+                known, np.log(np.where(known, times[rows], 1.0)), by_task.get(task, by_task[POOLED])
             )
         return logs
+
+    def _known_times(self, X: pd.DataFrame) -> np.ndarray:
+        """Return the time of every row without a fit; not positive where it is unknown. Shapes: (n,)."""
+        return np.asarray(np.fmax.reduce(number_matrix(X, self._bound_columns()), axis=1, initial=0.0))
 
     def _bound_columns(self) -> list[Column]:
         tagged = select(self.columns_, kind=Kind.NUMERICAL, tag=Tag.BOUND)

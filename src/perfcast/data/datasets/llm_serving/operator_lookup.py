@@ -16,11 +16,11 @@ import numpy as np
 import pandas as pd
 
 from perfcast.data.accelerators.accelerator_catalog import find_gpus
+from perfcast.data.accelerators.nearest_shapes import average_nearest
 from perfcast.data.accelerators.step_operators import light_of
 from perfcast.data.datasets.gpu_operators.operator_columns import DTYPES, SHAPES
 from perfcast.data.sources.aiconfigurator_operators import SYSTEMS, WINDOW, list_tables, read_operators
 
-NEIGHBORS = 4
 DISTRIBUTION = "power_law_1.2"
 """Distribution of tokens over experts that the authors of the tables take for served models."""
 
@@ -41,8 +41,6 @@ _AXES = {
     "nccl": ("bytes_message", "gpus"),
 }
 _ELEMENT_BYTES = 2.0
-_MIN_DISTANCE = 0.05
-"""Distance, in powers of two, below which a shape counts as measured."""
 
 
 def time_operators(folder: Path, operators: pd.DataFrame) -> np.ndarray:
@@ -102,7 +100,7 @@ def _time(measured: pd.DataFrame, wanted: pd.DataFrame, table: str) -> np.ndarra
         shapes = wanted.iloc[rows].assign(dtype=dtype)
         ratio = np.log(known["latency"].to_numpy() / light_of(known))
         finite = np.isfinite(ratio)
-        near = _average_nearest(_places(known, table)[finite], ratio[finite], _places(shapes, table))
+        near = average_nearest(_places(known, table)[finite], ratio[finite], _places(shapes, table))
         times[rows] = np.exp(near) * light_of(shapes)
     return times
 
@@ -119,13 +117,3 @@ def _places(frame: pd.DataFrame, table: str) -> np.ndarray:
         length = np.asarray(frame["sequence"], dtype=float)
         frame = frame.assign(attended=np.where(window > 0, np.minimum(window, length), length))
     return np.asarray(np.log2(np.maximum(frame[list(_AXES[table])].to_numpy(dtype=float), 1.0)))
-
-
-def _average_nearest(places: np.ndarray, values: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Return the mean of the values of the nearest places, weighted by inverse distances. Shapes: (wanted rows,)."""
-    from scipy.spatial import cKDTree
-
-    count = min(NEIGHBORS, len(places))
-    distance, nearest = cKDTree(places).query(wanted, k=list(range(1, count + 1)))
-    weight = 1 / np.maximum(distance, _MIN_DISTANCE)
-    return np.asarray((weight * values[nearest]).sum(axis=1) / weight.sum(axis=1))

@@ -1,0 +1,1 @@
+"""Times of whole models on GPUs in single precision."""
