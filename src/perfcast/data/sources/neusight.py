@@ -37,6 +37,8 @@ SUMMARY = "scripts/asplos/summary/summary.csv"
 RUN_COLUMNS = ("model_name", "seqlen", "batch", "device", "mode", "option", "label_all_e2e_latency")
 """Columns of SUMMARY that are read; predictions and times of single operations are not."""
 MODES = ("inf", "train")
+FAMILIES = ("bert", "gpt", "opt", "switch")
+"""Starts of the names of models; models of one family have equal kinds of layers."""
 PHASES = ("FwOps", "BwOps", "AccOps")
 """Columns of a graph with the kernels of an operation: forward, backward, accumulation of gradients."""
 _GRAPH = ("Name", *PHASES)
@@ -103,7 +105,7 @@ def is_single_gpu_run(runs: pd.DataFrame) -> pd.Series:
     """Return which runs have a graph of their own: on one GPU with facts, without fused operations. Shapes: (n,)."""
     known = runs["device"].isin([gpu.replace(" ", "_") for gpu in (*TRAINING_GPUS, *NEW_GPUS)])
     numbers = runs["seqlen"].str.fullmatch(r"[1-9]\d{0,6}") & runs["batch"].str.fullmatch(r"[1-9]\d{0,6}")
-    named = runs["model_name"].str.fullmatch(r"\w{1,40}", flags=re.ASCII)
+    named = runs["model_name"].str.fullmatch(rf"({'|'.join(FAMILIES)})\w{{0,40}}", flags=re.ASCII)
     return known & numbers & named & (runs["option"] == "") & runs["mode"].isin(MODES)
 
 

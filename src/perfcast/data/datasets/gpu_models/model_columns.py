@@ -9,8 +9,6 @@ from perfcast.schema.table import Column, Kind, Role, Tag
 
 TASKS = {"inf": "inference", "train": "training"}
 """Mode in the files -> task."""
-FAMILIES = ("bert", "gpt", "opt", "switch")
-"""Starts of the names of models; models of one family have equal kinds of layers."""
 
 
 def _word(name: str, role: Role, group: str, meaning: str, *tags: Tag) -> Column:

@@ -16,11 +16,12 @@ import pandas as pd
 from perfcast.data.accelerators.kernel_costs import kernel_costs, kernel_light
 from perfcast.data.datasets.gpu_kernels.kernel_tables import GPU_FACTS
 from perfcast.data.datasets.gpu_models.kernel_times import fitted_times, measured_times, read_training_kernels
-from perfcast.data.datasets.gpu_models.model_columns import COLUMNS, FAMILIES, TASKS
+from perfcast.data.datasets.gpu_models.model_columns import COLUMNS, TASKS
 from perfcast.data.datasets.gpu_models.operation_graphs import KINDS, list_kernels
 from perfcast.data.datasets.host.measured_tables import describe_first_bad, parse_numbers, quarantine
 from perfcast.data.sources.neusight import (
     ARCHIVE,
+    FAMILIES,
     NEW_GPUS,
     SUMMARY,
     TRAINING_GPUS,
