@@ -11,7 +11,7 @@ from markdown_text import table
 from perfcast.evaluation import AVERAGE
 from perfcast.splits import split_label
 
-DATASETS = ("llm_serving", "gpu_operators", "gpu_kernels")
+DATASETS = ("llm_serving", "gpu_operators", "gpu_kernels", "gpu_models")
 BASELINES = {"nearest": ("nearest",), "LightGBM": ("lightgbm_large", "lightgbm"), "roofline": ("roofline",)}
 """Names of the predictors of a column: the first that has results stands there."""
 _NO_RESULTS = "No results yet: `make systems-llm` makes them."

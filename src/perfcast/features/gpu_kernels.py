@@ -44,22 +44,22 @@ def derive(table: Table) -> Table:
     Raises: ValueError when a column of `REQUIRES` is missing.
     """
     frame = require(table, REQUIRES)
-    costs = kernel_costs(frame)
+    amounts = kernel_costs(frame)
     batch, m, n, width, l2 = (np.asarray(frame[name], dtype=float) for name in ("batch", "m", "n", "width", "l2_mib"))
     values = {
-        **costs,
-        "log_light": log(kernel_light(costs)),
-        "log_intensity": log(ratio(costs["t_compute"], costs["t_memory"])),
-        "log_over_l2": log(costs["bytes"] / 2**20 / l2),
-        "log_tiles_per_sm": log(costs["waves"]),
-        "log_tail": log(costs["started"] / costs["waves"]),
-        "log_padding": log(costs["area"]),
-        "log_depth": log(costs["depth"]),
+        **amounts,
+        "log_light": log(kernel_light(amounts)),
+        "log_intensity": log(ratio(amounts["t_compute"], amounts["t_memory"])),
+        "log_over_l2": log(amounts["bytes"] / 2**20 / l2),
+        "log_tiles_per_sm": log(amounts["waves"]),
+        "log_tail": log(amounts["started"] / amounts["waves"]),
+        "log_padding": log(amounts["area"]),
+        "log_depth": log(amounts["depth"]),
         "log_m": log(m),
         "log_n": log(n),
         "log_batch": log(batch),
         "log_width": log(width),
-        "tile_flops": costs["flops"] * costs["area"] / costs["tiles"],
-        "tile_bytes": costs["bytes"] / costs["tiles"],
+        "tile_flops": amounts["flops"] * amounts["area"] / amounts["tiles"],
+        "tile_bytes": amounts["bytes"] / amounts["tiles"],
     }
     return append(table, _COLUMNS, values)

@@ -71,6 +71,6 @@ def kernel_costs(frame: pd.DataFrame) -> dict[str, np.ndarray]:
     }
 
 
-def kernel_light(costs: dict[str, np.ndarray]) -> np.ndarray:
+def kernel_light(amounts: dict[str, np.ndarray]) -> np.ndarray:
     """Return the time of every kernel at the speed of light: the longer of operations and bytes at the peaks, in ms."""
-    return np.asarray(np.maximum(costs["t_compute"], costs["t_memory"]))
+    return np.asarray(np.maximum(amounts["t_compute"], amounts["t_memory"]))

@@ -218,11 +218,11 @@ def test_estimates_learn_from_training_kernels_of_other_gpus_alone(folder):
     pd.testing.assert_frame_equal(build(folder).table.frame.set_index("result_id"), before)
     replace(folder, slowed(folder, "Tesla T4", 3.0))
     after = build(folder).table.frame.set_index("result_id")
-    own = before["gpu"] == "Tesla T4"
-    pd.testing.assert_frame_equal(after.loc[own, fitted], before.loc[own, fitted])
-    assert (after.loc[~own, "fitted_linear"] != before.loc[~own, "fitted_linear"]).all()
-    pd.testing.assert_frame_equal(after.loc[~own, slowdowns], before.loc[~own, slowdowns])
-    np.testing.assert_allclose(after.loc[own, slowdowns], 3 * before.loc[own, slowdowns])
+    of_itself = before["gpu"] == "Tesla T4"
+    pd.testing.assert_frame_equal(after.loc[of_itself, fitted], before.loc[of_itself, fitted])
+    assert (after.loc[~of_itself, "fitted_linear"] != before.loc[~of_itself, "fitted_linear"]).all()
+    pd.testing.assert_frame_equal(after.loc[~of_itself, slowdowns], before.loc[~of_itself, slowdowns])
+    np.testing.assert_allclose(after.loc[of_itself, slowdowns], 3 * before.loc[of_itself, slowdowns])
 
 
 def test_the_columns_of_a_product_are_k_in_the_tables(folder):

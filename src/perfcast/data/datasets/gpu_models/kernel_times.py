@@ -140,8 +140,8 @@ def _parse(frame: pd.DataFrame, table: str) -> pd.DataFrame:
 
 def _design(kernels: pd.DataFrame) -> np.ndarray:
     """Return a constant and the terms of every kernel. Shapes: (kernels, 1 + terms)."""
-    costs = kernel_costs(kernels)
-    return np.column_stack([np.ones(len(kernels)), *(costs[name] for name in _TERMS)])
+    amounts = kernel_costs(kernels)
+    return np.column_stack([np.ones(len(kernels)), *(amounts[name] for name in _TERMS)])
 
 
 def _places(kernels: pd.DataFrame, table: str) -> np.ndarray:

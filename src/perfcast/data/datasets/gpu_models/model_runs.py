@@ -123,13 +123,13 @@ def _list_all(path: Path, runs: pd.DataFrame) -> pd.DataFrame:
 
 def _sum_kernels(kernels: pd.DataFrame, training: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Return the sums over the kernels of every run and kind. Shapes: one row per `result_id`."""
-    costs = kernel_costs(kernels)
-    light, count = kernel_light(costs), kernels["count"].to_numpy()
+    amounts = kernel_costs(kernels)
+    light, count = kernel_light(amounts), kernels["count"].to_numpy()
     each = pd.DataFrame(
         {
             "kernels": count,
-            "flops": costs["flops"] * count,
-            "bytes": costs["bytes"] * count,
+            "flops": amounts["flops"] * count,
+            "bytes": amounts["bytes"] * count,
             "part": light * count,
             "fitted": fitted_times(training, kernels) * count,
             "measured": measured_times(training, kernels) * count,
