@@ -58,6 +58,7 @@ OVERFIT_BOUND = {
     "composition_ensemble": 0.20,
     "speed_of_light": 2.0,
     "kernel_sum": 2.0,
+    "kernel_sum_trees": 0.40,
     "neusight": 2.0,
     "roofline_boost": 0.10,
     "gaussian_process": 0.10,
