@@ -36,7 +36,7 @@ class Kind(StrEnum):
 
 
 TASK_KIND = "task_kind"
-"""Name of a column by which results that err alike are told apart, such as losses and accuracies."""
+"""Name of a column that tells results that err alike from others, such as losses and accuracies."""
 
 
 class Role(StrEnum):

@@ -281,10 +281,10 @@ def test_outputs_with_few_rows_share_the_quantiles_of_their_kind():
     distances = pd.DataFrame({"near": np.zeros(120)})
     common = ConformalCalibration().fit(residuals, outputs, np.zeros(120), distances)
     kinds = np.repeat(["loss", "loss", "accuracy"], [30, 30, 60])
-    told = ConformalCalibration().fit(residuals, outputs, np.zeros(120), distances, kinds=kinds)
-    asked, nowhere = np.array(["small a", "large"]), distances[:2]
-    np.testing.assert_allclose(common.half_widths(asked, nowhere), [0.2, 0.2])
-    np.testing.assert_allclose(told.half_widths(asked, nowhere), [0.01, 0.2])
+    by_kind = ConformalCalibration().fit(residuals, outputs, np.zeros(120), distances, kinds=kinds)
+    few, nowhere = np.array(["small a", "large"]), distances[:2]
+    np.testing.assert_allclose(common.half_widths(few, nowhere), [0.2, 0.2])
+    np.testing.assert_allclose(by_kind.half_widths(few, nowhere), [0.01, 0.2])
 
 
 def test_rows_of_one_entity_err_alike_by_their_blocks():

@@ -42,7 +42,7 @@ def test_a_kernel_has_its_keys_and_the_facts_of_its_gpu(folder):
     new, known = frame[frame["source_file"] == TEST_BMM].to_dict("records")
     assert new["result_id"] == "NVIDIA L4/bmm/8|64|128|256|/test"
     assert (new["kind"], new["measured_by"], new["published_subset"]) == ("bmm", "new", "test")
-    assert (new["batch"], new["m"], new["n"], new["k"], new["latency"], new["source_line"]) == (8, 64, 128, 256, 0.5, 2)
+    assert (new["batch"], new["m"], new["n"], new["k"], new["latency"], new["source_line"]) == (8, 64, 256, 128, 0.5, 2)
     assert (known["measured_by"], known["clock_mhz"]) == ("known", 1500)
     assert known["fp32_gflops"] != new["fp32_gflops"]
 
