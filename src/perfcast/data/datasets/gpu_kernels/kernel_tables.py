@@ -42,8 +42,8 @@ GPU_FACTS = {
 """Column -> key of the authors' facts, unit, meaning."""
 
 _COLUMN_NAMES = {"B": "batch", "M": "m", "N": "k", "K": "n", "H": "width"}
-"""Column of the tables -> ours. N is summed over and K are the columns of the product: only so do their tiles of
-128 x 128 give the grids that were started."""
+"""Column of the tables -> ours. N is summed over and K are the columns of the product: only so do the sizes give the
+blocks that were started."""
 
 
 def _word(name: str, role: Role, meaning: str, *tags: Tag) -> Column:
