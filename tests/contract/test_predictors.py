@@ -31,7 +31,9 @@ def conf(name: str) -> dict[str, Any]:
 
 
 # A class is tested once, under one configuration; these configurations change its values only.
-VARIANTS = {"flops", "gpperf_forest", "ncpp_published"} | {name for name in NAMES if "_without_" in name}
+VARIANTS = {"flops", "gpperf_forest", "lightgbm_large", "ncpp_published"} | {
+    name for name in NAMES if "_without_" in name
+}
 CLASSES = [name for name in NAMES if name not in VARIANTS]
 EPOCHS = ("epochs", "max_epochs")
 FEW = {
