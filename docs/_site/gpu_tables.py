@@ -12,6 +12,8 @@ from perfcast.evaluation import AVERAGE
 from perfcast.splits import split_label
 
 DATASETS = ("llm_serving", "gpu_operators", "gpu_kernels", "gpu_models")
+PARTS = {"gpu_operators": ("without collectives", ("gemm", "context_attention", "generation_attention", "moe"))}
+"""Dataset -> name and tasks of lines of their own: the operators that run on one GPU."""
 BASELINES = {"nearest": ("nearest",), "LightGBM": ("lightgbm_large", "lightgbm"), "roofline": ("roofline",)}
 """Names of the predictors of a column: the first that has results stands there."""
 _NO_RESULTS = "No results yet: `make systems-llm` makes them."
@@ -23,20 +25,24 @@ def gpu_table(conf: Path) -> str:
     for dataset in DATASETS:
         path = conf.parent / "results" / "leaderboard" / f"{dataset}.csv"
         if path.is_file():
-            lines += _lines(dataset, pd.read_csv(path))
+            board = pd.read_csv(path)
+            board = board[board["split"].notna()]
+            lines += _lines(dataset, "", board[board["task"] == AVERAGE])
+            if dataset in PARTS:
+                name, tasks = PARTS[dataset]
+                lines += _lines(dataset, f", {name}", board[board["task"].isin(tasks)])
     headings = ["dataset", "split", "best predictor", "MAPE / MedAPE in %", "coverage in %"]
     return table([*headings, *BASELINES], lines) if lines else _NO_RESULTS
 
 
-def _lines(dataset: str, board: pd.DataFrame) -> list[list[str]]:
-    rows = board[board["split"].notna() & (board["task"] == AVERAGE)]
+def _lines(dataset: str, part_name: str, board: pd.DataFrame) -> list[list[str]]:
     lines = []
-    for split, part in rows.groupby("split", sort=False):
+    for split, part in board.groupby("split", sort=False):
         values = part.pivot_table(index="predictor", columns="metric", values="value")
         best = values["mape"].idxmin()
         lines.append(
             [
-                f"[`{dataset}`](results/{dataset}.md)",
+                f"[`{dataset}`](results/{dataset}.md){part_name}",
                 split_label(str(split)),
                 f"`{best}`",
                 f"{values.at[best, 'mape']:.1f} / {values.at[best, 'medape']:.1f}",

@@ -197,6 +197,17 @@ def test_the_table_of_gpus_has_the_best_predictor_of_each_split(load, tmp_path: 
     pd.DataFrame(rows).to_csv(tmp_path / "results" / "leaderboard" / "llm_serving.csv", index=False)
     (line,) = [line for line in gpu_table(tmp_path / "conf").splitlines() if "unseen GPUs" in line]
     assert line.endswith("| `roofline_trees` | 20.0 / 13.0 | 91 | 40.0 | - | - |")
+    tasks = {"average": 30.0, "gemm": 10.0, "moe": 20.0, "all_gather": 60.0}
+    rows = [
+        {"split": "larger_size", "predictor": "lightgbm_large", "task": task, "metric": metric, "value": value}
+        for task, value in tasks.items()
+        for metric in ("mape", "medape", "coverage")
+    ]
+    pd.DataFrame(rows).to_csv(tmp_path / "results" / "leaderboard" / "gpu_operators.csv", index=False)
+    whole, part = [line for line in gpu_table(tmp_path / "conf").splitlines() if "larger sizes" in line]
+    assert "| 30.0 / 30.0 |" in whole
+    assert ", without collectives |" in part
+    assert "| 15.0 / 15.0 | 15 | - | 15.0 |" in part
 
 
 def test_the_table_of_laws_has_lookups_beside(load, tmp_path: Path) -> None:
