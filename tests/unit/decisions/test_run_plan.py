@@ -93,3 +93,12 @@ def test_candidates_stay_within_the_measured_lengths_and_below_the_large_run():
     assert (6 * np.exp(candidates.sum(axis=1)) <= 1e21).all()
     with pytest.raises(UserError, match="pay for none"):
         list_candidates(logs, np.log([4e9, 8e10]), 1e15)
+
+
+def test_no_accuracy_is_above_1(capsys):
+    command = ["predict", "--dataset", "llm_ladder", "--results", str(results()), *FLAGS, "--level", "0.99", "--json"]
+    assert main(command) == 0
+    (machine,) = json.loads(capsys.readouterr().out)["machines"]
+    highs = {estimate["task"]: estimate["high"] for estimate in machine["estimates"]}
+    assert all(high <= 1 for task, high in highs.items() if task.endswith("_accuracy"))
+    assert max(highs.values()) > 1, "losses may be"
