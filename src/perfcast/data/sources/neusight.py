@@ -27,6 +27,9 @@ NEW_GPUS = ("NVIDIA A100 80GB PCIe", "NVIDIA H100 80GB HBM3", "NVIDIA L4")
 _MATRIX, _ROWS = ("B", "M", "N", "K"), ("B", "H")
 SHAPES = {"bmm": _MATRIX, "linear": _MATRIX, "elem": _ROWS, "ln": _ROWS, "softmax": _ROWS}
 """Table -> columns of the shape of a kernel."""
+COLUMN_NAMES = {"B": "batch", "M": "m", "N": "k", "K": "n", "H": "width"}
+"""Column of a table -> name in the datasets. N is summed over and K are the columns of the product: only so do the
+sizes give the blocks that were started."""
 
 _COMMON = ("OPName", "Latency", "Device")
 _COLLECTED = ("bmm", "linear")

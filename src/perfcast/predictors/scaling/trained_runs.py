@@ -15,8 +15,8 @@ from perfcast.schema.table import TASK_KIND, Column, Kind, Role, Tag, select
 PARAMS, TOKENS = "params", "tokens"
 """Columns of the quantities of a law; both are needed."""
 CHANCE, LOSS_TASK = "chance", "loss_task"
-"""Columns that describe a task, each of them optional: kind of the result, share of correct answers of a random choice,
-and the task whose loss precedes an accuracy."""
+"""Columns that describe a task, both optional like TASK_KIND: the share of correct answers of a random choice, and the
+task whose loss precedes an accuracy."""
 ACCURACY = "accuracy"
 """Kind whose results are shares of correct answers."""
 FLOP_PER_PARAM_TOKEN = 6.0

@@ -16,6 +16,7 @@ import pandas as pd
 from perfcast.data.datasets.host.measured_tables import describe_first_bad, feature, parse_numbers, quarantine
 from perfcast.data.sources.neusight import (
     ARCHIVE,
+    COLUMN_NAMES,
     NEW_GPUS,
     SHAPES,
     TRAINING_GPUS,
@@ -40,10 +41,6 @@ GPU_FACTS = {
     "clock_mhz": ("Freq", "MHz", "clock"),
 }
 """Column -> key of the authors' facts, unit, meaning."""
-
-_COLUMN_NAMES = {"B": "batch", "M": "m", "N": "k", "K": "n", "H": "width"}
-"""Column of the tables -> ours. N is summed over and K are the columns of the product: only so do the sizes give the
-blocks that were started."""
 
 
 def _word(name: str, role: Role, meaning: str, *tags: Tag) -> Column:
@@ -121,7 +118,7 @@ def _rules(parsed: pd.DataFrame, table: str) -> dict[str, pd.Series]:
 
 def _merge_repeated(frame: pd.DataFrame) -> tuple[pd.DataFrame, float | None]:
     """Keep one row per case of a subset with the median of its times; return the largest ratio of two of them."""
-    case = ["published_subset", "kind", "OPName", "Device", *_COLUMN_NAMES]
+    case = ["published_subset", "kind", "OPName", "Device", *COLUMN_NAMES]
     times = frame.groupby(case, dropna=False, sort=False)["Latency"]
     ratio = times.transform("max") / times.transform("min")
     repeated = frame.duplicated(case, keep=False)
@@ -134,7 +131,7 @@ def _names(frame: pd.DataFrame, first: str, second: str) -> pd.Series:
 
 
 def _join_facts(frame: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
-    shape = frame[list(_COLUMN_NAMES)].rename(columns=_COLUMN_NAMES)
+    shape = frame[list(COLUMN_NAMES)].rename(columns=COLUMN_NAMES)
     texts = shape.apply(lambda values: values.map("{:.0f}".format).where(values.notna(), ""))
     gpu = frame["Device"]
     return frame.assign(

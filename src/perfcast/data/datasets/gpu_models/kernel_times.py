@@ -19,7 +19,7 @@ import pandas as pd
 from perfcast.data.accelerators.kernel_costs import SHAPE, kernel_costs, kernel_light
 from perfcast.data.accelerators.nearest_shapes import average_nearest
 from perfcast.data.datasets.host.measured_tables import parse_numbers
-from perfcast.data.sources.neusight import SHAPES, TRAINING_GPUS, list_tables, read_kernels
+from perfcast.data.sources.neusight import COLUMN_NAMES, SHAPES, TRAINING_GPUS, list_tables, read_kernels
 from perfcast.utils.rate_fit import fit_rates
 
 TABLE_OF = {
@@ -36,8 +36,6 @@ _TERMS = ("t_compute", "t_memory")
 """Amounts of the roofline besides a constant per kernel: operations and bytes. The loads of tiles are no term: the GPUs
 with most training kernels have second-level caches of 2 to 6 MiB, the new ones of 40 to 50, which serve these loads."""
 
-# The grids of the launched kernels show that K counts the columns of the output, and N is summed over.
-_COLUMNS = {"B": "batch", "M": "m", "N": "k", "K": "n", "H": "width"}
 _AXES = {"bmm": ("batch", "m", "n", "k"), "linear": ("m", "n", "k")}
 
 
@@ -132,7 +130,7 @@ def _parse(frame: pd.DataFrame, table: str) -> pd.DataFrame:
     parsed = parse_numbers(frame, names)
     good = parsed[(parsed[names] > 0).all(axis=1) & parsed["Device"].isin(TRAINING_GPUS)]
     kernels = good[["Device", "OPName", *names]].rename(
-        columns={"Device": "gpu", "OPName": "op", "Latency": "latency", **_COLUMNS}
+        columns={"Device": "gpu", "OPName": "op", "Latency": "latency", **COLUMN_NAMES}
     )
     lacking = {name: np.nan for name in SHAPE if name not in kernels}
     return kernels.assign(kind=next(kind for kind, name in TABLE_OF.items() if name == table), **lacking)
