@@ -1,4 +1,4 @@
-"""Table of times before and now, made from the files of results/performance."""
+"""Tables of times before and now, and of networks trained on a GPU, made from the files of results/performance."""
 
 from __future__ import annotations
 
@@ -23,6 +23,29 @@ def performance_table(conf: Path) -> str:
             rows.append([line.measure, *numbers, line.unit, _ratio(line.now, line.before), _in_references(line)])
     headings = ["measure", "before", "now", "goal", "unit", "now / before", "in reference computations"]
     return table(headings, rows) if rows else "`make benchmark` measures them."
+
+
+def gpu_training_table(conf: Path) -> str:
+    """Return the error and the seconds of an epoch of every network, on the processor and on the GPU."""
+    path = conf.parent / "results" / "performance" / "gpu" / "training.csv"
+    if not path.is_file():
+        return "`python benchmarks/gpu_training.py` measures them, on a machine with a GPU."
+    measured = pd.read_csv(path)
+    rows = []
+    for network, own in measured.groupby("network"):
+        by_device = dict(iter(own.groupby("device")))
+        alone = by_device["cuda"][by_device["cuda"]["alone"]].iloc[0]
+        same = by_device["cpu"][by_device["cpu"]["seed"] == alone["seed"]].iloc[0]
+        errors = [_mean_and_spread(by_device[device]["mape"]) for device in ("cpu", "cuda")]
+        epochs = [_number(run["epoch_seconds"]) for run in (same, alone)]
+        fits = [_number(run["fit_seconds"]) for run in (same, alone)]
+        rows.append([network, *errors, *epochs, *fits, f"{alone['utilization']:.0f} %"])
+    devices = [f"{what}, {device}" for what in ("error", "epoch", "training") for device in ("CPU", "GPU")]
+    return table(["network", *devices, "utilization"], rows)
+
+
+def _mean_and_spread(errors: pd.Series) -> str:
+    return f"{errors.mean():.1f} ± {errors.std():.1f}"
 
 
 def _number(value: float) -> str:

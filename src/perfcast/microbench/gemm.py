@@ -4,6 +4,9 @@ Method: operands are warm (the same memory in every repetition), and C is preall
 calls to last `MIN_SAMPLE_SECONDS`, and the median over samples is the result. Configurations are measured in random
 order, so that a drift of the clock does not correlate with a characteristic. The remaining time budget is used to
 repeat the least steady ones.
+
+On a GPU, the calls of a sample are queued and the sample ends with the last of them: a product that is shorter than its
+launch takes the time of the launch. float32 is computed in float32, not in the shorter format of tensor cores.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ import pandas as pd
 import psutil  # type: ignore[import-untyped]
 import torch
 
+from perfcast.microbench.gpu import gpu_as_machine, wait_for
 from perfcast.microbench.hardware_info import readings
 from perfcast.microbench.hardware_info.readings import FAILURES, run_command
 from perfcast.microbench.threads import thread_counts
@@ -42,7 +46,7 @@ from perfcast.utils.io import atomic_path, write_json
 __all__ = ["Gemm", "Timing", "as_frame", "measure", "sample_configurations", "steadier", "time_product"]
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16}
-SMALLEST, LARGEST = 16, 4096
+SMALLEST, LARGEST = 16, {"cpu": 4096, "cuda": 8192}
 MIN_SAMPLE_SECONDS = 5e-4
 
 
@@ -64,27 +68,27 @@ class Gemm:
         return 2.0 * self.m * self.n * self.k
 
 
-def sample_configurations(count: int, *, max_threads: int, seed: int) -> list[Gemm]:
-    """Draw distinct configurations: sizes log-uniform in 16..4096, so that large ones are rare.
+def sample_configurations(count: int, *, max_threads: int, seed: int, largest: int = LARGEST["cpu"]) -> list[Gemm]:
+    """Draw distinct configurations: sizes log-uniform in 16..`largest`, so that large ones are rare.
 
     A third of the sizes is rounded to a multiple of a power of two (as in neural networks), a sixth to the next
     smaller prime, a sixth to an odd number; the others stay as drawn.
     """
     random = np.random.default_rng(seed)
-    numbers = np.arange(SMALLEST, LARGEST + 1)
+    numbers = np.arange(SMALLEST, largest + 1)
     primes = np.array([p for p in numbers if all(p % d for d in range(2, math.isqrt(int(p)) + 1))])
     threads = thread_counts(max_threads)
 
     def size() -> int:
-        drawn = round(math.exp(random.uniform(math.log(SMALLEST), math.log(LARGEST))))
+        drawn = round(math.exp(random.uniform(math.log(SMALLEST), math.log(largest))))
         shape = random.uniform()
         if shape < 1 / 3:
             step = int(2 ** random.integers(3, 8))
-            return min(max(step, round(drawn / step) * step, SMALLEST), LARGEST)
+            return min(max(step, round(drawn / step) * step, SMALLEST), largest)
         if shape < 1 / 2:
             return int(primes[max(0, int(np.searchsorted(primes, drawn, side="right")) - 1)])
         if shape < 2 / 3:
-            return min(drawn | 1, LARGEST - 1)
+            return min(drawn | 1, largest - 1)
         return drawn
 
     configurations: dict[Gemm, None] = {}
@@ -106,11 +110,11 @@ def sample_configurations(count: int, *, max_threads: int, seed: int) -> list[Ge
 class _Operands:
     """Pool of random numbers per data type; operands are views of it, which cost no time."""
 
-    def __init__(self, seed: int) -> None:
-        generator = torch.Generator().manual_seed(seed)
-        pool = torch.rand(2 * LARGEST * LARGEST, generator=generator) - 0.5
-        self.pools = {name: pool.to(dtype) for name, dtype in DTYPES.items()}
-        self.results = {name: torch.empty(LARGEST * LARGEST, dtype=dtype) for name, dtype in DTYPES.items()}
+    def __init__(self, seed: int, device: str = "cpu") -> None:
+        generator, elements = torch.Generator().manual_seed(seed), LARGEST[device] ** 2
+        pool = torch.rand(2 * elements, generator=generator) - 0.5
+        self.pools = {name: pool.to(device, dtype) for name, dtype in DTYPES.items()}
+        self.results = {name: torch.empty(elements, dtype=dtype, device=device) for name, dtype in DTYPES.items()}
 
     def product(self, gemm: Gemm) -> Callable[[], object]:
         """Return a call that computes the product once."""
@@ -123,13 +127,15 @@ class _Operands:
         return lambda: torch.mm(a, b, out=out)
 
 
-def time_product(product: Callable[[], object]) -> tuple[int, list[float], bool]:
+def time_product(product: Callable[[], object], device: str = "cpu") -> tuple[int, list[float], bool]:
     """Return (warm-up calls, seconds per call of each sample, whether other work interrupted)."""
     begin = time.perf_counter()
     product()
+    wait_for(device)
     first = time.perf_counter() - begin
     begin = time.perf_counter()
     product()
+    wait_for(device)
     once = min(first, time.perf_counter() - begin)
     calls = max(1, math.ceil(MIN_SAMPLE_SECONDS / max(once, 1e-7)))
 
@@ -137,6 +143,7 @@ def time_product(product: Callable[[], object]) -> tuple[int, list[float], bool]
         begin = time.perf_counter()
         for _ in range(calls):
             product()
+        wait_for(device)
         return (time.perf_counter() - begin) / calls
 
     waited = waited_seconds()
@@ -150,14 +157,15 @@ def measure(
     *,
     budget_seconds: float,
     seed: int,
+    device: str = "cpu",
     progress: Callable[[int, int, int], None] = lambda done, total, again: None,
 ) -> dict[Gemm, Timing]:
     """Measure and keep the steadiest timing of every configuration; `progress` gets (done, total, repeated)."""
-    operands = _Operands(seed)
+    operands = _Operands(seed, device)
 
     def time_one(gemm: Gemm, order: int, pass_number: int) -> Timing:
         torch.set_num_threads(gemm.threads)
-        warmups, samples, interrupted = time_product(operands.product(gemm))
+        warmups, samples, interrupted = time_product(operands.product(gemm), device)
         median, spread = float(np.median(samples)), relative_spread(samples)
         return Timing(warmups, len(samples), median, min(samples), spread, order, pass_number, interrupted)
 
@@ -209,12 +217,12 @@ def require_clean(clean: int, measured: int) -> None:
         )
 
 
-def write_measurement(folder: Path, name: str, frame: pd.DataFrame) -> None:
-    """Write <name>.csv.gz and <name>.json into the folder."""
+def write_measurement(folder: Path, name: str, frame: pd.DataFrame, device: str = "cpu") -> None:
+    """Write <name>.csv.gz and <name>.json, the description of the machine, into the folder."""
     with atomic_path(folder / f"{name}.csv.gz") as path:
         # no file name and no time in the header, so that equal tables give equal bytes
         path.write_bytes(gzip.compress(frame.to_csv(index=False, lineterminator="\n").encode(), mtime=0))
-    write_json(folder / f"{name}.json", describe_machine())
+    write_json(folder / f"{name}.json", describe_machine() | (gpu_as_machine() if device == "cuda" else {}))
 
 
 def _lscpu() -> dict[str, str]:

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from perfcast.microbench import gemm, suite
 from perfcast.microbench.gemm import describe_machine, require_clean, write_measurement
+from perfcast.microbench.gpu import require_device
 from perfcast.microbench.threads import available_cpus, thread_counts
 from perfcast.utils.errors import UserError
 
@@ -21,16 +22,36 @@ Progress = Callable[[int, int, int], None]
 
 
 def measure_gemm(
-    out: Path, *, configurations: int, minutes: float, max_threads: int, seed: int, progress: Progress
+    out: Path,
+    *,
+    configurations: int,
+    minutes: float,
+    max_threads: int,
+    seed: int,
+    progress: Progress,
+    device: str = "cpu",
 ) -> list[str]:
     """Measure matrix products, write the table and the description of the machine, and return notes for the user.
 
-    Raises: UserError when other work interrupts every configuration.
+    Args:
+        out: Folder of host_gemm.csv.gz and host_gemm.json.
+        configurations: Distinct configurations.
+        minutes: Time budget.
+        max_threads: Threads of a product at most, on a CPU.
+        seed: Seed of sizes and order.
+        progress: Gets the measured configurations, all configurations, and the repeats.
+        device: cpu or cuda.
+
+    Raises:
+        UserError: The device is absent, or other work interrupts every configuration.
     """
-    samples = gemm.sample_configurations(configurations, max_threads=max_threads, seed=seed)
-    frame = gemm.as_frame(gemm.measure(samples, budget_seconds=60 * minutes, seed=seed, progress=progress))
+    require_device(device)
+    threads, largest = max_threads if device == "cpu" else 1, gemm.LARGEST[device]
+    samples = gemm.sample_configurations(configurations, max_threads=threads, seed=seed, largest=largest)
+    timings = gemm.measure(samples, budget_seconds=60 * minutes, seed=seed, device=device, progress=progress)
+    frame = gemm.as_frame(timings)
     require_clean(len(frame), len(samples))
-    write_measurement(out, GEMM, frame)
+    write_measurement(out, GEMM, frame, device)
     notes = [f"measured {len(frame)} configurations, median spread {100 * frame['seconds_spread'].median():.1f} %"]
     if missing := len(samples) - len(frame):
         notes.append(f"{missing} configurations are missing: beyond {minutes:g} minutes, or always interrupted")

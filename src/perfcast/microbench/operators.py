@@ -18,6 +18,7 @@ import psutil  # type: ignore[import-untyped]
 import torch
 
 from perfcast.microbench.gemm import describe_machine, require_clean, time_product, write_measurement
+from perfcast.microbench.gpu import describe_gpu, free_gpu_bytes, require_device, wait_for
 from perfcast.microbench.operator_calls import (
     BALANCED,
     CONTEXT,
@@ -29,7 +30,6 @@ from perfcast.microbench.operator_calls import (
     make_call,
 )
 from perfcast.microbench.timing import Timing, measure_steadiest, relative_spread
-from perfcast.utils.errors import UserError
 from perfcast.utils.io import read_object, write_json
 
 NAME = "host_operators"
@@ -70,8 +70,7 @@ def measure_operators(
     Raises:
         UserError: The device is absent, or other work interrupts every shape.
     """
-    if device == "cuda" and not torch.cuda.is_available():
-        raise UserError("--device cuda needs a GPU that torch can use", "there is none", "choose --device cpu")
+    require_device(device)
     dtype = dtype or usual_dtype(device)
     drawn = draw_operators(shapes, device=device, elements=_element_limit(device), seed=seed)
     generator = torch.Generator().manual_seed(seed)
@@ -197,8 +196,7 @@ def device_facts(dtype: str, device: str, threads: int) -> dict[str, Any]:
 
     def copy() -> None:
         target.copy_(source)
-        if device == "cuda":
-            torch.cuda.synchronize()
+        wait_for(device)
 
     facts = {
         "peak_tflops": 2.0 * size**3 / _fastest(product) / 1e12,
@@ -208,9 +206,7 @@ def device_facts(dtype: str, device: str, threads: int) -> dict[str, Any]:
         caches = {"l2_mib": (machine["l2_kib"] or math.nan) / 1024, "sm_count": threads}
         named = {"name": machine["cpu_model"], "memory_gib": machine["memory_gib"], **caches}
     else:
-        card = torch.cuda.get_device_properties(0)
-        caches = {"l2_mib": card.L2_cache_size / 2**20, "sm_count": card.multi_processor_count}
-        named = {"name": card.name, "memory_gib": card.total_memory / 2**30, **caches}
+        named = describe_gpu()
     rounded = {name: float(f"{value:.4g}") for name, value in facts.items()}
     return {
         **named,
@@ -235,7 +231,7 @@ def _fastest(call: Call) -> float:
 
 def _element_limit(device: str) -> float:
     """Return the elements of bfloat16 that one shape may have."""
-    free = psutil.virtual_memory().available if device == "cpu" else torch.cuda.mem_get_info()[0]
+    free = psutil.virtual_memory().available if device == "cpu" else free_gpu_bytes()
     return float(min(free * _MEMORY_SHARE / 2, _MAX_ELEMENTS[device]))
 
 

@@ -106,7 +106,7 @@ class BatchLoader:
             return
         if self._generator is None:  # made in the process that uses it: see `TokenBatch.__reduce__`
             self._generator = torch.Generator().manual_seed(self.shuffle_seed)
-        order = torch.randperm(len(self.rows), generator=self._generator)
+        order = torch.randperm(len(self.rows), generator=self._generator).to(self.rows.targets.device)
         for index in order.split(self.batch_size)[: len(self)]:
             yield self.rows.take(index[rank::processes])
 

@@ -7,7 +7,6 @@ It still trains on several devices. `test_both_loops_give_equal_weights` holds b
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
 
 import torch
 from torch import Tensor, nn
@@ -41,7 +40,8 @@ class _Mean:
         self.total, self.weight = torch.zeros(()), 0
 
     def add(self, value: Tensor, weight: int) -> None:
-        self.total = self.total + value.detach().cpu() * weight
+        # added where it was computed: fetched here, every step would wait for a GPU
+        self.total = self.total + value.detach() * weight
         self.weight += weight
 
     def result(self, name: str) -> dict[str, float]:
@@ -62,6 +62,8 @@ def train_on_one_device(
     With validation rows the network ends with the weights of its best epoch, and training stops `patience` epochs
     after it. The other arguments are those of `train`.
     """
+    # all rows at once: tables are small beside a GPU's memory, and copies of every batch are not
+    training, validation = training.to(device), None if validation is None else validation.to(device)
     loader = BatchLoader(training, config.batch_size, shuffle_seed=seed, limit=config.steps_per_epoch)
     epochs = config.count_epochs(len(training))
     network.to(device)
@@ -73,7 +75,7 @@ def train_on_one_device(
     for epoch in range(1, epochs + 1):
         network.train()
         loss = _Mean()
-        for batch in _on_device(loader, device):
+        for batch in loader:
             predicted = network(mask_inputs(batch, config.mask_rate))
             step_loss = masked_huber(predicted, batch.targets, config.huber_delta)
             optimizer.zero_grad()
@@ -82,7 +84,7 @@ def train_on_one_device(
             optimizer.step()
             rates.step()
             loss.add(step_loss, len(batch))
-        metrics = {} if validation is None else _validate(network, validation, config, device)
+        metrics = {} if validation is None else _validate(network, validation, config)
         rate = float(optimizer.param_groups[0]["lr"])
         history.append({"epoch": epoch, "learning_rate": rate, **metrics, **loss.result("train_loss")})
         for listener in EPOCH_LISTENERS:
@@ -100,19 +102,12 @@ def train_on_one_device(
     return history, best_epoch
 
 
-def _on_device(loader: BatchLoader, device: torch.device) -> Iterator[TokenBatch]:
-    for batch in loader:
-        yield batch if device.type == "cpu" else batch.to(device)
-
-
-def _validate(
-    network: nn.Module, validation: TokenBatch, config: TrainingConfig, device: torch.device
-) -> dict[str, float]:
+def _validate(network: nn.Module, validation: TokenBatch, config: TrainingConfig) -> dict[str, float]:
     """Return the validation loss, and the validation error where a target was measured."""
     network.eval()
     loss, error = _Mean(), _Mean()
     with torch.inference_mode():
-        for batch in _on_device(BatchLoader(validation, VALIDATION_BATCH_SIZE), device):
+        for batch in BatchLoader(validation, VALIDATION_BATCH_SIZE):
             predicted = network(batch)
             loss.add(masked_huber(predicted, batch.targets, config.huber_delta), len(batch))
             mean, count = measured_error(predicted, batch.targets)

@@ -1,11 +1,16 @@
 """Measurement of matrix products."""
 
+from types import SimpleNamespace
+
 import numpy as np
+import pandas as pd
 import pytest
+import torch
 
 from perfcast.cli.main import main
 from perfcast.microbench import gemm
 from perfcast.microbench.gemm import describe_machine
+from perfcast.utils.io import read_object
 
 
 def test_sample_configurations_are_distinct_and_seeded():
@@ -55,7 +60,7 @@ def test_as_frame_excludes_interrupted_configurations():
 def set_interrupted(monkeypatch, interrupted):
     """Mark every product as interrupted or not, independently of the load of the test machine."""
     real = gemm.time_product
-    monkeypatch.setattr(gemm, "time_product", lambda product: (*real(product)[:2], interrupted))
+    monkeypatch.setattr(gemm, "time_product", lambda product, device: (*real(product, device)[:2], interrupted))
 
 
 def test_command_writes_the_table_without_host_name(tmp_path, capsys, monkeypatch):
@@ -85,3 +90,32 @@ def test_describe_machine_has_processor_and_versions():
 def test_invalid_budget_gets_one_line(capsys):
     assert main(["measure", "gemm", "--budget-minutes", "0"]) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_without_a_gpu_the_command_says_so(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    assert main(["measure", "gemm", "--device", "cuda", "--out", str(tmp_path)]) == 2
+    assert "--device cuda needs a GPU" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_description_of_a_gpu_replaces_that_of_the_processor(tmp_path, monkeypatch):
+    card = SimpleNamespace(name="Some GPU", total_memory=24 * 2**30, L2_cache_size=6 * 2**20, multi_processor_count=84)
+    monkeypatch.setattr("torch.cuda.get_device_properties", lambda index: card)
+    first, second = gemm.sample_configurations(2, max_threads=1, seed=0, largest=gemm.LARGEST["cuda"])
+    gemm.write_measurement(tmp_path, "host_gemm", gemm.as_frame({first: timing(0.01), second: timing(0.01)}), "cuda")
+    described = read_object(tmp_path / "host_gemm.json")
+    assert {name: described[name] for name in ("cpu_model", "cores", "l2_kib", "l3_kib", "memory_gib")} == {
+        **{"cpu_model": "Some GPU", "cores": 84, "l2_kib": 6144, "l3_kib": None, "memory_gib": 24.0},
+    }
+    assert described["versions"]["torch"] == torch.__version__
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_a_gpu_is_measured_on_one_thread_and_to_larger_sizes(tmp_path, monkeypatch):
+    set_interrupted(monkeypatch, interrupted=False)
+    words = ["--device", "cuda", "--out", str(tmp_path), "--configurations", "200", "--budget-minutes", "0.2"]
+    assert main(["measure", "gemm", *words]) == 0
+    table = pd.read_csv(tmp_path / "host_gemm.csv.gz")
+    assert set(table["threads"]) == {1}
+    assert table["gflops"].max() > 1000
