@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import yaml
+from warm_processes import warm
 
 from perfcast.testing.miniature import make_project
 from perfcast.utils.io import sha256
@@ -46,42 +50,71 @@ def change(project: Path, **values: Any) -> None:
     path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), **values}, sort_keys=False))
 
 
-def environment(project: Path) -> dict[str, str]:
+def environment(project: Path, *, cold: bool = False) -> dict[str, str]:
     """Return variables with the tools on the path and without settings of this machine.
 
-    A copy of the code in the project comes before that of the repository.
+    A copy of the code in the project comes before that of the repository. Where it does not differ, `snakemake` and
+    `perfcast` start warm, unless they shall be `cold`: processes of their own that import everything.
     """
     inherited = {
         name: value for name, value in os.environ.items() if not name.startswith(("PERFCAST_", "MLFLOW_", "DVC_"))
     }
-    return inherited | {
+    variables = inherited | {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONPATH": os.pathsep.join(str(folder / "src") for folder in (project, REPOSITORY)),
         "OMP_NUM_THREADS": "1",
         "MLFLOW_DISABLE_TELEMETRY": "true",
         "DVC_NO_ANALYTICS": "true",
         "GIT_CONFIG_GLOBAL": os.devnull,
         **{f"GIT_{role}_{what}": "test@example.org" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},
     }
+    if not (cold or _has_other_code(project)):
+        variables = warm({**variables, "PYTHONPATH": str(REPOSITORY / "src")})
+    return variables | {"PYTHONPATH": os.pathsep.join(str(folder / "src") for folder in (project, REPOSITORY))}
 
 
-def call(project: Path, *command: str, check: bool = True) -> str:
-    """Run a command in the project and return its output."""
-    done = subprocess.run(
-        command, check=False, cwd=project, env=environment(project), capture_output=True, text=True, timeout=PATIENCE
+def _has_other_code(project: Path) -> bool:
+    """Return whether a project has a copy of the code that differs from that of the repository."""
+    own = project / "src" / "perfcast"
+    if not own.exists():
+        return False
+    return any(
+        not (own / path).is_file() or (own / path).read_bytes() != (REPOSITORY / "src" / "perfcast" / path).read_bytes()
+        for path in _code_files()
     )
+
+
+@cache
+def _code_files() -> tuple[Path, ...]:
+    code = REPOSITORY / "src" / "perfcast"
+    return tuple(path.relative_to(code) for path in code.rglob("*.*") if path.is_file() and path.suffix != ".pyc")
+
+
+def call(project: Path, *command: str, check: bool = True, cold: bool = False) -> str:
+    """Run a command in the project and return its output."""
+    done = _run(project, command, cold)
     output = done.stdout + done.stderr
     assert not check or done.returncode == 0, output[-6000:]
     return output
 
 
-def run_snakemake(project: Path) -> tuple[int, str]:
+def run_snakemake(project: Path, *, cold: bool = False) -> tuple[int, str]:
     """Run Snakemake, which may fail, and return its exit code and output."""
-    command, variables = [sys.executable, "-m", "snakemake"], environment(project)
-    done = subprocess.run(
-        command, check=False, cwd=project, env=variables, capture_output=True, text=True, timeout=PATIENCE
-    )
+    done = _run(project, ["snakemake"], cold)
     return done.returncode, done.stdout + done.stderr
+
+
+def _run(project: Path, command: Sequence[str], cold: bool) -> subprocess.CompletedProcess[str]:
+    variables = environment(project, cold=cold)
+    program = shutil.which(command[0], path=variables["PATH"]) or command[0]
+    return subprocess.run(
+        [program, *command[1:]],
+        check=False,
+        cwd=project,
+        env=variables,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
 
 
 def rules_run(output: str) -> set[str]:
