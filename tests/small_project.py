@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -103,11 +103,15 @@ def run_snakemake(project: Path, *, cold: bool = False) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
+def found(command: Sequence[str], variables: Mapping[str, str]) -> list[str]:
+    """Return a command with the path of its program: Python looks it up on the path of these tests otherwise."""
+    return [shutil.which(command[0], path=variables["PATH"]) or command[0], *command[1:]]
+
+
 def _run(project: Path, command: Sequence[str], cold: bool) -> subprocess.CompletedProcess[str]:
     variables = environment(project, cold=cold)
-    program = shutil.which(command[0], path=variables["PATH"]) or command[0]
     return subprocess.run(
-        [program, *command[1:]],
+        found(command, variables),
         check=False,
         cwd=project,
         env=variables,

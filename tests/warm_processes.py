@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import atexit
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
+from fcntl import LOCK_EX, flock
 from functools import cache
 from pathlib import Path
 from shlex import quote
-from tempfile import mkdtemp
+from socket import AF_UNIX, socket
+from tempfile import gettempdir
 
 _HERE = Path(__file__).parent
 _COMMANDS = ("snakemake", "perfcast")
@@ -23,26 +24,39 @@ _COMMANDS = ("snakemake", "perfcast")
 
 @cache
 def warm_commands(variables: tuple[tuple[str, str], ...]) -> Path:
-    """Start the server, once for the process of the tests, and return the folder with the commands."""
-    folder = Path(mkdtemp(prefix="perfcast-warm-"))
+    """Return the folder with the commands; the first process of a run of tests starts the server for all of them."""
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID") or f"{os.getpid()}-{os.urandom(8).hex()}"
+    folder = Path(gettempdir()) / f"perfcast-warm-{run}"
+    folder.mkdir(mode=0o700, exist_ok=True)
     address = folder / "server"
-    server = subprocess.Popen(
-        [sys.executable, str(_HERE / "warm_server.py"), str(address)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env=dict(variables),
-        cwd=folder,
-    )
-    assert server.stdout
-    assert server.stdout.readline() == b"ready\n"
-    atexit.register(_end, server, folder)
+    with (folder / "lock").open("w") as lock:
+        flock(lock, LOCK_EX)
+        if not address.exists():
+            _start(folder, address, dict(variables))
+        connection = socket(AF_UNIX)  # as long as it is open, the server runs
+        connection.connect(str(address))
+        connection.sendall(b"{}\0")
+        assert connection.recv(1)
+    atexit.register(connection.close)
+    return folder
+
+
+def _start(folder: Path, address: Path, variables: dict[str, str]) -> None:
     words = [sys.executable, "-IS", str(_HERE / "warm_client.py"), str(address), str(folder / "python")]
     client = " ".join(map(quote, words))
     for name in _COMMANDS:
         _write_script(folder / name, f'exec {client} {name} "$@"')
     modules = "".join(f'"-m {name}") shift 2; exec {client} {name} "$@";; ' for name in _COMMANDS)
     _write_script(folder / "python", f'case "$1 $2" in {modules}*) exec {quote(sys.executable)} "$@";; esac')
-    return folder
+    server = subprocess.Popen(
+        [sys.executable, str(_HERE / "warm_server.py"), str(address)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        env=variables,
+        cwd=folder,
+    )
+    assert server.stdout
+    assert server.stdout.readline() == b"ready\n"
 
 
 def warm(variables: Mapping[str, str]) -> dict[str, str]:
@@ -54,10 +68,3 @@ def warm(variables: Mapping[str, str]) -> dict[str, str]:
 def _write_script(path: Path, text: str) -> None:
     path.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
     path.chmod(0o755)
-
-
-def _end(server: subprocess.Popen[bytes], folder: Path) -> None:
-    assert server.stdin
-    server.stdin.close()
-    server.wait()
-    shutil.rmtree(folder, ignore_errors=True)

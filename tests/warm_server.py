@@ -14,6 +14,7 @@ import importlib
 import json
 import os
 import selectors
+import shutil
 import signal
 import socket
 import sys
@@ -139,7 +140,7 @@ def learn(file: int) -> None:
 
 
 class Server:
-    """Socket that takes commands, and the processes that run them."""
+    """Socket that takes commands, and the processes that run them; it ends with the last process of the tests."""
 
     def __init__(self, address: str) -> None:
         self.listening = socket.socket(socket.AF_UNIX)
@@ -148,7 +149,7 @@ class Server:
         self.running: dict[int, _Running] = {}
         self.selector = selectors.DefaultSelector()
         self.selector.register(self.listening, selectors.EVENT_READ)
-        self.selector.register(0, selectors.EVENT_READ)  # ends with the tests
+        self.tests: list[socket.socket] = []
         woken, self.wake = socket.socketpair()
         woken.setblocking(False)
         self.wake.setblocking(False)
@@ -159,27 +160,36 @@ class Server:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def serve(self) -> None:
-        """Take commands until the tests end."""
+        """Take commands until the processes of the tests end."""
         while True:
             for key, _ in self.selector.select():
-                if key.fileobj == 0:
-                    return self.close()
                 if key.fileobj is self.listening:
-                    self.start()
+                    self.accept()
+                elif key.fileobj in self.tests:
+                    self.selector.unregister(key.fileobj)
+                    self.tests.remove(key.fileobj)
+                    if not self.tests:
+                        return self.close()
                 elif key.fileobj is self.woken:
                     self.woken.recv(1 << 10)
                 else:
                     self.hear(key.data)
             self.collect()
 
-    def start(self) -> None:
-        """Start the command of a new client."""
+    def accept(self) -> None:
+        """Start the command of a new client, or keep a connection that tells when a process of tests ends."""
         client, _ = self.listening.accept()
         request, files = receive(client)
+        if not request:
+            self.tests.append(client)
+            self.selector.register(client, selectors.EVENT_READ)
+            client.sendall(b"0")
+            return
         if request["program"] == "snakemake":
             for path in Path(request["folder"]).glob("conf/**/*.yaml"):
                 read_configuration(path.read_text(encoding="utf-8", errors="replace"))
-        inherited = [self.listening, self.woken, self.wake, client, *[entry.client for entry in self.running.values()]]
+        clients = [client, *self.tests, *[entry.client for entry in self.running.values()]]
+        inherited = [self.listening, self.woken, self.wake, *clients]
         process, learned = fork(request, files, inherited)
         self.running[process] = _Running(client, learned)
         self.selector.register(client, selectors.EVENT_READ, process)
@@ -206,9 +216,10 @@ class Server:
                 learn(entry.learned)
 
     def close(self) -> None:
-        """End all processes."""
+        """End all processes, and remove the folder of the commands."""
         for process in self.running:
             os.kill(process, signal.SIGKILL)
+        shutil.rmtree(Path(sys.argv[1]).parent, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,12 @@
 """`perfcast pipeline train` on two devices, of one node and of two: predictions of one device, recorded once."""
 
 import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
 import pytest
 from slurm_cluster import free_ports
-from small_project import call, environment, small_project
+from small_project import call, environment, found, small_project
 
 pytestmark = pytest.mark.slow
 TABLES = ("results/features/host_gemm.parquet", "results/splits/host_gemm/random.parquet")
@@ -21,20 +20,21 @@ def project(tmp_path_factory):
     return folder
 
 
-def train(project, out, trainer, *environments):
+def train(project, out, trainer, *environments, cold=False):
     """Start one training command for each environment and wait for all of them."""
     # processes have noise of their own, so that only a network without any compares
     quiet = {"+predictor.params.dropout": 0.0, "+predictor.params.mask_rate": 0.0, "predictor.quick.min_steps": 20}
     settings = {**quiet, "trainer.accelerator": "cpu", "tracking.live": "true", **trainer}
     command = [
-        sys.executable, "-m", "perfcast", "pipeline",
-        "train", "host_gemm", "random", "mlp", "--table", TABLES[0], "--folds",
+        "perfcast", "pipeline", "train", "host_gemm", "random", "mlp", "--table", TABLES[0], "--folds",
         TABLES[1], "--out", f"results/{out}/mlp", "--preset", "quick",
         *[word for key, value in settings.items() for word in ("--override", f"{key}={value}")],
     ]  # fmt: skip
-    variables = {**environment(project), "MLFLOW_TRACKING_URI": f"sqlite:///{project}/{out}.db"}
+    variables = {**environment(project, cold=cold), "MLFLOW_TRACKING_URI": f"sqlite:///{project}/{out}.db"}
     started = [
-        subprocess.Popen(command, cwd=project, env={**variables, **more}, stderr=subprocess.PIPE, text=True)
+        subprocess.Popen(
+            found(command, variables), cwd=project, env={**variables, **more}, stderr=subprocess.PIPE, text=True
+        )
         for more in environments or ({},)
     ]
     outputs = [process.communicate(timeout=PATIENCE)[1] for process in started]
@@ -61,7 +61,7 @@ def alone(project):
 
 
 def test_two_devices_predict_as_one(project, alone):
-    (output,) = train(project, "devices", {"trainer.devices": 2, "trainer.strategy": "ddp"})
+    (output,) = train(project, "devices", {"trainer.devices": 2, "trainer.strategy": "ddp"}, cold=True)
     np.testing.assert_allclose(read_predictions(project, "devices"), alone, rtol=1e-3)
     assert output.count("test MAPE") == 1
     assert "distributed" not in output

@@ -1,7 +1,6 @@
 """`perfcast tune` on a miniature project: search, write, train with what was found."""
 
 import json
-import sys
 
 import pytest
 import yaml
@@ -25,18 +24,16 @@ def project(tmp_path_factory):
     return folder
 
 
-def tune(project, *options, check=True):
-    return call(
-        project, sys.executable, "-m", "perfcast", "tune", *RUN_NAME, *FILES, "--out", "results/tuning", *options,
-        check=check,
-    )  # fmt: skip
+def tune(project, *options, check=True, cold=False):
+    command = ("perfcast", "tune", *RUN_NAME, *FILES, "--out", "results/tuning", *options)
+    return call(project, *command, check=check, cold=cold)
 
 
 def test_tune_writes_values_that_each_fold_trains_with(project):
     untuned = json.loads((project / RUN / "validation.json").read_text())
     assert [set(choice["validation_mape"]) for choice in untuned["choices"]] == [{"per_task", "joint"}]
 
-    output = tune(project, "--trials", "1")
+    output = tune(project, "--trials", "1", cold=True)
     assert output.count("inner MAPE") == 1
     output = tune(project, "--trials", "3", "--write")
     assert [line.split(":")[0] for line in output.splitlines() if "inner MAPE" in line] == [
