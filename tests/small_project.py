@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from warm_processes import warm
+from warm_processes import SETTINGS, warm
 
 from perfcast.testing.miniature import make_project
 from perfcast.utils.io import sha256
@@ -61,14 +61,12 @@ def environment(project: Path, *, cold: bool = False) -> dict[str, str]:
     }
     variables = inherited | {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        "OMP_NUM_THREADS": "1",
-        "MLFLOW_DISABLE_TELEMETRY": "true",
-        "DVC_NO_ANALYTICS": "true",
+        **SETTINGS,
         "GIT_CONFIG_GLOBAL": os.devnull,
         **{f"GIT_{role}_{what}": "test@example.org" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},
     }
     if not (cold or _has_other_code(project)):
-        variables = warm({**variables, "PYTHONPATH": str(REPOSITORY / "src")})
+        variables = warm(variables)
     return variables | {"PYTHONPATH": os.pathsep.join(str(folder / "src") for folder in (project, REPOSITORY))}
 
 
@@ -97,9 +95,9 @@ def call(project: Path, *command: str, check: bool = True, cold: bool = False) -
     return output
 
 
-def run_snakemake(project: Path, *, cold: bool = False) -> tuple[int, str]:
+def run_snakemake(project: Path, *arguments: str) -> tuple[int, str]:
     """Run Snakemake, which may fail, and return its exit code and output."""
-    done = _run(project, ["snakemake"], cold)
+    done = _run(project, ["snakemake", *arguments], cold=False)
     return done.returncode, done.stdout + done.stderr
 
 

@@ -20,10 +20,12 @@ from tempfile import gettempdir
 
 _HERE = Path(__file__).parent
 _COMMANDS = ("snakemake", "perfcast")
+SETTINGS = {"OMP_NUM_THREADS": "1", "MLFLOW_DISABLE_TELEMETRY": "true", "DVC_NO_ANALYTICS": "true"}
+"""Variables of every process of a miniature project."""
 
 
 @cache
-def warm_commands(variables: tuple[tuple[str, str], ...]) -> Path:
+def warm_commands() -> Path:
     """Return the folder with the commands; the first process of a run of tests starts the server for all of them."""
     run = os.environ.get("PYTEST_XDIST_TESTRUNUID") or f"{os.getpid()}-{os.urandom(8).hex()}"
     folder = Path(gettempdir()) / f"perfcast-warm-{run}"
@@ -32,7 +34,7 @@ def warm_commands(variables: tuple[tuple[str, str], ...]) -> Path:
     with (folder / "lock").open("w") as lock:
         flock(lock, LOCK_EX)
         if not address.exists():
-            _start(folder, address, dict(variables))
+            _start(folder, address)
         connection = socket(AF_UNIX)  # as long as it is open, the server runs
         connection.connect(str(address))
         connection.sendall(b"{}\0")
@@ -41,7 +43,7 @@ def warm_commands(variables: tuple[tuple[str, str], ...]) -> Path:
     return folder
 
 
-def _start(folder: Path, address: Path, variables: dict[str, str]) -> None:
+def _start(folder: Path, address: Path) -> None:
     words = [sys.executable, "-IS", str(_HERE / "warm_client.py"), str(address), str(folder / "python")]
     client = " ".join(map(quote, words))
     for name in _COMMANDS:
@@ -52,7 +54,7 @@ def _start(folder: Path, address: Path, variables: dict[str, str]) -> None:
         [sys.executable, str(_HERE / "warm_server.py"), str(address)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
-        env=variables,
+        env={**os.environ, **SETTINGS, "PYTHONPATH": str(_HERE.parent / "src")},
         cwd=folder,
     )
     assert server.stdout
@@ -61,8 +63,7 @@ def _start(folder: Path, address: Path, variables: dict[str, str]) -> None:
 
 def warm(variables: Mapping[str, str]) -> dict[str, str]:
     """Return variables with the commands first on the path."""
-    folder = warm_commands(tuple(sorted(variables.items())))
-    return {**variables, "PATH": f"{folder}{os.pathsep}{variables['PATH']}"}
+    return {**variables, "PATH": f"{warm_commands()}{os.pathsep}{variables['PATH']}"}
 
 
 def _write_script(path: Path, text: str) -> None:

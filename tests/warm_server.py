@@ -36,6 +36,9 @@ _MAIN = {"snakemake": "snakemake.cli", "perfcast": "perfcast.cli.main"}
 _FOREIGN = ("__", "snakemake.deployment", "torch._inductor", "triton")
 """Beginnings of names of modules that the server leaves to its processes."""
 
+_TRIED: set[str] = set()
+"""Names of modules that the server has tried to import."""
+
 
 @dataclass
 class _Running:
@@ -131,8 +134,9 @@ def learn(file: int) -> None:
         content.seek(0)
         names = content.read()
     for name in json.loads(names or b"[]"):
-        if name in sys.modules or name.startswith(_FOREIGN):
+        if name in sys.modules or name in _TRIED or name.startswith(_FOREIGN):
             continue
+        _TRIED.add(name)
         with suppress(Exception):
             spec = importlib.util.find_spec(name)
             if spec and (spec.origin or "").startswith(_SOURCES):

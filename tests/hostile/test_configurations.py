@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import inspect
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import yaml
 from hostile_input import REPOSITORY, refused
-from small_project import EXPERIMENT, environment, small_project
+from small_project import EXPERIMENT, run_snakemake, small_project
 from small_project import change as change_params
 
 from perfcast.config.conf_files import known
@@ -145,12 +144,6 @@ def runnable(tmp_path_factory):
     return small_project(tmp_path_factory.mktemp("runnable") / "project")
 
 
-def dry_run(project, *arguments):
-    command = [sys.executable, "-m", "snakemake", "--dry-run", *arguments]
-    done = subprocess.run(command, cwd=project, env=environment(project), capture_output=True, text=True, check=False)
-    return done.returncode, done.stdout + done.stderr
-
-
 ON_THE_WAY = ["unknown parameter", "mirror path elsewhere", "doubled key of params.yaml", "seed too large"]
 RESULTS = {"none": "results=", "the project": "results=.", "conf": "results=conf/x"}
 
@@ -169,7 +162,7 @@ def test_snakemake_refuses_mistakes_in_one_line(runnable, tmp_path, name):
         if "perfcastdb" in words or "mirror" in name:
             craft, words = put("conf/source/host_gemm.yaml", "files", value=[{"name": "../x"}]), "plain relative path"
         craft(project)
-    code, output = dry_run(project, *arguments)
+    code, output = run_snakemake(project, "--dry-run", *arguments)
     lines = [line for line in output.splitlines() if line.startswith("perfcast:")]
     assert (code, len(lines)) == (2, 1), output
     assert words in lines[0]
@@ -182,7 +175,7 @@ def test_snakemake_refuses_mistakes_in_one_line(runnable, tmp_path, name):
 def test_snakemake_refuses_a_doubled_key_of_a_further_configfile(runnable, tmp_path, kind):
     further = tmp_path / "further.yaml"
     further.write_text("level: 0.8\nlevel: 0.5\n" if kind == "doubled key" else "levle: 0.8\n")
-    code, output = dry_run(runnable, "--configfile", str(further))
+    code, output = run_snakemake(runnable, "--dry-run", "--configfile", str(further))
     assert code == 2
     assert "Traceback" not in output
     assert ("a name is repeated" if kind == "doubled key" else "did you mean 'level'") in output
