@@ -16,7 +16,7 @@ from perfcast.inference.champion import build_features
 from perfcast.schema.table import Column, Role, Table
 from perfcast.utils import plugins
 
-_ROWS, _SEED = 120, 7
+_ROWS, _SEED = 40, 7  # the declarations are those of a table of any length
 _ROLES = {
     Role.TARGET: "Targets: the scores that are predicted",
     Role.FEATURE: "Features: the only columns that predictors learn from",
@@ -28,7 +28,8 @@ _ROLES = {
 def generate(conf: Path) -> dict[str, str]:
     """Return the pages by address: an index, and one page per dataset."""
     datasets = {path.stem: read_dataset(conf, path.stem) for path in sorted((conf / "dataset").glob("*.yaml"))}
-    tables = {name: declared_table(dataset) for name, dataset in datasets.items()}
+    with TemporaryDirectory() as folder:
+        tables = {name: declared_table(dataset, Path(folder)) for name, dataset in datasets.items()}
     listed = table(
         ["dataset", "contents", "features", "targets"],
         [
@@ -48,16 +49,18 @@ def generate(conf: Path) -> dict[str, str]:
     return {"data/index.md": index} | pages
 
 
-def declared_table(dataset: DatasetConf) -> Table:
-    """Return the table of a dataset, with its derived columns, built from generated inputs."""
-    with TemporaryDirectory() as folder:
-        raw = {}
-        for source in (*dataset.sources.required, *dataset.sources.optional):
-            raw[source] = Path(folder) / source
-            raw[source].mkdir()
-            plugins.load("testing", source).write(raw[source], rows=_ROWS, seed=_SEED)
-        build = plugins.load_function("data.datasets", dataset.target, dataset.name)
-        standard = build(raw, dataset.options).table
+def declared_table(dataset: DatasetConf, folder: Path) -> Table:
+    """Return the table of a dataset, with its derived columns, built from inputs that are generated in a folder.
+
+    Several datasets read the same source, which is generated once.
+    """
+    raw = {source: folder / source for source in (*dataset.sources.required, *dataset.sources.optional)}
+    for source, path in raw.items():
+        if not path.exists():
+            path.mkdir()
+            plugins.load("testing", source).write(path, rows=_ROWS, seed=_SEED)
+    build = plugins.load_function("data.datasets", dataset.target, dataset.name)
+    standard = build(raw, dataset.options).table
     return build_features(dataset.name, standard.frame, standard.columns, dataset.features)
 
 

@@ -17,6 +17,8 @@ from test_predictors import CLASSES, build, is_neural, need_packages, predictor_
 import perfcast
 
 SINGLE_PRECISION = "a network computes in 32 bits, and the check compares to 1e-7"
+ENOUGH = {"lightgbm": {"n_estimators": 300}, "help_maml": {"episodes_per_epoch": 12}}
+"""What else a predictor needs to learn as much as the checks ask for."""
 TWO_EPOCHS = "two epochs, which keep this test short, teach attention and recurrence little"
 
 
@@ -36,7 +38,10 @@ def test_passes_the_checks_of_scikit_learn(name: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         results = check_estimator(
-            build(name), expected_failed_checks=expected_failures(name), on_fail=None, on_skip=None
+            build(name, **ENOUGH.get(name, {})),
+            expected_failed_checks=expected_failures(name),
+            on_fail=None,
+            on_skip=None,
         )
     failed = [(each["check_name"], repr(each["exception"])[:300]) for each in results if each["status"] == "failed"]
     assert failed == []

@@ -39,7 +39,8 @@ EPOCHS = ("epochs", "max_epochs")
 FEW = {
     **dict.fromkeys(EPOCHS, 2),
     **dict.fromkeys(("length_scale_steps", "gp_length_scale_steps"), 5),
-    **{"min_steps": 8, "queries": 20, "meta_batch_size": 2, "episodes_per_epoch": 12, "boosting_n_estimators": 20},
+    **{"min_steps": 8, "queries": 20, "meta_batch_size": 2, "episodes_per_epoch": 4},
+    **dict.fromkeys(("n_estimators", "boosting_n_estimators"), 20),
 }
 
 # Mean absolute error of log targets after learning eight rows by heart. Some cannot bend through eight points: a lookup
@@ -97,7 +98,7 @@ def build(name: str, *, tiny: bool = True, **more: Any) -> Predictor:
     kind = predictor_class(name)
     known = kind().get_params(deep=False)
     if tiny:
-        params.update({key: few for key, few in FEW.items() if key in known})
+        params.update({key: min(few, params.get(key, few)) for key, few in FEW.items() if key in known})
     if conf(name)["stochastic"]:
         params["random_state"] = 1
     return kind(**{**params, **more})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import re
+import shutil
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -318,9 +319,11 @@ def test_effects_of_choices_come_from_the_results_file(load, tmp_path: Path) -> 
     assert "| counted | `random` | 1,205 | 7.12 |" in text
 
 
-def test_columns_of_a_dataset_are_on_its_page(load) -> None:
+def test_columns_of_a_dataset_are_on_its_page(load, tmp_path: Path) -> None:
     pages = load("data_pages")
-    text = pages.generate(PROJECT / "conf")["data/host_gemm.md"]
+    (tmp_path / "dataset").mkdir()
+    shutil.copy(PROJECT / "conf" / "dataset" / "host_gemm.yaml", tmp_path / "dataset")
+    text = pages.generate(tmp_path)["data/host_gemm.md"]
     assert "## Targets: the scores that are predicted" in text
     assert "## Features: the only columns that predictors learn from" in text
 
