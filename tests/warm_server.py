@@ -26,6 +26,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from mlflow_tables import remember_tables
+
 import perfcast
 from perfcast.cli.command_parser import STAGES
 from perfcast.utils.code_hash import code_parts
@@ -38,6 +40,8 @@ _FOREIGN = ("__", "snakemake.deployment", "torch._inductor", "triton")
 
 _TRIED: set[str] = set()
 """Names of modules that the server has tried to import."""
+_TABLES = "mlflow.db"
+"""File with the tables of MLflow, which the first command that needs them makes."""
 
 
 @dataclass
@@ -141,6 +145,9 @@ def learn(file: int) -> None:
             spec = importlib.util.find_spec(name)
             if spec and (spec.origin or "").startswith(_SOURCES):
                 importlib.import_module(name)
+    if "mlflow.store.db.utils" in sys.modules and _TABLES not in _TRIED:
+        _TRIED.add(_TABLES)
+        remember_tables(Path(sys.argv[1]).with_name(_TABLES))
 
 
 class Server:
