@@ -72,11 +72,12 @@ def environment(project: Path, *, cold: bool = False) -> dict[str, str]:
 
 def _has_other_code(project: Path) -> bool:
     """Return whether a project has a copy of the code that differs from that of the repository."""
-    own = project / "src" / "perfcast"
-    if not own.exists():
+    copied = project / "src" / "perfcast"
+    if not copied.exists():
         return False
     return any(
-        not (own / path).is_file() or (own / path).read_bytes() != (REPOSITORY / "src" / "perfcast" / path).read_bytes()
+        not (copied / path).is_file()
+        or (copied / path).read_bytes() != (REPOSITORY / "src" / "perfcast" / path).read_bytes()
         for path in _code_files()
     )
 
@@ -101,7 +102,7 @@ def run_snakemake(project: Path, *arguments: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-def found(command: Sequence[str], variables: Mapping[str, str]) -> list[str]:
+def located(command: Sequence[str], variables: Mapping[str, str]) -> list[str]:
     """Return a command with the path of its program: Python looks it up on the path of these tests otherwise."""
     return [shutil.which(command[0], path=variables["PATH"]) or command[0], *command[1:]]
 
@@ -109,7 +110,7 @@ def found(command: Sequence[str], variables: Mapping[str, str]) -> list[str]:
 def _run(project: Path, command: Sequence[str], cold: bool) -> subprocess.CompletedProcess[str]:
     variables = environment(project, cold=cold)
     return subprocess.run(
-        found(command, variables),
+        located(command, variables),
         check=False,
         cwd=project,
         env=variables,

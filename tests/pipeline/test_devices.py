@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from slurm_cluster import free_ports
-from small_project import call, environment, found, small_project
+from small_project import call, environment, located, small_project
 
 pytestmark = pytest.mark.slow
 TABLES = ("results/features/host_gemm.parquet", "results/splits/host_gemm/random.parquet")
@@ -33,7 +33,7 @@ def train(project, out, trainer, *environments, cold=False):
     variables = {**environment(project, cold=cold), "MLFLOW_TRACKING_URI": f"sqlite:///{project}/{out}.db"}
     started = [
         subprocess.Popen(
-            found(command, variables), cwd=project, env={**variables, **more}, stderr=subprocess.PIPE, text=True
+            located(command, variables), cwd=project, env={**variables, **more}, stderr=subprocess.PIPE, text=True
         )
         for more in environments or ({},)
     ]
