@@ -41,17 +41,15 @@ def _sections(dataset: str, frame: pd.DataFrame) -> Iterator[str]:
     yield f"## `{dataset}`\n\n{_NOTE} [results of this dataset](results/{dataset}.md)."
     average = frame[frame["task"] == AVERAGE]
     for split, rows in average.groupby("split", sort=False):
-        predictors = sorted(rows.loc[rows["step"] == 0].sort_values("mape")["predictor"])
+        predictors = rows[rows["step"] == 0].sort_values("mape")["predictor"]
+        steps = list(dict.fromkeys(rows.sort_values("step", kind="stable")["known"]))
         cells = {(row.known, row.predictor): row for row in rows.itertuples()}
-        lines = [
-            [known, *(_cell(cells.get((known, predictor))) for predictor in predictors)]
-            for known in dict.fromkeys(rows.sort_values("step", kind="stable")["known"])
-        ]
+        lines = [[f"`{name}`", *(_cell(cells.get((step, name))) for step in steps)] for name in predictors]
         yield f"### {split_label(str(split)).capitalize()}\n\n{describe_split(str(split))}"
-        yield table(["known", *(f"`{name}`" for name in predictors)], lines)
+        yield table(["known:", *steps], lines)
 
 
 def _cell(row: Any) -> str:
     if row is None:
         return "-"
-    return f"{row.mape:.2f}" if pd.isna(row.share) else f"{row.mape:.2f} ({row.share:.0f} %)"
+    return f"{row.mape:.2f}" if pd.isna(row.share) else f"{row.mape:.2f} ({row.share:.0f}\N{NO-BREAK SPACE}%)"

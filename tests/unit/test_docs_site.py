@@ -270,9 +270,9 @@ def test_sources_of_error_have_a_page(load, leaderboard: Path) -> None:
     rows += [{**row, **known, "mape": row["mape"] * 0.75} for row in rows]
     pd.DataFrame(rows).to_csv(leaderboard / "error_sources" / "host_gemm.csv", index=False)
     lines = load("limit_pages").generate(leaderboard)["limits.md"].splitlines()
-    assert lines[lines.index("| known | `nearest` | `ridge` |") + 2 :][:2] == [
-        "| nothing | 4.00 | 8.00 |",
-        "| CPU model | 3.00 (25 %) | 6.00 (25 %) |",
+    assert lines[lines.index("| known: | nothing | CPU model |") + 2 :][:2] == [
+        "| `nearest` | 4.00 | 3.00 (25\N{NO-BREAK SPACE}%) |",
+        "| `ridge` | 8.00 | 6.00 (25\N{NO-BREAK SPACE}%) |",
     ]
 
 
