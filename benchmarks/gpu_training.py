@@ -26,6 +26,7 @@ import numpy as np
 import pandas as pd
 import torch
 
+from perfcast.config.dataset_conf import read_dataset
 from perfcast.config.predictor_conf import read_predictor
 from perfcast.experiment.fitting import fit_rows, predict_rows, tested_rows, training_rows
 from perfcast.experiment.selection import predictor_factories
@@ -35,7 +36,6 @@ from perfcast.splits import read_folds
 from perfcast.training.progress import listening
 
 CONF = Path(__file__).parents[1] / "conf"
-LABEL_OUTLIER = 0.3
 NETWORKS = (
     *("ncpp", "ncpp_published", "group_pooling", "ft_transformer", "resnet", "mlp", "mlp_plr"),
     *("tabm", "tabm_ple", "gru", "lstm", "mac"),
@@ -118,7 +118,7 @@ def measure(training: Training, table_file: Path, preset: str, alone: bool) -> M
     table = read_table(table_file)
     folds = read_folds(training.folds, table)
     subset = folds.iloc[:, 0].to_numpy()
-    rows = training_rows(table, subset, LABEL_OUTLIER)
+    rows = training_rows(table, subset, read_dataset(CONF, table_file.stem).label_outlier)
     on_gpu = training.device != CPU
     machine = {"accelerator": "cuda" if on_gpu else "cpu", "devices": 1, "strategy": "auto", "num_nodes": 1}
     factories = predictor_factories(read_predictor(CONF, training.network), preset, machine)
