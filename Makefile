@@ -46,16 +46,13 @@ systems-gemm: setup ## the published system GPPerf
 systems-help: setup ## the published system HELP
 	$(call experiment,help,results/systems/help)
 	$(call experiment,help_drawn,results/systems/help_drawn)
-systems-llm: setup ## latencies of served language models, of their operators, of single kernels and of whole models
+systems-llm: setup ## latencies of served language models and of their operators
 	$(call experiment,llm,results/systems/llm)
 	$(call experiment,gpu_operators,results/systems/gpu_operators)
-	$(call experiment,gpu_kernels,results/systems/gpu_kernels)
-	$(call experiment,gpu_models,results/systems/gpu_models)
 systems-few-shot: setup ## latencies of operators on a GPU of which few rows are known (ten minutes)
 	$(call experiment,gpu_few_shot,results/systems/gpu_few_shot)
 systems-scaling: setup ## scaling laws of language models (ten minutes)
 	$(call experiment,scaling,results/systems/scaling)
-	$(call experiment,observational,results/systems/observational)
 	$(call experiment,scaling_curve,results/systems/scaling_curve)
 systems-interference: setup ## degradation of workloads on shared cores, after CloudFormer, and of those seen alone
 	$(call experiment,interference,results/systems/interference)

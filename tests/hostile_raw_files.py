@@ -24,10 +24,8 @@ DATASETS = {
     "gpperf": "gpperf",
     "aiconfigurator": "llm_serving",
     "aiconfigurator_operators": "gpu_operators",
-    "neusight": "gpu_kernels",
     "help": "help_nasbench201",
     "host_gemm": "host_gemm",
-    "host_suite": "host_suite",
     "cpu_catalog": "spec_cpu2017",
 }
 """Source -> a dataset built from it."""

@@ -11,7 +11,7 @@ from markdown_text import table
 from perfcast.evaluation import AVERAGE
 from perfcast.splits import split_label
 
-DATASETS = ("llm_serving", "gpu_operators", "gpu_kernels", "gpu_models")
+DATASETS = ("llm_serving", "gpu_operators")
 PARTS = {"gpu_operators": ("without collectives", ("gemm", "context_attention", "generation_attention", "moe"))}
 """Dataset -> name and tasks of lines of their own: the operators that run on one GPU."""
 BASELINES = {"nearest": ("nearest",), "LightGBM": ("lightgbm_large", "lightgbm"), "roofline": ("roofline",)}

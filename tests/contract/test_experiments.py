@@ -21,8 +21,6 @@ ROOT = Path(__file__).parents[2]
 CONF = ROOT / "conf"
 NAMES = sorted(path.stem for path in (CONF / "experiment").glob("*.yaml"))
 ABLATIONS = sorted(read_ablations(CONF))
-OPTIONAL = {"catboost"}
-"""Predictors that need a package which the lock file does not have."""
 
 
 def merged(name: str) -> dict[str, Any]:
@@ -54,7 +52,7 @@ class TestExperiment:
 
 def test_every_predictor_is_part_of_an_experiment() -> None:
     listed = {predictor for name in NAMES for predictor in merged(name)["predictors"]}
-    assert listed == set(known(CONF, "predictor")) - OPTIONAL
+    assert listed == set(known(CONF, "predictor"))
 
 
 @pytest.mark.parametrize("name", ABLATIONS)

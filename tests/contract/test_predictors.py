@@ -60,9 +60,6 @@ OVERFIT_BOUND = {
     "composition_trees": 0.20,
     "composition_ensemble": 0.20,
     "speed_of_light": 2.0,
-    "kernel_sum": 2.0,
-    "kernel_sum_trees": 0.40,
-    "neusight": 2.0,
     "roofline_boost": 0.10,
     "gaussian_process": 0.10,
     "lightgbm": 0.10,
@@ -83,7 +80,6 @@ OVERFIT_BOUND = {
     "two_step_law": 0.15,
     "compute_sigmoid": 0.15,
     "scaling_ensemble": 0.15,
-    "observational_law": 0.15,
     "broken_law": 0.15,
 }
 OVERFIT_DEFAULT = 0.05

@@ -1,4 +1,4 @@
-"""Measurement of the datasets of this machine, host_gemm and host_suite, from options to files."""
+"""Measurements of this machine, host_gemm and host_suite, from options to files."""
 
 from __future__ import annotations
 

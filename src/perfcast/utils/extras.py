@@ -10,7 +10,6 @@ _MODULES = {
     "pipeline": "dvc dvc_data filelock hydra jinja2 markupsafe mlflow omegaconf openpyxl optuna pooch pydantic "
     "requests snakemake sqlalchemy urllib3",
     "plot": "matplotlib",
-    "catboost": "catboost",
     "postgresql": "psycopg2",
 }
 EXTRAS = {module: extra for extra, modules in _MODULES.items() for module in modules.split()}

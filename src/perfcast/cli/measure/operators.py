@@ -17,7 +17,11 @@ from perfcast.cli.arguments import add_shared, number, whole
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument(
-        "--out", type=Path, default=Path("data/embedded"), metavar="FOLDER", help="for host_operators.csv.gz and .json"
+        "--out",
+        type=Path,
+        default=Path("results/measured"),
+        metavar="FOLDER",
+        help="for host_operators.csv.gz, .json",
     )
     parser.add_argument(
         "--shapes", type=whole(4, 1_000_000), default=2000, metavar="N", help="shapes of all operators together"

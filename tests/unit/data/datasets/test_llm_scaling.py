@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from perfcast.data.datasets.llm_scaling import chinchilla_points, ladder, observed_models, overtraining
+from perfcast.data.datasets.llm_scaling import ladder, overtraining
 from perfcast.data.sources.mlfoundations_scaling import list_models, model_file
-from perfcast.testing import chinchilla, mlfoundations_scaling, obsscaling, olmo_ladder
+from perfcast.testing import mlfoundations_scaling, olmo_ladder
 from perfcast.utils.errors import UserError
 
 
@@ -90,28 +90,3 @@ def test_a_model_without_its_evaluation_is_refused(tmp_path):
     (tmp_path / model_file(name)).write_text("[]")
     with pytest.raises(UserError, match="published structure"):
         overtraining.build({"mlfoundations_scaling": tmp_path}, {})
-
-
-def test_tokens_of_a_point_follow_from_its_operations(tmp_path):
-    chinchilla.write(tmp_path, rows=40, seed=0)
-    built = chinchilla_points.build({"chinchilla": tmp_path}, {})
-    assert (built.rows_in, len(built.table.frame), len(built.rejected)) == (42, 40, 2)
-    frame = built.table.frame
-    np.testing.assert_allclose(6e-18 * frame["params"] * frame["tokens"], frame["compute"])
-
-
-def test_models_without_compute_are_rejected_and_chance_is_marked(tmp_path):
-    obsscaling.write(tmp_path, rows=140, seed=0)
-    built = observed_models.build({"obsscaling": tmp_path}, {})
-    assert built.rejected["reason"].value_counts().to_dict() == {"no_compute": 7, "not_a_number": 1, "not_a_share": 1}
-    assert built.quality["not_measured"] == 1
-    frame = built.table.frame
-    assert built.rows_in == 20 * 7 - 1 == len(frame) + 9
-    np.testing.assert_allclose(6e-18 * frame["params"] * frame["tokens"], frame["compute"])
-    assert (frame["value"] > 0).all()
-    # two standard errors above chance: 0.25 + 2 sqrt(0.25 x 0.75 / 1050) and 2 sqrt(0.0001 / 2000)
-    limits = frame["chance"].map({0.25: 0.2767, 0.0: 0.00045})
-    large = frame["task"].isin(["parsinlu_qa_accuracy", "addition_2_digits_accuracy"])
-    assert (frame["at_chance"].eq(1) == (frame["value"] <= limits))[large].all()
-    assert 0 < built.quality["at_chance"] < len(frame)
-    assert frame["arc_challenge"].isna().sum() == 7

@@ -170,7 +170,7 @@ def valid_files(source: str) -> dict[str, bytes]:
 CODECS = {".gz": (gzip.decompress, gzip.compress), ".xz": (lzma.decompress, lzma.compress)}
 SOURCES = [
     *("spec_cpu2006", "spec_cpu2017", "spec_cpu2017_detail", "spec_jbb2015", "spec_power"),
-    *("cpu_catalog", "perfcastdb", "host_gemm", "host_suite"),
+    *("cpu_catalog", "perfcastdb", "host_gemm"),
 ]
 
 

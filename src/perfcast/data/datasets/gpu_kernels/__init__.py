@@ -1,1 +1,0 @@
-"""Times of single kernels on GPUs in single precision."""

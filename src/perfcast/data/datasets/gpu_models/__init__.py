@@ -1,1 +1,0 @@
-"""Times of whole models on GPUs in single precision."""
