@@ -1,4 +1,4 @@
-"""Training of one network: hyperparameters, batches, and the loops; they change no global state."""
+"""Training of one network with Lightning: hyperparameters, batches, and the fit; it changes no global state."""
 
 from __future__ import annotations
 
@@ -144,39 +144,15 @@ def train(
     *,
     trainer_config: TrainerConfig | None = None,
 ) -> History:
-    """Train `network` in place; with validation rows, it ends with the weights of its best epoch on them.
+    """Train `network` in place with Lightning; with validation rows, it ends with the weights of its best epoch.
 
-    Call it inside `reproducible`, together with the construction of the network, for equal bytes from equal seeds. On
-    several devices a step takes the same rows as on one, each device its share, and every device evaluates all
-    validation rows.
+    Training then stops `patience` epochs after that epoch. Call it inside `reproducible`, together with the
+    construction of the network, for equal bytes from equal seeds. On several devices a step takes the same rows as on
+    one, each device its share, and every device evaluates all validation rows.
 
     Raises:
         UserError: this machine has no such devices.
     """
-    from perfcast.training.one_device import find_device, train_on_one_device
-
-    trainer_config = trainer_config or TrainerConfig()
-    device = find_device(trainer_config)
-    if device is None:
-        history, best_epoch = _train_with_lightning(
-            network, training, validation, config, seed=seed, trainer_config=trainer_config
-        )
-    else:
-        history, best_epoch = train_on_one_device(network, training, validation, config, seed=seed, device=device)
-    network.cpu().eval()
-    return History(history, best_epoch or config.count_epochs(len(training)))
-
-
-def _train_with_lightning(
-    network: nn.Module,
-    training: TokenBatch,
-    validation: TokenBatch | None,
-    config: TrainingConfig,
-    *,
-    seed: int,
-    trainer_config: TrainerConfig,
-) -> tuple[list[dict[str, float]], int]:
-    """Train on several devices, or on an accelerator that Lightning knows; see `train_on_one_device`."""
     import pytorch_lightning as pl
     from pytorch_lightning.callbacks import EarlyStopping
     from pytorch_lightning.utilities.exceptions import MisconfigurationException
@@ -191,7 +167,7 @@ def _train_with_lightning(
     with _quiet():
         try:
             trainer = pl.Trainer(
-                **trainer_config.trainer_options(),
+                **(trainer_config or TrainerConfig()).trainer_options(),
                 max_epochs=epochs,
                 callbacks=[] if validation is None else [stopping],
                 gradient_clip_val=config.gradient_clip_val,
@@ -206,7 +182,8 @@ def _train_with_lightning(
             message = str(error).strip().splitlines()[0]
             raise UserError("conf/trainer must name devices that this machine has", message) from None
         trainer.fit(module, datamodule=data)
-    return module.history, module.best_epoch
+    network.cpu().eval()
+    return History(module.history, module.best_epoch or epochs)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Loss and optimizer of every network, whichever loop trains it."""
+"""Loss and optimizer of every network."""
 
 from __future__ import annotations
 

@@ -28,6 +28,9 @@ ALLOWED = {
 }
 """What a command may import beside NumPy, pandas and Arrow, all others nothing; a predictor adds what it is made of."""
 
+NETWORK = {"torch", "pytorch_lightning", "matplotlib", "scipy"}
+"""Lightning imports the last two itself."""
+
 OF_PREDICTORS = {
     "nearest": set(),
     "ridge": set(),
@@ -35,8 +38,8 @@ OF_PREDICTORS = {
     "hybrid_trees": {"sklearn", "scipy"},
     "random_forest": {"sklearn", "scipy"},
     "lightgbm": {"lightgbm", "sklearn", "scipy"},
-    "mlp": {"torch"},
-    "ncpp": {"torch"},
+    "mlp": NETWORK,
+    "ncpp": NETWORK,
 }
 """What the training of a predictor may import."""
 

@@ -93,27 +93,6 @@ class TestSeveralDevices:
             together = torch.cat([share[number] for share in shares])
             assert sorted(together.tolist()) == sorted(batch.tolist())
 
-    @pytest.mark.parametrize(("stopping", "limit"), [(True, 0), (False, 0), (False, 4)])
-    def test_both_loops_give_equal_weights(self, monkeypatch: pytest.MonkeyPatch, stopping: bool, limit: int) -> None:
-        """Rows with missing targets and inputs, noise, an odd last batch, short epochs, and a patience that ends."""
-        rows, validation = some_rows(103), some_rows(30, seed=1) if stopping else None
-        rows.targets[::3] = torch.nan
-        config = replace(CONFIG, mask_rate=0.2, batch_size=17, epochs=40, learning_rate=0.5, patience=3)
-        config = replace(config, steps_per_epoch=limit)
-        ended = []
-        for lightning in (False, True):
-            with monkeypatch.context() as patch, reproducible(0):
-                if lightning:
-                    patch.setattr("perfcast.training.one_device.find_device", lambda trainer_config: None)
-                network = Line()
-                history = train(network, rows, validation, config, 0)
-                ended.append((network.state_dict(), history))
-        (weights, mine), (its_weights, its) = ended
-        assert len(mine.epochs) < 40 if stopping else len(mine.epochs) == 40
-        assert all(torch.equal(weights[name], its_weights[name]) for name in weights)
-        assert mine == its
-        assert [list(epoch) for epoch in mine.epochs] == [list(epoch) for epoch in its.epochs]
-
     def test_two_processes_train_as_one(self) -> None:
         """Rows with missing targets, an odd last batch, a patience that ends, and weights without gradients."""
         rows, validation = some_rows(103), some_rows(30, seed=1)
