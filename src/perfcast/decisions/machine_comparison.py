@@ -10,12 +10,13 @@ import numpy as np
 import pandas as pd
 
 from perfcast.decisions.joint_errors import JointErrors
+from perfcast.inference.alternatives import parse_alternatives
 from perfcast.inference.champion import Champion
 from perfcast.inference.draw_predictions import DrawPredictions
 from perfcast.inference.explain import attribute_difference, list_drivers
 from perfcast.inference.impute import impute_draws
 from perfcast.inference.machine_files import MachineEntry
-from perfcast.inference.parse import ParsedMachines, parse_machines
+from perfcast.inference.parse import ParsedMachines
 from perfcast.inference.predict import PredictOptions, predict_machines
 from perfcast.inference.prediction import ESTIMATE, Answer, Driver, Estimate, Prediction
 from perfcast.inference.user_measurements import UserMeasurements
@@ -94,11 +95,14 @@ def compare_machines(
 
     Raises: UserError for fewer than two machines, more than `MAX_COMPARED`, or one that cannot be used.
     """
-    if not 2 <= len(entries) <= MAX_COMPARED:
-        fact = f"there {'is 1' if len(entries) == 1 else f'are {len(entries)}'}"
-        raise UserError(f"2 to {MAX_COMPARED} machines can be compared", fact, "`perfcast rank` orders more")
     numbered = [entry._replace(line=place) for place, entry in enumerate(entries)]
-    machines = parse_machines(numbered, champion)
+    machines = parse_alternatives(numbered, champion)
+    count = len(machines.cells.index)
+    if not 2 <= count <= MAX_COMPARED:
+        fact = f"there {'is 1' if count == 1 else f'are {count}'}"
+        if count > len(entries):
+            fact += f", since {champion.rules.enumerated} is not given"
+        raise UserError(f"2 to {MAX_COMPARED} machines can be compared", fact, "`perfcast rank` orders more")
     task = champion.reference_data.measured.column_of(Tag.TASK)
     if machines.frame[task].notna().any():
         raise UserError("compared machines must name no task", "one of them does", "leave it out")
@@ -111,7 +115,7 @@ def compare_machines(
     row_of = {(line, name): row for row, (line, name) in enumerate(zip(lines, tasks, strict=True))}
     by_line = {prediction.line: prediction for prediction in answer}
     pairs = []
-    for first, second in combinations(range(len(entries)), 2):
+    for first, second in combinations(range(count), 2):
         others = {(each.task, each.target): each for each in by_line[second].estimates}
         for estimate in by_line[first].estimates:
             other = others.get((estimate.task, estimate.target))
@@ -129,7 +133,7 @@ def compare_machines(
         champion=champion.name,
         preset=champion.preset,
         level=options.level,
-        machines=tuple(replace(by_line[line], line=entry.line) for line, entry in enumerate(entries)),
+        machines=tuple(replace(each, line=entries[machines.line_of(each.line)].line) for each in answer),
         pairs=tuple(pairs),
         notes=_list_notes(machines, champion),
     )

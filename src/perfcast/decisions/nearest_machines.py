@@ -120,7 +120,7 @@ def find_nearest_machines(
         line = int(completed.frame.index[row])
         name = name_machine(completed.frame.iloc[row], measured)
         notes = (*machines.notes.get(line, ()), *([champion.left_out.note] if champion.left_out else []))
-        earlier = by_line.get(line, NearestResults(line, name, (), notes))
+        earlier = by_line.get(line, NearestResults(machines.line_of(line), name, (), notes))
         similar = []
         for other, distance in neighbors:
             cells = measured.frame.iloc[other]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
 import pandas as pd
 
 from perfcast.decisions.cost_rates import PRICE_ALONE, CostRates
@@ -91,7 +93,7 @@ def rank_machines(
         raise UserError(f"--by {request.criterion.text} needs a target", fact, "such as 'CINT2017rate >= 1500'")
     strict = strict or len(entries) == 1
     machines, candidates, refusals = _read_candidates(entries, champion, strict=strict)
-    facts = _find_facts(machines, list(candidates.values()), champion, options)
+    facts = _find_facts(machines, candidates, champion, options)
     plain = replace(options, neighbors=0, explain=False)
     predictions = predict_machines(machines, champion, plain, measurements, progress=progress)
     ranked = []
@@ -101,7 +103,7 @@ def rank_machines(
         except UserError as error:
             if strict:
                 raise
-            refusals[prediction.line] = error
+            refusals[machines.line_of(prediction.line)] = error
     sign, better = 1 if request.ascending else -1, 1 if champion.rules.lower_is_better else -1
     ranked.sort(
         key=lambda candidate: (
@@ -118,6 +120,7 @@ def rank_machines(
     cells = {line: known.cells for line, known in facts.items()}
     shares = find_first_shares(predictions, ranked, request, errors, cells)
     ranked = [replace(each, first_share=share) for each, share in zip(ranked, shares, strict=True)]
+    lined = [replace(each, line=machines.line_of(each.line)) for each in ranked]
     units = {
         estimate.unit
         for prediction in predictions
@@ -136,7 +139,7 @@ def rank_machines(
         targets=tuple(map(str, request.constraints)),
         sure=request.sure,
         candidates=tuple(
-            replace(candidate, rank=rank) for rank, candidate in enumerate(_make_names_unique(ranked), start=1)
+            replace(candidate, rank=rank) for rank, candidate in enumerate(_make_names_unique(lined), start=1)
         ),
         notes=(*_list_notes(ranked, machines, request, champion), *(measurements.notes if measurements else ())),
         refused=tuple(
@@ -150,7 +153,7 @@ def rank_machines(
 def _read_candidates(
     entries: Sequence[MachineEntry], champion: Champion, *, strict: bool
 ) -> tuple[ParsedMachines, dict[int, Candidate], dict[int, UserError]]:
-    """Return the machines that can be used, the candidates by line, and the errors of the others by line."""
+    """Return the machines that can be used, the candidates by key, and the errors of the others by line."""
     task = champion.reference_data.measured.column_of(Tag.TASK)
 
     def refuse_task(machine: ParsedMachine) -> None:
@@ -170,7 +173,22 @@ def _read_candidates(
         machine_entries.append(machine_entry)
         candidates[entry.line] = candidate
     batch = parse_batch(machine_entries, champion, strict=strict, check=refuse_task)
-    return batch.machines, candidates, refusals | dict(batch.refusals)
+    refusals |= batch.refusals
+    keys = batch.machines.cells.index.tolist()
+    lines = Counter(map(batch.machines.line_of, keys))
+    column = champion.rules.enumerated
+    for line in [line for line, count in lines.items() if count > 1 and candidates[line].price is not None]:
+        fact = f"{candidates[line].name or f'candidate {line}'} has none"
+        refusals[line] = UserError(f"a candidate with a price must give {column}", fact, f"add {column}")
+        if strict:
+            raise refusals[line]
+    by_key = {key: candidates[batch.machines.line_of(key)] for key in keys}
+    for place, (key, candidate) in enumerate(by_key.items()):
+        if candidate.name and lines[candidate.line] > 1:
+            value = batch.machines.cells[str(column)][place]
+            by_key[key] = replace(candidate, name=f"{candidate.name}, {column} {value:g}")
+    is_kept = np.array([each.line not in refusals for each in by_key.values()], dtype=bool)
+    return batch.machines.take(is_kept), candidates | by_key, refusals
 
 
 def _name_refused(entry: MachineEntry, candidates: Mapping[int, Candidate]) -> str:
@@ -189,10 +207,10 @@ class _Facts:
 
 
 def _find_facts(
-    machines: ParsedMachines, candidates: Sequence[Candidate], champion: Champion, options: PredictOptions
+    machines: ParsedMachines, candidates: Mapping[int, Candidate], champion: Champion, options: PredictOptions
 ) -> dict[int, _Facts]:
-    """Return the facts of every candidate by line; watts that it does not give are assumed, memory is completed."""
-    facts = {each.line: _Facts(watts=each.watts) for each in candidates}
+    """Return the facts of every candidate by key; watts that it does not give are assumed, memory is completed."""
+    facts = {key: _Facts(watts=each.watts) for key, each in candidates.items()}
     memory = champion.fields.fields.get(_MEMORY)
     rules = champion.rules
     read = list(dict.fromkeys([*rules.price_columns, *(name for each in rules.derived for name in each.columns)]))

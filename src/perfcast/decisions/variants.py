@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from perfcast.decisions.varied_fields import Point, VariedField, combinations
+from perfcast.inference.alternatives import expand_machines
 from perfcast.inference.champion import Champion
-from perfcast.inference.draw_predictions import complete_machines
 from perfcast.inference.impute import (
     ASSUMED,
     GIVEN,
-    IMPLIED,
     LOOKED_UP,
     MEASURED,
-    MISSING,
+    DrawnMachines,
+    change_draws,
+    complete_draws,
     find_first_violations,
+    impute_draws,
+    join_draws,
 )
 from perfcast.inference.machine_fields import Cell, TypedField
 from perfcast.inference.machine_files import MachineEntry
-from perfcast.inference.parse import ParsedMachines, check_design, parse_machines
+from perfcast.inference.parse import ParsedMachine, ParsedMachines, check_design, parse_machine, stack_machines
 from perfcast.schema.table import Role, Tag
 from perfcast.utils.errors import UserError
 
@@ -31,36 +34,79 @@ _FACTS = (LOOKED_UP, MEASURED)
 
 
 @dataclass(frozen=True)
-class Variant:
-    """One combination: its values, and its lines by task, or the reason why it is impossible.
+class _Base:
+    """Machine before anything is varied, with a CPU model: its draws, or why it is impossible."""
 
-    `base_cpu`: the CPU model whose facts a hypothetical one has, "" for a real one.
+    machine: ParsedMachines
+    drawn: DrawnMachines | None = None
+    violation: str = ""
+
+    @cached_property
+    def cells(self) -> Mapping[str, Any]:
+        """The cells of the first draw."""
+        return {name: values[0] for name, values in self.drawn.completed.cells.items()} if self.drawn else {}
+
+    @cached_property
+    def origins(self) -> Mapping[str, str]:
+        """The origins of `cells`."""
+        return self.drawn.completed.take(np.array([0])).origins.iloc[0].to_dict() if self.drawn else {}
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One combination: its machine, with other cells, and the columns that follow from them anew.
+
+    A combination that is the machine itself has neither. `base_cpu`: the CPU model whose facts a hypothetical one has,
+    "" for a real one.
     """
 
     points: tuple[Point, ...]
-    lines: tuple[int, ...] = ()
-    violation: str = ""
+    base: _Base
+    cells: Mapping[str, Cell] = field(default_factory=dict)
+    derived: frozenset[str] = frozenset()
     base_cpu: str = ""
 
 
 @dataclass(frozen=True)
 class Variants:
-    """All combinations, and the possible ones as machines: a line for every combination and task."""
+    """All combinations of the varied fields, of which there may be one more than those that were asked for."""
 
+    varied: tuple[VariedField, ...]
     variants: tuple[Variant, ...]
-    machines: ParsedMachines
-    tasks: tuple[str, ...]
     notes: tuple[str, ...]
+    champion: Champion
 
+    def draw(self, numbers: np.ndarray, *, assume: bool = True) -> tuple[DrawnMachines | None, dict[int, str]]:
+        """Return the draws of some combinations, whose keys are their numbers, and why others are impossible.
 
-@dataclass(frozen=True)
-class _Base:
-    """Machine before anything is varied, with a CPU model: cells and origins by task, or why it is impossible."""
+        A combination has the draws of its machine: in each of them its own cells change, and those that follow.
+        """
+        champion, chosen = self.champion, {int(number): self.variants[number] for number in numbers}
+        per_unit = champion.rules.joint.per_unit if champion.rules.joint else {}
+        values = champion.fields.stack([each.cells for each in chosen.values()], list(chosen))
+        reasons = {number: each.base.violation for number, each in chosen.items() if each.base.violation}
+        same, changed = [], []
+        for place, (number, variant) in enumerate(chosen.items()):
+            if variant.base.drawn is not None:
+                own = {name: values[name][[place]] for name in variant.cells}
+                machine = change_draws(variant.base.drawn, number, own, variant.derived, per_unit)
+                (changed if own else same).append(machine)
+        if changed:
+            varied = complete_draws(join_draws(changed), champion, assume=assume)
+            typed = {number: self._list_typed(variant) for number, variant in chosen.items()}
+            cells = varied.completed.cells
+            beyond = find_first_violations(ParsedMachines(cells, typed=typed), champion, cells)
+            reasons |= beyond
+            is_impossible = np.isin(cells.index, list(beyond))
+            if not is_impossible.all():
+                same.append(varied.take_owners(~is_impossible))
+        return join_draws(same) if same else None, reasons
 
-    cpu: str
-    cells: tuple[Mapping[str, Any], ...] = ()
-    origins: tuple[Mapping[str, str], ...] = ()
-    violation: str = ""
+    def _list_typed(self, variant: Variant) -> dict[str, TypedField]:
+        """Return the fields of a combination as the user typed them, by column."""
+        points = zip(self.varied, variant.points, strict=True)
+        typed = next(iter(variant.base.machine.typed.values()), {})
+        return {**typed, **{name: TypedField(each.name, point.text) for each, point in points for name in point.cells}}
 
 
 class _Dependencies:
@@ -84,12 +130,14 @@ class _Dependencies:
                 adapted |= {name for name in block.columns if origins.get(name) == ASSUMED} - self.facts
         return replaced | {name for name in adapted if origins.get(name) != GIVEN}
 
+    def defines_machine(self, field: VariedField, described: Collection[str]) -> bool:
+        """Return whether every value of a field is a machine of its own, instead of a change of the described one."""
+        return self.cpu in field.columns or bool(field.columns - set(described) & {self.rules.enumerated})
+
     def find_contradicted(self, cells: Mapping[str, Cell], base: _Base) -> set[str]:
         """Return the columns in which cells differ from the facts of the base's CPU model."""
         known = {
-            name: base.cells[0][name]
-            for name, origin in base.origins[0].items()
-            if origin in _FACTS and name in self.facts
+            name: base.cells[name] for name, origin in base.origins.items() if origin in _FACTS and name in self.facts
         }
         other = {name for name, cell in cells.items() if name in known and cell != known[name]}
         return other | {
@@ -100,150 +148,147 @@ class _Dependencies:
 
 
 def make_variants(
-    entry: MachineEntry,
-    varied: Sequence[VariedField],
-    champion: Champion,
-    tasks: Sequence[str] = (),
-    *,
-    assume: bool = True,
+    entry: MachineEntry, varied: Sequence[VariedField], champion: Champion, *, assume: bool = True
 ) -> Variants:
-    """Make every combination of a machine, for the tasks, else for its own, else for all.
+    """Make every combination of a machine.
 
-    The machine is completed first, once for every varied CPU model, and its cells then stay constant in all
-    combinations. Only the varied columns change, and the columns that the imputation rules derive from them
-    (`replaced`, `adapted`, and values that were imputed together with them). A combination that contradicts the CPU
-    model has a hypothetical one with its other facts; every other one is the real machine, so that a combination does
-    not change with the others in the list. Raises: UserError when the machine itself cannot be used.
+    The machine is drawn first, once for every varied CPU model, and its draws then stay constant in all combinations.
+    Only the varied columns change, and the columns that the imputation rules derive from them (`replaced`, `adapted`,
+    and values that were imputed together with them). A combination that contradicts the CPU model has a hypothetical
+    one with its other facts; every other one is the real machine, so that a combination does not change with the others
+    in the list. The enumerated column, such as the number of processors, is varied where the machine leaves it out.
+    Raises: UserError when the machine itself cannot be used.
     """
     dependencies = _Dependencies(champion)
-    columns = {column for field in varied for column in field.columns}
-    if dependencies.task in columns:
-        name = next(field.name for field in varied if dependencies.task in field.columns)
+    if any(dependencies.task in each.columns for each in varied):
+        name = next(each.name for each in varied if dependencies.task in each.columns)
         fact = f"--vary names {name}"
         raise UserError("a task cannot be varied", fact, "name it with --task, which may be repeated")
-    for field in varied:
-        for point in field.points:
-            typed = {column: TypedField(field.name, point.text) for column in point.cells}
-            check_design(point.cells, typed, champion, "--vary")
-    cpu_points = [point for field in varied if dependencies.cpu in field.columns for point in field.points]
-    optional: list[Point | None] = [*cpu_points] or [None]
-    machines = [_parse_base(entry, varied, point, champion, dependencies) for point in optional]
-    own_tasks = machines[0].frame[dependencies.task].dropna().tolist()
-    all_tasks = tuple(tasks or own_tasks or champion.tasks)
-    bases = [_complete_base(machine, all_tasks, champion, dependencies, assume=assume) for machine in machines]
-    contradicted: dict[str, set[str]] = {}
-    rows: list[dict[str, Any]] = []
-    typed_fields: dict[int, Mapping[str, TypedField]] = {}
-    variants = []
-    for combination in combinations(varied):
-        number = cpu_points.index(next(p for p in combination if dependencies.cpu in p.cells)) if cpu_points else 0
-        base = bases[number]
-        cells = {name: cell for point in combination for name, cell in point.cells.items() if name != dependencies.cpu}
-        typed = {
-            **next(iter(machines[number].typed.values()), {}),
-            **{name: TypedField(f.name, p.text) for f, p in zip(varied, combination, strict=True) for name in p.cells},
+    for each in varied:
+        for point in each.points:
+            check_design(
+                point.cells, {name: TypedField(each.name, point.text) for name in point.cells}, champion, "--vary"
+            )
+    described = champion.fields.cells(entry.values, entry.label)
+    varied = _add_enumerated(entry, varied, described, champion, dependencies)
+    is_defining = [dependencies.defines_machine(each, described) for each in varied]
+    changing = [each for each, defines in zip(varied, is_defining, strict=True) if not defines]
+    bases: dict[tuple[str, ...], _Base] = {}
+    chosen = list(combinations(varied))
+    rows = [
+        {
+            name: cell
+            for point, defines in zip(points, is_defining, strict=True)
+            if not defines
+            for name, cell in point.cells.items()
         }
-        begin = len(rows)
-        differing = set() if base.violation else dependencies.find_contradicted(cells, base)
-        hypothetical = bool(differing)
-        if hypothetical:
-            contradicted[base.cpu] = contradicted.get(base.cpu, set()) | differing
-        for own_cells, origins in zip(base.cells, base.origins, strict=True):
-            row = _constant(own_cells, origins, columns, dependencies, hypothetical=hypothetical) | cells
-            champion.rules.check_names(row, typed, "--vary")
-            rows.append(row)
-            typed_fields[len(rows) - 1] = typed
-        base_cpu = base.cpu if hypothetical else ""
-        variants.append(Variant(combination, tuple(range(begin, len(rows))), base.violation, base_cpu))
-    batch = ParsedMachines(champion.fields.stack(rows, range(len(rows))), typed=typed_fields)
-    reasons = find_first_violations(batch, champion) if rows else {}
-    violations = [
-        each.violation or next((reasons[line] for line in each.lines if line in reasons), "") for each in variants
+        for points in chosen
     ]
-    checked = tuple(
-        replace(variant, lines=(), violation=reason) if reason else variant
-        for variant, reason in zip(variants, violations, strict=True)
-    )
-    notes = dict.fromkeys(note for machine in machines for lines in machine.notes.values() for note in lines)
+    values = champion.fields.stack(rows, range(len(rows)))
+    contradicted: dict[str, set[str]] = {}
+    variants = []
+    for place, (points, cells) in enumerate(zip(chosen, rows, strict=True)):
+        pairs = zip(varied, points, strict=True)
+        defining = [pair for pair, defines in zip(pairs, is_defining, strict=True) if defines]
+        key = tuple(point.text for _, point in defining)
+        if key not in bases:
+            bases[key] = _make_base(entry, defining, changing, champion, dependencies, assume=assume)
+        base = bases[key]
+        own = {} if base.drawn is None else base.drawn.completed.cells
+        differing = {name for name in cells if name in own and (own[name] != values[name][place]).any()}
+        if not differing:
+            variants.append(Variant(points, base))
+            continue
+        derived = dependencies.find_derived(differing, base.origins)
+        derived |= {name for each in changing for name in each.columns if base.origins[name] == GIVEN}
+        base_cpu = ""
+        if other := dependencies.find_contradicted(cells, base):
+            base_cpu = str(base.cells[dependencies.cpu])
+            contradicted[base_cpu] = contradicted.get(base_cpu, set()) | other
+            capacities = champion.rules.capacities
+            derived |= dependencies.keys | {capacity for name, capacity in capacities.items() if name in cells}
+        variants.append(Variant(points, base, cells, frozenset(derived - set(cells)), base_cpu))
+    notes = dict.fromkeys(note for base in bases.values() for lines in base.machine.notes.values() for note in lines)
     return Variants(
-        checked,
-        batch.take(np.array([line for variant in checked for line in variant.lines], dtype=int)),
-        all_tasks,
+        varied,
+        tuple(variants),
         (*notes, *(_note_hypothetical(cpu, names, varied) for cpu, names in contradicted.items())),
+        champion,
     )
+
+
+def _add_enumerated(
+    entry: MachineEntry,
+    varied: Sequence[VariedField],
+    described: Collection[str],
+    champion: Champion,
+    dependencies: _Dependencies,
+) -> tuple[VariedField, ...]:
+    """Return the varied fields, after that of the enumerated column where neither they nor the machine have it."""
+    column = champion.rules.enumerated
+    if column is None or column in described or any(column in each.columns for each in varied):
+        return tuple(varied)
+    cpus = [[(each, point)] for each in varied if dependencies.cpu in each.columns for point in each.points] or [[]]
+    changing = [each for each in varied if dependencies.cpu not in each.columns]
+    machines = [_parse_base(entry, defining, changing, champion, dependencies) for defining in cpus]
+    values = sorted(
+        {float(str(each.cells[column])) for each in expand_machines(machines, champion) if column in each.cells}
+    )
+    points = tuple(Point(f"{value:g}", {column: value}) for value in values)
+    return (VariedField(column, points, champion.fields.columns[column].unit), *varied) if points else tuple(varied)
+
+
+_Defining = Sequence[tuple[VariedField, Point]]
 
 
 def _parse_base(
     entry: MachineEntry,
-    varied: Sequence[VariedField],
-    cpu: Point | None,
+    defining: _Defining,
+    changing: Sequence[VariedField],
     champion: Champion,
     dependencies: _Dependencies,
-) -> ParsedMachines:
-    """Parse the machine without the varied fields, with one of the varied CPU models."""
+) -> ParsedMachine:
+    """Parse the machine with the values that define it, and totals shared by its processors as given."""
     line, label, values = entry
-    fields, rules = champion.fields, champion.rules
-    columns = {column for field in varied for column in field.columns}
-    varied_fields = [fields.find(field.name, "--vary") for field in varied]
-    constant: dict[str, object] = {}
-    for name, value in values.items():
-        cells = fields.cells({name: value}, label)
-        if fields.find(name, label) not in varied_fields and not (cells and set(cells) <= columns):
-            constant[name] = value
-    if cpu is not None:
-        constant[next(field.name for field in varied if dependencies.cpu in field.columns)] = cpu.text
-    first: dict[str, object] = {
-        field.name: field.points[0].text for field in varied if dependencies.cpu not in field.columns
-    }
-    stated = {fields.find(name, label).name: value for name, value in values.items()}
-    first = {name: stated.get(fields.find(name, "--vary").name, text) for name, text in first.items()}
+    fields = champion.fields
+    columns = {column for each, _ in defining for column in each.columns}
+    own = {name: value for name, value in values.items() if not columns & set(fields.cells({name: value}, label))}
+    own |= {each.name: point.text for each, point in defining}
+    stated = {fields.find(name, label).name for name in own}
+    first = {each.name: each.points[0].text for each in changing if fields.find(each.name, "--vary").name not in stated}
     try:
-        machines = parse_machines([MachineEntry(line, label, constant)], champion)
-        known = machines.frame[dependencies.cpu].iloc[0] in champion.cpu_names.keys
+        machine = parse_machine(MachineEntry(line, label, own), champion)
+        known = machine.cells.get(dependencies.cpu) in champion.cpu_names.keys
     except UserError:
         known = False
     if not known:
         # the varied fields may describe a new CPU model: values are then imputed for the described machine, or for
         # the first combination where it leaves the varied fields out
-        machines = parse_machines([MachineEntry(line, label, constant | first)], champion)
-    whole = fields.stack([fields.cells(values, label)], [line]).to_frame()
-    per_chip = rules.give_per_chip(whole)
-    changed = [name for name in per_chip if name not in columns and not per_chip[name].equals(whole[name])]
-    return machines.with_frame(machines.frame.assign(**{str(name): per_chip[name].to_numpy() for name in changed}))
+        machine = parse_machine(MachineEntry(line, label, own | first), champion)
+    return machine
 
 
-def _complete_base(
-    machine: ParsedMachines, tasks: Sequence[str], champion: Champion, dependencies: _Dependencies, *, assume: bool
-) -> _Base:
-    """Complete the machine for every task."""
-    key = machine.frame[dependencies.cpu].iloc[0]
-    cpu = "" if pd.isna(key) else str(key)
-    reasons = find_first_violations(machine, champion)
-    if reasons:
-        return _Base(cpu, violation=next(iter(reasons.values())))
-    repeated = machine.frame.iloc[[0] * len(tasks)].reset_index(drop=True)
-    by_task = ParsedMachines.from_frame(repeated.assign(**{dependencies.task: list(tasks)}))
-    completed = complete_machines(by_task, champion, assume=assume)
-    cells, origins = ([dict(row) for _, row in frame.iterrows()] for frame in (completed.frame, completed.origins))
-    return _Base(cpu, tuple(cells), tuple(origins))
-
-
-def _constant(
-    cells: Mapping[str, Any],
-    origins: Mapping[str, str],
-    varied: set[str],
+def _make_base(
+    entry: MachineEntry,
+    defining: _Defining,
+    changing: Sequence[VariedField],
+    champion: Champion,
     dependencies: _Dependencies,
     *,
-    hypothetical: bool,
-) -> dict[str, Any]:
-    """Return the cells that stay constant; a `hypothetical` CPU model has no key."""
-    dropped = varied - {dependencies.cpu} | dependencies.find_derived(varied, origins)
-    if hypothetical:
-        capacities = dependencies.rules.capacities
-        dropped |= dependencies.keys | {capacity for name, capacity in capacities.items() if name in varied}
-    return {
-        name: cell for name, cell in cells.items() if name not in dropped and origins[name] not in (IMPLIED, MISSING)
+    assume: bool,
+) -> _Base:
+    """Parse and draw the machine that some values define."""
+    machine = stack_machines([_parse_base(entry, defining, changing, champion, dependencies)], champion)
+    reasons = find_first_violations(machine, champion)
+    if reasons:
+        return _Base(machine, violation=next(iter(reasons.values())))
+    frame = machine.frame
+    per_chip = champion.rules.give_per_chip(frame)
+    columns = {column for each in changing for column in each.columns}
+    changed = {
+        str(name): per_chip[name] for name in per_chip if name not in columns and not per_chip[name].equals(frame[name])
     }
+    return _Base(machine, impute_draws(machine.with_frame(frame.assign(**changed)), champion, assume=assume))
 
 
 def _note_hypothetical(cpu: str, contradicted: set[str], varied: Sequence[VariedField]) -> str:

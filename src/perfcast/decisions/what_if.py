@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
 
 from perfcast.decisions.criteria import Output
 from perfcast.decisions.ranking import PLAIN
-from perfcast.decisions.variants import Variant, Variants, make_variants
+from perfcast.decisions.variants import Variant, make_variants
 from perfcast.decisions.varied_fields import VariedField
 from perfcast.inference.champion import Champion
-from perfcast.inference.derived import DerivedValue, Numbers, derive_values
-from perfcast.inference.draw_predictions import complete_machines
+from perfcast.inference.derived import DerivedValue
 from perfcast.inference.machine_files import MachineEntry
-from perfcast.inference.predict import PredictOptions, predict_machines
-from perfcast.inference.prediction import Answer, Estimate
+from perfcast.inference.predict import PredictOptions, batches, predict_draws
+from perfcast.inference.prediction import Answer, Estimate, Prediction
 from perfcast.inference.user_measurements import UserMeasurements
 from perfcast.utils.errors import UserError
 
@@ -106,19 +104,22 @@ def predict_grid(
     """
     if not varied:
         raise UserError("something must be varied", "there is no --vary", "such as --vary cores=64..192:16")
-    made = make_variants(entry, varied, champion, tasks, assume=options.assume)
-    if made.machines.frame.empty:
-        raise UserError("at least one combination must be possible", f"none is: {made.variants[0].violation}")
-    predictions = predict_machines(made.machines, champion, options, measurements, progress=progress)
-    by_line = {prediction.line: prediction.estimates for prediction in predictions}
-    cells = _find_cells(made, champion)
-    combinations = []
-    for variant in made.variants:
-        estimates = [estimate for line in variant.lines for estimate in by_line[line]]
-        scores = {each.task: (each.median, each.low, each.high) for each in estimates}
-        derived = derive_values(champion.rules.derived, scores, cells[variant.lines[0]]) if variant.lines else ()
-        combinations.append(_combination(variant, estimates, varied, derived))
-    names = [field.name for field in varied]
+    made = make_variants(entry, varied, champion, assume=options.assume)
+    options = replace(options, tasks=tuple(tasks))
+    predictions: dict[int, Prediction] = {}
+    violations: dict[int, str] = {}
+    for numbers in batches(len(made.variants), progress=progress):
+        drawn, reasons = made.draw(numbers, assume=options.assume)
+        violations |= reasons
+        if drawn is not None:
+            predictions |= {each.line: each for each in predict_draws(drawn, champion, options, measurements)}
+    if not predictions:
+        raise UserError("at least one combination must be possible", f"none is: {next(iter(violations.values()))}")
+    combinations = [
+        _combination(variant, predictions.get(number), violations.get(number, ""), made.varied)
+        for number, variant in enumerate(made.variants)
+    ]
+    names = [field.name for field in made.varied]
     measurement_notes = measurements.notes if measurements else ()
     return Grid(
         dataset=champion.dataset,
@@ -126,29 +127,20 @@ def predict_grid(
         preset=champion.preset,
         machine=entry.label if entry.values else "",
         level=options.level,
-        units={field.name: field.unit for field in varied if field.unit is not None},
+        units={field.name: field.unit for field in made.varied if field.unit is not None},
         combinations=tuple(combinations),
         notes=(*made.notes, *measurement_notes, *note_unchanged(combinations, names)),
     )
 
 
-def _find_cells(made: Variants, champion: Champion) -> Mapping[int, Numbers]:
-    """Return the numbers that derived quantities read, by line; none where the dataset has no such quantity."""
-    names = list(dict.fromkeys(name for each in champion.rules.derived for name in each.columns))
-    if not names:
-        return defaultdict(dict)
-    frame = complete_machines(made.machines, champion).frame[names]
-    rows = frame.itertuples(index=False, name=None)
-    return {int(line): dict(zip(names, row, strict=True)) for line, row in zip(frame.index, rows, strict=True)}
-
-
 def _combination(
-    variant: Variant, estimates: Sequence[Estimate], varied: Sequence[VariedField], derived: tuple[DerivedValue, ...]
+    variant: Variant, prediction: Prediction | None, violation: str, varied: Sequence[VariedField]
 ) -> Combination:
     pairs = list(zip(varied, variant.points, strict=True))
     numbers = {field.name: float(next(iter(point.cells.values()))) for field, point in pairs if field.unit is not None}
     values = {field.name: point.text for field, point in pairs}
-    return Combination(values, numbers, tuple(estimates), variant.violation, variant.base_cpu, derived)
+    estimates, derived = (prediction.estimates, prediction.derived) if prediction else ((), ())
+    return Combination(values, numbers, estimates, violation, variant.base_cpu, derived)
 
 
 def note_unchanged(combinations: Sequence[Combination], names: Sequence[str]) -> list[str]:

@@ -10,10 +10,10 @@ DESCRIBED_COLUMNS = [
     *("split", "facts", "level", "task", "n", "mape", "medape"),
     *("coverage", "width", "interval_score"),
 ]
-"""`facts`: which facts of processors count, those at the cut of a forward split or all. `level`: from 1, name and
-chips, to the last one, everything that is published. `n`: rows. `width`: the median width of the interval."""
+"""`facts`: which facts of processors count, those at the cut of a forward split or all. `level`: from 1, the name
+alone, to the last one, everything that is published. `n`: rows. `width`: the median width of the interval."""
 
-LEVEL_LABELS = ("name and chips", "and memory", "the data sheet", "everything published")
+LEVEL_LABELS = ("name", "and chips", "and memory", "the data sheet", "everything published")
 """Names of the levels of description."""
 
 _KEYS = ["split", "facts", "level"]

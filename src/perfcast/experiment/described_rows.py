@@ -69,8 +69,13 @@ def _predict_level(
 ) -> pd.DataFrame:
     entries = list(describe_rows(frame, standard, columns))
     machines = parse_batch(entries, champion).machines
+    if (column := champion.rules.enumerated) is not None:
+        # of the answers for every value of this column, a user reads that of the own machine
+        own = frame[column].to_numpy()[list(map(machines.line_of, machines.cells.index.tolist()))]
+        machines = machines.take(machines.cells[column] == own)
     drawn = DrawPredictions(impute_draws(machines, champion), champion)
-    measured = frame.iloc[drawn.completed.frame.index.to_numpy(dtype=int)].reset_index(drop=True)
+    lines = list(map(machines.line_of, drawn.completed.cells.index.tolist()))
+    measured = frame.iloc[lines].reset_index(drop=True)
     times = standard.select(tag=Tag.TIME)
     when = measured[times[0]] if times else None
     parts = []

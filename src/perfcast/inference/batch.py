@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from perfcast.inference.alternatives import expand_machines
 from perfcast.inference.champion import Champion
 from perfcast.inference.impute import find_refusals
 from perfcast.inference.machine_files import MachineEntry
@@ -22,7 +23,7 @@ NONE_ANSWERED, PARTLY_ANSWERED = 2, 3
 
 @dataclass(frozen=True)
 class ParsedBatch:
-    """Machines of a batch that can be used, and the errors of the others by line."""
+    """Machines of a batch that can be used, several of one line where it has alternatives; errors of others by line."""
 
     machines: ParsedMachines
     refusals: Mapping[int, UserError]
@@ -52,12 +53,14 @@ def parse_batch(
             if strict or len(entries) == 1:
                 raise
             refusals[entry.line] = error
-    machines = stack_machines(parsed, champion)
+    machines = stack_machines(expand_machines(parsed, champion), champion)
     beyond_limits = find_refusals(machines, champion) if parsed else {}
     if beyond_limits and (strict or len(entries) == 1):
         raise beyond_limits[min(beyond_limits)]
     usable = ~np.isin(machines.cells.index, list(beyond_limits))
-    return ParsedBatch(machines.take(usable), refusals | beyond_limits)
+    return ParsedBatch(
+        machines.take(usable), refusals | {machines.line_of(key): error for key, error in beyond_limits.items()}
+    )
 
 
 def predict_batch(
@@ -75,13 +78,15 @@ def predict_batch(
     """
     batch = parse_batch(entries, champion, strict=strict)
     answer = predict_machines(batch.machines, champion, options, measurements, progress=progress)
-    by_line = {prediction.line: prediction for prediction in answer}
-    refused = {
-        entry.line: Prediction(entry.line, entry.label, (), status=REFUSED, message=str(batch.refusals[entry.line]))
-        for entry in entries
-        if entry.line in batch.refusals
-    }
-    return replace(answer, machines=tuple((by_line | refused)[entry.line] for entry in entries))
+    by_line: dict[int, list[Prediction]] = {entry.line: [] for entry in entries}
+    for prediction in answer:
+        line = batch.machines.line_of(prediction.line)
+        by_line[line].append(replace(prediction, line=line))
+    for entry in entries:
+        if entry.line in batch.refusals:
+            message = str(batch.refusals[entry.line])
+            by_line[entry.line] = [Prediction(entry.line, entry.label, (), status=REFUSED, message=message)]
+    return replace(answer, machines=tuple(each for listed in by_line.values() for each in listed))
 
 
 def find_exit_code(answered: int, refused: int) -> int:

@@ -205,7 +205,8 @@ class Champion:
     @cached_property
     def joint_deck(self) -> JointDeck | None:
         """The measured results that donate whole set-ups, None without rules of them."""
-        return JointDeck(self.reference_data.measured, self.rules.joint) if self.rules.joint else None
+        rules = self.rules
+        return JointDeck(self.reference_data.measured, rules.joint, rules.naming_columns) if rules.joint else None
 
     @cached_property
     def published_index(self) -> PublishedIndex:

@@ -1,4 +1,4 @@
-"""Levels of description: how much of a machine its user gives, from name and chips to everything that is published."""
+"""Levels of description: how much of a machine its user gives, from its name to everything that is published."""
 
 from __future__ import annotations
 

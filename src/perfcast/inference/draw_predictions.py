@@ -18,8 +18,9 @@ class DrawPredictions:
     """Predictions of a batch of drawn machines.
 
     Shapes: `medians` (machines by task, targets), NaN where `has_output` is false. `completed` and `table` have the
-    draw of every machine whose prediction of the first target is nearest to the median: the one to show. `unknown`
-    marks the cells of `table` that are missing or follow from assumed ones, (machines by task, columns) bool.
+    draw of every machine to show: that whose prediction of the first target is nearest to the median, among those of
+    the donor that is nearest in all tasks. `unknown` marks the cells of `table` that are missing or follow from assumed
+    ones, (machines by task, columns) bool.
     """
 
     def __init__(self, drawn: DrawnMachines, champion: Champion) -> None:
@@ -38,8 +39,9 @@ class DrawPredictions:
         self.has_output = champion.predictor.requested_outputs(X)[self._first]
         first_target = self.has_output.argmax(axis=1)
         gaps = np.abs(np.take_along_axis(self._logs - logs[owners], first_target[owners, None], axis=1).ravel())
-        order = np.lexsort((gaps, owners))
-        shown = order[self._first]
+        machines = np.unique(drawn.completed.cells.index[self._first], return_inverse=True)[1]
+        is_nearest = _find_nearest(gaps, owners, machines[owners], drawn.shared)
+        shown = np.lexsort((gaps, ~is_nearest, owners))[self._first]
         self.completed = drawn.completed.take(shown)
         frame = both.frame.iloc[shown].reset_index(drop=True)
         self.table = Table(both.dataset, frame, both.columns, both.facts)
@@ -89,6 +91,7 @@ class DrawPredictions:
         count = len(self.completed.codes)
         if calibrated is None or not calibrated.scales or not levels:
             return np.ones(count)
+        levels = levels[-len(calibrated.scales) :]  # an older champion has no scale of the lowest ones
         names = np.array(list(self.completed.cells), dtype=object)
         by_pattern: dict[bytes, float] = {}
         scales = np.empty(count)
@@ -103,6 +106,26 @@ class DrawPredictions:
 def complete_machines(machines: ParsedMachines, champion: Champion, *, assume: bool = True) -> CompletedMachines:
     """Return machines by task with the missing cells of the draw that a prediction shows. Raises: see `impute`."""
     return DrawPredictions(impute_draws(machines, champion, assume=assume), champion).completed
+
+
+def _find_nearest(gaps: np.ndarray, owners: np.ndarray, machines: np.ndarray, shared: np.ndarray) -> np.ndarray:
+    """Return which draws have the donor whose nearest draws of all tasks of a machine have the smallest sum of gaps.
+
+    A donor without a draw of some task comes after those with one. Shapes: (k,) each.
+    """
+    if not len(gaps):
+        return np.zeros(0, dtype=bool)
+    _, donors = np.unique(np.column_stack([machines, shared]), axis=0, return_inverse=True)
+    donors = donors.ravel()
+    order = np.lexsort((gaps, owners, donors))
+    is_first = np.append(True, (np.diff(donors[order]) != 0) | (np.diff(owners[order]) != 0))
+    first = order[is_first]
+    sums, counts = np.bincount(donors[first], gaps[first]), np.bincount(donors[first])
+    machine_of = np.zeros(len(sums), dtype=int)
+    machine_of[donors] = machines
+    ranked = np.lexsort((sums, -counts, machine_of))
+    chosen = ranked[np.append(True, np.diff(machine_of[ranked]) != 0)]
+    return np.asarray(np.isin(donors, chosen))
 
 
 def _differs(frame: pd.DataFrame, known: np.ndarray, shown: np.ndarray) -> pd.DataFrame:

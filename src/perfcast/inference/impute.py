@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -12,6 +12,7 @@ import pandas as pd
 from perfcast.inference.cells import Cells, fill_missing, is_missing, mask_cells
 from perfcast.inference.champion import Champion
 from perfcast.inference.imputation import Violation
+from perfcast.inference.imputation.joint_draws import DRAWS
 from perfcast.inference.machine_fields import TypedField
 from perfcast.inference.parse import ParsedMachines
 from perfcast.inference.reference_data import ReferenceData
@@ -88,56 +89,118 @@ class DrawnMachines:
     """Draws of a batch of machines by task, machine by machine, with equal draws once.
 
     Shapes: `completed` has one row per distinct draw, (k,); `owners` (k,) numbers of the machines by task, from 0;
-    `weights` (k,) shares that sum to 1 per machine.
+    `weights` (k,) shares that sum to 1 per machine; `shared` (k,) the donor of the columns that all tasks share.
     """
 
     completed: CompletedMachines
     owners: np.ndarray
     weights: np.ndarray
+    shared: np.ndarray
+
+    def take_owners(self, keep: np.ndarray) -> DrawnMachines:
+        """Return the draws of some machines by task, (k,) bool: all draws of a machine or none."""
+        owners = np.unique(self.owners[keep], return_inverse=True)[1]
+        rows = np.flatnonzero(keep)
+        return DrawnMachines(self.completed.take(rows), owners, self.weights[keep], self.shared[keep])
 
 
 def impute_draws(machines: ParsedMachines, champion: Champion, *, assume: bool = True) -> DrawnMachines:
     """Fill missing cells as `impute`, but draw what must be assumed jointly from measured set-ups, several times.
 
-    A machine without a missing cell, and one of a dataset without rules of draws, has one draw.
-    Raises: see `impute`.
+    What identifies a machine is drawn once for all of its tasks. A machine without a missing cell, and one of a dataset
+    without rules of draws, has one draw. Raises: see `impute`.
     """
     steps = _impute_possible(machines, champion)
     deck = champion.joint_deck if assume else None
-    owners = np.arange(len(steps.cells.index))
-    weights = np.ones(len(owners))
-    if deck is not None:
-        drawn, donor_rows = deck.draw(steps.cells)
-        single = np.setdiff1d(owners, drawn)
-        pairs = np.column_stack([np.append(drawn, single), np.append(donor_rows, np.full(len(single), -1))])
-        (owners, donor_rows), counts = _count_pairs(pairs)
-        weights = counts / np.bincount(owners, counts)[owners]
-        steps.repeat(owners)
+    rows = np.arange(len(steps.cells.index))
+    if deck is None:
+        return DrawnMachines(_assume(steps, champion, assume=assume), rows, np.ones(len(rows)), np.full(len(rows), -1))
+    donors = [deck.draw(steps.cells, by_task=by_task) for by_task in (False, True)]
+    draws = np.column_stack([np.repeat(rows, DRAWS), *(rows_of_draws.ravel() for rows_of_draws in donors)])
+    (owners, shared, own), counts = _count_rows(draws)
+    steps.repeat(owners)
+    for by_task, donor_rows in ((False, shared), (True, own)):
         has_donor = donor_rows >= 0
-        filled = deck.fill(steps.cells.take(has_donor), donor_rows[has_donor])
+        filled = deck.fill(steps.cells.take(has_donor), donor_rows[has_donor], by_task=by_task)
         steps.take(_replace_rows(steps.cells, has_donor, filled), ASSUMED)
-        steps.conclude(champion.rules.fill_implied, IMPLIED)
-        if deck.rules.checked:
-            owners, weights = _leave_impossible(steps, champion, owners, weights)
-    return DrawnMachines(_assume(steps, champion, assume=assume), owners, weights)
+    steps.conclude(champion.rules.fill_implied, IMPLIED)
+    return _complete_draws(steps, DrawnMachines(steps.completed, owners, counts / DRAWS, shared), champion)
 
 
-def _leave_impossible(
-    steps: _Steps, champion: Champion, owners: np.ndarray, weights: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Leave out the draws that break a limit, unless a machine has no other; return owners and weights of the rest."""
-    numbered = Cells(steps.cells, np.arange(len(owners)))
+def complete_draws(drawn: DrawnMachines, champion: Champion, *, assume: bool = True) -> DrawnMachines:
+    """Fill the missing cells of draws whose cells were changed, as `impute` does."""
+    steps = Steps(drawn.completed.cells)
+    steps.codes = drawn.completed.codes
+    _fill_known(steps, champion)
+    steps.take(_fill_common(steps.cells, champion.reference_data, Tag.TASK), MEASURED)
+    return _complete_draws(steps, drawn, champion, assume=assume)
+
+
+def change_draws(
+    drawn: DrawnMachines,
+    key: int,
+    values: Mapping[str, np.ndarray],
+    cleared: Collection[str],
+    per_unit: Mapping[str, Sequence[str]],
+) -> DrawnMachines:
+    """Return the draws of one machine with other given cells, and without those to be filled anew.
+
+    What other values imply is cleared as well, unless nothing changes; cleared columns of `per_unit` that were not
+    given grow with their units.
+    Args: `key` is the index of the new machine, `values` (1,) each.
+    """
+    cells, codes = drawn.completed.cells, drawn.completed.codes.copy()
+    count = len(codes)
+    given = {name: np.repeat(value, count) for name, value in values.items()}
+    changed = dict(given)
+    for place, (name, column) in enumerate(cells.items()):
+        if name in given:
+            codes[:, place] = _CODES[GIVEN]
+        elif name in per_unit and name in cleared and codes[0, place] != _CODES[GIVEN]:
+            factors = [given.get(unit, cells[unit]) / cells[unit] for unit in per_unit[name]]
+            changed[name] = np.maximum(np.rint(column * np.prod(factors, axis=0)), np.minimum(column, 1.0))
+        else:
+            unsure = np.full(count, name in cleared) | (codes[:, place] == _CODES[IMPLIED])
+            if given and unsure.any():
+                changed[name] = mask_cells(column, unsure)
+                codes[unsure, place] = _CODES[MISSING]
+    completed = CompletedMachines(Cells({**cells, **changed}, np.full(count, key)), codes)
+    return replace(drawn, completed=completed)
+
+
+def join_draws(parts: Sequence[DrawnMachines]) -> DrawnMachines:
+    """Return the draws of several batches of machines as one."""
+    first = np.cumsum([0, *(int(part.owners.max(initial=-1)) + 1 for part in parts)])
+    names = list(parts[0].completed.cells)
+    cells = {name: np.concatenate([part.completed.cells[name] for part in parts]) for name in names}
+    index, codes, owners, weights, shared = (
+        np.concatenate(each)
+        for each in zip(
+            *(
+                (part.completed.cells.index, part.completed.codes, part.owners + begin, part.weights, part.shared)
+                for part, begin in zip(parts, first[:-1], strict=True)
+            ),
+            strict=True,
+        )
+    )
+    return DrawnMachines(CompletedMachines(Cells(cells, index), codes), owners, weights, shared)
+
+
+def _complete_draws(steps: Steps, drawn: DrawnMachines, champion: Champion, *, assume: bool = True) -> DrawnMachines:
+    """Leave out the draws that break a limit, unless a machine has no other, and assume what is still missing."""
+    owners, weights = drawn.owners, drawn.weights
     is_possible = np.ones(len(owners), dtype=bool)
-    is_possible[[violation.line for violation in champion.rules.find_violations(numbered)]] = False
-    keep = is_possible | (np.bincount(owners, is_possible)[owners] == 0)
-    steps.repeat(np.flatnonzero(keep))
-    left, shares = owners[keep], weights[keep]
-    return left, shares / np.bincount(left, shares)[left]
+    is_possible[[violation.line for violation in champion.rules.find_violations(steps.numbered)]] = False
+    keep = np.flatnonzero(is_possible | (np.bincount(owners, is_possible)[owners] == 0))
+    steps.repeat(keep)
+    owners, weights = owners[keep], weights[keep]
+    completed = _assume(steps, champion, assume=assume)
+    return DrawnMachines(completed, owners, weights / np.bincount(owners, weights)[owners], drawn.shared[keep])
 
 
-def _count_pairs(pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return distinct pairs in their order, and how often each of them is there. Shapes: (n, 2) -> (2, k), (k,)."""
-    ordered = pairs[np.lexsort(pairs.T[::-1])]
+def _count_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return distinct rows in their order, and how often each is there. Shapes: (n, columns) -> (columns, k), (k,)."""
+    ordered = rows[np.lexsort(rows.T[::-1])]
     is_new = np.append(True, (ordered[1:] != ordered[:-1]).any(axis=1))[: len(ordered)]
     first = np.flatnonzero(is_new)
     return ordered[first].T, np.diff(np.append(first, len(ordered)))
@@ -168,7 +231,7 @@ def clear_assumed(completed: CompletedMachines, champion: Champion) -> Cells:
 def find_refusals(machines: ParsedMachines, champion: Champion) -> dict[int, UserError]:
     """Return by line (index) the first error of every machine that breaks a limit or names an unknown task."""
     refusals: dict[int, UserError] = {}
-    for line, error in _list_errors(_impute_known(machines.cells, champion).cells, machines, champion):
+    for line, error in _list_errors(impute_known(machines.cells, champion).cells, machines, champion):
         refusals.setdefault(line, error)
     return refusals
 
@@ -189,10 +252,12 @@ def _list_errors(cells: Cells, machines: ParsedMachines, champion: Champion) -> 
         yield line, UserError(f"{typed.name} must be one of {', '.join(champion.tasks)}", fact, "or leave it out")
 
 
-def find_first_violations(machines: ParsedMachines, champion: Champion) -> dict[int, str]:
-    """Return by line (index) the first limit that a machine breaks."""
+def find_first_violations(
+    machines: ParsedMachines, champion: Champion, completed: Cells | None = None
+) -> dict[int, str]:
+    """Return by key (index) the first limit that a machine breaks, or its `completed` cells."""
     reasons: dict[int, str] = {}
-    cells = _impute_known(machines.cells, champion).cells
+    cells = impute_known(machines.cells, champion).cells if completed is None else completed
     for violation in champion.rules.find_violations(cells):
         if violation.line not in reasons:
             reasons[violation.line] = ": ".join(_name_field(violation, machines, cells, champion))
@@ -210,7 +275,7 @@ def _name_field(violation: Violation, machines: ParsedMachines, cells: Cells, ch
     return field, violation.fact.replace("{cpu}", cpu)
 
 
-class _Steps:
+class Steps:
     """Cells that are filled in steps, with the origin of every one."""
 
     def __init__(self, cells: Cells) -> None:
@@ -240,31 +305,45 @@ class _Steps:
             self.take(rule(self.cells), origin)
             self._fills_at_conclusion[origin] = self._fills
 
+    @property
+    def completed(self) -> CompletedMachines:
+        """The cells with their origins."""
+        return CompletedMachines(self.cells, self.codes)
+
+    @property
+    def numbered(self) -> Cells:
+        """The cells with the number of every row as its index."""
+        return Cells(self.cells, np.arange(len(self.cells.index)))
+
     def repeat(self, rows: np.ndarray) -> None:
         """Repeat rows, (m,) int of row numbers."""
         self.cells, self.codes = self.cells.take(rows), self.codes[rows]
 
 
-def _impute_possible(machines: ParsedMachines, champion: Champion) -> _Steps:
+def _impute_possible(machines: ParsedMachines, champion: Champion) -> Steps:
     """Fill what need not be assumed, for every task. Raises: UserError for a machine that breaks a limit."""
-    steps = _impute_known(machines.cells, champion)
+    steps = impute_known(machines.cells, champion)
     for _, error in _list_errors(steps.cells, machines, champion):
         raise error
     _repeat_by_task(steps, champion)
     return steps
 
 
-def _impute_known(cells: Cells, champion: Champion) -> _Steps:
+def impute_known(cells: Cells, champion: Champion) -> Steps:
     """Fill what does not depend on the task: facts of the CPU model, and what a row implies."""
-    reference_data, rules = champion.reference_data, champion.rules
-    steps = _Steps(cells.complete(reference_data.cell_types))
-    steps.take(rules.fill_cpu_facts(steps.cells, reference_data.facts_by_model), LOOKED_UP)
-    steps.take(_fill_common(steps.cells, reference_data, Tag.ENTITY), MEASURED)
-    steps.conclude(rules.fill_implied, IMPLIED)
+    steps = Steps(cells.complete(champion.reference_data.cell_types))
+    _fill_known(steps, champion)
     return steps
 
 
-def _repeat_by_task(steps: _Steps, champion: Champion) -> None:
+def _fill_known(steps: Steps, champion: Champion) -> None:
+    reference_data, rules = champion.reference_data, champion.rules
+    steps.take(rules.fill_cpu_facts(steps.cells, reference_data.facts_by_model), LOOKED_UP)
+    steps.take(_fill_common(steps.cells, reference_data, Tag.ENTITY), MEASURED)
+    steps.conclude(rules.fill_implied, IMPLIED)
+
+
+def _repeat_by_task(steps: Steps, champion: Champion) -> None:
     """Repeat machines by task, and fill what all measured rows of the task have."""
     task = champion.reference_data.measured.column_of(Tag.TASK)
     tasks = [champion.tasks if name is None else [name] for name in steps.cells[task].tolist()]
@@ -273,7 +352,7 @@ def _repeat_by_task(steps: _Steps, champion: Champion) -> None:
     steps.take(_fill_common(steps.cells, champion.reference_data, Tag.TASK), MEASURED)
 
 
-def _assume(steps: _Steps, champion: Champion, *, assume: bool) -> CompletedMachines:
+def _assume(steps: Steps, champion: Champion, *, assume: bool) -> CompletedMachines:
     """Fill usual values, and what they imply."""
     rules = champion.rules
     if assume:
@@ -282,7 +361,7 @@ def _assume(steps: _Steps, champion: Champion, *, assume: bool) -> CompletedMach
             steps.conclude(rules.fill_implied, IMPLIED)
             steps.conclude(lambda cells: rules.fill_usual(cells, champion.hot_deck.last), ASSUMED)
         steps.conclude(rules.fill_implied, IMPLIED)
-    return CompletedMachines(steps.cells, steps.codes)
+    return steps.completed
 
 
 def _fill_common(cells: Cells, reference_data: ReferenceData, tag: Tag) -> Cells:

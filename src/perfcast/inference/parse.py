@@ -40,15 +40,21 @@ class ParsedMachine:
 
 @dataclass(frozen=True)
 class ParsedMachines:
-    """Batch of parsed machines: their cells, and notes, labels and typed fields by line.
+    """Batch of parsed machines: their cells, and notes, labels and typed fields by key.
 
-    Shapes: `cells` has the columns of the champion's fields; its index is the line of every machine.
+    Shapes: `cells` has the columns of the champion's fields; its index is the key of every machine: its line, or its
+    number from 0 where several machines have one line. `lines` has the lines by key.
     """
 
     cells: Cells
     notes: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     labels: Mapping[int, str] = field(default_factory=dict)
     typed: Mapping[int, Mapping[str, TypedField]] = field(default_factory=dict)
+    lines: Mapping[int, int] = field(default_factory=dict)
+
+    def line_of(self, key: int) -> int:
+        """Return the line of a machine."""
+        return self.lines.get(key, key)
 
     def label_of(self, line: int) -> str:
         """Return the name of a machine in errors."""
@@ -101,12 +107,15 @@ def parse_machine(entry: MachineEntry, champion: Champion) -> ParsedMachine:
 
 
 def stack_machines(machines: Sequence[ParsedMachine], champion: Champion) -> ParsedMachines:
-    """Return machines as one batch; their lines must differ."""
+    """Return machines as one batch."""
+    lines = [machine.line for machine in machines]
+    keyed = dict(zip(lines if len({*lines}) == len(lines) else range(len(lines)), machines, strict=True))
     return ParsedMachines(
-        champion.fields.stack([machine.cells for machine in machines], [machine.line for machine in machines]),
-        {machine.line: machine.notes for machine in machines if machine.notes},
-        {machine.line: machine.label for machine in machines},
-        {machine.line: machine.typed for machine in machines},
+        champion.fields.stack([machine.cells for machine in machines], list(keyed)),
+        {key: machine.notes for key, machine in keyed.items() if machine.notes},
+        {key: machine.label for key, machine in keyed.items()},
+        {key: machine.typed for key, machine in keyed.items()},
+        {key: machine.line for key, machine in keyed.items()},
     )
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import date
+from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
@@ -14,7 +16,7 @@ from perfcast.inference.champion import Champion
 from perfcast.inference.derived import derive_values
 from perfcast.inference.draw_predictions import DrawPredictions
 from perfcast.inference.explain import Explainer
-from perfcast.inference.impute import ASSUMED, impute_draws
+from perfcast.inference.impute import ASSUMED, DrawnMachines, impute_draws
 from perfcast.inference.machine_fields import MONTH, is_month
 from perfcast.inference.parse import ParsedMachines
 from perfcast.inference.prediction import Estimate, Prediction, Predictions
@@ -99,20 +101,24 @@ def predict_machines(
     predictions. `progress` shows a bar on a terminal.
     Raises: UserError when a machine breaks a limit, or a task is unknown.
     """
-    rows = np.arange(len(machines.cells.index))
-    starts = range(0, len(rows), BATCH_SIZE)
     predictions: list[Prediction] = []
-    for start in _show_progress(starts, len(rows)) if progress else starts:
-        batch = machines.take(rows[start : start + BATCH_SIZE])
-        predictions += _predict_batch(batch, champion, options, measurements)
+    for rows in batches(len(machines.cells.index), progress=progress):
+        batch = machines.take(rows)
+        drawn = impute_draws(batch, champion, assume=options.assume)
+        predictions += predict_draws(drawn, champion, options, measurements, batch.notes)
     inputs = select(champion.predictor.columns_, role=Role.FEATURE)
     return Predictions(champion.dataset, champion.name, champion.preset, tuple(predictions), len(inputs))
 
 
-def _predict_batch(
-    machines: ParsedMachines, champion: Champion, options: PredictOptions, measurements: UserMeasurements | None
+def predict_draws(
+    drawn: DrawnMachines,
+    champion: Champion,
+    options: PredictOptions,
+    measurements: UserMeasurements | None = None,
+    notes: Mapping[int, tuple[str, ...]] = MappingProxyType({}),
 ) -> list[Prediction]:
-    predicted = DrawPredictions(impute_draws(machines, champion, assume=options.assume), champion)
+    """Return the predictions of machines that are drawn already, in their order; `notes` by key are added."""
+    predicted = DrawPredictions(drawn, champion)
     completed = predicted.completed
     explainer = Explainer(predicted, champion, neighbors=options.neighbors, drivers=options.explain)
     estimates: dict[int, list[Estimate]] = {}
@@ -132,7 +138,7 @@ def _predict_batch(
         cells = {column: cell[row] for column, cell in completed.cells.items()}
         scores = {each.task: (each.median, each.low, each.high) for each in by_task}
         basis = finder.find(list(dict.fromkeys(rows_of[line]))) if finder else None
-        own_notes = (*machines.notes.get(line, ()), *champion.rules.list_completed_notes(cells))
+        own_notes = (*notes.get(line, ()), *champion.rules.list_completed_notes(cells))
         derived = derive_values(champion.rules.derived, scores, cells)
         predictions.append(
             Prediction(
@@ -207,9 +213,10 @@ def _largest_results(tasks: list[str], measured: Table) -> np.ndarray:
     return np.array([1.0 if task in accuracies else np.inf for task in tasks])
 
 
-def _show_progress(starts: range, total: int) -> Iterator[int]:
-    """Yield the starts of the batches, with a progress bar on a terminal."""
-    with show_progress() as show:
-        for start in starts:
-            show("machines", start, total)
-            yield start
+def batches(total: int, *, progress: bool = False) -> Iterator[np.ndarray]:
+    """Yield the numbers of the machines of every batch, with a progress bar on a terminal."""
+    with show_progress() if progress else nullcontext() as show:
+        for start in range(0, total, BATCH_SIZE):
+            if show is not None:
+                show("machines", start, total)
+            yield np.arange(start, min(start + BATCH_SIZE, total))

@@ -90,9 +90,7 @@ class ReferenceData:
             by = self.measured.column_of(tag)
             group = next(column.group for column in self.measured.columns if column.name == by)
             names = [name for name in self.measured.select(role=Role.FEATURE, group=group) if name != by]
-            if tag not in self._rows:
-                self._rows[tag] = self.measured.frame.groupby(by).indices
-            rows = np.asarray(self._rows[tag].get(value, []), dtype=int)
+            rows = self._find_rows(tag, value)
             common: dict[str, Any] = {}
             for name in names:
                 codes = self._coded[name].codes[rows]
@@ -101,6 +99,17 @@ class ReferenceData:
                     common[name] = self._coded[name].values[codes[0]]
             self._common_values[key] = common
         return self._common_values[key]
+
+    def list_values(self, name: str, entity: str | None) -> list[float]:
+        """Return the distinct numbers of a column in the measured results of an entity."""
+        values = self.column(name)[self._find_rows(Tag.ENTITY, entity)]
+        return sorted(set(values[~np.isnan(values)].tolist()))
+
+    def _find_rows(self, tag: Tag, value: str | None) -> np.ndarray:
+        """Return the measured rows with a value of the tagged column."""
+        if tag not in self._rows:
+            self._rows[tag] = self.measured.frame.groupby(self.measured.column_of(tag), observed=True).indices
+        return np.asarray(self._rows[tag].get(value, []), dtype=int)
 
     def column(self, name: str) -> np.ndarray:
         """Return a column of the measured results as `Cells` holds it; it is read once."""

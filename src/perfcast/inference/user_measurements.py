@@ -11,12 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from perfcast.inference.alternatives import parse_alternatives
 from perfcast.inference.champion import Champion
 from perfcast.inference.draw_predictions import DrawPredictions
 from perfcast.inference.impute import impute_draws
 from perfcast.inference.machine_fields import MachineFields, alias_field
 from perfcast.inference.machine_files import MachineEntry
-from perfcast.inference.parse import parse_machines
+from perfcast.inference.parse import ParsedMachines
 from perfcast.schema.table import Role, Table, Tag
 from perfcast.uncertainty.conformal import UncertaintyModel, outputs_of
 from perfcast.uncertainty.correlation import ErrorCorrelation, ErrorRows, shared_labels
@@ -84,7 +85,8 @@ def read_measurements(
         fact = f"there are {len(entries)}"
         raise UserError(f"user measurements must be at most {MAX_MEASUREMENTS}", fact, "give the newest")
     scores = [_read_scores(entry, champion) for entry in entries]
-    machines = parse_machines(_machine_entries(entries, champion, machine or {}), champion)
+    alternatives = parse_alternatives(_machine_entries(entries, champion, machine or {}), champion)
+    machines = _choose_alternatives(alternatives, scores, champion)
     drawn = DrawPredictions(impute_draws(machines, champion), champion)
     table = drawn.table
     predicted = pd.DataFrame(drawn.medians, table.frame.index, columns=list(champion.predictor.targets_))
@@ -110,6 +112,23 @@ def read_measurements(
         residuals=np.array(residuals),
         notes=tuple(notes),
     )
+
+
+def _choose_alternatives(
+    machines: ParsedMachines, scores: Sequence[Mapping[str, float]], champion: Champion
+) -> ParsedMachines:
+    """Return of every measured machine the alternative whose prediction is nearest to the scores."""
+    keys = machines.cells.index.tolist()
+    lines = np.array([machines.line_of(key) for key in keys], dtype=int)
+    if len({*lines}) == len(lines):
+        return machines
+    medians = DrawPredictions(impute_draws(machines, champion), champion).medians
+    targets = champion.predictor.targets_
+    measured = np.array([[scores[line].get(target, np.nan) for target in targets] for line in lines])
+    with np.errstate(invalid="ignore"):
+        gaps = np.nan_to_num(np.abs(np.log(measured / medians)).astype(float)).sum(axis=1)
+    order = np.lexsort((gaps, lines))
+    return machines.take(np.sort(order[np.searchsorted(lines[order], np.unique(lines))]))
 
 
 def _machine_entries(

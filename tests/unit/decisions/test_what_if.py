@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 import pytest
 from champion_project import SUITES, project
@@ -35,19 +36,33 @@ def varied(*texts):
     return read_varied_fields(texts, project().champion.fields)
 
 
-def made(machine, *texts, tasks=("CINT2017rate",)):
-    return make_variants(MachineEntry(1, "the machine", machine), varied(*texts), project().champion, tasks)
+def made(machine, *texts):
+    entry = MachineEntry(1, "the machine", {**machine, "suite": "CINT2017rate"})
+    return make_variants(entry, varied(*texts), project().champion)
+
+
+def drawn_frames(grid):
+    """Return the frame of the draws of every combination that is possible."""
+    drawn, _ = grid.draw(np.arange(len(grid.variants)))
+    frame = drawn.completed.frame
+    return [frame[frame.index == number] for number in sorted(set(frame.index))]
 
 
 def completed(grid):
-    """Return the completed machines by line."""
-    champion = project().champion
-    return impute(grid.machines, champion).frame
+    """Return the first draw of every combination that is possible."""
+    return pd.concat([frame.head(1) for frame in drawn_frames(grid)])
 
 
 def differing(grid):
-    frame = completed(grid)
-    return {name for name in frame if frame[name].astype(str).nunique() > 1}
+    """Return the columns with several known values in a draw of the combinations."""
+    frames = [frame.reset_index(drop=True).astype(object) for frame in drawn_frames(grid)]
+    first = frames[0]
+    return {
+        name
+        for name in first
+        for other in frames
+        if ((first[name] != other[name]) & first[name].notna() & other[name].notna()).any()
+    }
 
 
 @pytest.mark.parametrize(
@@ -131,11 +146,8 @@ def test_variants_keep_given_fields_without_contradiction():
     assert frame["cores_per_chip_of_cpu_model"].tolist() == [20, 20]
     whole = {"processor": "Xeon Gold 6148", "cores_enabled_total": 40}
     assert completed(made(whole, "chips=2"))["cores_enabled_total"].tolist() == [40]
-    assert (
-        made(whole, "chips=1,2")
-        .variants[0]
-        .violation.startswith("cores_enabled_total: 40 per chip is more than the 20")
-    )
+    _, reasons = made(whole, "chips=1,2").draw(np.arange(2))
+    assert reasons[0].startswith("cores_enabled_total: 40 per chip is more than the 20")
     frame = completed(made(machine, "cores=8,12"))
     assert frame["cores_enabled_total"].tolist() == [16, 24]
     frame = completed(made(machine, "memory=12 x 32 GB DDR4-2666,24 x 16 GB DDR4-2666"))
@@ -149,15 +161,15 @@ def test_variants_keep_given_fields_without_contradiction():
 def test_too_many_cores_make_a_hypothetical_cpu_model():
     real = made(GOLD, "cores=10,20")
     assert not any(variant.base_cpu for variant in real.variants) and not real.notes
-    assert real.machines.frame["cpu_model"].tolist() == ["xeon gold 6148"] * 2
+    assert completed(real)["cpu_model"].tolist() == ["xeon gold 6148"] * 2
     other = made(GOLD, "cores=20,40")
     assert [variant.base_cpu for variant in other.variants] == ["", "xeon gold 6148"]
-    assert other.machines.frame["cpu_model"].isna().tolist() == [False, True]
+    assert completed(other)["cpu_model"].isna().tolist() == [False, True]
     assert "xeon gold 6148 has its own cores" in other.notes[0]
     champion = project().champion
     facts = impute(parse_machines(read_machines(GOLD), champion), champion, assume=False).frame
     for name in ("family", "l3_mb_per_chip", "base_mhz", "tdp_w", "mem_channels_per_chip"):
-        assert other.machines.frame[name].tolist() == [facts[name].iloc[0]] * 2
+        assert completed(other)[name].tolist() == [facts[name].iloc[0]] * 2
 
 
 @pytest.mark.parametrize(
@@ -197,7 +209,7 @@ def test_varied_cpu_models_have_their_facts():
     cpu_models = project().champion.reference_data.measured.frame["cpu_model"].value_counts().index[:2].tolist()
     grid = made({"chips": 2}, "processor=" + "|".join(cpu_models), "chips=1,2")
     facts = project().champion.reference_data.cpu_facts["family"]
-    assert grid.machines.frame["cpu_model"].tolist() == [name for name in cpu_models for _ in (1, 2)]
+    assert completed(grid)["cpu_model"].tolist() == [name for name in cpu_models for _ in (1, 2)]
     assert completed(grid)["family"].tolist() == [facts[name] for name in cpu_models for _ in (1, 2)]
 
 

@@ -42,7 +42,7 @@ class JointRules:
     column. `launch`: column of the day before which there is no machine: results near it count as new ones for a CPU
     model without results, and the drawn `dates` are not earlier. `software`: column of the day from which the software
     was to be had: a CPU model newer than all results runs the newest, so its age lowers the weight like that of the
-    result. `checked`: whether draws that break a limit of the dataset are left out where others are not.
+    result.
     """
 
     taken: tuple[str, ...]
@@ -55,7 +55,6 @@ class JointRules:
     launch: str = ""
     software: str = ""
     dates: tuple[str, ...] = ()
-    checked: bool = False
 
 
 class JointDeck:
@@ -63,12 +62,13 @@ class JointDeck:
 
     A donor is drawn in proportion to its weight, which falls with its differences from the known values of the machine
     and with its age. Draws are systematic: evenly spaced in the cumulative weights of the donors in the order of time,
-    so equal machines have equal draws, and machines that differ little have similar ones.
+    so equal machines have equal draws, and machines that differ little have similar ones. The columns of the entity
+    and those that name a machine (`naming`) are drawn by machine from the results of all tasks, the others by task.
     Source: Rubin, "Multiple Imputation for Nonresponse in Surveys", 1987, with hot-deck donors (Andridge and Little,
     Int. Stat. Rev. 78, 2010); systematic resampling (Kitagawa, J. Comput. Graph. Stat. 5, 1996).
     """
 
-    def __init__(self, measured: Table, rules: JointRules) -> None:
+    def __init__(self, measured: Table, rules: JointRules, naming: Sequence[str] = ()) -> None:
         times = measured.select(tag=Tag.TIME)
         self.rules, self.task = rules, measured.column_of(Tag.TASK)
         kinds = {column.name: column.kind for column in measured.columns}
@@ -77,6 +77,11 @@ class JointDeck:
         self._texts = {name for name, kind in kinds.items() if kind in (Kind.CATEGORICAL, Kind.TEXT)}
         scored = [name for name in rules.penalties if name in kinds]
         self._entity = measured.column_of(Tag.ENTITY)
+        group = next(column.group for column in measured.columns if column.name == self._entity)
+        of_machine = {*measured.select(group=group), *naming}
+        self._given = {
+            by_task: [name for name in self._taken if (name in of_machine) != by_task] for by_task in (False, True)
+        }
         copied = {*rules.per_unit.values(), (*rules.at_most.values(), *rules.only_with.values()), tuple(self._taken)}
         read = {name for names in copied for name in names}
         read |= {*scored, *times[:1], self.task, self._entity, rules.software}
@@ -94,38 +99,41 @@ class JointDeck:
         since = ((available - self._last).dt.days / _DAYS).fillna(pd.Series(self._years, self.frame.index))
         self._software_years = np.minimum(since.to_numpy(), 0.0)
         self._rows: dict[tuple[str, ...], dict[Any, np.ndarray]] = {}
-        self._drawn: dict[tuple[Any, ...], np.ndarray] = {}
+        self._drawn: dict[bool, dict[tuple[Any, ...], np.ndarray]] = {False: {}, True: {}}
         self._columns: dict[str, np.ndarray] = {}
 
-    def draw(self, machines: Cells, count: int = DRAWS) -> tuple[np.ndarray, np.ndarray]:
-        """Return the distinct donors of every machine with a missing cell that a donor gives.
+    def draw(self, machines: Cells, *, by_task: bool = True) -> np.ndarray:
+        """Return the donors of every machine, in the order of time, (n, DRAWS) rows of `frame`.
 
-        Shapes: (k,) machine number and (k,) donor row, repeated where a donor is drawn repeatedly, machine by machine;
-        a machine without a missing cell or without a donor has none.
+        Donors are -1 for a machine that lacks no cell which they give, and for one without any.
+        Args: `by_task`: whether donors are results of the machine's task and give the columns that differ by task.
         """
         names = [
-            self.task,
+            *([self.task] if by_task else []),
             *self._logs,
             *self._scored_texts,
             *([self.rules.launch] if self.rules.launch in machines else []),
         ]
         keys = list_rows(machines, names)
-        incomplete = np.any([is_missing(machines[name]) for name in self._taken], axis=0)
+        incomplete = np.zeros(len(keys), dtype=bool)
+        for name in self._given[by_task]:
+            incomplete |= is_missing(machines[name])
         numbers = np.flatnonzero(incomplete).tolist()
-        wanted = {keys[number] for number in numbers}
-        if len(self._drawn) + len(wanted) > _MAX_REMEMBERED:
-            self._drawn.clear()
-        new = [key for key in dict.fromkeys(keys[number] for number in numbers) if key not in self._drawn]
-        drawn = self._draw_donors([dict(zip(names, key, strict=True)) for key in new], count)
-        self._drawn.update(zip(new, drawn, strict=True))
-        donated = [self._drawn[keys[number]] for number in numbers]
-        if not donated:
-            return np.zeros(0, dtype=int), np.zeros(0, dtype=int)
-        return np.repeat(numbers, [len(rows) for rows in donated]), np.concatenate(donated)
+        drawn = self._drawn[by_task]
+        new = [key for key in dict.fromkeys(keys[number] for number in numbers) if key not in drawn]
+        if len(drawn) + len(new) > _MAX_REMEMBERED:
+            drawn.clear()
+            new = list(dict.fromkeys(keys[number] for number in numbers))
+        known = [dict(zip(names, key, strict=True)) for key in new]
+        drawn.update(zip(new, self._draw_donors(known, by_task=by_task), strict=True))
+        donors = np.full((len(keys), DRAWS), -1)
+        for number in numbers:
+            donors[number] = drawn[keys[number]]
+        return donors
 
-    def _draw_donors(self, machines: Sequence[Mapping[str, Any]], count: int) -> Iterator[np.ndarray]:
-        """Yield the rows of the donors of every machine, given by its known cells; none without a candidate."""
-        candidates = [self._find_candidates(known) for known in machines]
+    def _draw_donors(self, machines: Sequence[Mapping[str, Any]], *, by_task: bool) -> Iterator[np.ndarray]:
+        """Yield the rows of the donors of every machine, given by its known cells, -1 without a candidate."""
+        candidates = [self._find_candidates(known, by_task=by_task) for known in machines]
         sizes = np.cumsum([0, *map(len, candidates)])
         begin = 0
         while begin < len(machines):
@@ -135,7 +143,7 @@ class JointDeck:
             penalties = self._penalties(machines[begin:end], rows, np.diff(sizes[begin : end + 1]))
             by_machine = np.split(penalties, sizes[begin + 1 : end] - sizes[begin])
             for among, penalty in zip(candidates[begin:end], by_machine, strict=True):
-                yield _draw_systematically(among, penalty, count)
+                yield _draw_systematically(among, penalty)
             begin = end
 
     def _penalties(self, machines: Sequence[Mapping[str, Any]], rows: np.ndarray, sizes: np.ndarray) -> np.ndarray:
@@ -173,11 +181,13 @@ class JointDeck:
         values = (known.get(name) for known in machines)
         return np.array([_NOT_GIVEN if value is None else places.get(value, UNKNOWN) for value in values], dtype=int)
 
-    def _find_candidates(self, known: Mapping[str, Any]) -> np.ndarray:
+    def _find_candidates(self, known: Mapping[str, Any], *, by_task: bool) -> np.ndarray:
         """Return the rows of the narrowest groups that together have enough results, in the order of time."""
         candidates: np.ndarray = np.zeros(0, dtype=int)
         for group in (*self.rules.groups, ()):
-            columns = (self.task, *(name for name in group if name != self.task))
+            columns = (*([self.task] if by_task else []), *(name for name in group if name != self.task))
+            if not columns:
+                return np.arange(len(self.frame))
             key = tuple(known.get(name) for name in columns)
             if any(cell is None for cell in key):
                 continue
@@ -193,10 +203,10 @@ class JointDeck:
                 break
         return candidates
 
-    def fill(self, machines: Cells, donor_rows: np.ndarray) -> Cells:
-        """Return machines with their missing cells from a donor each. Shapes: donor_rows (n,) of `frame`."""
+    def fill(self, machines: Cells, donor_rows: np.ndarray, *, by_task: bool = True) -> Cells:
+        """Return machines with their missing cells from a donor each, see `draw`. Shapes: donor_rows (n,)."""
         filled = {}
-        for name in self._taken:
+        for name in self._given[by_task]:
             missing = is_missing(machines[name])
             if not missing.any():
                 continue
@@ -207,7 +217,7 @@ class JointDeck:
                     donated = self._give(unit, donor_rows)
                     donor_units = donor_units * donated
                     machine_units = machine_units * np.where(is_missing(machines[unit]), donated, machines[unit])
-                scaled = np.maximum(np.rint(values / donor_units * machine_units), 1.0)
+                scaled = np.maximum(np.rint(values / donor_units * machine_units), np.minimum(values, 1.0))
                 values = np.where(np.isnan(scaled), values, scaled)
             if name in self.rules.at_most:
                 largest = self.rules.at_most[name]
@@ -232,13 +242,13 @@ class JointDeck:
         return np.asarray(self._columns[name][donor_rows])
 
 
-def _draw_systematically(candidates: np.ndarray, penalties: np.ndarray, count: int) -> np.ndarray:
+def _draw_systematically(candidates: np.ndarray, penalties: np.ndarray) -> np.ndarray:
     """Return draws of candidates in proportion to their weights exp(-penalty), evenly spaced in the order of rows."""
     if not len(candidates):
-        return candidates
+        return np.full(DRAWS, -1)
     weights = np.exp(-penalties + penalties.min())
     cumulative = np.cumsum(weights) / weights.sum()
-    places = np.searchsorted(cumulative, (np.arange(count) + 0.5) / count)
+    places = np.searchsorted(cumulative, (np.arange(DRAWS) + 0.5) / DRAWS)
     return np.asarray(candidates[np.minimum(places, len(candidates) - 1)])
 
 

@@ -113,6 +113,8 @@ class ImputationRules:
     """Meanings of origins of values that differ from `impute.ORIGINS`."""
     naming_columns: ClassVar[tuple[str, ...]] = ("chips", "system_stem")
     """Columns that name a machine beside its entity."""
+    enumerated: ClassVar[str | None] = None
+    """Column with an answer for each of its values where a machine leaves it out, see `list_alternatives`."""
     task_aliases: Mapping[str, str] = MappingProxyType({})
     """Other names of tasks, such as those of the publisher of the results."""
     new_cpu_fields: ClassVar[Mapping[str, tuple[str, ...]]] = {}
@@ -205,6 +207,10 @@ class ImputationRules:
     def fill_usual(self, cells: Cells, last: pd.Timestamp) -> Cells:
         """Fill usual values that need no donor; `last` is the month of the newest result."""
         return cells
+
+    def list_alternatives(self, cells: Cells) -> list[tuple[float, ...]]:
+        """Return the values of `enumerated` that every row can have, beside those of measured results."""
+        return [()] * len(cells.index)
 
     def find_violations(self, cells: Cells) -> Iterator[Violation]:
         """Yield every limit that a row breaks; `Violation.line` is its index."""

@@ -38,6 +38,11 @@ _JOINED_LINE = re.compile(r"^(xeon|epyc|ryzen|altra)[ -]?(bronze|silver|gold|pla
 """Line and tier without the blanks around them: `XeonGold6544Y`, `EPYC-9575F`."""
 _CORES_AND_CLOCK = re.compile(r"\b(?:altra|ampereone)\b.* [a-z](\d{2,3})-(\d{2})")
 """Names of Ampere tell the cores and the clock in tenths of a GHz: Q80-30."""
+_SINGLE_SOCKET = re.compile(
+    r"\b(?:core|pentium|celeron|atom|ryzen|threadripper|athlon|xeon (?:e3|e|w\d?))\b|\bepyc \d+\w*p"
+)
+"""Lines that are sold for machines with one processor, where no table has the sockets of the CPU model."""
+_SOCKETS = (1.0, 2.0, 4.0, 8.0)
 _VENDORS = (
     (re.compile(r"\b(?:xeon|core|pentium|celeron|atom)\b"), "Intel", "x86"),
     (re.compile(r"\b(?:epyc|ryzen|opteron|threadripper|athlon)\b"), "AMD", "x86"),
@@ -74,8 +79,10 @@ class ServerRules(ImputationRules):
     new_cpu_hints = ("cores", "clock", "family", "turbo", "tdp", "l3")
     design_column = "family"
     setup_columns = ("compiler_vendor", "compiler_major_minor")
+    enumerated = "chips"
     description_levels = (
-        ("cpu_model", "chips"),
+        ("cpu_model",),
+        ("chips",),
         ("dimm_count", "dimm_gb", "ddr_gen", "mem_rated_mts"),
         ("cores_per_chip_stated", "base_mhz", "max_turbo_mhz", "l3_mb_per_chip", "tdp_w"),
     )
@@ -198,7 +205,7 @@ class ServerRules(ImputationRules):
         },
         years=0.25,
         at_most={"mem_rated_mts": "mem_max_mts_1dpc", "l3_slice_mb": "l3_mb_per_chip"},
-        only_with={"mem_rated_mts": "ddr_gen", "dimm_type": "ddr_gen"},
+        only_with={"mem_rated_mts": "ddr_gen", "dimm_type": "ddr_gen", "dimm_gb": "mem_total_gb"},
         launch="launch_quarter",
         software="sw_avail",
         dates=("test_month", "hw_avail", "sw_avail"),
@@ -294,13 +301,15 @@ class ServerRules(ImputationRules):
             filled = fill_missing(filled, {"cores_per_chip_of_cpu_model": np.where(np.isnan(stated), per_chip, stated)})
             rate = np.where(np.isnan(filled["mem_running_mts"]), filled["mem_rated_mts"], filled["mem_running_mts"])
             limit = find_memory_limit(filled, rate)
+            count, stacked = filled["dimm_count"], np.nan_to_num(filled["hbm_gb"])
             return fill_missing(
                 filled,
                 {
                     "cores_enabled_total": filled["cores_per_chip_of_cpu_model"] * filled["chips"],
                     "l3_cores_per_slice": _share_cores(filled),
-                    "mem_total_gb": filled["dimm_count"] * filled["dimm_gb"],
-                    "dimm_gb": filled["mem_total_gb"] / filled["dimm_count"],
+                    # memory in the package of the processor counts
+                    "mem_total_gb": np.where(count == 0, 0.0, count * filled["dimm_gb"]) + stacked,
+                    "dimm_gb": np.where(count > 0, (filled["mem_total_gb"] - stacked) / count, np.nan),
                     # Memory runs no faster than the processor drives it, unless the limit is unknown.
                     "mem_eff_mts": np.where(rate > limit, limit, rate),
                     "arch": np.array([_ARCHITECTURE.get(isa) for isa in filled["isa"].tolist()], dtype=object),
@@ -322,6 +331,12 @@ class ServerRules(ImputationRules):
         )
         launch, test = filled["launch_quarter"], filled["test_month"]
         return fill_missing(filled, {"hw_avail": np.where(launch < test, launch, test), "sw_avail": test})
+
+    def list_alternatives(self, cells: Cells) -> list[tuple[float, ...]]:
+        """Return the numbers of processors that every CPU model is sold for: 1 and 2 without a known limit."""
+        usual = np.array([1.0 if _SINGLE_SOCKET.search(name or "") else 2.0 for name in cells["cpu_model"].tolist()])
+        most = np.where(np.isnan(cells["max_sockets"]), usual, cells["max_sockets"])
+        return [tuple(count for count in _SOCKETS if count <= largest) for largest in most.tolist()]
 
     def find_violations(self, cells: Cells) -> Iterator[Violation]:
         """Yield the limits of servers that a row breaks."""
