@@ -181,7 +181,7 @@ def _parse_base(
     dependencies: _Dependencies,
 ) -> ParsedMachines:
     """Parse the machine without the varied fields, with one of the varied CPU models."""
-    line, label, values = entry
+    line, label, values = entry[:3]
     fields, rules = champion.fields, champion.rules
     columns = {column for field in varied for column in field.columns}
     varied_fields = [fields.find(field.name, "--vary") for field in varied]

@@ -22,10 +22,11 @@ NONE_ANSWERED, PARTLY_ANSWERED = 2, 3
 
 @dataclass(frozen=True)
 class ParsedBatch:
-    """Machines of a batch that can be used, and the errors of the others by line."""
+    """Machines of a batch that can be used, with their ignored texts, and the errors of the others, all by line."""
 
     machines: ParsedMachines
     refusals: Mapping[int, UserError]
+    ignored: Mapping[int, str]
 
 
 def parse_batch(
@@ -57,7 +58,8 @@ def parse_batch(
     if beyond_limits and (strict or len(entries) == 1):
         raise beyond_limits[min(beyond_limits)]
     usable = ~np.isin(machines.cells.index, list(beyond_limits))
-    return ParsedBatch(machines.take(usable), refusals | beyond_limits)
+    ignored = {machine.line: "; ".join(machine.ignored) for machine in parsed if machine.ignored}
+    return ParsedBatch(machines.take(usable), refusals | beyond_limits, ignored)
 
 
 def predict_batch(
@@ -75,13 +77,16 @@ def predict_batch(
     """
     batch = parse_batch(entries, champion, strict=strict)
     answer = predict_machines(batch.machines, champion, options, measurements, progress=progress)
-    by_line = {prediction.line: prediction for prediction in answer}
+    by_line = {
+        prediction.line: replace(prediction, message=batch.ignored.get(prediction.line, "")) for prediction in answer
+    }
     refused = {
         entry.line: Prediction(entry.line, entry.label, (), status=REFUSED, message=str(batch.refusals[entry.line]))
         for entry in entries
         if entry.line in batch.refusals
     }
-    return replace(answer, machines=tuple((by_line | refused)[entry.line] for entry in entries))
+    machines = (replace((by_line | refused)[entry.line], carried=entry.plain_carried) for entry in entries)
+    return replace(answer, machines=tuple(machines))
 
 
 def find_exit_code(answered: int, refused: int) -> int:
