@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from datetime import date
@@ -25,7 +26,7 @@ from perfcast.decisions.what_if import Grid, predict_grid
 from perfcast.inference import champion as champion_folder
 from perfcast.inference.alternatives import parse_alternatives
 from perfcast.inference.batch import predict_batch
-from perfcast.inference.machine_files import MachineEntry, Machines
+from perfcast.inference.machine_files import MachineEntry, Machines, read_machines
 from perfcast.inference.predict import PredictOptions, make_options
 from perfcast.inference.prediction import Driver, Estimate, Neighbor, Prediction, Predictions, Value
 from perfcast.inference.published import PublishedScores
@@ -152,7 +153,6 @@ class Champion(champion_folder.Champion):
         by: str = "score",
         weights: Mapping[str, float] | str | None = None,
         sure: float | None = None,
-        ascending: bool = False,
         electricity_price: float = 0.0,
         years: float = 1.0,
         memory_price: float = 0.0,
@@ -165,9 +165,8 @@ class Champion(champion_folder.Champion):
         """Rank candidate machines, which may have a name, a price and watts, with the probability of their targets.
 
         Args: `targets` are texts such as `CINT2017rate >= 1500`; `by` is a product such as `score/watt`; `weights` are
-        those of the score's tasks; candidates that meet all targets with less than `sure` come last; `ascending` puts
-        the lowest first; the cost has electricity per kWh over the `years` of use, and memory per GB that the price
-        leaves out.
+        those of the score's tasks; candidates that meet all targets with less than `sure`, 0.5 by default, come last;
+        the cost has electricity per kWh over the `years` of use, and memory per GB that the price leaves out.
         """
         if sure is not None and not 0 < sure < 1:
             raise UserError("sure must be between 0 and 1", f"it is {sure:g}", "0.9 means 90 %")
@@ -178,7 +177,7 @@ class Champion(champion_folder.Champion):
         )
         rates = CostRates(electricity_price=electricity_price, years=years, memory_price=memory_price)
         texts = [targets] if isinstance(targets, str) else list(targets)
-        chosen = {"by": by, "weights": listed, "sure": sure, "ascending": ascending}
+        chosen = {"by": by, "weights": listed, "sure": sure}
         request = read_request(texts, self, **chosen, rates=rates)  # type: ignore[arg-type]
         options = make_options(level=level, when=when, assume=assume, neighbors=0, explain=False)
         measurements = self._read_measured(measured, [])
@@ -247,6 +246,13 @@ class Champion(champion_folder.Champion):
         by_task = {each.task: each.published for each in answer.machines[0].estimates if each.task in wanted}
         return {task: scores for task, scores in by_task.items() if scores is not None}
 
+    def read_entries(self, machines: Machines) -> list[MachineEntry]:
+        """Return the entries of machines of a user; unknown columns of a table are named in a warning."""
+        entries = super().read_entries(machines)
+        if note := self.describe_carried(entries):
+            warnings.warn(note, stacklevel=4)
+        return entries
+
     def _repr_html_(self) -> str:
         """Return the properties of the champion for a notebook, with every text escaped."""
         properties = {
@@ -266,7 +272,7 @@ class Champion(champion_folder.Champion):
         if measured is None:
             return None
         machine = dict(entries[0].values) if len(entries) == 1 else None
-        return read_measurements(self.read_entries(measured), self, machine)
+        return read_measurements(self.read_files(read_machines(measured)), self, machine)
 
 
 def _list_varied(vary: Mapping[str, object] | Sequence[str] | str) -> list[str]:

@@ -77,6 +77,11 @@ def _quote_formula(cell: object) -> object:
     return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
 
 
+def count_words(count: int, noun: str) -> str:
+    """Return a number with its noun: 1 estimate, 2 estimates."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 def report(counted: str, champion: str, preset: str, level: float) -> None:
     """Print the line under an answer on standard error: the count, the champion and the level."""
     print(
@@ -90,5 +95,6 @@ def report_refused(refused: int, total: int) -> int:
     from perfcast.inference.batch import find_exit_code
 
     if refused:
-        print(f"{refused} of {total} machines refused: their status and message tell why", file=sys.stderr)
+        counted = f"{refused} of {count_words(total, 'machine')} refused"
+        print(f"{counted}: {'its' if refused == 1 else 'their'} status and message tell why", file=sys.stderr)
     return find_exit_code(total - refused, refused)

@@ -88,7 +88,7 @@ class CommandParser(argparse.ArgumentParser):
         option = next((word for word in words if word.startswith("-")), "").partition("=")[0]
         hint = _did_you_mean(option, self._option_string_actions)
         if option.startswith("--") and not hint and "--set" in self._option_string_actions:
-            hint = f"another field is given as --set {option.lstrip('-')}=VALUE; "
+            hint = "another field of a machine is given as --set NAME=VALUE; "
         fact = f"there is no {option}" if option else f"there is no place for {words[0]}"
         raise UserError("arguments must be those of the command", fact, f"{hint}see {self.prog} --help")
 

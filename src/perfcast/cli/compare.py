@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 
 from perfcast.cli import machine_arguments as machine
-from perfcast.cli.answers import add_output, check_out, report, write_answer
+from perfcast.cli.answers import add_output, check_out, count_words, report, report_refused, write_answer
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,17 +29,23 @@ def run(options: argparse.Namespace) -> int:
     """Compare, and print or write."""
     from perfcast.decisions.comparison_text import format_comparison
     from perfcast.decisions.machine_comparison import compare_machines
-    from perfcast.inference.machine_files import add_fields, read_short_machines
+    from perfcast.inference.machine_files import ENDINGS, add_fields, read_short_machine
     from perfcast.utils.terminal_tables import terminal_width
 
     check_out(options, ".csv", ".json")
     chosen = machine.read_options(options)
     champion = machine.read_champion(options)
     rules = champion.rules
-    machines = champion.read_files(read_short_machines(options.machines, rules.short_fields))
+    machines = []
+    for text in options.machines:
+        if text.lower().endswith(ENDINGS):
+            machines += machine.read_file(text, champion)
+        else:
+            machines += champion.read_files([read_short_machine(text, rules.named_field)])
+    machines = [entry._replace(line=number) for number, entry in enumerate(machines, start=1)]
     entries = add_fields(machines, rules.read_files(machine.read_machine_flags(options)))
     measurements = machine.read_user_measurements(options, entries, champion)
     comparison = compare_machines(entries, champion, chosen, measurements=measurements)
     write_answer(options, comparison, lambda: format_comparison(comparison, terminal_width()))
-    report(f"{len(entries)} machines compared", champion.name, champion.preset, chosen.level)
-    return 0
+    report(f"{count_words(len(comparison.machines), 'machine')} compared", champion.name, champion.preset, chosen.level)
+    return report_refused(len(comparison.refused), len(entries))

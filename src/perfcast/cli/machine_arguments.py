@@ -112,11 +112,11 @@ def read_entries(options: argparse.Namespace, champion: Champion, *, allow_empty
     `allow_empty`: no option at all is one machine without any field.
     Raises: UserError when no machine is described, or a file and a flag give the same field.
     """
-    from perfcast.inference.machine_files import MachineEntry, add_fields
+    from perfcast.inference.machine_files import MachineEntry, add_fields, make_entry
 
     flags = champion.rules.read_files(read_machine_flags(options))
     if options.machines is not None:
-        return add_fields(champion.read_entries(options.machines), flags)
+        return add_fields(read_file(options.machines, champion), flags)
     if options.this_machine:
         from perfcast.microbench.hardware_info import read_hardware
 
@@ -125,9 +125,17 @@ def read_entries(options: argparse.Namespace, champion: Champion, *, allow_empty
         values = {reading.column: reading.value for reading in hardware.readings}
         return [MachineEntry(1, "this machine", {**values, **flags})]
     if flags or allow_empty:
-        return [MachineEntry(1, "the machine", flags)]
+        return [make_entry(1, "the machine", flags)]
     fact = "no file, no flag and no --this-machine was given"
     raise UserError("a machine must be described", fact, f"try {champion.rules.example}")
+
+
+def read_file(path: Path | str, champion: Champion) -> list[MachineEntry]:
+    """Return the machines of a file; its unknown columns are named on standard error."""
+    entries = champion.read_entries(path)
+    if note := champion.describe_carried(entries):
+        print(f"{path}: {note}", file=sys.stderr)
+    return entries
 
 
 def add_prediction(parser: argparse.ArgumentParser) -> None:
@@ -163,25 +171,17 @@ def read_options(options: argparse.Namespace) -> PredictOptions:
 
 def add_task(parser: argparse.ArgumentParser) -> None:
     """Declare the tasks to answer for."""
-    parser.add_argument("--task", action="append", default=[], metavar="NAME", help="this task only; may be repeated")
+    parser.add_argument(
+        "--task", action="append", default=[], metavar="NAME", help="this task only; may be repeated, or NAME,NAME"
+    )
 
 
-def add_tasks(parser: argparse.ArgumentParser) -> None:
-    """Declare the tasks of a prediction, as one list."""
-    parser.add_argument("--tasks", metavar="NAME,NAME", help="these tasks only, such as mmlu,hellaswag")
-
-
-def read_task_list(options: argparse.Namespace, champion: Champion) -> tuple[str, ...]:
-    """Return the tasks of the list; an empty one means all. Raises: UserError for an unknown name."""
-    names = [name.strip() for name in (options.tasks or "").split(",") if name.strip()]
-    if options.tasks is not None and not names:
-        raise UserError("--tasks must be names of tasks", f"it is {options.tasks[:60]!r}", "write mmlu,hellaswag")
-    return tuple(dict.fromkeys(champion.task_names.get(name, "--tasks") for name in names))
-
-
-def read_tasks(options: argparse.Namespace, champion: Champion) -> list[str]:
-    """Return the tasks of the options without repetition; an empty list means all."""
-    return list(dict.fromkeys(champion.task_names.get(text, "--task") for text in options.task))
+def read_tasks(options: argparse.Namespace, champion: Champion) -> tuple[str, ...]:
+    """Return the tasks of the options without repetition; none means all. Raises: UserError for an unknown name."""
+    typed = [name.strip() for text in options.task for name in text.split(",")]
+    if typed and not all(typed):
+        raise UserError("--task must be names of tasks", f"it is {','.join(options.task)[:60]!r}", "write NAME,NAME")
+    return tuple(dict.fromkeys(champion.task_names.get(name, "--task") for name in typed))
 
 
 def read_user_measurements(
@@ -193,10 +193,11 @@ def read_user_measurements(
     """
     if options.measured is None:
         return None
+    from perfcast.inference.machine_files import read_machines
     from perfcast.inference.user_measurements import read_measurements
 
     machine = dict(entries[0].values) if len(entries) == 1 else None
-    measurements = read_measurements(champion.read_entries(options.measured), champion, machine)
+    measurements = read_measurements(champion.read_files(read_machines(options.measured)), champion, machine)
     for note in measurements.notes:
         print(f"--measured: {note}", file=sys.stderr)
     return measurements

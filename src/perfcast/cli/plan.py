@@ -17,14 +17,14 @@ from dataclasses import replace
 
 from perfcast.cli import arguments
 from perfcast.cli import machine_arguments as machine
-from perfcast.cli.answers import add_output, check_out, report, write_answer
+from perfcast.cli.answers import add_output, check_out, count_words, report, write_answer
 from perfcast.utils.errors import UserError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     machine.add_machines(parser)
-    machine.add_tasks(parser)
+    machine.add_task(parser)
     parser.add_argument(
         "--budget",
         type=arguments.number(1e12, 1e30),
@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
     check_out(options, ".csv", ".json")
     chosen = machine.read_options(options)
     champion = machine.read_champion(options)
-    chosen = replace(chosen, tasks=machine.read_task_list(options, champion))
+    chosen = replace(chosen, tasks=machine.read_tasks(options, champion))
     entries = machine.read_entries(options, champion)
     if len(entries) != 1:
         raise UserError("the large run must be one", f"{options.machines} describes {len(entries)}", "keep one")
@@ -55,5 +55,5 @@ def run(options: argparse.Namespace) -> int:
     limits = {"budget": options.budget, "count": options.count}
     plan = plan_runs(entries[0], champion, chosen, **limits, measurements=measurements)
     write_answer(options, plan, lambda: format_plan(plan, terminal_width()))
-    report(f"{len(plan.runs)} runs planned", champion.name, champion.preset, chosen.level)
+    report(f"{count_words(len(plan.runs), 'run')} planned", champion.name, champion.preset, chosen.level)
     return 0

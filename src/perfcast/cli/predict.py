@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from perfcast.cli import arguments
 from perfcast.cli import machine_arguments as machine
-from perfcast.cli.answers import add_output, check_out, report, report_refused, write_answer
+from perfcast.cli.answers import add_output, check_out, count_words, report, report_refused, write_answer
 
 MAX_EXPLAINED = 20
 """Machines up to which every prediction is explained; more machines are one table."""
@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     machine.add_machines(parser)
     machine.add_champion(parser)
     machine.add_prediction(parser)
-    machine.add_tasks(parser)
+    machine.add_task(parser)
     parser.add_argument(
         "--nearest", type=arguments.whole(0, 1000), default=3, metavar="N", help="measured machines shown"
     )
@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
     check_out(options)
     chosen = machine.read_options(options)
     champion = machine.read_champion(options)
-    chosen = replace(chosen, tasks=machine.read_task_list(options, champion))
+    chosen = replace(chosen, tasks=machine.read_tasks(options, champion))
     entries = machine.read_entries(options, champion)
     many = len(entries) > MAX_EXPLAINED
     if not options.brief and (options.json or not many):
@@ -51,5 +51,5 @@ def run(options: argparse.Namespace) -> int:
     predictions = predict_batch(entries, champion, chosen, measurements, strict=options.strict, progress=many)
     write_answer(options, predictions, lambda: format_predictions(predictions, terminal_width()))
     count = sum(len(prediction.estimates) for prediction in predictions)
-    report(f"{count} estimates", predictions.champion, predictions.preset, chosen.level)
+    report(count_words(count, "estimate"), predictions.champion, predictions.preset, chosen.level)
     return report_refused(len(predictions.refused), len(predictions.machines))

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfcast.cli import machine_arguments as machine
-from perfcast.cli.answers import add_output, check_out, report, report_refused, write_answer
+from perfcast.cli.answers import add_output, check_out, count_words, report, report_refused, write_answer
 from perfcast.cli.arguments import number, share
 from perfcast.utils.errors import UserError
 
@@ -46,8 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TASK=NUMBER,...",
         help="weights of the score's tasks (default: equal weights of the targets' tasks)",
     )
-    parser.add_argument("--sure", type=share, metavar="SHARE", help="less probable candidates come last")
-    parser.add_argument("--ascending", action="store_true", help="the lowest first, where less is better")
+    parser.add_argument(
+        "--sure", type=share, metavar="SHARE", help="candidates that reach the targets less probably stand last (0.5)"
+    )
     parser.add_argument(
         "--price", action="append", default=[], metavar="[NAME=]NUMBER", help="of a machine; of a GPU and hour"
     )
@@ -73,14 +74,14 @@ def run(options: argparse.Namespace) -> int:
     chosen = machine.read_options(options)
     champion = machine.read_champion(options)
     entries = add_prices(_read_candidates(options, champion), options.price, champion)
-    typed = {name: getattr(options, name) for name in ("by", "weights", "sure", "ascending")}
+    typed = {name: getattr(options, name) for name in ("by", "weights", "sure")}
     rates = CostRates(**{name: getattr(options, name) for name in ("electricity_price", "years", "memory_price")})
     request = read_request(options.target, champion, **typed, rates=rates)
     measurements = machine.read_user_measurements(options, [], champion)
     names = {"measurements": measurements, "strict": options.strict, "progress": len(entries) > 20}
     ranking = rank_machines(entries, champion, request, chosen, **names)
     write_answer(options, ranking, lambda: format_ranking(ranking, terminal_width()))
-    report(f"{len(ranking.candidates)} machines predicted", champion.name, champion.preset, chosen.level)
+    report(f"{count_words(len(ranking.candidates), 'machine')} predicted", champion.name, champion.preset, chosen.level)
     return report_refused(len(ranking.refused), len(entries))
 
 
@@ -94,7 +95,7 @@ def _read_candidates(options: argparse.Namespace, champion: Champion) -> list[Ma
     if options.candidates is not None:
         if options.vary:
             raise UserError("candidates must be a file or --vary", "both are given", "leave one of them out")
-        return add_fields(champion.read_entries(options.candidates), flags)
+        return add_fields(machine.read_file(options.candidates, champion), flags)
     if not options.vary:
         fact = "no file and no --vary was given"
         raise UserError("candidates must be given", fact, f"try a file, or {champion.rules.example} --vary NAME=VALUES")

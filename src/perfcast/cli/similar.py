@@ -12,7 +12,7 @@ import sys
 
 from perfcast.cli import arguments
 from perfcast.cli import machine_arguments as machine
-from perfcast.cli.answers import add_output, check_out, write_answer
+from perfcast.cli.answers import add_output, check_out, count_words, write_answer
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,5 +40,5 @@ def run(options: argparse.Namespace) -> int:
     width = terminal_width()
     write_answer(options, nearest, lambda: "\n\n".join(format_nearest(each, width) for each in nearest.machines))
     count = sum(len(each.similar) for each in nearest.machines)
-    print(f"{count} measured results of {champion.dataset}", file=sys.stderr)
+    print(f"{count_words(count, 'measured result')} of {champion.dataset}", file=sys.stderr)
     return 0

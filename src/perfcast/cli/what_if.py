@@ -12,7 +12,7 @@ import argparse
 import sys
 
 from perfcast.cli import machine_arguments as machine
-from perfcast.cli.answers import add_output, check_out, report, write_answer
+from perfcast.cli.answers import add_output, check_out, count_words, report, write_answer
 from perfcast.utils.errors import UserError
 
 _VALUES = "values joined by commas (or by |), or LOW..HIGH[:STEP]; may be repeated, all combinations are made"
@@ -54,5 +54,5 @@ def run(options: argparse.Namespace) -> int:
 
         write_text(options.out, draw_grid(grid))
     write_answer(options, grid, lambda: format_grid(grid, terminal_width()))
-    report(f"{len(grid.possible)} machines predicted", champion.name, champion.preset, chosen.level)
+    report(f"{count_words(len(grid.possible), 'machine')} predicted", champion.name, champion.preset, chosen.level)
     return 0

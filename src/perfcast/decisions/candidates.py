@@ -1,18 +1,73 @@
-"""Candidates of a ranking that flags describe: one machine with some fields varied, and prices by entity."""
+"""Candidates of a ranking: their names, prices and watts, from files or from flags."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from perfcast.decisions.criteria import PRICE
 from perfcast.decisions.varied_fields import VariedField, combinations
 from perfcast.inference.champion import Champion
-from perfcast.inference.machine_files import MachineEntry
+from perfcast.inference.machine_fields import read_number
+from perfcast.inference.machine_files import EXTRAS, NAME, PRICE, WATTS, MachineEntry, make_entry, tidy_text
 from perfcast.schema.table import Tag
 from perfcast.utils.errors import UserError
 
 _LARGEST_PRICE = 1e9
+_MAX_NAME_LETTERS = 80
+_SMALLEST, _LARGEST = 1e-6, 1e12
+"""Bounds of prices and watts: their powers and ratios stay finite."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Fields of a candidate beside its machine. Units: `price` any currency, `watts` W."""
+
+    line: int
+    name: str | None
+    price: float | None
+    watts: float | None
+
+
+def read_candidate(entry: MachineEntry) -> Candidate:
+    """Return the name, price and watts of a machine. Raises: UserError for a value that cannot be used."""
+    label, extras = entry.label, {}
+    for field, value in entry.carried.items():
+        extra = field.strip().lower()
+        if extra in extras:
+            raise UserError("a machine must give every field once", f"{label} has {extra} twice", "leave one out")
+        if extra in EXTRAS and value is not None and not isinstance(value, (str, int, float)):
+            fact = f"{label} has {str(value)[:40]!r}"
+            raise UserError(f"{extra} must be one value", fact, "write a text or a number")
+        extras[extra] = value
+    name = _text(extras.get(NAME))
+    if name is not None and len(name) > _MAX_NAME_LETTERS:
+        raise UserError(f"a name must be at most {_MAX_NAME_LETTERS} letters", f"{label} has {len(name)}")
+    price, watts = _positive(extras.get(PRICE), PRICE, "", label), _positive(extras.get(WATTS), WATTS, "W", label)
+    return Candidate(entry.line, name, price, watts)
+
+
+def _text(value: object) -> str | None:
+    missing = value is None or (isinstance(value, float) and math.isnan(value))
+    return None if missing else tidy_text(str(value)) or None
+
+
+def _positive(value: object, name: str, unit: str, label: str) -> float | None:
+    text = _text(value)
+    if text is None:
+        return None
+    unit_text = f" in {unit}" if unit else " without a currency"
+    requirement = f"{name} must be a positive number{unit_text}"
+    try:
+        number = read_number(text, unit)
+    except ValueError as error:
+        raise UserError(requirement, f"{label} has {text[:40]!r}", str(error)) from None
+    if number <= 0:
+        raise UserError(requirement, f"{label} has {text[:40]!r}", "leave it empty if it is unknown")
+    if not _SMALLEST <= number <= _LARGEST:
+        requirement = f"{name} must be from {_SMALLEST:g} to {_LARGEST:g}{unit_text}"
+        raise UserError(requirement, f"{label} has {text[:40]!r}", "correct it")
+    return number
 
 
 def make_candidates(values: Mapping[str, object], varied: Sequence[VariedField]) -> list[MachineEntry]:
@@ -30,7 +85,8 @@ def make_candidates(values: Mapping[str, object], varied: Sequence[VariedField])
     for number, points in enumerate(combinations(varied), start=1):
         chosen = {field.name: point.text for field, point in zip(varied, points, strict=True)}
         label = ", ".join(f"{name} {text}" for name, text in chosen.items())
-        entries.append(MachineEntry(number, label, {"name": label[:80], **values, **chosen}))
+        named = {NAME: label[:_MAX_NAME_LETTERS], **values, **chosen}
+        entries.append(make_entry(number, label, named)._replace(label=label))
     return entries
 
 
@@ -45,13 +101,12 @@ def add_prices(entries: Sequence[MachineEntry], texts: Sequence[str], champion: 
     for entry in entries:
         entity = _find_entity(entry.values, champion)
         name = entity if entity in prices else ""
-        has_own = any(key.strip().lower() == PRICE and value not in (None, "") for key, value in entry.values.items())
+        has_own = any(key.strip().lower() == PRICE and value not in (None, "") for key, value in entry.carried.items())
         if name in prices:
             used.add(name)
-        fields = {key: value for key, value in entry.values.items() if key.strip().lower() != PRICE}
-        priced.append(
-            entry if has_own or name not in prices else entry._replace(values={**fields, PRICE: prices[name]})
-        )
+        carried = {key: value for key, value in entry.carried.items() if key.strip().lower() != PRICE}
+        is_priced = name in prices and not has_own
+        priced.append(entry._replace(carried={**carried, PRICE: prices[name]}) if is_priced else entry)
     unused = sorted(set(prices) - used)
     if unused:
         raise UserError("--price must name what a candidate has", f"none has {unused[0]!r}", "correct the name")

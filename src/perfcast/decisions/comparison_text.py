@@ -18,6 +18,7 @@ def format_comparison(comparison: Comparison, width: int | None = None) -> str:
     """Return the machines by letter, their scores, the pairs with probabilities, and the drivers of the differences."""
     letters = comparison.letters
     parts = [wrap_text(f"{letter}: {machine.machine}", width) for letter, machine in letters.items()]
+    parts += [wrap_text(f"{each.name}: refused, {each.message}", width) for each in comparison.refused]
     parts += [wrap_text(f"note: {note}", width) for note in comparison.notes]
     interval = f"{100 * comparison.level:g} % interval"
     header = ["task", "machine", "published", "estimate", interval, "unit", "in-domain score"]

@@ -1,4 +1,4 @@
-"""Candidates, constraints on their predicted scores, and the criterion that ranks them."""
+"""Constraints on predicted scores, and the criterion that ranks candidates."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pandas as pd
 from perfcast.inference.champion import Champion
 from perfcast.inference.derived import DerivedOutput, DerivedValue
 from perfcast.inference.machine_fields import read_number
-from perfcast.inference.machine_files import MachineEntry
+from perfcast.inference.machine_files import PRICE, WATTS
 from perfcast.inference.prediction import Estimate
 from perfcast.uncertainty.conformal import outputs_of, probability_at_least
 from perfcast.utils.errors import UserError
@@ -98,73 +98,6 @@ def read_output(text: str, champion: Champion, option: str) -> Output:
     return Output(task, target or known[0])
 
 
-NAME, PRICE, WATTS = "name", "price", "watts"
-_EXTRAS = (NAME, PRICE, WATTS)
-_MAX_NAME_LETTERS = 80
-_SMALLEST, _LARGEST = 1e-6, 1e12
-"""Bounds of prices and watts: their powers and ratios stay finite."""
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """Fields of a candidate beside its machine. Units: `price` any currency, `watts` W."""
-
-    line: int
-    name: str | None
-    price: float | None
-    watts: float | None
-
-
-def split_candidates(entries: Sequence[MachineEntry]) -> tuple[list[MachineEntry], list[Candidate]]:
-    """Separate names, prices and watts from machines. Raises: UserError for a value that cannot be used."""
-    machines, candidates = [], []
-    for line, label, values in entries:
-        extras: dict[str, object] = {}
-        for field, value in values.items():
-            extra = field.strip().lower()
-            if extra not in _EXTRAS:
-                continue
-            if extra in extras:
-                fact = f"{label} has {extra} twice"
-                raise UserError("a machine must give every field once", fact, "leave one of them out")
-            if value is not None and not isinstance(value, (str, int, float)):
-                fact = f"{label} has {str(value)[:40]!r}"
-                raise UserError(f"{extra} must be one value", fact, "write a text or a number")
-            extras[extra] = value
-        name = _text(extras.get(NAME))
-        if name is not None and len(name) > _MAX_NAME_LETTERS:
-            raise UserError(f"a name must be at most {_MAX_NAME_LETTERS} letters", f"{label} has {len(name)}")
-        price, watts = _positive(extras.get(PRICE), PRICE, "", label), _positive(extras.get(WATTS), WATTS, "W", label)
-        candidates.append(Candidate(line, name, price, watts))
-        fields = {field: value for field, value in values.items() if field.strip().lower() not in _EXTRAS}
-        machines.append(MachineEntry(line, label, fields))
-    return machines, candidates
-
-
-def _text(value: object) -> str | None:
-    missing = value is None or (isinstance(value, float) and math.isnan(value))
-    # control characters and marks that reverse a line would act on the terminal that shows the name
-    return None if missing else " ".join("".join(c if c.isprintable() else " " for c in str(value)).split()) or None
-
-
-def _positive(value: object, name: str, unit: str, label: str) -> float | None:
-    text = _text(value)
-    if text is None:
-        return None
-    unit_text = f" in {unit}" if unit else " without a currency"
-    requirement = f"{name} must be a positive number{unit_text}"
-    try:
-        number = read_number(text, unit)
-    except ValueError as error:
-        raise UserError(requirement, f"{label} has {text[:40]!r}", str(error)) from None
-    if number <= 0:
-        raise UserError(requirement, f"{label} has {text[:40]!r}", "leave it empty if it is unknown")
-    if not _SMALLEST <= number <= _LARGEST:
-        requirement = f"{name} must be from {_SMALLEST:g} to {_LARGEST:g}{unit_text}"
-        raise UserError(requirement, f"{label} has {text[:40]!r}", "correct it")
-    return number
-
-
 SCORE, PROBABILITY, COST = "score", "probability", "cost"
 _WORDS = {"score": SCORE, "watt": WATTS, "watts": WATTS, "price": PRICE, "cost": COST, "probability": PROBABILITY}
 _MAX_WORDS = 8
@@ -179,17 +112,14 @@ Factor = str | Output | DerivedOutput
 
 @dataclass(frozen=True)
 class Criterion:
-    """Product of powers: `score/watt` has the exponents 1 and -1. Keys: the words, outputs, or derived ones."""
+    """Product of powers: `score/watt` has the exponents 1 and -1. Keys: the words, outputs, or derived ones.
+
+    `ascending`: whether a lower value is better, such as that of `price/score`.
+    """
 
     text: str
     exponents: Mapping[Factor, int]
-
-    @property
-    def rises(self) -> int:
-        """The power of the predicted scores in the value: below 0 it falls when all of them rise."""
-        falls = sum(power for factor, power in self.exponents.items() if isinstance(factor, DerivedOutput))
-        scores = (power for factor, power in self.exponents.items() if factor == SCORE or isinstance(factor, Output))
-        return sum(scores) - falls
+    ascending: bool
 
 
 @dataclass(frozen=True)
@@ -204,15 +134,15 @@ class Spread:
 def read_criterion(text: str, champion: Champion) -> Criterion:
     """Read words joined by * and /: score, watts, price, cost, probability, a derived quantity, or a task.
 
-    Raises: UserError for any other text.
-
     Exponents of a word add up, so `score*score/price` counts the score twice.
+    Raises: UserError for any other text, and where one word of it is better when it rises, and another when it falls.
     """
     names = champion.task_names
     pieces = _OPERATOR.split(text.strip())
     if len(pieces) > 2 * _MAX_WORDS:
         raise UserError(f"--by must have at most {_MAX_WORDS} words", f"it has {len(pieces) // 2 + 1}")
     exponents: dict[Factor, int] = {}
+    typed: dict[Factor, str] = {}
     derived = {each.name: each for each in champion.rules.derived}
     for position in range(0, len(pieces), 2):
         word = pieces[position].strip()
@@ -226,10 +156,34 @@ def read_criterion(text: str, champion: Champion) -> Criterion:
             factor = read_output(word, champion, "--by")
         sign = -1 if position and pieces[position - 1] == "/" else 1
         exponents[factor] = exponents.get(factor, 0) + sign
+        typed.setdefault(factor, word)
     exponents = {factor: power for factor, power in exponents.items() if power}
     if not exponents:
         raise UserError("--by must not divide a word by itself", f"it is {text[:80]!r}")
-    return Criterion(text.strip(), exponents)
+    rewards = [power * _sense(factor, lower=champion.rules.lower_is_better) > 0 for factor, power in exponents.items()]
+    wrong = next((factor for factor, reward in zip(exponents, rewards, strict=True) if reward != rewards[0]), None)
+    if wrong is not None:
+        raise _refuse_reward(text.strip(), wrong, exponents, typed, lower=champion.rules.lower_is_better)
+    return Criterion(text.strip(), exponents, not rewards[0])
+
+
+def _sense(factor: Factor, *, lower: bool) -> int:
+    """Return 1 for a factor of which more is better, else -1; `lower` is whether less of a score is better."""
+    if factor in (PRICE, WATTS, COST):
+        return -1
+    return 1 if factor == PROBABILITY or lower == isinstance(factor, DerivedOutput) else -1
+
+
+def _refuse_reward(
+    text: str, wrong: Factor, exponents: Mapping[Factor, int], typed: Mapping[Factor, str], *, lower: bool
+) -> UserError:
+    """Return the error of a criterion that would put a dominated candidate first, with the right criterion."""
+    first = next(iter(exponents))
+    signs = {each: "*" if _sense(each, lower=lower) == _sense(first, lower=lower) else "/" for each in exponents}
+    right = "".join(f"{signs[each]}{typed[each]}" * abs(power) for each, power in exponents.items())[1:]
+    change = "lower" if _sense(wrong, lower=lower) > 0 else "higher"
+    fact = f"it is {text!r}{', and less is better in every score' if lower else ''}"
+    return UserError(f"--by must not reward a {change} {typed[wrong]}", fact, f"write --by {right!r}")
 
 
 def read_weights(text: str | None, constraints: Sequence[Constraint], champion: Champion) -> dict[Output, float]:

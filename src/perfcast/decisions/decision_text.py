@@ -37,20 +37,25 @@ def format_ranking(ranking: Ranking, width: int | None = None) -> str:
         "in-domain score",
     ]
     rows = [_ranked_cells(candidate, ranking) for candidate in ranking.candidates]
+    above = sum(candidate.sure is not False for candidate in ranking.candidates)
+    if ranking.sure is not None and above < len(rows):
+        line = f"does not reach the {'targets' if len(ranking.targets) > 1 else 'target'} (< {100 * ranking.sure:g} %)"
+        rows.insert(above, ["", line, *[""] * (len(header) - 2)])
     tables = [render_table(*drop_empty_columns(header, rows), width)] if rows else []
     refused = [wrap_text(f"{candidate.name}: refused, {candidate.message}", width) for candidate in ranking.refused]
-    return "\n".join(
-        [*tables, *refused, *_format_notes((_explain_score(ranking), *_explain_first(ranking), *ranking.notes), width)]
-    )
+    return "\n".join([*tables, *refused, *_format_notes(_explain_order(ranking), width)])
 
 
-def _explain_first(ranking: Ranking) -> list[str]:
-    """Return a line on the column of the same name, none without it."""
+def _explain_order(ranking: Ranking) -> tuple[str, ...]:
+    """Return lines on the score, on an order from the lowest, and on the column `first` where it is shown."""
+    order = [f"order: the lowest {ranking.by} first"] if ranking.ascending else []
+    notes = (_explain_score(ranking), *order, *ranking.notes)
     if not ranking.candidates or ranking.candidates[0].first_share is None:
-        return []
-    share = format_percent(ranking.candidates[0].first_share)
-    name = ranking.candidates[0].name
-    return [f"first: {name} is first in {share} of the draws of all scores, their errors correlated as in backtests"]
+        return notes
+    first = ranking.candidates[0]
+    among = " of those that reach the target" if ranking.targets else ""
+    share = f"{first.name} is first{among} in {format_percent(first.first_share)} of the draws of all scores"
+    return (*notes, f"first: {share}, their errors correlated as in backtests")
 
 
 def _format_notes(notes: tuple[str, ...], width: int | None) -> list[str]:

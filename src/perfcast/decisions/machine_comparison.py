@@ -10,13 +10,15 @@ import numpy as np
 import pandas as pd
 
 from perfcast.decisions.joint_errors import JointErrors
+from perfcast.decisions.ranking_answer import RefusedCandidate
 from perfcast.inference.alternatives import parse_alternatives
+from perfcast.inference.batch import parse_batch
 from perfcast.inference.champion import Champion
 from perfcast.inference.draw_predictions import DrawPredictions
 from perfcast.inference.explain import attribute_difference, list_drivers
 from perfcast.inference.impute import impute_draws
 from perfcast.inference.machine_files import MachineEntry
-from perfcast.inference.parse import ParsedMachines
+from perfcast.inference.parse import ParsedMachine, ParsedMachines
 from perfcast.inference.predict import PredictOptions, predict_machines
 from perfcast.inference.prediction import ESTIMATE, Answer, Driver, Estimate, Prediction
 from perfcast.inference.user_measurements import UserMeasurements
@@ -52,7 +54,10 @@ class ComparedPair:
 
 @dataclass(frozen=True, repr=False)
 class Comparison(Answer):
-    """Machines side by side, named A, B, C in their order, and every pair of them in every output of both."""
+    """Machines side by side, named A, B, C in their order, and every pair of them in every output of both.
+
+    The `refused` ones have no letter.
+    """
 
     dataset: str
     champion: str
@@ -62,6 +67,7 @@ class Comparison(Answer):
     pairs: tuple[ComparedPair, ...]
     notes: tuple[str, ...] = ()
     kind: str = ESTIMATE
+    refused: tuple[RefusedCandidate, ...] = ()
 
     @property
     def letters(self) -> dict[str, Prediction]:
@@ -93,19 +99,27 @@ def compare_machines(
 ) -> Comparison:
     """Compare machines in every output; user measurements correct all of them, see `predict_machines`.
 
-    Raises: UserError for fewer than two machines, more than `MAX_COMPARED`, or one that cannot be used.
+    A machine that cannot be used is refused with the reason.
+    Raises: UserError for fewer than two machines or more than `MAX_COMPARED`, and where fewer than two can be used.
     """
-    numbered = [entry._replace(line=place) for place, entry in enumerate(entries)]
-    machines = parse_alternatives(numbered, champion)
+    task = champion.reference_data.measured.column_of(Tag.TASK)
+
+    def refuse_task(machine: ParsedMachine) -> None:
+        if task in machine.cells:
+            raise UserError("compared machines must name no task", f"{machine.label} does", "leave it out")
+
+    placed = [entry._replace(line=place) for place, entry in enumerate(entries)]
+    refusals = parse_batch(placed, champion, check=refuse_task).refusals
+    usable = [entry for place, entry in enumerate(entries) if place not in refusals]
+    machines = parse_alternatives([entry._replace(line=place) for place, entry in enumerate(usable)], champion)
     count = len(machines.cells.index)
+    if count < 2 and refusals:
+        raise refusals[min(refusals)]
     if not 2 <= count <= MAX_COMPARED:
         fact = f"there {'is 1' if count == 1 else f'are {count}'}"
-        if count > len(entries):
+        if count > len(usable):
             fact += f", since {champion.rules.enumerated} is not given"
         raise UserError(f"2 to {MAX_COMPARED} machines can be compared", fact, "`perfcast rank` orders more")
-    task = champion.reference_data.measured.column_of(Tag.TASK)
-    if machines.frame[task].notna().any():
-        raise UserError("compared machines must name no task", "one of them does", "leave it out")
     answer = predict_machines(machines, champion, replace(options, explain=False), measurements)
     drawn = DrawPredictions(impute_draws(machines, champion, assume=options.assume), champion)
     drivers = _find_drivers(drawn, champion)
@@ -133,9 +147,14 @@ def compare_machines(
         champion=champion.name,
         preset=champion.preset,
         level=options.level,
-        machines=tuple(replace(each, line=entries[machines.line_of(each.line)].line) for each in answer),
+        machines=tuple(replace(each, line=usable[machines.line_of(each.line)].line) for each in answer),
         pairs=tuple(pairs),
         notes=_list_notes(machines, champion),
+        refused=tuple(
+            RefusedCandidate(entry.line, entry.label, str(refusals[place]), entry.plain_carried)
+            for place, entry in enumerate(entries)
+            if place in refusals
+        ),
     )
 
 

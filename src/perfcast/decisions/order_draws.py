@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from perfcast.decisions.criteria import COST, PRICE, PROBABILITY, WATTS, Output
+from perfcast.decisions.criteria import COST, PROBABILITY, Output
 from perfcast.decisions.joint_errors import JointErrors
 from perfcast.decisions.ranking_answer import Ranked, RankingRequest
 from perfcast.inference.derived import DerivedOutput, Numbers
+from perfcast.inference.machine_files import PRICE, WATTS
 from perfcast.inference.prediction import Estimate, Predictions
 
 _DRAWS = 2000
@@ -19,16 +20,13 @@ def find_first_shares(
     predictions: Predictions,
     ranked: Sequence[Ranked],
     request: RankingRequest,
-    errors: JointErrors | None,
+    errors: JointErrors,
     cells: Mapping[int, Numbers],
-) -> list[float | None]:
-    """Return for every ranked candidate the share of draws in which it is first, None without errors to draw.
+) -> dict[int, float]:
+    """Return the share of draws in which each candidate is the first of the given ones, by line.
 
     Args: `cells` are the numbers of every candidate by line, those that derived quantities read.
-    Candidates that reach the targets with less than `sure` are first only where no other one is left.
     """
-    if errors is None:
-        return [None] * len(ranked)
     lines = {candidate.line for candidate in ranked}
     estimates = [(each.line, estimate) for each in predictions if each.line in lines for estimate in each.estimates]
     scores = np.log(errors.draw(estimates, _DRAWS))
@@ -51,12 +49,9 @@ def find_first_shares(
                 value += power * (np.log(facts[factor]) if facts[factor] > 0 else -1e9)
             else:
                 value += power * score
-        values[:, place] = value if request.ascending else -value
-    last = np.array([candidate.sure is False for candidate in ranked])
-    if not last.all():
-        values[:, last] = np.inf
+        values[:, place] = value if request.criterion.ascending else -value
     counts = np.bincount(values.argmin(axis=1), minlength=len(ranked))
-    return [float(count) / _DRAWS for count in counts]
+    return {candidate.line: float(count) / _DRAWS for candidate, count in zip(ranked, counts, strict=True)}
 
 
 def _outputs_of_candidate(estimates: Sequence[tuple[int, Estimate]], candidate: Ranked) -> list[Output]:

@@ -10,29 +10,26 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pandas as pd
 
+from perfcast.decisions.candidates import Candidate, read_candidate
 from perfcast.decisions.cost_rates import PRICE_ALONE, CostRates
 from perfcast.decisions.criteria import (
     COST,
-    PRICE,
     PROBABILITY,
-    WATTS,
-    Candidate,
     Output,
     evaluate_criterion,
     read_constraints,
     read_criterion,
     read_weights,
-    split_candidates,
     weighted_score,
 )
 from perfcast.decisions.joint_errors import JointErrors
 from perfcast.decisions.order_draws import criterion_facts, find_first_shares
-from perfcast.decisions.ranking_answer import Ranked, Ranking, RankingRequest, RefusedCandidate
+from perfcast.decisions.ranking_answer import SURE, Ranked, Ranking, RankingRequest, RefusedCandidate
 from perfcast.inference.batch import parse_batch
 from perfcast.inference.champion import Champion
 from perfcast.inference.draw_predictions import DrawPredictions, complete_machines
 from perfcast.inference.impute import impute_draws
-from perfcast.inference.machine_files import MachineEntry
+from perfcast.inference.machine_files import EXTRAS, PRICE, WATTS, MachineEntry
 from perfcast.inference.parse import ParsedMachine, ParsedMachines
 from perfcast.inference.predict import PredictOptions, predict_machines
 from perfcast.inference.prediction import Prediction
@@ -55,17 +52,21 @@ def read_request(
     by: str = "score",
     weights: str | None = None,
     sure: float | None = None,
-    ascending: bool = False,
     rates: CostRates = PRICE_ALONE,
 ) -> RankingRequest:
-    """Return the request of typed targets, criterion and weights. Raises: UserError for a word that has no meaning."""
+    """Return the request of typed targets, criterion and weights.
+
+    Raises: UserError for a word that has no meaning, and for `sure` or a probability without targets.
+    """
     constraints = read_constraints(targets, champion)
     weights_of_outputs = read_weights(weights, constraints, champion)
     criterion = read_criterion(by, champion)
     if COST in criterion.exponents and champion.rules.price_columns:
         raise UserError("--by must not name the cost where prices are per hour", f"it is {by!r}", "name the price")
-    ascending = ascending or (champion.rules.lower_is_better and criterion.rises > 0)
-    return RankingRequest(criterion, weights_of_outputs, constraints, sure, ascending, rates)
+    if not constraints and (sure is not None or PROBABILITY in criterion.exponents):
+        word = "--sure" if sure is not None else f"--by {criterion.text}"
+        raise UserError(f"{word} needs a target", "there is no --target", "such as 'CINT2017rate >= 1500'")
+    return RankingRequest(criterion, weights_of_outputs, constraints, SURE if sure is None else sure, rates)
 
 
 def rank_machines(
@@ -78,19 +79,15 @@ def rank_machines(
     strict: bool = False,
     progress: bool = False,
 ) -> Ranking:
-    """Rank candidates by the criterion; of equal ones the higher score, then the earlier line comes first.
+    """Rank candidates by the criterion; of equal ones the better score, then the cheaper, then the earlier line.
 
-    A candidate that cannot be used, or that lacks the price or the watts of the criterion, is refused with the reason.
+    Candidates that meet the targets with less than `sure` come after the others, and are first in no draw. One that
+    cannot be used, or that lacks the price or the watts of the criterion, is refused with the reason.
 
     User measurements correct every prediction, see `predict_machines`. The word `probability` of a criterion is the
     lower bound of the probability that all targets are met together.
     Raises: UserError for the first candidate that is refused, with `strict` or when it is the only one.
     """
-    if request.sure is not None and not request.constraints:
-        raise UserError("--sure needs a target", "there is no --target")
-    if PROBABILITY in request.criterion.exponents and not request.constraints:
-        fact = "there is no --target"
-        raise UserError(f"--by {request.criterion.text} needs a target", fact, "such as 'CINT2017rate >= 1500'")
     strict = strict or len(entries) == 1
     machines, candidates, refusals = _read_candidates(entries, champion, strict=strict)
     facts = _find_facts(machines, candidates, champion, options)
@@ -104,23 +101,19 @@ def rank_machines(
             if strict:
                 raise
             refusals[machines.line_of(prediction.line)] = error
-    sign, better = 1 if request.ascending else -1, 1 if champion.rules.lower_is_better else -1
-    ranked.sort(
-        key=lambda candidate: (
-            candidate.sure is False,
-            sign * candidate.value,
-            better * candidate.score,
-            candidate.line,
-        )
-    )
-    errors = None
-    if champion.calibrated is not None and 2 <= len(ranked) <= MAX_DRAWN:
-        drawn = DrawPredictions(impute_draws(machines, champion, assume=options.assume), champion)
+    ranked = sort_candidates(ranked, request, lower_is_better=champion.rules.lower_is_better)
+    shares: Mapping[int, float] = {}
+    above = [candidate for candidate in ranked if candidate.sure is not False]
+    if champion.calibrated is not None and 2 <= len(above) <= MAX_DRAWN:
+        drawn_machines = machines.take(np.isin(machines.cells.index, [candidate.line for candidate in above]))
+        drawn = DrawPredictions(impute_draws(drawn_machines, champion, assume=options.assume), champion)
         errors = JointErrors(drawn, champion, options, measurements)
-    cells = {line: known.cells for line, known in facts.items()}
-    shares = find_first_shares(predictions, ranked, request, errors, cells)
-    ranked = [replace(each, first_share=share) for each, share in zip(ranked, shares, strict=True)]
-    lined = [replace(each, line=machines.line_of(each.line)) for each in ranked]
+        shares = find_first_shares(predictions, above, request, errors, {line: facts[line].cells for line in facts})
+    lined = [replace(each, first_share=shares.get(each.line), line=machines.line_of(each.line)) for each in ranked]
+    carried = {
+        entry.line: {name: cell for name, cell in entry.plain_carried.items() if name.strip().lower() not in EXTRAS}
+        for entry in entries
+    }
     units = {
         estimate.unit
         for prediction in predictions
@@ -132,18 +125,19 @@ def rank_machines(
         champion=champion.name,
         preset=champion.preset,
         by=request.criterion.text,
-        ascending=request.ascending,
+        ascending=request.criterion.ascending,
         level=options.level,
         weights={_name_output(output, request.weights): weight for output, weight in request.weights.items()},
         unit=units.pop() if len(units) == 1 else "",
         targets=tuple(map(str, request.constraints)),
-        sure=request.sure,
+        sure=request.sure if request.constraints else None,
         candidates=tuple(
-            replace(candidate, rank=rank) for rank, candidate in enumerate(_make_names_unique(lined), start=1)
+            replace(each, rank=rank, carried=carried[each.line])
+            for rank, each in enumerate(_make_names_unique(lined), start=1)
         ),
         notes=(*_list_notes(ranked, machines, request, champion), *(measurements.notes if measurements else ())),
         refused=tuple(
-            RefusedCandidate(entry.line, _name_refused(entry, candidates), str(refusals[entry.line]))
+            RefusedCandidate(entry.line, entry.label, str(refusals[entry.line]), carried[entry.line])
             for entry in entries
             if entry.line in refusals
         ),
@@ -161,39 +155,48 @@ def _read_candidates(
             remedy = "leave it out; --target and --weights name the tasks"
             raise UserError("candidates must name no task", f"{machine.label} has {machine.typed[task].name}", remedy)
 
-    machine_entries, candidates, refusals = [], {}, {}
+    candidates: dict[int, Candidate] = {}
+    refusals: dict[int, UserError] = {}
     for entry in entries:
         try:
-            (machine_entry,), (candidate,) = split_candidates([entry])
+            candidates[entry.line] = read_candidate(entry)
         except UserError as error:
             if strict:
                 raise
             refusals[entry.line] = error
-            continue
-        machine_entries.append(machine_entry)
-        candidates[entry.line] = candidate
-    batch = parse_batch(machine_entries, champion, strict=strict, check=refuse_task)
+    usable = [entry for entry in entries if entry.line in candidates]
+    batch = parse_batch(usable, champion, strict=strict, check=refuse_task)
     refusals |= batch.refusals
     keys = batch.machines.cells.index.tolist()
     lines = Counter(map(batch.machines.line_of, keys))
     column = champion.rules.enumerated
-    for line in [line for line, count in lines.items() if count > 1 and candidates[line].price is not None]:
-        fact = f"{candidates[line].name or f'candidate {line}'} has none"
-        refusals[line] = UserError(f"a candidate with a price must give {column}", fact, f"add {column}")
-        if strict:
-            raise refusals[line]
+    for entry in usable:
+        if lines[entry.line] > 1 and candidates[entry.line].price is not None:
+            error = UserError(
+                f"a candidate with a price must give {column}", f"{entry.label} has none", f"add {column}"
+            )
+            if strict:
+                raise error
+            refusals[entry.line] = error
     by_key = {key: candidates[batch.machines.line_of(key)] for key in keys}
     for place, (key, candidate) in enumerate(by_key.items()):
         if candidate.name and lines[candidate.line] > 1:
             value = batch.machines.cells[str(column)][place]
             by_key[key] = replace(candidate, name=f"{candidate.name}, {column} {value:g}")
     is_kept = np.array([each.line not in refusals for each in by_key.values()], dtype=bool)
-    return batch.machines.take(is_kept), candidates | by_key, refusals
+    return batch.machines.take(is_kept), by_key, refusals
 
 
-def _name_refused(entry: MachineEntry, candidates: Mapping[int, Candidate]) -> str:
-    candidate = candidates.get(entry.line)
-    return candidate.name if candidate and candidate.name else entry.label
+def sort_candidates(ranked: Sequence[Ranked], request: RankingRequest, *, lower_is_better: bool) -> list[Ranked]:
+    """Return the candidates, the best first: those that meet the targets; by the criterion, then the rest."""
+    sign, better = 1 if request.criterion.ascending else -1, 1 if lower_is_better else -1
+
+    def order(each: Ranked) -> tuple[float, ...]:
+        costs = (math.inf if cost is None else cost for cost in (each.price, each.cost, each.watts))
+        probability = each.joint_probability_min or 0.0
+        return (each.sure is False, sign * each.value, better * each.score, -probability, *costs, each.line)
+
+    return sorted(ranked, key=order)
 
 
 @dataclass(frozen=True)
@@ -273,7 +276,7 @@ def _evaluate(
         probabilities=shares,
         joint_probability_min=least,
         joint_probability_max=most,
-        sure=None if request.sure is None or least is None else least >= request.sure,
+        sure=None if least is None else least >= request.sure,
         watts=facts.watts,
         watts_assumed=facts.assumed,
         price=price,
@@ -282,7 +285,6 @@ def _evaluate(
         value_high=value.high,
         in_domain_score=in_domain_score,
         least_similar_group=least_similar_group,
-        memory_gb=facts.memory_gb,
         cost=cost,
         cost_per_score_year=None if cost is None else cost / (score.median * request.rates.years),
     )
@@ -326,10 +328,6 @@ def _list_notes(
         notes.append(f"price: the given one of an hour x {' x '.join(champion.rules.price_columns)}")
     if any(candidate.cost is not None for candidate in ranked):
         notes.append(request.rates.describe())
-    last = sum(candidate.sure is False for candidate in ranked)
-    if last:
-        fact = f"{last} of {len(ranked)} candidates meet the targets with less than {request.sure:g}"
-        notes.append(f"{fact}: they come last")
     return tuple(notes)
 
 

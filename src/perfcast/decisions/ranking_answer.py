@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 import pandas as pd
 
 from perfcast.decisions.cost_rates import PRICE_ALONE, CostRates
 from perfcast.decisions.criteria import Constraint, Criterion, Output
-from perfcast.inference.prediction import OK, REFUSED, Answer
+from perfcast.inference.prediction import OK, REFUSED, Answer, name_carried
+
+SURE = 0.5
+"""Least probability of the targets above the line, where the user gives none."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +24,9 @@ class Ranked:
     the criterion, `in_domain_score` the lowest one of its predictions. Units: `watts` W, `price` as given, `score` that
     of its tasks.
     `cost` is that of all years of use (see `CostRates`), `cost_per_score_year` it over the score and the years.
-    `first_share` is the share of draws of all scores, their errors correlated, in which the candidate is first.
+    `sure` is whether all targets are met with the asked probability, None without targets. `first_share` is the share
+    of draws of all scores, their errors correlated, in which the candidate is the first of those that meet the targets;
+    None for the others, and where fewer than two are left. `carried` has the columns of its file that nothing reads.
     """
 
     rank: int
@@ -43,10 +48,10 @@ class Ranked:
     value_high: float | None
     in_domain_score: float | None
     least_similar_group: str | None
-    memory_gb: float | None = None
     cost: float | None = None
     cost_per_score_year: float | None = None
     first_share: float | None = None
+    carried: Mapping[str, str | float | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -56,6 +61,7 @@ class RefusedCandidate:
     line: int
     name: str
     message: str
+    carried: Mapping[str, str | float | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, repr=False)
@@ -86,16 +92,18 @@ class Ranking(Answer):
             by_target = {f"probability of {target}": share for target, share in shares}
             rows.append({**row, **by_target, "status": OK, "message": ""})
         rows += [{**asdict(candidate), "status": REFUSED} for candidate in self.refused]
+        for row, each in zip(rows, (*self.candidates, *self.refused), strict=True):
+            del row["carried"]
+            row.update(name_carried(each.carried, (*Ranked.__dataclass_fields__, "status", "message")))
         return pd.DataFrame(rows)
 
 
 @dataclass(frozen=True)
 class RankingRequest:
-    """Criterion and constraints of a ranking; candidates that are less probable than `sure` come last."""
+    """Criterion and constraints of a ranking; candidates that keep them with less than `sure` stand below a line."""
 
     criterion: Criterion
     weights: Mapping[Output, float]
     constraints: tuple[Constraint, ...] = ()
-    sure: float | None = None
-    ascending: bool = False
+    sure: float = SURE
     rates: CostRates = PRICE_ALONE

@@ -249,7 +249,7 @@ def _parse_base(
     dependencies: _Dependencies,
 ) -> ParsedMachine:
     """Parse the machine with the values that define it, and totals shared by its processors as given."""
-    line, label, values = entry
+    line, label, values = entry[:3]
     fields = champion.fields
     columns = {column for each, _ in defining for column in each.columns}
     own = {name: value for name, value in values.items() if not columns & set(fields.cells({name: value}, label))}

@@ -23,10 +23,14 @@ NONE_ANSWERED, PARTLY_ANSWERED = 2, 3
 
 @dataclass(frozen=True)
 class ParsedBatch:
-    """Machines of a batch that can be used, several of one line where it has alternatives; errors of others by line."""
+    """Machines of a batch that can be used, several of one line where it has alternatives.
+
+    By line: errors of the other machines, and ignored texts.
+    """
 
     machines: ParsedMachines
     refusals: Mapping[int, UserError]
+    ignored: Mapping[int, str]
 
 
 def parse_batch(
@@ -58,9 +62,9 @@ def parse_batch(
     if beyond_limits and (strict or len(entries) == 1):
         raise beyond_limits[min(beyond_limits)]
     usable = ~np.isin(machines.cells.index, list(beyond_limits))
-    return ParsedBatch(
-        machines.take(usable), refusals | {machines.line_of(key): error for key, error in beyond_limits.items()}
-    )
+    ignored = {machine.line: "; ".join(machine.ignored) for machine in parsed if machine.ignored}
+    refusals |= {machines.line_of(key): error for key, error in beyond_limits.items()}
+    return ParsedBatch(machines.take(usable), refusals, ignored)
 
 
 def predict_batch(
@@ -81,12 +85,13 @@ def predict_batch(
     by_line: dict[int, list[Prediction]] = {entry.line: [] for entry in entries}
     for prediction in answer:
         line = batch.machines.line_of(prediction.line)
-        by_line[line].append(replace(prediction, line=line))
+        by_line[line].append(replace(prediction, line=line, message=batch.ignored.get(line, "")))
     for entry in entries:
         if entry.line in batch.refusals:
             message = str(batch.refusals[entry.line])
             by_line[entry.line] = [Prediction(entry.line, entry.label, (), status=REFUSED, message=message)]
-    return replace(answer, machines=tuple(each for listed in by_line.values() for each in listed))
+    machines = (replace(each, carried=entry.plain_carried) for entry in entries for each in by_line[entry.line])
+    return replace(answer, machines=tuple(machines))
 
 
 def find_exit_code(answered: int, refused: int) -> int:

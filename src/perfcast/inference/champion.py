@@ -18,8 +18,8 @@ from perfcast.inference.description_levels import list_levels
 from perfcast.inference.imputation import ImputationRules, find_rules
 from perfcast.inference.imputation.hot_deck import HotDeck
 from perfcast.inference.imputation.joint_draws import JointDeck
-from perfcast.inference.machine_fields import MachineFields
-from perfcast.inference.machine_files import MachineEntry, Machines, read_machines
+from perfcast.inference.machine_fields import MachineFields, alias_field
+from perfcast.inference.machine_files import EXTRAS, MachineEntry, Machines, is_table, read_machines
 from perfcast.inference.name_lookup import CpuNames, TaskNames
 from perfcast.inference.published import PublishedIndex
 from perfcast.inference.reference_data import ReferenceData, describing_columns
@@ -166,14 +166,19 @@ class Champion:
         frame = self.reference_data.measured.frame
         counts = [column.name for column in columns if column.kind is Kind.NUMERICAL and not column.unit]
         whole = [name for name in counts if (frame[name].dropna() % 1 == 0).all()]
-        return MachineFields(columns, self.rules.fields, whole)
+        task = self.reference_data.measured.column_of(Tag.TASK)
+        named = alias_field("task", task, "the predicted quantity", next(iter(self.tasks), ""))
+        own = (*self.rules.fields, *([named] if "task" not in (column.name for column in columns) else []))
+        return MachineFields(columns, own, whole)
 
     @cached_property
     def cpu_names(self) -> CpuNames:
         """The names of the CPU models, the most measured first."""
         measured = self.reference_data.measured
         counts = measured.frame[measured.column_of(Tag.ENTITY)].astype("str").value_counts()
-        return CpuNames([*counts.index, *self.reference_data.cpu_facts.index])
+        facts = self.reference_data.cpu_facts
+        groups = (pair for name in self.rules.group_columns for pair in facts[name].dropna().items())
+        return CpuNames([*counts.index, *facts.index], ((str(group), str(key)) for key, group in groups))
 
     @cached_property
     def tasks(self) -> list[str]:
@@ -239,8 +244,20 @@ class Champion:
         return derive_features(replace(table, frame=table.frame.reset_index(drop=True)), read)
 
     def read_entries(self, machines: Machines) -> list[MachineEntry]:
-        """Return the entries of machines of a user, with the content of the files that they name."""
-        return self.read_files(read_machines(machines))
+        """Return the entries of machines of a user, with the content of the files that they name.
+
+        Unknown columns of a table are carried; see `describe_carried`.
+        """
+        entries = read_machines(machines)
+        unknown = [name for name in entries[0].values if self.fields.get(name) is None] if is_table(machines) else []
+        return self.read_files([entry.carry(unknown) for entry in entries] if unknown else entries)
+
+    def describe_carried(self, entries: Sequence[MachineEntry]) -> str:
+        """Return the unknown columns that machines carry, with the names that a typo may stand for; "" without any."""
+        names = {name: None for entry in entries for name in entry.carried if name.strip().lower() not in EXTRAS}
+        near = {name: self.fields.find_near(name, 0.8)[:1] for name in names}
+        shown = [f"{name} (did you mean {near[name][0]}?)" if near[name] else name for name in names]
+        return f"no field of a machine, carried to the answer unread: {', '.join(shown)}" if shown else ""
 
     def read_files(self, entries: Iterable[MachineEntry]) -> list[MachineEntry]:
         """Return entries with the content of the files that they name."""

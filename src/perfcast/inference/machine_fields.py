@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -98,7 +98,8 @@ class Reading(NamedTuple):
 class Field:
     """Short name of one or more columns, such as `memory` for the number, size and kind of modules.
 
-    `read` turns the typed text into cells of `columns`; what it does not understand is ignored with a note.
+    `read` turns the typed text into cells of `columns`; what it does not understand is ignored with a note. It raises
+    ValueError for a text of which nothing may be ignored.
     """
 
     name: str
@@ -112,6 +113,33 @@ class Field:
 def alias_field(name: str, column: str, meaning: str, example: str, *aliases: str) -> Field:
     """Return a field that is another name of one column; its text is read as the column's is."""
     return Field(name, meaning, example, (column,), lambda text: Reading({column: text}), aliases)
+
+
+_COUNTED = re.compile(
+    r"(?:(?P<digits>\d{1,6})(?: ?[x×*] ?|[ -]?(?:s|p|sockets?|way) )"
+    r"|(?P<word>single|one|dual|two|quad|four|eight)(?:[ -]sockets?)?[ -](?!cores?\b))(?P<name>\S.*)",
+    re.IGNORECASE,
+)
+"""`2x EPYC 9654`, `2S EPYC 9654`, `dual EPYC 9654`; a `dual-core` processor is one."""
+_COUNTS = {"single": 1, "one": 1, "dual": 2, "two": 2, "quad": 4, "four": 4, "eight": 8}
+
+
+def counted_field(field: Field, count: str, find: Callable[[str], str | None] = lambda text: None) -> Field:
+    """Return a field of one name that may have a number before it, the cell of the column `count`.
+
+    Args: `find` returns the known spelling of a name, None where it knows none.
+    """
+    (column,) = field.columns
+
+    def read(text: str) -> Reading:
+        match = _COUNTED.fullmatch(" ".join(text.split()))
+        name = match["name"] if match else text
+        cells: dict[str, Cell] = {column: find(name) or name}
+        if match:
+            cells[count] = float(match["digits"] or _COUNTS[match["word"].lower()])
+        return Reading(cells)
+
+    return replace(field, columns=(column, count), read=read)
 
 
 @dataclass(frozen=True)
@@ -143,16 +171,21 @@ class MachineFields:
         self._readings: dict[tuple[str, str], Reading] = {}
         self._grouped = {f"{name_group(column)}.{column.name}": column.name for column in columns}
 
-    def find(self, name: str, label: str) -> Column | Field:
-        """Return the column or field of a typed name. Raises: UserError with the nearest names when there is none."""
+    def get(self, name: str) -> Column | Field | None:
+        """Return the column or field of a typed name, None when there is none."""
         key = name.strip().lower()
         key = self._grouped.get(key, key)
-        if key in self.fields:
-            return self.fields[key]
-        if key in self.columns:
-            return self.columns[key]
-        known = list(dict.fromkeys([*self.fields, *self.columns]))
-        near = get_close_matches(key, known, n=3, cutoff=0.5)
+        return self.fields.get(key) or self.columns.get(key)
+
+    def find_near(self, name: str, cutoff: float = 0.5) -> list[str]:
+        """Return the names that look like a typed one, the nearest first."""
+        return get_close_matches(name.strip().lower(), [*self.fields, *self.columns], n=3, cutoff=cutoff)
+
+    def find(self, name: str, label: str) -> Column | Field:
+        """Return the column or field of a typed name. Raises: UserError with the nearest names when there is none."""
+        if found := self.get(name):
+            return found
+        near, known = self.find_near(name), [*self.fields, *self.columns]
         hint = f"the nearest are {', '.join(near)}" if near else f"such as {', '.join(known[:8])}"
         raise UserError("a machine must be described by known names", f"{label} has {name[:_SHOWN_LETTERS]!r}", hint)
 
@@ -202,25 +235,22 @@ class MachineFields:
         if key not in self._readings:
             if len(self._readings) >= _MAX_READINGS:
                 self._readings.clear()
-            self._readings[key] = self._read_text(field, text)
+            self._readings[key] = self._read_text(field, text, name, label)
         return self._readings[key]
 
-    def _read_text(self, field: Field, text: str) -> Reading:
+    def _read_text(self, field: Field, text: str, name: str, label: str) -> Reading:
         """Return what is understood of a text that tells several columns."""
-        read, cells, beyond = field.read(text), {}, []
-        for name, cell in read.cells.items():
-            column = self.columns.get(name)
-            if column is None:  # this dataset does not have it
-                continue
-            try:
-                cells[name] = self._read_cell(str(cell), column, name, "it")
-            except UserError as error:
-                beyond.append(str(error))
-        if not cells:
-            return Reading({}, "was ignored: " + (beyond[0] if beyond else f"{field.meaning} were not found in it"))
-        if beyond:
-            return Reading(cells, f"was read without a part: {beyond[0]}")
-        return Reading(cells, read.remark)
+        try:
+            read = field.read(text)
+        except ValueError:
+            requirement = f"{name} must be {field.meaning}, such as {field.example!r}"
+            raise UserError(requirement, f"{label} has {text[:_SHOWN_LETTERS]!r}") from None
+        known = {column: cell for column, cell in read.cells.items() if column in self.columns}  # of this dataset
+        cells = {
+            column: self._read_cell(str(cell), self.columns[column], f"{name} ({column})", label)
+            for column, cell in known.items()
+        }
+        return Reading(cells, read.remark if cells else f"was ignored: {field.meaning} were not found in it")
 
     def _read_cell(self, text: str, column: Column, name: str, label: str) -> Cell:
         """Return a value typed as its column is; `name` is the field as the user typed it."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-import re
+import math
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -25,19 +26,63 @@ MAX_NESTED_BYTES = 10 * 1024 * 1024
 MAX_MACHINES = 200_000
 """Most machines of a file: each takes about 2 KB before its prediction."""
 _LIST = "machines"
-_ENDINGS = (".csv", ".csv.gz", ".json", ".yaml", ".yml")
-_COUNTED = re.compile(r"(?:(?P<chips>\d+)\s*[x×]\s+)?(?P<name>.+)")
+_TABLES = (".csv", ".csv.gz")
+ENDINGS = (*_TABLES, ".json", ".yaml", ".yml")
+"""Endings of files of machines."""
+NAME, PRICE, WATTS = "name", "price", "watts"
+EXTRAS = (NAME, PRICE, WATTS)
+"""Fields of an offer beside those of its machine: a ranking reads them, other answers carry them."""
 
 Machines = Mapping[str, Any] | Sequence[Mapping[str, Any]] | pd.DataFrame | Path | str
 """One machine or several: names with values, a frame with one machine per row, or the path of a file."""
 
 
 class MachineEntry(NamedTuple):
-    """One machine as the user wrote it: its line or number, its label in errors, and values by typed field name."""
+    """One machine as the user wrote it: its line or number, its label in errors, and values by typed field name.
+
+    `carried` has what describes no machine: `EXTRAS`, and the unknown columns of a table.
+    """
 
     line: int
     label: str
     values: dict[str, object]
+    carried: Mapping[str, object] = MappingProxyType({})
+
+    @property
+    def plain_carried(self) -> dict[str, str | float | None]:
+        """The carried values as JSON has them."""
+        return {name: _as_plain(value) for name, value in self.carried.items()}
+
+    def carry(self, names: Collection[str]) -> MachineEntry:
+        """Return the entry with some of its values carried."""
+        kept = {name: value for name, value in self.values.items() if name not in names}
+        moved = {name: value for name, value in self.values.items() if name in names}
+        return self._replace(values=kept, carried={**self.carried, **moved})
+
+
+def make_entry(line: int, place: str, values: Mapping[str, object]) -> MachineEntry:
+    """Return an entry that carries its `EXTRAS`; the label is the place with the name of the offer."""
+    entry = MachineEntry(line, place, dict(values))
+    entry = entry.carry([name for name in values if name.strip().lower() in EXTRAS])
+    name = next((value for key, value in entry.carried.items() if key.strip().lower() == NAME), None)
+    shown = tidy_text(name)[:_SHOWN_LETTERS] if isinstance(name, str) else ""
+    return entry._replace(label=f"{place} ({shown})") if shown else entry
+
+
+def _as_plain(value: object) -> str | float | None:
+    missing = value is None or (isinstance(value, float) and not math.isfinite(value))
+    return None if missing else value if isinstance(value, (str, int, float)) else str(value)
+
+
+def tidy_text(text: str) -> str:
+    """Return a text on one line, without letters that would act on the terminal that shows it."""
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
+
+
+def is_table(machines: Machines) -> bool:
+    """Return whether machines are the rows of one table: a frame or a CSV file."""
+    is_file = isinstance(machines, (str, Path))
+    return str(machines).lower().endswith(_TABLES) if is_file else isinstance(machines, pd.DataFrame)
 
 
 def read_machines(machines: Machines) -> list[MachineEntry]:
@@ -53,11 +98,14 @@ def add_fields(entries: Iterable[MachineEntry], fields: Mapping[str, object]) ->
     """Return the machines with further fields. Raises: UserError when a machine gives one of the fields, too."""
     added = []
     for entry in entries:
-        twice = [name for name in fields if entry.values.get(name) not in (None, "")]
+        twice = [name for name in fields if {**entry.values, **entry.carried}.get(name) not in (None, "")]
         if twice:
             fact = f"{entry.label} and a flag both give {twice[0]}"
             raise UserError("a machine must give every field once", fact)
-        added.append(entry._replace(values={**entry.values, **fields}))
+        flags = make_entry(entry.line, entry.label, fields)
+        added.append(
+            entry._replace(values={**entry.values, **flags.values}, carried={**entry.carried, **flags.carried})
+        )
     return added
 
 
@@ -78,34 +126,23 @@ _SHOWN_LETTERS = 60
 """Letters of a machine's text that messages show."""
 
 
-def read_short_machines(texts: Sequence[str], fields: tuple[str, str] = ("processor", "chips")) -> list[MachineEntry]:
-    """Return machines of short texts: `2 x EPYC 9654`, `EPYC 9654; chips=2; os=SLES 15`, or files, numbered from 1.
+def read_short_machine(text: str, named: str) -> MachineEntry:
+    """Return the machine of a short text: `2 x EPYC 9654`, or `EPYC 9654; chips=2; os=SLES 15`.
 
-    Args: `fields` are those of the name and of the number before it. Raises: UserError for a text that is neither.
+    Args: `named` is the field of the name. Raises: UserError for another text.
     """
-    named, counted = fields
-    entries: list[MachineEntry] = []
-    for text in texts:
-        if text.lower().endswith(_ENDINGS):
-            entries += read_entries(Path(text))
-            continue
-        name, *others = (piece.strip() for piece in text.split(";"))
-        match = _COUNTED.fullmatch(name)
-        if match is None or not all("=" in field for field in others):
-            remedy = "such as '2 x EPYC 9654' or 'EPYC 9654; chips=2'"
-            raise UserError(f"a machine must be a file or a {named}, then NAME=VALUE", f"it is {text[:60]!r}", remedy)
-        values: dict[str, object] = {named: match["name"]}
-        if match["chips"]:
-            values[counted] = match["chips"]
-        entries.append(MachineEntry(0, name[:_SHOWN_LETTERS], read_assignments(filter(None, others), values)))
-    return [entry._replace(line=number) for number, entry in enumerate(entries, start=1)]
+    name, *others = (piece.strip() for piece in text.split(";"))
+    if not name or not all("=" in field for field in others):
+        remedy = "such as '2 x EPYC 9654' or 'EPYC 9654; chips=2'"
+        raise UserError(f"a machine must be a file or a {named}, then NAME=VALUE", f"it is {text[:60]!r}", remedy)
+    return make_entry(1, name[:_SHOWN_LETTERS], read_assignments(filter(None, others), {named: name}))
 
 
 def read_frame(frame: pd.DataFrame) -> list[MachineEntry]:
     """Return the entries of a frame, one per row; missing cells are left out. Rows are numbered from 1."""
     cells = frame.astype(object).where(frame.notna(), None)
     return [
-        MachineEntry(number, f"row {number}", {str(name): value for name, value in row.items()})
+        make_entry(number, f"row {number}", {str(name): value for name, value in row.items()})
         for number, row in enumerate(cells.to_dict("records"), start=1)
     ]
 
@@ -117,7 +154,7 @@ def read_entries(path: Path) -> list[MachineEntry]:
     with dots. Raises: UserError, one line, for any other file.
     """
     path = Path(path)
-    readers = {".csv": _read_csv, ".csv.gz": _read_csv, ".json": _read_json, ".yaml": _read_yaml, ".yml": _read_yaml}
+    readers = {**dict.fromkeys(_TABLES, _read_csv), ".json": _read_json, ".yaml": _read_yaml, ".yml": _read_yaml}
     ending = next((ending for ending in readers if path.name.lower().endswith(ending)), None)
     if ending is None:
         raise UserError(f"a file of machines must end in {', '.join(readers)}", f"it is {path.name!r}")
@@ -144,7 +181,7 @@ def read_tree(value: object, source: str) -> list[MachineEntry]:
         if not isinstance(machine, Mapping):
             shown = str(machine)[:40]
             raise UserError(f"{source} must hold names with values", f"machine {number} is {shown!r}", "see --help")
-        entries.append(MachineEntry(number, f"machine {number}", dict(_flatten(machine, source))))
+        entries.append(make_entry(number, f"machine {number}", dict(_flatten(machine, source))))
     return entries
 
 
@@ -197,7 +234,7 @@ def _read_csv(path: Path, text: str) -> Iterator[MachineEntry]:
             if len(fields) != len(header):
                 requirement = f"every line must have the header's {len(header)} fields"
                 raise UserError(requirement, f"line {line} has {len(fields)}")
-            yield MachineEntry(line, f"line {line}", dict(zip(header, fields, strict=True)))
+            yield make_entry(line, f"line {line}", dict(zip(header, fields, strict=True)))
     except csv.Error as error:
         raise UserError(f"{path} must be CSV", f"line {reader.line_num}: {error}") from None
 

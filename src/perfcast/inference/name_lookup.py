@@ -20,7 +20,7 @@ _XEON_6 = re.compile(r"^xeon ?6 (?=6)")
 """Brand of all models whose number begins with 6: it tells nothing beside the number."""
 _CANDIDATE_SIMILARITY = 0.8
 """Similarity from which a name is offered as a candidate."""
-_MAX_CANDIDATES = 6
+_MAX_CANDIDATES, _MAX_OF_GROUP = 6, 12
 _MAX_MATCHES = 10_000
 """Names whose matches are remembered: a batch repeats them."""
 
@@ -35,9 +35,12 @@ class CpuMatch:
 
 
 class CpuNames:
-    """The CPU models that are known by name, in the order they are offered (the most measured first)."""
+    """The CPU models that are known by name, in the order they are offered (the most measured first).
 
-    def __init__(self, keys: Iterable[str]) -> None:
+    `groups` are pairs of a family, series or vendor and a model of it: a typed group offers its models.
+    """
+
+    def __init__(self, keys: Iterable[str], groups: Iterable[tuple[str, str]] = ()) -> None:
         self.keys = tuple(dict.fromkeys(keys))
         self._known = frozenset(self.keys)
         self._squashed: dict[str, list[str]] = {}
@@ -45,15 +48,20 @@ class CpuNames:
         for key in self.keys:
             self._squashed.setdefault(_squash(key), []).append(key)
             self._by_number.setdefault(_model_number(key), []).append(key)
+        self._groups: dict[str, set[str]] = {}
+        for group, key in groups:
+            self._groups.setdefault(group.lower(), set()).add(key)
         self._matches: dict[str, CpuMatch] = {}
 
     def find(self, text: str) -> CpuMatch:
         """Return the CPU model of a typed name.
 
         In this order: the normalized name; the same letters and digits with other joints (`EPYC9654`, `Xeon
-        Gold-6430`); the only model with the same model number and with every typed word (`9654`, `Xeon 6430`).
-        Otherwise there is no model, and the candidates are those of the same number, those that complete the typed
-        name, or those that look alike. A name whose number differs in a letter or digit is never a model.
+        Gold-6430`); the model with the same model number and with every typed word (`9654`, `Xeon 6430`), if it is the
+        only one or the others have its name and more words (`epyc embedded 9654`).
+        Otherwise there is no model, and the candidates are those of the typed family, series or vendor, those of the
+        same number, those that complete the typed name, or those that look alike with their line (`Apple M4`). A name
+        whose number differs in a letter or digit is never a model.
         """
         key = _STEPPING.sub("", cpu_model_key(text))
         if key in self._known:
@@ -71,13 +79,26 @@ class CpuNames:
         numbered = [known for known in self._by_number.get(number, []) if number and words <= _words(known)]
         for matches in (same, numbered):
             if matches:
-                only = matches[0] if len(matches) == 1 else None
-                return CpuMatch(only, candidates=() if only else tuple(matches[:_MAX_CANDIDATES]))
+                plain = min(matches, key=lambda known: len(_words(known)))
+                others = tuple(known for known in matches if known != plain)
+                if all(_words(plain) <= _words(known) for known in others):
+                    return CpuMatch(plain, candidates=others[:_MAX_CANDIDATES])
+                return CpuMatch(None, candidates=tuple(matches[:_MAX_CANDIDATES]))
+        if members := self._find_members(words):
+            return CpuMatch(None, candidates=tuple(members[:_MAX_OF_GROUP]))
         offered = [*self._by_number.get(number, []), *[known for known in self.keys if _begins(words, known)]]
         offered = offered if number else [known for known in self.keys if words <= _words(known)]
-        if not offered:
-            offered = self._near(key)
-        return CpuMatch(None, candidates=tuple(dict.fromkeys(offered))[:_MAX_CANDIDATES])
+        if offered:
+            return CpuMatch(None, candidates=tuple(dict.fromkeys(offered))[:_MAX_CANDIDATES])
+        line = self._find_members({_DIGITS.sub("", word) for word in words} - {""})
+        offered = [*self._near(key)[:_MAX_CANDIDATES], *(line if len(line) <= _MAX_OF_GROUP else [])]
+        return CpuMatch(None, candidates=tuple(dict.fromkeys(offered))[:_MAX_OF_GROUP])
+
+    def _find_members(self, words: set[str]) -> list[str]:
+        """Return the models of the groups with every typed word."""
+        named = [group for group in self._groups if words and words <= _words(group)]
+        members = set().union(*(self._groups[group] for group in named))
+        return [known for known in self.keys if known in members]
 
     def complete(self, text: str, count: int) -> list[str]:
         """Return names that a typed beginning may become: first those in which every typed word begins a word.

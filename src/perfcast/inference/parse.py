@@ -27,13 +27,14 @@ _MAX_CANDIDATES = 6
 class ParsedMachine:
     """One machine with checked cells by column.
 
-    `line`: its line or number. `notes`: remarks to show. `label`: its name in errors. `typed`: by column, the field
-    that the user typed.
+    `line`: its line or number. `notes`: remarks; `ignored`: those on ignored texts. `label`: its name in errors.
+    `typed`: by column, the field that the user typed.
     """
 
     line: int
     cells: Mapping[str, Cell]
     notes: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
     label: str = field(default="", compare=False)
     typed: Mapping[str, TypedField] = field(default_factory=dict, compare=False)
 
@@ -86,8 +87,8 @@ def parse_machines(entries: Sequence[MachineEntry], champion: Champion) -> Parse
 
 def parse_machine(entry: MachineEntry, champion: Champion) -> ParsedMachine:
     """Parse one machine entry; CPU models and tasks are found in any spelling. Raises: see `parse_machines`."""
-    line, label, values = entry
-    cells, typed, ignored = champion.fields.parse(values, label)
+    line, label = entry.line, entry.label
+    cells, typed, ignored = champion.fields.parse(entry.values, label)
     if not cells:
         raise UserError("a machine must be described by at least one field", f"{label} has none", "see --help")
     entity, task = (champion.reference_data.measured.column_of(tag) for tag in (Tag.ENTITY, Tag.TASK))
@@ -100,10 +101,11 @@ def parse_machine(entry: MachineEntry, champion: Champion) -> ParsedMachine:
         if match.key is None:
             notes += _read_new_cpu(cells, typed, match, champion, label)
         else:
-            notes += [] if match.exact else [f"the processor {cells[entity]!r} was read as {match.key!r}"]
+            others = f" (not {', '.join(match.candidates)})" if match.candidates else ""
+            notes += [] if match.exact else [f"the processor {cells[entity]!r} was read as {match.key!r}{others}"]
             cells[entity] = match.key
     notes += champion.rules.check_names(cells, typed, label)
-    return ParsedMachine(line, cells, (*notes, *champion.rules.list_notes(cells)), label, typed)
+    return ParsedMachine(line, cells, (*notes, *champion.rules.list_notes(cells)), ignored, label, typed)
 
 
 def stack_machines(machines: Sequence[ParsedMachine], champion: Champion) -> ParsedMachines:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from html import escape
 from typing import Any
 
@@ -109,6 +109,8 @@ class Prediction:
     """Estimates of one machine, with the values that they rest on.
 
     `status` is OK, or REFUSED for a machine that cannot be used: it has no estimates, and `message` is the reason.
+    The message of any other machine tells what of its texts was ignored. `carried` has the columns of its file that
+    describe no machine.
     `basis` is there where the prediction is explained; `derived` has what follows from several estimates.
     """
 
@@ -121,6 +123,7 @@ class Prediction:
     message: str = ""
     basis: Basis | None = None
     derived: tuple[DerivedValue, ...] = ()
+    carried: Mapping[str, str | float | None] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         if self.status == REFUSED:
@@ -159,6 +162,11 @@ class Answer:
         return asdict(self)
 
 
+def name_carried(carried: Mapping[str, Any], own: Collection[str]) -> dict[str, Any]:
+    """Return carried columns for a table: those with the name of one of its own follow `carried.`."""
+    return {f"carried.{name}" if name in own else name: cell for name, cell in carried.items()}
+
+
 @dataclass(frozen=True, repr=False)
 class Predictions(Answer):
     """Predictions of machines in the order of the request, refused ones included, with the champion that made them."""
@@ -179,10 +187,17 @@ class Predictions(Answer):
         return tuple(machine for machine in self.machines if machine.status == REFUSED)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per machine, task and target, one per derived quantity, and one per refused machine."""
+        """Return one row per machine, task and target, one per derived quantity, and one per refused machine.
+
+        Carried columns come last, see `name_carried`.
+        """
         rows: list[dict[str, Any]] = []
+        carried: dict[str, None] = {}
         for machine in self.machines:
+            given = name_carried(machine.carried, _COLUMNS)
+            carried |= dict.fromkeys(given)
             common = {
+                **given,
                 **{"line": machine.line, "machine": machine.machine, "champion": self.champion},
                 **{"features": self.features, "status": machine.status, "message": machine.message},
             }
@@ -193,7 +208,7 @@ class Predictions(Answer):
             rows += [{**common, **each.cells()} for each in machine.derived]
             if machine.status == REFUSED:
                 rows.append(common)
-        return pd.DataFrame(rows, columns=list(_COLUMNS))
+        return pd.DataFrame(rows, columns=[*_COLUMNS, *carried])
 
 
 _COLUMNS = (
@@ -213,12 +228,13 @@ def format_predictions(predictions: Predictions, width: int | None = None) -> st
     if any(prediction.values for prediction in answered):
         origins = {**ORIGINS, **find_rules(predictions.dataset).origin_meanings}
         return "\n\n".join([*(_format_prediction(prediction, origins, width) for prediction in answered), *refused])
+    ignored = [wrap_text(f"note: {each.machine}: {each.message}", width) for each in answered if each.message]
     rows = [
         [each.machine, *cells]
         for each in answered
         for cells in (*map(_estimate_cells, each.estimates), *map(_derived_cells, each.derived))
     ]
-    return "\n".join([*([render_table(["machine", *_HEADER], rows, width)] if rows else []), *refused])
+    return "\n".join([*([render_table(["machine", *_HEADER], rows, width)] if rows else []), *ignored, *refused])
 
 
 def _format_prediction(prediction: Prediction, origins: Mapping[str, str], width: int | None) -> str:

@@ -138,11 +138,11 @@ def _machine_entries(
     task = champion.reference_data.measured.column_of(Tag.TASK)
     skipped = {*champion.predictor.targets_, _SCORE, *champion.reference_data.unused_columns}
     machines = []
-    for number, (_, label, values) in enumerate(entries):
+    for number, (_, label, values, _) in enumerate(entries):
         fields = {name: value for name, value in values.items() if name.strip().lower() not in skipped}
         whole = {**machine, **{name: value for name, value in fields.items() if value not in (None, "")}}
         if task not in champion.fields.cells(whole, label):
-            raise UserError(f"a measured score must name its {task}", f"{label} names none", "add that column")
+            raise UserError("a measured score must name its task", f"{label} names none", "add the column task")
         machines.append(MachineEntry(number, label, whole))
     return machines
 

@@ -225,7 +225,7 @@ class HealthResponse(BaseModel):
     limits: dict[str, float]
     origins: dict[str, str] = Field(description="Meaning of each origin of a value.")
     form: list[str] = Field(description="Fields and columns to ask for first; without any, the first columns.")
-    short_fields: list[str] = Field(description="Fields of a name and of the number before it, as in 2 x EPYC 9654.")
+    named_field: str = Field(description="Field of a name, which may have a number before it, as in 2 x EPYC 9654.")
     page_texts: dict[str, str] = Field(description="Texts of the page that differ from those about servers.")
 
 

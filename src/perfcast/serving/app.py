@@ -188,7 +188,7 @@ def _create_info_router(service: PredictionService, limits: RequestLimits, metri
         "limits": asdict(limits),
         "origins": {**ORIGINS, **champion.rules.origin_meanings},
         "form": champion.rules.form_fields,
-        "short_fields": champion.rules.short_fields,
+        "named_field": champion.rules.named_field,
         "page_texts": champion.rules.page_texts,
     }
 

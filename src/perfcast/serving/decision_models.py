@@ -100,8 +100,7 @@ class RankRequest(DecisionRequest):
     targets: list[str] = Field([], max_length=32, description="Such as CINT2017rate >= 1500.")
     by: str = Field("score", description="score, watts, price, cost, probability or tasks, joined by * and /.")
     weights: str | None = Field(None, description="Weights of the score's tasks: TASK=NUMBER,...")
-    sure: float | None = Field(None, strict=True, gt=0, lt=1, description="Less probable candidates come last.")
-    ascending: bool = Field(False, description="The lowest first.")
+    sure: float | None = Field(None, strict=True, gt=0, lt=1, description="Less probable ones come last (0.5).")
     electricity_price: float = Field(0.0, strict=True, description="Price of a kWh in the cost.")
     years: float = Field(1.0, strict=True, description="Years of use in the cost.")
     memory_price: float = Field(0.0, strict=True, description="Price of a GB of memory that the price leaves out.")
@@ -109,7 +108,7 @@ class RankRequest(DecisionRequest):
     def answer(self, champion: Champion, limits: RequestLimits) -> Ranking:
         """Return the ranking."""
         rates = CostRates(electricity_price=self.electricity_price, years=self.years, memory_price=self.memory_price)
-        chosen = {"by": self.by, "weights": self.weights, "sure": self.sure, "ascending": self.ascending}
+        chosen = {"by": self.by, "weights": self.weights, "sure": self.sure}
         request = read_request(self.targets, champion, **chosen, rates=rates)  # type: ignore[arg-type]
         measurements = _read_measured(self.measured, [], champion, limits)
         entries = _list(self.machines, limits)

@@ -41,7 +41,7 @@ def test_the_lowest_latency_is_first_by_default():
     scores = [each.score for each in ranking.candidates]
     assert len(scores) == 9 and scores == sorted(scores) and ranking.ascending
     assert rank(by="tpot").ascending and not rank(by="tokens_per_second").ascending
-    assert rank(by="tokens_per_second", ascending=True).ascending
+    assert rank(by="price*tpot", prices=["2"]).ascending and rank(by="price/tokens_per_second", prices=["2"]).ascending
 
 
 def test_throughput_is_derived_from_both_latencies():

@@ -13,7 +13,7 @@ import perfcast
 from perfcast.cli.main import main
 from perfcast.decisions.machine_comparison import MAX_COMPARED, compare_machines
 from perfcast.inference.champion import Champion
-from perfcast.inference.machine_files import read_machines, read_short_machines
+from perfcast.inference.machine_files import read_machines, read_short_machine
 from perfcast.inference.predict import make_options
 from perfcast.utils.errors import UserError
 
@@ -88,15 +88,16 @@ def test_compare_command_prints_and_writes_what_python_answers(capsys):
     assert len(capsys.readouterr().out.splitlines()) == 1 + len(expected["pairs"])
 
 
-@pytest.mark.parametrize("text", ["", "EPYC 9654; two", "none.csv"])
-def test_short_machines_are_processors_or_files(text):
+@pytest.mark.parametrize("text", ["", "EPYC 9654; two", "; chips=2"])
+def test_short_machines_are_processors_with_fields(text):
     with pytest.raises(UserError):
-        read_short_machines([text])
+        read_short_machine(text, "processor")
 
 
 def test_short_machines_have_counts_and_fields():
-    (entry,) = read_short_machines(["2 x EPYC 9654; memory=24 x 64 GB DDR5-4800"])
-    assert entry.values == {"processor": "EPYC 9654", "chips": "2", "memory": "24 x 64 GB DDR5-4800"}
+    entry = read_short_machine("2 x EPYC 9654; memory=24 x 64 GB DDR5-4800; price=9", "processor")
+    assert entry.values == {"processor": "2 x EPYC 9654", "memory": "24 x 64 GB DDR5-4800"}
+    assert (entry.label, dict(entry.carried)) == ("2 x EPYC 9654", {"price": "9"})
 
 
 def test_published_results_are_those_of_the_prediction():

@@ -13,6 +13,7 @@ from champion_project import FEATURES, project
 
 from perfcast.cli.main import main
 from perfcast.data.datasets.spec_cpu.cpu2017 import build
+from perfcast.decisions.candidates import read_candidate
 from perfcast.decisions.cost_rates import CostRates
 from perfcast.decisions.criteria import (
     Output,
@@ -20,11 +21,10 @@ from perfcast.decisions.criteria import (
     evaluate_criterion,
     read_constraints,
     read_criterion,
-    read_weights,
-    split_candidates,
 )
+from perfcast.decisions.decision_text import format_ranking
 from perfcast.decisions.joint_errors import JointErrors
-from perfcast.decisions.ranking import RankingRequest, rank_machines
+from perfcast.decisions.ranking import rank_machines, read_request
 from perfcast.inference import PredictOptions, parse_machines, predict_machines, read_machines
 from perfcast.inference.champion import build_features
 from perfcast.inference.draw_predictions import DrawPredictions
@@ -42,9 +42,7 @@ MACHINES = [
 
 
 def make_request(by="score", targets=(), weights=None, **more):
-    champion = project().champion
-    goals = read_constraints(targets, champion)
-    return RankingRequest(read_criterion(by, champion), read_weights(weights, goals, champion), goals, **more)
+    return read_request(targets, project().champion, by=by, weights=weights, **more)
 
 
 def ranked(machines=MACHINES, **options):
@@ -155,7 +153,9 @@ def test_probability_below_complements_at_least():
 
 def test_rank_machines_orders_by_ratio_criteria():
     assert [candidate.name for candidate in ranked(by="score").candidates] == ["large", "small"]
-    assert [candidate.name for candidate in ranked(by="score", ascending=True).candidates] == ["small", "large"]
+    assert [candidate.name for candidate in ranked(by="price").candidates] == ["small", "large"]
+    by_value = [candidate.name for candidate in ranked(by="score/price").candidates]
+    assert [candidate.name for candidate in ranked(by="price/score").candidates] == by_value
     per_watt = ranked(by="score/watt")
     assert [candidate.name for candidate in per_watt.candidates] == ["small", "large"]
     for candidate in per_watt.candidates:
@@ -196,9 +196,22 @@ def test_candidates_that_miss_the_targets_come_last():
     between = np.sqrt(scores["small"] * scores["large"])
     ranking = ranked(by="score/watt", targets=[f"CINT2017rate >= {between}"], sure=0.5)
     assert [(candidate.name, candidate.sure) for candidate in ranking.candidates] == [("large", True), ("small", False)]
-    assert any("come last" in note for note in ranking.notes)
+    assert [candidate.first_share for candidate in ranking.candidates] == [None, None], "only one reaches the target"
     surest = ranked(by="probability", targets=[f"CINT2017rate >= {between}"]).candidates[0]
     assert surest.name == "large"
+
+
+def test_candidates_that_miss_the_target_stand_below_a_line_and_are_first_in_no_draw():
+    machines = [{**MACHINES[1], "name": name, "price": price} for name, price in (("a", 2000), ("b", 2100))]
+    goal = [f"CINT2017rate >= {np.sqrt(ranked(weights='CINT2017rate=1').candidates[0].score * 50):g}"]
+    ranking = ranked([{**MACHINES[0], "price": 1}, *machines], by="score/price", targets=goal)
+    assert [(each.name, each.sure) for each in ranking.candidates] == [("a", True), ("b", True), ("small", False)]
+    assert sum(each.first_share for each in ranking.candidates[:2]) == pytest.approx(1)
+    assert ranking.candidates[2].first_share is None and ranking.sure == 0.5
+    lines = format_ranking(ranking).splitlines()
+    assert [line.split()[0] for line in lines[1:5]] == ["1", "2", "does", "3"]
+    assert lines[3].strip() == "does not reach the target (< 50 %)"
+    assert "does not reach" not in format_ranking(ranked(MACHINES))
 
 
 def test_equal_candidates_keep_their_order_with_line_numbers():
@@ -207,12 +220,11 @@ def test_equal_candidates_keep_their_order_with_line_numbers():
     assert [candidate.name for candidate in candidates] == [f"2 x xeon gold 6148 (line {line})" for line in (1, 2, 3)]
 
 
-def test_split_candidates_separates_names_prices_and_watts():
-    machines, candidates = split_candidates(
-        [(2, "line 2", {"Name": " a  b ", "price": "1e4", "watts": "1.2 kW", "chips": 2})]
-    )
-    assert machines == [(2, "line 2", {"chips": 2})]
-    assert (candidates[0].name, candidates[0].price, candidates[0].watts) == ("a b", 1e4, 1200)
+def test_entries_separate_names_prices_and_watts():
+    (entry,) = read_machines({"Name": " a  b ", "price": "1e4", "watts": "1.2 kW", "chips": 2})
+    candidate = read_candidate(entry)
+    assert (entry.label, entry.values) == ("machine 1 (a b)", {"chips": 2})
+    assert (candidate.name, candidate.price, candidate.watts) == ("a b", 1e4, 1200)
 
 
 @pytest.mark.parametrize(
@@ -223,7 +235,7 @@ def test_split_candidates_separates_names_prices_and_watts():
         ({"watts": "3 GHz"}, {}, "watts must be a positive number in W"),
         ({"prize": 3}, {}, "'prize'"),
         ({"name": ["a"]}, {}, "name must be one value"),
-        ({"name": "a", "Name": "b"}, {}, "machine 1 has name twice"),
+        ({"name": "a", "Name": "b"}, {}, "machine 1 (a) has name twice"),
         ({"name": "a" * 81}, {}, "at most 80 letters"),
         ({"suite": "CINT2017rate"}, {}, "candidates must name no task"),
         ({}, {"by": "score/price"}, "needs the price of every candidate"),
@@ -231,6 +243,12 @@ def test_split_candidates_separates_names_prices_and_watts():
         ({}, {"by": "score/wat"}, "--by must name"),
         ({}, {"by": "score/"}, "joined by * and /"),
         ({}, {"by": "score/score"}, "by itself"),
+        (
+            {},
+            {"by": "score*price"},
+            "must not reward a higher price, but it is 'score*price'; write --by 'score/price'",
+        ),
+        ({}, {"by": "CINT2017rate/CFP2017rate"}, "must not reward a lower CFP2017rate"),
         ({}, {"by": "*".join(["score"] * 9)}, "at most 8 words"),
         ({}, {"targets": ["CINT2017rate = 3"]}, "TASK >= NUMBER"),
         ({}, {"targets": ["CINT2017rate >= fast"]}, "must be a positive one"),
@@ -311,7 +329,7 @@ PRICED = [
 
 def test_cost_has_price_electricity_and_memory():
     rates = CostRates(electricity_price=0.5, years=4, memory_price=2)
-    answer = ranked(PRICED, by="cost", ascending=True, rates=rates)
+    answer = ranked(PRICED, by="cost", rates=rates)
     by_line = {candidate.line: candidate for candidate in answer.candidates}
     for line, watts in ((1, 200), (2, 300)):
         cost = 1000 + watts / 1000 * 8766 * 4 * 0.5 + 384 * 2
@@ -343,7 +361,7 @@ def test_shares_of_draws_in_which_candidates_are_first():
     assert even == pytest.approx([0.5, 0.5], abs=0.05)
     assert ranked(PRICED[:1]).candidates[0].first_share is None
     unsure = ranked(PRICED, targets=["CINT2017rate >= 100000"], sure=0.9)
-    assert sum(candidate.first_share for candidate in unsure.candidates) == pytest.approx(1)
+    assert [candidate.first_share for candidate in unsure.candidates] == [None, None]
 
 
 def test_drawn_scores_have_the_spread_and_correlation_of_their_intervals():

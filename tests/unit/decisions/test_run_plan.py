@@ -21,7 +21,7 @@ def plan(capsys, *words, code=0):
 
 
 def as_json(capsys, *words):
-    return json.loads(plan(capsys, "--budget", BUDGET, "--tasks", "mmlu,pile_loss", "--json", *words).out)
+    return json.loads(plan(capsys, "--budget", BUDGET, "--task", "mmlu,pile_loss", "--json", *words).out)
 
 
 def test_runs_are_within_the_budget_and_narrow_the_intervals(capsys):
@@ -45,7 +45,7 @@ def test_a_larger_budget_narrows_more(capsys):
 
 
 def test_the_text_is_a_short_table(capsys):
-    printed = plan(capsys, "--budget", BUDGET, "--tasks", "mmlu")
+    printed = plan(capsys, "--budget", BUDGET, "--task", "mmlu")
     assert printed.out.startswith("mmlu_accuracy of 32B parameters, 6T tokens: ")
     assert "interval of mmlu_accuracy" in printed.out and " -> " in printed.out
     assert f"% of {float(BUDGET):.3g} FLOP" in printed.out
@@ -60,7 +60,7 @@ def test_own_runs_are_read_as_predict_reads_them(capsys, tmp_path):
     runs_file = tmp_path / "runs.csv"
     runs_file.write_text("params,tokens,task,value\n7B,1T,mmlu,0.2\n7B,2T,mmlu,0.9\n")
     measured = ["--measured", str(runs_file)]
-    words = ["predict", "--dataset", "llm_ladder", "--results", str(results()), *FLAGS, "--tasks", "mmlu", "--json"]
+    words = ["predict", "--dataset", "llm_ladder", "--results", str(results()), *FLAGS, "--task", "mmlu", "--json"]
     assert main([*words, *measured]) == 0
     printed = capsys.readouterr()
     estimate = json.loads(printed.out)["machines"][0]["estimates"][0]
@@ -74,7 +74,7 @@ def test_own_runs_are_read_as_predict_reads_them(capsys, tmp_path):
     [
         (["--budget", "1e13"], "--budget must pay for a run, but 1e+13 FLOP pay for none"),
         (["--budget", "x"], "--budget must be a number from 1e+12 to 1e+30"),
-        (["--budget", BUDGET, "--tasks", "nothing"], "nothing"),
+        (["--budget", BUDGET, "--task", "nothing"], "nothing"),
         ([], "--budget is missing"),
     ],
 )

@@ -133,9 +133,9 @@ def test_rank_command_keeps_refused_candidates(tmp_path, capsys):
     ranked = pd.read_csv(out).set_index("name")
     assert ranked["status"].eq("ok").sum() == 2
     assert ranked.index[:2].tolist() == ["good", "late"]
-    assert "needs the price" in ranked.loc["free", "message"]
-    assert "price must be a positive number" in ranked.loc["line 8", "message"]
+    assert "needs the price" in ranked.loc["line 7 (free)", "message"]
+    assert "price must be a positive number" in ranked.loc["line 8 (odd)", "message"]
     assert "5 of 7 machines refused" in capsys.readouterr().err
     assert main(["rank", str(path), *RUN]) == 3
-    assert "unknown: refused, processor must be" in " ".join(capsys.readouterr().out.split())
+    assert "line 3 (unknown): refused, processor must be" in " ".join(capsys.readouterr().out.split())
     assert main(["rank", str(path), *RUN, "--strict"]) == 2

@@ -26,7 +26,7 @@ COLUMNS = (
     Column("available", Kind.DATE, Role.PROVENANCE, "provenance"),
 )
 TABLE_FIELDS = MachineFields(
-    COLUMNS, (alias_field("name", "part", "the part", "x"), alias_field("memory.rate", "clock", "rate", "1 GHz"))
+    COLUMNS, (alias_field("title", "part", "the part", "x"), alias_field("memory.rate", "clock", "rate", "1 GHz"))
 )
 SERVER = MachineFields(SPEC_COLUMNS, SERVER_FIELDS)
 NAMES = CpuNames(
@@ -46,7 +46,7 @@ def read(folder: Path, text: str | bytes, ending: str = "csv"):
 
 
 def test_reads_any_subset_of_columns_in_any_order(tmp_path):
-    frame = read(tmp_path, "\ufeffavailable, Cores ,name\n2026-03,96,x\n\n,, \n ,8,\n")
+    frame = read(tmp_path, "\ufeffavailable, Cores ,title\n2026-03,96,x\n\n,, \n ,8,\n")
     assert list(frame.columns) == ["part", "cores", "clock", "available"]
     assert list(frame.index) == [2, 5]
     assert frame["cores"].tolist() == [96.0, 8.0]
@@ -55,14 +55,14 @@ def test_reads_any_subset_of_columns_in_any_order(tmp_path):
     assert frame.loc[5, ["part", "available", "clock"]].isna().all()
 
 
-NESTED = {"name": "x", "processor": {"cores": 96}, "memory": {"rate": "3.2 GHz"}, "available": "2026-03"}
-YAML = "name: x\nprocessor:\n  cores: 96\nmemory: {rate: 3.2 GHz}\navailable: 2026-03\n"
+NESTED = {"title": "x", "processor": {"cores": 96}, "memory": {"rate": "3.2 GHz"}, "available": "2026-03"}
+YAML = "title: x\nprocessor:\n  cores: 96\nmemory: {rate: 3.2 GHz}\navailable: 2026-03\n"
 
 
 @pytest.mark.parametrize(
     ("text", "ending"),
     [
-        ("name,processor.cores,memory.rate,available\nx,96,3.2 GHz,2026-03\n", "csv"),
+        ("title,processor.cores,memory.rate,available\nx,96,3.2 GHz,2026-03\n", "csv"),
         (json.dumps(NESTED), "json"),
         (json.dumps([NESTED]), "json"),
         (json.dumps({"machines": [NESTED]}), "json"),
@@ -85,7 +85,7 @@ def test_every_file_format_gives_the_same_machine(tmp_path, text, ending):
         ("coers\n8\n", ["'coers'", "nearest are cores"]),
         ("cores,\n8,1\n", ["column 2 has none"]),
         ("cores,cores\n1,1\n", ["'cores' once", "column 2 repeats it"]),
-        ("part,name\na,b\n", ["part and name must agree", "line 2"]),
+        ("part,title\na,b\n", ["part and title must agree", "line 2"]),
         ("cores,clock\n8\n", ["line 2 has 1"]),
         ("part,cores\na,8\n\nb,many\n", ["cores must be a number", "line 4 has 'many'"]),
         ("clock\n1e999\n", ["clock must be a number in MHz", "line 2"]),
@@ -147,7 +147,7 @@ def test_read_entries_refuses_ten_megabytes(tmp_path):
 def test_read_entries_bounds_the_unpacked_size(tmp_path, monkeypatch):
     path = tmp_path / "machines.csv.gz"
     path.write_bytes(gzip.compress(b"cores\n8\n"))
-    assert read_entries(path) == [(2, "line 2", {"cores": "8"})]
+    assert read_entries(path) == [(2, "line 2", {"cores": "8"}, {})]
     monkeypatch.setattr(machine_files, "MAX_BYTES", 5)
     with pytest.raises(UserError, match="smaller than"):
         read_entries(path)
@@ -236,6 +236,35 @@ def test_cpu_names_never_guesses(typed, candidates):
     assert match.candidates[: len(candidates)] == candidates
 
 
+GROUPED = CpuNames(
+    ["epyc 9654", "xeon 6980e+", "apple m1", "apple m1 max", "epyc embedded 9654", "xeon 6990e+"],
+    [
+        *(("Clearwater Forest", "xeon 6980e+"), ("Clearwater Forest", "xeon 6990e+"), ("Xeon 6+ E", "xeon 6990e+")),
+        *(("Apple M", "apple m1"), ("Apple M", "apple m1 max"), ("Apple", "apple m1"), ("Genoa", "epyc 9654")),
+    ],
+)
+
+
+@pytest.mark.parametrize(
+    ("typed", "candidates"),
+    [
+        ("Clearwater Forest", ("xeon 6980e+", "xeon 6990e+")),
+        ("Xeon 6+", ("xeon 6990e+",)),
+        ("Apple M4", ("apple m1", "apple m1 max")),
+        ("Apple", ("apple m1", "apple m1 max")),
+        ("genoa", ("epyc 9654",)),
+    ],
+)
+def test_a_family_series_or_vendor_offers_its_models(typed, candidates):
+    match = GROUPED.find(typed)
+    assert match.key is None and match.candidates == candidates
+
+
+def test_a_number_names_the_model_without_further_words():
+    match = GROUPED.find("AMD 9654")
+    assert (match.key, match.exact, match.candidates) == ("epyc 9654", False, ("epyc embedded 9654",))
+
+
 @pytest.mark.parametrize(
     ("values", "field"),
     [({"memory.rate": "9 MHz"}, "memory.rate must be between"), ({"Clock": "fast"}, "Clock must be a number in MHz")],
@@ -266,25 +295,55 @@ def parse_server(values):
     return SERVER.parse(values, "machine 1")
 
 
-@pytest.mark.parametrize("name", ["memory", "os", "compiler", "storage"])
+@pytest.mark.parametrize("name", ["os", "compiler", "storage"])
 def test_texts_that_are_not_understood_are_ignored_with_a_note(name):
     cells, _, notes = parse_server({"chips": 2, name: "banana"})
     assert cells == {"chips": 2.0}
     assert [note.startswith(f"{name} 'banana' was ignored: ") for note in notes] == [True]
 
 
+@pytest.mark.parametrize("text", ["banana", "1536", "24x64x2", "DDR5-4800 lots", "4096 x 16 GB DDR5-4800"])
+def test_memory_without_a_size_or_beyond_limits_is_refused(text):
+    with pytest.raises(UserError, match=r"^memory.* must be .*but machine 1 has") as error:
+        parse_server({"chips": 2, "memory": text})
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "modules", "size"),
+    [("24x64", 24, 64), ("64GBx24", 24, 64), ("16x32", 16, 32), ("12 × 96 DDR5-5600", 12, 96), ("64G*24", 24, 64)],
+)
+def test_memory_as_modules_times_size(text, modules, size):
+    cells, _, notes = parse_server({"memory": text})
+    assert (cells["dimm_count"], cells["dimm_gb"], notes) == (modules, size, ())
+
+
+COUNTED = ["{n}x {name}", "{n} x {name}", "{n}× {name}", "{n}S {name}", "{n}P {name}", "{n}-socket {name}"]
+WORDS = {1: "single {name}", 2: "dual {name}", 4: "Quad-socket {name}"}
+
+
+@given(st.integers(1, 64), st.sampled_from([*COUNTED, "word"]), st.sampled_from(NAMES.keys), st.booleans())
+def test_a_number_before_a_name_is_that_of_processors(number, form, name, is_upper):
+    text = (WORDS.get(number, "{n} {name}") if form == "word" else form).format(n=number, name=name)
+    cells = parse_server({"cpu": text.upper() if is_upper else text}).cells
+    if form == "word" and number not in WORDS:
+        assert "chips" not in cells
+        return
+    assert (cells["cpu_model"].lower(), cells["chips"]) == (name, number)
+    with pytest.raises(UserError, match="must agree"):
+        parse_server({"processor": text, "chips": number + 1})
+
+
+def test_a_dual_core_processor_is_one():
+    assert parse_server({"processor": "Dual-Core AMD Opteron 2218"}).cells == {
+        "cpu_model": "Dual-Core AMD Opteron 2218"
+    }
+
+
 def test_texts_that_contradict_themselves_are_read_in_part():
     cells, _, (note,) = parse_server({"memory": "512 GB (16 x 64 GB 2Rx4 PC5-4800B-R)"})
     assert (cells["dimm_count"], cells["mem_total_gb"]) == (16.0, 1024.0)
     assert "was read in part, as mem_total_gb 1024" in note
-
-
-def test_impossible_values_of_a_text_are_left_out_with_a_note():
-    cells, _, (note,) = parse_server({"memory": "4096 x 16 GB DDR5-4800"})
-    assert "dimm_count" not in cells
-    assert cells["mem_rated_mts"] == 4800.0
-    assert "was read without a part: " in note
-    assert "dimm_count must be between" in note
 
 
 def test_a_text_that_is_understood_has_no_note():

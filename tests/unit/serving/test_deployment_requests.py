@@ -29,7 +29,7 @@ def test_imputed_values_have_the_origins_of_the_dataset(server):
     assert origins["layers"] == "looked up" and origins["gpus"] == "implied"
     health = request(f"{server}/health").json()
     assert "GPU" in health["origins"]["looked up"]
-    assert health["form"][:2] == ["gpu", "model"] and health["short_fields"] == ["gpu", "tensor-parallel"]
+    assert health["form"][:2] == ["gpu", "model"] and health["named_field"] == "gpu"
 
 
 def test_names_and_fields_are_offered(server):

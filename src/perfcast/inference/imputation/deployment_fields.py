@@ -7,7 +7,7 @@ from typing import Any
 
 from perfcast.data.accelerators.typed_names import find_backend, find_gpu, find_model, find_precision
 from perfcast.inference.derived import DerivedOutput
-from perfcast.inference.machine_fields import Cell, Field, Reading, alias_field
+from perfcast.inference.machine_fields import Cell, Field, Reading, alias_field, counted_field
 
 
 def _name_field(name: str, meaning: str, example: str, find: Callable[[str], str | None], *aliases: str) -> Field:
@@ -24,7 +24,7 @@ def _read_model(text: str) -> Reading:
 
 
 DEPLOYMENT_FIELDS = (
-    _name_field("gpu", "the GPU's name", "H200", find_gpu),
+    counted_field(_name_field("gpu", "the GPU's name", "H200", find_gpu), "tensor_parallel", find_gpu),
     Field("model", "the model's name, or a config.json file", "llama-3.1-70b", ("model", "precision"), _read_model),
     alias_field("batch", "concurrency", "requests in progress at once", "32", "batch-size", "batch_size"),
     alias_field("input", "input_tokens", "tokens of a prompt", "2048", "isl"),

@@ -49,7 +49,7 @@ class DeploymentRules(ImputationRules):
         *("gpu", "model", "batch", "input", "output", "tensor-parallel", "attention-dp", "expert-parallel"),
         *("precision", "backend"),
     )
-    short_fields = ("gpu", "tensor-parallel")
+    named_field = "gpu"
     example = "--gpu H200 --model llama-3.1-70b --batch 32 --input 2048 --output 256"
     page_texts: ClassVar[Mapping[str, str]] = {
         "question": "How fast will this model be served?",

@@ -96,8 +96,8 @@ class ImputationRules:
     """Short fields beside the columns."""
     form_fields: ClassVar[tuple[str, ...]] = ()
     """Fields and columns that the web page asks for first, in this order; without any, the first columns."""
-    short_fields: ClassVar[tuple[str, str]] = ("processor", "chips")
-    """Fields of a short text such as `2 x EPYC 9654`: of the name, and of the number before it."""
+    named_field: ClassVar[str] = "processor"
+    """Field of a short text such as `2 x EPYC 9654`."""
     page_texts: ClassVar[Mapping[str, str]] = {}
     """Texts of the web page that differ from those about servers: its `question`, and examples of `machines`,
     `targets`, `measured` and `measured_machines`."""
@@ -121,6 +121,8 @@ class ImputationRules:
     """Fields that a CPU model of unknown design requires, each with the columns that may give it."""
     new_cpu_hints: ClassVar[tuple[str, ...]] = ()
     """Fields that narrow the interval of an unknown CPU model, the most important first."""
+    group_columns: ClassVar[tuple[str, ...]] = ()
+    """Columns of `read_cpu_facts` that group CPU models by names that people type, such as the family."""
     design_column: ClassVar[str | None] = None
     """Column of the CPU's design, whose value must have been measured. None: any name of a CPU model is accepted."""
     blocks: ClassVar[tuple[Block, ...]] = ()

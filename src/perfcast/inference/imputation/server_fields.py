@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 
 from perfcast.data.parsing.described_memory import parse_described_memory
@@ -11,7 +12,9 @@ from perfcast.data.parsing.described_software import (
     parse_described_storage,
 )
 from perfcast.data.parsing.distinct_texts import Parsed
-from perfcast.inference.machine_fields import Cell, Field, Reading, alias_field
+from perfcast.data.parsing.memory import Memory
+from perfcast.data.parsing.text_normalization import is_stated
+from perfcast.inference.machine_fields import Cell, Field, Reading, alias_field, counted_field
 
 _MEMORY = (
     *("mem_total_gb", "hbm_gb", "dimm_count", "dimm_gb", "dimm_groups", "dimm_ranks", "dimm_width"),
@@ -21,6 +24,21 @@ _SYSTEM = ("os_name", "os_version", "kernel_series", "arch")
 _COMPILER = ("compiler_vendor", "compiler_major_minor", "compiler_classic", "oneapi", "mixed_fortran")
 _STORAGE = ("storage_class", "storage_gb")
 _SHOWN_CELLS = 4
+_SIZES = re.compile(r"(?<![\w.])(\d{1,4}) ?[x×*] ?(\d{1,4})(?![\w.])")
+"""`24x64`: modules and GB of each, where no unit is typed."""
+_JOINED = re.compile(r"(?<=\d)( ?[gt]i?b?) ?[x×*] ?(?=\d)", re.IGNORECASE)
+"""`64GBx24`: the blanks around the x."""
+_UNIT = re.compile(r"\d ?[mgt]i?b?(?![a-z])", re.IGNORECASE)
+
+
+def _parse_typed_memory(text: str) -> Memory:
+    """Return memory as people type it. Raises: ValueError for a text that states something else than sizes."""
+    spaced = _JOINED.sub(r"\1 x ", text)
+    parsed = parse_described_memory(spaced if _UNIT.search(spaced) else _SIZES.sub(r"\1 x \2 GB", spaced, count=1))
+    sized = parsed.mem_total_gb or parsed.dimm_gb or parsed.dimm_count
+    if is_stated(text) and not parsed.complete and not sized:
+        raise ValueError("no size was found in it")
+    return parsed
 
 
 def _text_field(
@@ -47,10 +65,12 @@ def _show(cells: Mapping[str, Cell]) -> str:
 
 
 SERVER_FIELDS = (
-    alias_field("processor", "cpu_model", "the processor's name", "AMD EPYC 9654", "cpu"),
+    counted_field(
+        alias_field("processor", "cpu_model", "the processor's name", "AMD EPYC 9654", "cpu", "cpu_model"), "chips"
+    ),
     alias_field("cores", "cores_per_chip_stated", "enabled cores of each processor", "96", "cores_per_chip"),
     alias_field("sockets", "chips", "processors", "2"),
-    _text_field("memory", "size and modules of memory", "24 x 64 GB DDR5-4800", _MEMORY, parse_described_memory),
+    _text_field("memory", "size and modules of memory", "24 x 64 GB DDR5-4800", _MEMORY, _parse_typed_memory),
     alias_field("memory.channels", "mem_channels_per_chip", "memory channels of each processor", "12", "channels"),
     alias_field("memory.total", "mem_total_gb", "memory capacity", "1536 GB"),
     alias_field("memory.rate", "mem_rated_mts", "rate the modules are rated for", "4800 MT/s"),

@@ -77,6 +77,7 @@ class ServerRules(ImputationRules):
         "clock": ("base_mhz",),
     }
     new_cpu_hints = ("cores", "clock", "family", "turbo", "tdp", "l3")
+    group_columns = ("family", "series", "cpu_vendor")
     design_column = "family"
     setup_columns = ("compiler_vendor", "compiler_major_minor")
     enumerated = "chips"

@@ -59,7 +59,7 @@ class TrainingRunRules(ImputationRules):
 
     fields: ClassVar[tuple[Field, ...]] = TRAINING_FIELDS
     form_fields: ClassVar[tuple[str, ...]] = ("params", "tokens")
-    short_fields = ("params", "tokens")
+    named_field = "params"
     example = "--params 32B --tokens 6T"
     naming_columns = ("params", "tokens")
     replaced: ClassVar[Mapping[str, tuple[str, ...]]] = {

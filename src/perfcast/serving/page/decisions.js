@@ -4,15 +4,14 @@ import { copyText, formatCurl, saveCsv } from "./answer_tools.js";
 import { formatNumber } from "./charts.js";
 import { createElement, createTable, formatInterval } from "./prediction_view.js";
 
-const COUNTED = /^(?:(\d+)\s*[x×]\s+)?(.+)$/;
 const form = document.getElementById("choose");
 const output = document.getElementById("decision");
 const state = { address: "", body: null, table: null };
-let shortFields = ["processor", "chips"];
+let namedField = "processor";
 
-// Set the fields of a name and of the number before it.
-export function setShortFields(fields) {
-  shortFields = fields;
+// Set the field of a name, which may have a number before it.
+export function setNamedField(name) {
+  namedField = name;
 }
 
 // Return the machine of a line such as `2 x EPYC 9654; price=18000`.
@@ -20,11 +19,7 @@ export function readLine(line) {
   const [name, ...fields] = line.split(";").map((piece) => piece.trim());
   const machine = {};
   if (name.includes("=")) fields.unshift(name);
-  else {
-    const [, count, named] = COUNTED.exec(name);
-    machine[shortFields[0]] = named;
-    if (count) machine[shortFields[1]] = count;
-  }
+  else machine[namedField] = name;
   for (const field of fields.filter(Boolean)) {
     const at = field.indexOf("=");
     if (at < 1) throw new Error(`${field}: not name=value. Write for example price=18000.`);
@@ -108,7 +103,9 @@ function showRanking(answer) {
     money(each.cost),
     money(each.cost_per_score_year),
   ]);
-  state.table = { name: "ranking.csv", header, rows };
+  state.table = { name: "ranking.csv", header, rows: [...rows] };
+  const missed = answer.candidates.findIndex((each) => each.sure === false);
+  if (missed >= 0) rows.splice(missed, 0, ["", `does not reach the target (below ${formatPercent(answer.sure)})`, ...header.slice(2).map(() => "")]);
   const refused = answer.refused.map((each) => createElement("p", { class: "problem note" }, `${each.name}: ${each.message}`));
   return [createTable(`Ranking by ${answer.by}; “is first” is the share of draws of all scores`, header, rows), ...refused];
 }

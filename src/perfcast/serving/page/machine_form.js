@@ -2,7 +2,7 @@
 
 import { copyText, formatCurl, listEstimates, saveCsv } from "./answer_tools.js";
 import { formatNumber } from "./charts.js";
-import { readMeasured, restoreDecision, setShortFields } from "./decisions.js";
+import { readMeasured, restoreDecision, setNamedField } from "./decisions.js";
 import { createBasis, createCurves, createElement, createPrediction } from "./prediction_view.js";
 
 const EXAMPLES = { processor: "AMD EPYC 9654", chips: "2", cores: "96", memory: "24 x 64 GB DDR5-4800", os: "SLES 15 SP4", compiler: "AOCC 4.0", storage: "1 x 960 GB NVMe SSD" };
@@ -37,7 +37,7 @@ function showProblem(id, text) {
 // Form
 
 // Return the field whose names the server completes.
-const namedField = () => state.health.short_fields[0];
+const namedField = () => state.health.named_field;
 
 function createField(name) {
   const match = state.known.fields.find((entry) => entry.name === name) ?? state.known.columns.find((entry) => entry.name === name);
@@ -313,7 +313,7 @@ async function initialize() {
     showProblem("problem", error.message);
     return;
   }
-  setShortFields(state.health.short_fields);
+  setNamedField(state.health.named_field);
   showTexts(state.health.page_texts);
   const asked = state.health.form.length ? state.health.form : state.known.columns.slice(0, 8).map((entry) => entry.name);
   getElement("fields").append(...asked.map(createField));

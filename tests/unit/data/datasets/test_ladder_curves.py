@@ -77,4 +77,4 @@ def test_the_command_line_can_name_every_task(tmp_path: Path) -> None:
     generated.write(tmp_path, rows=600, seed=0)
     tasks = set(build({"olmo_ladder": tmp_path}, {}).table.frame["task"])
     assert "c4_en_loss_25_percent" in tasks
-    assert not any("," in task or " " in task for task in tasks)  # --tasks separates names by commas
+    assert not any("," in task or " " in task for task in tasks)  # --task separates names by commas
