@@ -172,12 +172,10 @@ def _read_candidates(
     column = champion.rules.enumerated
     for entry in usable:
         if lines[entry.line] > 1 and candidates[entry.line].price is not None:
-            error = UserError(
-                f"a candidate with a price must give {column}", f"{entry.label} has none", f"add {column}"
-            )
+            requirement, fact = f"a candidate with a price must give {column}", f"{entry.label} has none"
+            refusals[entry.line] = UserError(requirement, fact, f"add {column}")
             if strict:
-                raise error
-            refusals[entry.line] = error
+                raise refusals[entry.line]
     by_key = {key: candidates[batch.machines.line_of(key)] for key in keys}
     for place, (key, candidate) in enumerate(by_key.items()):
         if candidate.name and lines[candidate.line] > 1:
