@@ -38,11 +38,11 @@ class JointRules:
     narrowest first. `penalties`: by column, what a difference from a known value takes off the logarithm of a donor's
     weight: that of another text, or of a number e times as large. `years`: age at which a weight has fallen to 1/e.
     `at_most`: taken columns with the columns of their largest values, ascending: a donor that reaches its own largest
-    value gives that of the machine. `only_with`: taken columns that a donor gives only where it agrees with the machine in another
-    column. `launch`: column of the day before which there is no machine: results near it count as new ones for a CPU
-    model without results, and the drawn `dates` are not earlier. `software`: column of the day from which the software
-    was to be had: a CPU model newer than all results runs the newest, so its age lowers the weight like that of the
-    result. `checked`: whether draws that break a limit of the dataset are left out where others are not.
+    value gives that of the machine. `only_with`: taken columns that a donor gives only where it agrees with the machine
+    in another column. `launch`: column of the day before which there is no machine: results near it count as new ones
+    for a CPU model without results, and the drawn `dates` are not earlier. `software`: column of the day from which the
+    software was to be had: a CPU model newer than all results runs the newest, so its age lowers the weight like that
+    of the result. `checked`: whether draws that break a limit of the dataset are left out where others are not.
     """
 
     taken: tuple[str, ...]
