@@ -23,14 +23,10 @@ NONE_ANSWERED, PARTLY_ANSWERED = 2, 3
 
 @dataclass(frozen=True)
 class ParsedBatch:
-    """Machines of a batch that can be used, several of one line where it has alternatives.
-
-    By line: errors of the other machines, and ignored texts.
-    """
+    """Machines of a batch that can be used, several of one line where it has alternatives; errors of others by line."""
 
     machines: ParsedMachines
     refusals: Mapping[int, UserError]
-    ignored: Mapping[int, str]
 
 
 def parse_batch(
@@ -62,9 +58,8 @@ def parse_batch(
     if beyond_limits and (strict or len(entries) == 1):
         raise beyond_limits[min(beyond_limits)]
     usable = ~np.isin(machines.cells.index, list(beyond_limits))
-    ignored = {machine.line: "; ".join(machine.ignored) for machine in parsed if machine.ignored}
     refusals |= {machines.line_of(key): error for key, error in beyond_limits.items()}
-    return ParsedBatch(machines.take(usable), refusals, ignored)
+    return ParsedBatch(machines.take(usable), refusals)
 
 
 def predict_batch(
@@ -85,7 +80,7 @@ def predict_batch(
     by_line: dict[int, list[Prediction]] = {entry.line: [] for entry in entries}
     for prediction in answer:
         line = batch.machines.line_of(prediction.line)
-        by_line[line].append(replace(prediction, line=line, message=batch.ignored.get(line, "")))
+        by_line[line].append(replace(prediction, line=line))
     for entry in entries:
         if entry.line in batch.refusals:
             message = str(batch.refusals[entry.line])

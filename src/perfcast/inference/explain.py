@@ -16,6 +16,7 @@ from perfcast.inference.imputation import find_rules
 from perfcast.inference.impute import ASSUMED, GIVEN, MISSING, ORIGINS, CompletedMachines
 from perfcast.inference.machine_fields import name_group
 from perfcast.inference.prediction import Driver, Neighbor, Value
+from perfcast.inference.published import describe_outside
 from perfcast.schema.table import Kind, Role, Table, Tag
 
 _HIDDEN_ROLES = (Role.TARGET, Role.PROVENANCE)
@@ -40,19 +41,20 @@ class Explainer:
         names = (champion.reference_data.measured.column_of(Tag.ENTITY), *champion.rules.naming_columns)
         cells = completed.cells
         self._named = {name: cells[name] for name in names if name in cells}
-        self._published_rows = champion.published_index.find_rows(
-            cells, completed.has_origin(GIVEN), ~completed.has_origin(ASSUMED, MISSING)
-        )
+        given, known = completed.has_origin(GIVEN), ~completed.has_origin(ASSUMED, MISSING)
+        self._published_rows = champion.published_index.find_rows(cells, given, known)
+        self._alike_rows = champion.published_index.find_rows(cells, np.zeros_like(given), known)
         if drivers:
             self._typical_rows, self._shares, self._groups = attribute_to_groups(completed, champion)
 
-    def explain(self, row: int, target: str) -> dict[str, Any]:
-        """Return the fields of an `Estimate` that explain it, from the neighbors to the drivers."""
+    def explain(self, row: int, target: str, low: float | None, high: float | None) -> dict[str, Any]:
+        """Return the fields of an `Estimate`, with the interval from `low` to `high`, that explain it."""
         near = [describe_neighbor(self._champion, *neighbor, target) for neighbor in self._neighbors[row]]
-        explanation: dict[str, Any] = {
-            "neighbors": tuple(near),
-            "published": self._champion.published_index.summarize(self._published_rows[row], target),
-        }
+        rows = (self._published_rows[row], self._alike_rows[row])
+        exact, alike = (self._champion.published_index.summarize(each, target) for each in rows)
+        explanation: dict[str, Any] = {"neighbors": tuple(near), "published": exact}
+        if low is not None and high is not None:
+            explanation["published_outside"] = describe_outside(exact, alike, low, high)
         if self._drivers:
             number = self._champion.predictor.targets_.index(target)
             explanation["typical_machine"] = describe_neighbor(self._champion, self._typical_rows[row], 0.0, target)

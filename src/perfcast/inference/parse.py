@@ -27,14 +27,13 @@ _MAX_CANDIDATES = 6
 class ParsedMachine:
     """One machine with checked cells by column.
 
-    `line`: its line or number. `notes`: remarks; `ignored`: those on ignored texts. `label`: its name in errors.
-    `typed`: by column, the field that the user typed.
+    `line`: its line or number. `notes`: remarks to show. `label`: its name in errors. `typed`: by column, the field
+    that the user typed.
     """
 
     line: int
     cells: Mapping[str, Cell]
     notes: tuple[str, ...] = ()
-    ignored: tuple[str, ...] = ()
     label: str = field(default="", compare=False)
     typed: Mapping[str, TypedField] = field(default_factory=dict, compare=False)
 
@@ -105,7 +104,7 @@ def parse_machine(entry: MachineEntry, champion: Champion) -> ParsedMachine:
             notes += [] if match.exact else [f"the processor {cells[entity]!r} was read as {match.key!r}{others}"]
             cells[entity] = match.key
     notes += champion.rules.check_names(cells, typed, label)
-    return ParsedMachine(line, cells, (*notes, *champion.rules.list_notes(cells)), ignored, label, typed)
+    return ParsedMachine(line, cells, (*notes, *champion.rules.list_notes(cells)), label, typed)
 
 
 def stack_machines(machines: Sequence[ParsedMachine], champion: Champion) -> ParsedMachines:

@@ -19,7 +19,7 @@ from perfcast.inference.explain import Explainer
 from perfcast.inference.impute import ASSUMED, DrawnMachines, impute_draws
 from perfcast.inference.machine_fields import MONTH, is_month
 from perfcast.inference.parse import ParsedMachines
-from perfcast.inference.prediction import Estimate, Prediction, Predictions
+from perfcast.inference.prediction import Estimate, Prediction, Predictions, list_outside
 from perfcast.inference.user_measurements import UserMeasurements
 from perfcast.predictors.scaling.trained_runs import ACCURACY
 from perfcast.schema.table import TASK_KIND, Role, Table, Tag, select
@@ -138,7 +138,7 @@ def predict_draws(
         cells = {column: cell[row] for column, cell in completed.cells.items()}
         scores = {each.task: (each.median, each.low, each.high) for each in by_task}
         basis = finder.find(list(dict.fromkeys(rows_of[line]))) if finder else None
-        own_notes = (*notes.get(line, ()), *champion.rules.list_completed_notes(cells))
+        own_notes = (*list_outside(by_task), *champion.rules.list_completed_notes(cells), *notes.get(line, ()))
         derived = derive_values(champion.rules.derived, scores, cells)
         predictions.append(
             Prediction(
@@ -198,7 +198,7 @@ def _estimate(
                 missing=missing[row],
                 assumed=assumed[row],
                 user_factor=factor if measurements else None,
-                **explainer.explain(row, target),
+                **explainer.explain(row, target, low, high),
             )
             estimates.append((row, estimate))
     return sorted(estimates, key=lambda pair: pair[0])

@@ -64,7 +64,8 @@ class Estimate:
     `least_similar_group` lowers it most. They are None without a calibration. `missing` counts features without a
     value, `assumed` imputed usual values. The drivers lead from `typical_machine` to the median without `user_factor`,
     the factor by which user measurements changed it (None without any). `published` has the published results of
-    exactly this machine, None where there are none. Units: `unit`.
+    exactly this machine, None where there are none; `published_outside` names those of its CPU model, as many chips,
+    whose median lies outside the interval. Units: `unit`.
     """
 
     task: str
@@ -83,6 +84,7 @@ class Estimate:
     typical_machine: Neighbor | None = None
     drivers: tuple[Driver, ...] = ()
     published: PublishedScores | None = None
+    published_outside: str = ""
 
     def __repr__(self) -> str:
         interval = format_interval(self.low, self.high)
@@ -97,7 +99,16 @@ class Estimate:
             **{"in_domain_score": self.in_domain_score, "least_similar_group": self.least_similar_group},
             **{"published": published.count if (published := self.published) else 0},
             **{"published_median": published.median if published else float("nan")},
+            **{"published_outside": self.published_outside},
         }
+
+
+def list_outside(estimates: Sequence[Estimate]) -> list[str]:
+    """Return one note on the published results that lie outside the intervals of a machine, none without such."""
+    far = [each for each in estimates if each.published_outside]
+    outside = "; ".join(f"{each.task}: {each.published_outside}, estimate {format_number(each.median)}" for each in far)
+    remedy = "trust them" if any(each.published for each in far) else "compare the set-ups"
+    return [f"published results lie outside the interval ({outside}): {remedy}"] if far else []
 
 
 OK, REFUSED = "ok", "refused"
@@ -109,9 +120,7 @@ class Prediction:
     """Estimates of one machine, with the values that they rest on.
 
     `status` is OK, or REFUSED for a machine that cannot be used: it has no estimates, and `message` is the reason.
-    The message of any other machine tells what of its texts was ignored. `carried` has the columns of its file that
-    describe no machine.
-    `basis` is there where the prediction is explained; `derived` has what follows from several estimates.
+    `carried` has the columns of its file that describe no machine. `basis` is there where the prediction is explained; `derived` has what follows from several estimates.
     """
 
     line: int
@@ -199,6 +208,7 @@ class Predictions(Answer):
             common = {
                 **given,
                 **{"line": machine.line, "machine": machine.machine, "champion": self.champion},
+                "notes": "; ".join(machine.notes),
                 **{"features": self.features, "status": machine.status, "message": machine.message},
             }
             rows += [
@@ -213,7 +223,8 @@ class Predictions(Answer):
 
 _COLUMNS = (
     *("line", "machine", "task", "target", "estimate", "low", "high", "unit", "in_domain_score", "least_similar_group"),
-    *("published", "published_median", "assumed", "champion", "features_missing", "features", "status", "message"),
+    *("published", "published_median", "published_outside", "assumed", "champion", "features_missing", "features"),
+    *("status", "message", "notes"),
 )
 _HEADER = ["task", "estimate", "interval", "unit", "in-domain score", "assumed values", "least similar group"]
 
@@ -228,20 +239,30 @@ def format_predictions(predictions: Predictions, width: int | None = None) -> st
     if any(prediction.values for prediction in answered):
         origins = {**ORIGINS, **find_rules(predictions.dataset).origin_meanings}
         return "\n\n".join([*(_format_prediction(prediction, origins, width) for prediction in answered), *refused])
-    ignored = [wrap_text(f"note: {each.machine}: {each.message}", width) for each in answered if each.message]
     rows = [
         [each.machine, *cells]
         for each in answered
         for cells in (*map(_estimate_cells, each.estimates), *map(_derived_cells, each.derived))
     ]
-    return "\n".join([*([render_table(["machine", *_HEADER], rows, width)] if rows else []), *ignored, *refused])
+    notes: dict[str, list[str]] = {}
+    for each in answered:
+        for note in each.notes:
+            notes.setdefault(note, []).append(each.machine)
+    lines = [wrap_text(f"{_name_some(machines)}: {note}", width) for note, machines in notes.items()]
+    return "\n".join([*lines, *([render_table(["machine", *_HEADER], rows, width)] if rows else []), *refused])
+
+
+def _name_some(machines: Sequence[str]) -> str:
+    return machines[0] if len(machines) == 1 else f"{machines[0]} and {len(machines) - 1} more"
 
 
 def _format_prediction(prediction: Prediction, origins: Mapping[str, str], width: int | None) -> str:
     estimates = prediction.estimates
     interval = f"{100 * estimates[0].level:g} % interval"
     header = [interval if name == "interval" else name for name in _HEADER]
-    parts = [prediction.machine, *[wrap_text(f"note: {note}", width) for note in prediction.notes]]
+    first = list_outside(estimates)
+    parts = [wrap_text(": ".join([prediction.machine, *first]), width)]
+    parts += [wrap_text(f"note: {note}", width) for note in prediction.notes if note not in first]
     if published := [row for estimate in estimates for row in _published_rows(estimate)]:
         parts.append("published results of this machine")
         parts.append(render_table(["task", "results", "median", "range", "compiler, year", "newest"], published, width))

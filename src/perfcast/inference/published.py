@@ -14,6 +14,7 @@ import pandas as pd
 from perfcast.inference.cells import Cells, list_rows
 from perfcast.inference.reference_data import ReferenceData
 from perfcast.schema.table import Kind, Role, Tag
+from perfcast.utils.terminal_tables import format_number
 
 MAX_RESULTS = 5
 """Results that are listed by their ids, the newest first; more are only counted."""
@@ -60,6 +61,19 @@ class PublishedScores:
     high: float
     groups: tuple[PublishedGroup, ...] = ()
     results: tuple[PublishedResult, ...] = ()
+
+
+def describe_outside(exact: PublishedScores | None, alike: PublishedScores | None, low: float, high: float) -> str:
+    """Return the published results whose median lies outside an interval, "" where there are none.
+
+    Args: `exact` are those of the described machine, and without any count `alike`, those of its CPU model and chips.
+    """
+    published = exact or alike
+    if published is None or low <= published.median <= high:
+        return ""
+    counted = "1 result" if published.count == 1 else f"{published.count} results"
+    setup = "" if exact else " in other set-ups"
+    return f"{counted}{setup}, median {format_number(published.median)}"
 
 
 class PublishedIndex:

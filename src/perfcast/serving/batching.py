@@ -218,7 +218,8 @@ class RequestBatcher:
     async def _run_isolated(
         self, machines: Sequence[ParsedMachine], options: Any, run_batch: RunBatch
     ) -> list[MachineResult]:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, _bisect, machines, options, run_batch)
+        plain = [replace(machine, notes=()) for machine in machines]  # equal machines share a result, not notes
+        return await asyncio.get_running_loop().run_in_executor(self._threads, _bisect, plain, options, run_batch)
 
 
 def _bisect(machines: Sequence[ParsedMachine], options: Any, run_batch: RunBatch) -> list[MachineResult]:
@@ -239,5 +240,5 @@ def _cache_key(machine: ParsedMachine, options: Any) -> object:
 
 
 def _restore(machine: ParsedMachine, result: dict[str, Any]) -> dict[str, Any]:
-    """Return a shared result with the line and the notes of the machine."""
-    return {**result, "line": machine.line, "notes": list(machine.notes)}
+    """Return a shared result with the line of the machine, and with its notes too."""
+    return {**result, "line": machine.line, "notes": [*result["notes"], *machine.notes]}

@@ -112,7 +112,7 @@ def test_text_has_basis_and_check(basis):
 def test_uncorrelated_errors_have_no_moves():
     champion = project().champion
     correlation = type(champion.calibrated.correlation).from_state(champion.calibrated.correlation.to_state())
-    correlation.shared = dict.fromkeys(correlation.shared, 0.0)
+    correlation.shared, correlation.between = dict.fromkeys(correlation.shared, 0.0), None
     alone = replace(champion, calibrated=replace(champion.calibrated, correlation=correlation))
     unmoved = predict(KNOWN, alone, make_options(when="2024-01")).machines[0].basis
     assert (unmoved.measured_task, unmoved.moves) == ("", ())

@@ -93,7 +93,7 @@ def test_the_rate_of_memory_of_another_generation_is_not_taken():
 
 
 def test_a_donor_at_its_largest_value_gives_that_of_the_machine():
-    joint = deck(at_most={"mem_rated_mts": "mem_max_mts_1dpc"})
+    joint = deck(at_most={"mem_rated_mts": ("mem_max_mts_1dpc",)})
     known = joint.frame[joint.frame["mem_max_mts_1dpc"].notna() & joint.frame["ddr_gen"].notna()]
     fast = known[known["mem_rated_mts"] >= known["mem_max_mts_1dpc"]].head(1)
     machine = fast.assign(mem_rated_mts=np.nan, mem_max_mts_1dpc=9000.0).reset_index(drop=True)
@@ -103,6 +103,16 @@ def test_a_donor_at_its_largest_value_gives_that_of_the_machine():
     slow = measured.frame.assign(mem_rated_mts=measured.frame["mem_max_mts_1dpc"] - 100)
     slower = JointDeck(replace(measured, frame=slow), rules)
     assert slower.fill(cells, donor_rows)["mem_rated_mts"][0] == fast["mem_max_mts_1dpc"].iloc[0] - 100
+
+
+@pytest.mark.parametrize(("multiplexed", "expected"), [(8000.0, 8000), (np.nan, 6400)])
+def test_a_donor_with_multiplexed_modules_gives_the_fastest_that_the_machine_takes(multiplexed, expected):
+    measured, rules = project().champion.reference_data.measured, project().champion.rules.joint
+    limits = {"mem_max_mts_1dpc": 6400.0, "mem_mrdimm_mts": 8800.0, "mem_rated_mts": 12800.0}
+    joint = JointDeck(replace(measured, frame=measured.frame.assign(**limits)), rules)
+    row = joint.frame[joint.frame["ddr_gen"].notna()].head(1)
+    machine = row.assign(mem_rated_mts=np.nan, mem_mrdimm_mts=multiplexed).reset_index(drop=True)
+    assert joint.fill(Cells.read(machine), row.index.to_numpy())["mem_rated_mts"][0] == expected
 
 
 def test_a_new_cpu_model_runs_the_newest_software():

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from champion_project import KNOWN, PLAIN, predict, project
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from perfcast.inference import PredictOptions
 from perfcast.inference.prediction import format_predictions
+from perfcast.utils.terminal_tables import format_number
 
 
 def _measured_machine():
@@ -74,6 +79,46 @@ def test_text_begins_with_published_results():
     text = format_predictions(predictions)
     assert text.index("published results of this machine") < text.index("prediction\n")
     assert published.results[0].result in text
+
+
+def _shifted(factor):
+    """Return the project's champion with the published scores of the measured machine changed, and that machine."""
+    machine, rows = _measured_machine()
+    champion = project().champion
+    measured = champion.reference_data.measured
+    frame = measured.frame.assign(base_score=measured.frame["base_score"].where(~measured.frame.index.isin(rows.index)))
+    frame["base_score"] = frame["base_score"].fillna(measured.frame["base_score"] * factor)
+    reference_data = replace(champion.reference_data, measured=replace(measured, frame=frame))
+    return replace(champion, reference_data=reference_data), machine
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.floats(0.25, 4.0), st.booleans())
+def test_published_results_outside_the_interval_are_named_first(factor, brief):
+    champion, machine = _shifted(factor)
+    predictions = predict(machine, champion, PLAIN if brief else PredictOptions(neighbors=0))
+    (estimate,) = predictions.machines[0].estimates
+    is_outside = not estimate.low <= estimate.published.median <= estimate.high
+    assert bool(estimate.published_outside) == is_outside
+    text = " ".join(format_predictions(predictions).split())
+    first = f"{predictions.machines[0].machine}: published results lie outside the interval ("
+    assert text.startswith(first) == is_outside
+    assert predictions.to_frame()["published_outside"].iloc[0] == estimate.published_outside
+    if is_outside:
+        note = predictions.machines[0].notes[0]
+        shown = f"median {format_number(estimate.published.median)}, estimate {format_number(estimate.median)}"
+        assert note.endswith(f"{shown}): trust them")
+        assert text.startswith(f"{predictions.machines[0].machine}: {note}")
+        assert predictions.to_frame()["notes"].iloc[0].startswith(note)
+
+
+def test_published_results_in_other_setups_are_compared_too():
+    champion, machine = _shifted(3.0)
+    predictions = predict({**machine, "base_mhz": 1234}, champion, PLAIN)
+    (estimate,) = predictions.machines[0].estimates
+    assert estimate.published is None
+    assert "in other set-ups" in estimate.published_outside
+    assert predictions.machines[0].notes[0].endswith("compare the set-ups")
 
 
 def test_table_has_the_number_and_median_of_published_results():

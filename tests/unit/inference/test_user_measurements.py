@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from champion_project import SUITES, project
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from perfcast.cli.main import main
 from perfcast.inference import PredictOptions, parse_machines, predict_machines, read_machines
@@ -99,6 +101,41 @@ def test_nearer_predictions_shift_more_and_narrow_more():
     assert left == pytest.approx(np.sqrt(1 - np.array([7.5, 7.0, 3.0, 1.0]) ** 2 / 64))
 
 
+@st.composite
+def paired_errors(draw):
+    """Draw errors of CPU models in three outputs: the second follows the first, or opposes it; the third is alone."""
+    random = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    follows, count = draw(st.sampled_from([1.0, -1.0])), draw(st.integers(40, 120))
+    first = random.normal(0, 0.1, count)
+    means = {"a": first, "b": follows * first, "c": random.normal(0, 0.1, count)}
+    rows = [("everything", f"p{number}", output) for number in range(count) for output in means for _ in range(2)]
+    residuals = np.array([means[output][int(part[1:])] for _, part, output in rows]) + random.normal(0, 0.01, len(rows))
+    frame = pd.DataFrame([row[:2] for row in rows], columns=["everything", "part"])
+    outputs = np.array([row[2] for row in rows])
+    correlation = ErrorCorrelation().fit(
+        residuals, frame, outputs, backtests=np.zeros(len(rows)), expected_errors=np.full(len(rows), 0.1)
+    )
+    return correlation, follows, draw(st.floats(-0.4, 0.4)), draw(st.integers(1, 4))
+
+
+@settings(max_examples=200, deadline=None)
+@given(paired_errors())
+def test_a_measured_score_moves_its_output_towards_it_and_another_only_as_backtests_do(drawn_errors):
+    correlation, follows, residual, count = drawn_errors
+    labels = pd.DataFrame([("everything", "new")] * count, columns=["everything", "part"])
+    known = ErrorRows(labels, np.array(["a"] * count), np.full(count, 0.1))
+    rows = ErrorRows(labels.iloc[[0] * 3], np.array(["a", "b", "c"]), np.full(3, 0.1))
+    (own, paired, alone), left = correlation.predict(known, np.full(count, residual), rows)
+    assert own * residual >= 0
+    assert abs(own) <= abs(residual) + 1e-12
+    assert paired * residual >= 0
+    assert abs(paired) <= (abs(own) if follows > 0 else 0.3 * abs(own)) + 1e-12
+    assert abs(alone) <= 0.5 * abs(own) + 1e-12
+    assert (left <= 1).all()
+    again = ErrorCorrelation.from_state(json.loads(json.dumps(correlation.to_state())))
+    np.testing.assert_allclose(again.predict(known, np.full(count, residual), rows)[0], [own, paired, alone])
+
+
 def test_well_known_predictions_hardly_shift():
     rows = [("everything", "f", "p")]
     well, badly = (
@@ -174,8 +211,9 @@ def test_read_measurements_ignores_columns_without_use():
 
 
 def test_implausible_measurement_gets_a_note():
-    assert "times its prediction" in predict_corrected({"suite": "CINT2017rate", "score": 1e5}).notes[0]
-    assert not predict_corrected({"suite": "CINT2017rate", "score": plain().estimates[2].median}).notes
+    assert "times its prediction" in predict_corrected({"suite": "CINT2017rate", "score": 1e5}).notes[-1]
+    plausible = predict_corrected({"suite": "CINT2017rate", "score": plain().estimates[2].median})
+    assert not any("times its prediction" in note for note in plausible.notes)
 
 
 @pytest.mark.parametrize(

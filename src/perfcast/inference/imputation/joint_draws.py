@@ -37,12 +37,12 @@ class JointRules:
     others, such as modules with memory channels. `groups`: columns in which candidates equal the machine, the
     narrowest first. `penalties`: by column, what a difference from a known value takes off the logarithm of a donor's
     weight: that of another text, or of a number e times as large. `years`: age at which a weight has fallen to 1/e.
-    `at_most`: taken columns with the column of their largest value: a donor that reaches its own largest value gives
-    that of the machine. `only_with`: taken columns that a donor gives only where it agrees with the machine in another
-    column. `launch`: column of the day before which there is no machine: results near it count as new ones for a CPU
-    model without results, and the drawn `dates` are not earlier. `software`: column of the day from which the software
-    was to be had: a CPU model newer than all results runs the newest, so its age lowers the weight like that of the
-    result.
+    `at_most`: taken columns with the columns of their largest values, ascending: a donor that reaches its own largest
+    value gives that of the machine. `only_with`: taken columns that a donor gives only where it agrees with the machine
+    in another column. `launch`: column of the day before which there is no machine: results near it count as new ones
+    for a CPU model without results, and the drawn `dates` are not earlier. `software`: column of the day from which the
+    software was to be had: a CPU model newer than all results runs the newest, so its age lowers the weight like that
+    of the result.
     """
 
     taken: tuple[str, ...]
@@ -50,7 +50,7 @@ class JointRules:
     groups: tuple[tuple[str, ...], ...]
     penalties: Mapping[str, float]
     years: float
-    at_most: Mapping[str, str] = field(default_factory=dict)
+    at_most: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     only_with: Mapping[str, str] = field(default_factory=dict)
     launch: str = ""
     software: str = ""
@@ -82,7 +82,7 @@ class JointDeck:
         self._given = {
             by_task: [name for name in self._taken if (name in of_machine) != by_task] for by_task in (False, True)
         }
-        copied = {*rules.per_unit.values(), (*rules.at_most.values(), *rules.only_with.values()), tuple(self._taken)}
+        copied = {*rules.per_unit.values(), *rules.at_most.values(), (*rules.only_with.values(), *self._taken)}
         read = {name for names in copied for name in names}
         read |= {*scored, *times[:1], self.task, self._entity, rules.software}
         read |= {name for group in rules.groups for name in group}
@@ -219,9 +219,9 @@ class JointDeck:
                     machine_units = machine_units * np.where(is_missing(machines[unit]), donated, machines[unit])
                 scaled = np.maximum(np.rint(values / donor_units * machine_units), np.minimum(values, 1.0))
                 values = np.where(np.isnan(scaled), values, scaled)
-            if name in self.rules.at_most:
-                largest = self.rules.at_most[name]
-                reaches = (values >= self._give(largest, donor_rows)) & ~is_missing(machines[largest])
+            given = values
+            for largest in self.rules.at_most.get(name, ()):
+                reaches = (given >= self._give(largest, donor_rows)) & ~is_missing(machines[largest])
                 values = np.where(reaches, machines[largest], values)
             if name in self.rules.only_with:
                 condition = self.rules.only_with[name]

@@ -205,7 +205,7 @@ class ServerRules(ImputationRules):
             **{"compiler_vendor": 3.0, "compiler_major_minor": 3.0, "storage_class": 0.5, "mem_channels_per_chip": 1.0},
         },
         years=0.25,
-        at_most={"mem_rated_mts": "mem_max_mts_1dpc", "l3_slice_mb": "l3_mb_per_chip"},
+        at_most={"mem_rated_mts": ("mem_max_mts_1dpc", "mem_mrdimm_mts"), "l3_slice_mb": ("l3_mb_per_chip",)},
         only_with={"mem_rated_mts": "ddr_gen", "dimm_type": "ddr_gen", "dimm_gb": "mem_total_gb"},
         launch="launch_quarter",
         software="sw_avail",
