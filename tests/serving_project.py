@@ -60,7 +60,9 @@ def served(champion, limits=DEFAULT_LIMITS, protocol=BoundedHttpProtocol, **opti
     app = create_app(champion, limits, **options)
     with listen("127.0.0.1", 0) as listening:
         server = uvicorn.Server(
-            uvicorn.Config(app, http=protocol, log_level="error", access_log=False, timeout_graceful_shutdown=2)
+            uvicorn.Config(
+                app, http=protocol, ws="none", log_level="error", access_log=False, timeout_graceful_shutdown=2
+            )
         )
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()

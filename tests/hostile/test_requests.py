@@ -44,7 +44,7 @@ BODIES = {
     "a name of 100 kB": b'{"' + b"x" * 100_000 + b'": 1}',
     "a value of 100 kB": b'{"processor": "' + b"x" * 100_000 + b'"}',
     "ten thousand names": b"{" + b",".join(b'"n%d":1' % n for n in range(10_000)) + b"}",
-    "too many machines": b"[" + b"{}," * 300 + b"{}]",
+    "too many machines": b"[" + b"{}," * 1300 + b"{}]",
     "a body past all": b" " * (DEFAULT_LIMITS.body + 1),
 }
 

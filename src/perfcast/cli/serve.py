@@ -18,7 +18,7 @@ from perfcast.cli.arguments import whole
 from perfcast.cli.machine_arguments import add_champion, read_champion
 
 if TYPE_CHECKING:
-    from perfcast.serving.batching import RunBatch
+    from fastapi import FastAPI
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,36 +30,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--workers",
         type=whole(1, 64),
         metavar="N",
-        help="processes that predict (default: one for each core, at most 4); 1 predicts in the server itself",
+        help="processes that answer (default: one for each core, at most 4)",
     )
-    parser.add_argument("--max-batch", type=whole(1, 10_000), default=200, metavar="N", help="machines per request")
+    parser.add_argument("--max-batch", type=whole(1, 10_000), default=1000, metavar="N", help="machines per request")
 
 
 def run(options: argparse.Namespace) -> int:
     """Serve until SIGINT or SIGTERM."""
-    from perfcast.serving.http_server import address_of, is_loopback, listen, serve
-    from perfcast.serving.prediction_processes import default_workers, start_processes
-    from perfcast.serving.request_limits import RequestLimits
+    from perfcast.serving.http_server import address_of, default_workers, is_loopback, listen, serve
 
-    # the processes start before anything is loaded or listened to
-    with (
-        start_processes(partial(_load, options), options.workers or default_workers()) as processes,
-        listen(options.host, options.port) as listening,
-    ):
-        champion = read_champion(options)
+    with listen(options.host, options.port) as listening:
+        read_champion(options)  # refuse what is wrong with it once, before every worker reads it
         if not is_loopback(options.host):
             warning = f"perfcast serve: warning: {options.host} is open to other machines, without password or TLS"
             print(warning, file=sys.stderr, flush=True)
         address = address_of(listening, options.host)
-        limits = RequestLimits(machines=options.max_batch)
         ready = partial(print, f"perfcast on {address}", flush=True)
-        serve(champion, listening, options.host, limits, ready=ready, processes=processes)
+        serve(partial(_create_app, options), listening, options.workers or default_workers(), ready)
     return 0
 
 
-def _load(options: argparse.Namespace) -> RunBatch:
-    from perfcast.serving.prediction_service import PredictionService
+def _create_app(options: argparse.Namespace) -> FastAPI:
+    """Return the application of a worker; it is imported here, where the supervisor already watches the worker."""
+    from perfcast.serving.http_server import create_worker_app
 
-    service = PredictionService(read_champion(options))
-    service.warm_up()
-    return service.run
+    return create_worker_app(partial(read_champion, options), options.host, options.max_batch)

@@ -120,7 +120,8 @@ class Prediction:
     """Estimates of one machine, with the values that they rest on.
 
     `status` is OK, or REFUSED for a machine that cannot be used: it has no estimates, and `message` is the reason.
-    `carried` has the columns of its file that describe no machine. `basis` is there where the prediction is explained; `derived` has what follows from several estimates.
+    `carried` has the columns of its file that describe no machine. `basis` is there where the prediction is explained;
+    `derived` has what follows from several estimates.
     """
 
     line: int

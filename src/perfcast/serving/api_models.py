@@ -211,16 +211,11 @@ class FieldsResponse(BaseModel):
     columns: list[ColumnDescription]
 
 
-class HealthResponse(BaseModel):
+class HealthResponse(_ChampionResponse):
     """Predictor and limits of the server."""
 
-    status: Literal["ok"]
+    status: Literal["ok", "late"] = Field(description="late: a computation exceeds its time, and other requests wait.")
     version: str
-    dataset: str
-    champion: str
-    preset: str
-    features: int
-    kind: str
     tasks: list[str]
     limits: dict[str, float]
     origins: dict[str, str] = Field(description="Meaning of each origin of a value.")

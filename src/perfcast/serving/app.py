@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
-from collections.abc import AsyncIterator, Sequence
+import re
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,18 +14,14 @@ from fastapi import APIRouter, FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse, Response
 from fastapi.staticfiles import StaticFiles
-from prometheus_client import generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from starlette.exceptions import HTTPException
-from starlette.middleware.trustedhost import TrustedHostMiddleware
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from perfcast import __version__
 from perfcast.inference.champion import Champion
 from perfcast.inference.impute import ORIGINS
-from perfcast.inference.machine_files import MachineEntry
-from perfcast.inference.parse import ParsedMachine
-from perfcast.inference.predict import PredictOptions
+from perfcast.inference.prediction import Predictions
 from perfcast.serving.api_models import (
     CpuModelsResponse,
     ErrorResponse,
@@ -38,11 +34,11 @@ from perfcast.serving.api_models import (
     describe_errors,
     list_entries,
 )
-from perfcast.serving.batching import MachineResult, RequestBatcher, RunBatch
-from perfcast.serving.decision_routes import create_decision_router
-from perfcast.serving.prediction_service import ImputeOptions, PredictionService, describe_refusal
+from perfcast.serving.decision_models import DECISIONS, DecisionRequest
+from perfcast.serving.machine_answers import describe_champion, describe_fields, impute_batch
+from perfcast.serving.prediction_thread import PredictionThread
 from perfcast.serving.request_limits import DEFAULT_LIMITS, JsonRoute, RefusedRequest, RequestLimits
-from perfcast.serving.server_metrics import MetricsMiddleware, ServerMetrics
+from perfcast.serving.server_metrics import SECURITY_HEADERS, MetricsMiddleware, ServerMetrics
 from perfcast.utils.errors import UserError
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
@@ -52,11 +48,7 @@ PAGE_FOLDER = Path(__file__).parent / "page"
 _DESCRIPTION = """Predictions of benchmark results by the best predictor of a dataset.
 All numbers are estimates, not official results. Every error is one line with the reason and the remedy."""
 _MAX_TEXT = 100
-_WRONG_HOST = str(
-    UserError("the Host header must name this server", "it names another", "--host serves other names than localhost")
-)
-_BODY_LEFT = (408, 413)
-"""Status of requests whose body is not read to its end: their connection is closed."""
+_HOST = re.compile(rb"(?P<name>\[[0-9a-f:.]+\]|[^:\[\]]+)(:(?P<port>[0-9]{1,5}))?", re.IGNORECASE)
 _REFUSALS: dict[int | str, dict[str, Any]] = {
     status: {"model": ErrorResponse, "description": text}
     for status, text in {
@@ -68,26 +60,26 @@ _REFUSALS: dict[int | str, dict[str, Any]] = {
         503: "The server is busy, or the time limit has passed.",
     }.items()
 }
+_FIELDS = {"target": "targets", "task": "tasks", "no-assume": "assume"}
+"""Options of the commands whose fields in a request have another name."""
 
 
 def create_app(
-    champion: Champion,
-    limits: RequestLimits = DEFAULT_LIMITS,
-    hosts: Sequence[str] | None = LOOPBACK,
-    workers: Sequence[RunBatch] = (),
+    champion: Champion, limits: RequestLimits = DEFAULT_LIMITS, hosts: Sequence[str] | None = LOOPBACK
 ) -> FastAPI:
-    """Return the application that serves a champion. `workers` predict batches; without them this process does.
+    """Return the application that serves a champion.
 
     `hosts` are the accepted names in the Host header; None accepts any. Without that check, a page of another site
     whose name resolves to this machine (DNS rebinding) could send requests.
     """
-    service, metrics = PredictionService(champion), ServerMetrics()
-    batcher = RequestBatcher(workers or [service.run], limits.waiting, metrics)
+    metrics = ServerMetrics()
+    thread = PredictionThread(champion, limits, metrics)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        metrics.starts.inc()
         yield
-        batcher.close()
+        thread.close()
 
     app = FastAPI(
         title="perfcast",
@@ -102,64 +94,56 @@ def create_app(
     _add_error_handlers(app)
     app.include_router(_create_page_router())
     app.mount("/static", StaticFiles(directory=PAGE_FOLDER))
-    app.include_router(_create_info_router(service, limits, metrics))
-    app.include_router(_create_prediction_router(service, limits, batcher))
-    app.include_router(create_decision_router(champion, limits, batcher, _REFUSALS))
-    app.add_middleware(_HostCheck, hosts=["*"] if hosts is None else hosts)
+    app.include_router(_create_info_router(champion, limits, metrics, thread))
+    app.include_router(_create_prediction_router(champion, limits, thread))
+    app.add_middleware(_HostCheck, hosts=hosts)
     app.add_middleware(MetricsMiddleware, metrics=metrics)
     return app
 
 
 class _HostCheck:
-    """Refuses other host names, as `TrustedHostMiddleware` does, in JSON."""
+    """Refuses requests that name no host, several, or another than this server."""
 
-    def __init__(self, app: ASGIApp, hosts: Sequence[str]) -> None:
+    def __init__(self, app: ASGIApp, hosts: Sequence[str] | None) -> None:
         self.app, self.hosts = app, hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
-        is_accepted = False
+        given = [value for name, value in scope.get("headers", ()) if name == b"host"]
+        if scope["type"] != "http" or (len(given) == 1 and self._is_accepted(given[0])):
+            await self.app(scope, receive, send)
+            return
+        fact = "it names another" if len(given) == 1 else f"there are {len(given)} of them"
+        error = UserError("the Host header must name this server", fact, "--host serves other names than localhost")
+        await _refuse(400, str(error), {"connection": "close"})(scope, receive, send)
 
-        async def accept(*_: Any) -> None:
-            nonlocal is_accepted
-            is_accepted = True
-
-        async def discard(_: Message) -> None:
-            pass
-
-        await TrustedHostMiddleware(accept, self.hosts, www_redirect=False)(scope, receive, discard)
-        answer = self.app if is_accepted else JSONResponse({"error": _WRONG_HOST}, 400)
-        await answer(scope, receive, send)
+    def _is_accepted(self, given: bytes) -> bool:
+        host = _HOST.fullmatch(given)
+        if host is None or int(host["port"] or 0) > 65535:
+            return False
+        return self.hosts is None or host["name"].decode("latin-1").lower() in self.hosts
 
 
 def _add_error_handlers(app: FastAPI) -> None:
-    def respond(status: int, message: str) -> JSONResponse:
-        return JSONResponse({"error": message}, status)
-
     @app.exception_handler(RequestValidationError)
     async def handle_validation_error(_: Request, error: RequestValidationError) -> JSONResponse:
-        return respond(*describe_errors(error.errors()))
+        return _refuse(*describe_errors(error.errors()))
 
     @app.exception_handler(UserError)
     async def handle_user_error(_: Request, error: UserError) -> JSONResponse:
-        return respond(422, str(error).replace("see --help", "see /fields"))
+        return _refuse(422, str(error))
 
     @app.exception_handler(HTTPException)
     async def handle_http_error(request: Request, error: HTTPException) -> JSONResponse:
         if isinstance(error, RefusedRequest):
-            response = respond(error.status_code, error.detail)
-            if error.status_code in _BODY_LEFT:
-                response.headers["connection"] = "close"
-            return response
+            return _refuse(error.status_code, error.detail, error.headers)
         fact = f"there is no {request.method} {request.url.path[:_MAX_TEXT]}"
-        return respond(error.status_code, str(UserError("a request must use a route of the server", fact, "see /docs")))
+        return _refuse(error.status_code, str(UserError("a request must use a route of the server", fact, "see /docs")))
 
     @app.exception_handler(Exception)
     async def handle_bug(_: Request, error: Exception) -> JSONResponse:
         # Starlette raises the error again, so that the log has the traceback and the client has not
-        response = respond(500, "the prediction failed unexpectedly; see the server log")
-        response.headers.update(MetricsMiddleware.HEADERS)
-        return response
+        return _refuse(500, "the prediction failed unexpectedly; see the server log", SECURITY_HEADERS)
 
 
 def _create_page_router() -> APIRouter:
@@ -176,14 +160,14 @@ def _create_page_router() -> APIRouter:
     return router
 
 
-def _create_info_router(service: PredictionService, limits: RequestLimits, metrics: ServerMetrics) -> APIRouter:
+def _create_info_router(
+    champion: Champion, limits: RequestLimits, metrics: ServerMetrics, thread: PredictionThread
+) -> APIRouter:
     router = APIRouter(responses={422: _REFUSALS[422]})
-    champion = service.champion
-    fields = service.describe_fields()
+    fields = describe_fields(champion)
     health = {
-        "status": "ok",
         "version": __version__,
-        **service.describe_champion(),
+        **describe_champion(champion),
         "tasks": sorted(champion.typical_rows),
         "limits": asdict(limits),
         "origins": {**ORIGINS, **champion.rules.origin_meanings},
@@ -192,13 +176,19 @@ def _create_info_router(service: PredictionService, limits: RequestLimits, metri
         "page_texts": champion.rules.page_texts,
     }
 
-    @router.get("/health", summary="Return the predictor and the limits of the server", response_model=HealthResponse)
-    async def get_health() -> dict[str, Any]:
-        return health
+    @router.get(
+        "/health",
+        summary="Return the predictor and the limits of the server",
+        response_model=HealthResponse,
+        responses={503: {"model": HealthResponse, "description": "A computation exceeds its time; others wait."}},
+    )
+    async def get_health() -> Response:
+        is_late = thread.is_late()
+        return JSONResponse({"status": "late" if is_late else "ok", **health}, 503 if is_late else 200)
 
     @router.get("/metrics", summary="Return metrics in the text format of Prometheus", response_class=PlainTextResponse)
     async def get_metrics() -> Response:
-        return Response(generate_latest(metrics.registry), media_type=CONTENT_TYPE_PLAIN_0_0_4)
+        return Response(metrics.as_text(), media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
     @router.get("/fields", summary="List the fields and columns that describe a machine", response_model=FieldsResponse)
     async def get_fields() -> dict[str, Any]:
@@ -213,45 +203,14 @@ def _create_info_router(service: PredictionService, limits: RequestLimits, metri
     return router
 
 
-def _create_prediction_router(service: PredictionService, limits: RequestLimits, batcher: RequestBatcher) -> APIRouter:
+def _create_prediction_router(champion: Champion, limits: RequestLimits, thread: PredictionThread) -> APIRouter:
     router = APIRouter(route_class=JsonRoute, responses=_REFUSALS)
-    about = service.describe_champion()
 
-    async def respond(
-        entries: Sequence[MachineEntry], options: PredictOptions | ImputeOptions, strict: bool
-    ) -> Response:
-        try:
-            async with asyncio.timeout(limits.seconds):
-                results = await predict(entries, options, strict)
-        except TimeoutError:
-            fact = "this one took longer"
-            requirement = f"a request must end within {limits.seconds:g} s"
-            raise RefusedRequest(503, requirement, fact, "send fewer machines, or try again") from None
-        errors = [result for result in results if isinstance(result, UserError)]
-        if errors and (strict or len(errors) == len(results)):
-            raise errors[0]
-        machines = [
-            describe_refusal(entry, result, options) if isinstance(result, UserError) else result
-            for entry, result in zip(entries, results, strict=True)
-        ]
-        # FastAPI would validate every number of the answer again
-        return JSONResponse({**about, "machines": machines})
-
-    async def predict(entries: Sequence[MachineEntry], options: object, strict: bool) -> list[MachineResult]:
-        deadline = time.monotonic() + limits.seconds
-        parsed = await asyncio.to_thread(service.parse, entries, strict, deadline)
-        machines = [machine for machine in parsed if isinstance(machine, ParsedMachine)]
-        results = iter(await batcher.submit(machines, options))
-        return [machine if isinstance(machine, UserError) else next(results) for machine in parsed]
-
-    @router.post(
-        "/predict",
-        summary="Predict one machine, or several",
-        response_model=PredictResponse,
-    )
+    @router.post("/predict", summary="Predict one machine, or several", response_model=PredictResponse)
     async def post_predict(body: RequestBody, query: Annotated[PredictQuery, Query()]) -> Response:
         entries = list_entries(body, limits)
-        return await respond(entries, query.to_options(len(entries), limits), query.strict)
+        options = query.to_options(len(entries), limits)
+        return await thread.predict(entries, options, partial(_encode_predictions, strict=query.strict))
 
     @router.post(
         "/impute",
@@ -259,6 +218,39 @@ def _create_prediction_router(service: PredictionService, limits: RequestLimits,
         response_model=ImputeResponse,
     )
     async def post_impute(body: RequestBody, query: Annotated[PredictQuery, Query()]) -> Response:
-        return await respond(list_entries(body, limits), ImputeOptions(query.assume), query.strict)
+        chosen = {"assume": query.assume, "strict": query.strict}
+        machines = await thread.call(partial(impute_batch, list_entries(body, limits), champion, **chosen))
+        return JSONResponse({**describe_champion(champion), "machines": machines})
 
+    def add_decision(name: str, model: type, response: type, summary: str) -> None:
+        async def post_decision(body: Any) -> Response:
+            return await thread.call(partial(_decide, body, champion, limits))
+
+        # FastAPI reads the model of the body from the annotation
+        post_decision.__annotations__["body"] = model
+        router.post(f"/{name}", summary=summary, response_model=response, operation_id=name)(post_decision)
+
+    for name, models in DECISIONS.items():
+        add_decision(name, *models)
     return router
+
+
+def _refuse(status: int, message: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    return JSONResponse({"error": message.replace("see --help", "see /fields")}, status, headers)
+
+
+def _encode_predictions(answer: Predictions, *, strict: bool) -> Response:
+    """Return an answer as it is: FastAPI would validate every number again."""
+    refused = answer.refused
+    if refused and (strict or len(refused) == len(answer.machines)):
+        return _refuse(422, refused[0].message)
+    return JSONResponse(answer.to_dict())
+
+
+def _decide(body: DecisionRequest, champion: Champion, limits: RequestLimits) -> Response:
+    """Return a decision; its errors name fields of the request in place of options of a command."""
+    try:
+        return JSONResponse(body.answer(champion, limits).to_dict())
+    except UserError as error:
+        named = re.sub(r"--([a-z][a-z-]*)", lambda match: _FIELDS.get(match[1], match[1].replace("-", "_")), str(error))
+        return _refuse(422, named)

@@ -1,25 +1,39 @@
-"""HTTP server process: socket, signals and shutdown."""
+"""The server: a socket that worker processes share, and the supervisor of uvicorn that replaces them."""
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Sequence
-from functools import partial
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from tempfile import TemporaryDirectory
+from types import FrameType
 
 import uvicorn
+from fastapi import FastAPI
+from prometheus_client.multiprocess import mark_process_dead
+from uvicorn.supervisors import Multiprocess
 
+from perfcast.inference.batch import predict_batch
 from perfcast.inference.champion import Champion
+from perfcast.inference.machine_files import MachineEntry
+from perfcast.inference.predict import PredictOptions
+from perfcast.schema.table import Tag
 from perfcast.serving.app import LOOPBACK, create_app
-from perfcast.serving.http_protocol import BoundedHttpProtocol
-from perfcast.serving.prediction_processes import PredictionProcess
-from perfcast.serving.prediction_service import PredictionService
 from perfcast.serving.request_limits import RequestLimits
+from perfcast.serving.server_metrics import METRICS_FOLDER
 from perfcast.utils.errors import UserError
 
 _SHUTDOWN_SECONDS = 5
 """Seconds that running requests get after SIGINT or SIGTERM."""
+_KILL_SECONDS = 8
+"""Seconds after SIGINT or SIGTERM until workers that still run are killed."""
+_PING_SECONDS = 5
+"""Seconds after which a worker that does not answer its supervisor is replaced."""
 
 
 def is_loopback(host: str) -> bool:
@@ -29,8 +43,6 @@ def is_loopback(host: str) -> bool:
 
 def listen(host: str, port: int) -> socket.socket:
     """Open a port; 0 opens any free one. Raises: UserError when the port or the host is not available."""
-    if not 0 <= port <= 65535:
-        raise UserError("--port must be from 0 to 65535", f"got {port}")
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listening = socket.socket(family, socket.SOCK_STREAM)
@@ -53,47 +65,97 @@ def address_of(listening: socket.socket, host: str) -> str:
     return f"http://{name}:{listening.getsockname()[1]}"
 
 
-def serve(
-    champion: Champion,
-    listening: socket.socket,
-    host: str,
-    limits: RequestLimits,
-    *,
-    ready: Callable[[], None] = lambda: None,
-    processes: Sequence[PredictionProcess] = (),
-) -> None:
-    """Serve until SIGINT or SIGTERM, then shut down cleanly; call `ready` once the server answers.
+def default_workers() -> int:
+    """Return the number of workers for the cores that this process may use."""
+    return min(4, len(os.sched_getaffinity(0)))
 
-    Without `processes`, batches are predicted in this one.
+
+def serve(
+    create: Callable[[], FastAPI], listening: socket.socket, workers: int, ready: Callable[[], None] = lambda: None
+) -> None:
+    """Serve until SIGINT or SIGTERM with the application that every worker creates; call `ready` once all answer.
+
+    `create` is pickled for the workers.
     """
-    hosts = sorted({*LOOPBACK, host.lower()}) if is_loopback(host) else None
-    service = PredictionService(champion)
-    service.warm_up()
-    workers = [partial(process.run, otherwise=service.run) for process in processes]
+    if workers > 1:
+        os.environ.setdefault("OMP_NUM_THREADS", "1")  # the workers share the cores
     config = uvicorn.Config(
-        create_app(champion, limits, hosts, workers),
-        log_level="warning",
+        create,
+        factory=True,
+        workers=workers,
+        http="perfcast.serving.http_protocol:BoundedHttpProtocol",
+        ws="none",
+        log_level="error",
         access_log=False,
         proxy_headers=False,
         server_header=False,
-        ws="none",
-        http=BoundedHttpProtocol,
         timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
+        timeout_worker_healthcheck=_PING_SECONDS,
     )
-    server = _Server(config, ready)
-    # uvicorn shuts down on these signals and then raises them again for the previous handlers
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: None)
-    server.run(sockets=[listening])
-    if not server.started:
-        print("perfcast serve: the server did not start", file=sys.stderr)
+    with TemporaryDirectory(prefix="perfcast-metrics-") as folder:
+        os.environ[METRICS_FOLDER] = folder
+        supervisor = _Supervisor(config, [listening], ready)
+        try:
+            supervisor.run()
+        finally:
+            signal.alarm(0)
+            for process in supervisor.processes:
+                process.process.kill()
+            del os.environ[METRICS_FOLDER]
 
 
-class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._ready = ready
+class _Supervisor(Multiprocess):
+    """Supervisor that tells when its workers answer, and ends in time whatever they do."""
 
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self._ready()
+    def __init__(self, config: uvicorn.Config, sockets: list[socket.socket], ready: Callable[[], None]) -> None:
+        super().__init__(config, sockets)
+        self._ready: Callable[[], None] | None = ready
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._end)
+        signal.signal(signal.SIGALRM, lambda *_: sys.exit(0))  # wherever it waits for a worker
+
+    def keep_subprocess_alive(self) -> None:
+        """Replace workers that ended or hang."""
+        before = {process.pid for process in self.processes}
+        super().keep_subprocess_alive()
+        for pid in before - {process.pid for process in self.processes}:
+            print("perfcast serve: a worker ended or hung; another takes its place", file=sys.stderr, flush=True)
+            mark_process_dead(pid)
+        if self._ready is not None and all(process.is_ready() for process in self.processes):
+            self._ready()
+            self._ready = None
+
+    def _end(self, number: int, _: FrameType | None) -> None:
+        if not self.signal_queue:
+            signal.alarm(_KILL_SECONDS)
+        self.signal_queue.append(number)
+
+
+def create_worker_app(load: Callable[[], Champion], host: str, machines: int) -> FastAPI:
+    """Return the application of a worker process, which ends with its supervisor.
+
+    Args: `machines` of a request at most.
+    """
+    threading.Thread(target=_end_with_supervisor, daemon=True).start()
+    try:
+        champion = load()
+    except UserError as error:  # the files have changed since the server started
+        print(f"perfcast serve: {error}", file=sys.stderr)
+        sys.exit(1)
+    _warm_up(champion)
+    hosts = sorted({*LOOPBACK, host.lower()}) if is_loopback(host) else None
+    return create_app(champion, RequestLimits(machines=machines), hosts)
+
+
+def _end_with_supervisor() -> None:
+    if supervisor := multiprocessing.parent_process():
+        supervisor.join()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _warm_up(champion: Champion) -> None:
+    """Predict the most measured CPU once, so that the first request does not wait for lazy initialization."""
+    entity = champion.reference_data.measured.column_of(Tag.ENTITY)
+    for name in champion.cpu_names.keys[:1]:
+        with suppress(UserError):
+            predict_batch([MachineEntry(1, "", {entity: name})], champion, PredictOptions())

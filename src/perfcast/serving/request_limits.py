@@ -18,22 +18,26 @@ from perfcast.utils.io import read_json_text
 
 BODY = "the body"
 EXAMPLE = 'send, for example, {"processor": "EPYC 9654", "chips": 2}'
+_BODY_LEFT = (408, 413)
+"""Status of requests whose body is not read to its end: their connection is closed."""
 _MAX_DISCARDED = 32
 """Multiple of the largest body that is read and discarded: a client that still sends would not read the response."""
 
 
 @dataclass(frozen=True)
 class RequestLimits:
-    """Limits of one server.
+    """Limits of one worker.
 
-    Units: `body` bytes; `machines` per request; `seconds` until a request is canceled, its body included; `waiting`
-    requests at once; `neighbors` nearest machines per prediction; `suggestions` suggested CPU models; `explained`
-    machines up to which a prediction is explained by default.
+    Units: `body` bytes; `machines` per request; `seconds` until a request is canceled, its body included; `hung`
+    seconds after which a worker that still computes is replaced; `waiting` requests at once; `neighbors` nearest
+    machines per prediction; `suggestions` suggested CPU models; `explained` machines up to which a prediction is
+    explained by default.
     """
 
     body: int = 1 << 20
-    machines: int = 200
+    machines: int = 1000
     seconds: float = 10.0
+    hung: float = 60.0
     waiting: int = 64
     neighbors: int = 10
     suggestions: int = 12
@@ -47,7 +51,8 @@ class RefusedRequest(HTTPException):
     """A request that gets an HTTP error status and one line with the reason and the remedy."""
 
     def __init__(self, status: int, requirement: str, fact: str, remedy: str = "") -> None:
-        super().__init__(status, str(UserError(requirement, fact, remedy)))
+        headers = {"retry-after": "1"} if status == 503 else {"connection": "close"} if status in _BODY_LEFT else None
+        super().__init__(status, str(UserError(requirement, fact, remedy)), headers)
 
 
 class JsonRoute(APIRoute):

@@ -1,0 +1,138 @@
+"""`perfcast serve` as processes: signals, and workers that die or stop."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from champion_project import project
+from serving_project import KNOWN, PLAIN, Reply, request
+
+import perfcast
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds processes as Linux has them")
+
+
+class Server:
+    """A running command."""
+
+    def __init__(self, process, address):
+        self.process, self.address = process, address
+
+    @property
+    def workers(self):
+        pid = self.process.pid
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        return {int(child) for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()}
+
+    def signal_workers(self, number, count=None):
+        chosen = sorted(self.workers)[:count]
+        for pid in chosen:
+            os.kill(pid, number)
+        return set(chosen)
+
+    def metrics(self):
+        try:
+            return request(f"{self.address}/metrics").body.decode()
+        except OSError:
+            return ""
+
+    def answer_again(self):
+        """Return the first answer within a minute; connections to a worker that died break."""
+        until = time.monotonic() + 60
+        while True:
+            try:
+                reply = request(f"{self.address}/predict{PLAIN}", KNOWN)
+                if reply.status == 200 or time.monotonic() > until:
+                    return reply
+            except OSError:
+                if time.monotonic() > until:
+                    raise
+            time.sleep(0.1)
+
+    def end(self, number=signal.SIGTERM):
+        """Return the seconds until the server ended, and what it wrote."""
+        start = time.monotonic()
+        self.process.send_signal(number)
+        _, errors = self.process.communicate(timeout=60)
+        return time.monotonic() - start, errors
+
+
+@contextmanager
+def command(*options, host="127.0.0.1"):
+    words = [sys.executable, "-m", "perfcast", "serve", "--port", "0", "--host", host, *options]
+    source = str(perfcast.__path__[0]).removesuffix("perfcast")
+    process = subprocess.Popen(
+        [*words, "--champion", str(project().folder)],
+        env={**os.environ, "PYTHONPATH": source},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        port = re.fullmatch(rf"perfcast on http://{re.escape(host)}:(\d+)\n", process.stdout.readline())[1]
+        yield Server(process, f"http://127.0.0.1:{port}")
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.parametrize(
+    ("end", "host"), [(signal.SIGINT, "127.0.0.1"), (signal.SIGTERM, "0.0.0.0")], ids=["SIGINT", "SIGTERM"]
+)
+def test_command_serves_until_a_signal_arrives(end, host):
+    with command("--max-batch", "2", "--workers", "1", host=host) as server:
+        assert request(f"{server.address}/predict{PLAIN}", KNOWN).status == 200
+        assert request(f"{server.address}/predict{PLAIN}", [KNOWN] * 3).status == 413
+        seconds, errors = server.end(end)
+        assert (server.process.returncode, seconds < 10) == (0, True)
+    assert ("is open to other machines" in errors) == (host == "0.0.0.0")
+    assert "Traceback" not in errors
+
+
+@pytest.mark.reliability("workers of the server killed or stopped", cases=4)
+def test_workers_that_die_or_stop_are_replaced_and_counted():
+    with command("--workers", "2") as server:
+        first: Reply = server.answer_again()
+        for number, count, starts in (
+            (signal.SIGKILL, 1, 3),
+            (signal.SIGKILL, 2, 5),
+            (signal.SIGSTOP, 2, 7),
+        ):
+            gone = server.signal_workers(number, count)
+            assert server.answer_again().body == first.body
+            _await(lambda: f"perfcast_worker_starts_total {starts}.0" in server.metrics())  # noqa: B023
+            assert len(server.workers - gone) == 2
+        server.signal_workers(signal.SIGSTOP)
+        seconds, errors = server.end()
+        assert seconds < 11
+    assert set(errors.splitlines()) == {"perfcast serve: a worker ended or hung; another takes its place"}
+
+
+def test_workers_end_with_a_server_that_is_killed():
+    with command("--workers", "2") as server:
+        workers = server.workers
+        assert len(workers) == 2
+        server.process.kill()
+        _await(lambda: not any(map(_is_running, workers)))
+
+
+def _await(condition):
+    until = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.1)
+
+
+def _is_running(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
