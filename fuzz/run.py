@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from types import ModuleType
 
@@ -70,7 +72,9 @@ def main() -> int:
     failed = []
     for name in options.targets or names():
         command = [sys.executable, __file__, "--here", "--seconds", str(options.seconds), name]
-        done = subprocess.run(command, check=False, capture_output=True, text=True, errors="replace")
+        with tempfile.TemporaryDirectory(prefix="perfcast-fuzz-") as folder:
+            variables = {**os.environ, "TMPDIR": folder}
+            done = subprocess.run(command, check=False, capture_output=True, text=True, errors="replace", env=variables)
         output = done.stdout + done.stderr
         stats = {
             key: line.split()[-1]

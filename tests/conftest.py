@@ -5,6 +5,8 @@ them. `--reliability FILE` writes the cases of every fault and how many failed: 
 """
 
 import csv
+import os
+import tempfile
 from collections import defaultdict
 from pathlib import Path
 
@@ -19,8 +21,13 @@ def pytest_addoption(parser):
     parser.addoption(f"--{MARK}", type=Path, metavar="FILE", help="write the cases of every marked fault as CSV")
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_configure(config):
-    if config.getoption(MARK) and not hasattr(config, "workerinput"):
+    if hasattr(config, "workerinput"):  # a process of pytest-xdist has the variables of the first one
+        return
+    # what modules, builders and commands leave goes with the folders of pytest; a short name, for paths of sockets
+    os.environ["TMPDIR"] = tempfile.tempdir = str(config._tmp_path_factory.mktemp("t", numbered=False))
+    if config.getoption(MARK):
         config.pluginmanager.register(FaultTable(config.getoption(MARK)))
 
 

@@ -147,20 +147,13 @@ def kill_at(project: Path, moment: Moment, order: list[str]) -> Run | None:
     return None
 
 
-def unlock(project: Path) -> None:
-    """Remove the lock of a killed run, as Snakemake's message demands."""
-    if any((project / ".snakemake" / "locks").glob("*.lock")):
-        assert "--unlock" in call(project, "snakemake", check=False)
-        call(project, "snakemake", "--unlock")
-
-
 def half_written(project: Path, expected: dict[str, str]) -> list[str]:
     """List files under final names that differ from the undisturbed run."""
     return [name for name, digest in results_of(project).items() if expected.get(name) != digest]
 
 
 def list_leftovers(project: Path) -> list[str]:
-    """List locks, and temporary files under results."""
+    """List Snakemake's locks and incomplete files, and temporary files under results."""
     left = [path for path in (project / "results").rglob(".*") if TEMPORARY.match(path.name)]
     left += list((project / ".snakemake" / "locks").glob("*"))
     left += list((project / ".snakemake" / "incomplete").glob("*"))

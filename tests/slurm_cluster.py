@@ -57,7 +57,8 @@ def missing() -> str:
 @contextmanager
 def cluster() -> Iterator[dict[str, str]]:
     """Start a cluster; give the environment variables by which Slurm's programs find it."""
-    folder = Path(mkdtemp(prefix="perfcast-slurm-"))
+    # the folders of tests are closed to the other users of the daemons
+    folder = Path(mkdtemp(prefix="perfcast-slurm-", dir="/tmp"))
     folder.chmod(0o755)
     for name in ("state", "spool", "bin"):
         (folder / name).mkdir()

@@ -1,10 +1,10 @@
-"""A run killed at any moment continues after `snakemake --unlock` to the bytes of an undisturbed one."""
+"""A run killed at any moment continues to the bytes of an undisturbed one."""
 
 import shutil
 from dataclasses import replace
 
 import pytest
-from killing import Run, assert_whole, half_written, kill_at, tiny_project, undisturbed, unlock
+from killing import Run, assert_whole, half_written, kill_at, tiny_project, undisturbed
 
 KILLS, ROUNDS = 50, 5
 
@@ -34,7 +34,6 @@ def kill_one_after_the_other(project, moments, timeline, expected):
             continue
         print(f"killed in {[*killed.jobs][-2:] or 'the start'}")
         assert not half_written(project, expected), "before anything is repaired"
-        unlock(project)
         left.pop(0)
     run = Run(project)
     run.wait()

@@ -49,6 +49,20 @@ def test_results_under_two_names_are_written_by_one_run(tmp_path, finished, kind
     assert_whole(project, finished[1])
 
 
+@pytest.mark.reliability("several runs start at the same instant")
+def test_of_runs_started_at_once_one_goes_on_and_the_others_say_why(tmp_path, finished):
+    project = tiny_project(tmp_path / "project")
+    runs = [Run(project, log=f"{number}.log") for number in range(3)]
+    for run in runs:
+        run.wait()
+    assert sorted(run.process.returncode for run in runs) == [0, 1, 1], [run.output()[-3000:] for run in runs]
+    for run in runs:
+        refused = "perfcast: one run at a time may write to a folder of results" in run.output()
+        assert refused == (run.process.returncode == 1)
+        assert "LockException" not in run.output()
+    assert_whole(project, finished[1])
+
+
 @pytest.mark.parametrize(
     "whom",
     [
@@ -85,10 +99,6 @@ def test_closed_terminal_ends_a_run_that_continues_later(tmp_path, finished):
     assert process.wait(timeout=600) != 0
     run = Run(project)
     run.wait()
-    if "--unlock" in run.output():
-        call(project, "snakemake", "--unlock")
-        run = Run(project)
-        run.wait()
     assert run.process.returncode == 0, run.output()[-3000:]
     assert_whole(project, finished[1])
 

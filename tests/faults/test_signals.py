@@ -6,7 +6,7 @@ import time
 
 import psutil
 import pytest
-from killing import Run, assert_whole, half_written, list_leftovers, tiny_project, undisturbed, unlock
+from killing import Run, assert_whole, half_written, list_leftovers, tiny_project, undisturbed
 
 pytestmark = pytest.mark.faults
 DAY = 86_400
@@ -42,7 +42,6 @@ def jobs_of(run, rule):
 def finish(project, expected):
     """Let a new run end, and check that nothing is lost."""
     assert not half_written(project, expected), "before anything is repaired"
-    unlock(project)
     run = Run(project, log="again.log")
     run.wait()
     assert run.process.returncode == 0, run.output()[-3000:]

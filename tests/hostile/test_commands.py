@@ -283,4 +283,6 @@ def test_an_answer_does_not_replace_its_input_and_says_what_it_replaces(capsys, 
     assert call([*command, out], capsys)[0] == 0
     status, output = call([*command, out], capsys)
     assert status == 0
-    assert "exists and is replaced" in output
+    assert "existed and was replaced" in output
+    status, output = call([*command, out, "--processor", "none"], capsys)
+    assert (status, "replaced" in output) == (2, False)

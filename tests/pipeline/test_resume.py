@@ -76,9 +76,6 @@ def killed(tmp_path_factory):
 def test_killed_run_continues_to_equal_bytes(killed, undisturbed):
     (finished,) = trained(killed)
     written = finished.stat().st_mtime_ns
-    assert "--unlock" in call(killed, "snakemake", check=False)
-    assert trained(killed) == [finished]
-    call(killed, "snakemake", "--unlock")
     again = call(killed, "snakemake")
     assert not {"ingest", "standardize", "features", "split"} & rules_run(again)
     assert "train" in rules_run(again)
@@ -124,3 +121,47 @@ def test_planted_leak_stops_the_run_before_evaluation(finished, tmp_path):
     assert "Traceback" not in output
     assert not (folder / "results" / "leakage" / "host_gemm.json").exists()
     assert not (folder / "results" / "evaluation").exists()
+
+
+RIDGE = "runs/host_gemm/random/ridge"
+READ = {
+    "raw/host_gemm/host_gemm.csv.gz": "standardize",
+    "standard/host_gemm.parquet": "split",
+    "standard/host_gemm.quality.json": "report",
+    "features/host_gemm.parquet": "train",
+    "splits/host_gemm/random.parquet": "in_domain",
+    "in_domain/host_gemm/random.parquet": "evaluate",
+    "leakage/host_gemm.json": "report",
+    f"{RIDGE}/validation.json": "champion",
+    f"{RIDGE}/predictions.parquet": "leakage",
+    f"{RIDGE}/backtest.parquet": "champion",
+    "evaluation/host_gemm/summary.json": "plots",
+    "champion/host_gemm/about.json": "headline",
+    "metrics.json": "headline",
+    "plots/host_gemm/headline.svg": "report",
+}
+"""A rule that reads a result, by the result."""
+
+
+def kept_results(project):
+    return {
+        name: digest for name, digest in digests(project, "").items() if not name.startswith(("logs/", "benchmarks/"))
+    }
+
+
+@pytest.mark.reliability("a refused result costs those of the jobs that read it", cases=len(READ))
+def test_flipped_bit_stops_the_run_before_a_result_is_deleted(finished, tmp_path):
+    project = copied(finished, tmp_path / "flipped")
+    lost = {}
+    for name, rule in READ.items():
+        path = project / "results" / name
+        content = path.read_bytes()
+        path.write_bytes(content[:40] + bytes([content[40] ^ 1]) + content[41:])
+        before = kept_results(project)
+        code, output = run_snakemake(project, "--forcerun", rule)
+        after = kept_results(project)
+        messages = {line for line in output.splitlines() if line.startswith("perfcast:")}
+        if code == 0 or after != before or len(messages) != 1 or f"{name} must be as its stage wrote it" not in output:
+            lost[name] = code, len(before.items() - after.items()), messages or output[-3000:]
+        path.write_bytes(content)
+    assert lost == {}

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import multiprocessing
+import os
 import shutil
+import tempfile
 import zipfile
 from pathlib import Path
 
@@ -14,11 +17,12 @@ from champion_project import KNOWN, project
 import perfcast
 from perfcast.cli.main import main
 from perfcast.inference.champion import list_left_out
-from perfcast.inference.champion_archive import MANIFEST, SourceTerms, pack_champion, unpack_champion
+from perfcast.inference.champion_archive import MANIFEST, SourceTerms, pack_champion
 from perfcast.predictors.baselines import NearestPredictor
 from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError
 
+PROCESSES, ROUNDS = 8, 6
 CLOSED = SourceTerms("spec_cpu2017", "Published results", "SPEC Fair Use", "name the trademark", "spec.org")
 OPEN = SourceTerms("host_gemm", "Own results", "Apache-2.0", "those of this project", "perfcast")
 
@@ -110,12 +114,38 @@ def test_the_command_leaves_out_scores_of_spec_by_default(tmp_path, capsys, monk
     assert "--out must end in .zip" in capsys.readouterr().err
 
 
-def test_it_is_unpacked_once_into_a_folder_named_by_its_digest(files, tmp_path):
-    folder = unpack_champion(files / "whole.zip", tmp_path / "cache")
-    assert len(folder.name) == 64
-    times = [path.stat().st_mtime_ns for path in sorted(folder.rglob("*"))]
-    assert unpack_champion(files / "whole.zip", tmp_path / "cache") == folder
-    assert [path.stat().st_mtime_ns for path in sorted(folder.rglob("*"))] == times
+def open_at_once(path, barrier, answers):
+    """Load the champion in every round of the barrier; answer with the error of each, or None."""
+    for number in range(ROUNDS):
+        os.environ["HOME"] = f"{path.parent}/home{number}"
+        barrier.wait()
+        try:
+            perfcast.load_champion(path)
+            answers.put(None)
+        except Exception as error:
+            answers.put(f"{type(error).__name__}: {error}")
+
+
+@pytest.mark.reliability("a champion's file opened by processes at once", cases=ROUNDS * PROCESSES)
+def test_processes_open_it_at_once(files, tmp_path):
+    path = shutil.copy(files / "whole.zip", tmp_path)
+    context = multiprocessing.get_context("fork")
+    barrier, answers = context.Barrier(PROCESSES), context.SimpleQueue()
+    processes = [context.Process(target=open_at_once, args=(Path(path), barrier, answers)) for _ in range(PROCESSES)]
+    for process in processes:
+        process.start()
+    failed = [text for _ in range(ROUNDS * PROCESSES) if (text := answers.get())]
+    for process in processes:
+        process.join()
+    assert not failed
+
+
+def test_opening_it_trusts_and_leaves_no_other_file(files, tmp_path, home, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    before = sorted(tmp_path.rglob("*"))
+    assert perfcast.load_champion(files / "whole.zip").predict(KNOWN)
+    assert sorted(tmp_path.rglob("*")) == before
+    assert not home.exists()
 
 
 def member(name, content=b"{}", mode=0o644):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -79,3 +80,7 @@ def test_links_to_files_of_the_repository_exist(path: Path) -> None:
     missing = [link for link in links if "://" not in link and not (PROJECT / link).exists()]
     # the reference of predictors and other written pages exist; generated pages are checked by the site's build
     assert missing == []
+
+
+def test_temporary_folders_of_tests_are_below_those_of_pytest(tmp_path: Path) -> None:
+    assert Path(tempfile.gettempdir()).parent in tmp_path.parents

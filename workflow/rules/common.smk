@@ -18,6 +18,7 @@ from perfcast.ops.run_lock import LOCK, end_on_hangup, hold_results
 from perfcast.tracking import warn_unusable
 from perfcast.utils.errors import UserError
 from perfcast.utils.os_errors import explain_os_error
+from perfcast.utils.result_digests import verify_inputs
 
 
 def refuse(error):
@@ -125,9 +126,13 @@ def remade(*patterns):
 
 
 def begin():
-    """Lock the results, or end this run in one line; say whether its trainings can be recorded."""
+    """Lock the results and verify what jobs will read, or end this run in one line; say whether trainings can be recorded.
+
+    Snakemake deletes the outputs of a job before it starts, so a job that refuses its inputs costs the last results.
+    """
     try:
         hold_results(Path(RESULTS))
+        verify_inputs(inputs_of_planned_jobs())
     except UserError as error:
         print(f"perfcast: {error}", file=sys.stderr)
         raise SystemExit(1)
@@ -136,6 +141,13 @@ def begin():
     remove_unfinished(Path(RESULTS))
     REMADE.record()
     warn_unusable(Path(), os.environ)
+
+
+def inputs_of_planned_jobs():
+    """Return the inputs of the jobs that will run, without those that these jobs make."""
+    jobs = list(workflow.dag.needrun_jobs())
+    made = {path for job in jobs for path in job.output}
+    return [Path(path) for path in sorted({path for job in jobs for path in job.input} - made)]
 
 
 def tidy_what_can_be():

@@ -39,6 +39,9 @@ rule report:
         plots=per_dataset("plots/{dataset}"),
         champions=per_dataset("champion/{dataset}"),
         tables=per_dataset("features/{dataset}.parquet"),
+        standard=per_dataset("standard/{dataset}.parquet"),
+        quality=per_dataset("standard/{dataset}.quality.json"),
+        leakage=per_dataset("leakage/{dataset}.json"),
         splits=lambda w: [
             f"{RESULTS}/splits/{dataset}/{split}.parquet"
             for dataset in available()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +29,7 @@ def add_output(parser: argparse.ArgumentParser, files: str) -> None:
 
 
 def check_out(options: argparse.Namespace, *endings: str) -> None:
-    """Refuse an --out with another ending than the given ones, if any, and an input; say what is replaced."""
+    """Refuse an --out with another ending than the given ones, if any, and an input."""
     if options.out is None:
         return
     if endings and options.out.suffix not in endings:
@@ -39,7 +40,15 @@ def check_out(options: argparse.Namespace, *endings: str) -> None:
     for name, value in vars(options).items():
         if name != "out" and isinstance(value, Path) and value.exists() and value.samefile(options.out):
             raise UserError("--out must not be an input", f"it is {str(value)!r}", "name another file")
-    print(f"--out {options.out} exists and is replaced", file=sys.stderr)
+
+
+@contextmanager
+def replacing(out: Path) -> Iterator[None]:
+    """Say which file the block has replaced, once it has."""
+    existed = out.is_file()
+    yield
+    if existed:
+        print(f"--out {out} existed and was replaced", file=sys.stderr)
 
 
 def write_answer(options: argparse.Namespace, answer: Any, format_text: Callable[[], str]) -> None:
@@ -52,7 +61,8 @@ def write_answer(options: argparse.Namespace, answer: Any, format_text: Callable
     written = options.out is not None and options.out.suffix != ".svg"
     if written:
         is_json = options.out.suffix == ".json"
-        write_text(options.out, _as_json(answer.to_dict()) if is_json else _as_csv(answer.to_frame()))
+        with replacing(options.out):
+            write_text(options.out, _as_json(answer.to_dict()) if is_json else _as_csv(answer.to_frame()))
     if options.json:
         print(_as_json(answer.to_dict()), end="")
     elif options.csv:

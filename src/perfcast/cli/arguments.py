@@ -8,8 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-FACTS_FILE = Path("facts.csv")
-"""Table of facts of a user, read where it exists."""
 LARGEST_SEED = 2**32 - 1
 """The largest seed of numpy."""
 
@@ -79,7 +77,7 @@ SHARED: dict[str, dict[str, Any]] = {
     "--experiment": {"metavar": "JSON", "help": "the experiment (default: params.yaml)"},
     "--out": {"type": Path, "required": True, "metavar": "PATH", "help": "file or folder to write"},
     "--results": {"type": Path, "default": Path("results"), "metavar": "FOLDER", "help": "folder of a run"},
-    "--facts": {"type": Path, "default": FACTS_FILE, "metavar": "FILE", "help": "your table of facts, where it exists"},
+    "--facts": {"type": Path, "metavar": "FILE", "help": "your table of facts"},
     "--project": {"type": Path, "default": Path(), "metavar": "FOLDER", "help": "folder of params.yaml and conf/"},
 }
 """Arguments that several commands have, by name."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfcast.cli.arguments import FACTS_FILE, add_shared, share
+from perfcast.cli.arguments import add_shared, share
 from perfcast.utils.errors import UserError
 
 if TYPE_CHECKING:
@@ -65,17 +65,20 @@ def add_champion(parser: argparse.ArgumentParser, *, facts: bool = True) -> None
 
 
 def read_champion(options: argparse.Namespace) -> Champion:
-    """Read the champion of the options, with the facts of the user's table where there is one."""
+    """Read the champion of the options, with the facts of the user's table, which is named on standard error."""
     from perfcast.inference.champion import load_champion
 
     folder = options.champion or options.results / "champion" / options.dataset
     champion = load_champion(folder, options.dataset).require_described()
-    if options.facts == FACTS_FILE and not FACTS_FILE.is_file():
+    if options.facts is None:
         return champion
     from perfcast.data.processors.user_facts import read_user_facts
     from perfcast.inference.user_facts import add_user_facts
 
-    return add_user_facts(champion, read_user_facts(options.facts))
+    champion = add_user_facts(champion, read_user_facts(options.facts))
+    stated = {fact.cpu_model for fact in champion.reference_data.user_facts}
+    print(f"{options.facts}: {len(stated)} CPU model{'s'[: len(stated) != 1]} of yours", file=sys.stderr)
+    return champion
 
 
 def add_machines(parser: argparse.ArgumentParser) -> None:

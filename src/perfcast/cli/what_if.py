@@ -12,7 +12,7 @@ import argparse
 import sys
 
 from perfcast.cli import machine_arguments as machine
-from perfcast.cli.answers import add_output, check_out, count_words, report, write_answer
+from perfcast.cli.answers import add_output, check_out, count_words, replacing, report, write_answer
 from perfcast.utils.errors import UserError
 
 _VALUES = "values joined by commas (or by |), or LOW..HIGH[:STEP]; may be repeated, all combinations are made"
@@ -52,7 +52,8 @@ def run(options: argparse.Namespace) -> int:
         from perfcast.decisions.what_if_plot import draw_grid
         from perfcast.utils.io import write_text
 
-        write_text(options.out, draw_grid(grid))
+        with replacing(options.out):
+            write_text(options.out, draw_grid(grid))
     write_answer(options, grid, lambda: format_grid(grid, terminal_width()))
     report(f"{count_words(len(grid.possible), 'machine')} predicted", champion.name, champion.preset, chosen.level)
     return 0

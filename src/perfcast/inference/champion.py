@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -304,33 +305,33 @@ def load_champion(folder: Path | str, dataset: str | None = None) -> Champion:
     Raises: UserError when there is none, it is of another dataset or schema version, a file in it has changed, or it is
     no fitted model.
     """
-    folder = unpack_champion(Path(folder)) if Path(folder).is_file() else Path(folder)
-    path = folder / "about.json"
-    if not path.is_file():
-        missing = "a champion" if dataset is None else f"a champion of {dataset!r}"
-        raise UserError(
-            f"there must be {missing}",
-            f"there is no {path}",
-            "run the experiment that trains it, or name its folder with --results",
-        )
-    try:
-        champion = _load(folder, read_json(path), dataset)
-        try_champion(champion)
-        return champion
-    except UserError:
-        raise
-    except Exception as error:  # any error that a library raises for bytes that it did not write
-        if isinstance(error, ImportError) and (absent := explain_missing_module(error, "this model")):
-            raise absent from None
-        fact = f"{folder} cannot be read ({type(error).__name__})"
-        raise UserError("a champion must be as it was saved", fact, "make it again, or fetch it again") from error
+    given = Path(folder)
+    with unpack_champion(given) if given.is_file() else nullcontext(given) as unpacked:
+        if not (unpacked / "about.json").is_file():
+            missing = "a champion" if dataset is None else f"a champion of {dataset!r}"
+            raise UserError(
+                f"there must be {missing}",
+                f"there is no {given / 'about.json'}",
+                "run the experiment that trains it, or name its folder with --results",
+            )
+        try:
+            champion = _load(unpacked, read_json(unpacked / "about.json"), dataset)
+            try_champion(champion)
+            return champion
+        except UserError:
+            raise
+        except Exception as error:  # any error that a library raises for bytes that it did not write
+            if isinstance(error, ImportError) and (absent := explain_missing_module(error, "this model")):
+                raise absent from None
+            fact = f"{given} cannot be read ({type(error).__name__})"
+            raise UserError("a champion must be as it was saved", fact, "make it again, or fetch it again") from error
 
 
 def _load(folder: Path, about: Mapping[str, Any], dataset: str | None) -> Champion:
     files = about["files"]
     check_schema_version(about, folder / "about.json")
     if dataset is not None and about["dataset"] != dataset:
-        raise UserError(f"the champion must be one of {dataset!r}", f"{folder} is of {about['dataset']!r}")
+        raise UserError(f"the champion must be one of {dataset!r}", f"it is of {about['dataset']!r}")
     if changed := first_changed(folder, files):
         raise UserError("a champion must be as it was saved", f"{changed} was changed", "make it again")
     reference_data = ReferenceData.load(folder / _REFERENCE_DATA)

@@ -12,7 +12,8 @@ import struct
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -26,7 +27,7 @@ from perfcast.schema.table import Role, Table
 from perfcast.schema.table_files import read_table, write_table
 from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError
-from perfcast.utils.io import atomic_folder, atomic_path, file_digests, sha256, write_json
+from perfcast.utils.io import atomic_path, file_digests, sha256, write_json
 from perfcast.utils.result_digests import FOLDER_RECORD
 
 MANIFEST = "manifest.json"
@@ -124,29 +125,25 @@ def _write_member(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
     archive.writestr(member, content, compresslevel=6)
 
 
-def unpack_champion(path: Path, cache: Path | None = None) -> Path:
-    """Return the folder of an exported champion, unpacked once into a cache folder named by the digest of the file.
+@contextmanager
+def unpack_champion(path: Path) -> Iterator[Path]:
+    """Yield the folder of an exported champion, unpacked for this block alone: no other process reads or trusts it.
 
-    Args: `cache` is `~/.cache/perfcast/champions` by default.
     Raises: UserError when the file is damaged, too large, of another release, or has members that it must not have.
     """
     if path.stat().st_size > size_limits.CHAMPION:
         raise UserError(f"{path} must have at most {size_limits.CHAMPION} bytes", "it is larger", _AGAIN)
-    folder = (cache or Path.home() / ".cache" / "perfcast" / "champions") / sha256(path)
-    if folder.is_dir():
-        return folder
     check_zip(path, _WHAT, lambda name: name == MANIFEST, size_limits.CHAMPION, remedy=_AGAIN, name=str(path))
-    try:
-        with zipfile.ZipFile(path) as archive:
-            files = _read_manifest(archive, path)
-            with atomic_folder(folder) as temporary:
-                for name, expected in files.items():
-                    _unpack_member(archive, name, expected, temporary / name)
-    except UserError:
-        raise
-    except _DAMAGE as error:
-        raise UserError(f"{path} must be {_WHAT}", f"it is damaged ({type(error).__name__})", _AGAIN) from None
-    return folder
+    with tempfile.TemporaryDirectory(prefix="perfcast-") as folder:
+        try:
+            with zipfile.ZipFile(path) as archive:
+                for name, expected in _read_manifest(archive, path).items():
+                    _unpack_member(archive, name, expected, Path(folder, name))
+        except UserError:
+            raise
+        except _DAMAGE as error:
+            raise UserError(f"{path} must be {_WHAT}", f"it is damaged ({type(error).__name__})", _AGAIN) from None
+        yield Path(folder)
 
 
 def _read_manifest(archive: zipfile.ZipFile, path: Path) -> dict[str, dict[str, Any]]:

@@ -103,6 +103,8 @@ def parse_machine(entry: MachineEntry, champion: Champion) -> ParsedMachine:
             others = f" (not {', '.join(match.candidates)})" if match.candidates else ""
             notes += [] if match.exact else [f"the processor {cells[entity]!r} was read as {match.key!r}{others}"]
             cells[entity] = match.key
+            if any(fact.cpu_model == match.key for fact in champion.reference_data.user_facts):
+                notes.append(f"facts of {match.key} are from your table")
     notes += champion.rules.check_names(cells, typed, label)
     return ParsedMachine(line, cells, (*notes, *champion.rules.list_notes(cells)), label, typed)
 

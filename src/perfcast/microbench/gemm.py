@@ -41,7 +41,7 @@ from perfcast.microbench.timing import (
     waited_seconds,
 )
 from perfcast.utils.errors import UserError
-from perfcast.utils.io import atomic_path, write_json
+from perfcast.utils.io import atomic_path, check_writable, write_json
 
 __all__ = ["Gemm", "Timing", "as_frame", "measure", "sample_configurations", "steadier", "time_product"]
 
@@ -215,6 +215,12 @@ def require_clean(clean: int, measured: int) -> None:
             f"other work interrupted every one of {measured} configurations",
             "try again on an idle machine, or with a larger --budget-minutes",
         )
+
+
+def check_out(folder: Path, name: str) -> None:
+    """Raise what `write_measurement` would when it cannot write, before anything is measured."""
+    for ending in (".csv.gz", ".json"):
+        check_writable(folder / f"{name}{ending}")
 
 
 def write_measurement(folder: Path, name: str, frame: pd.DataFrame, device: str = "cpu") -> None:

@@ -11,7 +11,7 @@ import pandas as pd
 from rich.table import Table
 
 from perfcast.microbench import gemm, suite
-from perfcast.microbench.gemm import describe_machine, require_clean, write_measurement
+from perfcast.microbench.gemm import check_out, describe_machine, require_clean, write_measurement
 from perfcast.microbench.gpu import require_device
 from perfcast.microbench.threads import available_cpus, thread_counts
 from perfcast.utils.errors import UserError
@@ -46,6 +46,7 @@ def measure_gemm(
         UserError: The device is absent, or other work interrupts every configuration.
     """
     require_device(device)
+    check_out(out, GEMM)
     threads, largest = max_threads if device == "cpu" else 1, gemm.LARGEST[device]
     samples = gemm.sample_configurations(configurations, max_threads=threads, seed=seed, largest=largest)
     timings = gemm.measure(samples, budget_seconds=60 * minutes, seed=seed, device=device, progress=progress)
@@ -54,7 +55,7 @@ def measure_gemm(
     write_measurement(out, GEMM, frame, device)
     notes = [f"measured {len(frame)} configurations, median spread {100 * frame['seconds_spread'].median():.1f} %"]
     if missing := len(samples) - len(frame):
-        notes.append(f"{missing} configurations are missing: beyond {minutes:g} minutes, or always interrupted")
+        notes.append(f"{missing} configurations are missing: not reached, or always interrupted")
     return notes
 
 
@@ -87,6 +88,7 @@ def measure_suite(
     `kernels` and `threads` are typed lists, None for all. Raises: UserError for a list that names no kernel or number
     of threads, without free memory, and when other work interrupts every configuration.
     """
+    check_out(out, SUITE)
     maximum = len(available_cpus())
     cases = suite.list_cases(
         parse_kernels(kernels, suite.kernel_names()),
@@ -100,7 +102,7 @@ def measure_suite(
     frame = suite.as_frame(suite.measure(cases, budget_seconds=60 * minutes, seed=seed, progress=progress))
     require_clean(len(frame) and int((frame["interrupted"] == 0).sum()), len(cases))
     write_measurement(out, SUITE, frame)
-    return SuiteResult(frame, suite.list_notes(frame, len(cases), minutes))
+    return SuiteResult(frame, suite.list_notes(frame, len(cases)))
 
 
 def parse_kernels(text: str | None, known: Sequence[str]) -> list[str]:

@@ -17,7 +17,7 @@ import pandas as pd
 import psutil  # type: ignore[import-untyped]
 import torch
 
-from perfcast.microbench.gemm import describe_machine, require_clean, time_product, write_measurement
+from perfcast.microbench.gemm import check_out, describe_machine, require_clean, time_product, write_measurement
 from perfcast.microbench.gpu import describe_gpu, free_gpu_bytes, require_device, wait_for
 from perfcast.microbench.operator_calls import (
     BALANCED,
@@ -71,6 +71,7 @@ def measure_operators(
         UserError: The device is absent, or other work interrupts every shape.
     """
     require_device(device)
+    check_out(out, NAME)
     dtype = dtype or usual_dtype(device)
     drawn = draw_operators(shapes, device=device, elements=_element_limit(device), seed=seed)
     generator = torch.Generator().manual_seed(seed)
@@ -88,7 +89,7 @@ def measure_operators(
     _add_device(out / f"{NAME}.json", device_facts(dtype, device, threads))
     notes = [f"measured {len(frame)} shapes, median spread {100 * frame['seconds_spread'].median():.1f} %"]
     if missing := len(drawn) - len(frame):
-        notes.append(f"{missing} shapes are missing: beyond {minutes:g} minutes, or always interrupted")
+        notes.append(f"{missing} shapes are missing: not reached, or always interrupted")
     return notes
 
 

@@ -251,7 +251,7 @@ def format_bytes(size: int) -> str:
     return f"{size} GiB"
 
 
-def list_notes(frame: pd.DataFrame, planned: int, minutes: float) -> list[str]:
+def list_notes(frame: pd.DataFrame, planned: int) -> list[str]:
     """Return notes on interference, missing configurations and the spread."""
     notes = []
     interrupted = int(frame["interrupted"].sum())
@@ -270,7 +270,7 @@ def list_notes(frame: pd.DataFrame, planned: int, minutes: float) -> list[str]:
     if not frame["pinned"].all():
         notes.append("this system does not allow threads to be pinned to cores (column pinned)")
     if planned > len(frame):
-        notes.append(f"{planned - len(frame)} configurations are missing: the {minutes:g} minutes were too short")
+        notes.append(f"{planned - len(frame)} configurations were not reached")
     spread = 100 * frame["seconds_spread"].median()
     notes.append(f"measured {len(frame)} configurations; median spread (interquartile range / median): {spread:.1f} %")
     return notes

@@ -112,13 +112,20 @@ def steadier(first: T | None, second: T) -> T:
 def keep_steadiest(
     measured: Iterator[tuple[C, T]], total: int, progress: Callable[[int, int, int], None]
 ) -> dict[C, T]:
-    """Keep the steadiest timing of every configuration; `progress` gets (done, total, repeated) after each."""
+    """Keep the steadiest timing of every configuration; `progress` gets (done, total, repeated) after each.
+
+    SIGINT ends the measurement, and what was measured until then stays.
+    """
     best: dict[C, T] = {}
     repeated = 0
-    for configuration, timing in measured:
-        repeated += configuration in best
-        best[configuration] = steadier(best.get(configuration), timing)
-        progress(len(best), total, repeated)
+    try:
+        for configuration, timing in measured:
+            repeated += configuration in best
+            best[configuration] = steadier(best.get(configuration), timing)
+            progress(len(best), total, repeated)
+    except KeyboardInterrupt:
+        if not best:
+            raise
     return best
 
 

@@ -8,6 +8,7 @@ import re
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -21,6 +22,7 @@ from perfcast.config.experiment_params import Params, validate
 from perfcast.data.sources.locations import find_places, locate_source
 from perfcast.data.sources.source_spec import parse_source
 from perfcast.experiment.experiment_check import check_experiment
+from perfcast.ops.run_lock import LOCK, hold_results
 from perfcast.tracking import abandoned_runs, check_store, explain_failure, store_from
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import abandoned_paths
@@ -174,17 +176,17 @@ def available_memory(proc: Path = Path("/proc/meminfo")) -> int | None:
 
 def check_leftovers(place: ProjectPlace) -> list[Finding]:
     """Return the state of the lock, and count unfinished files."""
-    return [_lock(place.project), _unfinished(place)]
+    return [_lock(place.results), _unfinished(place)]
 
 
-def _lock(project: Path) -> Finding:
-    if not any((project / ".snakemake" / "locks").glob("*.lock")):
-        return Finding("lock", FINE, "none")
-    running = runs_in(project)
-    if running:
-        fact = f"held by an active run (process {', '.join(map(str, running))})"
-        return Finding("lock", CARE, fact, "wait until it ends")
-    return Finding("lock", CARE, "left by a run that was killed", "run snakemake --unlock, then start again")
+def _lock(results: Path) -> Finding:
+    with suppress(OSError):  # another user's, or no run yet
+        if (results / LOCK).is_file():
+            try:
+                os.close(hold_results(results))
+            except UserError as error:
+                return Finding("lock", CARE, error.fact, error.remedy)
+    return Finding("lock", FINE, "none")
 
 
 def _unfinished(place: ProjectPlace) -> Finding:
@@ -193,22 +195,6 @@ def _unfinished(place: ProjectPlace) -> Finding:
         return Finding("unfinished files", FINE, "none")
     fact = f"{len(left)} under temporary names in {place.results.name}, which nothing reads"
     return Finding("unfinished files", CARE, fact, "the next run removes them")
-
-
-def runs_in(project: Path, proc: Path = Path("/proc")) -> list[int]:
-    """Return the processes of Snakemake that work in a folder; none where the system does not show them."""
-    processes = []
-    for folder in proc.glob("[0-9]*"):
-        try:
-            words = (folder / "cmdline").read_bytes().split(b"\0")
-            where = (folder / "cwd").resolve(strict=True)
-        except OSError:  # another user's, or gone
-            continue
-        if where == project.resolve() and any(
-            Path(word.decode(errors="replace")).name == "snakemake" for word in words
-        ):
-            processes.append(int(folder.name))
-    return sorted(processes)
 
 
 def check_tracking(place: ProjectPlace) -> list[Finding]:

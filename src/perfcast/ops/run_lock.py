@@ -1,7 +1,7 @@
 """Lock of a folder of results, and the end of a run whose terminal is closed.
 
-Snakemake's own lock is by file names, looks first and writes later, and is removed with those of other folders of
-results. This one is of the folder itself, whatever its name, is taken at once, and ends with its processes.
+Snakemake's own lock, which the profiles switch off, is by file names, looks first and writes later, and outlives a
+killed run. This one is of the folder itself, whatever its name, is taken at once, and ends with its processes.
 """
 
 from __future__ import annotations

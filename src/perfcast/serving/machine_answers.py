@@ -37,26 +37,30 @@ def impute_batch(
     """
     batch = parse_batch(entries, champion, strict=strict)
     measured = champion.reference_data.measured
-    results: dict[int, dict[str, Any]] = {
-        entry.line: {"machine": entry.label, "values": [], "unknown": [], "notes": [], "status": REFUSED}
-        | {"message": str(batch.refusals.get(entry.line, ""))}
-        for entry in entries
-    }
     if len(batch.refusals) == len(entries):
         raise batch.refusals[entries[0].line]
     completed = complete_machines(batch.machines, champion, assume=assume)
     names, missing = list(completed.cells), completed.has_origin(MISSING)
     asked = [column.name for column in measured.columns if column.role in (Role.FEATURE, Role.KEY)]
-    for row, line in reversed(list(enumerate(completed.cells.index.tolist()))):  # one row per task, with equal inputs
-        results[line] = {
-            "machine": name_machine({name: values[row] for name, values in completed.cells.items()}, measured),
-            "values": [asdict(value) for value in list_values(completed, row, measured)],
-            "unknown": [name for name in asked if missing[row, names.index(name)]],
-            "notes": list(batch.machines.notes.get(line, ())),
-            "status": OK,
-            "message": "",
-        }
-    return [{"line": line, **result} for line, result in results.items()]
+    keys = completed.cells.index.tolist()
+    refused: dict[str, Any] = {"values": [], "unknown": [], "notes": [], "status": REFUSED}
+    results: dict[int, list[dict[str, Any]]] = {entry.line: [] for entry in entries}
+    for key, row in sorted({key: row for row, key in reversed(list(enumerate(keys)))}.items()):
+        # one row per task, with equal inputs: the first stands for all
+        results[batch.machines.line_of(key)].append(
+            {
+                "machine": name_machine({name: values[row] for name, values in completed.cells.items()}, measured),
+                "values": [asdict(value) for value in list_values(completed, row, measured)],
+                "unknown": [name for name in asked if missing[row, names.index(name)]],
+                "notes": list(batch.machines.notes.get(key, ())),
+                "status": OK,
+                "message": "",
+            }
+        )
+    for entry in entries:
+        if entry.line in batch.refusals:
+            results[entry.line] = [{"machine": entry.label, **refused, "message": str(batch.refusals[entry.line])}]
+    return [{"line": line, **result} for line, listed in results.items() for result in listed]
 
 
 def describe_fields(champion: Champion) -> dict[str, list[dict[str, Any]]]:

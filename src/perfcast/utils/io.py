@@ -51,6 +51,16 @@ def atomic_path(path: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+class _OnlyTriedError(Exception):
+    """Ends the block of an `atomic_path` that shall not write."""
+
+
+def check_writable(path: Path) -> None:
+    """Raise what `atomic_path` would, ahead of work that takes long before it is written."""
+    with suppress(_OnlyTriedError), atomic_path(path):
+        raise _OnlyTriedError
+
+
 def _resolve(path: Path) -> Path:
     """Return the path that a link names in the end; other paths stay as they are."""
     if not path.is_symlink():

@@ -97,6 +97,20 @@ def verify_digest(path: Path) -> None:
     _verified.add(key)
 
 
+def verify_inputs(paths: Iterable[Path]) -> None:
+    """Check results and folders of them before jobs read them, with everything that their records list.
+
+    Raises: UserError for the first one that differs, see `verify_digest`.
+    """
+    records = dict.fromkeys(_find_record(path / "any" if path.is_dir() else path) for path in paths)
+    for record in filter(None, records):
+        for name in read_record(record):
+            verify_digest(record.parent / name)
+    for path in paths:
+        for plot in path.glob("*.svg"):
+            open_sealed(plot)
+
+
 def _shorten(path: Path) -> Path:
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 

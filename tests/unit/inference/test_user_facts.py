@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pandas as pd
 import pytest
+from champion_project import KNOWN, predict, project
 
+from perfcast.cli.main import main
 from perfcast.data.processors.facts import Fact
 from perfcast.inference.user_facts import add_user_facts
 
 DAY = pd.Timestamp("2026-11-23")
+MACHINE = ("--processor", "Xeon Gold 6148", "--chips", "2")
+DOORS = {
+    "predict": (*MACHINE, "--brief"),
+    "predict as CSV": (*MACHINE, "--csv"),
+    "rank": (*MACHINE, "--vary", "cores=16,20"),
+    "what-if": (*MACHINE, "--vary", "cores=16,20"),
+    "similar": MACHINE,
+    "compare": ("2 x Xeon Gold 6148", "1 x Xeon Gold 6148"),
+}
+FOREIGN = "fact_id,text\n1,hello\n"
+OWN = "cpu_model,family,tdp_w,known_from,source,quality\nXeon Gold 6148,,30,2026-11-01,mine,1\n"
 
 
 @dataclass(frozen=True)
@@ -61,3 +75,31 @@ def test_a_listed_model_keeps_what_is_not_stated() -> None:
 def test_machines_without_facts_of_processors_stay_as_they_are(facts: list[Fact]) -> None:
     champion = _Champion(_ReferenceData(pd.DataFrame()))
     assert add_user_facts(champion, facts) is champion  # type: ignore[arg-type, comparison-overlap]
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("content", [FOREIGN, OWN], ids=["foreign", "own"])
+def test_a_table_of_facts_counts_only_where_it_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], door: str, content: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    command = [door.split(maxsplit=1)[0], "--champion", str(project().folder), *DOORS[door]]
+    assert main(command) == 0
+    plain = capsys.readouterr()
+    (tmp_path / "facts.csv").write_text(content)
+    assert main(command) == 0
+    assert capsys.readouterr() == plain
+    note = "facts.csv: 1 CPU model of yours\n"
+    if content == OWN:
+        assert main([*command, "--facts", "facts.csv"]) == 0
+        assert note in capsys.readouterr().err
+    else:
+        assert main([*command, "--facts", "facts.csv"]) == 2
+        assert "'fact_id'" in capsys.readouterr().err
+    assert note not in plain.err
+
+
+def test_answers_of_every_form_say_that_facts_are_the_users() -> None:
+    champion = add_user_facts(project().champion, [state("xeon gold 6148", "tdp_w", "30")])
+    note = "facts of xeon gold 6148 are from your table"
+    assert note in predict(KNOWN, champion).machines[0].notes

@@ -1,5 +1,8 @@
 """Measurement of matrix products."""
 
+import os
+import signal
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,6 +12,7 @@ import torch
 
 from perfcast.cli.main import main
 from perfcast.microbench import gemm
+from perfcast.microbench import timing as microbench_timing
 from perfcast.microbench.gemm import describe_machine
 from perfcast.utils.io import read_object
 
@@ -79,6 +83,44 @@ def test_busy_machine_gets_one_line_and_no_file(tmp_path, capsys, monkeypatch):
     assert main(["measure", "gemm", "--out", str(tmp_path), "--configurations", "3", "--budget-minutes", "0.01"]) == 2
     assert "idle" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+MEASURE = {
+    "host_gemm": ("gemm", "--configurations", "40"),
+    "host_suite": ("suite", "--kernels", "branches", "--threads", "1"),
+    "host_operators": ("operators", "--shapes", "40", "--threads", "1"),
+}
+
+
+@pytest.mark.reliability("a measurement cannot be written to --out", cases=4)
+@pytest.mark.parametrize("name", MEASURE)
+def test_out_is_checked_before_anything_is_measured(tmp_path, capsys, monkeypatch, name):
+    monkeypatch.setattr(microbench_timing, "in_rounds", None)
+    (tmp_path / "file").touch()
+    (tmp_path / "taken" / f"{name}.csv.gz").mkdir(parents=True)
+    (tmp_path / "pipe").mkdir()
+    os.mkfifo(tmp_path / "pipe" / f"{name}.json")
+    for out in ("file", "file/below", "taken", "pipe"):
+        assert main(["measure", *MEASURE[name], "--out", str(tmp_path / out)]) == 2
+        assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.reliability("a measurement gets SIGINT")
+@pytest.mark.parametrize("name", MEASURE)
+def test_interrupted_measurement_keeps_what_it_has(tmp_path, capsys, monkeypatch, name):
+    real = microbench_timing.in_rounds
+
+    def interrupted(*given, **options):
+        for number, (configuration, timed) in enumerate(real(*given, **options)):
+            if number == 3:
+                os.kill(os.getpid(), signal.SIGINT)
+            yield configuration, replace(timed, interrupted=False)
+
+    monkeypatch.setattr(microbench_timing, "in_rounds", interrupted)
+    assert main(["measure", *MEASURE[name], "--budget-minutes", "1", "--out", str(tmp_path)]) == 0
+    assert len(pd.read_csv(tmp_path / f"{name}.csv.gz")) == 3
+    assert read_object(tmp_path / f"{name}.json")["cores"] >= 1
+    assert "measured 3" in capsys.readouterr().out
 
 
 def test_describe_machine_has_processor_and_versions():

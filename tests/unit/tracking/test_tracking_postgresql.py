@@ -42,7 +42,8 @@ JOBS = 4
 @pytest.fixture(scope="module")
 def server():
     """Start a server of its own in a temporary folder, reached by a socket there; give its SQLAlchemy URI."""
-    folder = Path(mkdtemp(prefix="perfcast-postgresql-"))
+    # the folders of tests are closed to the user of the server
+    folder = Path(mkdtemp(prefix="perfcast-postgresql-", dir="/tmp"))
     bin_folder, data = PROGRAMS[-1].parent, folder / "data"
     user = {}
     if os.getuid() == 0:  # the server refuses to run as root

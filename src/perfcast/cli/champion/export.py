@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfcast.cli.answers import check_out
+from perfcast.cli.answers import check_out, replacing
 from perfcast.cli.arguments import add_shared
 from perfcast.cli.machine_arguments import add_champion
 from perfcast.utils.errors import UserError
@@ -48,7 +48,8 @@ def run(options: argparse.Namespace) -> int:
     champion = load_champion(folder, options.dataset)
     required, others = _read_terms(options.project / "conf", champion.dataset)
     left_out = None if options.with_scores else list_left_out(champion, required)
-    pack_champion(folder, options.out, left_out, [*required, *others])
+    with replacing(options.out):
+        pack_champion(folder, options.out, left_out, [*required, *others])
     shown = f"{options.out}: {champion.name} of {champion.dataset}, {options.out.stat().st_size / 1e6:.1f} MB"
     print(shown if left_out is None else f"{shown}; {left_out.note}", file=sys.stderr)
     return 0

@@ -10,6 +10,8 @@ Examples:
 from __future__ import annotations
 
 import argparse
+import shlex
+from pathlib import Path
 
 from perfcast.cli.arguments import add_shared
 
@@ -24,7 +26,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--known-from", required=True, metavar="YYYY-MM-DD", help="day of the announcement")
     parser.add_argument("--source", required=True, metavar="TEXT", help="publication that states the facts")
     parser.add_argument("--quality", default="1", choices=["0", "1", "2"], help="0 from memory, 1 one source, 2 two")
-    add_shared(parser, "--facts")
+    add_shared(parser, "--facts", facts="your table of facts (default: facts.csv)")
+    parser.set_defaults(facts=Path("facts.csv"))
 
 
 def run(options: argparse.Namespace) -> int:
@@ -41,5 +44,5 @@ def run(options: argparse.Namespace) -> int:
             raise UserError("--set must give every fact once", f"{name[:60]!r} is given twice", "leave one out")
         row[name] = value
     append_fact_row(options.facts, row)
-    print(f"{options.facts}: {options.cpu_model} added")
+    print(f"{options.facts}: {options.cpu_model} added; commands use it with --facts {shlex.quote(str(options.facts))}")
     return 0

@@ -33,7 +33,7 @@ def run(options: argparse.Namespace) -> int:
     shares["all tables"] = (sum(verified), sum(total))
     for name, (known, count) in shares.items():
         print(f"{name}: {count} facts, {100 * known / count:.0f} % verified")
-    if options.facts.is_file():
+    if options.facts:
         facts = user_facts.read_user_facts(options.facts)
         problems += user_facts.find_fact_problems(facts)
         print(f"{options.facts}: {len(facts)} facts of {len({fact.cpu_model for fact in facts})} CPU models")

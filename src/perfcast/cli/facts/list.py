@@ -27,7 +27,7 @@ def run(options: argparse.Namespace) -> int:
     from perfcast.utils.errors import UserError
     from perfcast.utils.terminal_tables import render_table, terminal_width
 
-    stated = read_user_facts(options.facts) if options.facts.is_file() else ()
+    stated = read_user_facts(options.facts) if options.facts else ()
     listed = list_catalog_facts(options.cpu_model, options.raw / "cpu_catalog")
     facts = list_facts(options.cpu_model, stated, listed)
     if not facts:

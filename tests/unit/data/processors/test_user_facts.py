@@ -111,6 +111,7 @@ def test_commands_add_list_and_check(tmp_path: Path, capsys: pytest.CaptureFixtu
     file = ["--facts", str(tmp_path / "facts.csv")]
     add = ["facts", "add", "Foo 1", "--family", "Turin", "--set", "tdp_w=300", "--source", "list"]
     assert main([*add, "--known-from", "2026-11-23", *file]) == 0
+    assert capsys.readouterr().out == f"{file[1]}: Foo 1 added; commands use it with --facts {file[1]}\n"
     assert main([*add, "--known-from", "2026-11-23", *file]) == 2
     assert "line 2 has 'Foo 1' already" in capsys.readouterr().err
     assert main(["facts", "list", "foo 1", *file]) == 0
@@ -118,6 +119,8 @@ def test_commands_add_list_and_check(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main(["facts", "check", *file]) == 0
     assert "% verified" in capsys.readouterr().out
     assert main(["facts", "list", "Quantum 7", *file]) == 2
+    assert main(["facts", "list", "foo 1"]) == 2
+    assert main(["facts", "check", "--facts", "absent.csv"]) == 2
     write(tmp_path / "facts.csv", "EPYC 9755,,505,,2026-11-01,a,1", "EPYC 9755,,500,,2026-11-01,b,1")
     assert main(["facts", "check", *file]) == 2
     assert "tdp_w is 500 and 505" in capsys.readouterr().err

@@ -23,6 +23,7 @@ from perfcast.ops.doctor import (
     ProjectPlace,
     examine,
 )
+from perfcast.ops.run_lock import hold_results
 from perfcast.tracking import Store, start_run
 from perfcast.utils.io import atomic_path, remove_path
 
@@ -121,22 +122,14 @@ def test_available_memory_reads_meminfo(tmp_path):
     assert doctor.available_memory(tmp_path / "none") is None
 
 
-def test_a_lock_is_told_from_that_of_a_run_that_goes_on(project):
+def test_a_run_that_goes_on_is_told(project):
     assert doctor.check_leftovers(make_place(project))[0].state == FINE
-    locks = project / ".snakemake" / "locks"
-    locks.mkdir(parents=True)
-    (locks / "0.output.lock").touch()
+    handle = hold_results(project / "results")
     finding = doctor.check_leftovers(make_place(project))[0]
-    assert (finding.state, finding.remedy) == (CARE, "run snakemake --unlock, then start again")
-    script = project / "snakemake"
-    script.write_text("import sys; print('up', flush=True); sys.stdin.read()")
-    command = [sys.executable, str(script)]
-    with subprocess.Popen(command, cwd=project, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as running:
-        assert running.stdout.readline() == b"up\n"
-        finding = doctor.check_leftovers(make_place(project))[0]
-        running.stdin.close()
-    assert f"process {running.pid}" in finding.fact
-    assert doctor.runs_in(project) == []
+    os.close(handle)
+    assert (finding.state, finding.remedy) == (CARE, "wait until it ends")
+    assert f"writes to {project / 'results'}" in finding.fact
+    assert doctor.check_leftovers(make_place(project))[0].state == FINE
 
 
 KILLED = """
