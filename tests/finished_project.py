@@ -49,7 +49,7 @@ STAGES: dict[str, list[str]] = {
     ],
     "leakage": [
         *("leakage", NAME, "--table", FEATURES, "--standard", STANDARD, "--runs", RUNS, "--folds", FOLDS, *_CHOICE),
-        *("--resamples", "10", "--out", f"results/leakage/{NAME}.json"),
+        *("--out", f"results/leakage/{NAME}.json"),
     ],
     "champion": [
         *("champion", NAME, "--runs", RUNS, "--table", FEATURES, "--standard", STANDARD, "--raw", "results/raw"),

@@ -109,7 +109,7 @@ def run_checks(project, capsys, predictors=tuple(PREDICTORS)):
             *("pipeline", "leakage", "generated", "--table", str(project / "features" / "generated.parquet")),
             *("--standard", str(project / "standard" / "generated.parquet"), "--folds", str(project / "splits")),
             *("--runs", str(project / "runs"), "--splits", *SPLITS, "--predictors", *predictors),
-            *("--resamples", "200", "--out", str(project / "leakage.json"), "--project", str(REPOSITORY)),
+            *("--out", str(project / "leakage.json"), "--project", str(REPOSITORY)),
         ]
     )
     written = json.loads((project / "leakage.json").read_text()) if (project / "leakage.json").exists() else None

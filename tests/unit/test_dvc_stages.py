@@ -81,7 +81,7 @@ def test_a_stage_depends_on_all_parameters_of_its_rules(stage):
         "train": {"preset", "seeds", "backtest_windows"},
         "in_domain": {"backtest_windows"},
         "champion": {"preset", "seeds", "backtest_windows"},
-        "leakage": {"split_seed", "resamples"},
+        "leakage": {"split_seed"},
         "evaluate": {"split_seed", "resamples", "level"},
     }
     assert set().union(*(named.get(rule, set()) for rule in rules_of(stage))) <= parameters

@@ -24,11 +24,10 @@ rule leakage:
         control=LEAKAGE.model_dump(),
         conf=GRAPH.conf_digest("predictor", LEAKAGE.control),
         code=GRAPH.code("leakage", GRAPH.predictor_module(LEAKAGE.control)),
-        resamples=PARAMS.resamples,
         seed=PARAMS.split_seed,
         splits=lambda w: GRAPH.splits_of(w.dataset),
         predictors=lambda w: GRAPH.predictors_of(w.dataset),
     shell:
         "logged {log:q} perfcast pipeline leakage {wildcards.dataset:q} --table {input.table:q} --standard {input.standard:q} "
         "--folds {params.folds:q} --runs {params.runs:q} --splits {params.splits:q} --predictors {params.predictors:q} "
-        "--resamples {params.resamples:q} --seed {params.seed:q} --out {output:q}"
+        "--seed {params.seed:q} --out {output:q}"

@@ -17,7 +17,7 @@ from perfcast.report import error_tables
 from perfcast.report.answers import can_rank, dataset_answer, small_dataset_sentence, split_answers
 from perfcast.report.described_table import described_lines
 from perfcast.report.error_sources_table import error_source_tables
-from perfcast.report.error_tables import number, published_tables
+from perfcast.report.error_tables import published_tables
 from perfcast.report.explorer import explorer_view, point_budgets
 from perfcast.report.largest_errors import RULES, largest_errors
 from perfcast.report.model_card import cards, model_card
@@ -218,7 +218,7 @@ def _inline_plots(part: DatasetPart) -> list[tuple[object, Markup]]:
     ]
 
 
-_CONTROL = ("control_mape", "chance_mape", "difference_low", "difference_high")
+_CONTROL = ("control_error", "chance_error", "better", "shuffles")
 
 
 def leakage_section(report: Mapping[str, Any] | None) -> dict[str, Any] | None:
@@ -233,10 +233,10 @@ def numbers_sentence(check: Mapping[str, Any]) -> str:
     """Return the numbers of a check as a sentence; empty where it has none to show."""
     numbers = check["numbers"]
     if all(numbers.get(name) is not None for name in _CONTROL):
-        control, chance, low, high = (float(numbers[name]) for name in _CONTROL)
+        control, chance, better, shuffles = (numbers[name] for name in _CONTROL)
         return (
-            f"Trained on shuffled scores: MAPE {number(control)} %; chance: {number(chance)} % "
-            f"(difference {low:+.2f} to {high:+.2f})."
+            f"Trained on shuffled scores: mean absolute log error {control:.3f}; chance: {chance:.3f}; "
+            f"better than chance in {better} of {shuffles} shuffles."
         )
     share = numbers.get("least_share_of_error_left")
     if share is not None:

@@ -318,7 +318,7 @@ def test_leakage_table_is_optional():
         "looked_at": "7 runs",
         "remedy": "train again",
     }
-    numbers = {"control_mape": 87.3, "chance_mape": 84.7, "difference_low": -0.4, "difference_high": 6.5}
+    numbers = {"control_error": 0.8731, "chance_error": 0.84, "better": 2, "shuffles": 10}
     rendered = {
         "dataset": "fake",
         "checks": [
@@ -330,7 +330,7 @@ def test_leakage_table_is_optional():
     text = environment().get_template("leakage.html").render(data=leakage_section(rendered))
     assert "3 checks, 1 finding. A finding" in text
     assert "rows &lt;must&gt; be test rows" in text
-    assert "MAPE 87.3 %; chance: 84.7 % (difference -0.40 to +6.50)" in text
+    assert "log error 0.873; chance: 0.840; better than chance in 2 of 10 shuffles" in text
     assert "memory in rate leaves 14 % of the error of a constant" in text
     page = Strict()
     page.feed(text)

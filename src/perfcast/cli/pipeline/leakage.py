@@ -20,7 +20,7 @@ from perfcast.cli.arguments import add_shared
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add_shared(parser, "dataset", "--table", "--standard", "--runs", "--splits", "--predictors", "--out")
-    add_shared(parser, "--resamples", "--seed", "--project")
+    add_shared(parser, "--seed", "--project")
     parser.add_argument("--folds", type=Path, required=True, help="folder of the dataset's splits")
 
 
@@ -39,7 +39,6 @@ def run(options: argparse.Namespace) -> int:
         runs=options.runs,
         splits=options.splits,
         predictors=options.predictors,
-        resamples=options.resamples,
         seed=options.seed,
     )
     report = check_leakage(artifacts)

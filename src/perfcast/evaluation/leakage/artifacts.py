@@ -103,7 +103,6 @@ class Artifacts:
     runs: tuple[Run, ...]
     stochastic: frozenset[str]
     control: Control
-    resamples: int
     seed: int
     features: tuple[str, ...] = ()
 

@@ -15,6 +15,9 @@ from perfcast.predictors.task_rows import SMALL_TABLE
 _TREES = 100
 """Trees of one call for a prediction: that many of 63 leaves fit into the second-level cache of a core."""
 
+_MIN_COLUMNS = 8
+"""Fewest columns of a tree in a small table: a tree of one column isolates rows."""
+
 _SORT_COLUMNS = 6
 """Number of most split columns that rows are sorted by before a prediction."""
 
@@ -23,7 +26,8 @@ _SORT_COLUMNS = 6
 class LightgbmPredictor(BoostingPredictor):
     """Boosted trees, grown leaf by leaf on histograms. Parameters are those of `lightgbm.LGBMRegressor`.
 
-    `min_child_samples` is at most a fiftieth of the rows. `alpha` is the error (natural logarithms) beyond which the
+    `min_child_samples` and `num_leaves` are at most a fiftieth of the rows, and a tree has three leaves at least. Where
+    that bounds the leaves, a tree takes eight columns or all. `alpha` is the error (natural logarithms) beyond which the
     objective `huber` is linear; other objectives ignore it. For the choice of `n_estimators` see `BoostingPredictor`.
     Source: Ke et al., 2017, LightGBM, NeurIPS 30; Huber, 1964, Ann. Math. Stat. 35(1).
     """
@@ -40,7 +44,7 @@ class LightgbmPredictor(BoostingPredictor):
         self, encoded: np.ndarray, log_y: np.ndarray, encoded_validation: np.ndarray, log_y_validation: np.ndarray
     ) -> int:
         eval_X, eval_y = _at_least_two(encoded_validation, log_y_validation)
-        model = self._regressor(len(encoded), self.n_estimators, metric="l1").fit(
+        model = self._regressor(encoded.shape, self.n_estimators, metric="l1").fit(
             *_at_least_two(encoded, log_y),
             eval_X=eval_X,
             eval_y=eval_y,
@@ -50,21 +54,24 @@ class LightgbmPredictor(BoostingPredictor):
         return int(model.best_iteration_)
 
     def _fit_booster(self, encoded: np.ndarray, log_y: np.ndarray, n_estimators: int) -> lightgbm.Booster:
-        model = self._regressor(len(encoded), n_estimators)
+        model = self._regressor(encoded.shape, n_estimators)
         model.fit(*_at_least_two(encoded, log_y), feature_name=_names(encoded))
         return lightgbm.Booster(model_str=model.booster_.model_to_string())
 
-    def _regressor(self, rows: int, n_estimators: int, **more: str) -> lightgbm.LGBMRegressor:
+    def _regressor(self, shape: tuple[int, ...], n_estimators: int, **more: str) -> lightgbm.LGBMRegressor:
+        rows, columns = shape
+        leaves = max(3, min(self.num_leaves, rows // SMALL_TABLE))
+        min_share = _MIN_COLUMNS / columns if leaves < self.num_leaves else 0.0
         return lightgbm.LGBMRegressor(
             objective=self.objective,
             **({"alpha": self.alpha} if self.objective == "huber" else {}),
             n_estimators=n_estimators,
             learning_rate=self.learning_rate,
-            num_leaves=self.num_leaves,
+            num_leaves=leaves,
             min_child_samples=max(1, min(self.min_child_samples, rows // SMALL_TABLE)),
             min_data_in_bin=1,
             feature_pre_filter=False,
-            colsample_bytree=self.colsample_bytree,
+            colsample_bytree=min(1.0, max(self.colsample_bytree, min_share)),
             **self._regularization(rows),
             subsample_freq=0 if rows < SMALL_TABLE else 1,
             random_state=self.random_state,

@@ -66,7 +66,6 @@ def make_artifacts(table: Table, test: np.ndarray) -> Artifacts:
         runs=(),
         stochastic=frozenset(),
         control=SimpleNamespace(),  # type: ignore[arg-type]
-        resamples=1,
         seed=0,
         features=("processor",),
     )

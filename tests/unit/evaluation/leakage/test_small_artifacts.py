@@ -54,7 +54,7 @@ def subset(test=40, validation=20):
 def artifacts(table=None, folds=None, runs=(), split="forward_small", **changes):
     table = made_table() if table is None else table
     values = {
-        "table": table, "standard": table.columns, "runs": runs, "stochastic": frozenset(), "resamples": 10, "seed": 0,
+        "table": table, "standard": table.columns, "runs": runs, "stochastic": frozenset(), "seed": 0,
         "splits": {split: pd.DataFrame({"id": table.frame["id"], "fold_0": subset() if folds is None else folds})},
         "control": SimpleNamespace(),
     }  # fmt: skip
