@@ -87,6 +87,8 @@ class PublishedIndex:
         self._reference_data, self._setup = reference_data, list(setup_columns)
         self._keys = [measured.column_of(Tag.TASK), *measured.select(tag=Tag.IDENTITY)]
         groups = measured.frame.groupby(self._keys, observed=True).indices
+        # other keys of such a group are other names of the same, or follow from it
+        named = {column.group for column in measured.columns if Tag.IDENTITY in column.tags}
         self._rows: dict[Any, np.ndarray] = {key: np.asarray(rows) for key, rows in groups.items()}
         self._matched = [
             column.name
@@ -94,6 +96,7 @@ class PublishedIndex:
             if column.role in (Role.FEATURE, Role.KEY)
             and column.kind in (Kind.NUMERICAL, Kind.CATEGORICAL)
             and column.name not in self._keys
+            and not (column.role is Role.KEY and column.group in named)
         ]
         self._numerical = {column.name for column in measured.columns if column.kind is Kind.NUMERICAL}
         self._summarize = lru_cache(maxsize=4096)(self._summarize_rows)

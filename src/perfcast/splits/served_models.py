@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.schema.table import Table, Tag
-from perfcast.splits.checks import check_values
+from perfcast.splits.checks import check_duplicates, check_values
 from perfcast.splits.declaration import declare_split
 from perfcast.splits.row_groups import balanced_folds, by_tag, by_values
 from perfcast.splits.subsets import as_frame, assigned, by_key, draw_validation, without_leaks
@@ -37,7 +37,12 @@ def _older(table: Table, fold: pd.Series) -> list[str]:
     return [f"{known} test rows of a generation as old as one of training"] if known else []
 
 
-@declare_split("unseen deployments", "deployments without a result at any load in training", check_values(DEPLOYMENT))
+@declare_split(
+    "unseen deployments",
+    "deployments without a result at any load in training",
+    check_values(DEPLOYMENT),
+    check_duplicates,
+)
 def unseen_deployment(table: Table, seed: int) -> pd.DataFrame:
     """Test on deployments that nobody has measured at any load: five folds."""
     return _held_out(table, DEPLOYMENT, seed, folds=5)

@@ -2,11 +2,14 @@
 
 import csv
 
+import numpy as np
 import pandas as pd
 import pytest
 
+from perfcast import splits
 from perfcast.data.accelerators.accelerator_catalog import find_gpus, find_models
 from perfcast.data.datasets.llm_serving import deployments
+from perfcast.schema.table import Table
 from perfcast.testing import aiconfigurator_operators
 from perfcast.testing.aiconfigurator import FILE, HEADER
 
@@ -91,6 +94,26 @@ def test_the_same_run_in_two_collections_is_one(tmp_path):
     built = build(tmp_path, {}, same, other)
     assert built.merged == {"same_measurement": 2}
     assert sorted(built.table.frame["source_line"].unique()) == [2, 4]
+
+
+def test_one_run_under_two_names_of_a_shape_is_one(tmp_path):
+    twin = {"model_path": "deepseek-ai/DeepSeek-V3", "precision": "fp8", "tp_size": "8", "moe_tp_size": "8"}
+    twin["silicon_tpot_ms"] = "30"
+    built = build(tmp_path, {**twin, "model_path": "deepseek-ai/DeepSeek-R1"}, twin, {**twin, "silicon_tpot_ms": "33"})
+    assert built.merged == {"same_measurement": 2}
+    assert built.table.frame["deployment"].nunique() == 1
+
+
+def test_the_split_by_deployment_finds_a_copy_under_another_name(tmp_path):
+    table = build(tmp_path, {}, {"silicon_data_source": "silicon_concurrency=8"}).table
+    keys = {
+        name: table.frame[name] + "|" + table.frame["source_line"].astype(str)
+        for name in ("deployment", "configuration")
+    }
+    twins = table.frame.assign(**keys, concurrency=8.0)
+    folds = pd.DataFrame({"fold_0": np.where(twins["source_line"] == 2, "train", "test")}, twins.index)
+    leaks = splits.leaks(Table(table.dataset, twins, table.columns), folds, "unseen_deployment")
+    assert leaks == ["fold_0: 1 feature vectors both in train or validation and in test"]
 
 
 def test_unstated_values_have_a_default(tmp_path):

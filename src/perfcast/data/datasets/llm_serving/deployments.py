@@ -1,7 +1,8 @@
 """Measured deployments: one row per deployment, load and quantity; the quantity is the task.
 
 Properties of the measurements that their authors do not document:
-- Two collections of different age overlap. The same run occurs in both with another version text: it is merged.
+- Two collections of different age overlap. The same run occurs in both with another version text, and runs of
+  DeepSeek-R1 as runs of DeepSeek-V3, which has the same shape: they are merged.
 - In 430 deployments of mixtures of experts the tensor and the expert parallelism were multiplied, so that an 8-GPU node
   has 16 or 64 GPUs. The true layout is unknown: they are rejected.
 - Tensor parallelism above 8 is the number of GPUs of a pool.
@@ -60,7 +61,7 @@ _READ = (
     *("isl", "osl", "batch_size", *_PARALLEL, *_LATENCIES.values()),
 )
 _PRECISIONS = {"fp8": "fp8", "fp8_block": "fp8", "fp4": "fp4", "nvfp4": "fp4", "int4": "int4", "int4_wo": "int4"}
-_DEPLOYMENT = ("model_path", "gpu", "backend", "precision", "isl", "osl", *_PARALLEL)
+_DEPLOYMENT = ("family", "gpu", "backend", "precision", "isl", "osl", *_PARALLEL)
 
 
 def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:

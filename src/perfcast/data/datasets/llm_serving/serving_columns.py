@@ -26,8 +26,8 @@ PARALLEL_COLUMNS = tuple(_PARALLEL)
 COLUMNS = (
     _word("result_id", Role.KEY, "load", "name of the measurement and quantity", Tag.ROW),
     _word("quantity", Role.KEY, "load", "measured latency: " + ", ".join(QUANTITIES), Tag.TASK, Tag.CONFIG),
-    _word("model", Role.KEY, "model", "published name of the model", Tag.IDENTITY),
-    _word("model_family", Role.KEY, "model", "models of one shape", Tag.SLICE),
+    _word("model", Role.KEY, "model", "published name of the model"),
+    _word("model_family", Role.KEY, "model", "models of one shape", Tag.IDENTITY, Tag.SLICE),
     _word("gpu", Role.KEY, "gpu", "name of the GPU", Tag.ENTITY, Tag.IDENTITY),
     _word("generation", Role.KEY, "gpu", "generation of the GPU", Tag.SLICE),
     _word("deployment", Role.KEY, "layout", "everything but the number of concurrent requests"),
