@@ -92,7 +92,7 @@ def rank_machines(
         fact = "there is no --target"
         raise UserError(f"--by {request.criterion.text} needs a target", fact, "such as 'CINT2017rate >= 1500'")
     strict = strict or len(entries) == 1
-    machines, candidates, refusals = _read_candidates(entries, champion, strict=strict)
+    machines, candidates, names, refusals = _read_candidates(entries, champion, strict=strict)
     facts = _find_facts(machines, candidates, champion, options)
     plain = replace(options, neighbors=0, explain=False)
     predictions = predict_machines(machines, champion, plain, measurements, progress=progress)
@@ -143,7 +143,7 @@ def rank_machines(
         ),
         notes=(*_list_notes(ranked, machines, request, champion), *(measurements.notes if measurements else ())),
         refused=tuple(
-            RefusedCandidate(entry.line, _name_refused(entry, candidates), str(refusals[entry.line]))
+            RefusedCandidate(entry.line, names.get(entry.line) or entry.label, str(refusals[entry.line]))
             for entry in entries
             if entry.line in refusals
         ),
@@ -152,8 +152,8 @@ def rank_machines(
 
 def _read_candidates(
     entries: Sequence[MachineEntry], champion: Champion, *, strict: bool
-) -> tuple[ParsedMachines, dict[int, Candidate], dict[int, UserError]]:
-    """Return the machines that can be used, the candidates by key, and the errors of the others by line."""
+) -> tuple[ParsedMachines, dict[int, Candidate], dict[int, str | None], dict[int, UserError]]:
+    """Return the machines that can be used, the candidates by key, and their names and the errors of others by line."""
     task = champion.reference_data.measured.column_of(Tag.TASK)
 
     def refuse_task(machine: ParsedMachine) -> None:
@@ -188,12 +188,8 @@ def _read_candidates(
             value = batch.machines.cells[str(column)][place]
             by_key[key] = replace(candidate, name=f"{candidate.name}, {column} {value:g}")
     is_kept = np.array([each.line not in refusals for each in by_key.values()], dtype=bool)
-    return batch.machines.take(is_kept), candidates | by_key, refusals
-
-
-def _name_refused(entry: MachineEntry, candidates: Mapping[int, Candidate]) -> str:
-    candidate = candidates.get(entry.line)
-    return candidate.name if candidate and candidate.name else entry.label
+    names = {line: candidate.name for line, candidate in candidates.items()}
+    return batch.machines.take(is_kept), by_key, names, refusals
 
 
 @dataclass(frozen=True)
