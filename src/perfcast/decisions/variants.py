@@ -49,7 +49,8 @@ class _Base:
     @cached_property
     def origins(self) -> Mapping[str, str]:
         """The origins of `cells`."""
-        return self.drawn.completed.take(np.array([0])).origins.iloc[0].to_dict() if self.drawn else {}
+        first: Mapping[Any, str] = self.drawn.completed.take(np.array([0])).origins.iloc[0] if self.drawn else {}
+        return {str(name): str(origin) for name, origin in first.items()}
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,8 @@ class Variants:
         per_unit = champion.rules.joint.per_unit if champion.rules.joint else {}
         values = champion.fields.stack([each.cells for each in chosen.values()], list(chosen))
         reasons = {number: each.base.violation for number, each in chosen.items() if each.base.violation}
-        same, changed = [], []
+        same: list[DrawnMachines] = []
+        changed: list[DrawnMachines] = []
         for place, (number, variant) in enumerate(chosen.items()):
             if variant.base.drawn is not None:
                 own = {name: values[name][[place]] for name in variant.cells}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -305,6 +305,15 @@ class Steps:
             self.take(rule(self.cells), origin)
             self._fills_at_conclusion[origin] = self._fills
 
+    def clear(self, rows: np.ndarray, names: Iterable[str], *origins: str) -> None:
+        """Clear the cells of some rows, (n,) bool, and columns that have one of some origins."""
+        for name in names:
+            codes = self.codes[:, self._places[name]]
+            cleared = rows & np.isin(codes, [_CODES[origin] for origin in origins])
+            if cleared.any():
+                self.cells = self.cells.assign({name: mask_cells(self.cells[name], cleared)})
+                codes[cleared] = _CODES[MISSING]
+
     @property
     def completed(self) -> CompletedMachines:
         """The cells with their origins."""
@@ -360,7 +369,12 @@ def _assume(steps: Steps, champion: Champion, *, assume: bool) -> CompletedMachi
             steps.take(champion.hot_deck.fill(steps.cells, block), ASSUMED)
             steps.conclude(rules.fill_implied, IMPLIED)
             steps.conclude(lambda cells: rules.fill_usual(cells, champion.hot_deck.last), ASSUMED)
-        steps.conclude(rules.fill_implied, IMPLIED)
+        # what was implied by few known cells may be another value now
+        steps.clear(np.ones(len(steps.codes), dtype=bool), list(steps.cells), IMPLIED)
+        steps.take(rules.fill_implied(steps.cells), IMPLIED)
+        for violation in list(rules.find_violations(steps.numbered)):
+            steps.clear(np.arange(len(steps.codes)) == violation.line, violation.columns, ASSUMED, IMPLIED)
+        steps.take(rules.fill_implied(steps.cells), IMPLIED)
     return steps.completed
 
 
