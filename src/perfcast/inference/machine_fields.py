@@ -116,7 +116,7 @@ def alias_field(name: str, column: str, meaning: str, example: str, *aliases: st
 
 
 _COUNTED = re.compile(
-    r"(?:(?P<digits>\d{1,6})(?: ?[x×*] ?|[ -]?(?:s|p|sockets?|way) )"
+    r"(?:(?P<digits>\d{1,6})(?: x |x(?!eon) ?| ?[×*] ?|[ -]?(?:s|p|sockets?|way) )"
     r"|(?P<word>single|one|dual|two|quad|four|eight)(?:[ -]sockets?)?[ -](?!cores?\b))(?P<name>\S.*)",
     re.IGNORECASE,
 )

@@ -139,3 +139,54 @@ def test_rank_command_keeps_refused_candidates(tmp_path, capsys):
     assert main(["rank", str(path), *RUN]) == 3
     assert "line 3 (unknown): refused, processor must be" in " ".join(capsys.readouterr().out.split())
     assert main(["rank", str(path), *RUN, "--strict"]) == 2
+
+
+OFFERS = """name,proccessor,cpu,memory,os,price,region,status
+Offer A,,2x Xeon Gold 6148,12x32,RHEL 9,100,eu,new
+Offer B,,2 x Xeon Gold 6148,lots,RHEL 9,100,eu,used
+Offer C,,dual Xeon Gold 6148,32GBx12,BananaOS,90,us,new
+"""
+
+
+@pytest.fixture
+def offers(tmp_path):
+    path = tmp_path / "offers.csv"
+    path.write_text(OFFERS)
+    return path
+
+
+@pytest.mark.parametrize("command", [["predict", "--brief"], ["rank"]])
+def test_commands_carry_unknown_columns_with_one_note(offers, command, tmp_path, capsys):
+    out = tmp_path / "answers.csv"
+    assert main([command[0], str(offers), *RUN, "--out", str(out)]) == 3
+    errors = capsys.readouterr().err
+    assert errors.count("carried to the answer unread: proccessor (did you mean processor?), region, status") == 1
+    written = pd.read_csv(out).drop_duplicates("line").set_index("line")
+    assert written["region"].sort_index().tolist() == ["eu", "eu", "us"]
+    assert written["carried.status"].sort_index().tolist() == ["new", "used", "new"]
+    assert "memory must be size and modules of memory" in written.loc[3, "message"]
+    assert "line 3 (Offer B) has 'lots'" in written.loc[3, "message"]
+    if command[0] == "predict":
+        assert written["name"].tolist() == ["Offer A", "Offer B", "Offer C"] and written.loc[2, "price"] == 100
+    assert main([*command, str(offers), *RUN]) == 3
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "os 'BananaOS' was ignored" in shown and "line 3 (Offer B): refused" in shown
+
+
+def test_compare_command_skips_what_cannot_be_used(offers, capsys):
+    assert main(["compare", str(offers), "2 x Xeon Gold 6148; price=3", *RUN]) == 3
+    shown = capsys.readouterr()
+    assert "line 3 (Offer B): refused, memory must be" in " ".join(shown.out.split())
+    assert "C: 2 x xeon gold 6148" in shown.out and "D:" not in shown.out
+    assert "3 machines compared" in shown.err and "1 of 4 machines refused" in shown.err
+    assert main(["compare", "2 x Xeon Gold 6148", "Zeus 1", *RUN]) == 2
+    assert "'Zeus 1'" in capsys.readouterr().err
+
+
+def test_a_frame_keeps_its_columns_and_python_warns():
+    champion = perfcast.load_champion(project().folder)
+    frame = pd.DataFrame([{**KNOWN, "name": "a", "rack": 7, "chipz": 1.5}, {**KNOWN, "name": "b", "rack": 8}])
+    with pytest.warns(UserWarning, match=r"rack, chipz \(did you mean chips\?\)"):
+        answer = champion.predict(frame, explain=False)
+    assert answer.to_frame().drop_duplicates("line")[["name", "rack"]].to_numpy().tolist() == [["a", 7], ["b", 8]]
+    assert json.loads(json.dumps(answer.to_dict()))["machines"][1]["carried"] == {"name": "b", "rack": 8, "chipz": None}

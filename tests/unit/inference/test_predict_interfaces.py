@@ -105,4 +105,4 @@ def test_predict_command_reports_mistakes_in_one_line(capsys, options, words):
 def test_read_entries_keeps_line_numbers(tmp_path):
     path = tmp_path / "m.csv"
     path.write_text("chips\n2\n\n1\n")
-    assert [line for line, _, _ in read_entries(path)] == [2, 4]
+    assert [entry.line for entry in read_entries(path)] == [2, 4]

@@ -220,7 +220,7 @@ def test_implausible_measurement_gets_a_note():
     ("measured", "words"),
     [
         ({"suite": "CINT2017rate"}, "must have a score"),
-        ({"score": 100}, "must name its suite"),
+        ({"score": 100}, "must name its task"),
         ({"suite": "CINT2017rate", "score": -1}, "score must be between"),
         ({"suite": "CINT2017rate", "score": "fast"}, "score must be a number"),
         ([{"suite": "CINT2017rate", "score": 1}] * (MAX_MEASUREMENTS + 1), "at most 500"),
