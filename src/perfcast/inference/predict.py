@@ -134,6 +134,7 @@ def _predict_batch(
         basis = finder.find(list(dict.fromkeys(rows_of[line]))) if finder else None
         own_notes = (
             *list_outside(by_task),
+            *champion.list_unmeasured(cells),
             *champion.rules.list_completed_notes(cells),
             *machines.notes.get(line, ()),
         )
