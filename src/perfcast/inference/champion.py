@@ -199,6 +199,22 @@ class Champion:
         return [] if column is None else list(self.reference_data.measured.frame[column].value_counts().index)
 
     @cached_property
+    def measured_kinds(self) -> frozenset[str]:
+        """The kinds of machine that have measured results, see `ImputationRules.list_kinds`."""
+        names = list(self.rules.kind_columns)
+        distinct = self.reference_data.measured.frame[names].astype(object).drop_duplicates().to_dict("records")
+        return frozenset(kind for cells in distinct for kind in self.rules.list_kinds(cells))
+
+    def find_deductions(self, cells: Mapping[str, Any]) -> np.ndarray:
+        """Return what is taken off the logarithms of predictions, (n,) or (1,), see `ImputationRules`."""
+        return self.rules.find_deductions(cells, self.measured_kinds)
+
+    def list_unmeasured(self, cells: Mapping[str, Any]) -> list[str]:
+        """Return a note that names the kinds of a machine of which there is no measured result, none without such."""
+        kinds = [kind for kind in self.rules.list_kinds(cells) if kind not in self.measured_kinds]
+        return [f"never measured: {', '.join(kinds)}"] if kinds else []
+
+    @cached_property
     def hot_deck(self) -> HotDeck:
         """The measured results that donate usual values."""
         return HotDeck(self.reference_data.measured)

@@ -33,6 +33,7 @@ class DrawPredictions:
         X = both.frame.iloc[:count]
         with np.errstate(invalid="ignore"):
             self._logs = np.log(champion.predictor.predict(X).to_numpy(dtype=float))
+        self._logs -= champion.find_deductions(drawn.completed.cells)[:, None]
         logs = np.column_stack([weighted_medians(column, owners, drawn.weights) for column in self._logs.T])
         self.medians = np.exp(logs)
         self._log_medians = logs
@@ -82,6 +83,7 @@ class DrawPredictions:
             below[several] = middle - quantiles[:, 0]
             above[several] = quantiles[:, 1] - middle
         added = (self._find_scales() - 1) * half_width
+        above += self._champion.find_deductions(self.completed.cells)  # at the upper end nothing is deducted
         ends = {"below": np.maximum(below + added, 1e-9), "above": np.maximum(above + added, 1e-9)}
         return intervals.assign(**ends, half_width=half_width)
 

@@ -148,7 +148,7 @@ def attribute_difference(
     def log_predict(frame: pd.DataFrame) -> np.ndarray:
         predicted = champion.predictor.predict(champion.build_features(frame).frame)
         logs: np.ndarray = np.log(predicted.to_numpy(dtype=float))
-        return logs
+        return logs - champion.find_deductions(frame)[:, None]
 
     return shapley_values(frame[names], reference[names], groups, log_predict), list(groups)
 

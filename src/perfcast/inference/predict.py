@@ -138,7 +138,12 @@ def predict_draws(
         cells = {column: cell[row] for column, cell in completed.cells.items()}
         scores = {each.task: (each.median, each.low, each.high) for each in by_task}
         basis = finder.find(list(dict.fromkeys(rows_of[line]))) if finder else None
-        own_notes = (*list_outside(by_task), *champion.rules.list_completed_notes(cells), *notes.get(line, ()))
+        own_notes = (
+            *list_outside(by_task),
+            *champion.list_unmeasured(cells),
+            *champion.rules.list_completed_notes(cells),
+            *notes.get(line, ()),
+        )
         derived = derive_values(champion.rules.derived, scores, cells)
         predictions.append(
             Prediction(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -139,6 +139,8 @@ class ImputationRules:
     """Columns whose product stands for the power of a machine where the user gives none. Units: W."""
     power_meaning: ClassVar[str] = ""
     """What the product of `power_columns` includes."""
+    kind_columns: ClassVar[tuple[str, ...]] = ()
+    """Columns that tell the kinds of a machine."""
     capacities: ClassVar[Mapping[str, str]] = {}
     """Columns that the CPU model bounds, with its own column: a larger value means another CPU model."""
     largest_values: ClassVar[Mapping[str, str]] = {}
@@ -225,6 +227,14 @@ class ImputationRules:
     def list_completed_notes(self, cells: Mapping[str, Any]) -> Iterator[str]:
         """Yield remarks on a machine with all its cells; a missing one is NaN or None."""
         yield from ()
+
+    def list_kinds(self, cells: Mapping[str, Any]) -> Iterator[str]:
+        """Yield the kinds of a machine by its `kind_columns`: an answer names those that were never measured."""
+        yield from ()
+
+    def find_deductions(self, cells: Mapping[str, Any], measured_kinds: Container[str]) -> np.ndarray:
+        """Return what to take off the logarithms of predictions of kinds that were never measured, (n,) or (1,)."""
+        return np.zeros(1)
 
     def give_per_chip(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Convert totals into values of one processor, so that the number of processors may vary."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -43,6 +43,17 @@ _SINGLE_SOCKET = re.compile(
 )
 """Lines that are sold for machines with one processor, where no table has the sockets of the CPU model."""
 _SOCKETS = (1.0, 2.0, 4.0, 8.0)
+_TWO_KINDS_OF_CORES = (
+    *("Lakefield", "Alder Lake", "Raptor Lake", "Meteor Lake", "Arrow Lake", "Arrow Lake-U", "Lunar Lake", "Apple M"),
+)
+_ONE_KIND_OF_CORE = re.compile(r"(celeron|pentium gold) g\d|core i3-1[2-4][13]00[eft]*$|core i5-12[456]00[eft]*$")
+"""CPU models of these families with performance cores alone (counts of Intel ARK)."""
+_LPDDR_ON_PACKAGE = ("Apple M", "Grace", "Lunar Lake", "Vera")
+_HYBRID = "performance and efficient cores together"
+_EFFICIENT_CORES = np.log(1.5)
+"""Deduction where two cores of three are efficient and each counts half: 8 + 16, 8 + 12, 6 + 8 and 2 + 8 cores have
+0.67, 0.70, 0.71 and 0.60 of their number. In the rate suites an efficient core of the measured Sierra Forest has 0.40
+and 0.27 of the score of a core of Raptor Lake E, at 0.58 of its clock."""
 _VENDORS = (
     (re.compile(r"\b(?:xeon|core|pentium|celeron|atom)\b"), "Intel", "x86"),
     (re.compile(r"\b(?:epyc|ryzen|opteron|threadripper|athlon)\b"), "AMD", "x86"),
@@ -55,6 +66,11 @@ _VENDORS = (
 def _find_vendor(key: str) -> tuple[str, str] | None:
     """Return vendor and instruction set of a CPU model by its name, None for an unknown line."""
     return next(((vendor, isa) for pattern, vendor, isa in _VENDORS if pattern.search(key)), None)
+
+
+def _is_hybrid(cpu_model: object, family: object) -> bool:
+    """Return whether a CPU model has performance and efficient cores."""
+    return family in _TWO_KINDS_OF_CORES and not _ONE_KIND_OF_CORE.match(str(cpu_model))
 
 
 def _share_cores(cells: Cells) -> np.ndarray:
@@ -90,6 +106,7 @@ class ServerRules(ImputationRules):
     named_columns = ("cpu_model_id", "family", "series", "tier", "suffix")
     power_columns = ("tdp_w", "chips")
     power_meaning = "TDP of the processors alone"
+    kind_columns = ("cpu_vendor", "family", "cpu_model")
     # fewer cores are the same CPU model with some cores off; more cores are another model
     capacities: ClassVar[Mapping[str, str]] = {"cores_per_chip_stated": "cores_per_chip_of_cpu_model"}
     largest_values: ClassVar[Mapping[str, str]] = {
@@ -348,6 +365,26 @@ class ServerRules(ImputationRules):
         modules, chips = cells.get("dimm_count"), cells.get("chips")
         if isinstance(modules, float) and isinstance(chips, float) and modules % chips:
             yield f"{modules:g} memory modules are not shared equally by {chips:g} processors"
+
+    def list_kinds(self, cells: Mapping[str, Any]) -> Iterator[str]:
+        """Yield vendor, family, and what is special about cores and memory."""
+        vendor, family = cells["cpu_vendor"], cells["family"]
+        if isinstance(vendor, str):
+            yield f"processors of {vendor}"
+        if isinstance(family, str):
+            yield f"family {family}"
+        if _is_hybrid(cells["cpu_model"], family):
+            yield _HYBRID
+        if family in _LPDDR_ON_PACKAGE:
+            yield "LPDDR memory on the package"
+
+    def find_deductions(self, cells: Mapping[str, Any], measured_kinds: Container[str]) -> np.ndarray:
+        """Count an efficient core half in the rate suites, which run on all cores, as long as no result tells more."""
+        if _HYBRID in measured_kinds:
+            return np.zeros(1)
+        rows = zip(*(cells[name].tolist() for name in ("cpu_model", "family", "suite")), strict=True)
+        counts_less = [suite.endswith("rate") and _is_hybrid(model, family) for model, family, suite in rows]
+        return np.where(counts_less, _EFFICIENT_CORES, 0.0)
 
     def give_per_chip(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Give the enabled cores of each processor where only the total is given."""
