@@ -242,7 +242,7 @@ class Champion(champion_folder.Champion):
         answer = self.predict(machine, neighbors=0, explain=False, strict=True)
         if len(answer.machines) != 1:
             raise UserError("one machine is looked up", f"there are {len(answer.machines)}", "keep one of them")
-        wanted = self._read_tasks(tasks) or self.tasks
+        wanted = {self.rules.task_titles.get(task, task) for task in self._read_tasks(tasks) or self.tasks}
         by_task = {each.task: each.published for each in answer.machines[0].estimates if each.task in wanted}
         return {task: scores for task, scores in by_task.items() if scores is not None}
 

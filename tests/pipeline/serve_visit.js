@@ -33,7 +33,7 @@ async function visit() {
   await press("#machine .main");
   record("problem", "#problem:not([hidden])");
   record("suites", "#answer:not([hidden]) .suite");
-  record("in-domain", ".in-domain");
+  record("trust", ".trust");
   record("origins", ".origin h3");
   record("given", ".origin.given li");
   texts.meanings = [...document.querySelectorAll(".origin.given li")].map((one) => one.title);

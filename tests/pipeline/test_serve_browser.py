@@ -72,8 +72,8 @@ def test_visitor_predicts_varies_and_shares(address, tmp_path, width):
     assert texts["problem"] == []
     assert [text.split()[0] for text in texts["suites"]] == SUITES
     assert all(re.fullmatch(r"\w+ [\d.]+ [\d.]+ to [\d.]+ .*", text) for text in texts["suites"])
-    assert len(texts["in-domain"]) == 4
-    assert all("score 0." in text or "score 1." in text for text in texts["in-domain"])
+    assert len(texts["trust"]) == 4
+    assert all(text.startswith(("Trust: high", "Trust: fair", "Trust: low")) for text in texts["trust"])
     assert texts["origins"][0] == "Given as described"
     assert {"tdp_w 150 W", "chips 2"} <= set(texts["given"])
     assert "thermal design power" in texts["meanings"]

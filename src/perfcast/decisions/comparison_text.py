@@ -21,7 +21,7 @@ def format_comparison(comparison: Comparison, width: int | None = None) -> str:
     parts += [wrap_text(f"{each.name}: refused, {each.message}", width) for each in comparison.refused]
     parts += [wrap_text(f"note: {note}", width) for note in comparison.notes]
     interval = f"{100 * comparison.level:g} % interval"
-    header = ["task", "machine", "published", "estimate", interval, "unit", "in-domain score"]
+    header = ["task", "machine", "published", "estimate", interval, "unit", "trust"]
     outputs = dict.fromkeys((each.task, each.target) for machine in letters.values() for each in machine.estimates)
     rows = []
     for output in outputs:
@@ -49,9 +49,14 @@ def format_comparison(comparison: Comparison, width: int | None = None) -> str:
 def _estimate_cells(estimate: Estimate) -> list[str]:
     published = estimate.published
     measured = "" if published is None else f"{format_number(published.median)} ({published.count})"
-    score = "" if estimate.in_domain_score is None else f"{estimate.in_domain_score:.2f}"
     interval = format_interval(estimate.low, estimate.high)
-    return [measured, format_number(estimate.median), interval, estimate.unit, score]
+    return [
+        measured,
+        format_number(estimate.median),
+        interval,
+        estimate.unit,
+        estimate.trust,
+    ]
 
 
 def _pair_cells(pair: ComparedPair) -> list[str]:

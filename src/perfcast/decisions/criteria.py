@@ -42,8 +42,9 @@ class Constraint:
     sign: str
     threshold: float
 
-    def __str__(self) -> str:
-        return f"{self.output.task} {self.sign} {self.threshold:g}"
+    def describe(self, champion: Champion) -> str:
+        """Return the bound in words."""
+        return f"{champion.rules.task_titles.get(self.output.task, self.output.task)} {self.sign} {self.threshold:g}"
 
     def probability(self, estimate: Estimate, champion: Champion) -> float:
         """Return the probability that the machine of an estimate keeps the bound, see `probability_at_least`."""

@@ -34,7 +34,7 @@ def format_ranking(ranking: Ranking, width: int | None = None) -> str:
         "cost",
         "per score-year",
         *([ranking.by, "its interval"] if _has_own_column(ranking) else []),
-        "in-domain score",
+        "trust",
     ]
     rows = [_ranked_cells(candidate, ranking) for candidate in ranking.candidates]
     above = sum(candidate.sure is not False for candidate in ranking.candidates)
@@ -81,7 +81,7 @@ def _ranked_cells(candidate: Ranked, ranking: Ranking) -> list[str]:
     cells.append("" if candidate.cost_per_score_year is None else format_number(candidate.cost_per_score_year))
     if _has_own_column(ranking):
         cells += [format_number(candidate.value), format_interval(candidate.value_low, candidate.value_high)]
-    return [*cells, "" if candidate.in_domain_score is None else f"{candidate.in_domain_score:.2f}"]
+    return [*cells, candidate.trust]
 
 
 def _has_own_column(ranking: Ranking) -> bool:
@@ -134,11 +134,9 @@ def _format_wide(grid: Grid, width: int | None) -> str:
             cells += _estimate_cells(estimates[output]) if output in estimates else ["", ""]
         values = {value.name: format_number(value.median) for value in combination.derived}
         cells += [values.get(name, "") for name in derived]
-        in_domain_scores = [
-            estimate.in_domain_score for estimate in combination.estimates if estimate.in_domain_score is not None
-        ]
-        rows.append([*cells, f"{min(in_domain_scores):.2f}" if in_domain_scores else "", combination.base_cpu])
-    return render_table(*drop_empty_columns([*grid.names, *titles, *derived, "in-domain score", _LIKE], rows), width)
+        lowest = min(combination.estimates, key=lambda estimate: estimate.in_domain_score or 0.0)
+        rows.append([*cells, lowest.trust, combination.base_cpu])
+    return render_table(*drop_empty_columns([*grid.names, *titles, *derived, "trust", _LIKE], rows), width)
 
 
 def _format_long(grid: Grid, width: int | None) -> str:
@@ -146,13 +144,19 @@ def _format_long(grid: Grid, width: int | None) -> str:
     rows = []
     for combination in grid.possible:
         for estimate in combination.estimates:
-            in_domain_score = "" if estimate.in_domain_score is None else f"{estimate.in_domain_score:.2f}"
             cells = [*combination.values.values(), grid.outputs[Output.of(estimate)]]
-            rows.append([*cells, *_estimate_cells(estimate), in_domain_score, combination.base_cpu])
+            rows.append(
+                [
+                    *cells,
+                    *_estimate_cells(estimate),
+                    estimate.trust,
+                    combination.base_cpu,
+                ]
+            )
         for value in combination.derived:
             interval = format_interval(value.low, value.high)
             rows.append([*combination.values.values(), value.name, format_number(value.median), interval, "", ""])
-    header = [*grid.names, "task", "estimate", _interval_title(grid), "in-domain score", _LIKE]
+    header = [*grid.names, "task", "estimate", _interval_title(grid), "trust", _LIKE]
     return render_table(*drop_empty_columns(header, rows), width)
 
 

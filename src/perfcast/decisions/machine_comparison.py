@@ -20,7 +20,7 @@ from perfcast.inference.impute import impute_draws
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.parse import ParsedMachine, ParsedMachines
 from perfcast.inference.predict import PredictOptions, predict_machines
-from perfcast.inference.prediction import ESTIMATE, Answer, Driver, Estimate, Prediction
+from perfcast.inference.prediction import ESTIMATE, Answer, Driver, Estimate, Prediction, name_tasks
 from perfcast.inference.user_measurements import UserMeasurements
 from perfcast.schema.table import Tag
 from perfcast.uncertainty.conformal import outputs_of, probability_at_least
@@ -142,7 +142,7 @@ def compare_machines(
             number = champion.predictor.targets_.index(estimate.target)
             named = replace(pair, first=letter_of(first), second=letter_of(second))
             pairs.append(replace(named, drivers=list_drivers(shares[:, number], groups)))
-    return Comparison(
+    comparison = Comparison(
         dataset=champion.dataset,
         champion=champion.name,
         preset=champion.preset,
@@ -156,6 +156,7 @@ def compare_machines(
             if place in refusals
         ),
     )
+    return name_tasks(comparison, champion.rules.task_titles)
 
 
 def _compare(first: Estimate, second: Estimate, correlation: float, champion: Champion) -> ComparedPair:

@@ -14,7 +14,7 @@ from perfcast.inference.draw_predictions import DrawPredictions
 from perfcast.inference.explain import describe_neighbor, find_neighbors, name_machine
 from perfcast.inference.impute import ASSUMED, CompletedMachines, impute_draws
 from perfcast.inference.parse import ParsedMachines
-from perfcast.inference.prediction import Answer, Neighbor
+from perfcast.inference.prediction import Answer, Neighbor, name_tasks
 from perfcast.schema.table import Column, Kind, Role, Tag, select
 from perfcast.utils.errors import UserError
 
@@ -131,7 +131,7 @@ def find_nearest_machines(
             shown = differences[:max_differences]
             similar.append(SimilarResult(str(cells[task]), target, units[target], neighbor, shown, len(differences)))
         by_line[line] = replace(earlier, similar=(*earlier.similar, *similar))
-    return NearestMachines(tuple(by_line.values()))
+    return NearestMachines(name_tasks(tuple(by_line.values()), champion.rules.task_titles))
 
 
 def _find_differences(

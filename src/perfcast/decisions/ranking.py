@@ -127,9 +127,9 @@ def rank_machines(
         by=request.criterion.text,
         ascending=request.criterion.ascending,
         level=options.level,
-        weights={_name_output(output, request.weights): weight for output, weight in request.weights.items()},
+        weights={_name_output(output, request.weights, champion): weight for output, weight in request.weights.items()},
         unit=units.pop() if len(units) == 1 else "",
-        targets=tuple(map(str, request.constraints)),
+        targets=tuple(each.describe(champion) for each in request.constraints),
         sure=request.sure if request.constraints else None,
         candidates=tuple(
             replace(each, rank=rank, carried=carried[each.line])
@@ -257,12 +257,7 @@ def _evaluate(
     score = weighted_score(estimates, request.weights)
     derived = {each.name: each for each in prediction.derived}
     value = evaluate_criterion(request.criterion, known, score, estimates, derived)
-    domains = [
-        (estimate.in_domain_score, estimate.least_similar_group)
-        for estimate in estimates.values()
-        if estimate.in_domain_score is not None
-    ]
-    in_domain_score, least_similar_group = min(domains, key=lambda pair: pair[0]) if domains else (None, None)
+    lowest = min(estimates.values(), key=lambda estimate: estimate.in_domain_score or 0.0)
     return Ranked(
         rank=0,
         line=prediction.line,
@@ -281,8 +276,7 @@ def _evaluate(
         value=value.median,
         value_low=value.low,
         value_high=value.high,
-        in_domain_score=in_domain_score,
-        least_similar_group=least_similar_group,
+        trust=lowest.trust,
         cost=cost,
         cost_per_score_year=None if cost is None else cost / (score.median * request.rates.years),
     )
@@ -329,7 +323,8 @@ def _list_notes(
     return tuple(notes)
 
 
-def _name_output(output: Output, outputs: Mapping[Output, float]) -> str:
+def _name_output(output: Output, outputs: Mapping[Output, float], champion: Champion) -> str:
     """Return the task of an output, with its target where several outputs have the task."""
     alone = sum(other.task == output.task for other in outputs) == 1
-    return output.task if alone else f"{output.task}.{output.target}"
+    title = champion.rules.task_titles.get(output.task, output.task)
+    return title if alone else f"{title}.{output.target}"

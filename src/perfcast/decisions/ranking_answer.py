@@ -21,7 +21,7 @@ class Ranked:
 
     `probabilities` are those of the targets, in their order; the probability of all targets together is between
     `joint_probability_min` and `joint_probability_max`, whatever the correlation of their errors. `value` is that of
-    the criterion, `in_domain_score` the lowest one of its predictions. Units: `watts` W, `price` as given, `score` that
+    the criterion, `trust` the lowest one of its predictions. Units: `watts` W, `price` as given, `score` that
     of its tasks.
     `cost` is that of all years of use (see `CostRates`), `cost_per_score_year` it over the score and the years.
     `sure` is whether all targets are met with the asked probability, None without targets. `first_share` is the share
@@ -46,8 +46,7 @@ class Ranked:
     value: float
     value_low: float | None
     value_high: float | None
-    in_domain_score: float | None
-    least_similar_group: str | None
+    trust: str
     cost: float | None = None
     cost_per_score_year: float | None = None
     first_share: float | None = None

@@ -16,7 +16,7 @@ from perfcast.inference.champion import Champion
 from perfcast.inference.derived import DerivedValue
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.predict import PredictOptions, batches, predict_draws
-from perfcast.inference.prediction import Answer, Estimate, Prediction
+from perfcast.inference.prediction import Answer, Estimate, Prediction, name_tasks
 from perfcast.inference.user_measurements import UserMeasurements
 from perfcast.utils.errors import UserError
 
@@ -128,7 +128,7 @@ def predict_grid(
         machine=entry.label if entry.values else "",
         level=options.level,
         units={field.name: field.unit for field in made.varied if field.unit is not None},
-        combinations=tuple(combinations),
+        combinations=name_tasks(tuple(combinations), champion.rules.task_titles),
         notes=(*made.notes, *measurement_notes, *note_unchanged(combinations, names)),
     )
 

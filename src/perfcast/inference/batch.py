@@ -13,7 +13,7 @@ from perfcast.inference.impute import find_refusals
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.parse import ParsedMachine, ParsedMachines, parse_machine, stack_machines
 from perfcast.inference.predict import PredictOptions, predict_machines
-from perfcast.inference.prediction import REFUSED, Prediction, Predictions
+from perfcast.inference.prediction import REFUSED, Prediction, Predictions, name_tasks
 from perfcast.inference.user_measurements import UserMeasurements
 from perfcast.utils.errors import UserError
 
@@ -85,8 +85,8 @@ def predict_batch(
         if entry.line in batch.refusals:
             message = str(batch.refusals[entry.line])
             by_line[entry.line] = [Prediction(entry.line, entry.label, (), status=REFUSED, message=message)]
-    machines = (replace(each, carried=entry.plain_carried) for entry in entries for each in by_line[entry.line])
-    return replace(answer, machines=tuple(machines))
+    machines = tuple(replace(each, carried=entry.plain_carried) for entry in entries for each in by_line[entry.line])
+    return replace(answer, machines=name_tasks(machines, champion.rules.task_titles))
 
 
 def find_exit_code(answered: int, refused: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from types import MappingProxyType
 
@@ -19,7 +19,7 @@ from perfcast.inference.explain import Explainer
 from perfcast.inference.impute import ASSUMED, DrawnMachines, impute_draws
 from perfcast.inference.machine_fields import MONTH, is_month
 from perfcast.inference.parse import ParsedMachines
-from perfcast.inference.prediction import Estimate, Prediction, Predictions, list_outside
+from perfcast.inference.prediction import NEVER, Estimate, Prediction, Predictions, list_outside, name_tasks, rate_trust
 from perfcast.inference.user_measurements import UserMeasurements
 from perfcast.predictors.scaling.trained_runs import ACCURACY
 from perfcast.schema.table import TASK_KIND, Role, Table, Tag, select
@@ -138,17 +138,17 @@ def predict_draws(
         cells = {column: cell[row] for column, cell in completed.cells.items()}
         scores = {each.task: (each.median, each.low, each.high) for each in by_task}
         basis = finder.find(list(dict.fromkeys(rows_of[line]))) if finder else None
+        unmeasured = champion.list_unmeasured(cells)
+        rated = tuple(replace(each, trust=NEVER) for each in by_task) if unmeasured else tuple(by_task)
         own_notes = (
-            *list_outside(by_task),
-            *champion.list_unmeasured(cells),
+            *list_outside(name_tasks(rated, champion.rules.task_titles)),
+            *unmeasured,
             *champion.rules.list_completed_notes(cells),
             *notes.get(line, ()),
         )
         derived = derive_values(champion.rules.derived, scores, cells)
         predictions.append(
-            Prediction(
-                line, name, tuple(by_task), values, (*own_notes, *measurement_notes), basis=basis, derived=derived
-            )
+            Prediction(line, name, rated, values, (*own_notes, *measurement_notes), basis=basis, derived=derived)
         )
     return predictions
 
@@ -169,7 +169,7 @@ def _estimate(
     assumed = predicted.completed.has_origin(ASSUMED).sum(axis=1).tolist()
     tasks = X[table.column_of(Tag.TASK)].astype(str).tolist()
     when = None if options.when is None else pd.Series(options.when, index=X.index)
-    nothing = pd.DataFrame({"in_domain_score": None, "least_similar_group": None}, index=X.index, dtype=object)
+    nothing = pd.DataFrame({"in_domain_score": None, "least_similar_group": ""}, index=X.index, dtype=object)
     largest = _largest_results(tasks, champion.reference_data.measured)
     estimates = []
     for number, target in enumerate(champion.predictor.targets_):
@@ -199,7 +199,7 @@ def _estimate(
                 level=options.level,
                 unit=units[target],
                 in_domain_score=score,
-                least_similar_group=group or None,
+                trust=rate_trust(score, group),
                 missing=missing[row],
                 assumed=assumed[row],
                 user_factor=factor if measurements else None,

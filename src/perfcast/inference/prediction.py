@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from html import escape
-from typing import Any
+from operator import is_
+from typing import Any, TypeVar
 
 import pandas as pd
 
@@ -15,6 +16,7 @@ from perfcast.inference.derived import DERIVED, DerivedValue
 from perfcast.inference.imputation import find_rules
 from perfcast.inference.impute import ORIGINS
 from perfcast.inference.published import PublishedGroup, PublishedScores
+from perfcast.uncertainty.in_domain import AHEAD, RESULTS
 from perfcast.utils.terminal_tables import NO_BREAK, format_interval, format_number, render_table, wrap_text
 
 ESTIMATE = "estimates, not official results"
@@ -56,12 +58,27 @@ class Driver:
     factor: float
 
 
+_HIGH_SCORE, _FAIR_SCORE = 0.75, 0.4
+"""Least in-domain scores: errors of backtests were at most 1.33 and 2.5 times the smallest at such distances."""
+NEVER = "low: never measured"
+"""Trust in an answer about a kind without any measured result."""
+_REASONS = {RESULTS: "few results", AHEAD: "years after the data"}
+
+
+def rate_trust(score: float | None, group: str) -> str:
+    """Return the trust that an in-domain score gives: high, or fair or low with what lowers the score most."""
+    if score is None or score >= _HIGH_SCORE:
+        return "" if score is None else "high"
+    reason = _REASONS.get(group, f"unlike in {group}" if group else "")
+    return ": ".join(filter(None, ("fair" if score >= _FAIR_SCORE else "low", reason)))
+
+
 @dataclass(frozen=True)
 class Estimate:
     """Prediction of one machine, task and target.
 
-    `low` to `high` is the interval of `level`; `in_domain_score` is 1 close to the training data, and
-    `least_similar_group` lowers it most. They are None without a calibration. `missing` counts features without a
+    `low` to `high` is the interval of `level`; `trust` is high, fair or low, see `rate_trust`; `in_domain_score` is 1
+    close to the training data. They are None, or "", without a calibration. `missing` counts features without a
     value, `assumed` imputed usual values. The drivers lead from `typical_machine` to the median without `user_factor`,
     the factor by which user measurements changed it (None without any). `published` has the published results of
     exactly this machine, None where there are none; `published_outside` names those of its CPU model, as many chips,
@@ -76,7 +93,7 @@ class Estimate:
     level: float
     unit: str
     in_domain_score: float | None
-    least_similar_group: str | None
+    trust: str
     missing: int
     assumed: int
     user_factor: float | None = None
@@ -96,7 +113,7 @@ class Estimate:
         return {
             **{"task": self.task, "target": self.target, "estimate": self.median},
             **{"low": self.low, "high": self.high, "unit": self.unit},
-            **{"in_domain_score": self.in_domain_score, "least_similar_group": self.least_similar_group},
+            **{"trust": self.trust, "in_domain_score": self.in_domain_score},
             **{"published": published.count if (published := self.published) else 0},
             **{"published_median": published.median if published else float("nan")},
             **{"published_outside": self.published_outside},
@@ -150,6 +167,28 @@ class Prediction:
 def _html_table(estimates: pd.DataFrame | list[dict[str, Any]]) -> str:
     options: dict[str, Any] = {"index": False, "max_rows": _MAX_HTML_ROWS, "na_rep": "", "border": 0}
     return f"{pd.DataFrame(estimates).to_html(float_format=format_number, **options)}<p>{ESTIMATE}</p>"
+
+
+Named = TypeVar("Named")
+
+
+def name_tasks(answer: Named, titles: Mapping[str, str]) -> Named:
+    """Return an answer with every task under its title, the name that its publisher prints."""
+    if isinstance(answer, tuple):
+        named = tuple(name_tasks(each, titles) for each in answer)
+        return answer if all(map(is_, named, answer)) else named  # type: ignore[return-value]
+    if not titles or not is_dataclass(answer) or isinstance(answer, type):
+        return answer
+    changes = {}
+    for each in fields(answer):
+        value: Any = getattr(answer, each.name)
+        new = titles.get(value, value) if each.name in _TASK_FIELDS else name_tasks(value, titles)
+        if new is not value:
+            changes[each.name] = new
+    return replace(answer, **changes) if changes else answer
+
+
+_TASK_FIELDS = ("task", "measured_task")
 
 
 @dataclass(frozen=True)
@@ -223,11 +262,11 @@ class Predictions(Answer):
 
 
 _COLUMNS = (
-    *("line", "machine", "task", "target", "estimate", "low", "high", "unit", "in_domain_score", "least_similar_group"),
+    *("line", "machine", "task", "target", "estimate", "low", "high", "unit", "trust", "in_domain_score"),
     *("published", "published_median", "published_outside", "assumed", "champion", "features_missing", "features"),
     *("status", "message", "notes"),
 )
-_HEADER = ["task", "estimate", "interval", "unit", "in-domain score", "assumed values", "least similar group"]
+_HEADER = ["task", "estimate", "interval", "unit", "trust"]
 
 
 def format_predictions(predictions: Predictions, width: int | None = None) -> str:
@@ -296,15 +335,19 @@ def _format_prediction(prediction: Prediction, origins: Mapping[str, str], width
 
 
 def _estimate_cells(estimate: Estimate) -> list[str]:
-    in_domain_score = "" if estimate.in_domain_score is None else f"{estimate.in_domain_score:.2f}"
     interval = format_interval(estimate.low, estimate.high)
-    cells = [estimate.task, format_number(estimate.median), interval, estimate.unit]
-    return [*cells, in_domain_score, str(estimate.assumed), estimate.least_similar_group or ""]
+    return [
+        estimate.task,
+        format_number(estimate.median),
+        interval,
+        estimate.unit,
+        estimate.trust,
+    ]
 
 
 def _derived_cells(value: DerivedValue) -> list[str]:
     interval = format_interval(value.low, value.high)
-    return [value.name, format_number(value.median), interval, value.unit, "", "", DERIVED]
+    return [value.name, format_number(value.median), interval, value.unit, DERIVED]
 
 
 def _published_rows(estimate: Estimate) -> list[list[str]]:

@@ -28,7 +28,7 @@ class ChampionModel(PythonModel):
     def predict(
         self, context: PythonModelContext, model_input: pd.DataFrame, params: dict[str, Any] | None = None
     ) -> pd.DataFrame:
-        """Return one row per machine, task and target: estimate, interval and in-domain score, or why it is refused."""
+        """Return one row per machine, task and target: estimate, interval and trust, or why it is refused."""
         try:
             options = make_options(neighbors=0, explain=False)
             return predict_batch(read_machines(model_input), self.champion, options).to_frame()

@@ -64,9 +64,7 @@ def evaluate(line, given_values, request, weights):
     value = evaluate_criterion(request.criterion, facts, Spread(score, None, None), scores, derived)
     costs = {word: given_values[word] for word in COSTS}
     least = given_values[PROBABILITY] if request.constraints else None
-    unused = dict.fromkeys(
-        ("score_low", "score_high", "value_low", "value_high", "in_domain_score", "least_similar_group")
-    )
+    unused = dict.fromkeys(("score_low", "score_high", "value_low", "value_high", "trust"))
     return Ranked(
         rank=0,
         line=line,

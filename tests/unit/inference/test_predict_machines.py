@@ -56,7 +56,7 @@ def test_uncalibrated_champion_gives_no_interval_and_no_neighbor():
     bare = replace(project().champion, calibrated=None, neighbor_index=None)
     answer = predict(KNOWN, bare, PredictOptions())
     frame = answer.to_frame()
-    assert frame[["low", "high", "in_domain_score", "least_similar_group"]].isna().all(axis=None)
+    assert frame[["low", "high", "in_domain_score"]].isna().all(axis=None)
     assert not answer.machines[0].estimates[0].neighbors
 
 

@@ -331,9 +331,9 @@ def test_concurrent_requests_get_the_same_results_as_single_ones(server):
                 assert [estimate[name] for name in ("median", "low", "high", "in_domain_score")] == [
                     pytest.approx(other[name], rel=1e-9) for name in ("median", "low", "high", "in_domain_score")
                 ]
-                assert (estimate["task"], estimate["least_similar_group"]) == (
+                assert (estimate["task"], estimate["trust"]) == (
                     other["task"],
-                    other["least_similar_group"],
+                    other["trust"],
                 )
 
 

@@ -117,6 +117,8 @@ class ImputationRules:
     """Column with an answer for each of its values where a machine leaves it out, see `list_alternatives`."""
     task_aliases: Mapping[str, str] = MappingProxyType({})
     """Other names of tasks, such as those of the publisher of the results."""
+    task_titles: Mapping[str, str] = MappingProxyType({})
+    """Names of tasks in answers, where they are not the tasks' own."""
     new_cpu_fields: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """Fields that a CPU model of unknown design requires, each with the columns that may give it."""
     new_cpu_hints: ClassVar[tuple[str, ...]] = ()

@@ -81,10 +81,11 @@ def _share_cores(cells: Cells) -> np.ndarray:
 
 
 class ServerRules(ImputationRules):
-    """Rules of servers that SPEC CPU measured; `task_aliases` maps SPEC's metrics to tasks."""
+    """Rules of servers that SPEC CPU measured; `task_aliases` maps SPEC's metrics, which answers name, to tasks."""
 
     def __init__(self, task_aliases: Mapping[str, str]) -> None:
         self.task_aliases = task_aliases
+        self.task_titles = {task: metric for metric, task in task_aliases.items()}
 
     fields = SERVER_FIELDS
     form_fields = ("processor", "chips", "cores", "memory", "os", "compiler", "storage")

@@ -32,9 +32,9 @@ export async function copyText(text, name) {
 }
 
 export function listEstimates(machines) {
-  const header = ["machine", "suite", "estimate", "low", "high", "level", "unit", "in-domain score", "published results", "published median"];
+  const header = ["machine", "suite", "estimate", "low", "high", "level", "unit", "trust", "published results", "published median"];
   const rows = machines.flatMap((machine) =>
-    machine.estimates.map((each) => [machine.machine, each.task, each.median, each.low, each.high, each.level, each.unit, each.in_domain_score, each.published?.count ?? 0, each.published?.median ?? null]),
+    machine.estimates.map((each) => [machine.machine, each.task, each.median, each.low, each.high, each.level, each.unit, each.trust, each.published?.count ?? 0, each.published?.median ?? null]),
   );
   return { header, rows };
 }

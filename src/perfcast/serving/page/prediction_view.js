@@ -11,13 +11,9 @@ export function createElement(name, attributes = {}, ...children) {
 
 const formatPercent = (level) => `${Number((100 * level).toPrecision(4))} %`;
 
-export function describeDomain(estimate) {
-  if (estimate.in_domain_score === null) return "In-domain score: unknown.";
-  const score = ` (in-domain score ${estimate.in_domain_score.toFixed(2)})`;
-  const group = estimate.least_similar_group ? `; least similar group: ${estimate.least_similar_group}` : "";
-  if (estimate.in_domain_score >= 0.75) return `Close to measured machines${score}${group}.`;
-  if (estimate.in_domain_score >= 0.4) return `Somewhat close to measured machines${score}${group}.`;
-  return `Far from all measured machines${score}${group}. Rely on the interval rather than on the estimate.`;
+export function describeTrust(estimate) {
+  const advice = estimate.trust.startsWith("low") ? " Rely on the interval rather than on the estimate." : "";
+  return `Trust: ${estimate.trust || "unknown"}.${advice}`;
 }
 
 export function createTable(caption, header, rows) {
@@ -69,11 +65,11 @@ export function createPrediction(machine, width) {
       createElement("h3", { class: "suite" }, `${estimate.task} `, createElement("strong", {}, formatNumber(estimate.median)), " ", createElement("small", {}, `${formatInterval(estimate)}${estimate.unit ? ` ${estimate.unit}` : ""}`)),
       ...describePublished(estimate.published),
       drawAxis(estimate, width, label),
-      createElement("p", { class: "in-domain" }, describeDomain(estimate)),
+      createElement("p", { class: "trust" }, describeTrust(estimate)),
     );
   }
-  const rows = estimates.map((estimate) => [estimate.task, formatNumber(estimate.median), estimate.low === null ? "" : formatNumber(estimate.low), estimate.high === null ? "" : formatNumber(estimate.high), estimate.in_domain_score === null ? "" : estimate.in_domain_score.toFixed(2)]);
-  const tables = [createTable(`Estimates with ${formatPercent(estimates[0].level)} intervals; not official results`, ["suite", "estimate", "low", "high", "in-domain score"], rows)];
+  const rows = estimates.map((estimate) => [estimate.task, formatNumber(estimate.median), estimate.low === null ? "" : formatNumber(estimate.low), estimate.high === null ? "" : formatNumber(estimate.high), estimate.trust]);
+  const tables = [createTable(`Estimates with ${formatPercent(estimates[0].level)} intervals; not official results`, ["suite", "estimate", "low", "high", "trust"], rows)];
   if (machine.derived.length) {
     const derivedRows = machine.derived.map((each) => [each.name, formatNumber(each.median), each.low === null ? "" : formatNumber(each.low), each.high === null ? "" : formatNumber(each.high), each.unit, each.formula]);
     parts.push(createTable("Derived from the estimates, as if their errors were fully correlated", ["derived", "estimate", "low", "high", "unit", "formula"], derivedRows));
