@@ -36,7 +36,7 @@ class _Limit:
 
 def _has_rate_of_other_generation(cells: Cells) -> np.ndarray:
     unlimited = (-np.inf, np.inf)
-    low, high = np.array([_DDR_RATES.get(key, unlimited) for key in cells["ddr_gen"].tolist()]).T
+    low, high = np.array([_DDR_RATES.get(key, unlimited) for key in cells["ddr_gen"].tolist()]).reshape(-1, 2).T
     return np.asarray((cells["mem_rated_mts"] < low) | (cells["mem_rated_mts"] > high))
 
 

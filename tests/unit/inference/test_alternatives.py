@@ -1,0 +1,164 @@
+"""Machines without their number of processors: an answer for each number, and assumed values that may be typed back."""
+
+import numpy as np
+import pytest
+from champion_project import KNOWN, PLAIN, SUITES, make_cells, project
+from hypothesis import Phase, assume, given, settings
+from machine_requests import requests
+
+from perfcast.inference import MachineEntry, read_machines
+from perfcast.inference.alternatives import parse_alternatives
+from perfcast.inference.batch import parse_batch, predict_batch
+from perfcast.inference.description_levels import describe_rows
+from perfcast.inference.draw_predictions import DrawPredictions
+from perfcast.inference.imputation.server_rules import SPEC_CPU2017
+from perfcast.inference.impute import ASSUMED, GIVEN, impute_draws
+from perfcast.inference.predict import PredictOptions
+from perfcast.inference.user_measurements import read_measurements
+from perfcast.schema.table import Tag
+
+SETTINGS = settings(max_examples=30, deadline=None, phases=[Phase.reuse, Phase.generate])
+BRIEF = PredictOptions(neighbors=0, explain=False)
+
+
+def answers(machines, options=BRIEF):
+    return predict_batch(read_machines(machines), project().champion, options).machines
+
+
+def draw(machines):
+    champion = project().champion
+    return DrawPredictions(impute_draws(machines, champion), champion)
+
+
+def parse(machine):
+    """Return a generated machine once for each number of processors; one that breaks a limit is left out."""
+    entries = [MachineEntry(1, "machine 1", machine), MachineEntry(2, "machine 2", KNOWN)]
+    machines = parse_batch(entries, project().champion).machines
+    own = machines.take(np.array([machines.line_of(key) == 1 for key in machines.cells.index.tolist()]))
+    assume(len(own.cells.index))
+    return own
+
+
+@pytest.mark.parametrize(
+    ("name", "most", "numbers"),
+    [
+        ("epyc 9654p", 1, (1,)),
+        ("xeon gold 6148", 4, (1, 2, 4)),
+        ("xeon platinum 8490h", 8, (1, 2, 4, 8)),
+        ("epyc 9654", np.nan, (1, 2)),
+        ("epyc 8534p", np.nan, (1,)),
+        ("core i7-4790", np.nan, (1,)),
+        ("xeon e-2488", np.nan, (1,)),
+        ("xeon e5-2690 v4", np.nan, (1, 2)),
+        (None, np.nan, (1, 2)),
+    ],
+)
+def test_the_numbers_that_a_cpu_model_is_sold_for(name, most, numbers):
+    cells = {"max_sockets": most} | ({} if name is None else {"cpu_model": name})
+    assert SPEC_CPU2017.list_alternatives(make_cells(**cells)) == [numbers]
+
+
+def test_a_machine_without_chips_is_answered_for_each_number_with_its_own_label_and_interval():
+    alone = {"processor": KNOWN["processor"]}
+    first, second, other = answers([alone, KNOWN])
+    assert [each.line for each in (first, second, other)] == [1, 1, 2]
+    assert [each.machine[:4] for each in (first, second)] == ["1 x ", "2 x "]
+    assert second.estimates == other.estimates
+    assert first.notes == second.notes == ("chips is not given: there is an answer for 1 and 2",)
+    assert len(first.estimates) == len(SUITES)
+    assert all(a.high < 1.5 * b.median for a, b in zip(first.estimates[:1], second.estimates[:1], strict=True))
+
+
+def test_numbers_that_break_a_limit_are_left_out():
+    cells = {"processor": KNOWN["processor"], "cores_enabled_total": 40}
+    (only,) = answers(cells)
+    assert only.machine.startswith("2 x ")
+    refused, _ = answers([{**cells, "cores_enabled_total": 400}, KNOWN])
+    assert refused.status == "refused"
+
+
+def test_a_measured_score_belongs_to_the_nearest_alternative():
+    _, second = answers({"processor": KNOWN["processor"], "suite": "CINT2017rate"})
+    score = 1.05 * second.estimates[0].median
+    machine = {"processor": KNOWN["processor"], "suite": "CINT2017rate", "score": score}
+    measured = read_measurements(read_machines([machine, {**machine, "chips": 2}]), project().champion)
+    assert measured.residuals == pytest.approx([np.log(1.05)] * 2)
+
+
+def test_every_cpu_model_has_an_answer_that_agrees_with_the_results_of_its_label():
+    frame = project().champion.reference_data.measured.frame
+    names = sorted(frame["cpu_model"].astype(str).unique())
+    by_label = frame.groupby([frame["cpu_model"].astype(str), "chips", "suite"], observed=True)["base_score"].median()
+    machines = parse_alternatives(read_machines([{"processor": name} for name in names]), project().champion)
+    drawn = draw(machines)
+    cells = drawn.completed.cells
+    keys = zip(cells["cpu_model"], cells["chips"], cells["suite"], strict=True)
+    published = np.array([by_label.get(key, np.nan) for key in keys])
+    gaps = np.abs(np.log(drawn.medians[:, 0] / published))
+    assert np.isfinite(gaps).sum() > 100
+    # a mixture of one and two processors would be a factor of 2 away for all of a CPU model
+    assert np.nanmedian(gaps) < np.log(1.15)
+
+
+@given(machine=requests())
+@SETTINGS
+def test_all_tasks_of_an_answer_are_of_one_machine(machine):
+    measured = project().champion.reference_data.measured
+    group = next(column.group for column in measured.columns if Tag.ENTITY in column.tags)
+    identifying = [*measured.select(group=group), "chips", "system_stem"]
+    frame = draw(parse(machine)).completed.frame
+    texts = frame[identifying].astype(object).fillna("-")
+    assert (texts.groupby(level=0).nunique() == 1).all(axis=None)
+
+
+@given(machine=requests())
+@SETTINGS
+def test_the_number_of_processors_typed_back_gives_the_same_answer(machine):
+    assumed = predict_batch([MachineEntry(1, "m", machine), MachineEntry(2, "m", KNOWN)], project().champion, BRIEF)
+    numbers = parse(machine).cells["chips"].tolist()
+    of_machine = [each for each in assumed if each.line == 1 and each.status == "ok"]
+    typed = predict_batch(
+        [MachineEntry(number, "m", {**machine, "chips": chips}) for number, chips in enumerate([*numbers, 1e3])],
+        project().champion,
+        BRIEF,
+    )
+    assert len(of_machine) == len(numbers)
+    for before, after in zip(of_machine, typed, strict=False):
+        assert (before.machine, before.estimates) == (after.machine, after.estimates)
+
+
+@given(machine=requests())
+@SETTINGS
+def test_assumed_values_typed_back_are_accepted_and_lead_into_the_interval(machine):
+    champion = project().champion
+    before = draw(parse(machine))
+    frame, names = before.completed.frame, list(before.completed.cells)
+    is_known = before.completed.has_origin(ASSUMED, GIVEN)
+    typed = [
+        next(
+            describe_rows(
+                frame.iloc[[row]],
+                champion.reference_data.measured,
+                [
+                    name
+                    for name, known in zip(names, is_known[row], strict=True)
+                    if known and name in champion.fields.columns
+                ],
+            )
+        )._replace(line=row)
+        for row in range(len(frame))
+    ]
+    batch = parse_batch([*typed, MachineEntry(len(frame), "m", KNOWN)], champion)
+    assert dict(batch.refusals) == {}
+    after = draw(batch.machines.take(np.arange(len(frame))))
+    intervals, later = before.intervals(0), after.intervals(0)
+    shift = np.log(after.medians[:, 0] / before.medians[:, 0])
+    assert (shift <= intervals["above"].to_numpy() + 1e-9).all()
+    assert (-shift <= intervals["below"].to_numpy() + 1e-9).all()
+    # the interval has the errors of the draw that is shown; a draw may leave open what another donor then gives
+    is_same = ~after.completed.has_origin(ASSUMED).any(axis=1)
+    assert (later["expected_error"][is_same] <= intervals["expected_error"][is_same] + 1e-9).all()
+
+
+def test_without_assumptions_the_numbers_are_answered_as_well():
+    assert [each.machine[:4] for each in answers({"processor": KNOWN["processor"]}, PLAIN)] == ["1 x ", "2 x "]
