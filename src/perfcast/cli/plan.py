@@ -5,9 +5,9 @@ narrow the interval of the large run most.
 
 Examples:
     perfcast plan --dataset llm_ladder --params 32B --tokens 6T \\
-      --tasks mmlu --budget 5e20 --results results/systems/scaling
+      --task mmlu --budget 5e20 --results results/systems/scaling
     perfcast plan --dataset llm_overtraining --params 7B --tokens 1T \\
-      --set training_set=rpj --tasks c4_val_loss --budget 1e20 --count 3
+      --set training_set=rpj --task c4_val_loss --budget 1e20 --count 3
 """
 
 from __future__ import annotations

@@ -91,7 +91,8 @@ class Ranking(Answer):
             by_target = {f"probability of {target}": share for target, share in shares}
             rows.append({**row, **by_target, "status": OK, "message": ""})
         rows += [{**asdict(candidate), "status": REFUSED} for candidate in self.refused]
-        for row, each in zip(rows, (*self.candidates, *self.refused), strict=True):
+        listed: list[Ranked | RefusedCandidate] = [*self.candidates, *self.refused]
+        for row, each in zip(rows, listed, strict=True):
             del row["carried"]
             row.update(name_carried(each.carried, (*Ranked.__dataclass_fields__, "status", "message")))
         return pd.DataFrame(rows)

@@ -181,7 +181,7 @@ def design_task(
     distinct = len(np.unique(runs.logs[rows].round(6), axis=0))
     if distinct < _MIN_RUNS:
         requirement = f"a plan needs {_MIN_RUNS} different runs of every task"
-        raise UserError(requirement, f"{task} has {distinct}", "leave the task out of --tasks")
+        raise UserError(requirement, f"{task} has {distinct}", "leave the task out of --task")
     logs, results = runs.logs[rows], values[rows]
     if not (runs.kinds[rows] == ACCURACY).all():
         return design_loss(logs, results, target, candidates)

@@ -95,10 +95,12 @@ class CpuNames:
         return CpuMatch(None, candidates=tuple(dict.fromkeys(offered))[:_MAX_OF_GROUP])
 
     def _find_members(self, words: set[str]) -> list[str]:
-        """Return the models of the groups with every typed word."""
-        named = [group for group in self._groups if words and words <= _words(group)]
+        """Return the models of the groups with every typed word, those of a small group of this very name first."""
+        named = {group: _words(group) for group in self._groups if words and words <= _words(group)}
         members = set().union(*(self._groups[group] for group in named))
-        return [known for known in self.keys if known in members]
+        exact = set().union(*(self._groups[group] for group in named if named[group] == words))
+        own = exact if len(exact) <= _MAX_OF_GROUP else set()
+        return sorted((known for known in self.keys if known in members), key=lambda known: known not in own)
 
     def complete(self, text: str, count: int) -> list[str]:
         """Return names that a typed beginning may become: first those in which every typed word begins a word.

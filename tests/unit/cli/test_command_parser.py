@@ -97,7 +97,7 @@ def test_help_lists_every_command_once_in_a_group(capsys, monkeypatch):
         ("pipeline", "perfcast pipeline: all required arguments must be given, but COMMAND is missing"),
         ("zzz", "there is no 'zzz'; see perfcast --help"),
         ("predict --chps 2", "no --chps; did you mean --chips? see perfcast predict --help"),
-        ("predict --clock 2", "no --clock; another field is given as --set clock=VALUE"),
+        ("predict --clock 2", "no --clock; another field of a machine is given as --set NAME=VALUE"),
         ("ui --port x", "perfcast ui: --port must be a whole number from 1 to 65535, but it is 'x'"),
         ("predict --level 2", "--level must be between 0 and 1, but it is 2; 0.9 means 90 %"),
         ("predict --json --csv", "--csv and --json must not be given together"),
