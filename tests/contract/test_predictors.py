@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import yaml
 from factory import Part, parts, tiny_table
 from sklearn.base import clone
 
-from perfcast.config.predictor_conf import read_predictor
+from perfcast.config.predictor_conf import PredictorConf, read_predictor
 from perfcast.predictors import factory
 from perfcast.predictors.predictor import Predictor, load_predictor
 from perfcast.schema.table import Kind, Role
@@ -26,8 +25,8 @@ CONF = Path(__file__).parents[2] / "conf" / "predictor"
 NAMES = sorted(path.stem for path in CONF.glob("*.yaml"))
 
 
-def conf(name: str) -> dict[str, Any]:
-    return yaml.safe_load((CONF / f"{name}.yaml").read_text(encoding="utf-8"))
+def conf(name: str) -> PredictorConf:
+    return read_predictor(CONF.parent, name)
 
 
 # A class is tested once, under one configuration; these configurations change its values only.
@@ -82,20 +81,57 @@ OVERFIT_BOUND = {
     "scaling_ensemble": 0.15,
     "broken_law": 0.15,
 }
-OVERFIT_DEFAULT = 0.05
+EXACT_BOUND = 0.05
+EXACT = {
+    "analytical",
+    "analytical_time",
+    "catboost",
+    "cloudformer",
+    "device_attention",
+    "elastic_net",
+    "extra_trees",
+    "ft_transformer",
+    "group_pooling",
+    "gru",
+    "help_maml",
+    "hybrid_attention",
+    "hybrid_ensemble",
+    "hybrid_trees",
+    "lasso",
+    "light_trees",
+    "lstm",
+    "mac",
+    "mlp",
+    "mlp_plr",
+    "ncpp",
+    "random_forest",
+    "resnet",
+    "ridge_transfer",
+    "roofline_attention",
+    "roofline_ridge",
+    "roofline_trees",
+    "sequence_gru",
+    "sequence_lstm",
+    "svm",
+    "tabm",
+    "tabm_ple",
+    "tcn",
+    "xgboost",
+}
+"""Predictors that bend through eight points. One that is in neither list must do as well as the mean."""
 
 
 def predictor_class(name: str) -> type[Predictor]:
-    return factory.predictor_class(conf(name)["_target_"])
+    return factory.predictor_class(conf(name).target)
 
 
 def build(name: str, *, tiny: bool = True, **more: Any) -> Predictor:
-    params = {**conf(name)["params"], **conf(name)["quick"]}
+    params = conf(name).settings("quick")["quick"]
     kind = predictor_class(name)
     known = kind().get_params(deep=False)
     if tiny:
         params.update({key: min(few, params.get(key, few)) for key, few in FEW.items() if key in known})
-    if conf(name)["stochastic"]:
+    if conf(name).stochastic:
         params["random_state"] = 1
     return kind(**{**params, **more})
 
@@ -164,16 +200,10 @@ def test_every_predictor_has_a_configuration_and_every_configuration_a_predictor
 
 @pytest.mark.parametrize("name", NAMES)
 class TestConfiguration:
-    def test_has_exactly_the_known_keys(self, name: str) -> None:
-        optional = {"candidates", "space", "label", "without_columns"}
-        assert set(conf(name)) - optional == {"_target_", "stochastic", "params", "quick"}
-
     def test_params_are_parameters_of_the_constructor(self, name: str) -> None:
         known = predictor_class(name)().get_params(deep=False)
-        assert set(conf(name)["params"]) <= set(known)
-        assert set(conf(name)["quick"]) <= set(known)
-        assert set().union(*conf(name).get("candidates", {}).values()) <= set(known)
-        assert conf(name)["stochastic"] == ("random_state" in known)
+        assert set().union(conf(name).params, conf(name).quick, *conf(name).candidates.values()) <= set(known)
+        assert conf(name).stochastic == ("random_state" in known), "`stochastic: true` is for a `random_state`"
 
     def test_space_and_tuned_values_are_of_the_constructor_and_the_space_holds_the_default_values(
         self, name: str
@@ -362,7 +392,8 @@ class TestLearning:
         part, _ = parts(tiny_table(8, seed=3), 8)
         predictor = fitted(name, part, tiny=False)
         error = np.abs(np.log(predictor.predict(part.X) / part.y)).to_numpy().mean()
-        assert error < OVERFIT_BOUND.get(name, OVERFIT_DEFAULT)
+        of_mean = float(np.log(part.y.to_numpy()).std())  # no less than its mean absolute error
+        assert error < (EXACT_BOUND if name in EXACT else OVERFIT_BOUND.get(name, of_mean))
 
     def test_several_targets_with_missing_measurements(self, name: str, tmp_path: Path) -> None:
         part, test = parts(tiny_table(), 72, ("score", "second_score"))

@@ -46,13 +46,14 @@ class _TunedFile(StrictModel):
 class PredictorConf(StrictModel):
     """conf/predictor/<name>.yaml: one predictor class with its parameters.
 
-    `_target_` is Hydra's key for the dotted path of a class inside `perfcast.predictors`. `without_columns` names
+    `_target_` is Hydra's key for the dotted path of a class inside `perfcast.predictors`, and the only key that is
+    required. `stochastic` tells that the class has a parameter `random_state`. `without_columns` names
     feature columns, by shell patterns, that an ablation removes. `space` is the search space of `perfcast tune`;
     `tuned` holds its results by dataset and split, from conf/tuned.
     """
 
     target: str = Field(alias="_target_")
-    stochastic: bool
+    stochastic: bool = False
     label: str = ""
     """Name in reports; the file's name with spaces by default."""
     params: dict[str, Any] = Field(default_factory=dict)

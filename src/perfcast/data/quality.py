@@ -83,9 +83,11 @@ def describe_quality(result: Standardized) -> dict[str, Any]:
 def write_standardized(result: Standardized, table: Path, rejected: Path, quality: Path) -> None:
     """Check the accounting, then write the table, the rejected rows and the quality.
 
-    Raises: UserError when no row is kept.
+    Raises: UserError when no row is kept, or the table lacks a column that every stage reads.
     """
     check_accounting(result)
+    for tag in (Tag.ROW, Tag.TASK, Tag.ENTITY):
+        result.table.column_of(tag)
     if result.table.frame.empty:
         dataset = result.table.dataset
         reasons = result.rejected["reason"].value_counts()

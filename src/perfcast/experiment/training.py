@@ -173,7 +173,7 @@ def train_predictor(job: TrainingJob, table: Table, config: Mapping[str, Any]) -
         "seeds": seeds,
     }
     candidates = fold_candidates(conf, config["preset"], config["trainer"], key, len(folds.columns))
-    outlier = config["dataset"]["label_outlier"]
+    outlier = config["dataset"].get("label_outlier")
     results, started = _FoldResults(), time.perf_counter()
     job.out.parent.mkdir(parents=True, exist_ok=True)
     with atomic_folder(job.out) as folder:

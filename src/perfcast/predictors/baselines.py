@@ -185,11 +185,3 @@ class PowerLawPredictor(Predictor):
             values = numbers(X, column)
             logs[:, index] = np.log(np.where(values > 0, values, self.medians_[column.name]))
         return logs
-
-    def _save(self, folder: Path) -> None:
-        write_json(folder / "powers.json", {"medians": self.medians_, "powers": self.powers_, "pooled": self.pooled_})
-
-    def _load(self, folder: Path) -> None:
-        state = read_state(folder / "powers.json")
-        self.medians_ = {column.name: state["medians"][column.name] for column in self._scaling()}
-        self.powers_, self.pooled_ = state["powers"], state["pooled"]

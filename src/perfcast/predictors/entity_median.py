@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -12,8 +11,6 @@ import pandas as pd
 from perfcast.predictors.predictor import Predictor
 from perfcast.predictors.task_rows import POOLED, fitted_by_group, groups_of, joined_labels, measured_rows, task_labels
 from perfcast.schema.table import Role, Tag
-from perfcast.utils.io import write_json
-from perfcast.utils.model_files import read_state
 
 Medians = dict[str, dict[str, float]]
 """Medians of the logarithms by task and entity; under POOLED those of all."""
@@ -53,9 +50,3 @@ class EntityMedianPredictor(Predictor):
         tagged = [column for column in self.columns_ if Tag.ENTITY in column.tags and column.role is not Role.TARGET]
         labels = joined_labels(X, tagged)
         return np.where(pd.isna(labels), "", labels)
-
-    def _save(self, folder: Path) -> None:
-        write_json(folder / "medians.json", {"medians": self.medians_})
-
-    def _load(self, folder: Path) -> None:
-        self.medians_ = read_state(folder / "medians.json")["medians"]

@@ -16,7 +16,11 @@ def predictor_class(target: str) -> type[Predictor]:
     """
     loaded = plugins.load_class("predictors", target, "_target_ of a predictor")
     if not issubclass(loaded, Predictor) or inspect.isabstract(loaded):
-        raise UserError("_target_ of a predictor must be a predictor class", f"{target!r} is another kind of class")
+        lacks = " and ".join(sorted(getattr(loaded, "__abstractmethods__", ())))
+        raise UserError(
+            f"_target_ of a predictor must be a subclass of {Predictor.__module__}.Predictor with _fit and _predict",
+            f"{target!r} {f'has no {lacks}' if lacks else 'is another kind of class'}",
+        )
     return loaded
 
 

@@ -14,17 +14,21 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import pandas as pd
 
-from perfcast.predictors.task_rows import partly_measured, task_labels
+from perfcast.predictors.task_rows import measured_rows, partly_measured, task_labels
 from perfcast.schema.schema_version import SCHEMA_KEY, SCHEMA_VERSION, check_schema_version
 from perfcast.schema.table import Column, Kind, Role, infer_columns, require_usable_numbers
 from perfcast.utils.errors import UserError
 from perfcast.utils.extras import explain_missing_module
 from perfcast.utils.io import file_digests, first_changed, read_json, write_json
+from perfcast.utils.model_files import read_state
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
 
 _ABOUT = "predictor.json"
+_LEARNED = "learned_values.json"
+_OF_BASE = {"columns_", "targets_", "partial_", "plain_output_"}
+"""Learned attributes that `Predictor` itself saves."""
 
 
 class Predictor(ABC):
@@ -42,7 +46,8 @@ class Predictor(ABC):
     the predictions of those targets are finite and positive, and those of the others are NaN. All targets are predicted
     for other rows, and for those whose task is missing or was not in training.
 
-    A subclass implements `_fit`, `_predict`, `_save` and `_load`. Learned attributes end in an underscore.
+    A subclass implements `_fit` and `_predict`. Learned attributes end in an underscore. Those that JSON can hold are
+    saved and loaded; a subclass with others implements `_save` and `_load`.
     Shapes: X (n rows, columns), y (n, targets); NaN in y is a score that was not measured.
     """
 
@@ -139,6 +144,7 @@ class Predictor(ABC):
         self._when = None if when is None else pd.DatetimeIndex(when)
         inputs, logs = self._inputs(X), np.log(measured)
         require_usable_numbers(inputs, self.columns_, "the training rows")
+        measured_rows(logs, self.targets_)
         self.partial_ = partly_measured(task_labels(inputs, self.columns_), logs, self.targets_)
         self._fit(inputs, logs, mask)
         del self._when
@@ -231,16 +237,23 @@ class Predictor(ABC):
         write_json(folder / _ABOUT, {**about, "files": file_digests(folder)})
 
     @abstractmethod
-    def _fit(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> None: ...
+    def _fit(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> None:
+        """Learn natural logarithms of the targets. Shapes: X (n, columns), log_y (n, targets), validation (n,) bool."""
 
     @abstractmethod
-    def _predict(self, X: pd.DataFrame) -> np.ndarray: ...
+    def _predict(self, X: pd.DataFrame) -> np.ndarray:
+        """Return natural logarithms of the targets. Shapes: X (n, columns) -> (n, targets)."""
 
-    @abstractmethod
-    def _save(self, folder: Path) -> None: ...
+    def _save(self, folder: Path) -> None:
+        write_json(folder / _LEARNED, {name: value for name, value in vars(self).items() if _is_learned(name)})
 
-    @abstractmethod
-    def _load(self, folder: Path) -> None: ...
+    def _load(self, folder: Path) -> None:
+        state = read_state(folder / _LEARNED)
+        vars(self).update({name: value for name, value in state.items() if _is_learned(name)})
+
+
+def _is_learned(name: str) -> bool:
+    return name.endswith("_") and not name.startswith("_") and name not in _OF_BASE
 
 
 def load_predictor(folder: Path) -> Predictor:

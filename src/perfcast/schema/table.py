@@ -132,10 +132,14 @@ class Table:
         return [column.name for column in select(self.columns, role=role, kind=kind, group=group, tag=tag)]
 
     def column_of(self, tag: Tag) -> str:
-        """Return the name of the only column with `tag`. Raises ValueError when there is not exactly one."""
+        """Return the name of the only column with `tag`. Raises: UserError when there is not exactly one."""
         names = self._names_by_tag.get(tag, [])
         if len(names) != 1:
-            raise ValueError(f"dataset {self.dataset!r} must declare exactly one column tagged {tag!r}: {names}")
+            raise UserError(
+                f"the dataset {self.dataset!r} must have exactly one column with Tag.{tag.name}",
+                f"it has {', '.join(names) or 'none'}",
+                "correct the tags of the columns in the module that `_target_` of its conf/dataset file names",
+            )
         return names[0]
 
     @cached_property

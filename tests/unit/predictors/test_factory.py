@@ -29,8 +29,12 @@ def test_predictor_class_accepts_path_and_name() -> None:
         ("os.system", "'os.system' is none"),
         ("perfcast.predictors.linear.Rigde", "did you mean 'perfcast.predictors.linear.Ridge'"),
         ("perfcast.predictors.linear.np", "is none"),
-        ("perfcast.predictors.linear.LinearPredictor", "another kind of class"),
+        (
+            "perfcast.predictors.boosting.common.BoostingPredictor",
+            "must be a subclass of perfcast.predictors.predictor.Predictor",
+        ),
         ("perfcast.predictors.kernel.SvrModel", "another kind of class"),
+        ("perfcast.predictors.predictor.Predictor", "has no _fit and _predict"),
     ],
 )
 def test_predictor_class_refuses_other_paths(target: str, part: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -13,8 +12,6 @@ from perfcast.features.encoding.columns import number_matrix
 from perfcast.predictors.predictor import Predictor
 from perfcast.predictors.task_rows import POOLED, task_labels, task_medians
 from perfcast.schema.table import Column, Kind, Role, Tag, select
-from perfcast.utils.io import write_json
-from perfcast.utils.model_files import read_state
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -53,9 +50,3 @@ class SpeedOfLightPredictor(Predictor):
     def _bound_columns(self) -> list[Column]:
         tagged = select(self.columns_, kind=Kind.NUMERICAL, tag=Tag.BOUND)
         return [column for column in tagged if column.role is not Role.TARGET]
-
-    def _save(self, folder: Path) -> None:
-        write_json(folder / "medians.json", {"medians": self.medians_})
-
-    def _load(self, folder: Path) -> None:
-        self.medians_ = read_state(folder / "medians.json")["medians"]

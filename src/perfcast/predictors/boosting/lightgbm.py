@@ -27,8 +27,8 @@ class LightgbmPredictor(BoostingPredictor):
     """Boosted trees, grown leaf by leaf on histograms. Parameters are those of `lightgbm.LGBMRegressor`.
 
     `min_child_samples` and `num_leaves` are at most a fiftieth of the rows, and a tree has three leaves at least. Where
-    that bounds the leaves, a tree takes eight columns or all. `alpha` is the error (natural logarithms) beyond which the
-    objective `huber` is linear; other objectives ignore it. For the choice of `n_estimators` see `BoostingPredictor`.
+    that bounds the leaves, a tree takes eight columns or all. `alpha` is the error (natural logarithms) beyond which
+    the objective `huber` is linear; others ignore it. For the choice of `n_estimators` see `BoostingPredictor`.
     Source: Ke et al., 2017, LightGBM, NeurIPS 30; Huber, 1964, Ann. Math. Stat. 35(1).
     """
 

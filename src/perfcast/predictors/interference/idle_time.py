@@ -14,8 +14,6 @@ from perfcast.features.encoding.columns import number_matrix
 from perfcast.features.resource_shares import IDLE, SCHEDSTAT, UNSTALLED_RUN
 from perfcast.predictors.interference.share_laws import MIN_SHARE, ShareLawPredictor
 from perfcast.predictors.task_rows import POOLED, task_labels
-from perfcast.utils.io import write_json
-from perfcast.utils.model_files import read_state
 
 THRESHOLDS = (-1.0, 0.0, 0.01, 0.02, 0.03, 0.05, 0.08, 0.12, 0.2, 0.3, 2.0)
 """Idle shares above which a victim may count as one that keeps up: from every victim to none."""
@@ -78,16 +76,11 @@ class IdleTimePredictor(ShareLawPredictor):
         matrix = number_matrix(X, columns)
         return {column.name: matrix[:, place] for place, column in enumerate(columns)}
 
-    def _save(self, folder: Path) -> None:
-        super()._save(folder)
-        write_json(folder / "rules.json", {"rules": self.rules_})
-
     def _load(self, folder: Path) -> None:
         super()._load(folder)
-        rules = read_state(folder / "rules.json")["rules"]
         self.rules_ = {
             target: {task: (float(threshold), str(name)) for task, (threshold, name) in by_task.items()}
-            for target, by_task in rules.items()
+            for target, by_task in self.rules_.items()
         }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -15,8 +14,6 @@ from perfcast.features.resource_shares import CORE, SCHEDSTAT, STALLS
 from perfcast.predictors.predictor import Predictor
 from perfcast.predictors.task_rows import POOLED, task_labels, task_medians
 from perfcast.schema.table import Column, Kind, Role
-from perfcast.utils.io import write_json
-from perfcast.utils.model_files import read_state
 
 MIN_SHARE = 0.01
 """Prediction for a victim that had nothing of its resource."""
@@ -53,12 +50,6 @@ class ShareLawPredictor(Predictor):
         declared = {column.name: column for column in self.columns_ if column.role is Role.FEATURE}
         present = (declared.get(name) for name in self.shares)
         return [column for column in present if column is not None and column.kind is Kind.NUMERICAL]
-
-    def _save(self, folder: Path) -> None:
-        write_json(folder / "medians.json", {"medians": self.medians_})
-
-    def _load(self, folder: Path) -> None:
-        self.medians_ = read_state(folder / "medians.json")["medians"]
 
 
 class CoreSharePredictor(ShareLawPredictor):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -14,8 +13,6 @@ from perfcast.features.encoding.columns import number_matrix
 from perfcast.features.training_curve import LEVEL, NOW, RELATIVE_SLOPE
 from perfcast.predictors.predictor import Predictor
 from perfcast.predictors.task_rows import POOLED, fitted_by_group, groups_of, measured_rows, task_labels, task_medians
-from perfcast.utils.io import write_json
-from perfcast.utils.model_files import read_state
 
 _EXPLAINS = (RELATIVE_SLOPE, "log_params", "log_tokens_per_param")
 _ALPHAS = (0.01, 0.1, 1.0, 10.0, 100.0)
@@ -52,12 +49,6 @@ class LastValuePredictor(Predictor):
         for place, name in enumerate(present):
             values[:, names.index(name)] = matrix[:, place]
         return values
-
-    def _save(self, folder: Path) -> None:
-        write_json(folder / "medians.json", {"medians": self.medians_})
-
-    def _load(self, folder: Path) -> None:
-        self.medians_ = read_state(folder / "medians.json")["medians"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -100,14 +91,6 @@ class RemainingGainPredictor(LastValuePredictor):
 
     def _explaining(self, X: pd.DataFrame) -> np.ndarray:
         return self._read(X, _EXPLAINS)
-
-    def _save(self, folder: Path) -> None:
-        super()._save(folder)
-        write_json(folder / "gains.json", {"weights": self.weights_})
-
-    def _load(self, folder: Path) -> None:
-        super()._load(folder)
-        self.weights_ = read_state(folder / "gains.json")["weights"]
 
 
 def _fit_gain(inputs: np.ndarray, gain: np.ndarray) -> list[float]:
