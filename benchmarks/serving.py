@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import argparse
 import csv
+import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,13 +35,12 @@ GOALS = {
     "predict: 1,000 machines by CPU and chips": (3.0, "s CPU"),
     "predict: 1,000 machines as published": (3.0, "s CPU"),
     "predict: all 41,000 machines as published": (60.0, "s CPU"),
-    "serve: new machine, p50": (60.0, "ms"),
-    "serve: new machine, p99": (200.0, "ms"),
+    "serve: new machine, p50": (150.0, "ms"),
+    "serve: new machine, p99": (400.0, "ms"),
     "serve: new machine, processor time": (6.0, "ms CPU"),
     "serve: new machine and its neighbors, processor time": (None, "ms CPU"),
     "serve: new machine, explained, processor time": (None, "ms CPU"),
-    "serve: remembered answer, p99": (40.0, "ms"),
-    "serve: remembered answer, processor time": (None, "ms CPU"),
+    "serve: 1,000 machines in one request": (3.0, "s"),
     "predictor: rows per second of two free cores": (20_000.0, "1/s"),
 }
 """Measure -> goal and unit, on two cores. Processor time of a request: two cores x 60 ms / 20 clients."""
@@ -72,7 +73,7 @@ class Code:
     @contextmanager
     def serve(self) -> Iterator[tuple[str, int]]:
         """Run the server. Yields: its address and its process id."""
-        command = self.command("serve", "--port", "0", "--results", str(self.results))
+        command = self.command("serve", "--port", "0", "--max-batch", "1000", "--results", str(self.results))
         server = subprocess.Popen(command, env=self.environment, stdout=subprocess.PIPE, text=True)
         assert server.stdout is not None
         try:
@@ -124,19 +125,19 @@ def measure_server(code: Code, clients: int, seconds: float) -> Iterator[tuple[s
                 yield f"{measure}, p50", latency.quantile(0.5)
                 yield f"{measure}, p99", latency.quantile(0.99)
             yield f"{measure}, processor time", 1000 * (_process_seconds(process) - start) / len(latency.times)
-        remembered = serve_latency.QUERIES["plain"], serve_latency.Machines(names, clients)
-        serve_latency.measure(address, *remembered, clients=clients, seconds=seconds / 4)
-        start = _process_seconds(process)
-        latency = serve_latency.measure(address, *remembered, clients=clients, seconds=seconds)
-        yield "serve: remembered answer, p99", latency.quantile(0.99)
-        used = _process_seconds(process) - start
-        yield "serve: remembered answer, processor time", 1000 * used / len(latency.times)
+        bodies = [json.loads(machines.take()) for _ in range(1000)]
+        start = time.perf_counter()
+        serve_latency.post(address, f"/predict{serve_latency.QUERIES['plain']}", json.dumps(bodies).encode())
+        yield "serve: 1,000 machines in one request", time.perf_counter() - start
 
 
 def _process_seconds(process: int) -> float:
-    """Return user and system seconds of a process (Linux)."""
+    """Return user and system seconds of a process and its children (Linux)."""
+    children = Path(f"/proc/{process}/task/{process}/children").read_text(encoding="utf-8").split()
     fields = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") + sum(
+        map(_process_seconds, map(int, children))
+    )
 
 
 def measure_predictor(code: Code) -> Iterator[tuple[str, float]]:

@@ -128,9 +128,9 @@ def request_limits(conf: Path) -> str:
         "body": "bytes of a request",
         "machines": "machines of a request (`--max-batch`)",
         "seconds": "seconds until a request is canceled",
-        "waiting": "requests at once",
+        "hung": "seconds after which a worker that still computes is replaced",
+        "waiting": "requests of a worker at once",
         "neighbors": "nearest machines of a prediction",
-        "candidates": "suggested CPU names",
         "suggestions": "suggested CPU names",
         "explained": "machines up to which predictions are explained by default",
     }

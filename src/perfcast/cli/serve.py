@@ -12,13 +12,10 @@ from __future__ import annotations
 import argparse
 import sys
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Any
 
 from perfcast.cli.arguments import whole
 from perfcast.cli.machine_arguments import add_champion, read_champion
-
-if TYPE_CHECKING:
-    from fastapi import FastAPI
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _create_app(options: argparse.Namespace) -> FastAPI:
+def _create_app(options: argparse.Namespace) -> Any:
     """Return the application of a worker; it is imported here, where the supervisor already watches the worker."""
     from perfcast.serving.http_server import create_worker_app
 

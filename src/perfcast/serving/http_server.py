@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from tempfile import TemporaryDirectory
 from types import FrameType
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
@@ -71,7 +72,7 @@ def default_workers() -> int:
 
 
 def serve(
-    create: Callable[[], FastAPI], listening: socket.socket, workers: int, ready: Callable[[], None] = lambda: None
+    create: Callable[[], Any], listening: socket.socket, workers: int, ready: Callable[[], None] = lambda: None
 ) -> None:
     """Serve until SIGINT or SIGTERM with the application that every worker creates; call `ready` once all answer.
 

@@ -41,7 +41,7 @@ def impute_batch(
         raise batch.refusals[entries[0].line]
     completed = complete_machines(batch.machines, champion, assume=assume)
     names, missing = list(completed.cells), completed.has_origin(MISSING)
-    asked = [column.name for column in measured.columns if column.role in (Role.FEATURE, Role.KEY)]
+    inputs = [column.name for column in measured.columns if column.role in (Role.FEATURE, Role.KEY)]
     keys = completed.cells.index.tolist()
     refused: dict[str, Any] = {"values": [], "unknown": [], "notes": [], "status": REFUSED}
     results: dict[int, list[dict[str, Any]]] = {entry.line: [] for entry in entries}
@@ -51,7 +51,7 @@ def impute_batch(
             {
                 "machine": name_machine({name: values[row] for name, values in completed.cells.items()}, measured),
                 "values": [asdict(value) for value in list_values(completed, row, measured)],
-                "unknown": [name for name in asked if missing[row, names.index(name)]],
+                "unknown": [name for name in inputs if missing[row, names.index(name)]],
                 "notes": list(batch.machines.notes.get(key, ())),
                 "status": OK,
                 "message": "",

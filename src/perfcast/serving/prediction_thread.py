@@ -103,7 +103,7 @@ class PredictionThread:
     def _run(self, function: Callable[[], Result]) -> Result:
         """Run a function; one that hangs ends the worker, which is then replaced."""
         self._started = time.monotonic()
-        faulthandler.dump_traceback_later(self._limits.hung, exit=True)
+        faulthandler.dump_traceback_later(self._limits.hung, exit=True, file=2)
         try:
             return function()
         finally:
@@ -147,10 +147,10 @@ class PredictionThread:
         start = 0
         for request in requests:
             lines = {start + number: entry.line for number, entry in enumerate(request.entries)}
-            own = tuple(replace(each, line=lines[each.line]) for each in answer if each.line in lines)
+            machines = tuple(replace(each, line=lines[each.line]) for each in answer if each.line in lines)
             start += len(lines)
             try:
-                request.answer = request.encode(replace(answer, machines=own))
+                request.answer = request.encode(replace(answer, machines=machines))
             except Exception as error:
                 request.answer = error
 

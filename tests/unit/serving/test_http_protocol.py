@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import socket
 import time
 from urllib.parse import urlsplit
 
 import pytest
 from champion_project import project
-from serving_project import request, served
+from serving_project import KNOWN, request, served
 
 from perfcast.serving.http_protocol import BoundedHttpProtocol
 from perfcast.serving.request_limits import DEFAULT_LIMITS
 
 HALF = b"GET /health HTTP/1.1\r\nHost: localhost\r\nX-Half: "
 CHUNK = b"10000\r\n" + b"x" * 65536 + b"\r\n"
+BODY_IN_CHUNKS = (
+    b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+)
 
 
 class Impatient(BoundedHttpProtocol):
@@ -65,8 +69,10 @@ def assert_refused(reply, status):
         b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: many\r\n\r\n",
         b"GET /\0 HTTP/1.1\r\nHost: localhost\r\n\r\n",
         b"hello\r\n\r\n",
+        b"GET /health HTTP/1.1\r\nHost: 127.0.0.1:99999\r\n\r\n",
+        BODY_IN_CHUNKS + b"zz\r\n",
     ],
-    ids=["two hosts", "length", "zero byte", "no request"],
+    ids=["two hosts", "length", "zero byte", "no request", "port", "size of a chunk"],
 )
 def test_what_is_no_http_gets_json_with_the_usual_headers(server, sent):
     with connect(server) as connection:
@@ -115,13 +121,52 @@ def test_others_are_served_while_one_client_holds_back_many_headers():
 def test_an_endless_body_is_refused_and_the_connection_closed(server):
     most = 80 * DEFAULT_LIMITS.body // 65536
     with connect(server) as connection:
-        connection.sendall(
-            b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-            b"Transfer-Encoding: chunked\r\n\r\n"
-        )
+        connection.sendall(BODY_IN_CHUNKS)
         sent = 0
         with pytest.raises(OSError):
             for sent in range(most):  # noqa: B007
                 connection.sendall(CHUNK)
         assert sent < most - 1
     assert request(f"{server}/health").status == 200
+
+
+@pytest.mark.reliability("HTTP bodies and headers sent slowly or never, or without end", cases=20)
+def test_a_body_in_chunks_of_one_byte_stops_neither_the_connection_for_long_nor_the_server(server):
+    held = [connect(server) for _ in range(20)]
+    for connection in held:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 16)
+        with contextlib.suppress(OSError):
+            connection.sendall(BODY_IN_CHUNKS)
+            for _ in range(100):  # beyond what the buffers of both ends hold
+                connection.sendall(b"1\r\n \r\n" * 20_000)
+            pytest.fail("all of it was read")
+    assert request(f"{server}/health").status == 200
+    for connection in held:
+        connection.close()
+
+
+def test_a_small_body_in_chunks_of_one_byte_is_read(server):
+    body = json.dumps(KNOWN).encode()
+    chunks = b"".join(b"1\r\n" + bytes([byte]) + b"\r\n" for byte in body)
+    with connect(server) as connection:
+        connection.sendall(BODY_IN_CHUNKS + chunks + b"0\r\n\r\n")
+        assert connection.recv(65536).startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.reliability("malformed HTTP requests")
+def test_headers_are_bounded(server):
+    with connect(server) as connection:
+        with contextlib.suppress(OSError):
+            connection.sendall(HALF + b"x" * 2_000_000)
+        with contextlib.suppress(ConnectionResetError):  # bytes that the server did not read reset it
+            assert_refused(receive(connection), 413)
+
+
+def test_requests_sent_ahead_are_answered_in_order(server):
+    with connect(server) as connection:
+        ask = b"GET /%b HTTP/1.1\r\nHost: localhost\r\n%b\r\n"
+        connection.sendall(ask % (b"health", b"") + ask % (b"no", b"") + ask % (b"fields", b"Connection: close\r\n"))
+        content = b""
+        while piece := connection.recv(65536):
+            content += piece
+    assert re.findall(rb"HTTP/1.1 (\d+)", content) == [b"200", b"404", b"200"]
