@@ -100,6 +100,15 @@ class Estimate:
         }
 
 
+@dataclass(frozen=True)
+class Unpredicted:
+    """Output of a machine that cannot be predicted, with the reason."""
+
+    task: str
+    target: str
+    message: str
+
+
 OK, REFUSED = "ok", "refused"
 """Status of a machine in a batch."""
 
@@ -108,8 +117,9 @@ OK, REFUSED = "ok", "refused"
 class Prediction:
     """Estimates of one machine, with the values that they rest on.
 
-    `status` is OK, or REFUSED for a machine that cannot be used: it has no estimates, and `message` is the reason.
-    `basis` is there where the prediction is explained; `derived` has what follows from several estimates.
+    `status` is OK, or REFUSED for a machine that cannot be used: it has no estimates, and `message` is the reason. Of
+    its outputs, `unpredicted` have no estimate: their intervals would be too wide. `basis` is there where the
+    prediction is explained; `derived` has what follows from several estimates.
     """
 
     line: int
@@ -121,6 +131,7 @@ class Prediction:
     message: str = ""
     basis: Basis | None = None
     derived: tuple[DerivedValue, ...] = ()
+    unpredicted: tuple[Unpredicted, ...] = ()
 
     def __repr__(self) -> str:
         if self.status == REFUSED:
@@ -191,7 +202,8 @@ class Predictions(Answer):
                 for estimate in machine.estimates
             ]
             rows += [{**common, **each.cells()} for each in machine.derived]
-            if machine.status == REFUSED:
+            rows += [{**common, "status": REFUSED, **asdict(each)} for each in machine.unpredicted]
+            if machine.status == REFUSED and not machine.unpredicted:
                 rows.append(common)
         return pd.DataFrame(rows, columns=list(_COLUMNS))
 
