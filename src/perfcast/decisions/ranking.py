@@ -240,6 +240,11 @@ def _evaluate(
     request: RankingRequest,
     champion: Champion,
 ) -> Ranked:
+    read = {*request.weights, *(each.output for each in request.constraints), *request.criterion.exponents}
+    tasks = {task for each in read for task in getattr(each, "tasks", (getattr(each, "task", ""),))}
+    for refused in prediction.unpredicted:
+        if refused.task in tasks:
+            raise UserError(f"{candidate.name or prediction.machine} cannot be ranked", refused.message)
     estimates = {Output.of(estimate): estimate for estimate in prediction.estimates}
     shares = tuple(each.probability(estimates[each.output], champion) for each in request.constraints)
     least, most = joint_bounds(shares) if shares else (None, None)

@@ -76,7 +76,7 @@ def fit_described_uncertainty(
     if calibrated is None:
         return None
     backtests = plan_final_backtests(data.table, seed, label_outlier, limit)
-    pairs = list(zip(backtests, fitted, strict=True))
+    pairs = list(zip(backtests, fitted, strict=False))  # set-ups are held out after them
     return replace(calibrated, scales=fit_scales(data, pairs, calibrated, seed=seed))
 
 

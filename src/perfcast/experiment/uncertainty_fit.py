@@ -10,7 +10,15 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 
-from perfcast.experiment.fitting import Backtest, last_year, plan_backtests, run_backtests, tested_rows, training_rows
+from perfcast.experiment.fitting import (
+    Backtest,
+    evaluated_rows,
+    last_year,
+    plan_backtests,
+    run_backtests,
+    tested_rows,
+    training_rows,
+)
 from perfcast.predictors.hybrid.training_shift import TrainingShift
 from perfcast.predictors.predictor import Predictor
 from perfcast.schema.table import TASK_KIND, Kind, Role, Table, Tag, select
@@ -20,6 +28,9 @@ from perfcast.uncertainty.in_domain import InDomainModel
 
 _ENTITY_SHARE = 6
 """One independent unit in so many is drawn for a backtest where there is no last year."""
+
+_MIN_SHARE = 0.05
+"""Least share of the rows of an entity that is held out alone."""
 
 
 def fold_distances(table: Table, folds: pd.DataFrame, label_outlier: float | None, limit: int) -> pd.DataFrame:
@@ -60,7 +71,10 @@ def _blocks(table: Table) -> np.ndarray:
 
 
 def plan_final_backtests(table: Table, seed: int, label_outlier: float | None, limit: int) -> list[Backtest]:
-    """Return the backtests of a predictor that is fitted on every row, see `fit_uncertainty`."""
+    """Return the backtests of a predictor that is fitted on every row, see `fit_uncertainty`.
+
+    Besides `limit`, there is one for every entity where they are too few to be drawn.
+    """
     subset = np.full(len(table.frame), "train", dtype=object)
     known = training_rows(table, subset, label_outlier)
     validation = last_year(table, known)
@@ -70,7 +84,20 @@ def plan_final_backtests(table: Table, seed: int, label_outlier: float | None, l
         drawn = np.random.default_rng(seed).choice(distinct, len(distinct) // _ENTITY_SHARE, replace=False)
         validation = units.isin(drawn).to_numpy()
     subset[np.flatnonzero(known)[validation]] = "validation"
-    return plan_backtests(table, subset, label_outlier, limit)
+    backtests = plan_backtests(table, subset, label_outlier, limit)
+    return [*backtests, *_hold_out_each(table, Tag.ENTITY, known, len(backtests))]
+
+
+def _hold_out_each(table: Table, tag: Tag, known: np.ndarray, first: int) -> list[Backtest]:
+    """Return a backtest of every value of a column, numbered from `first`; none of a table with many entities."""
+    entities = table.frame[table.column_of(Tag.ENTITY)]
+    if not table.select(tag=tag) or entities.nunique() >= _ENTITY_SHARE:
+        return []
+    values = table.frame[table.select(tag=tag)[0]].astype(str).to_numpy()
+    shares = pd.Series(values[known]).value_counts(normalize=True).sort_index()
+    own = [values == value for value in shares.index[shares >= _MIN_SHARE] if len(shares) > 1]
+    tested = known & evaluated_rows(table)
+    return [Backtest(first + number, known & ~rows, tested & rows) for number, rows in enumerate(own)]
 
 
 def _has_earlier_dates(table: Table, known: np.ndarray, validation: np.ndarray) -> bool:
@@ -102,27 +129,31 @@ def fit_uncertainty(
     """Fit the uncertainty model of a predictor that is fitted on every row; None with too few rows for a backtest.
 
     It backtests on the last year and, with a larger limit, on earlier ones. A dataset without dates, or without a dated
-    row before its last year, is backtested on a random sixth of its independent units.
+    row before its last year, is backtested on a random sixth of its independent units, and one of few entities on each
+    of these. Each set-up is held out for the correlation of errors alone: a user's own software errs as one that nobody
+    has measured, while the intervals are those of known software.
     """
     known = training_rows(table, np.full(len(table.frame), "train", dtype=object), label_outlier)
     backtests = plan_final_backtests(table, seed, label_outlier, limit)
-    predictions = run_backtests(table, backtests, make, seed, 0)
+    setups = _hold_out_each(table, Tag.SETUP, known, len(backtests))
+    predictions = run_backtests(table, [*backtests, *setups], make, seed, 0)
     if predictions.empty:
         return None
-    distances = pd.concat([_distances(table, backtest) for backtest in backtests])
+    distances = pd.concat([_distances(table, backtest) for backtest in (*backtests, *setups)])
     lines = predictions.merge(distances, on=["backtest", "row"])
     in_domain = fit_in_domain(table, known)
     residuals = np.log(lines["predicted"].to_numpy(dtype=float) / lines["measured"].to_numpy(dtype=float))
     outputs, numbers = outputs_of(lines["task"], lines["target"]), lines["backtest"].to_numpy()
     units = independent_units(table).set_axis(table.frame[table.column_of(Tag.ROW)].to_numpy())
     kinds = pd.Series(result_kinds(table), units.index)
+    known_setup = numbers < len(backtests)
     calibration = ConformalCalibration().fit(
-        residuals,
-        outputs,
-        numbers,
-        lines[in_domain.names],
-        entities=units.loc[lines["row"]].to_numpy(),
-        kinds=kinds.loc[lines["row"]].to_numpy(),
+        residuals[known_setup],
+        outputs[known_setup],
+        numbers[known_setup],
+        lines.loc[known_setup, in_domain.names],
+        entities=units.loc[lines["row"]].to_numpy()[known_setup],
+        kinds=kinds.loc[lines["row"]].to_numpy()[known_setup],
     )
     labels = shared_labels(table).set_axis(table.frame[table.column_of(Tag.ROW)].to_numpy(), axis=0)
     correlation = ErrorCorrelation().fit(

@@ -19,7 +19,18 @@ from perfcast.inference.explain import Explainer
 from perfcast.inference.impute import ASSUMED, DrawnMachines, impute_draws
 from perfcast.inference.machine_fields import MONTH, is_month
 from perfcast.inference.parse import ParsedMachines
-from perfcast.inference.prediction import NEVER, Estimate, Prediction, Predictions, list_outside, name_tasks, rate_trust
+from perfcast.inference.prediction import (
+    NEVER,
+    OK,
+    REFUSED,
+    Estimate,
+    Prediction,
+    Predictions,
+    Unpredicted,
+    list_outside,
+    name_tasks,
+    rate_trust,
+)
 from perfcast.inference.user_measurements import UserMeasurements
 from perfcast.predictors.scaling.trained_runs import ACCURACY
 from perfcast.schema.table import TASK_KIND, Role, Table, Tag, select
@@ -27,6 +38,10 @@ from perfcast.uncertainty.conformal import LEVEL
 from perfcast.utils.errors import UserError
 from perfcast.utils.progress import show_progress
 
+MAX_RATIO = 20.0
+"""High / low of an interval above which there is no estimate: it would tell nothing."""
+_MAX_NAMED = 8
+"""Names of measured entities up to which a refusal lists them."""
 BATCH_SIZE = 500
 """Machines that are predicted together, so that many machines fit in memory."""
 
@@ -132,25 +147,62 @@ def predict_draws(
     if champion.left_out is not None and (options.neighbors or options.explain):
         measurement_notes = (*measurement_notes, champion.left_out.note)
     predictions = []
-    for line, by_task in estimates.items():
+    for line, made in estimates.items():
+        reasons = [explain_refusal(each, champion) for each in made]
+        by_task = [each for each, reason in zip(made, reasons, strict=True) if not reason]
         row = rows_of[line][0]
         name, values = explainer.describe(row)
         cells = {column: cell[row] for column, cell in completed.cells.items()}
         scores = {each.task: (each.median, each.low, each.high) for each in by_task}
         basis = finder.find(list(dict.fromkeys(rows_of[line]))) if finder else None
+        refusals = tuple(
+            Unpredicted(each.task, each.target, reason) for each, reason in zip(made, reasons, strict=True) if reason
+        )
         unmeasured = champion.list_unmeasured(cells)
         rated = tuple(replace(each, trust=NEVER) for each in by_task) if unmeasured else tuple(by_task)
         own_notes = (
             *list_outside(name_tasks(rated, champion.rules.task_titles)),
+            *(each.message for each in refusals if by_task),
             *unmeasured,
             *champion.rules.list_completed_notes(cells),
             *notes.get(line, ()),
         )
         derived = derive_values(champion.rules.derived, scores, cells)
         predictions.append(
-            Prediction(line, name, rated, values, (*own_notes, *measurement_notes), basis=basis, derived=derived)
+            Prediction(
+                line,
+                name,
+                rated,
+                values,
+                (*own_notes, *measurement_notes),
+                status=OK if by_task else REFUSED,
+                message="" if by_task else "; ".join(each.message for each in refusals),
+                basis=basis,
+                derived=derived,
+                unpredicted=refusals,
+            )
         )
     return predictions
+
+
+def explain_refusal(estimate: Estimate, champion: Champion) -> str:
+    """Return why an output cannot be predicted, "" where it can: its interval is too wide to tell anything.
+
+    Shares and accuracies may be near 0, so no ratio is too large for them.
+    """
+    low, high, measured = estimate.low, estimate.high, champion.reference_data.measured
+    if low is None or high is None or high <= MAX_RATIO * low:
+        return ""
+    if estimate.unit.startswith("share") or np.isfinite(_largest_results([estimate.task], measured)).all():
+        return ""
+    entity = measured.column_of(Tag.ENTITY)
+    known = sorted(set(measured.frame[entity].dropna().astype(str)))
+    names = ", ".join(known) if len(known) <= _MAX_NAMED else f"{len(known)} of them"
+    far = f", because its {estimate.least_similar_group} is unlike" if estimate.least_similar_group else ""
+    return (
+        f"{estimate.task} cannot be predicted: its {100 * estimate.level:g} % interval would span a factor of "
+        f"{high / low:.0f}, more than {MAX_RATIO:g}{far}; measured {entity}: {names}; give a result of it (--measured)"
+    )
 
 
 def _estimate(

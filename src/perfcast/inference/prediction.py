@@ -128,6 +128,15 @@ def list_outside(estimates: Sequence[Estimate]) -> list[str]:
     return [f"published results lie outside the interval ({outside}): {remedy}"] if far else []
 
 
+@dataclass(frozen=True)
+class Unpredicted:
+    """Output of a machine that cannot be predicted, with the reason."""
+
+    task: str
+    target: str
+    message: str
+
+
 OK, REFUSED = "ok", "refused"
 """Status of a machine in a batch."""
 
@@ -136,9 +145,10 @@ OK, REFUSED = "ok", "refused"
 class Prediction:
     """Estimates of one machine, with the values that they rest on.
 
-    `status` is OK, or REFUSED for a machine that cannot be used: it has no estimates, and `message` is the reason.
-    `carried` has the columns of its file that describe no machine. `basis` is there where the prediction is explained;
-    `derived` has what follows from several estimates.
+    `status` is OK, or REFUSED for a machine that cannot be used: it has no estimates, and `message` is the reason. Of
+    its outputs, `unpredicted` have no estimate: their intervals would be too wide. `carried` has the columns of its
+    file that describe no machine. `basis` is there where the prediction is explained; `derived` has what follows from
+    several estimates.
     """
 
     line: int
@@ -151,6 +161,7 @@ class Prediction:
     basis: Basis | None = None
     derived: tuple[DerivedValue, ...] = ()
     carried: Mapping[str, str | float | None] = field(default_factory=dict)
+    unpredicted: tuple[Unpredicted, ...] = ()
 
     def __repr__(self) -> str:
         if self.status == REFUSED:
@@ -256,7 +267,8 @@ class Predictions(Answer):
                 for estimate in machine.estimates
             ]
             rows += [{**common, **each.cells()} for each in machine.derived]
-            if machine.status == REFUSED:
+            rows += [{**common, "status": REFUSED, **asdict(each)} for each in machine.unpredicted]
+            if machine.status == REFUSED and not machine.unpredicted:
                 rows.append(common)
         return pd.DataFrame(rows, columns=[*_COLUMNS, *carried])
 

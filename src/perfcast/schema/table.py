@@ -67,6 +67,7 @@ class Tag(StrEnum):
     ESTIMATE  a prediction of the target, in its unit, from measurements of other things: they add up
     WORK      the quantity that a rate counts: work / score is the time; without it a score is a time or a cost
     PARALLEL  workers that share the work of a row; scaling splits hold out higher numbers
+    SETUP     software that an ENTITY runs: its rows err alike, as those of another software do
     CONFIG    rows equal on every CONFIG column are repetitions of one configuration (noise floor)
     """
 
@@ -85,6 +86,7 @@ class Tag(StrEnum):
     WORK = "work"
     PARALLEL = "parallel"
     SLICE = "slice"
+    SETUP = "setup"
     CONFIG = "config"
     EXCLUDED = "excluded"
 

@@ -60,10 +60,11 @@ def unseen_gpu(table: Table, seed: int) -> pd.DataFrame:
     return _held_out(table, GPU, seed, folds=MAX_FOLDS)
 
 
-@declare_split("next GPU generation", "the newest generation of GPUs, trained on older ones", _older)
+@declare_split("next GPU generation", "the newest generation of GPUs, trained on older ones", _older, version=2)
 def next_generation(table: Table, seed: int) -> pd.DataFrame:
     """Test on the newest generation of GPUs, by the year of its first product; train on all older ones.
 
+    The validation rows are those of one GPU, so that backtests are of a GPU without results too.
     Raises: UserError when the dataset has no generations, or one only.
     """
     ordered = _by_key_with(table, GENERATION)
@@ -72,14 +73,15 @@ def next_generation(table: Table, seed: int) -> pd.DataFrame:
         raise UserError(
             "the split 'next_generation' needs two generations", f"{table.dataset!r} has one", "choose another split"
         )
-    return _one_fold(table, ordered, year == year.max(), seed)
+    return _one_fold(table, ordered, year == year.max(), GPU, seed)
 
 
 @declare_split("larger loads", f"more than {MAX_TRAINED_CONCURRENCY} concurrent requests, trained on fewer", _lighter)
 def larger_load(table: Table, seed: int) -> pd.DataFrame:
     """Test on more concurrent requests than any training row has."""
     ordered = _by_key_with(table, CONCURRENCY)
-    return _one_fold(table, ordered, (ordered.frame[CONCURRENCY] > MAX_TRAINED_CONCURRENCY).to_numpy(), seed)
+    heavy = (ordered.frame[CONCURRENCY] > MAX_TRAINED_CONCURRENCY).to_numpy()
+    return _one_fold(table, ordered, heavy, DEPLOYMENT, seed)
 
 
 def _by_key_with(table: Table, name: str) -> Table:
@@ -107,14 +109,14 @@ def _held_out(table: Table, name: str, seed: int, *, folds: int) -> pd.DataFrame
 def _draw_validation(groups: np.ndarray, test: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Draw the validation rows by group; of few groups one that has rows enough to measure an error."""
     sizes = np.bincount(groups[~test])
-    if np.count_nonzero(sizes) >= MIN_DRAWN_GROUPS:
+    if not 1 < np.count_nonzero(sizes) < MIN_DRAWN_GROUPS:
         return draw_validation(groups, test, rng)
     return np.asarray((groups == rng.choice(np.flatnonzero(sizes >= MIN_SHARE * sizes.sum()))) & ~test)
 
 
-def _one_fold(table: Table, ordered: Table, test: np.ndarray, seed: int) -> pd.DataFrame:
-    groups, blocks = by_values(ordered.frame, [DEPLOYMENT]), by_tag(ordered, Tag.BLOCK)
-    validation = draw_validation(groups, test, np.random.default_rng(seed))
+def _one_fold(table: Table, ordered: Table, test: np.ndarray, name: str, seed: int) -> pd.DataFrame:
+    groups, blocks = by_values(ordered.frame, [name]), by_tag(ordered, Tag.BLOCK)
+    validation = _draw_validation(groups, test, np.random.default_rng(seed))
     return as_frame(table, ordered, [without_leaks(assigned(test, validation), blocks)])
 
 

@@ -64,8 +64,9 @@ class ConformalCalibration:
     is shrunk: the weights of the distances have a penalty, and the quantiles of an output are R / (R + 2) its own, with
     R backtests, and the rest those of all outputs. One backtest has machines like the test rows, and is taken as it is.
 
-    Far past the distances of the backtests the product loses its meaning: no half-width is more than `_MAX_FACTOR`
-    times the largest residual of any backtest.
+    Far past the backtests both lose their meaning: a distance counts at most `_MAX_FACTOR` times the largest of any
+    backtest, and no half-width is more than so many times the largest residual. A machine that is unlike in a way that
+    no backtest shows is told by its in-domain score alone, in which distances count whole.
     Shapes: residuals (n,) log predicted - log measured; distances (n, names).
     Source: normalized split conformal regression (Papadopoulos et al., 2002; Lei et al., 2018, J. Am. Stat. Assoc.
     113), weighted by backtest (Barber et al., 2023, Ann. Stat. 51); groups of alike rows and partial pooling (Dunn et
@@ -74,6 +75,8 @@ class ConformalCalibration:
 
     base: float
     weights: dict[str, float]
+    farthest: dict[str, float]
+    """The distances that count most."""
     quantiles: dict[str, list[float]]
     """Of the scores by output, "" for all of them, at the grid of 0, 0.5, ... 100 %."""
     most: float
@@ -105,6 +108,7 @@ class ConformalCalibration:
             sizes, distances.to_numpy(dtype=float), share, _PENALTY if count > 1 else 0.0
         )
         self.weights = dict(zip(map(str, distances.columns), map(float, weights), strict=True))
+        self.farthest = {str(name): _MAX_FACTOR * float(values.max()) for name, values in distances.items()}
         self.most = max(_MAX_FACTOR * float(sizes.max()), self.base)
         scores = sizes / self.expected_error(distances)
 
@@ -125,8 +129,12 @@ class ConformalCalibration:
 
     def expected_error(self, distances: pd.DataFrame) -> np.ndarray:
         """Return the expected absolute error in logarithms at the given distances, (n,)."""
-        weights = np.array([self.weights[str(name)] for name in distances.columns])
-        expected: np.ndarray = self.base + distances.to_numpy(dtype=float) @ weights
+        farthest = [self.farthest.get(str(name), np.inf) for name in distances.columns]
+        return self._explain(np.minimum(distances.to_numpy(dtype=float), farthest), distances.columns)
+
+    def _explain(self, distances: np.ndarray, names: pd.Index) -> np.ndarray:
+        weights = np.array([self.weights[str(name)] for name in names])
+        expected: np.ndarray = self.base + distances @ weights
         return expected
 
     def in_domain_score(self, distances: pd.DataFrame) -> np.ndarray:
@@ -134,7 +142,8 @@ class ConformalCalibration:
 
         0.25: at such a distance the errors of backtests were four times those at distance 0.
         """
-        return np.asarray(self.base / self.expected_error(distances), dtype=float)
+        explained = self._explain(distances.to_numpy(dtype=float), distances.columns)
+        return np.asarray(self.base / explained, dtype=float)
 
     def least_similar_group(self, distances: pd.DataFrame) -> pd.Series:
         """Return the distance that lowers the in-domain score most, index as given, "" where none lowers it visibly."""
@@ -171,13 +180,14 @@ class ConformalCalibration:
 
     def to_state(self) -> dict[str, Any]:
         """Return what was fitted as values that JSON can hold."""
-        return {name: getattr(self, name) for name in ("base", "weights", "quantiles", "most")}
+        return {name: getattr(self, name) for name in ("base", "weights", "farthest", "quantiles", "most")}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """Rebuild from `to_state()`."""
         calibration = cls()
         calibration.base, calibration.weights = float(state["base"]), dict(state["weights"])
+        calibration.farthest = dict(state.get("farthest", {}))  # calibrations of earlier versions have none
         calibration.most = float(state["most"])
         calibration.quantiles = {output: list(values) for output, values in state["quantiles"].items()}
         calibration._require_possible()
@@ -189,9 +199,11 @@ class ConformalCalibration:
             len(values) == len(_GRID) and values[0] >= 0 and values == sorted(values)
             for values in self.quantiles.values()
         )
-        falling = min(self.weights.values(), default=0.0) < 0 or not 0 < self.base <= self.most
+        falling = (
+            min((*self.weights.values(), *self.farthest.values()), default=0.0) < 0 or not 0 < self.base <= self.most
+        )
         if falling or not rising or "" not in self.quantiles:
-            fact = "an error, a weight or a quantile is negative or out of order"
+            fact = "an error, a weight, a distance or a quantile is negative or out of order"
             raise UserError("a calibration must be one of backtests", fact, "make it again, or fetch it again")
 
 

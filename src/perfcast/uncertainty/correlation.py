@@ -14,7 +14,7 @@ from perfcast.schema.table import Table, Tag
 _MAX_ROWS = 1200
 """Residuals of a backtest that are compared with each other: pairs grow with their square."""
 _MAX_RESIDUAL = 0.5
-"""Residual (natural logarithm) at which it is cut off: a mistyped score holds no information on others."""
+"""Residual (natural logarithm) at which it is cut off, known ones too: a mistyped score tells nothing of others."""
 _MIN_NOISE = 1e-6
 _PAIR_ROWS = 30.0
 """Common labels that the mean correlation of all pairs of outputs counts as, beside those of one pair."""
@@ -24,19 +24,18 @@ _ALL = "everything"
 def shared_labels(table: Table) -> pd.DataFrame:
     """Return labels that rows share with others, (n, levels) text: the wider the level, the further left.
 
-    Levels: everything, the slices of the entity's group of columns (vendor, family), the entity, its identity.
+    Levels: everything, the slices of the entity's group of columns (vendor, family), the entity, the entity with its
+    set-up, its identity.
     """
     frame, entity = table.frame, table.column_of(Tag.ENTITY)
     group = next(column.group for column in table.columns if column.name == entity)
     slices = [column.name for column in table.columns if Tag.SLICE in column.tags and column.group == group]
     text = {name: frame[name].astype(object).where(frame[name].notna(), "?").astype(str) for name in (*slices, entity)}
     labels = {_ALL: pd.Series(_ALL, index=frame.index), **text}
-    narrow = [name for name in table.select(tag=Tag.IDENTITY) if name != entity]
-    if narrow:
-        same = text[entity]
-        for name in narrow:
-            same = same + "\x1f" + frame[name].astype(str)
-        labels["identity"] = same
+    for tag in (Tag.SETUP, Tag.IDENTITY):
+        narrow = [name for name in table.select(tag=tag) if name != entity]
+        if narrow:
+            labels[tag.value] = text[entity].str.cat(frame[narrow].astype(str), sep="\x1f")
     return pd.DataFrame(labels)
 
 
@@ -134,6 +133,7 @@ class ErrorCorrelation:
         among = self.covariance(known, known) + self.noise * np.eye(len(residuals))
         across = self.covariance(known, others)
         weights = np.linalg.solve(among, across)
+        residuals = np.clip(residuals, -_MAX_RESIDUAL, _MAX_RESIDUAL)
         remaining = 1 - (weights * across).sum(axis=0) / self.variance(others)
         return weights.T @ residuals, np.sqrt(np.maximum(remaining, 0.0))
 

@@ -187,6 +187,18 @@ def test_a_last_year_without_an_earlier_date_is_no_forecast():
     assert (backtest.fitting & dated).any()
 
 
+def test_of_few_entities_each_is_held_out_once():
+    demo = table()
+    entity = demo.column_of(Tag.ENTITY)
+    names = np.array(["a", "a", "b", "b", "b", "c"])[np.arange(72) % 6]
+    names[0] = "d"
+    few = replace(demo, frame=demo.frame.assign(**{entity: names, demo.select(tag=Tag.TIME)[0]: pd.NaT}))
+    each = plan_final_backtests(few, 0, None, 1)
+    assert [sorted(set(names[backtest.testing])) for backtest in each] == [["a"], ["b"], ["c"]], "one row tests nothing"
+    assert all(set(names[backtest.fitting]).isdisjoint(names[backtest.testing]) for backtest in each)
+    assert [backtest.number for backtest in each] == [0, 1, 2]
+
+
 def test_few_entities_err_alike_by_their_setup():
     demo = table()
     entity = demo.column_of(Tag.ENTITY)

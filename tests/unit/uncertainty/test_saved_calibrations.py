@@ -16,7 +16,8 @@ RISING = np.linspace(0, 2, 201).tolist()
 
 
 def state(**changes):
-    return {"base": 0.1, "weights": {"a": 0.1, "b": 0.0}, "quantiles": {"": RISING, "t": RISING}, "most": 1.0} | changes
+    values = {"base": 0.1, "weights": {"a": 0.1, "b": 0.0}, "farthest": {"a": 2.0}, "most": 1.0}
+    return values | {"quantiles": {"": RISING, "t": RISING}} | changes
 
 
 @pytest.mark.parametrize(
@@ -26,6 +27,7 @@ def state(**changes):
         {"base": -0.1},
         {"base": 1.5},
         {"weights": {"a": 0.1, "b": -1e-6}},
+        {"farthest": {"a": -1.0}},
         {"quantiles": {"t": RISING}},
         {"quantiles": {"": RISING, "t": RISING[:-1]}},
         {"quantiles": {"": RISING, "t": [*RISING, 3.0]}},

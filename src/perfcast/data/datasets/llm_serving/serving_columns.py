@@ -39,7 +39,7 @@ COLUMNS = (
     *(feature(name, "layout", meaning) for name, meaning in _PARALLEL.items()),
     feature("gpus", "layout", "GPUs of the deployment", tags=(Tag.PARALLEL, Tag.SCALING)),
     _word("precision", Role.FEATURE, "layout", "number format of the weights"),
-    _word("backend", Role.FEATURE, "layout", "serving software", Tag.SLICE),
+    _word("backend", Role.FEATURE, "layout", "serving software", Tag.SLICE, Tag.SETUP),
     *(feature(name, "model", meaning, unit=unit, low=0) for name, (unit, meaning) in MODEL_FACTS.items()),
     *(feature(name, "gpu", meaning, unit=unit, low=0) for name, (unit, meaning) in GPU_FACTS.items()),
     *(
