@@ -29,7 +29,7 @@ from perfcast.decisions.ranking_answer import Ranked, Ranking, RankingRequest, R
 from perfcast.inference.batch import parse_batch
 from perfcast.inference.champion import Champion
 from perfcast.inference.draw_predictions import DrawPredictions, complete_machines
-from perfcast.inference.impute import impute_draws
+from perfcast.inference.impute import hold_equal, impute_draws
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.parse import ParsedMachine, ParsedMachines
 from perfcast.inference.predict import PredictOptions, predict_machines
@@ -91,9 +91,13 @@ def rank_machines(
         raise UserError(f"--by {request.criterion.text} needs a target", fact, "such as 'CINT2017rate >= 1500'")
     strict = strict or len(entries) == 1
     machines, candidates, refusals = _read_candidates(entries, champion, strict=strict)
+    machines, held = hold_equal(machines, champion)
     facts = _find_facts(machines, list(candidates.values()), champion, options)
     plain = replace(options, neighbors=0, explain=False)
     predictions = predict_machines(machines, champion, plain, measurements, progress=progress)
+    common = measurements.notes if measurements else ()
+    own_notes = {each.line: tuple(note for note in each.notes if note not in common) for each in predictions}
+    machines = replace(machines, notes=own_notes)
     ranked = []
     for prediction in predictions:
         try:
@@ -138,7 +142,7 @@ def rank_machines(
         candidates=tuple(
             replace(candidate, rank=rank) for rank, candidate in enumerate(_make_names_unique(ranked), start=1)
         ),
-        notes=(*_list_notes(ranked, machines, request, champion), *(measurements.notes if measurements else ())),
+        notes=(*held, *_list_notes(ranked, machines, request, champion), *common),
         refused=tuple(
             RefusedCandidate(entry.line, _name_refused(entry, candidates), str(refusals[entry.line]))
             for entry in entries

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -12,6 +12,7 @@ import pandas as pd
 from perfcast.inference.cells import Cells, fill_missing, is_missing, mask_cells
 from perfcast.inference.champion import Champion
 from perfcast.inference.imputation import Violation
+from perfcast.inference.imputation.joint_draws import JointDeck
 from perfcast.inference.machine_fields import TypedField
 from perfcast.inference.parse import ParsedMachines
 from perfcast.inference.reference_data import ReferenceData
@@ -119,7 +120,33 @@ def impute_draws(machines: ParsedMachines, champion: Champion, *, assume: bool =
         steps.conclude(champion.rules.fill_implied, IMPLIED)
         if deck.rules.checked:
             owners, weights = _leave_impossible(steps, champion, owners, weights)
+            _replace_impossible(steps, champion, deck)
     return DrawnMachines(_assume(steps, champion, assume=assume), owners, weights)
+
+
+def hold_equal(machines: ParsedMachines, champion: Champion) -> tuple[ParsedMachines, tuple[str, ...]]:
+    """Return machines to compare, and notes: those that do not state a column of `held_equal` have one value of it.
+
+    It is the one most often stated or drawn for them among those that break no limit of any; without such a value the
+    column stays as it is.
+    """
+    notes: list[str] = []
+    for name in champion.rules.held_equal:
+        missing = is_missing(machines.cells[name])
+        if not missing.any() or len(missing) < 2:
+            continue
+        drawn = impute_draws(machines, champion)
+        counts = pd.Series(drawn.weights).groupby(drawn.completed.cells[name]).sum().sort_values(ascending=False)
+        measured = pd.Series(champion.reference_data.column(name)).value_counts()
+        for value in dict.fromkeys([*counts.index, *measured.index]):
+            cells = machines.cells.assign({name: np.where(missing, value, machines.cells[name])})
+            if not any(champion.rules.find_violations(_impute_known(cells, champion).cells)):
+                machines = replace(machines, cells=cells)
+                notes.append(f"{name}: {value} is assumed for all candidates that state none")
+                break
+        else:
+            notes.append(f"{name}: no value is possible for all candidates, so each has its own")
+    return machines, tuple(notes)
 
 
 def _leave_impossible(
@@ -133,6 +160,18 @@ def _leave_impossible(
     steps.repeat(np.flatnonzero(keep))
     left, shares = owners[keep], weights[keep]
     return left, shares / np.bincount(left, shares)[left]
+
+
+def _replace_impossible(steps: _Steps, champion: Champion, deck: JointDeck) -> None:
+    """Replace assumed cells that break a limit by the measured set-up that is most frequent among possible ones."""
+    numbered = Cells(steps.cells, np.arange(len(steps.cells.index)))
+    for row in sorted({violation.line for violation in champion.rules.find_violations(numbered)}):
+        assumed = [name for name in deck.rules.taken if steps.has_origin(row, name, ASSUMED)]
+        for setup in deck.frame[assumed].value_counts().index if assumed else ():
+            changed = {name: np.array([value], dtype=object) for name, value in zip(assumed, setup, strict=True)}
+            if not any(champion.rules.find_violations(numbered.take(np.array([row])).assign(changed))):
+                steps.replace(row, changed)
+                break
 
 
 def _count_pairs(pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -239,6 +278,17 @@ class _Steps:
         if self._fills_at_conclusion.get(origin) != self._fills:
             self.take(rule(self.cells), origin)
             self._fills_at_conclusion[origin] = self._fills
+
+    def has_origin(self, row: int, name: str, origin: str) -> bool:
+        """Return whether a cell has an origin."""
+        return bool(self.codes[row, self._places[name]] == _CODES[origin])
+
+    def replace(self, row: int, changed: Mapping[str, np.ndarray]) -> None:
+        """Replace cells of one row, given as columns of one cell, and keep their origins."""
+        selected = np.arange(len(self.codes)) == row
+        self.cells = self.cells.assign(
+            {name: np.where(selected, values, self.cells[name]) for name, values in changed.items()}
+        )
 
     def repeat(self, rows: np.ndarray) -> None:
         """Repeat rows, (m,) int of row numbers."""

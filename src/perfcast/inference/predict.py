@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,8 +20,7 @@ from perfcast.inference.machine_fields import MONTH, is_month
 from perfcast.inference.parse import ParsedMachines
 from perfcast.inference.prediction import Estimate, Prediction, Predictions
 from perfcast.inference.user_measurements import UserMeasurements
-from perfcast.predictors.scaling.trained_runs import ACCURACY
-from perfcast.schema.table import TASK_KIND, Role, Table, Tag, select
+from perfcast.schema.table import Role, Tag, select
 from perfcast.uncertainty.conformal import LEVEL
 from perfcast.utils.errors import UserError
 from perfcast.utils.progress import show_progress
@@ -132,7 +132,11 @@ def _predict_batch(
         cells = {column: cell[row] for column, cell in completed.cells.items()}
         scores = {each.task: (each.median, each.low, each.high) for each in by_task}
         basis = finder.find(list(dict.fromkeys(rows_of[line]))) if finder else None
-        own_notes = (*machines.notes.get(line, ()), *champion.rules.list_completed_notes(cells))
+        own_notes = (
+            *machines.notes.get(line, ()),
+            *_note_unmeasured(cells, champion),
+            *champion.rules.list_completed_notes(cells),
+        )
         derived = derive_values(champion.rules.derived, scores, cells)
         predictions.append(
             Prediction(
@@ -140,6 +144,13 @@ def _predict_batch(
             )
         )
     return predictions
+
+
+def _note_unmeasured(cells: Mapping[str, Any], champion: Champion) -> Iterator[str]:
+    """Yield the notes on the values of a machine that no measured result has."""
+    for column, note in champion.rules.unmeasured_notes.items():
+        if cells[column] is not None and cells[column] not in champion.reference_data.column(column):
+            yield note.format_map(cells)
 
 
 def _estimate(
@@ -159,7 +170,7 @@ def _estimate(
     tasks = X[table.column_of(Tag.TASK)].astype(str).tolist()
     when = None if options.when is None else pd.Series(options.when, index=X.index)
     nothing = pd.DataFrame({"in_domain_score": None, "least_similar_group": None}, index=X.index, dtype=object)
-    largest = _largest_results(tasks, champion.reference_data.measured)
+    lowest, highest = predicted.lowest, predicted.highest
     estimates = []
     for number, target in enumerate(champion.predictor.targets_):
         intervals = predicted.intervals(number, when, options.level)
@@ -167,11 +178,11 @@ def _estimate(
         if measurements is not None and intervals is not None:
             expected_errors = intervals["expected_error"].to_numpy()
             shift, narrowing = measurements.correct(table, target, expected_errors, options.when)
-        medians = np.minimum(predicted.medians[:, number] * np.exp(shift), largest)
+        medians = np.clip(predicted.medians[:, number] * np.exp(shift), lowest, highest)
         ends = np.full((2, len(X)), None, dtype=object)
         if intervals is not None:
             below, above = (narrowing * intervals[name].to_numpy() for name in ("below", "above"))
-            ends = np.array([medians * np.exp(-below), np.minimum(medians * np.exp(above), largest)])
+            ends = np.clip([medians * np.exp(-below), medians * np.exp(above)], lowest, highest)
         similarity = nothing if intervals is None else intervals
         columns = (medians, *ends, np.exp(shift), similarity["in_domain_score"], similarity["least_similar_group"])
         for row, (median, low, high, factor, score, group) in enumerate(
@@ -196,15 +207,6 @@ def _estimate(
             )
             estimates.append((row, estimate))
     return sorted(estimates, key=lambda pair: pair[0])
-
-
-def _largest_results(tasks: list[str], measured: Table) -> np.ndarray:
-    """Return the largest possible result of every row, (n,): 1 where its task measures an accuracy."""
-    if TASK_KIND not in measured.frame:
-        return np.full(len(tasks), np.inf)
-    of_accuracy = measured.frame[TASK_KIND].astype(str).str.startswith(ACCURACY)
-    accuracies = set(measured.frame.loc[of_accuracy, measured.column_of(Tag.TASK)].astype(str))
-    return np.array([1.0 if task in accuracies else np.inf for task in tasks])
 
 
 def _show_progress(starts: range, total: int) -> Iterator[int]:
