@@ -145,7 +145,7 @@ def test_answers_have_short_representations_and_escape_texts(champion):
         assert len(repr(value)) < 150
         assert repr(value).startswith("<")
     html = answer._repr_html_()
-    assert "CINT2017rate" in html and "not official results" in html
+    assert "SPECrate2017_int_base" in html and "not official results" in html
     name = "<script>alert('a')</script>"
     estimate = Estimate(name, name, 1.0, None, None, 0.9, "", None, None, 0, 0)
     hostile = Predictions(name, name, name, (Prediction(1, name, (estimate,)),), 1)

@@ -28,7 +28,7 @@ from perfcast.decisions.ranking_answer import SURE, Ranked, Ranking, RankingRequ
 from perfcast.inference.batch import parse_batch
 from perfcast.inference.champion import Champion
 from perfcast.inference.draw_predictions import DrawPredictions, complete_machines
-from perfcast.inference.impute import impute_draws
+from perfcast.inference.impute import hold_equal, impute_draws
 from perfcast.inference.machine_files import EXTRAS, PRICE, WATTS, MachineEntry
 from perfcast.inference.parse import ParsedMachine, ParsedMachines
 from perfcast.inference.predict import PredictOptions, predict_machines
@@ -90,9 +90,13 @@ def rank_machines(
     """
     strict = strict or len(entries) == 1
     machines, candidates, refusals = _read_candidates(entries, champion, strict=strict)
+    machines, held = hold_equal(machines, champion)
     facts = _find_facts(machines, candidates, champion, options)
     plain = replace(options, neighbors=0, explain=False)
     predictions = predict_machines(machines, champion, plain, measurements, progress=progress)
+    common = measurements.notes if measurements else ()
+    own_notes = {each.line: tuple(note for note in each.notes if note not in common) for each in predictions}
+    machines = replace(machines, notes=own_notes)
     ranked = []
     for prediction in predictions:
         try:
@@ -135,7 +139,7 @@ def rank_machines(
             replace(each, rank=rank, carried=carried[each.line])
             for rank, each in enumerate(_make_names_unique(lined), start=1)
         ),
-        notes=(*_list_notes(ranked, machines, request, champion), *(measurements.notes if measurements else ())),
+        notes=(*held, *_list_notes(ranked, machines, request, champion), *common),
         refused=tuple(
             RefusedCandidate(entry.line, entry.label, str(refusals[entry.line]), carried[entry.line])
             for entry in entries

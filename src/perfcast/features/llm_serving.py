@@ -10,16 +10,17 @@ Source: roofline of inference by Pope et al., Efficiently Scaling Transformer In
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 
 from perfcast.data.accelerators.served_memory import (
-    WEIGHT_BYTES,
+    bandwidth,
     cached_bytes,
+    computing_time,
     experts_used,
+    peak_tflops,
     running_requests,
     weights_read,
 )
-from perfcast.features.feature_math import append, feature, ratio, require
+from perfcast.features.feature_math import append, arrays, feature, ratio
 from perfcast.schema.table import Table, Tag
 
 REQUIRES = (
@@ -46,7 +47,6 @@ _COLUMNS = (
     feature(*_time("t_prompt", "computing a prompt at the peak"), tags=[Tag.COST]),
     feature(*_time("t_queue", "computing the prompts of all requests in progress"), tags=[Tag.COST]),
     feature(*_time("t_wait", "waiting for the prompts of others, as in a queue"), tags=[Tag.COST]),
-    feature(*_time("t_backlog", "decoding of the requests before those whose caches do not fit")),
     feature(*_time("t_step", "sum of the times of a step")),
     feature("running", "load", "", "requests that a step serves: those whose caches fit in memory"),
     feature("step_layers", "layout", "", "layers that a step starts one after the other", tags=[Tag.COST]),
@@ -56,7 +56,6 @@ _COLUMNS = (
     feature("exchange_share", "load", "", "share of a step that exchanges activations", high=1),
     feature("experts_touched", "load", "", "expected share of the experts that a step uses", high=1),
     feature("tokens_per_expert", "load", "", "tokens of a step per expert; all for a dense model"),
-    feature("memory_use", "layout", "", "weights and caches / memory of the GPUs"),
     feature("balance", "gpu", "FLOP/B", "peak of the number format / memory bandwidth"),
 )
 
@@ -68,58 +67,37 @@ def derive(table: Table) -> Table:
     of the peak that is reached.
     Raises: ValueError when a column of `REQUIRES` is missing.
     """
-    frame = require(table, REQUIRES)
-    requests, gpus, layers = frame["concurrency"], frame["gpus"], frame["layers"]
-    active, total = frame["active_params_1e9"] * 1e9, frame["total_params_1e9"] * 1e9
-    weight = frame["precision"].map(WEIGHT_BYTES).astype("float64")
-    peak = gpus * _peak(frame) * 1e9  # per ms
-    bandwidth = gpus * frame["memory_gb_per_s"] * 1e6  # per ms
-    link = frame["link_gb_per_s"] * 1e6  # per ms
+    of = arrays(table, REQUIRES)
+    gpus, layers, output = of["gpus"], of["layers"], of["output_tokens"]
+    link = of["link_gb_per_s"] * 1e6  # per ms
     many = gpus > 1
-    cached, running = cached_bytes(frame), running_requests(frame)
-    memory = gpus * frame["memory_gib"] * 2**30
-    attention = 4 * frame["full_layers"] * frame["input_tokens"] ** 2 * frame["hidden"]
-    prompt = (2 * active * frame["input_tokens"] + attention) / peak
-    exchanged = 2 * layers * frame["hidden"] * _ACTIVATION_BYTES
+    running = running_requests(of)
+    attention = 4 * of["full_layers"] * of["input_tokens"] ** 2 * of["hidden"]
+    prompt = computing_time(of, of["input_tokens"]) + attention / (gpus * peak_tflops(of) * 1e9)
+    exchanged = 2 * layers * of["hidden"] * _ACTIVATION_BYTES
     times = {
-        "t_weights": weights_read(frame, running) / bandwidth,
-        "t_cache": running * cached / bandwidth,
-        "t_decode": 2 * active * running / peak,
-        "t_exchange": (exchanged * running / link).where(many, 0.0),
-        "t_mixed": prompt * running / frame["output_tokens"],
+        "t_weights": weights_read(of, running) / bandwidth(of),
+        "t_cache": running * cached_bytes(of) / bandwidth(of),
+        "t_decode": computing_time(of, running),
+        "t_exchange": np.where(many, exchanged * running / link, 0.0),
+        "t_mixed": prompt * running / output,
     }
-    step = pd.concat(times, axis=1).sum(axis=1, skipna=False)
+    step = np.sum(list(times.values()), axis=0)
     values = {
         **times,
         # rho / (1 - rho) prompts wait, where rho is the share of the time that computes prompts
         "t_wait": prompt * ratio(times["t_mixed"], step - times["t_mixed"]),
         "t_prompt": prompt,
-        "t_queue": prompt * requests,
-        "t_backlog": ratio(requests - running, running) * frame["output_tokens"] * step,
+        "t_queue": prompt * of["concurrency"],
         "t_step": step,
         "running": running,
         "step_layers": layers,
-        "exchange_layers": layers.where(many, 0.0),
+        "exchange_layers": np.where(many, layers, 0.0),
         "prompt_share": ratio(times["t_mixed"], step),
         "weight_share": ratio(times["t_weights"], step),
         "exchange_share": ratio(times["t_exchange"], step),
-        "experts_touched": experts_used(frame, running),
-        "tokens_per_expert": running * ratio(frame["experts_per_token"], frame["experts"]).fillna(1.0),
-        "memory_use": ratio(total * weight + requests * cached, memory),
-        "balance": ratio(peak, bandwidth),
+        "experts_touched": experts_used(of, running),
+        "tokens_per_expert": running * np.where(of["experts"] > 0, ratio(of["experts_per_token"], of["experts"]), 1.0),
+        "balance": ratio(gpus * peak_tflops(of) * 1e9, bandwidth(of)),
     }
     return append(table, _COLUMNS, values, logs=_LOGS)
-
-
-def _peak(frame: pd.DataFrame) -> pd.Series:
-    """Return the peak of the number format in TFLOP/s; formats that a GPU cannot compute are computed in bfloat16."""
-    by_precision = {
-        "bf16": frame["bf16_tflops"],
-        "int4": frame["bf16_tflops"],
-        "fp8": frame["fp8_tflops"],
-        "fp4": frame["fp4_tflops"],
-    }
-    peak = pd.Series(np.nan, index=frame.index)
-    for precision, tflops in by_precision.items():
-        peak = peak.where(frame["precision"] != precision, tflops.fillna(frame["bf16_tflops"]))
-    return peak

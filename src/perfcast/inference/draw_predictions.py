@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from perfcast.inference.cells import Cells
 from perfcast.inference.champion import Champion
 from perfcast.inference.description_levels import find_level
 from perfcast.inference.impute import GIVEN, CompletedMachines, DrawnMachines, clear_assumed, impute_draws
@@ -19,8 +20,8 @@ class DrawPredictions:
 
     Shapes: `medians` (machines by task, targets), NaN where `has_output` is false. `completed` and `table` have the
     draw of every machine to show: that whose prediction of the first target is nearest to the median, among those of
-    the donor that is nearest in all tasks. `unknown` marks the cells of `table` that are missing or follow from assumed
-    ones, (machines by task, columns) bool.
+    the donor that is nearest in all tasks. `lowest` and `highest` (machines by task,) are the possible results.
+    `unknown` marks the cells of `table` that are missing or follow from assumed ones, (machines by task, columns) bool.
     """
 
     def __init__(self, drawn: DrawnMachines, champion: Champion) -> None:
@@ -31,9 +32,19 @@ class DrawPredictions:
         known = clear_assumed(drawn.completed.take(self._first), champion)
         both = champion.derive_features(drawn.completed.cells.append(known))
         X = both.frame.iloc[:count]
-        with np.errstate(invalid="ignore"):
-            self._logs = np.log(champion.predictor.predict(X).to_numpy(dtype=float))
-        self._logs -= champion.find_deductions(drawn.completed.cells)[:, None]
+
+        def predict(cells: Cells) -> np.ndarray:
+            same = cells is drawn.completed.cells
+            frame = X if same else champion.derive_features(cells).frame
+            return np.asarray(np.log(champion.predictor.predict(frame).to_numpy(dtype=float)))
+
+        lowest, highest = champion.rules.find_bounds(drawn.completed.cells)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            logs = champion.rules.predict_logs(drawn.completed.cells, predict)
+            logs -= champion.find_deductions(drawn.completed.cells)[:, None]
+            self._logs = np.clip(logs, np.log(lowest)[:, None], np.log(highest)[:, None])
+        self.lowest = np.minimum.reduceat(lowest, self._first) if len(owners) else lowest
+        self.highest = np.maximum.reduceat(highest, self._first) if len(owners) else highest
         logs = np.column_stack([weighted_medians(column, owners, drawn.weights) for column in self._logs.T])
         self.medians = np.exp(logs)
         self._log_medians = logs

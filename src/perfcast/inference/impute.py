@@ -12,7 +12,7 @@ import pandas as pd
 from perfcast.inference.cells import Cells, fill_missing, is_missing, mask_cells
 from perfcast.inference.champion import Champion
 from perfcast.inference.imputation import Violation
-from perfcast.inference.imputation.joint_draws import DRAWS
+from perfcast.inference.imputation.joint_draws import DRAWS, JointDeck
 from perfcast.inference.machine_fields import TypedField
 from perfcast.inference.parse import ParsedMachines
 from perfcast.inference.reference_data import ReferenceData
@@ -186,6 +186,31 @@ def join_draws(parts: Sequence[DrawnMachines]) -> DrawnMachines:
     return DrawnMachines(CompletedMachines(Cells(cells, index), codes), owners, weights, shared)
 
 
+def hold_equal(machines: ParsedMachines, champion: Champion) -> tuple[ParsedMachines, tuple[str, ...]]:
+    """Return machines to compare, and notes: those that do not state a column of `held_equal` have one value of it.
+
+    It is the one most often stated or drawn for them among those that break no limit of any; without such a value the
+    column stays as it is.
+    """
+    notes: list[str] = []
+    for name in champion.rules.held_equal:
+        missing = is_missing(machines.cells[name])
+        if not missing.any() or len(missing) < 2:
+            continue
+        drawn = impute_draws(machines, champion)
+        counts = pd.Series(drawn.weights).groupby(drawn.completed.cells[name]).sum().sort_values(ascending=False)
+        measured = pd.Series(champion.reference_data.column(name)).value_counts()
+        for value in dict.fromkeys([*counts.index, *measured.index]):
+            cells = machines.cells.assign({name: np.where(missing, value, machines.cells[name])})
+            if not any(champion.rules.find_violations(impute_known(cells, champion).cells)):
+                machines = replace(machines, cells=cells)
+                notes.append(f"{name}: {value} is assumed for all candidates that state none")
+                break
+        else:
+            notes.append(f"{name}: no value is possible for all candidates, so each has its own")
+    return machines, tuple(notes)
+
+
 def _complete_draws(steps: Steps, drawn: DrawnMachines, champion: Champion, *, assume: bool = True) -> DrawnMachines:
     """Leave out the draws that break a limit, unless a machine has no other, and assume what is still missing."""
     owners, weights = drawn.owners, drawn.weights
@@ -194,8 +219,22 @@ def _complete_draws(steps: Steps, drawn: DrawnMachines, champion: Champion, *, a
     keep = np.flatnonzero(is_possible | (np.bincount(owners, is_possible)[owners] == 0))
     steps.repeat(keep)
     owners, weights = owners[keep], weights[keep]
+    if champion.joint_deck is not None:
+        _replace_impossible(steps, champion, champion.joint_deck)
     completed = _assume(steps, champion, assume=assume)
     return DrawnMachines(completed, owners, weights / np.bincount(owners, weights)[owners], drawn.shared[keep])
+
+
+def _replace_impossible(steps: Steps, champion: Champion, deck: JointDeck) -> None:
+    """Replace assumed cells that break a limit by the measured set-up that is most frequent among possible ones."""
+    numbered = steps.numbered
+    for row in sorted({violation.line for violation in champion.rules.find_violations(numbered)}):
+        assumed = [name for name in deck.rules.taken if steps.has_origin(row, name, ASSUMED)]
+        for setup in deck.frame[assumed].value_counts().index if assumed else ():
+            changed = {name: np.array([value], dtype=object) for name, value in zip(assumed, setup, strict=True)}
+            if not any(champion.rules.find_violations(numbered.take(np.array([row])).assign(changed))):
+                steps.replace(row, changed)
+                break
 
 
 def _count_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -323,6 +362,17 @@ class Steps:
     def numbered(self) -> Cells:
         """The cells with the number of every row as its index."""
         return Cells(self.cells, np.arange(len(self.cells.index)))
+
+    def has_origin(self, row: int, name: str, origin: str) -> bool:
+        """Return whether a cell has an origin."""
+        return bool(self.codes[row, self._places[name]] == _CODES[origin])
+
+    def replace(self, row: int, changed: Mapping[str, np.ndarray]) -> None:
+        """Replace cells of one row, given as columns of one cell, and keep their origins."""
+        selected = np.arange(len(self.codes)) == row
+        self.cells = self.cells.assign(
+            {name: np.where(selected, values, self.cells[name]) for name, values in changed.items()}
+        )
 
     def repeat(self, rows: np.ndarray) -> None:
         """Repeat rows, (m,) int of row numbers."""

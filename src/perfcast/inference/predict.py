@@ -32,8 +32,7 @@ from perfcast.inference.prediction import (
     rate_trust,
 )
 from perfcast.inference.user_measurements import UserMeasurements
-from perfcast.predictors.scaling.trained_runs import ACCURACY
-from perfcast.schema.table import TASK_KIND, Role, Table, Tag, select
+from perfcast.schema.table import Role, Tag, select
 from perfcast.uncertainty.conformal import LEVEL
 from perfcast.utils.errors import UserError
 from perfcast.utils.progress import show_progress
@@ -148,7 +147,11 @@ def predict_draws(
         measurement_notes = (*measurement_notes, champion.left_out.note)
     predictions = []
     for line, made in estimates.items():
-        reasons = [explain_refusal(each, champion) for each in made]
+        is_share = np.isfinite(predicted.highest[rows_of[line]]).tolist()
+        reasons = [
+            explain_refusal(each, champion, is_share=share or each.unit.startswith("share"))
+            for each, share in zip(made, is_share, strict=True)
+        ]
         by_task = [each for each, reason in zip(made, reasons, strict=True) if not reason]
         row = rows_of[line][0]
         name, values = explainer.describe(row)
@@ -185,20 +188,19 @@ def predict_draws(
     return predictions
 
 
-def explain_refusal(estimate: Estimate, champion: Champion) -> str:
+def explain_refusal(estimate: Estimate, champion: Champion, *, is_share: bool) -> str:
     """Return why an output cannot be predicted, "" where it can: its interval is too wide to tell anything.
 
     Shares and accuracies may be near 0, so no ratio is too large for them.
     """
     low, high, measured = estimate.low, estimate.high, champion.reference_data.measured
-    if low is None or high is None or high <= MAX_RATIO * low:
-        return ""
-    if estimate.unit.startswith("share") or np.isfinite(_largest_results([estimate.task], measured)).all():
+    if is_share or low is None or high is None or high <= MAX_RATIO * low:
         return ""
     entity = measured.column_of(Tag.ENTITY)
     known = sorted(set(measured.frame[entity].dropna().astype(str)))
     names = ", ".join(known) if len(known) <= _MAX_NAMED else f"{len(known)} of them"
-    far = f", because its {estimate.least_similar_group} is unlike" if estimate.least_similar_group else ""
+    reason = estimate.trust.partition(": ")[2]
+    far = f" ({reason})" if reason else ""
     return (
         f"{estimate.task} cannot be predicted: its {100 * estimate.level:g} % interval would span a factor of "
         f"{high / low:.0f}, more than {MAX_RATIO:g}{far}; measured {entity}: {names}; give a result of it (--measured)"
@@ -222,7 +224,7 @@ def _estimate(
     tasks = X[table.column_of(Tag.TASK)].astype(str).tolist()
     when = None if options.when is None else pd.Series(options.when, index=X.index)
     nothing = pd.DataFrame({"in_domain_score": None, "least_similar_group": ""}, index=X.index, dtype=object)
-    largest = _largest_results(tasks, champion.reference_data.measured)
+    lowest, highest = predicted.lowest, predicted.highest
     estimates = []
     for number, target in enumerate(champion.predictor.targets_):
         intervals = predicted.intervals(number, when, options.level)
@@ -230,11 +232,11 @@ def _estimate(
         if measurements is not None and intervals is not None:
             expected_errors = intervals["expected_error"].to_numpy()
             shift, narrowing = measurements.correct(table, target, expected_errors, options.when)
-        medians = np.minimum(predicted.medians[:, number] * np.exp(shift), largest)
+        medians = np.clip(predicted.medians[:, number] * np.exp(shift), lowest, highest)
         ends = np.full((2, len(X)), None, dtype=object)
         if intervals is not None:
             below, above = (narrowing * intervals[name].to_numpy() for name in ("below", "above"))
-            ends = np.array([medians * np.exp(-below), np.minimum(medians * np.exp(above), largest)])
+            ends = np.clip([medians * np.exp(-below), medians * np.exp(above)], lowest, highest)
         similarity = nothing if intervals is None else intervals
         columns = (medians, *ends, np.exp(shift), similarity["in_domain_score"], similarity["least_similar_group"])
         for row, (median, low, high, factor, score, group) in enumerate(
@@ -259,15 +261,6 @@ def _estimate(
             )
             estimates.append((row, estimate))
     return sorted(estimates, key=lambda pair: pair[0])
-
-
-def _largest_results(tasks: list[str], measured: Table) -> np.ndarray:
-    """Return the largest possible result of every row, (n,): 1 where its task measures an accuracy."""
-    if TASK_KIND not in measured.frame:
-        return np.full(len(tasks), np.inf)
-    of_accuracy = measured.frame[TASK_KIND].astype(str).str.startswith(ACCURACY)
-    accuracies = set(measured.frame.loc[of_accuracy, measured.column_of(Tag.TASK)].astype(str))
-    return np.array([1.0 if task in accuracies else np.inf for task in tasks])
 
 
 def batches(total: int, *, progress: bool = False) -> Iterator[np.ndarray]:

@@ -44,6 +44,16 @@ def test_the_lowest_latency_is_first_by_default():
     assert rank(by="price*tpot", prices=["2"]).ascending and rank(by="price/tokens_per_second", prices=["2"]).ascending
 
 
+def test_what_is_assumed_is_equal_for_all_candidates():
+    ranking = rank(vary=["gpu=H100|B200|A100", "tensor-parallel=4"])
+    held = [note for note in ranking.notes if "is assumed for all candidates" in note]
+    assert [note.partition(":")[0] for note in held] == ["precision", "backend"]
+    assert "precision: bf16" in held[0], "an A100 computes nothing else"
+    assert any("never measured: the GPU A100" in note for note in ranking.notes)
+    stated = rank(vary=["gpu=H100|B200", "precision=bf16,fp8", "tensor-parallel=4"])
+    assert not any(note.startswith("precision") for note in stated.notes)
+
+
 def test_throughput_is_derived_from_both_latencies():
     ranking = rank(by="tokens_per_second_per_gpu")
     values = [each.value for each in ranking.candidates]
@@ -125,8 +135,8 @@ def test_a_ranking_by_price_needs_prices_and_no_cost():
 def test_impossible_candidates_are_refused_and_the_others_ranked():
     entries = candidates("gpu=H100,H200", "tensor-parallel=1,4", precision="bf16")
     ranking = rank_machines(entries, champion(), read_request([], champion()), PLAIN)
-    assert [each.name for each in ranking.refused] == ["gpu H100, tensor-parallel 1"]
-    assert "more than the 80 GiB of 1 GPU" in ranking.refused[0].message and len(ranking.candidates) == 3
+    assert [each.name for each in ranking.refused] == [f"gpu {gpu}, tensor-parallel 1" for gpu in ("H100", "H200")]
+    assert "more than the 72 GiB that are 90 % of 1 GPU" in ranking.refused[0].message and len(ranking.candidates) == 2
 
 
 def test_a_field_is_given_or_varied():
@@ -150,7 +160,8 @@ def test_what_if_over_batch_and_input():
 
 def test_what_if_follows_the_varied_model_gpu_and_layout():
     by_model = {
-        each.values["model"]: each for each in grid("model=llama-3.1-8b,llama-3.1-70b", tasks=["tpot"]).possible
+        each.values["model"]: each
+        for each in grid("model=llama-3.1-8b,llama-3.1-70b", tasks=["tpot"], precision="fp8").possible
     }
     small, large = (by_model[name].estimates[0].median for name in ("llama-3.1-8b", "llama-3.1-70b"))
     assert small < large

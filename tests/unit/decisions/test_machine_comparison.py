@@ -32,7 +32,7 @@ def test_probability_follows_the_order_and_turns_with_it():
         assert pair.probability == pytest.approx(1 - turned.probability)
         assert pair.low < pair.ratio < pair.high
         assert pair.low == pytest.approx(1 / turned.high)
-    rate = next(pair for pair in forth.pairs if pair.task == "CINT2017rate")
+    rate = next(pair for pair in forth.pairs if pair.task == "SPECrate2017_int_base")
     assert rate.probability > 0.9
 
 

@@ -78,7 +78,7 @@ def test_given_values_stay():
 
 
 def test_a_name_may_tell_the_number_format():
-    assert values(model="Qwen3-32B-NVFP4")["precision"] == ("fp4", "given")
+    assert values(model="Qwen3-32B-NVFP4", gpu="B200")["precision"] == ("fp4", "given")
     with pytest.raises(UserError, match="model and precision must agree"):
         predict(model="Qwen3-32B-NVFP4", precision="fp8")
 
@@ -88,7 +88,7 @@ def test_a_name_may_tell_the_number_format():
     [
         ({"gpu": "H800"}, "gpu must be a known GPU, but it has 'H800'; write one of H200, H100"),
         ({"gpu": None}, "gpu must be a known GPU, but it names none"),
-        ({"model": "llama-3.1-405b"}, "model must be a known model"),
+        ({"model": "llama-4-405b"}, "model must be a known model"),
         ({"model": "config.json"}, "model must be a known model"),
         ({"batch": None}, "a deployment must have batch, input, output, but it has no batch"),
         ({"input": None, "output": None}, "but it has no input, output"),
@@ -106,9 +106,21 @@ def test_a_name_may_tell_the_number_format():
             {"model": "gpt-oss-120b", "expert-parallel": 8},
             "expert-parallel: experts on 8 GPUs are more than the 4 GPUs",
         ),
-        ({"precision": "bf16", "gpu": "H100", "tensor-parallel": 1}, "take 132 GiB, more than the 80 GiB of 1 GPU"),
+        (
+            {"precision": "bf16", "gpu": "H100", "tensor-parallel": 1},
+            "132 GiB, more than the 72 GiB that are 90 % of 1 GPU",
+        ),
         ({"model": "deepseek-r1", "gpu": "H100"}, "in the smallest format take"),
-        ({"gpu": "H100", "tensor-parallel": 1, "precision": "fp8", "input": 200_000}, "cache of one request"),
+        ({"gpu": "H100", "tensor-parallel": 1, "precision": "fp8", "input": 100_000}, "cache of one request"),
+        ({"tensor-parallel": 3}, "tensor-parallel: 3 GPUs cannot share 64 heads of attention"),
+        ({"tensor-parallel": None, "gpus": 7}, "gpus: 7 GPUs cannot share 64 heads"),
+        ({"model": "phi-4", "tensor-parallel": 4}, "4 GPUs cannot share 40 heads of attention with 10 of keys"),
+        ({"pipeline-parallel": 90, "tensor-parallel": 1}, "90 stages are more than the 80 layers"),
+        ({"input": 131_000}, "of 131256 tokens is longer than the context of Llama-3.1-70B, 131072 tokens"),
+        ({"model": "llama3 70b", "input": 8000}, "of 8256 tokens is longer than the context of Llama-3-70B, 8192"),
+        ({"precision": "fp4"}, "precision: H200 computes bf16, fp8, not fp4; use bf16 or fp8, or int4"),
+        ({"gpu": "A100", "precision": "fp8"}, "precision: A100 computes bf16, not fp8"),
+        ({"gpu": "MI300X", "backend": "trtllm"}, "backend: trtllm runs on GPUs of NVIDIA"),
     ],
 )
 def test_refusals(changed, message):
@@ -145,11 +157,30 @@ def test_a_model_comes_from_its_config(tmp_path):
     assert rules.read_files(KNOWN) == KNOWN
 
 
-def test_notes_tell_formats_and_memory():
-    notes = predict(precision="fp4").notes
-    assert notes == ("H200 has no fp4 arithmetic: the weights are stored in it, and computed in bfloat16",)
+def test_notes_tell_formats_memory_and_what_was_never_measured():
+    (note,) = predict(model="gpt-oss-120b", precision="fp4").notes
+    assert note == "H200 has no fp4 arithmetic: the weights are stored in it, and computed in bfloat16"
     (note,) = predict(precision="fp8", **{"tensor-parallel": 1, "batch": 256, "input": 8192}).notes
-    assert "requests wait for memory" in note
+    assert "requests fit in memory at once" in note
+    notes = predict(gpu="MI300X", model="mistral-7b").notes
+    assert notes == (
+        "no deployment of the GPU MI300X was measured",
+        "no deployment of the model Mistral-7B was measured",
+    )
+
+
+def test_what_is_assumed_breaks_no_limit():
+    """An assumed value that is typed back is accepted."""
+    assert values(gpu="A100")["precision"] == ("bf16", "implied")
+    known = values(model="qwen2.5-7b", precision="bf16", gpu="L4", **{"tensor-parallel": None, "batch": 1024})
+    assert known["tensor_parallel"][0] == 4 and known["pipeline_parallel"] == (2, "assumed"), "28 heads on 8 GPUs"
+    for case in (
+        {"gpu": "H100", "tensor-parallel": 1},
+        {"gpu": "MI300X"},
+        {"gpu": "RTX 4090", "model": "phi-4", "tensor-parallel": 2},
+    ):
+        answer = values(**case)
+        predict(**case, precision=answer["precision"][0], backend=answer["backend"][0])
 
 
 def test_derived_quantities_follow_from_the_latencies():

@@ -237,7 +237,7 @@ def test_predict_command_lists_corrected_outputs(tmp_path, capsys):
     (tmp_path / "mine.csv").write_text("suite,score\nCINT2017rate,140\n")
     command = ["predict", "--results", str(project().results), "--processor", "Xeon Gold 6148", "--chips", "2"]
     assert main([*command, "--measured", str(tmp_path / "mine.csv")]) == 0
-    assert "changed by your own measurements: CFP2017rate" in capsys.readouterr().out
+    assert "changed by your own measurements: SPECrate2017_fp_base" in capsys.readouterr().out
 
 
 @pytest.mark.reliability("an absurd measured score is used without a word")

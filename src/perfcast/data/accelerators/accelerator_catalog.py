@@ -34,6 +34,12 @@ MODEL_FACTS = {
     "experts_per_token": ("", "routed experts that compute a token"),
 }
 """Unit and meaning of each numerical fact of a model."""
+MODEL_LIMITS = {
+    "heads": ("", "heads of attention, which tensor parallelism shares"),
+    "kv_heads": ("", "heads of keys and values"),
+    "context_tokens": ("", "tokens of the longest prompt with its answer"),
+}
+"""Unit and meaning of each number that limits the deployments of a model."""
 
 
 @cache
@@ -45,7 +51,7 @@ def read_gpus() -> pd.DataFrame:
 @cache
 def read_models() -> pd.DataFrame:
     """Return the catalog of language models, indexed by family."""
-    return _read("llm_models.csv").set_index("family")
+    return _read("llm_models.csv").set_index("family").join(read_layers()[["heads", "kv_heads"]])
 
 
 @cache

@@ -32,12 +32,13 @@ _LAYERS, _HIDDEN, _HEADS, _KV_HEADS = (
 )
 _EXPERTS = ("n_routed_experts", "num_local_experts", "num_experts")
 _EXPERTS_PER_TOKEN = ("num_experts_per_tok", "experts_per_token", "moe_topk")
+_LAYER_TYPES = ("full_attention", "sliding_attention", "linear_attention")
 _WEIGHT_FORMATS = {"fp8": "fp8", "mxfp4": "fp4", "nvfp4": "fp4", "awq": "int4", "gptq": "int4"}
 
 
 @dataclass(frozen=True)
 class ModelShape:
-    """Facts of a model under the names of `MODEL_FACTS`; `precision` is the format of its weights, "" if unknown."""
+    """Facts of a model under the names of `MODEL_FACTS` and `MODEL_LIMITS`, and the format of its weights or ""."""
 
     name: str
     facts: Mapping[str, float]
@@ -97,7 +98,9 @@ def parse_model_config(tree: object, source: str, name: str) -> ModelShape:
     facts = {
         **{"total_params_1e9": total / 1e9, "active_params_1e9": active / 1e9, "layers": layers, "hidden": hidden},
         **{"kv_elements": kv_elements, "full_layers": full, "window_layers": window_layers, "window": window},
-        **{"experts": experts, "experts_per_token": per_token},
+        **{"experts": experts, "experts_per_token": per_token, "heads": config.count(_HEADS)},
+        "kv_heads": config.optional(_KV_HEADS) or config.count(_HEADS),
+        **({"context_tokens": context} if (context := config.optional("max_position_embeddings")) else {}),
     }
     return ModelShape(name, {key: float(value) for key, value in facts.items()}, _find_precision(config))
 
@@ -150,6 +153,9 @@ def _count_attention(config: _Config, layers: int) -> tuple[int, int, int, int]:
         if len(kinds) != layers:
             fact = f"{config.source} has {len(kinds)} of {layers}"
             raise UserError("layer_types must name every layer", fact)
+        if unknown := [kind for kind in kinds if kind not in _LAYER_TYPES]:
+            fact = f"{config.source} has {json.dumps(unknown[0])[:_SHOWN_LETTERS]}"
+            raise UserError(f"layer_types must be of {', '.join(_LAYER_TYPES)}", fact)
         linear, windowed = kinds.count("linear_attention"), kinds.count("sliding_attention")
         windowed = windowed if window else 0
         return layers - linear - windowed, windowed, window if windowed else 0, linear
@@ -191,7 +197,8 @@ def _count_mixture_layers(config: _Config, layers: int) -> int:
     """Return the layers with experts."""
     dense = min(config.optional("first_k_dense_replace"), layers)
     step = config.optional("decoder_sparse_step") or 1
-    return max((layers - dense) // step - len(config.texts("mlp_only_layers")), 0)
+    named = {layer for layer in config.texts("mlp_only_layers") if isinstance(layer, int) and dense <= layer < layers}
+    return max((layers - dense) // step - len(named), 0)
 
 
 def _find_precision(config: _Config) -> str:

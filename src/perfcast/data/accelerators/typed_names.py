@@ -19,7 +19,23 @@ _MAX_REMEMBERED = 4096
 _SIMILARITY = 0.55
 _GPU_FILLERS = frozenset(
     (
-        *("nvidia", "intel", "gpu", "tensor", "core", "sxm", "sxm4", "sxm5", "sxm6", "hgx", "dgx", "nvl72"),
+        *(
+            "nvidia",
+            "intel",
+            "amd",
+            "instinct",
+            "geforce",
+            "gpu",
+            "tensor",
+            "core",
+            "sxm",
+            "sxm4",
+            "sxm5",
+            "sxm6",
+            "hgx",
+            "dgx",
+            "nvl72",
+        ),
         *("hbm2e", "hbm3", "hbm3e", "server", "edition", "arc", "blackwell"),
     )
 )
@@ -51,8 +67,10 @@ def find_gpu(text: str) -> str | None:
     """Return the catalog's name of a typed GPU, None for an unknown one or one with another memory."""
     words = [word for word in _JOINTS.split(text.lower()) if word]
     memory = [match for word in words if (match := _MEMORY.fullmatch(word))]
-    named = [word for word in words if word not in _GPU_FILLERS and not _MEMORY.fullmatch(word)]
-    gpu = _gpu_keys().get(_squash(named))
+    named = [word for word in words if word not in _GPU_FILLERS]
+    keys = _gpu_keys()
+    # boards of one name may differ in memory
+    gpu = keys.get(_squash(named)) or keys.get(_squash([word for word in named if not _MEMORY.fullmatch(word)]))
     if gpu is None:
         return None
     capacity = float(read_gpus()["memory_gib"][gpu])

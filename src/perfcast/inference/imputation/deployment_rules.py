@@ -2,27 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
-from perfcast.data.accelerators.accelerator_catalog import GPU_FACTS, MODEL_FACTS, read_gpus, read_models
+from perfcast.data.accelerators.accelerator_catalog import (
+    GPU_FACTS,
+    MODEL_FACTS,
+    MODEL_LIMITS,
+    read_gpus,
+    read_models,
+)
 from perfcast.data.accelerators.model_config import read_model_config
-from perfcast.data.accelerators.served_memory import WEIGHT_BYTES
+from perfcast.data.accelerators.served_memory import (
+    GIB,
+    PEAKS,
+    USABLE_MEMORY,
+    WEIGHT_BYTES,
+    running_requests,
+)
 from perfcast.data.accelerators.typed_names import find_gpu, find_model, near_gpus, near_models
 from perfcast.data.processors.facts import Fact
-from perfcast.inference.cells import Cells, fill_missing
+from perfcast.inference.cells import Cells, fill_missing, is_missing
 from perfcast.inference.imputation.deployment_fields import DEPLOYMENT_FIELDS, DERIVED_OUTPUTS
 from perfcast.inference.imputation.deployment_limits import (
     PARALLEL,
-    cache_gib,
-    count_gpus,
+    can_share,
     find_deployment_violations,
-    weights_gib,
+    smallest_bytes,
 )
+from perfcast.inference.imputation.deployment_loads import find_least, predict_latencies
 from perfcast.inference.imputation.hot_deck import Block
 from perfcast.inference.imputation.joint_draws import JointRules
 from perfcast.inference.imputation.rules import CpuFacts, FactSource, ImputationRules, Violation
@@ -34,7 +46,6 @@ _NEW_GPU = ("bf16_tflops", "memory_gb_per_s", "memory_gib", "link_gb_per_s")
 _NEW_MODEL = ("total_params_1e9", "active_params_1e9", "layers", "hidden", "kv_elements")
 _LOAD = {"batch": "concurrency", "input": "input_tokens", "output": "output_tokens"}
 """Required fields with their columns: no load is usual."""
-_FORMATS = {"fp8": "fp8_tflops", "fp4": "fp4_tflops"}
 _BACKENDS = ("vllm", "sglang", "trtllm")
 _MAX_NODE = 64
 """GPUs of the largest layout that is assumed."""
@@ -71,6 +82,8 @@ class DeploymentRules(ImputationRules):
         "measured": "all measured results of the GPU have it",
         "assumed": "usual: measured deployments like it have it",
     }
+    kind_columns = ("gpu", "model_family")
+    held_equal = ("precision", "backend")
     naming_columns = (
         *("model", "gpus", "precision", "backend", "concurrency", "input_tokens", "output_tokens"),
         "attention_data_parallel",
@@ -80,7 +93,7 @@ class DeploymentRules(ImputationRules):
     replaced: ClassVar[Mapping[str, tuple[str, ...]]] = {
         **dict.fromkeys(PARALLEL, ("gpus",)),
         "gpus": ("tensor_parallel",),
-        "model": ("model_family", *MODEL_FACTS),
+        "model": ("model_family", *MODEL_FACTS, *MODEL_LIMITS),
     }
     adapted: ClassVar[Mapping[str, tuple[str, ...]]] = {
         **dict.fromkeys(PARALLEL, ("moe_tensor_parallel", "moe_expert_parallel")),
@@ -130,12 +143,16 @@ class DeploymentRules(ImputationRules):
         shapes = read_models()
         rows = [shapes.index.get_loc(name) if name in shapes.index else -1 for name in filled["model_family"].tolist()]
         places = np.array(rows, dtype=int)
+        names = (*MODEL_FACTS, *MODEL_LIMITS)
         return fill_missing(
-            filled, {name: np.append(shapes[name].to_numpy(dtype=float), np.nan)[places] for name in MODEL_FACTS}
+            filled, {name: np.append(shapes[name].to_numpy(dtype=float), np.nan)[places] for name in names}
         )
 
     def fill_implied(self, cells: Cells) -> Cells:
-        """Fill the layout: what it does not state is 1, experts are shared like the layers, GPUs are the product."""
+        """Fill the layout: what it does not state is 1, experts are shared like the layers, GPUs are the product.
+
+        A GPU that computes one number format has that.
+        """
         stated = ~np.isnan(cells["tensor_parallel"]) | ~np.isnan(cells["gpus"])
         single = np.where(stated, 1.0, np.nan)
         filled = fill_missing(cells, {"pipeline_parallel": single, "attention_data_parallel": single})
@@ -149,23 +166,52 @@ class DeploymentRules(ImputationRules):
         by_expert = np.where(np.isnan(filled["moe_tensor_parallel"]), copies, layer / filled["moe_tensor_parallel"])
         filled = fill_missing(filled, {"moe_expert_parallel": np.where(np.isnan(layer), np.nan, by_expert)})
         by_tensor = np.where(is_mixture, layer / filled["moe_expert_parallel"], np.where(np.isnan(layer), np.nan, 1.0))
+        gpus = read_gpus()
+        has_one = np.isin(filled["gpu"].astype(str), gpus.index[gpus["fp8_tflops"].isna()])
+        filled = fill_missing(filled, {"precision": np.where(has_one, "bf16", np.array(None))})
         full = {"full_layers": filled["layers"] - np.nan_to_num(filled["window_layers"])}
         zero = np.where(np.isnan(filled["layers"]), np.nan, 0.0)
         none = dict.fromkeys(("window_layers", "window", "experts", "experts_per_token"), zero)
         return fill_missing(filled, {"moe_tensor_parallel": by_tensor, **full, **none})
 
     def fill_usual(self, cells: Cells, last: pd.Timestamp) -> Cells:
-        """Fill the fewest GPUs, a power of two, that hold the weights and the caches of all requests."""
-        needed = (weights_gib(cells) + cells["concurrency"] * cache_gib(cells)) / cells["memory_gib"]
-        fewest = weights_gib(cells) / cells["memory_gib"]
+        """Fill the fewest GPUs, a power of two, that hold the weights and the caches of all requests.
+
+        Eight at most share a layer for the caches of requests. GPUs that cannot share the heads share the layers.
+        """
+        weights, cache = smallest_bytes(cells)
+        usable = USABLE_MEMORY * GIB * cells["memory_gib"]
         with np.errstate(invalid="ignore", divide="ignore"):
-            gpus = 2 ** np.ceil(np.log2(np.maximum(needed, 1.0)))
-            least = 2 ** np.ceil(np.log2(np.maximum(fewest * 1.05, 1.0)))
-        return fill_missing(cells, {"tensor_parallel": np.maximum(np.minimum(gpus, 8.0), np.minimum(least, _MAX_NODE))})
+            all_fit, one_fits = (
+                2 ** np.ceil(np.log2(np.maximum((weights + requests * cache) / usable, 1.0)))
+                for requests in (cells["concurrency"], 1.0)
+            )
+        gpus = np.maximum(np.minimum(all_fit, 8.0), np.minimum(one_fits, _MAX_NODE))
+        tensor = np.where(np.isnan(gpus), np.nan, 1.0)
+        for shared in 2.0 ** np.arange(1, np.log2(_MAX_NODE) + 1):
+            tensor = np.where((shared <= gpus) & can_share(cells, np.full(len(gpus), shared)), shared, tensor)
+        stages = np.where(gpus > tensor, gpus / tensor, np.nan)
+        is_free = is_missing(cells["tensor_parallel"]) & is_missing(cells["gpus"])
+        return fill_missing(cells, {"tensor_parallel": tensor, "pipeline_parallel": np.where(is_free, stages, np.nan)})
 
     def find_violations(self, cells: Cells) -> Iterator[Violation]:
         """Yield the limits of deployments that a row breaks."""
         return find_deployment_violations(cells)
+
+    def find_bounds(self, cells: Cells) -> tuple[np.ndarray, np.ndarray]:
+        """Return the times of memory and arithmetic at their peaks, and infinity."""
+        least = find_least(cells)
+        return least, np.full(len(least), np.inf)
+
+    def predict_logs(self, cells: Cells, predict: Callable[[Cells], np.ndarray]) -> np.ndarray:
+        """Return the latencies at a grid of loads, combined so that no physics contradicts them."""
+        return predict_latencies(cells, lambda points: predict(points)[:, 0])[:, None]
+
+    def list_kinds(self, cells: Mapping[str, Any]) -> Iterator[str]:
+        """Yield the GPU and the model."""
+        for column, word in (("gpu", "the GPU"), ("model_family", "the model")):
+            if isinstance(cells[column], str):
+                yield f"{word} {cells[column]}"
 
     def name_machine(self, entity: str, cells: Mapping[str, Any]) -> str:
         """Return GPUs, model, number format, software and load."""
@@ -239,16 +285,13 @@ class DeploymentRules(ImputationRules):
 
     def list_completed_notes(self, cells: Mapping[str, Any]) -> Iterator[str]:
         """Yield notes on a format that the GPU does not compute, and on caches that do not fit together."""
-        peak = _FORMATS.get(str(cells["precision"]))
-        if peak is not None and np.isnan(cells[peak]):
+        if np.isnan(cells[PEAKS.get(str(cells["precision"]), "bf16_tflops")]):
             stored = f"{cells['gpu']} has no {cells['precision']} arithmetic"
             yield f"{stored}: the weights are stored in it, and computed in bfloat16"
-        row = Cells({name: np.array([cell]) for name, cell in cells.items()}, np.zeros(1))
-        memory = float(count_gpus(row)[0] * cells["memory_gib"])
-        weights, caches = float(weights_gib(row)[0]), float(cells["concurrency"] * cache_gib(row)[0])
-        if weights + caches > memory:
-            fact = f"weights of {weights:.0f} GiB and caches of {caches:.0f} GiB are more than the {memory:.0f} GiB"
-            yield f"{fact} of the GPUs: requests wait for memory, and few such deployments were measured"
+        running = float(running_requests({name: np.array([cell]) for name, cell in cells.items()})[0])
+        if running < cells["concurrency"]:
+            fact = f"the caches of {running:.0f} of {cells['concurrency']:g} requests fit in memory at once"
+            yield f"{fact}: the others wait until earlier ones end, and ttft includes their wait"
 
     def list_fact_sources(
         self, cells: Mapping[str, Any], cpu_facts: pd.DataFrame, user_facts: Sequence[Fact] = ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -17,6 +17,10 @@ from perfcast.inference.derived import DerivedOutput
 from perfcast.inference.imputation.hot_deck import Block
 from perfcast.inference.imputation.joint_draws import JointRules
 from perfcast.inference.machine_fields import Cell, Field, TypedField
+from perfcast.schema.table import TASK_KIND
+
+SHARE = "accuracy"
+"""Start of the kinds of tasks whose results are shares of correct answers."""
 
 
 class Violation(NamedTuple):
@@ -111,6 +115,8 @@ class ImputationRules:
     """Columns whose product multiplies the given price of one unit, such as GPUs; a price is then one of an hour."""
     origin_meanings: ClassVar[Mapping[str, str]] = {}
     """Meanings of origins of values that differ from `impute.ORIGINS`."""
+    held_equal: ClassVar[tuple[str, ...]] = ()
+    """Columns of which all candidates of a ranking that state none have one value, in this order."""
     naming_columns: ClassVar[tuple[str, ...]] = ("chips", "system_stem")
     """Columns that name a machine beside its entity."""
     enumerated: ClassVar[str | None] = None
@@ -221,6 +227,20 @@ class ImputationRules:
     def find_violations(self, cells: Cells) -> Iterator[Violation]:
         """Yield every limit that a row breaks; `Violation.line` is its index."""
         yield from ()
+
+    def find_bounds(self, cells: Cells) -> tuple[np.ndarray, np.ndarray]:
+        """Return the smallest and the largest possible result of every row, (n,) each; a share is at most 1."""
+        count = len(cells.index)
+        kinds = cells[TASK_KIND].tolist() if TASK_KIND in cells else []
+        is_share = [str(kind).startswith(SHARE) for kind in kinds] or [False] * count
+        return np.zeros(count), np.where(is_share, 1.0, np.inf)
+
+    def predict_logs(self, cells: Cells, predict: Callable[[Cells], np.ndarray]) -> np.ndarray:
+        """Return the natural logarithms of the results of machines, (n, targets).
+
+        `predict` returns those of the predictor: rules may ask it about other machines, and combine its answers.
+        """
+        return predict(cells)
 
     def list_notes(self, cells: Mapping[str, Cell]) -> Iterator[str]:
         """Yield remarks on the given cells of a machine that is unusual but possible."""

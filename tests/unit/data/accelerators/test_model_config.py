@@ -25,12 +25,13 @@ def parse(tree):
 
 def test_a_dense_model_has_the_facts_of_the_catalog():
     facts, listed = parse(CONFIG).facts, read_models().loc["llama70"]
-    assert list(facts) == list(MODEL_FACTS)
+    assert list(facts) == [*MODEL_FACTS, "heads", "kv_heads"]
     # by hand: 80 layers of 2 x 8192 x 64 x 128 + 2 x 8192 x 8 x 128 + 3 x 8192 x 28672, and 2 x 128256 x 8192
     layer = 2 * 8192 * 8192 + 2 * 8192 * 1024 + 3 * 8192 * 28672
     assert facts["total_params_1e9"] == pytest.approx((80 * layer + 2 * 128256 * 8192) / 1e9)
-    for name in MODEL_FACTS:
+    for name in facts:
         assert facts[name] == pytest.approx(listed[name], rel=0.005)
+    assert parse({**CONFIG, "max_position_embeddings": 8192}).facts["context_tokens"] == 8192
 
 
 def test_a_mixture_with_latent_attention_has_the_facts_of_the_catalog():
@@ -38,6 +39,12 @@ def test_a_mixture_with_latent_attention_has_the_facts_of_the_catalog():
     assert shape.precision == "fp8"
     for name in MODEL_FACTS:
         assert shape.facts[name] == pytest.approx(listed[name], rel=0.02), name
+
+
+def test_a_dense_layer_of_a_mixture_counts_once():
+    mixture = {**MIXTURE, "first_k_dense_replace": 0}
+    one, often, none = (parse({**mixture, "mlp_only_layers": named}).facts for named in ([5], [5] * 40, [61, -1]))
+    assert one == often != none == parse(mixture).facts
 
 
 def test_layers_by_kind_of_attention():
@@ -75,6 +82,7 @@ def test_tied_embeddings_are_counted_once():
         ({"num_experts": 8}, "from 1 to the number of experts"),
         ({"num_experts": 8, "num_experts_per_tok": 9}, "from 1 to the number of experts"),
         ({"layer_types": ["full_attention"]}, "layer_types must name every layer"),
+        ({"layer_types": ["made_up"] * 80}, "layer_types must be of full_attention, sliding_attention, linear_attent"),
         ({"intermediate_size": None}, "must have intermediate_size"),
         ({"hidden_size": 10**7, "intermediate_size": 10**7, "num_hidden_layers": 10**4}, "at most 1e+15 parameters"),
     ],

@@ -104,7 +104,7 @@ def test_requests_that_wait_read_no_cache():
     tpot = pd.Series([10.0])
     none, long = (shortest_step(frame, pd.Series([ttft]), tpot) for ttft in (0.0, 199 * 10.0))
     weights = 8.03e9 * 2
-    cache = 2048 * 32 * 1100
+    cache = 2048 * 2 * 32 * 1100
     assert none[0] == pytest.approx((weights + 16 * cache) / (2 * 3350e9) * 1e3)
     assert long[0] == pytest.approx((weights + 8 * cache) / (2 * 3350e9) * 1e3)
     assert running_requests(frame)[0] == 16

@@ -24,8 +24,18 @@ from perfcast.data.accelerators.typed_names import (
         ("RTX-PRO-6000", "RTX PRO 6000"),
         ("NVIDIA RTX PRO 6000 Blackwell Server Edition", "RTX PRO 6000"),
         ("Intel Arc Pro B60", "B60"),
-        ("H100 PCIe", None),
-        ("A100 40GB", None),
+        ("H100 PCIe", "H100 PCIe"),
+        ("NVIDIA H100 80GB PCIe", "H100 PCIe"),
+        ("A100 40GB", "A100 40GB"),
+        ("A100-SXM4-80GB", "A100"),
+        ("a100-40", "A100 40GB"),
+        ("H100 NVL 94GB", "H100 NVL"),
+        ("H20", "H20"),
+        ("GH200 Grace Hopper Superchip 144GB", "GH200 144GB"),
+        ("AMD Instinct MI300X 192GB", "MI300X"),
+        ("GeForce RTX 5090", "RTX 5090"),
+        ("A100 PCIe", None),
+        ("A100 60GB", None),
         ("RTX 6000", None),
         ("H2000", None),
         ("", None),
@@ -45,6 +55,19 @@ def test_gpus(text, gpu):
         ("Qwen3-32B-NVFP4", "Qwen3-32B", "fp4"),
         ("Qwen/Qwen3-235B-A22B-FP8", "Qwen3-235B-A22B", "fp8"),
         ("GPT OSS 120B", "gpt-oss-120b", ""),
+        ("gpt-oss-20b", "gpt-oss-20b", ""),
+        ("llama3 70b", "Llama-3-70B", ""),
+        ("Llama-3.3-70B-Instruct", "Llama-3.3-70B", ""),
+        ("meta-llama/Llama-2-7b-chat-hf", "Llama-2-7B", ""),
+        ("llama 3.1 405b fp8", "Llama-3.1-405B", "fp8"),
+        ("mistral-7b", "Mistral-7B", ""),
+        ("mistralai/Mistral-7B-Instruct-v0.3", "Mistral-7B", ""),
+        ("Mixtral-8x22B-Instruct-v0.1", "Mixtral-8x22B", ""),
+        ("gemma-3-27b", "Gemma-3-27B", ""),
+        ("google/gemma-2-9b-it", "Gemma-2-9B", ""),
+        ("Qwen2.5-72B-Instruct-AWQ", "Qwen2.5-72B", "int4"),
+        ("qwen2 7b", "Qwen2-7B", ""),
+        ("microsoft/phi-4", "Phi-4", ""),
     ],
 )
 def test_models(text, name, precision):
@@ -53,7 +76,7 @@ def test_models(text, name, precision):
 
 
 @pytest.mark.parametrize(
-    "text", ["deepseek-r1-distill-llama-70b", "gpt-oss-20b", "llama-3.1-405b", "DeepSeek-V3.2", "", "/", "-"]
+    "text", ["deepseek-r1-distill-llama-70b", "Mistral-7B-v0.1", "llama-4-70b", "DeepSeek-V3.2", "", "/", "-"]
 )
 def test_another_model_is_never_taken_for_a_known_one(text):
     assert find_model(text) is None
@@ -80,6 +103,6 @@ def test_formats_and_software():
 
 
 def test_near_names_come_from_the_catalog():
-    assert near_gpus("h20")[0] == "H200"
+    assert near_gpus("h201")[:2] == ["H20", "H200"]
     assert near_models("llama-3.1-7b")[0].startswith("Llama-3.1")
     assert near_gpus("") and near_models("\N{SNOWMAN}" * 50)

@@ -132,7 +132,7 @@ def test_work_in_progress_is_marked(tmp_path):
 
 def test_names_of_gpus_and_models():
     assert list(find_gpus(pd.Series([" H200_SXM", "gb200", "h900"])).fillna("-")) == ["H200", "GB200", "-"]
-    names = pd.Series(["deepseek-ai/DeepSeek-R1", "nvidia/DeepSeek-V3.1-NVFP4", "gpt-oss-20b"])
+    names = pd.Series(["deepseek-ai/DeepSeek-R1", "nvidia/DeepSeek-V3.1-NVFP4", "gpt-oss-7b"])
     assert list(find_models(names).fillna("-")) == ["dsv3", "dsv3", "-"]
 
 

@@ -28,6 +28,7 @@ import pandas as pd
 from perfcast.data.accelerators.accelerator_catalog import (
     GPU_FACTS,
     MODEL_FACTS,
+    MODEL_LIMITS,
     find_gpus,
     find_models,
     read_gpus,
@@ -154,7 +155,7 @@ def _join_facts(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(
         **{name: frame[source] for name, source in zip(PARALLEL_COLUMNS, _PARALLEL, strict=True)},
         **{name: frame["gpu"].map(gpus[name]) for name in (*GPU_FACTS, "generation")},
-        **{name: frame["family"].map(models[name]) for name in MODEL_FACTS},
+        **{name: frame["family"].map(models[name]) for name in (*MODEL_FACTS, *MODEL_LIMITS)},
         gpus=frame["tp_size"] * frame["pp_size"] * frame["attention_dp_size"],
         input_tokens=frame["isl"],
         output_tokens=frame["osl"],

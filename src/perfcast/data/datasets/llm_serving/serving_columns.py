@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perfcast.data.accelerators.accelerator_catalog import GPU_FACTS, MODEL_FACTS
+from perfcast.data.accelerators.accelerator_catalog import GPU_FACTS, MODEL_FACTS, MODEL_LIMITS
 from perfcast.data.accelerators.step_operators import PARTS
 from perfcast.data.datasets.host.measured_tables import feature
 from perfcast.schema.table import Column, Kind, Role, Tag
@@ -11,8 +11,16 @@ QUANTITIES = {"ttft": "time to the first token", "tpot": "time per further token
 """Meaning of each task; both in ms."""
 
 
+_LIMIT = "memory_gib"
+"""Memory decides how many requests run and nothing else: no predictor reads it."""
+
+
 def _word(name: str, role: Role, group: str, meaning: str, *tags: Tag) -> Column:
     return Column(name, Kind.CATEGORICAL, role, group, meaning=meaning, tags=tags)
+
+
+def _limit(group: str, name: str, unit: str, meaning: str) -> Column:
+    return Column(name, Kind.NUMERICAL, Role.KEY, group, unit, meaning, 0)
 
 
 _PARALLEL = {
@@ -41,7 +49,9 @@ COLUMNS = (
     _word("precision", Role.FEATURE, "layout", "number format of the weights"),
     _word("backend", Role.FEATURE, "layout", "serving software", Tag.SLICE, Tag.SETUP),
     *(feature(name, "model", meaning, unit=unit, low=0) for name, (unit, meaning) in MODEL_FACTS.items()),
-    *(feature(name, "gpu", meaning, unit=unit, low=0) for name, (unit, meaning) in GPU_FACTS.items()),
+    *(feature(name, "gpu", meaning, unit=unit, low=0) for name, (unit, meaning) in GPU_FACTS.items() if name != _LIMIT),
+    _limit("gpu", _LIMIT, *GPU_FACTS[_LIMIT]),
+    *(_limit("model", name, unit, meaning) for name, (unit, meaning) in MODEL_LIMITS.items()),
     *(
         Column(
             f"part_{name}_slowdown",
