@@ -13,10 +13,12 @@ from champion_project import SUITES, project
 from perfcast.cli.main import main
 from perfcast.decisions.nearest_machines import find_nearest_machines
 from perfcast.inference import ParsedMachines, parse_machines, read_machines
+from perfcast.inference.imputation.server_rules import SPEC_CPU2017
 from perfcast.inference.reference_data import describing_columns
 from perfcast.utils.errors import UserError
 
 GOLD = {"processor": "Xeon Gold 6148", "chips": 2}
+TITLES = SPEC_CPU2017.task_titles
 
 
 def find_nearest(machines=GOLD, **options):
@@ -43,7 +45,7 @@ def test_find_nearest_machines_finds_a_measured_machine_itself():
             (answer,) = find_nearest_machines(machine, champion, count=5, max_differences=99, assume=False).machines
         except UserError:  # the generated results have the published ones' mistakes
             continue
-        assert {similar.task for similar in answer.similar} == {frame["suite"][row]}
+        assert {similar.task for similar in answer.similar} == {TITLES[frame["suite"][row]]}
         itself = [similar for similar in answer.similar if similar.measured.result == frame["result_id"][row]]
         again += len(itself)
         assert all(difference.measured is None for similar in itself for difference in similar.differences)
@@ -52,14 +54,14 @@ def test_find_nearest_machines_finds_a_measured_machine_itself():
 
 def test_find_nearest_machines_sorts_each_task_by_distance():
     (answer,) = find_nearest(count=5)
-    assert [similar.task for similar in answer.similar] == [suite for suite in SUITES for _ in range(5)]
-    for suite in SUITES:
+    assert [similar.task for similar in answer.similar] == [TITLES[suite] for suite in SUITES for _ in range(5)]
+    for suite in TITLES.values():
         far = [similar.measured.distance for similar in answer.similar if similar.task == suite]
         assert far == sorted(far)
     frame = project().champion.reference_data.measured.frame.set_index("result_id")
     for similar in answer.similar:
         cells = frame.loc[similar.measured.result]
-        assert (similar.measured.score, similar.task) == (cells["base_score"], cells["suite"])
+        assert (similar.measured.score, similar.task) == (cells["base_score"], TITLES[cells["suite"]])
         assert similar.measured.published == f"{cells['published_month']:%Y-%m}"
 
 
@@ -94,10 +96,10 @@ def test_given_fields_are_not_marked_as_assumed():
 
 def test_find_nearest_machines_uses_the_tasks_of_each_machine():
     answers = find_nearest([{**GOLD, "suite": "SPECrate2017_int_base"}, {**GOLD, "chips": 1}], count=1)
-    assert [[similar.task for similar in answer.similar] for answer in answers] == [["CINT2017rate"], SUITES]
+    assert [[similar.task for similar in answer.similar] for answer in answers] == [["SPECrate2017_int_base"], [TITLES[suite] for suite in SUITES]]
     again = find_nearest([GOLD, {**GOLD, "chips": 1}], count=2, tasks=["CFP2017rate", "CINT2017rate"])
     assert [answer.machine for answer in again] == ["2 x xeon gold 6148", "1 x xeon gold 6148"]
-    assert [similar.task for similar in again[1].similar] == list(np.repeat(["CFP2017rate", "CINT2017rate"], 2))
+    assert [similar.task for similar in again[1].similar] == list(np.repeat(["SPECrate2017_fp_base", "SPECrate2017_int_base"], 2))
 
 
 def test_find_nearest_machines_needs_a_calibration():
@@ -113,11 +115,11 @@ def test_similar_command_prints_and_writes(tmp_path, capsys):
     for words in ("measured machine", "distance", "published", "->", "note: "):
         assert words in printed
     assert main([*command, "--json", "--task", "SPECspeed2017_fp_base"]) == 0
-    (machine,) = json.loads(capsys.readouterr().out)["machines"]
-    assert [similar["task"] for similar in machine["similar"]] == ["CFP2017speed"] * 2
+    one, two = json.loads(capsys.readouterr().out)["machines"]  # 1 and 2 processors
+    assert [similar["task"] for similar in (*one["similar"], *two["similar"])] == ["SPECspeed2017_fp_base"] * 4
     out = tmp_path / "similar.csv"
     assert main([*command, "--out", str(out)]) == 0
-    assert len(pd.read_csv(out)) == 8
+    assert len(pd.read_csv(out)) == 16
 
 
 @pytest.mark.parametrize(
