@@ -55,7 +55,7 @@ class _Base:
 
 @dataclass(frozen=True)
 class Variant:
-    """One combination: its machine, with other cells, and the columns that follow from them anew.
+    """One combination: its machine, with other cells, (1,) each, and the columns that follow from them anew.
 
     A combination that is the machine itself has neither. `base_cpu`: the CPU model whose facts a hypothetical one has,
     "" for a real one.
@@ -63,7 +63,7 @@ class Variant:
 
     points: tuple[Point, ...]
     base: _Base
-    cells: Mapping[str, Cell] = field(default_factory=dict)
+    cells: Mapping[str, np.ndarray] = field(default_factory=dict)
     derived: frozenset[str] = frozenset()
     base_cpu: str = ""
 
@@ -84,15 +84,13 @@ class Variants:
         """
         champion, chosen = self.champion, {int(number): self.variants[number] for number in numbers}
         per_unit = champion.rules.joint.per_unit if champion.rules.joint else {}
-        values = champion.fields.stack([each.cells for each in chosen.values()], list(chosen))
         reasons = {number: each.base.violation for number, each in chosen.items() if each.base.violation}
         same: list[DrawnMachines] = []
         changed: list[DrawnMachines] = []
-        for place, (number, variant) in enumerate(chosen.items()):
+        for number, variant in chosen.items():
             if variant.base.drawn is not None:
-                own = {name: values[name][[place]] for name in variant.cells}
-                machine = change_draws(variant.base.drawn, number, own, variant.derived, per_unit)
-                (changed if own else same).append(machine)
+                machine = change_draws(variant.base.drawn, number, variant.cells, variant.derived, per_unit)
+                (changed if variant.cells else same).append(machine)
         if changed:
             varied = complete_draws(join_draws(changed), champion, assume=assume)
             typed = {number: self._list_typed(variant) for number, variant in chosen.items()}
@@ -115,7 +113,7 @@ class _Dependencies:
     """Dependencies between columns: facts of a CPU model, and columns that follow from others."""
 
     def __init__(self, champion: Champion) -> None:
-        measured = champion.reference_data.measured
+        self.champion, measured = champion, champion.reference_data.measured
         self.cpu, self.task = measured.column_of(Tag.ENTITY), measured.column_of(Tag.TASK)
         group = next(column.group for column in measured.columns if column.name == self.cpu)
         self.facts = set(measured.select(group=group))
@@ -172,29 +170,22 @@ def make_variants(
                 point.cells, {name: TypedField(each.name, point.text) for name in point.cells}, champion, "--vary"
             )
     described = champion.fields.cells(entry.values, entry.label)
-    varied = _add_enumerated(entry, varied, described, champion, dependencies)
-    is_defining = [dependencies.defines_machine(each, described) for each in varied]
-    changing = [each for each, defines in zip(varied, is_defining, strict=True) if not defines]
-    bases: dict[tuple[str, ...], _Base] = {}
-    chosen = list(combinations(varied))
+    varied = _add_enumerated(entry, varied, described, dependencies)
+    changing = [each for each in varied if not dependencies.defines_machine(each, described)]
+    chosen = [tuple(zip(varied, points, strict=True)) for points in combinations(varied)]
     rows = [
-        {
-            name: cell
-            for point, defines in zip(points, is_defining, strict=True)
-            if not defines
-            for name, cell in point.cells.items()
-        }
-        for points in chosen
+        {name: cell for each, point in pairs if each in changing for name, cell in point.cells.items()}
+        for pairs in chosen
     ]
     values = champion.fields.stack(rows, range(len(rows)))
+    bases: dict[tuple[str, ...], _Base] = {}
     contradicted: dict[str, set[str]] = {}
     variants = []
-    for place, (points, cells) in enumerate(zip(chosen, rows, strict=True)):
-        pairs = zip(varied, points, strict=True)
-        defining = [pair for pair, defines in zip(pairs, is_defining, strict=True) if defines]
-        key = tuple(point.text for _, point in defining)
+    for place, (pairs, cells) in enumerate(zip(chosen, rows, strict=True)):
+        defining = [pair for pair in pairs if pair[0] not in changing]
+        points, key = tuple(point for _, point in pairs), tuple(point.text for _, point in defining)
         if key not in bases:
-            bases[key] = _make_base(entry, defining, changing, champion, dependencies, assume=assume)
+            bases[key] = _make_base(entry, defining, changing, dependencies, assume=assume)
         base = bases[key]
         own = {} if base.drawn is None else base.drawn.completed.cells
         differing = {name for name in cells if name in own and (own[name] != values[name][place]).any()}
@@ -209,7 +200,8 @@ def make_variants(
             contradicted[base_cpu] = contradicted.get(base_cpu, set()) | other
             capacities = champion.rules.capacities
             derived |= dependencies.keys | {capacity for name, capacity in capacities.items() if name in cells}
-        variants.append(Variant(points, base, cells, frozenset(derived - set(cells)), base_cpu))
+        arrays = {name: values[name][[place]] for name in cells}
+        variants.append(Variant(points, base, arrays, frozenset(derived - set(cells)), base_cpu))
     notes = dict.fromkeys(note for base in bases.values() for lines in base.machine.notes.values() for note in lines)
     return Variants(
         varied,
@@ -223,16 +215,15 @@ def _add_enumerated(
     entry: MachineEntry,
     varied: Sequence[VariedField],
     described: Collection[str],
-    champion: Champion,
     dependencies: _Dependencies,
 ) -> tuple[VariedField, ...]:
     """Return the varied fields, after that of the enumerated column where neither they nor the machine have it."""
-    column = champion.rules.enumerated
+    champion, column = dependencies.champion, dependencies.rules.enumerated
     if column is None or column in described or any(column in each.columns for each in varied):
         return tuple(varied)
     cpus = [[(each, point)] for each in varied if dependencies.cpu in each.columns for point in each.points] or [[]]
     changing = [each for each in varied if dependencies.cpu not in each.columns]
-    machines = [_parse_base(entry, defining, changing, champion, dependencies) for defining in cpus]
+    machines = [_parse_base(entry, defining, changing, dependencies) for defining in cpus]
     values = sorted(
         {float(str(each.cells[column])) for each in expand_machines(machines, champion) if column in each.cells}
     )
@@ -247,12 +238,11 @@ def _parse_base(
     entry: MachineEntry,
     defining: _Defining,
     changing: Sequence[VariedField],
-    champion: Champion,
     dependencies: _Dependencies,
 ) -> ParsedMachine:
-    """Parse the machine with the values that define it, and totals shared by its processors as given."""
+    """Parse the machine with the values that define it."""
     line, label, values = entry[:3]
-    fields = champion.fields
+    champion, fields = dependencies.champion, dependencies.champion.fields
     columns = {column for each, _ in defining for column in each.columns}
     own = {name: value for name, value in values.items() if not columns & set(fields.cells({name: value}, label))}
     own |= {each.name: point.text for each, point in defining}
@@ -274,13 +264,13 @@ def _make_base(
     entry: MachineEntry,
     defining: _Defining,
     changing: Sequence[VariedField],
-    champion: Champion,
     dependencies: _Dependencies,
     *,
     assume: bool,
 ) -> _Base:
-    """Parse and draw the machine that some values define."""
-    machine = stack_machines([_parse_base(entry, defining, changing, champion, dependencies)], champion)
+    """Parse and draw the machine that some values define; its processors share what it gives for all together."""
+    champion = dependencies.champion
+    machine = stack_machines([_parse_base(entry, defining, changing, dependencies)], champion)
     reasons = find_first_violations(machine, champion)
     if reasons:
         return _Base(machine, violation=next(iter(reasons.values())))

@@ -9,6 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from champion_project import SUITES, project
+from hypothesis import Phase, assume, given, settings
+from hypothesis import strategies as st
+from machine_requests import requests
 
 from perfcast.cli.main import main
 from perfcast.decisions.criteria import read_constraints, read_criterion, read_weights
@@ -20,6 +23,7 @@ from perfcast.decisions.what_if import note_unchanged, predict_grid
 from perfcast.decisions.what_if_plot import draw_grid
 from perfcast.experiment.champion import fit_all_rows
 from perfcast.inference import Champion, MachineEntry, PredictOptions, parse_machines, predict_machines, read_machines
+from perfcast.inference.batch import predict_batch
 from perfcast.inference.impute import impute
 from perfcast.inference.reference_data import ReferenceData
 from perfcast.predictors.linear import Ridge
@@ -333,3 +337,28 @@ def test_what_if_command_reports_mistakes_in_one_line(capsys, options, words):
     assert main(["what-if", "--results", str(project().results), *options]) == 2
     error = capsys.readouterr().err
     assert words in error and error.count("\n") == 1
+
+
+@given(machine=requests(), chips=st.sampled_from([None, 1, 2]))
+@settings(max_examples=15, deadline=None, phases=[Phase.reuse, Phase.generate])
+def test_a_combination_that_changes_nothing_is_the_machine_itself(machine, chips):
+    champion = project().champion
+    entry = MachineEntry(1, "the machine", machine if chips is None else {**machine, "chips": chips})
+    try:
+        predicted = predict_batch([entry], champion, PLAIN).machines
+    except UserError:
+        assume(False)
+    # what the description says already, or what each line of the answer says
+    name = "processor" if "processor" in machine else "clock"
+    grid = predict_grid(entry, varied(f"{name}={machine[name]}"), champion, options=PLAIN)
+    assert [each.estimates for each in grid.possible] == [each.estimates for each in predicted]
+
+
+def test_what_if_answers_for_each_number_of_processors():
+    champion = project().champion
+    entry = MachineEntry(1, "m", {"processor": GOLD["processor"]})
+    grid = predict_grid(entry, varied("cores=16,20"), champion, options=PLAIN)
+    assert [each.values for each in grid.combinations] == [
+        {"chips": chips, "cores": cores} for chips in ("1", "2") for cores in ("16", "20")
+    ]
+    assert grid.combinations[3].estimates == predict_batch([GOLD_ENTRY], champion, PLAIN).machines[0].estimates

@@ -173,7 +173,7 @@ function showAnswer() {
   section.hidden = false;
   getElement("csv").hidden = false;
   const machine = state.answer.machines[0];
-  getElement("prediction").replaceChildren(...createPrediction(machine, section.clientWidth));
+  getElement("prediction").replaceChildren(...state.answer.machines.flatMap((each) => createPrediction(each, section.clientWidth)));
   getElement("basis").replaceChildren(...createBasis(machine, state.health.origins, listMeanings()));
   if (!state.curves) getElement("curves").replaceChildren();
   else {
@@ -231,7 +231,8 @@ async function predictRange() {
     const values = readRange();
     const body = { machine: readMachine(), vary: [`${varied}=${values.join("|")}`], ...readShared() };
     const grid = await post("/what-if", body);
-    const combinations = grid.combinations.map((each) => ({ ...each, line: values.findIndex((value) => String(value) === each.values[varied]) + 1 }));
+    const describeOthers = (each) => Object.entries(each.values).filter(([name]) => name !== varied).map((pair) => pair.join(" "));
+    const combinations = grid.combinations.map((each) => ({ ...each, others: describeOthers(each), line: values.findIndex((value) => String(value) === each.values[varied]) + 1 }));
     const answer = {
       machines: combinations.filter((each) => !each.violation),
       refused: combinations.filter((each) => each.violation).map((each) => ({ line: each.line, message: each.violation })),

@@ -130,9 +130,10 @@ export function createCurves(answer, values, label, width) {
   const curves = new Map();
   for (const machine of answer.machines) {
     for (const estimate of machine.estimates) {
-      const points = curves.get(estimate.task) ?? [];
+      const curve = [estimate.task, ...machine.others].join(", ");
+      const points = curves.get(curve) ?? [];
       points.push({ x: values[machine.line - 1], median: estimate.median, low: estimate.low, high: estimate.high, hypothetical: Boolean(machine.base_cpu) });
-      curves.set(estimate.task, points);
+      curves.set(curve, points);
     }
   }
   const charts = [...curves].map(([task, points]) => {
@@ -141,9 +142,9 @@ export function createCurves(answer, values, label, width) {
     const description = `${task} by ${label}: ${formatNumber(first.median)} at ${formatNumber(first.x)}, ${formatNumber(last.median)} at ${formatNumber(last.x)}`;
     return createElement("figure", {}, createElement("figcaption", {}, task), drawCurve(points, width, description, label));
   });
-  const rows = values.flatMap((value, index) => {
-    const machine = answer.machines.find((prediction) => prediction.line === index + 1);
-    return machine ? [[formatNumber(value), ...machine.estimates.map((estimate) => `${formatNumber(estimate.median)} (${formatInterval(estimate)})`)]] : [];
+  const rows = values.flatMap((value) => {
+    const found = [...curves.values()].map((points) => points.find((point) => point.x === value));
+    return found.some(Boolean) ? [[formatNumber(value), ...found.map((point) => (point ? `${formatNumber(point.median)} (${formatInterval(point)})` : ""))]] : [];
   });
   const parts = [createElement("div", { class: "charts" }, ...charts), ...answer.notes.map((note) => createElement("p", { class: "quiet" }, `Note: ${note}.`))];
   if (answer.machines.some((machine) => machine.base_cpu)) parts.push(createElement("p", { class: "quiet" }, "Hollow points: a hypothetical CPU model like the described one."));
