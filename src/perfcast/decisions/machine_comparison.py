@@ -17,7 +17,7 @@ from perfcast.inference.draw_predictions import DrawPredictions
 from perfcast.inference.explain import attribute_difference, list_drivers
 from perfcast.inference.impute import impute_draws
 from perfcast.inference.machine_files import MachineEntry
-from perfcast.inference.parse import ParsedMachine, ParsedMachines, parse_machines
+from perfcast.inference.parse import ParsedMachines, parse_machines
 from perfcast.inference.predict import PredictOptions, predict_machines
 from perfcast.inference.prediction import ESTIMATE, Answer, Driver, Estimate, Prediction
 from perfcast.inference.user_measurements import UserMeasurements
@@ -104,14 +104,8 @@ def compare_machines(
     if not 2 <= len(entries) <= MAX_COMPARED:
         fact = f"there {'is 1' if len(entries) == 1 else f'are {len(entries)}'}"
         raise UserError(f"2 to {MAX_COMPARED} machines can be compared", fact, "`perfcast rank` orders more")
-    task = champion.reference_data.measured.column_of(Tag.TASK)
-
-    def refuse_task(machine: ParsedMachine) -> None:
-        if task in machine.cells:
-            raise UserError("compared machines must name no task", f"{machine.label} does", "leave it out")
-
     placed = [entry._replace(line=place) for place, entry in enumerate(entries)]
-    refusals = parse_batch(placed, champion, check=refuse_task).refusals
+    refusals = parse_batch(placed, champion, has_task=False).refusals
     usable = [entry for place, entry in enumerate(entries) if place not in refusals]
     if len(usable) < 2:
         raise refusals[min(refusals)]

@@ -29,7 +29,7 @@ from perfcast.inference.champion import Champion
 from perfcast.inference.draw_predictions import DrawPredictions, complete_machines
 from perfcast.inference.impute import impute_draws
 from perfcast.inference.machine_files import EXTRAS, PRICE, WATTS, MachineEntry
-from perfcast.inference.parse import ParsedMachine, ParsedMachines
+from perfcast.inference.parse import ParsedMachines
 from perfcast.inference.predict import PredictOptions, predict_machines
 from perfcast.inference.prediction import Prediction
 from perfcast.inference.user_measurements import UserMeasurements
@@ -109,7 +109,7 @@ def rank_machines(
         errors = JointErrors(drawn, champion, options, measurements)
         shares = find_first_shares(predictions, above, request, errors, {line: facts[line].cells for line in facts})
     carried = {
-        entry.line: {name: cell for name, cell in entry.plain_carried.items() if name.strip().lower() not in EXTRAS}
+        entry.line: {name: cell for name, cell in entry.plain_carried.items() if name not in EXTRAS}
         for entry in entries
     }
     units = {
@@ -146,13 +146,6 @@ def _read_candidates(
     entries: Sequence[MachineEntry], champion: Champion, *, strict: bool
 ) -> tuple[ParsedMachines, dict[int, Candidate], dict[int, UserError]]:
     """Return the machines that can be used, the candidates by line, and the errors of the others by line."""
-    task = champion.reference_data.measured.column_of(Tag.TASK)
-
-    def refuse_task(machine: ParsedMachine) -> None:
-        if task in machine.cells:
-            remedy = "leave it out; --target and --weights name the tasks"
-            raise UserError("candidates must name no task", f"{machine.label} has {machine.typed[task].name}", remedy)
-
     candidates: dict[int, Candidate] = {}
     refusals: dict[int, UserError] = {}
     for entry in entries:
@@ -163,7 +156,7 @@ def _read_candidates(
                 raise
             refusals[entry.line] = error
     usable = [entry for entry in entries if entry.line in candidates]
-    batch = parse_batch(usable, champion, strict=strict, check=refuse_task)
+    batch = parse_batch(usable, champion, strict=strict, has_task=False)
     return batch.machines, candidates, refusals | dict(batch.refusals)
 
 
@@ -172,9 +165,9 @@ def sort_candidates(ranked: Sequence[Ranked], request: RankingRequest, *, lower_
     sign, better = 1 if request.criterion.ascending else -1, 1 if lower_is_better else -1
 
     def order(each: Ranked) -> tuple[float, ...]:
-        costs = (math.inf if cost is None else cost for cost in (each.price, each.cost, each.watts))
+        unpaid = (math.inf if known is None else known for known in (each.price, each.cost, each.watts))
         probability = each.joint_probability_min or 0.0
-        return (each.sure is False, sign * each.value, better * each.score, -probability, *costs, each.line)
+        return (each.sure is False, sign * each.value, better * each.score, -probability, *unpaid, each.line)
 
     return sorted(ranked, key=order)
 
