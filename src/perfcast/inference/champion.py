@@ -250,7 +250,8 @@ class Champion:
         entries = read_machines(machines)
         if is_table(machines):
             unknown = {name: name for name in entries[0].values if self.fields.get(name) is None}
-            entries = [entry.carry(unknown) for entry in entries]
+            if len(unknown) < len(entries[0].values):  # a table without any known column is none of machines
+                entries = [entry.carry(unknown) for entry in entries]
         return self.read_files(entries)
 
     def describe_carried(self, entries: Sequence[MachineEntry]) -> str:

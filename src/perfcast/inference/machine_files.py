@@ -65,11 +65,11 @@ def make_entry(line: int, place: str, values: Mapping[str, object]) -> MachineEn
     extras: dict[str, str] = {}
     for name in values:
         extra = name.strip().lower()
-        if extra in EXTRAS:  # of two, the second keeps its letters, and is refused where it is read
-            extras[name] = name if extra in extras.values() else extra
+        if extra in EXTRAS:  # a second one is refused where it is read
+            extras[name] = f" {extra}" if extra in extras.values() else extra
     entry = MachineEntry(line, place, dict(values)).carry(extras)
-    name = entry.carried.get(NAME)
-    shown = tidy_text(name)[:_SHOWN_LETTERS] if isinstance(name, str) else ""
+    offer = entry.carried.get(NAME)
+    shown = tidy_text(offer)[:_SHOWN_LETTERS] if isinstance(offer, str) else ""
     return entry._replace(label=f"{place} ({shown})") if shown else entry
 
 
