@@ -137,8 +137,8 @@ def test_invalid_candidates_get_one_line(tmp_path, capsys, name):
 
 MEASURED = {
     "nothing": (b"", "empty"),
-    "another name of the suite": (b"processor,chips,task,score\nXeon Gold 6148,2,CFP2017rate,9\n", "has 'task'"),
-    "no suite": (b"processor,chips,score\nXeon Gold 6148,2,9\n", "must name its suite"),
+    "another name of the suite": (b"processor,chips,kernel,score\nXeon Gold 6148,2,CFP2017rate,9\n", "has 'kernel'"),
+    "no suite": (b"processor,chips,score\nXeon Gold 6148,2,9\n", "must name its task"),
     "no score": (b"processor,chips,suite\nXeon Gold 6148,2,CFP2017rate\n", "must have a score"),
     "a score below nothing": (b"processor,chips,suite,score\nXeon Gold 6148,2,CFP2017rate,-1\n", "score must be"),
     "a score of nothing": (b"processor,chips,suite,score\nXeon Gold 6148,2,CFP2017rate,0\n", "score must be"),

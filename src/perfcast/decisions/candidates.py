@@ -31,15 +31,14 @@ class Candidate:
 
 def read_candidate(entry: MachineEntry) -> Candidate:
     """Return the name, price and watts of a machine. Raises: UserError for a value that cannot be used."""
-    label, extras = entry.label, {}
-    for field, value in entry.carried.items():
-        extra = field.strip().lower()
-        if extra in extras:
-            raise UserError("a machine must give every field once", f"{label} has {extra} twice", "leave one out")
+    label, extras = entry.label, entry.carried
+    for extra, value in extras.items():
+        if extra not in EXTRAS and extra.strip().lower() in EXTRAS:
+            fact = f"{label} has {extra.strip().lower()} twice"
+            raise UserError("a machine must give every field once", fact, "leave one of them out")
         if extra in EXTRAS and value is not None and not isinstance(value, (str, int, float)):
             fact = f"{label} has {str(value)[:40]!r}"
             raise UserError(f"{extra} must be one value", fact, "write a text or a number")
-        extras[extra] = value
     name = _text(extras.get(NAME))
     if name is not None and len(name) > _MAX_NAME_LETTERS:
         raise UserError(f"a name must be at most {_MAX_NAME_LETTERS} letters", f"{label} has {len(name)}")
@@ -101,12 +100,10 @@ def add_prices(entries: Sequence[MachineEntry], texts: Sequence[str], champion: 
     for entry in entries:
         entity = _find_entity(entry.values, champion)
         name = entity if entity in prices else ""
-        has_own = any(key.strip().lower() == PRICE and value not in (None, "") for key, value in entry.carried.items())
         if name in prices:
             used.add(name)
-        carried = {key: value for key, value in entry.carried.items() if key.strip().lower() != PRICE}
-        is_priced = name in prices and not has_own
-        priced.append(entry._replace(carried={**carried, PRICE: prices[name]}) if is_priced else entry)
+        is_priced = name in prices and entry.carried.get(PRICE) in (None, "")
+        priced.append(entry._replace(carried={**entry.carried, PRICE: prices[name]}) if is_priced else entry)
     unused = sorted(set(prices) - used)
     if unused:
         raise UserError("--price must name what a candidate has", f"none has {unused[0]!r}", "correct the name")

@@ -18,7 +18,7 @@ from perfcast.inference.draw_predictions import DrawPredictions
 from perfcast.inference.explain import attribute_difference, list_drivers
 from perfcast.inference.impute import impute_draws
 from perfcast.inference.machine_files import MachineEntry
-from perfcast.inference.parse import ParsedMachine, ParsedMachines
+from perfcast.inference.parse import ParsedMachines
 from perfcast.inference.predict import PredictOptions, predict_machines
 from perfcast.inference.prediction import ESTIMATE, Answer, Driver, Estimate, Prediction, name_tasks
 from perfcast.inference.user_measurements import UserMeasurements
@@ -102,14 +102,8 @@ def compare_machines(
     A machine that cannot be used is refused with the reason.
     Raises: UserError for fewer than two machines or more than `MAX_COMPARED`, and where fewer than two can be used.
     """
-    task = champion.reference_data.measured.column_of(Tag.TASK)
-
-    def refuse_task(machine: ParsedMachine) -> None:
-        if task in machine.cells:
-            raise UserError("compared machines must name no task", f"{machine.label} does", "leave it out")
-
     placed = [entry._replace(line=place) for place, entry in enumerate(entries)]
-    refusals = parse_batch(placed, champion, check=refuse_task).refusals
+    refusals = parse_batch(placed, champion, has_task=False).refusals
     usable = [entry for place, entry in enumerate(entries) if place not in refusals]
     machines = parse_alternatives([entry._replace(line=place) for place, entry in enumerate(usable)], champion)
     count = len(machines.cells.index)

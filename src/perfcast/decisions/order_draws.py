@@ -11,7 +11,7 @@ from perfcast.decisions.joint_errors import JointErrors
 from perfcast.decisions.ranking_answer import Ranked, RankingRequest
 from perfcast.inference.derived import DerivedOutput, Numbers
 from perfcast.inference.machine_files import PRICE, WATTS
-from perfcast.inference.prediction import Estimate, Predictions
+from perfcast.inference.prediction import Predictions
 
 _DRAWS = 2000
 
@@ -30,12 +30,12 @@ def find_first_shares(
     lines = {candidate.line for candidate in ranked}
     estimates = [(each.line, estimate) for each in predictions if each.line in lines for estimate in each.estimates]
     scores = np.log(errors.draw(estimates, _DRAWS))
-    columns = {(line, Output.of(estimate)): place for place, (line, estimate) in enumerate(estimates)}
+    drawn_scores: dict[int, dict[Output, np.ndarray]] = {}
+    for place, (line, estimate) in enumerate(estimates):
+        drawn_scores.setdefault(line, {})[Output.of(estimate)] = scores[:, place]
     values = np.empty((_DRAWS, len(ranked)))
     for place, candidate in enumerate(ranked):
-        logs = {
-            output: scores[:, columns[candidate.line, output]] for output in _outputs_of_candidate(estimates, candidate)
-        }
+        logs = drawn_scores[candidate.line]
         score = sum(weight * logs[output] for output, weight in request.weights.items())
         facts = criterion_facts(candidate.watts, candidate.price, candidate.cost, candidate.joint_probability_min)
         value = np.zeros(_DRAWS)
@@ -52,11 +52,6 @@ def find_first_shares(
         values[:, place] = value if request.criterion.ascending else -value
     counts = np.bincount(values.argmin(axis=1), minlength=len(ranked))
     return {candidate.line: float(count) / _DRAWS for candidate, count in zip(ranked, counts, strict=True)}
-
-
-def _outputs_of_candidate(estimates: Sequence[tuple[int, Estimate]], candidate: Ranked) -> list[Output]:
-    """Return the outputs that were predicted for a candidate."""
-    return [Output.of(estimate) for line, estimate in estimates if line == candidate.line]
 
 
 def criterion_facts(

@@ -30,7 +30,7 @@ from perfcast.inference.champion import Champion
 from perfcast.inference.draw_predictions import DrawPredictions, complete_machines
 from perfcast.inference.impute import hold_equal, impute_draws
 from perfcast.inference.machine_files import EXTRAS, PRICE, WATTS, MachineEntry
-from perfcast.inference.parse import ParsedMachine, ParsedMachines
+from perfcast.inference.parse import ParsedMachines
 from perfcast.inference.predict import PredictOptions, predict_machines
 from perfcast.inference.prediction import Prediction
 from perfcast.inference.user_measurements import UserMeasurements
@@ -115,7 +115,7 @@ def rank_machines(
         shares = find_first_shares(predictions, above, request, errors, {line: facts[line].cells for line in facts})
     lined = [replace(each, first_share=shares.get(each.line), line=machines.line_of(each.line)) for each in ranked]
     carried = {
-        entry.line: {name: cell for name, cell in entry.plain_carried.items() if name.strip().lower() not in EXTRAS}
+        entry.line: {name: cell for name, cell in entry.plain_carried.items() if name not in EXTRAS}
         for entry in entries
     }
     units = {
@@ -152,13 +152,6 @@ def _read_candidates(
     entries: Sequence[MachineEntry], champion: Champion, *, strict: bool
 ) -> tuple[ParsedMachines, dict[int, Candidate], dict[int, UserError]]:
     """Return the machines that can be used, the candidates by key, and the errors of the others by line."""
-    task = champion.reference_data.measured.column_of(Tag.TASK)
-
-    def refuse_task(machine: ParsedMachine) -> None:
-        if task in machine.cells:
-            remedy = "leave it out; --target and --weights name the tasks"
-            raise UserError("candidates must name no task", f"{machine.label} has {machine.typed[task].name}", remedy)
-
     candidates: dict[int, Candidate] = {}
     refusals: dict[int, UserError] = {}
     for entry in entries:
@@ -169,7 +162,7 @@ def _read_candidates(
                 raise
             refusals[entry.line] = error
     usable = [entry for entry in entries if entry.line in candidates]
-    batch = parse_batch(usable, champion, strict=strict, check=refuse_task)
+    batch = parse_batch(usable, champion, strict=strict, has_task=False)
     refusals |= batch.refusals
     keys = batch.machines.cells.index.tolist()
     lines = Counter(map(batch.machines.line_of, keys))
@@ -194,9 +187,9 @@ def sort_candidates(ranked: Sequence[Ranked], request: RankingRequest, *, lower_
     sign, better = 1 if request.criterion.ascending else -1, 1 if lower_is_better else -1
 
     def order(each: Ranked) -> tuple[float, ...]:
-        costs = (math.inf if cost is None else cost for cost in (each.price, each.cost, each.watts))
+        unpaid = (math.inf if known is None else known for known in (each.price, each.cost, each.watts))
         probability = each.joint_probability_min or 0.0
-        return (each.sure is False, sign * each.value, better * each.score, -probability, *costs, each.line)
+        return (each.sure is False, sign * each.value, better * each.score, -probability, *unpaid, each.line)
 
     return sorted(ranked, key=order)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,6 +15,7 @@ from perfcast.inference.parse import ParsedMachine, ParsedMachines, parse_machin
 from perfcast.inference.predict import PredictOptions, predict_machines
 from perfcast.inference.prediction import REFUSED, Prediction, Predictions, name_tasks
 from perfcast.inference.user_measurements import UserMeasurements
+from perfcast.schema.table import Tag
 from perfcast.utils.errors import UserError
 
 NONE_ANSWERED, PARTLY_ANSWERED = 2, 3
@@ -34,20 +35,22 @@ def parse_batch(
     champion: Champion,
     *,
     strict: bool = False,
-    check: Callable[[ParsedMachine], None] | None = None,
+    has_task: bool = True,
 ) -> ParsedBatch:
     """Parse machines, and check them against the limits of the dataset's rules.
 
-    `check` raises UserError for a machine that the caller cannot use.
+    Without `has_task` a machine that names a task is refused.
     Raises: UserError of the first machine that cannot be used, with `strict` or when it is the only one.
     """
+    task = champion.reference_data.measured.column_of(Tag.TASK)
     parsed: list[ParsedMachine] = []
     refusals: dict[int, UserError] = {}
     for entry in entries:
         try:
             machine = parse_machine(entry, champion)
-            if check is not None:
-                check(machine)
+            if not has_task and task in machine.cells:
+                fact = f"{machine.label} has {machine.typed[task].name}"
+                raise UserError("ranked and compared machines must name no task", fact, "leave it out")
             parsed.append(machine)
         except UserError as error:
             if strict or len(entries) == 1:

@@ -169,8 +169,8 @@ class Champion:
         whole = [name for name in counts if (frame[name].dropna() % 1 == 0).all()]
         task = self.reference_data.measured.column_of(Tag.TASK)
         named = alias_field("task", task, "the predicted quantity", next(iter(self.tasks), ""))
-        own = (*self.rules.fields, *([named] if "task" not in (column.name for column in columns) else []))
-        return MachineFields(columns, own, whole)
+        is_free = "task" not in (column.name for column in columns)
+        return MachineFields(columns, (*self.rules.fields, *([named] if is_free else [])), whole)
 
     @cached_property
     def cpu_names(self) -> CpuNames:
@@ -266,12 +266,15 @@ class Champion:
         Unknown columns of a table are carried; see `describe_carried`.
         """
         entries = read_machines(machines)
-        unknown = [name for name in entries[0].values if self.fields.get(name) is None] if is_table(machines) else []
-        return self.read_files([entry.carry(unknown) for entry in entries] if unknown else entries)
+        if is_table(machines):
+            unknown = {name: name for name in entries[0].values if self.fields.get(name) is None}
+            if len(unknown) < len(entries[0].values):  # a table without any known column is none of machines
+                entries = [entry.carry(unknown) for entry in entries]
+        return self.read_files(entries)
 
     def describe_carried(self, entries: Sequence[MachineEntry]) -> str:
         """Return the unknown columns that machines carry, with the names that a typo may stand for; "" without any."""
-        names = {name: None for entry in entries for name in entry.carried if name.strip().lower() not in EXTRAS}
+        names = {name: None for entry in entries for name in entry.carried if name not in EXTRAS}
         near = {name: self.fields.find_near(name, 0.8)[:1] for name in names}
         shown = [f"{name} (did you mean {near[name][0]}?)" if near[name] else name for name in names]
         return f"no field of a machine, carried to the answer unread: {', '.join(shown)}" if shown else ""

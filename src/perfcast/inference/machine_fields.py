@@ -183,8 +183,8 @@ class MachineFields:
 
     def find(self, name: str, label: str) -> Column | Field:
         """Return the column or field of a typed name. Raises: UserError with the nearest names when there is none."""
-        if found := self.get(name):
-            return found
+        if match := self.get(name):
+            return match
         near, known = self.find_near(name), [*self.fields, *self.columns]
         hint = f"the nearest are {', '.join(near)}" if near else f"such as {', '.join(known[:8])}"
         raise UserError("a machine must be described by known names", f"{label} has {name[:_SHOWN_LETTERS]!r}", hint)

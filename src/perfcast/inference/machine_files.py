@@ -7,7 +7,7 @@ import gzip
 import io
 import math
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
@@ -53,19 +53,23 @@ class MachineEntry(NamedTuple):
         """The carried values as JSON has them."""
         return {name: _as_plain(value) for name, value in self.carried.items()}
 
-    def carry(self, names: Collection[str]) -> MachineEntry:
-        """Return the entry with some of its values carried."""
-        kept = {name: value for name, value in self.values.items() if name not in names}
-        moved = {name: value for name, value in self.values.items() if name in names}
-        return self._replace(values=kept, carried={**self.carried, **moved})
+    def carry(self, names: Mapping[str, str]) -> MachineEntry:
+        """Return the entry with some of its values carried, under new names."""
+        values = {name: value for name, value in self.values.items() if name not in names}
+        carried = {new: self.values[name] for name, new in names.items()}
+        return self._replace(values=values, carried={**self.carried, **carried})
 
 
 def make_entry(line: int, place: str, values: Mapping[str, object]) -> MachineEntry:
     """Return an entry that carries its `EXTRAS`; the label is the place with the name of the offer."""
-    entry = MachineEntry(line, place, dict(values))
-    entry = entry.carry([name for name in values if name.strip().lower() in EXTRAS])
-    name = next((value for key, value in entry.carried.items() if key.strip().lower() == NAME), None)
-    shown = tidy_text(name)[:_SHOWN_LETTERS] if isinstance(name, str) else ""
+    extras: dict[str, str] = {}
+    for name in values:
+        extra = name.strip().lower()
+        if extra in EXTRAS:  # a second one is refused where it is read
+            extras[name] = f" {extra}" if extra in extras.values() else extra
+    entry = MachineEntry(line, place, dict(values)).carry(extras)
+    offer = entry.carried.get(NAME)
+    shown = tidy_text(offer)[:_SHOWN_LETTERS] if isinstance(offer, str) else ""
     return entry._replace(label=f"{place} ({shown})") if shown else entry
 
 

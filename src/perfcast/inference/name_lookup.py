@@ -99,8 +99,8 @@ class CpuNames:
         named = {group: _words(group) for group in self._groups if words and words <= _words(group)}
         members = set().union(*(self._groups[group] for group in named))
         exact = set().union(*(self._groups[group] for group in named if named[group] == words))
-        own = exact if len(exact) <= _MAX_OF_GROUP else set()
-        return sorted((known for known in self.keys if known in members), key=lambda known: known not in own)
+        begin = exact if len(exact) <= _MAX_OF_GROUP else set()
+        return sorted((known for known in self.keys if known in members), key=lambda known: known not in begin)
 
     def complete(self, text: str, count: int) -> list[str]:
         """Return names that a typed beginning may become: first those in which every typed word begins a word.

@@ -222,9 +222,9 @@ class Answer:
         return asdict(self)
 
 
-def name_carried(carried: Mapping[str, Any], own: Collection[str]) -> dict[str, Any]:
-    """Return carried columns for a table: those with the name of one of its own follow `carried.`."""
-    return {f"carried.{name}" if name in own else name: cell for name, cell in carried.items()}
+def name_carried(carried: Mapping[str, Any], columns: Collection[str]) -> dict[str, Any]:
+    """Return carried columns for a table: those with the name of one of its columns follow `carried.`."""
+    return {f"carried.{name}" if name in columns else name: cell for name, cell in carried.items()}
 
 
 @dataclass(frozen=True, repr=False)

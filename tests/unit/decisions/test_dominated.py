@@ -62,7 +62,6 @@ def evaluate(line, given_values, request, weights):
     derived = {RATE.name: Spread(RATE.compute(given_values, {}), None, None)}
     facts = {word: given_values[word] for word in (PROBABILITY, *COSTS)}
     value = evaluate_criterion(request.criterion, facts, Spread(score, None, None), scores, derived)
-    costs = {word: given_values[word] for word in COSTS}
     least = given_values[PROBABILITY] if request.constraints else None
     unused = dict.fromkeys(("score_low", "score_high", "value_low", "value_high", "trust"))
     return Ranked(
@@ -77,18 +76,18 @@ def evaluate(line, given_values, request, weights):
         sure=None if least is None else least >= request.sure,
         watts_assumed=False,
         value=value.median,
-        **costs,
+        **{word: given_values[word] for word in COSTS},
         **unused,
     )
 
 
-def is_dominated(one, other, request, *, lower):
+def is_dominated(candidate, other, request, *, lower):
     """Return whether a candidate is no better than the other in anything, costs no less, and is worse in something."""
     better = -1 if lower else 1
     senses = {**dict.fromkeys(TASKS, better), **dict.fromkeys(COSTS, -1)} | (
         {PROBABILITY: 1} if request.constraints else {}
     )
-    gains = [sense * (one[word] - other[word]) for word, sense in senses.items()]
+    gains = [sense * (candidate[word] - other[word]) for word, sense in senses.items()]
     return max(gains) <= 0 and min(gains) < 0
 
 

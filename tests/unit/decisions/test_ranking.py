@@ -238,7 +238,7 @@ def test_entries_separate_names_prices_and_watts():
         ({"name": ["a"]}, {}, "name must be one value"),
         ({"name": "a", "Name": "b"}, {}, "machine 1 (a) has name twice"),
         ({"name": "a" * 81}, {}, "at most 80 letters"),
-        ({"suite": "CINT2017rate"}, {}, "candidates must name no task"),
+        ({"suite": "CINT2017rate"}, {}, "ranked and compared machines must name no task"),
         ({}, {"by": "score/price"}, "needs the price of every candidate"),
         ({}, {"by": "probability"}, "needs a target"),
         ({}, {"by": "score/wat"}, "--by must name"),

@@ -281,3 +281,8 @@ def test_rank_and_what_if_correct_by_measurements(tmp_path, capsys):
     # what is not varied is held as it was completed for the task, so this is not quite the machine of the others
     assert combination["estimates"][0]["user_factor"] == pytest.approx(expected.user_factor, rel=0.02)
     assert answers["rank"]["candidates"][0]["score"] == pytest.approx(expected.median)
+
+
+def test_a_measured_score_may_name_its_task_by_that_word():
+    by_suite, by_task = (predict_corrected({name: "CINT2017rate", "score": 100}) for name in ("suite", "task"))
+    assert by_suite == by_task
