@@ -33,7 +33,10 @@ class _Model:
         for machine in machines:
             if machine.cells["name"] == "bad":
                 raise UserError("it must be good", f"machine {machine.line} is not", "correct it")
-        return [{"line": machine.line, "name": machine.cells["name"], "options": options} for machine in machines]
+        return [
+            {"line": machine.line, "name": machine.cells["name"], "options": options, "notes": list(machine.notes)}
+            for machine in machines
+        ]
 
 
 @pytest.fixture
@@ -163,7 +166,7 @@ def test_a_bug_reaches_every_request_of_the_batch_and_the_worker_continues():
     def fail_once(machines, options):
         if options == "broken":
             raise ZeroDivisionError
-        return [{"name": machine.cells["name"]} for machine in machines]
+        return [{"name": machine.cells["name"], "notes": []} for machine in machines]
 
     async def scenario():
         batcher = RequestBatcher([fail_once], 10, ServerMetrics())
