@@ -202,8 +202,8 @@ class Champion:
     def measured_kinds(self) -> frozenset[str]:
         """The kinds of machine that have measured results, see `ImputationRules.list_kinds`."""
         names = list(self.rules.kind_columns)
-        distinct = self.reference_data.measured.frame[names].astype(object).drop_duplicates().to_dict("records")
-        return frozenset(kind for cells in distinct for kind in self.rules.list_kinds(cells))
+        rows = self.reference_data.measured.frame[names].astype(object).drop_duplicates().itertuples(index=False)
+        return frozenset(kind for row in rows for kind in self.rules.list_kinds(dict(zip(names, row, strict=True))))
 
     def find_deductions(self, cells: Mapping[str, Any]) -> np.ndarray:
         """Return what is taken off the logarithms of predictions, (n,) or (1,), see `ImputationRules`."""

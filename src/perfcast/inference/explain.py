@@ -43,7 +43,8 @@ class Explainer:
         self._named = {name: cells[name] for name in names if name in cells}
         given, known = completed.has_origin(GIVEN), ~completed.has_origin(ASSUMED, MISSING)
         self._published_rows = champion.published_index.find_rows(cells, given, known)
-        self._alike_rows = champion.published_index.find_rows(cells, np.zeros_like(given), known)
+        is_setup = np.isin(list(cells), champion.rules.setup_columns)
+        self._alike_rows = champion.published_index.find_rows(cells, given & ~is_setup, known)
         if drivers:
             self._typical_rows, self._shares, self._groups = attribute_to_groups(completed, champion)
 
@@ -148,7 +149,7 @@ def attribute_difference(
     def log_predict(frame: pd.DataFrame) -> np.ndarray:
         predicted = champion.predictor.predict(champion.build_features(frame).frame)
         logs: np.ndarray = np.log(predicted.to_numpy(dtype=float))
-        return logs - champion.find_deductions(frame)[:, None]
+        return logs - champion.find_deductions({str(k): v for k, v in frame.items()})[:, None]
 
     return shapley_values(frame[names], reference[names], groups, log_predict), list(groups)
 

@@ -81,8 +81,8 @@ class Estimate:
     close to the training data. They are None, or "", without a calibration. `missing` counts features without a
     value, `assumed` imputed usual values. The drivers lead from `typical_machine` to the median without `user_factor`,
     the factor by which user measurements changed it (None without any). `published` has the published results of
-    exactly this machine, None where there are none; `published_outside` names those of its CPU model, as many chips,
-    whose median lies outside the interval. Units: `unit`.
+    exactly this machine, None where there are none; `published_outside` names them, or else those of it with other
+    software, if their median lies outside the interval. Units: `unit`.
     """
 
     task: str
@@ -124,7 +124,7 @@ def list_outside(estimates: Sequence[Estimate]) -> list[str]:
     """Return one note on the published results that lie outside the intervals of a machine, none without such."""
     far = [each for each in estimates if each.published_outside]
     outside = "; ".join(f"{each.task}: {each.published_outside}, estimate {format_number(each.median)}" for each in far)
-    remedy = "trust them" if any(each.published for each in far) else "compare the set-ups"
+    remedy = "trust them" if any(each.published for each in far) else "compare the software"
     return [f"published results lie outside the interval ({outside}): {remedy}"] if far else []
 
 

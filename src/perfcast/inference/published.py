@@ -66,13 +66,13 @@ class PublishedScores:
 def describe_outside(exact: PublishedScores | None, alike: PublishedScores | None, low: float, high: float) -> str:
     """Return the published results whose median lies outside an interval, "" where there are none.
 
-    Args: `exact` are those of the described machine, and without any count `alike`, those of its CPU model and chips.
+    Args: `exact` are those of the described machine; without any, `alike` count, those with other software.
     """
     published = exact or alike
     if published is None or low <= published.median <= high:
         return ""
     counted = "1 result" if published.count == 1 else f"{published.count} results"
-    setup = "" if exact else " in other set-ups"
+    setup = "" if exact else " with other software"
     return f"{counted}{setup}, median {format_number(published.median)}"
 
 

@@ -116,8 +116,9 @@ class ErrorCorrelation:
     def covariance(self, rows: ErrorRows, others: ErrorRows) -> np.ndarray:
         """Return the covariance of some errors with others, (n, m), without noise."""
         same = rows.outputs[:, None] == others.outputs[None, :]
-        is_known = self.between is not None and {*rows.outputs, *others.outputs} <= {*self.between.index}
-        between = self.between.loc[rows.outputs, others.outputs].to_numpy() if is_known else None
+        between = None
+        if self.between is not None and {*rows.outputs, *others.outputs} <= {*self.between.index}:
+            between = self.between.loc[rows.outputs, others.outputs].to_numpy()
         covariances = np.zeros(same.shape)
         for name in self.shared:
             common = rows.labels[name].to_numpy()[:, None] == others.labels[name].to_numpy()[None, :]

@@ -18,7 +18,7 @@ from perfcast.utils.errors import UserError
 def test_mistyped_processor_is_matched_with_a_note():
     answer = predict({"processor": "XeonGold6148", "chips": 2})
     assert answer.machines[0].machine == "2 x xeon gold 6148"
-    assert "was read as 'xeon gold 6148'" in answer.machines[0].notes[0]
+    assert "was read as 'xeon gold 6148'" in answer.machines[0].notes[-1]
 
 
 @pytest.mark.parametrize(

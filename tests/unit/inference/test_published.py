@@ -112,13 +112,15 @@ def test_published_results_outside_the_interval_are_named_first(factor, brief):
         assert predictions.to_frame()["notes"].iloc[0].startswith(note)
 
 
-def test_published_results_in_other_setups_are_compared_too():
+def test_published_results_with_other_software_are_compared_too():
     champion, machine = _shifted(3.0)
-    predictions = predict({**machine, "base_mhz": 1234}, champion, PLAIN)
+    predictions = predict({**machine, "compiler": "GCC 1.0"}, champion, PLAIN)
     (estimate,) = predictions.machines[0].estimates
     assert estimate.published is None
-    assert "in other set-ups" in estimate.published_outside
-    assert predictions.machines[0].notes[0].endswith("compare the set-ups")
+    assert "with other software" in estimate.published_outside
+    (other,) = predict({**machine, "base_mhz": 1234}, champion, PLAIN).machines[0].estimates
+    assert other.published_outside == ""
+    assert predictions.machines[0].notes[0].endswith("compare the software")
 
 
 def test_table_has_the_number_and_median_of_published_results():

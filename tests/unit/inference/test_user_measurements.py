@@ -125,15 +125,15 @@ def test_a_measured_score_moves_its_output_towards_it_and_another_only_as_backte
     labels = pd.DataFrame([("everything", "new")] * count, columns=["everything", "part"])
     known = ErrorRows(labels, np.array(["a"] * count), np.full(count, 0.1))
     rows = ErrorRows(labels.iloc[[0] * 3], np.array(["a", "b", "c"]), np.full(3, 0.1))
-    (own, paired, alone), left = correlation.predict(known, np.full(count, residual), rows)
-    assert own * residual >= 0
-    assert abs(own) <= abs(residual) + 1e-12
+    (same, paired, alone), left = correlation.predict(known, np.full(count, residual), rows)
+    assert same * residual >= 0
+    assert abs(same) <= abs(residual) + 1e-12
     assert paired * residual >= 0
-    assert abs(paired) <= (abs(own) if follows > 0 else 0.3 * abs(own)) + 1e-12
-    assert abs(alone) <= 0.5 * abs(own) + 1e-12
+    assert abs(paired) <= (abs(same) if follows > 0 else 0.3 * abs(same)) + 1e-12
+    assert abs(alone) <= 0.5 * abs(same) + 1e-12
     assert (left <= 1).all()
     again = ErrorCorrelation.from_state(json.loads(json.dumps(correlation.to_state())))
-    np.testing.assert_allclose(again.predict(known, np.full(count, residual), rows)[0], [own, paired, alone])
+    np.testing.assert_allclose(again.predict(known, np.full(count, residual), rows)[0], [same, paired, alone])
 
 
 def test_well_known_predictions_hardly_shift():
