@@ -6,6 +6,9 @@ BIN := $(VENV)/bin
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 SNAKEMAKE ?=
 experiment = snakemake --configfile conf/experiment/$(1).yaml $(SNAKEMAKE) && perfcast summary --results $(2)
+# A run ends in a state that DVC knows: `dvc exp run` replaces results that dvc.lock does not have. Parameters on the command
+# line are not those of params.yaml, which DVC would record.
+record = $(if $(findstring --config,$(SNAKEMAKE)),,&& mkdir -p results/described && dvc commit --force --quiet)
 FUZZ_SECONDS ?= 120
 SIZES ?= 1 10 100
 export PATH := $(CURDIR)/$(BIN):$(PATH)
@@ -31,7 +34,7 @@ $(VENV)/share/vega/vega.js: $(VENV)/.ready
 	mkdir -p $(@D) && cp $(VENV)/lib/python3*/site-packages/snakemake/assets/data/vega*/*.js $(@D)/
 
 run: setup ## the default experiment (one seed, short training)
-	snakemake $(SNAKEMAKE) && perfcast summary
+	snakemake $(SNAKEMAKE) && perfcast summary $(record)
 full: setup ## every predictor, all folds, three seeds: hours; a stopped run continues
 	$(call experiment,full,results/full)
 leaderboard: setup ## the table of README.md: its predictors with three seeds (half an hour)
@@ -64,7 +67,7 @@ pull: setup ## fetch the versioned results, and record them as current for Snake
 	mkdir -p results/logs && touch results/logs/record.txt
 	snakemake --touch --forceall && perfcast pipeline forget --keep
 retry: setup ## ingest missing sources again
-	perfcast pipeline forget --missing-sources && snakemake $(SNAKEMAKE) && perfcast summary
+	perfcast pipeline forget --missing-sources && snakemake $(SNAKEMAKE) && perfcast summary $(record)
 test: setup ## all tests and linters
 	$(MAKE) --no-print-directory --jobs 2 lint tests
 tests: setup

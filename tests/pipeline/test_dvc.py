@@ -87,6 +87,36 @@ def test_the_champion_is_an_artifact(project, tmp_path):
     assert json.loads((tmp_path / "champion" / "about.json").read_text())["dataset"] == "host_gemm"
 
 
+KEPT = ("raw", "standard", "features", "splits", "in_domain", "runs", "champion")
+
+
+def test_an_experiment_after_make_run_keeps_its_results(tmp_path):
+    """Straight after the run, without `dvc repro`: DVC removes results that it does not know."""
+    folder = versioned_project(tmp_path / "project")
+    shutil.copy(REPOSITORY / "Makefile", folder)
+    call(folder, "make", "--old-file=setup", "run")
+    commit(folder, "results")
+    before = digests(folder, *KEPT)
+    assert len(before) > 10
+    output = call(folder, "dvc", "exp", "run", "--set-param", "level=0.8")
+    assert skipped(output) == PHASES - {"evaluate", "report"}
+    assert not {"ingest", "standardize", "split", "train", "champion"} & rules_run(output)
+    assert digests(folder, *KEPT) == before
+    assert (folder / "results" / "report.html").exists()
+    call(folder, "git", "checkout", "--quiet", ".")
+    call(folder, "make", "--old-file=setup", "run")
+    assert not call(folder, "git", "status", "--porcelain"), "the same results again"
+
+
+def test_an_experiment_in_a_fresh_clone_runs_everything(project, tmp_path):
+    clone = tmp_path / "clone"
+    call(tmp_path, "git", "clone", "--quiet", str(project), str(clone))
+    output = call(clone, "dvc", "exp", "run", "--set-param", "level=0.8")
+    assert skipped(output) == set()
+    assert (clone / "results" / "report.html").exists()
+    assert digests(clone, *KEPT) == digests(project, *KEPT)
+
+
 @pytest.fixture(scope="module")
 def second(project):
     """The digests of a second experiment with another split, which is left in the workspace."""

@@ -10,7 +10,7 @@ import pytest
 from perfcast.config.conf_files import read_yaml
 from perfcast.data.sources.locations import embedded_folder
 from perfcast.experiment.source_status import Means, SourceStatus, plan_source
-from perfcast.experiment.workflow_graph import Graph, remove_unfinished
+from perfcast.experiment.workflow_graph import Graph, portable_instructions, remove_unfinished
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import atomic_path
 
@@ -138,3 +138,13 @@ def test_temporary_files_of_killed_jobs_are_removed_and_others_stay(tmp_path):
 def test_a_wrong_experiment_is_one_line():
     with pytest.raises(UserError, match="did you mean 'ridge'"):
         graph(predictors=["ridgee"])
+
+
+@pytest.mark.parametrize(("flags", "fixed"), [("sse2 avx2 avx512f", True), ("sse2 avx", False), (None, False)])
+def test_jobs_use_the_same_instructions_wherever_there_is_avx2(tmp_path, flags, fixed):
+    """An AVX2 processor would stop at the instructions of a larger one, and one without it at AVX2."""
+    cpuinfo = tmp_path / "cpuinfo"
+    if flags:
+        cpuinfo.write_text(f"processor : 0\nflags : fpu {flags} sha\n")
+    assert bool(portable_instructions(cpuinfo)) == fixed
+    assert "portable_instructions()" in (ROOT / "workflow" / "rules" / "common.smk").read_text()

@@ -12,7 +12,7 @@ from perfcast.config.conf_files import read_yaml
 from perfcast.experiment.experiment_check import check_results_folder
 from perfcast.experiment.leakage_control import read_leakage_conf
 from perfcast.experiment.source_status import SourceStatus, plan_source
-from perfcast.experiment.workflow_graph import Graph, remove_unfinished
+from perfcast.experiment.workflow_graph import Graph, portable_instructions, remove_unfinished
 from perfcast.ops.made_here import RemadeFolders
 from perfcast.ops.run_lock import LOCK, end_on_hangup, hold_results
 from perfcast.tracking import warn_unusable
@@ -32,6 +32,8 @@ STARTED = time.time()
 
 # One invocation is one parent run in MLflow; its jobs inherit the name.
 os.environ.setdefault("PERFCAST_INVOCATION", f"{datetime.now():%Y-%m-%d %H:%M:%S}")
+for name, value in portable_instructions().items():
+    os.environ.setdefault(name, value)
 
 try:
     check_results_folder(RESULTS, Path())

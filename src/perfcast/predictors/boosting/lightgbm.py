@@ -60,14 +60,14 @@ class LightgbmPredictor(BoostingPredictor):
 
     def _regressor(self, shape: tuple[int, ...], n_estimators: int, **more: str) -> lightgbm.LGBMRegressor:
         rows, columns = shape
-        leaves = max(3, min(self.num_leaves, rows // SMALL_TABLE))
-        min_share = _MIN_COLUMNS / columns if leaves < self.num_leaves else 0.0
+        num_leaves = max(3, min(self.num_leaves, rows // SMALL_TABLE))
+        min_share = _MIN_COLUMNS / columns if num_leaves < self.num_leaves else 0.0
         return lightgbm.LGBMRegressor(
             objective=self.objective,
             **({"alpha": self.alpha} if self.objective == "huber" else {}),
             n_estimators=n_estimators,
             learning_rate=self.learning_rate,
-            num_leaves=leaves,
+            num_leaves=num_leaves,
             min_child_samples=max(1, min(self.min_child_samples, rows // SMALL_TABLE)),
             min_data_in_bin=1,
             feature_pre_filter=False,

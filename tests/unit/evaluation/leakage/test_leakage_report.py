@@ -167,13 +167,13 @@ def test_leaks_into_small_tables_are_found(share):
             leaked = rng.random(len(X)) < share
             return np.where(leaked[:, None], np.log(X["id"].map(truth).to_numpy(dtype=float))[:, None], logs)
 
-    found = 0
+    findings = 0
     for seed in range(20):
         table = clean_table(seed)
         truth = dict(zip(table.frame["id"], table.frame["score"], strict=True))
-        found += bool(shuffled_target.check_shuffled_target(small_artifacts(table, lambda seed: Leaking())).findings)
+        findings += bool(shuffled_target.check_shuffled_target(small_artifacts(table, lambda seed: Leaking())).findings)
     large = sum(len(clean_table(seed).frame) >= shuffled_target.MIN_ROWS for seed in range(20))
-    assert found >= 0.9 * large
+    assert findings >= 0.9 * large
 
 
 @pytest.mark.parametrize(

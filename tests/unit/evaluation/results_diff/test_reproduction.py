@@ -21,13 +21,19 @@ stages:
       - results/metrics.json:
           cache: false
 """
-FIGURES = {"cpu": {"random": {"ridge": {"average": {"mape": 4.0, "coverage": 90.0, "r2": 0.99}}}}}
+VALUES = {"mape": 4.0, "coverage": 90.0, "r2": 0.01}
+FIGURES = {"cpu": {"random": {"mlp": {"average": VALUES}, "ridge": {"average": VALUES}}}}
 
 
 @pytest.fixture(scope="module")
 def pinned(tmp_path_factory):
     folder = tmp_path_factory.mktemp("reproduction") / "project"
-    for name in ("standard/cpu.parquet", "splits/cpu/random.parquet", "runs/cpu/model.txt", "evaluation/summary.json"):
+    for name in (
+        "standard/cpu.parquet",
+        "splits/cpu/random.parquet",
+        "runs/cpu/random/mlp/model/network.npz",
+        "evaluation/summary.json",
+    ):
         path = folder / "results" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(name)
@@ -54,8 +60,8 @@ def write(folder, metrics):
     (folder / "results" / "metrics.json").write_text(json.dumps(metrics))
 
 
-def change_metric(**changed):
-    return {"cpu": {"random": {"ridge": {"average": {**FIGURES["cpu"]["random"]["ridge"]["average"], **changed}}}}}
+def change_metric(predictor="mlp", **changed):
+    return {"cpu": {"random": {**FIGURES["cpu"]["random"], predictor: {"average": {**VALUES, **changed}}}}}
 
 
 def test_untouched_copy_is_reproduced(project, capsys):
@@ -72,18 +78,21 @@ def test_untouched_copy_is_reproduced(project, capsys):
         ({"mape": 4.3}, False),
         ({"coverage": 91.9}, True),
         ({"coverage": 92.1}, False),
-        ({"r2": 0.5}, False),
+        ({"r2": 0.046}, True),
+        ({"r2": 0.12}, False),
+        ({"predictor": "ridge", "mape": 4.1}, False),
+        ({"predictor": "ridge", "mape": 4.00001}, True),
     ],
 )
 def test_metrics_have_a_tolerance_and_tables_none(project, capsys, changed, within):
     write(project, change_metric(**changed))
     assert main(["reproduced", "--project", str(project)]) == (0 if within else 1)
     output = capsys.readouterr().out
-    assert f"cpu/random/ridge/average/{next(iter(changed))}" in output
+    assert f"cpu/random/{changed.get('predictor', 'mlp')}/average/{list(changed)[-1]}" in output
     assert "byte for byte" not in output
 
 
-@pytest.mark.parametrize(("path", "code"), [("standard/cpu.parquet", 1), ("runs/cpu/model.txt", 0)])
+@pytest.mark.parametrize(("path", "code"), [("standard/cpu.parquet", 1), ("runs/cpu/random/mlp/model/network.npz", 0)])
 def test_changed_bytes_count_in_tables_only(project, capsys, path, code):
     (project / "results" / path).write_text("other bytes")
     assert main(["reproduced", "--project", str(project)]) == code
@@ -91,7 +100,7 @@ def test_changed_bytes_count_in_tables_only(project, capsys, path, code):
 
 
 def test_missing_metric_is_not_reproduced(project):
-    write(project, {"cpu": {"random": {"ridge": {"average": {"mape": 4.0}}}}})
+    write(project, {"cpu": {"random": {**FIGURES["cpu"]["random"], "ridge": {"average": {"mape": 4.0}}}}})
     comparison = compare_with_revision(project, "HEAD")
     assert not comparison.within
     assert comparison.lost == ["cpu/random/ridge/average/coverage", "cpu/random/ridge/average/r2"]
