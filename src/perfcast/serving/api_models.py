@@ -52,7 +52,7 @@ RequestBody = Annotated[
 
 
 def list_entries(
-    body: MachineRequest | list[MachineRequest] | PredictRequest, limits: RequestLimits
+    body: MachineRequest | Sequence[MachineRequest] | PredictRequest, limits: RequestLimits
 ) -> list[MachineEntry]:
     """Return the machines of a body. Raises: RefusedRequest for too many; UserError for values that are nested."""
     if isinstance(body, MachineRequest):
@@ -106,9 +106,13 @@ def describe_errors(errors: Sequence[Mapping[str, Any]]) -> tuple[int, str]:
     error = errors[0]
     source, *path = error["loc"]
     if source == "query":
-        return 422, str(_describe_option(error, str(path[0])))
+        unknown = unknown_name("query options", str(path[0])[:_MAX_SHOWN], PredictQuery.model_fields)
+        extra = UserError(unknown.requirement, unknown.fact, unknown.remedy.replace("see conf/", "see /docs"))
+        return 422, str(_describe_value(error, str(path[0]), extra))
     if path and path[0] not in _FORMS and isinstance(path[0], str):
-        return 422, str(_describe_field(error, ".".join(map(str, path))))
+        name = ".".join(map(str, path))
+        extra = UserError("a request must have known fields", f"it has {_show(name)}", "see /docs")
+        return 422, str(_describe_value(error, name, extra))
     path = [name for name in path if name not in _FORMS]
     if path and isinstance(path[0], int):
         fact = f"machine {path[0] + 1} is {_show(error['input'])}"
@@ -121,19 +125,11 @@ def describe_errors(errors: Sequence[Mapping[str, Any]]) -> tuple[int, str]:
     return 400, str(UserError(f"{BODY} must describe a machine", fact, EXAMPLE))
 
 
-def _describe_field(error: Mapping[str, Any], name: str) -> UserError:
+def _describe_value(error: Mapping[str, Any], name: str, extra: UserError) -> UserError:
     if error["type"] == "extra_forbidden":
-        return UserError("a request must have known fields", f"it has {_show(name)}", "see /docs")
+        return extra
     rule = error["msg"].removeprefix("Value error, ").removeprefix("Input ").replace("should", "must", 1)
     return UserError(f"{name[:_MAX_SHOWN]} {rule}", f"got {_show(error['input'])}")
-
-
-def _describe_option(error: Mapping[str, Any], name: str) -> UserError:
-    if error["type"] == "extra_forbidden":
-        unknown = unknown_name("query options", name[:_MAX_SHOWN], PredictQuery.model_fields)
-        return UserError(unknown.requirement, unknown.fact, unknown.remedy.replace("see conf/", "see /docs"))
-    rule = error["msg"].removeprefix("Value error, ").removeprefix("Input ").replace("should be", "must be", 1)
-    return UserError(f"{name} {rule}", f"got {_show(error['input'])}")
 
 
 def _show(value: object) -> str:

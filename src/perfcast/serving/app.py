@@ -110,7 +110,8 @@ class _HostCheck:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
         given = [value for name, value in scope.get("headers", ()) if name == b"host"]
-        if scope["type"] != "http" or (len(given) == 1 and self._is_accepted(given[0])):
+        is_accepted = self._is_accepted(given[0]) if len(given) == 1 else not given and self.hosts is None
+        if scope["type"] != "http" or is_accepted:
             await self.app(scope, receive, send)
             return
         fact = "it names another" if len(given) == 1 else f"there are {len(given)} of them"

@@ -16,12 +16,12 @@ from perfcast.decisions.what_if import Grid, predict_grid
 from perfcast.inference.alternatives import parse_alternatives
 from perfcast.inference.batch import predict_batch
 from perfcast.inference.champion import Champion
-from perfcast.inference.machine_files import MachineEntry, read_tree
+from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.predict import PredictOptions, make_options
 from perfcast.inference.prediction import Predictions
 from perfcast.inference.user_measurements import UserMeasurements, read_measurements
-from perfcast.serving.api_models import MachineRequest, check_month
-from perfcast.serving.request_limits import BODY, RefusedRequest, RequestLimits
+from perfcast.serving.api_models import MachineRequest, check_month, list_entries
+from perfcast.serving.request_limits import RequestLimits
 from perfcast.uncertainty.conformal import LEVEL
 from perfcast.utils.errors import UserError
 
@@ -48,20 +48,13 @@ class DecisionRequest(BaseModel):
         return make_options(**chosen, neighbors=neighbors, explain=explain)  # type: ignore[arg-type]
 
 
-def _list(machines: Sequence[MachineRequest], limits: RequestLimits) -> list[MachineEntry]:
-    if len(machines) > limits.machines:
-        requirement, fact = f"a request can have at most {limits.machines} machines", f"this one has {len(machines)}"
-        raise RefusedRequest(413, requirement, fact, "send several requests")
-    return read_tree([machine.root for machine in machines], BODY)
-
-
 def _read_measured(
     measured: Sequence[MachineRequest], entries: Sequence[MachineEntry], champion: Champion, limits: RequestLimits
 ) -> UserMeasurements | None:
     if not measured:
         return None
     machine = dict(entries[0].values) if len(entries) == 1 else None
-    return read_measurements(_list(measured, limits), champion, machine)
+    return read_measurements(list_entries(measured, limits), champion, machine)
 
 
 class CompareRequest(DecisionRequest):
@@ -72,7 +65,7 @@ class CompareRequest(DecisionRequest):
 
     def answer(self, champion: Champion, limits: RequestLimits) -> Comparison:
         """Return the comparison."""
-        entries = _list(self.machines, limits)
+        entries = list_entries(self.machines, limits)
         measurements = _read_measured(self.measured, [], champion, limits)
         return compare_machines(entries, champion, self.options(), measurements=measurements)
 
@@ -85,7 +78,7 @@ class MeasuredRequest(DecisionRequest):
 
     def answer(self, champion: Champion, limits: RequestLimits) -> Predictions:
         """Return the corrected predictions."""
-        entries = _list(self.machines, limits)
+        entries = list_entries(self.machines, limits)
         measurements = _read_measured(self.measured, entries, champion, limits)
         small = len(entries) <= limits.explained
         options = self.options(PredictOptions.neighbors * small, explain=small)
@@ -111,7 +104,7 @@ class RankRequest(DecisionRequest):
         chosen = {"by": self.by, "weights": self.weights, "sure": self.sure}
         request = read_request(self.targets, champion, **chosen, rates=rates)  # type: ignore[arg-type]
         measurements = _read_measured(self.measured, [], champion, limits)
-        entries = _list(self.machines, limits)
+        entries = list_entries(self.machines, limits)
         return rank_machines(entries, champion, request, self.options(), measurements=measurements)
 
 
@@ -124,7 +117,7 @@ class SimilarRequest(DecisionRequest):
 
     def answer(self, champion: Champion, limits: RequestLimits) -> NearestMachines:
         """Return the nearest measured results."""
-        parsed = parse_alternatives(_list(self.machines, limits), champion)
+        parsed = parse_alternatives(list_entries(self.machines, limits), champion)
         tasks = [champion.task_names.get(name, "tasks") for name in self.tasks]
         return find_nearest_machines(parsed, champion, count=self.count, tasks=tasks, assume=self.assume)
 
@@ -139,7 +132,7 @@ class WhatIfRequest(DecisionRequest):
 
     def answer(self, champion: Champion, limits: RequestLimits) -> Grid:
         """Return the grid."""
-        entries = _list([self.machine], limits)
+        entries = list_entries(self.machine, limits)
         varied = read_varied_fields(self.vary, champion.fields)
         count = 1
         for field in varied:

@@ -33,7 +33,7 @@ _SHUTDOWN_SECONDS = 5
 """Seconds that running requests get after SIGINT or SIGTERM."""
 _KILL_SECONDS = 8
 """Seconds after SIGINT or SIGTERM until workers that still run are killed."""
-_PING_SECONDS = 5
+_PING_SECONDS = 10
 """Seconds after which a worker that does not answer its supervisor is replaced."""
 
 
