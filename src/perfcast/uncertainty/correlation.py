@@ -22,15 +22,14 @@ _ALL = "everything"
 def shared_labels(table: Table) -> pd.DataFrame:
     """Return labels that rows share with others, (n, levels) text: the wider the level, the further left.
 
-    Levels: everything, the slices of the entity's group of columns (vendor, family), the entity, its set-up,
-    both together, its identity.
+    Levels: everything, the slices of the entity's group of columns (vendor, family), the entity, the entity with its
+    set-up, its identity.
     """
     frame, entity = table.frame, table.column_of(Tag.ENTITY)
     group = next(column.group for column in table.columns if column.name == entity)
     slices = [column.name for column in table.columns if Tag.SLICE in column.tags and column.group == group]
     text = {name: frame[name].astype(object).where(frame[name].notna(), "?").astype(str) for name in (*slices, entity)}
     labels = {_ALL: pd.Series(_ALL, index=frame.index), **text}
-    labels |= {name: frame[name].astype(str) for name in table.select(tag=Tag.SETUP)}
     for tag in (Tag.SETUP, Tag.IDENTITY):
         narrow = [name for name in table.select(tag=tag) if name != entity]
         if narrow:
@@ -162,6 +161,8 @@ def _pairs(
     output = pd.factorize(outputs)[0]
     same = output[first] == output[second]
     common = np.stack([code[first] == code[second] for code in codes], axis=1)
-    common[:, [any(np.array_equal(code, other) for other in codes[place + 1 :]) for place, code in enumerate(codes)]] = 0
+    common[
+        :, [any(np.array_equal(code, other) for other in codes[place + 1 :]) for place, code in enumerate(codes)]
+    ] = 0
     shared = np.hstack([common, common & same[:, None]]) * (scales[first] * scales[second])[:, None]
     return shared, residuals[first] * residuals[second]

@@ -75,7 +75,7 @@ def test_a_result_of_a_setup_moves_its_deployments_most():
     ]
     known = champion()
     correlation = known.calibrated.correlation
-    assert {"gpu", "backend", "setup", "identity"} <= set(correlation.shared)
+    assert {"gpu", "setup", "identity"} <= set(correlation.shared)
     strong = replace(
         known,
         calibrated=replace(
