@@ -96,10 +96,15 @@ def test_given_fields_are_not_marked_as_assumed():
 
 def test_find_nearest_machines_uses_the_tasks_of_each_machine():
     answers = find_nearest([{**GOLD, "suite": "SPECrate2017_int_base"}, {**GOLD, "chips": 1}], count=1)
-    assert [[similar.task for similar in answer.similar] for answer in answers] == [["SPECrate2017_int_base"], [TITLES[suite] for suite in SUITES]]
+    assert [[similar.task for similar in answer.similar] for answer in answers] == [
+        ["SPECrate2017_int_base"],
+        [TITLES[suite] for suite in SUITES],
+    ]
     again = find_nearest([GOLD, {**GOLD, "chips": 1}], count=2, tasks=["CFP2017rate", "CINT2017rate"])
     assert [answer.machine for answer in again] == ["2 x xeon gold 6148", "1 x xeon gold 6148"]
-    assert [similar.task for similar in again[1].similar] == list(np.repeat(["SPECrate2017_fp_base", "SPECrate2017_int_base"], 2))
+    assert [similar.task for similar in again[1].similar] == list(
+        np.repeat(["SPECrate2017_fp_base", "SPECrate2017_int_base"], 2)
+    )
 
 
 def test_find_nearest_machines_needs_a_calibration():

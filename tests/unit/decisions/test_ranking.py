@@ -287,7 +287,14 @@ def test_rank_command_prints_writes_and_repeats(tmp_path, capsys):
     command += ["--target", "SPECrate2017_int_base >= 100", "--target", "CFP2017rate >= 100"]
     assert main(command) == 0
     printed = capsys.readouterr()
-    for words in ("rank", "SPECrate2017_int_base >= 100", "all targets", "score/price", "note: watts assumed", "geometric mean"):
+    for words in (
+        "rank",
+        "SPECrate2017_int_base >= 100",
+        "all targets",
+        "score/price",
+        "note: watts assumed",
+        "geometric mean",
+    ):
         assert words in printed.out
     assert "estimates are not official results" in printed.err
     assert main([*command, "--json"]) == 0

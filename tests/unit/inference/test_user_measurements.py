@@ -96,8 +96,8 @@ def test_nearer_predictions_shift_more_and_narrow_more():
         [("everything", "f", "p"), ("everything", "f", "p"), ("everything", "f", "q"), ("everything", "g", "r")],
         ["a", "b", "b", "b"],
     )
-    shift, left = by_hand().predict(known, np.array([0.8]), predicted)
-    assert shift == pytest.approx(0.8 * np.array([7.5, 7.0, 3.0, 1.0]) / 8.0)
+    shift, left = by_hand().predict(known, np.array([0.4]), predicted)
+    assert shift == pytest.approx(0.4 * np.array([7.5, 7.0, 3.0, 1.0]) / 8.0)
     assert left == pytest.approx(np.sqrt(1 - np.array([7.5, 7.0, 3.0, 1.0]) ** 2 / 64))
 
 
@@ -134,6 +134,12 @@ def test_a_measured_score_moves_its_output_towards_it_and_another_only_as_backte
     assert (left <= 1).all()
     again = ErrorCorrelation.from_state(json.loads(json.dumps(correlation.to_state())))
     np.testing.assert_allclose(again.predict(known, np.full(count, residual), rows)[0], [same, paired, alone])
+
+
+def test_a_mistyped_score_moves_no_more_than_a_large_residual():
+    known, other = errors([("everything", "f", "p")], ["a"]), errors([("everything", "f", "q")], ["b"])
+    large, absurd = (by_hand().predict(known, np.array([size]), other)[0][0] for size in (0.5, 7.0))
+    assert large == absurd > 0
 
 
 def test_well_known_predictions_hardly_shift():
