@@ -35,7 +35,7 @@ _HALF = 0.5
 
 def weight_bytes(known: Columns) -> np.ndarray:
     """Return the bytes of the weights, (n,); an unknown format is missing."""
-    return _of(known, "total_params_1e9") * _BILLION * _by_format(known, WEIGHT_BYTES)
+    return np.asarray(_of(known, "total_params_1e9") * _BILLION * _by_format(known, WEIGHT_BYTES))
 
 
 def cached_bytes(known: Columns, share: float = _HALF) -> np.ndarray:
@@ -43,12 +43,12 @@ def cached_bytes(known: Columns, share: float = _HALF) -> np.ndarray:
     length = _of(known, "input_tokens") + share * _of(known, "output_tokens")
     in_window = np.minimum(length, _of(known, "window"))
     tokens = _of(known, "full_layers") * length + _of(known, "window_layers") * in_window
-    return _of(known, "kv_elements") * tokens * _by_format(known, CACHE_BYTES)
+    return np.asarray(_of(known, "kv_elements") * tokens * _by_format(known, CACHE_BYTES))
 
 
 def usable_bytes(known: Columns) -> np.ndarray:
     """Return the memory that weights and caches may take, (n,) bytes."""
-    return USABLE_MEMORY * _of(known, "gpus") * _of(known, "memory_gib") * GIB
+    return np.asarray(USABLE_MEMORY * _of(known, "gpus") * _of(known, "memory_gib") * GIB)
 
 
 def running_requests(known: Columns) -> np.ndarray:
@@ -78,8 +78,8 @@ def peak_tflops(known: Columns) -> np.ndarray:
     """Return the peak of the number format, (n,); formats that a GPU cannot compute are computed in bfloat16."""
     peak, formats, full = np.full(len(known["precision"]), np.nan), _formats(known), _of(known, "bf16_tflops")
     for name, column in PEAKS.items():
-        own = _of(known, column)
-        peak = np.where(formats == name, np.where(np.isnan(own), full, own), peak)
+        stated = _of(known, column)
+        peak = np.where(formats == name, np.where(np.isnan(stated), full, stated), peak)
     return peak
 
 
@@ -90,15 +90,15 @@ def bandwidth(known: Columns) -> np.ndarray:
 
 def reading_time(known: Columns, running: np.ndarray) -> np.ndarray:
     """Return the time that reading the weights and the caches of a step takes at the bandwidth, (n,) ms."""
-    return (weights_read(known, running) + running * cached_bytes(known)) / bandwidth(known)
+    return np.asarray((weights_read(known, running) + running * cached_bytes(known)) / bandwidth(known))
 
 
 def computing_time(known: Columns, tokens: np.ndarray) -> np.ndarray:
     """Return the time that the matrix products of tokens take at the peak of the format, (n,) ms."""
-    return 2 * _of(known, "active_params_1e9") * tokens / (_of(known, "gpus") * peak_tflops(known))
+    return np.asarray(2 * _of(known, "active_params_1e9") * tokens / (_of(known, "gpus") * peak_tflops(known)))
 
 
-def shortest_step(known: Columns, ttft: np.ndarray, tpot: np.ndarray) -> np.ndarray:
+def shortest_step(known: Columns, ttft: np.ndarray | pd.Series, tpot: np.ndarray | pd.Series) -> np.ndarray:
     """Return the time in ms that reading the weights and caches of the decoding requests takes at the bandwidth.
 
     By Little's law the requests that decode are the share of those in progress that decoding has of the whole latency,
@@ -127,8 +127,8 @@ def add_backlog(known: Columns, running: np.ndarray, ttft: np.ndarray, tpot: np.
     By Little's law a request is in progress as many times as long as its own service as there are requests for each one
     that runs.
     """
-    rounds = _of(known, "concurrency") / running - 1
-    return np.asarray(ttft + rounds * (ttft + _of(known, "output_tokens") * tpot))
+    waiting = _of(known, "concurrency") / running - 1
+    return np.asarray(ttft + waiting * (ttft + _of(known, "output_tokens") * tpot))
 
 
 def _of(known: Columns, name: str) -> np.ndarray:

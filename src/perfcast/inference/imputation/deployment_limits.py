@@ -129,7 +129,7 @@ def _computes(cells: Cells) -> np.ndarray:
     lacks = np.any([(formats == name) & np.isnan(cells[column]) for name, column in PEAKS.items()], axis=0)
     listed = np.isin(cells["gpu"].astype(str), list(read_gpus().index))
     published = np.array([stored.get(name) for name in cells["model_family"].tolist()], dtype=object)
-    return ~(lacks & listed) | (published == formats)
+    return np.asarray(~(lacks & listed) | (published == formats))
 
 
 def _find_layout_violations(cells: Cells, lines: list[int]) -> Iterator[Violation]:

@@ -37,8 +37,7 @@ def predict_latencies(cells: Cells, predict: Predict) -> np.ndarray:
     logs = np.empty(len(running))
     logs[~known] = predict(cells.take(~known)) if not known.all() else []
     if known.any():
-        asked, runs = cells.take(known), running[known]
-        logs[known] = np.log(_predict_loads(asked, runs, predict))
+        logs[known] = np.log(_predict_loads(cells.take(known), running[known], predict))
     return logs
 
 
@@ -60,9 +59,9 @@ def _predict_loads(cells: Cells, running: np.ndarray, predict: Predict) -> np.nd
     least = shortest_latencies(both, runs)
     bound = np.where(both[TASK] == TTFT, least[TTFT], least[TPOT])
     times = np.fmax(np.exp(_interpolate(both, runs, predict)), bound)
-    own, steps = times[: len(running)], times[len(running) :]
-    own[waits] = add_backlog(further, running[waits], own[waits], steps)
-    return own
+    latencies, steps = np.split(times, [len(running)])
+    latencies[waits] = add_backlog(further, running[waits], latencies[waits], steps)
+    return np.asarray(latencies)
 
 
 def _interpolate(cells: Cells, running: np.ndarray, predict: Predict) -> np.ndarray:

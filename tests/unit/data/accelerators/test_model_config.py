@@ -43,8 +43,8 @@ def test_a_mixture_with_latent_attention_has_the_facts_of_the_catalog():
 
 def test_a_dense_layer_of_a_mixture_counts_once():
     mixture = {**MIXTURE, "first_k_dense_replace": 0}
-    one, often, none = (parse({**mixture, "mlp_only_layers": named}).facts for named in ([5], [5] * 40, [61, -1]))
-    assert one == often != none == parse(mixture).facts
+    once, often, never = (parse({**mixture, "mlp_only_layers": named}).facts for named in ([5], [5] * 40, [61, -1]))
+    assert once == often != never == parse(mixture).facts
 
 
 def test_layers_by_kind_of_attention():
