@@ -227,22 +227,24 @@ def _create_prediction_router(service: PredictionService, limits: RequestLimits,
             fact = "this one took longer"
             requirement = f"a request must end within {limits.seconds:g} s"
             raise RefusedRequest(503, requirement, fact, "send fewer machines, or try again") from None
-        errors = [result for result in results if isinstance(result, UserError)]
+        errors = [result for _, result in results if isinstance(result, UserError)]
         if errors and (strict or len(errors) == len(results)):
             raise errors[0]
         machines = [
             describe_refusal(entry, result, options) if isinstance(result, UserError) else result
-            for entry, result in zip(entries, results, strict=True)
+            for entry, result in results
         ]
         # FastAPI would validate every number of the answer again
         return JSONResponse({**about, "machines": machines})
 
-    async def predict(entries: Sequence[MachineEntry], options: object, strict: bool) -> list[MachineResult]:
+    async def predict(
+        entries: Sequence[MachineEntry], options: object, strict: bool
+    ) -> list[tuple[MachineEntry, MachineResult]]:
         deadline = time.monotonic() + limits.seconds
         parsed = await asyncio.to_thread(service.parse, entries, strict, deadline)
-        machines = [machine for machine in parsed if isinstance(machine, ParsedMachine)]
+        machines = [machine for _, machine in parsed if isinstance(machine, ParsedMachine)]
         results = iter(await batcher.submit(machines, options))
-        return [machine if isinstance(machine, UserError) else next(results) for machine in parsed]
+        return [(entry, each if isinstance(each, UserError) else next(results)) for entry, each in parsed]
 
     @router.post(
         "/predict",

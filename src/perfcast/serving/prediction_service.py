@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from perfcast.inference.alternatives import expand_machines
 from perfcast.inference.champion import Champion
 from perfcast.inference.draw_predictions import complete_machines
 from perfcast.inference.explain import list_values, name_machine
@@ -41,22 +42,25 @@ class PredictionService:
     def __init__(self, champion: Champion) -> None:
         self.champion = champion
 
-    def parse(self, entries: Sequence[MachineEntry], strict: bool, deadline: float) -> list[ParsedMachine | UserError]:
-        """Parse every machine; an invalid one yields its error.
+    def parse(
+        self, entries: Sequence[MachineEntry], strict: bool, deadline: float
+    ) -> list[tuple[MachineEntry, ParsedMachine | UserError]]:
+        """Parse every machine, see `expand_machines`; an invalid one yields its error.
 
         Units: `deadline` in seconds of the monotonic clock.
         Raises: UserError for the first invalid machine with `strict`; TimeoutError after the deadline.
         """
-        parsed: list[ParsedMachine | UserError] = []
+        parsed: list[tuple[MachineEntry, ParsedMachine | UserError]] = []
         for entry in entries:
             if time.monotonic() > deadline:
                 raise TimeoutError
             try:
-                parsed.append(parse_machine(entry, self.champion))
+                machine = parse_machine(entry, self.champion)
+                parsed += [(entry, each) for each in expand_machines([machine], self.champion)]
             except UserError as error:
                 if strict:
                     raise
-                parsed.append(error)
+                parsed.append((entry, error))
         return parsed
 
     def run(self, machines: Sequence[ParsedMachine], options: PredictOptions | ImputeOptions) -> list[dict[str, Any]]:
