@@ -15,8 +15,10 @@ from perfcast.inference.champion import Champion
 from perfcast.inference.impute import (
     ASSUMED,
     GIVEN,
+    IMPLIED,
     LOOKED_UP,
     MEASURED,
+    MISSING,
     DrawnMachines,
     change_draws,
     complete_draws,
@@ -49,7 +51,9 @@ class _Base:
     @cached_property
     def origins(self) -> Mapping[str, str]:
         """The origins of `cells`."""
-        first: Mapping[Any, str] = self.drawn.completed.take(np.array([0])).origins.iloc[0] if self.drawn else {}
+        if self.drawn is None:
+            return {}
+        first = self.drawn.completed.take(np.array([0])).origins.iloc[0]
         return {str(name): str(origin) for name, origin in first.items()}
 
 
@@ -93,7 +97,7 @@ class Variants:
                 (changed if variant.cells else same).append(machine)
         if changed:
             varied = complete_draws(join_draws(changed), champion, assume=assume)
-            typed = {number: self._list_typed(variant) for number, variant in chosen.items()}
+            typed = {number: _list_typed(self.varied, each.points, each.base) for number, each in chosen.items()}
             cells = varied.completed.cells
             beyond = find_first_violations(ParsedMachines(cells, typed=typed), champion, cells)
             reasons |= beyond
@@ -101,12 +105,6 @@ class Variants:
             if not is_impossible.all():
                 same.append(varied.take_owners(~is_impossible))
         return join_draws(same) if same else None, reasons
-
-    def _list_typed(self, variant: Variant) -> dict[str, TypedField]:
-        """Return the fields of a combination as the user typed them, by column."""
-        points = zip(self.varied, variant.points, strict=True)
-        typed = next(iter(variant.base.machine.typed.values()), {})
-        return {**typed, **{name: TypedField(each.name, point.text) for each, point in points for name in point.cells}}
 
 
 class _Dependencies:
@@ -200,6 +198,9 @@ def make_variants(
             contradicted[base_cpu] = contradicted.get(base_cpu, set()) | other
             capacities = champion.rules.capacities
             derived |= dependencies.keys | {capacity for name, capacity in capacities.items() if name in cells}
+        kept = {name: cell for name, cell in base.cells.items() if base.origins[name] not in (IMPLIED, MISSING)}
+        known = {name: cell for name, cell in kept.items() if name not in derived} | cells
+        champion.rules.check_names(known, _list_typed(varied, points, base), "--vary")
         arrays = {name: values[name][[place]] for name in cells}
         variants.append(Variant(points, base, arrays, frozenset(derived - set(cells)), base_cpu))
     notes = dict.fromkeys(note for base in bases.values() for lines in base.machine.notes.values() for note in lines)
@@ -281,6 +282,14 @@ def _make_base(
         str(name): per_chip[name] for name in per_chip if name not in columns and not per_chip[name].equals(frame[name])
     }
     return _Base(machine, impute_draws(machine.with_frame(frame.assign(**changed)), champion, assume=assume))
+
+
+def _list_typed(varied: Sequence[VariedField], points: Sequence[Point], base: _Base) -> dict[str, TypedField]:
+    """Return the fields of a combination as the user typed them, by column."""
+    typed = dict(next(iter(base.machine.typed.values()), {}))
+    for each, point in zip(varied, points, strict=True):
+        typed |= dict.fromkeys(point.cells, TypedField(each.name, point.text))
+    return typed
 
 
 def _note_hypothetical(cpu: str, contradicted: set[str], varied: Sequence[VariedField]) -> str:

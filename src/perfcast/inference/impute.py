@@ -129,8 +129,7 @@ def impute_draws(machines: ParsedMachines, champion: Champion, *, assume: bool =
 
 def complete_draws(drawn: DrawnMachines, champion: Champion, *, assume: bool = True) -> DrawnMachines:
     """Fill the missing cells of draws whose cells were changed, as `impute` does."""
-    steps = Steps(drawn.completed.cells)
-    steps.codes = drawn.completed.codes
+    steps = Steps(drawn.completed.cells, drawn.completed.codes)
     _fill_known(steps, champion)
     steps.take(_fill_common(steps.cells, champion.reference_data, Tag.TASK), MEASURED)
     return _complete_draws(steps, drawn, champion, assume=assume)
@@ -170,20 +169,20 @@ def change_draws(
 
 def join_draws(parts: Sequence[DrawnMachines]) -> DrawnMachines:
     """Return the draws of several batches of machines as one."""
-    first = np.cumsum([0, *(int(part.owners.max(initial=-1)) + 1 for part in parts)])
+    first = np.cumsum([0, *(int(part.owners[-1]) + 1 for part in parts)])
+
+    def join(arrays: Iterable[np.ndarray]) -> np.ndarray:
+        return np.concatenate(list(arrays))
+
     names = list(parts[0].completed.cells)
-    cells = {name: np.concatenate([part.completed.cells[name] for part in parts]) for name in names}
-    index, codes, owners, weights, shared = (
-        np.concatenate(each)
-        for each in zip(
-            *(
-                (part.completed.cells.index, part.completed.codes, part.owners + begin, part.weights, part.shared)
-                for part, begin in zip(parts, first[:-1], strict=True)
-            ),
-            strict=True,
-        )
+    cells = {name: join(part.completed.cells[name] for part in parts) for name in names}
+    index = join(part.completed.cells.index for part in parts)
+    return DrawnMachines(
+        CompletedMachines(Cells(cells, index), join(part.completed.codes for part in parts)),
+        join(part.owners + begin for part, begin in zip(parts, first[:-1], strict=True)),
+        join(part.weights for part in parts),
+        join(part.shared for part in parts),
     )
-    return DrawnMachines(CompletedMachines(Cells(cells, index), codes), owners, weights, shared)
 
 
 def hold_equal(machines: ParsedMachines, champion: Champion) -> tuple[ParsedMachines, tuple[str, ...]]:
@@ -258,13 +257,9 @@ def _replace_rows(cells: Cells, rows: np.ndarray, replacement: Cells) -> Cells:
 
 def clear_assumed(completed: CompletedMachines, champion: Champion) -> Cells:
     """Return machines without their assumed cells: implied ones are filled anew from what is known."""
-    unsure = completed.has_origin(ASSUMED, IMPLIED)
-    cleared = {
-        name: mask_cells(values, unsure[:, place])
-        for place, (name, values) in enumerate(completed.cells.items())
-        if unsure[:, place].any()
-    }
-    return champion.rules.fill_implied(completed.cells.assign(cleared))
+    steps = Steps(completed.cells, completed.codes.copy())
+    steps.clear(np.ones(len(steps.codes), dtype=bool), list(steps.cells), ASSUMED, IMPLIED)
+    return champion.rules.fill_implied(steps.cells)
 
 
 def find_refusals(machines: ParsedMachines, champion: Champion) -> dict[int, UserError]:
@@ -317,12 +312,13 @@ def _name_field(violation: Violation, machines: ParsedMachines, cells: Cells, ch
 class Steps:
     """Cells that are filled in steps, with the origin of every one."""
 
-    def __init__(self, cells: Cells) -> None:
+    def __init__(self, cells: Cells, codes: np.ndarray | None = None) -> None:
         self.cells = cells
-        self.codes = np.empty((len(cells.index), len(cells)), dtype=np.int8)
         self._places = {name: place for place, name in enumerate(cells)}
-        for name, place in self._places.items():
-            self.codes[:, place] = np.where(is_missing(cells[name]), _CODES[MISSING], _CODES[GIVEN])
+        if codes is None:
+            missing = np.column_stack([is_missing(values) for values in cells.values()])
+            codes = np.where(missing, _CODES[MISSING], _CODES[GIVEN]).astype(np.int8)
+        self.codes = codes
         self._fills_at_conclusion: dict[str, int] = {}
         self._fills = 0
 

@@ -47,7 +47,7 @@ def predictions(data, subset, files):
 
 def test_every_level_and_both_states_of_the_facts_are_predicted(predictions, data, subset):
     assert set(predictions["facts"]) == {"at the cut", "all"}
-    assert set(predictions["level"]) == {1, 2, 3, 4}
+    assert set(predictions["level"]) == {1, 2, 3, 4, 5}
     tested = set(data.table.frame.loc[subset == "test", "result_id"])
     assert set(predictions["row"]) <= tested
     assert (predictions["low"] < predictions["predicted"]).all()
@@ -58,7 +58,7 @@ def test_a_full_description_is_predicted_nearly_as_the_row_itself(predictions, d
     training = subset != "test"
     predictor = fit_rows(Ridge(), data.table, training, (subset == "validation")[training])
     whole = predict_rows(predictor, data.table, subset == "test", 0, 0).set_index("row")["predicted"]
-    full = predictions[(predictions["level"] == 4) & (predictions["facts"] == "all")].set_index("row")["predicted"]
+    full = predictions[(predictions["level"] == 5) & (predictions["facts"] == "all")].set_index("row")["predicted"]
     assert (full / whole.loc[full.index] - 1).abs().median() < 0.02
 
 
