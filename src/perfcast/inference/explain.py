@@ -148,8 +148,9 @@ def attribute_difference(
 
     def log_predict(frame: pd.DataFrame) -> np.ndarray:
         predicted = champion.predictor.predict(champion.build_features(frame).frame)
-        logs: np.ndarray = np.log(predicted.to_numpy(dtype=float))
-        return logs - champion.find_deductions({str(k): v for k, v in frame.items()})[:, None]
+        deductions = champion.find_deductions({str(name): cells for name, cells in frame.items()})
+        logs: np.ndarray = np.log(predicted.to_numpy(dtype=float)) - deductions[:, None]
+        return logs
 
     return shapley_values(frame[names], reference[names], groups, log_predict), list(groups)
 
