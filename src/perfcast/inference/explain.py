@@ -62,6 +62,13 @@ class Explainer:
             explanation["drivers"] = list_drivers(self._shares[row, :, number], self._groups)
         return explanation
 
+    def moves_away(self, medians: np.ndarray, shift: np.ndarray, target: str) -> np.ndarray:
+        """Return which shifts of the logarithms lead away from the published results of the machine, (n,) bool."""
+        index = self._champion.published_index
+        published = [index.summarize(rows, target) for rows in self._published_rows]
+        measured = np.array([np.nan if each is None else each.median for each in published])
+        return np.asarray((np.log(measured) - np.log(medians)) * shift < 0)
+
     def describe(self, row: int) -> tuple[str, tuple[Value, ...]]:
         """Return the name of a machine, and its values where drivers are wanted."""
         measured = self._champion.reference_data.measured
@@ -148,8 +155,9 @@ def attribute_difference(
 
     def log_predict(frame: pd.DataFrame) -> np.ndarray:
         predicted = champion.predictor.predict(champion.build_features(frame).frame)
-        logs: np.ndarray = np.log(predicted.to_numpy(dtype=float))
-        return logs - champion.find_deductions({str(k): v for k, v in frame.items()})[:, None]
+        deductions = champion.find_deductions({str(name): cells for name, cells in frame.items()})
+        logs: np.ndarray = np.log(predicted.to_numpy(dtype=float)) - deductions[:, None]
+        return logs
 
     return shapley_values(frame[names], reference[names], groups, log_predict), list(groups)
 

@@ -33,7 +33,7 @@ from perfcast.inference.prediction import (
 )
 from perfcast.inference.user_measurements import UserMeasurements
 from perfcast.schema.table import Role, Tag, select
-from perfcast.uncertainty.conformal import LEVEL
+from perfcast.uncertainty.conformal import LEVEL, outputs_of
 from perfcast.utils.errors import UserError
 from perfcast.utils.progress import show_progress
 
@@ -232,6 +232,9 @@ def _estimate(
         if measurements is not None and intervals is not None:
             expected_errors = intervals["expected_error"].to_numpy()
             shift, narrowing = measurements.correct(table, target, expected_errors, options.when)
+            of_other_tasks = ~np.isin(outputs_of(X[table.column_of(Tag.TASK)], target), measurements.outputs)
+            away = of_other_tasks & explainer.moves_away(predicted.medians[:, number], shift, target)
+            shift, narrowing = np.where(away, 0.0, shift), np.where(away, 1.0, narrowing)
         medians = np.clip(predicted.medians[:, number] * np.exp(shift), lowest, highest)
         ends = np.full((2, len(X)), None, dtype=object)
         if intervals is not None:

@@ -203,6 +203,21 @@ def test_measured_score_shifts_and_narrows_predictions():
     assert after["CINT2017rate"].user_factor == max(estimate.user_factor for estimate in after.values())
 
 
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from(SUITES), st.floats(0.4, 2.5))
+def test_a_measured_suite_moves_no_other_away_from_its_published_results(suite, factor):
+    before = {estimate.task: estimate for estimate in plain().estimates}
+    measured = {"suite": suite, "score": factor * before[suite].median}
+    after = {estimate.task: estimate for estimate in predict_corrected(measured).estimates}
+    assert any(estimate.published for estimate in after.values())
+    for task, estimate in after.items():
+        if task == suite:
+            assert (estimate.median - before[task].median) * (factor - 1) >= 0
+        elif estimate.published:
+            published = estimate.published.median
+            assert (estimate.median - before[task].median) * (published - before[task].median) >= -1e-9
+
+
 def test_read_measurements_accepts_target_names_and_siblings():
     sibling = {"processor": "Xeon Gold 6148", "chips": 1, "suite": "CINT2017rate", "base_score": "100"}
     assert predict_corrected(sibling).estimates != predict_corrected({**sibling, "base_score": 120}).estimates
