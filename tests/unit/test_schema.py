@@ -97,7 +97,7 @@ def test_selection_by_role_kind_group_and_tag():
     assert table.select(role=Role.FEATURE, kind=Kind.NUMERICAL) == ["mhz"]
     assert table.select(group="system") == ["vendor"]
     assert table.column_of(Tag.TIME) == "month"
-    with pytest.raises(ValueError, match="exactly one"):
+    with pytest.raises(UserError, match=r"exactly one column with Tag\.TASK, but it has none; correct the tags"):
         table.column_of(Tag.TASK)
 
 

@@ -19,7 +19,7 @@ COLUMNS = (
     Column("id", Kind.TEXT, Role.KEY, "provenance", tags=(Tag.ROW,)),
     Column("cores", Kind.NUMERICAL, Role.FEATURE, "processor", unit="cores", low=1, high=1024),
     Column("memory", Kind.NUMERICAL, Role.FEATURE, "memory", unit="GiB"),
-    Column("os", Kind.CATEGORICAL, Role.FEATURE, "system"),
+    Column("os", Kind.CATEGORICAL, Role.FEATURE, "system", tags=(Tag.TASK, Tag.ENTITY)),
     Column("published", Kind.DATE, Role.PROVENANCE, "provenance"),
     Column("q_far", Kind.NUMERICAL, Role.PROVENANCE, "provenance", tags=(Tag.EXCLUDED,)),
     Column("q_odd", Kind.NUMERICAL, Role.PROVENANCE, "provenance", tags=(Tag.EXCLUDED,)),
@@ -119,3 +119,11 @@ def test_columns_without_values_have_no_bounds() -> None:
     table = standardized().table
     table.frame["memory"] = np.nan
     assert column_quality(table)["memory"] == {"missing": 1.0, "unique": 0, "unit": "GiB", "group": "memory"}
+
+
+def test_a_table_without_a_tag_that_every_stage_reads_is_never_written(tmp_path: Path) -> None:
+    whole = standardized()
+    untagged = tuple(replace(column, tags=()) if column.name == "os" else column for column in COLUMNS)
+    with pytest.raises(UserError, match=r"'demo' must have exactly one column with Tag\.TASK, but it has none"):
+        write_standardized(replace(whole, table=build_table("demo", whole.table.frame, untagged)), *paths(tmp_path))
+    assert list(tmp_path.iterdir()) == []

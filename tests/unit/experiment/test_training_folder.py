@@ -41,7 +41,7 @@ def train(out: Path) -> Mapping[str, str]:
     job = TrainingJob("demo", "random", "nearest", folder / "table.parquet", folder / "folds.parquet", out)
     conf = yaml.safe_load((REPOSITORY / "conf" / "predictor" / "nearest.yaml").read_text())
     config: dict[str, Any] = {
-        **{"dataset": {"name": "demo", "label_outlier": None}, "split": "random", "predictor": conf},
+        **{"dataset": {"name": "demo"}, "split": "random", "predictor": conf},
         **{"preset": "quick", "seeds": [0], "trainer": {}},
     }
     train_predictor(job, table, config)
