@@ -85,7 +85,7 @@ def plan_final_backtests(table: Table, seed: int, label_outlier: float | None, l
         validation = units.isin(drawn).to_numpy()
     subset[np.flatnonzero(known)[validation]] = "validation"
     backtests = plan_backtests(table, subset, label_outlier, limit)
-    return [*backtests, *_hold_out_each(table, Tag.ENTITY, known, len(backtests))]
+    return [*backtests, *_hold_out_each(table, Tag.ENTITY, known, limit)]
 
 
 def _hold_out_each(table: Table, tag: Tag, known: np.ndarray, first: int) -> list[Backtest]:
@@ -95,9 +95,9 @@ def _hold_out_each(table: Table, tag: Tag, known: np.ndarray, first: int) -> lis
         return []
     values = table.frame[table.select(tag=tag)[0]].astype(str).to_numpy()
     shares = pd.Series(values[known]).value_counts(normalize=True).sort_index()
-    own = [values == value for value in shares.index[shares >= _MIN_SHARE] if len(shares) > 1]
+    held_out = [values == value for value in shares.index[shares >= _MIN_SHARE] if len(shares) > 1]
     tested = known & evaluated_rows(table)
-    return [Backtest(first + number, known & ~rows, tested & rows) for number, rows in enumerate(own)]
+    return [Backtest(first + number, known & ~rows, tested & rows) for number, rows in enumerate(held_out)]
 
 
 def _has_earlier_dates(table: Table, known: np.ndarray, validation: np.ndarray) -> bool:
@@ -135,7 +135,7 @@ def fit_uncertainty(
     """
     known = training_rows(table, np.full(len(table.frame), "train", dtype=object), label_outlier)
     backtests = plan_final_backtests(table, seed, label_outlier, limit)
-    setups = _hold_out_each(table, Tag.SETUP, known, len(backtests))
+    setups = _hold_out_each(table, Tag.SETUP, known, limit + _ENTITY_SHARE) if backtests else []
     predictions = run_backtests(table, [*backtests, *setups], make, seed, 0)
     if predictions.empty:
         return None
@@ -146,7 +146,7 @@ def fit_uncertainty(
     outputs, numbers = outputs_of(lines["task"], lines["target"]), lines["backtest"].to_numpy()
     units = independent_units(table).set_axis(table.frame[table.column_of(Tag.ROW)].to_numpy())
     kinds = pd.Series(result_kinds(table), units.index)
-    known_setup = numbers < len(backtests)
+    known_setup = numbers < limit + _ENTITY_SHARE
     calibration = ConformalCalibration().fit(
         residuals[known_setup],
         outputs[known_setup],
@@ -155,12 +155,14 @@ def fit_uncertainty(
         entities=units.loc[lines["row"]].to_numpy()[known_setup],
         kinds=kinds.loc[lines["row"]].to_numpy()[known_setup],
     )
+    # entities, and set-ups, that are held out one by one are one backtest: its pairs tell what each has of its own
+    joined = np.where(numbers < limit, numbers, limit + (numbers - limit) // _ENTITY_SHARE)
     labels = shared_labels(table).set_axis(table.frame[table.column_of(Tag.ROW)].to_numpy(), axis=0)
     correlation = ErrorCorrelation().fit(
         residuals,
         labels.loc[lines["row"]],
         outputs,
-        backtests=numbers,
+        backtests=joined,
         expected_errors=calibration.expected_error(lines[in_domain.names]),
     )
     return UncertaintyModel(in_domain, calibration, correlation)

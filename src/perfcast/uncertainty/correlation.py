@@ -35,7 +35,7 @@ def shared_labels(table: Table) -> pd.DataFrame:
     for tag in (Tag.SETUP, Tag.IDENTITY):
         narrow = [name for name in table.select(tag=tag) if name != entity]
         if narrow:
-            labels[tag.value] = text[entity].str.cat(frame[narrow].astype(str), sep="\x1f")
+            labels[tag.value] = text[entity].str.cat(frame[narrow].astype(str), sep="\x1f", na_rep="?")
     return pd.DataFrame(labels)
 
 
@@ -189,7 +189,6 @@ def _pairs(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the product of the residuals of every pair of rows, and of the scales of those that share a label.
 
-    What all rows of one held-out entity share is the entity's: of levels that group the rows alike the last one counts.
     Shapes: (pairs, 2 x levels), shared at all, and in one output; (pairs,).
     """
     first, second = np.triu_indices(len(residuals), 1)
@@ -197,8 +196,5 @@ def _pairs(
     output = pd.factorize(outputs)[0]
     same = output[first] == output[second]
     common = np.stack([code[first] == code[second] for code in codes], axis=1)
-    common[
-        :, [any(np.array_equal(code, other) for other in codes[place + 1 :]) for place, code in enumerate(codes)]
-    ] = 0
     shared = np.hstack([common, common & same[:, None]]) * (scales[first] * scales[second])[:, None]
     return shared, residuals[first] * residuals[second]

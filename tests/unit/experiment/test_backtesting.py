@@ -196,7 +196,7 @@ def test_of_few_entities_each_is_held_out_once():
     each = plan_final_backtests(few, 0, None, 1)
     assert [sorted(set(names[backtest.testing])) for backtest in each] == [["a"], ["b"], ["c"]], "one row tests nothing"
     assert all(set(names[backtest.fitting]).isdisjoint(names[backtest.testing]) for backtest in each)
-    assert [backtest.number for backtest in each] == [0, 1, 2]
+    assert [backtest.number for backtest in each] == [1, 2, 3]
 
 
 def test_few_entities_err_alike_by_their_setup():

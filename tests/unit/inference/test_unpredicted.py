@@ -69,7 +69,7 @@ def test_a_ranking_refuses_what_it_cannot_predict():
 
 def test_a_result_of_a_setup_moves_its_deployments_most():
     measured = {**KNOWN, "backend": "vllm", "precision": "fp8"}
-    asked = [
+    others = [
         {**measured, "model": "qwen3-32b", "batch": 64, "gpu": gpu, "backend": backend}
         for gpu, backend in (("H200", "vllm"), ("H200", "sglang"), ("H100", "vllm"))
     ]
@@ -98,7 +98,7 @@ def test_a_result_of_a_setup_moves_its_deployments_most():
     }[0][0].median
     result = MachineEntry(1, "mine", {**measured, "quantity": "tpot", "latency": f"{1.4 * before:g}"})
     measurements = read_measurements([result], strong)
-    entries = [MachineEntry(line, "asked", values) for line, values in enumerate(asked)]
+    entries = [MachineEntry(line, "other", values) for line, values in enumerate(others)]
     answer = predict_batch(entries, strong, replace(PLAIN, tasks=("tpot",)), measurements)
     same, other_software, other_gpu = [machine.estimates[0].user_factor for machine in answer]
     assert same > 1.1 and other_software == other_gpu == 1

@@ -136,16 +136,16 @@ def test_half_width_is_bounded_beyond_the_backtests():
 
 
 @given(st.floats(1e-4, 1.0), st.floats(0.0, 1e6), st.integers(0, 2**32 - 1))
-def test_no_distance_counts_more_than_twice_that_of_any_backtest(largest, asked, seed):
-    """A distance that backtests hardly vary gets a large weight by chance: it must not widen the unlike without end."""
+def test_no_distance_counts_more_than_twice_that_of_any_backtest(largest, distance, seed):
+    """A distance that backtests hardly vary gets a large weight by chance: it must not widen intervals without end."""
     rng = np.random.default_rng(seed)
     far = pd.DataFrame({"results": largest * rng.random(60), "gpu": np.zeros(60)})
     residuals = rng.normal(0, 0.1 + far["results"] / largest)
     calibration = ConformalCalibration().fit(residuals, np.array(["a"] * 60), np.zeros(60), far)
-    unlike = pd.DataFrame({"results": [asked, 2 * largest], "gpu": [1.0, 0.0]})
-    least, most = calibration.expected_error(unlike)
+    far_rows = pd.DataFrame({"results": [distance, 2 * largest], "gpu": [1.0, 0.0]})
+    least, most = calibration.expected_error(far_rows)
     assert least <= most * (1 + 1e-9)
-    assert calibration.in_domain_score(unlike)[0] <= calibration.base / least + 1e-9
+    assert calibration.in_domain_score(far_rows)[0] <= calibration.base / least + 1e-9
 
 
 def test_distance_weights_are_not_negative():
