@@ -91,7 +91,7 @@ def rank_machines(
         raise UserError(f"--by {request.criterion.text} needs a target", fact, "such as 'CINT2017rate >= 1500'")
     strict = strict or len(entries) == 1
     machines, candidates, refusals = _read_candidates(entries, champion, strict=strict)
-    machines, held = hold_equal(machines, champion)
+    machines, held = hold_equal(machines, champion) if options.assume else (machines, ())
     facts = _find_facts(machines, list(candidates.values()), champion, options)
     plain = replace(options, neighbors=0, explain=False)
     predictions = predict_machines(machines, champion, plain, measurements, progress=progress)
