@@ -90,7 +90,7 @@ def rank_machines(
     """
     strict = strict or len(entries) == 1
     machines, candidates, refusals = _read_candidates(entries, champion, strict=strict)
-    machines, held = hold_equal(machines, champion)
+    machines, held = hold_equal(machines, champion) if options.assume else (machines, ())
     facts = _find_facts(machines, candidates, champion, options)
     plain = replace(options, neighbors=0, explain=False)
     predictions = predict_machines(machines, champion, plain, measurements, progress=progress)

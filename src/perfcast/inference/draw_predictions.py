@@ -34,8 +34,7 @@ class DrawPredictions:
         X = both.frame.iloc[:count]
 
         def predict(cells: Cells) -> np.ndarray:
-            same = cells is drawn.completed.cells
-            frame = X if same else champion.derive_features(cells).frame
+            frame = X if cells is drawn.completed.cells else champion.derive_features(cells).frame
             return np.asarray(np.log(champion.predictor.predict(frame).to_numpy(dtype=float)))
 
         lowest, highest = champion.rules.find_bounds(drawn.completed.cells)

@@ -19,23 +19,8 @@ _MAX_REMEMBERED = 4096
 _SIMILARITY = 0.55
 _GPU_FILLERS = frozenset(
     (
-        *(
-            "nvidia",
-            "intel",
-            "amd",
-            "instinct",
-            "geforce",
-            "gpu",
-            "tensor",
-            "core",
-            "sxm",
-            "sxm4",
-            "sxm5",
-            "sxm6",
-            "hgx",
-            "dgx",
-            "nvl72",
-        ),
+        *("nvidia", "intel", "amd", "instinct", "geforce", "gpu", "tensor", "core"),
+        *("sxm", "sxm4", "sxm5", "sxm6", "hgx", "dgx", "nvl72"),
         *("hbm2e", "hbm3", "hbm3e", "server", "edition", "arc", "blackwell"),
     )
 )
