@@ -34,9 +34,9 @@ def parse(machine):
     """Return a generated machine once for each number of processors; one that breaks a limit is left out."""
     entries = [MachineEntry(1, "machine 1", machine), MachineEntry(2, "machine 2", KNOWN)]
     machines = parse_batch(entries, project().champion).machines
-    own = machines.take(np.array([machines.line_of(key) == 1 for key in machines.cells.index.tolist()]))
-    assume(len(own.cells.index))
-    return own
+    described = machines.take(np.array([machines.line_of(key) == 1 for key in machines.cells.index.tolist()]))
+    assume(len(described.cells.index))
+    return described
 
 
 @pytest.mark.parametrize(
