@@ -185,8 +185,8 @@ def make_variants(
         if key not in bases:
             bases[key] = _make_base(entry, defining, changing, dependencies, assume=assume)
         base = bases[key]
-        own = {} if base.drawn is None else base.drawn.completed.cells
-        differing = {name for name in cells if name in own and (own[name] != values[name][place]).any()}
+        drawn_cells = {} if base.drawn is None else base.drawn.completed.cells
+        differing = {name for name in cells if name in drawn_cells and (drawn_cells[name] != values[name][place]).any()}
         if not differing:
             variants.append(Variant(points, base))
             continue
@@ -198,8 +198,8 @@ def make_variants(
             contradicted[base_cpu] = contradicted.get(base_cpu, set()) | other
             capacities = champion.rules.capacities
             derived |= dependencies.keys | {capacity for name, capacity in capacities.items() if name in cells}
-        kept = {name: cell for name, cell in base.cells.items() if base.origins[name] not in (IMPLIED, MISSING)}
-        known = {name: cell for name, cell in kept.items() if name not in derived} | cells
+        remaining = {name: cell for name, cell in base.cells.items() if base.origins[name] not in (IMPLIED, MISSING)}
+        known = {name: cell for name, cell in remaining.items() if name not in derived} | cells
         champion.rules.check_names(known, _list_typed(varied, points, base), "--vary")
         arrays = {name: values[name][[place]] for name in cells}
         variants.append(Variant(points, base, arrays, frozenset(derived - set(cells)), base_cpu))
@@ -245,19 +245,19 @@ def _parse_base(
     line, label, values = entry[:3]
     champion, fields = dependencies.champion, dependencies.champion.fields
     columns = {column for each, _ in defining for column in each.columns}
-    own = {name: value for name, value in values.items() if not columns & set(fields.cells({name: value}, label))}
-    own |= {each.name: point.text for each, point in defining}
-    stated = {fields.find(name, label).name for name in own}
+    typed = {name: value for name, value in values.items() if not columns & set(fields.cells({name: value}, label))}
+    typed |= {each.name: point.text for each, point in defining}
+    stated = {fields.find(name, label).name for name in typed}
     first = {each.name: each.points[0].text for each in changing if fields.find(each.name, "--vary").name not in stated}
     try:
-        machine = parse_machine(MachineEntry(line, label, own), champion)
+        machine = parse_machine(MachineEntry(line, label, typed), champion)
         known = machine.cells.get(dependencies.cpu) in champion.cpu_names.keys
     except UserError:
         known = False
     if not known:
         # the varied fields may describe a new CPU model: values are then imputed for the described machine, or for
         # the first combination where it leaves the varied fields out
-        machine = parse_machine(MachineEntry(line, label, own | first), champion)
+        machine = parse_machine(MachineEntry(line, label, typed | first), champion)
     return machine
 
 

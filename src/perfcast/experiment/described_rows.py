@@ -71,8 +71,8 @@ def _predict_level(
     machines = parse_batch(entries, champion).machines
     if (column := champion.rules.enumerated) is not None:
         # of the answers for every value of this column, a user reads that of the own machine
-        own = frame[column].to_numpy()[list(map(machines.line_of, machines.cells.index.tolist()))]
-        machines = machines.take(machines.cells[column] == own)
+        expected = frame[column].to_numpy()[list(map(machines.line_of, machines.cells.index.tolist()))]
+        machines = machines.take(machines.cells[column] == expected)
     drawn = DrawPredictions(impute_draws(machines, champion), champion)
     lines = list(map(machines.line_of, drawn.completed.cells.index.tolist()))
     measured = frame.iloc[lines].reset_index(drop=True)

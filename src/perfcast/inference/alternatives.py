@@ -33,10 +33,10 @@ def expand_machines(machines: Sequence[ParsedMachine], champion: Champion) -> li
     refused = find_refusals(stacked, champion)
     is_refused = iter(key in refused for key in stacked.cells.index.tolist())
     for place, alternatives in by_place.items():
-        kept = [machine for machine in alternatives if not next(is_refused)] or alternatives[:1]
-        shown = " and ".join(f"{machine.cells[column]:g}" for machine in kept if column in machine.cells)
+        possible = [machine for machine in alternatives if not next(is_refused)] or alternatives[:1]
+        shown = " and ".join(f"{machine.cells[column]:g}" for machine in possible if column in machine.cells)
         note = f"{column} is not given: there is an answer for {shown}"
-        by_place[place] = [replace(machine, notes=(*machine.notes, note)) if shown else machine for machine in kept]
+        by_place[place] = [replace(machine, notes=(*machine.notes, note)) if shown else machine for machine in possible]
     return [each for place, machine in enumerate(machines) for each in by_place.get(place, [machine])]
 
 

@@ -127,17 +127,17 @@ def _find_nearest(gaps: np.ndarray, owners: np.ndarray, machines: np.ndarray, sh
     """
     if not len(gaps):
         return np.zeros(0, dtype=bool)
-    _, donors = np.unique(np.column_stack([machines, shared]), axis=0, return_inverse=True)
-    donors = donors.ravel()
-    order = np.lexsort((gaps, owners, donors))
-    is_first = np.append(True, (np.diff(donors[order]) != 0) | (np.diff(owners[order]) != 0))
+    _, numbers = np.unique(np.column_stack([machines, shared]), axis=0, return_inverse=True)
+    numbers = numbers.ravel()
+    order = np.lexsort((gaps, owners, numbers))
+    is_first = np.append(True, (np.diff(numbers[order]) != 0) | (np.diff(owners[order]) != 0))
     first = order[is_first]
-    sums, counts = np.bincount(donors[first], gaps[first]), np.bincount(donors[first])
+    sums, counts = np.bincount(numbers[first], gaps[first]), np.bincount(numbers[first])
     machine_of = np.zeros(len(sums), dtype=int)
-    machine_of[donors] = machines
+    machine_of[numbers] = machines
     ranked = np.lexsort((sums, -counts, machine_of))
     chosen = ranked[np.append(True, np.diff(machine_of[ranked]) != 0)]
-    return np.asarray(np.isin(donors, chosen))
+    return np.asarray(np.isin(numbers, chosen))
 
 
 def _differs(frame: pd.DataFrame, known: np.ndarray, shown: np.ndarray) -> pd.DataFrame:

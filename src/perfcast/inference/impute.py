@@ -115,13 +115,13 @@ def impute_draws(machines: ParsedMachines, champion: Champion, *, assume: bool =
     rows = np.arange(len(steps.cells.index))
     if deck is None:
         return DrawnMachines(_assume(steps, champion, assume=assume), rows, np.ones(len(rows)), np.full(len(rows), -1))
-    donors = [deck.draw(steps.cells, by_task=by_task) for by_task in (False, True)]
-    draws = np.column_stack([np.repeat(rows, DRAWS), *(rows_of_draws.ravel() for rows_of_draws in donors)])
-    (owners, shared, own), counts = _count_rows(draws)
+    donor_rows = [deck.draw(steps.cells, by_task=by_task) for by_task in (False, True)]
+    draws = np.column_stack([np.repeat(rows, DRAWS), *(each.ravel() for each in donor_rows)])
+    (owners, shared, by_row), counts = _count_rows(draws)
     steps.repeat(owners)
-    for by_task, donor_rows in ((False, shared), (True, own)):
-        has_donor = donor_rows >= 0
-        filled = deck.fill(steps.cells.take(has_donor), donor_rows[has_donor], by_task=by_task)
+    for by_task, numbers in ((False, shared), (True, by_row)):
+        has_donor = numbers >= 0
+        filled = deck.fill(steps.cells.take(has_donor), numbers[has_donor], by_task=by_task)
         steps.take(_replace_rows(steps.cells, has_donor, filled), ASSUMED)
     steps.conclude(champion.rules.fill_implied, IMPLIED)
     return _complete_draws(steps, DrawnMachines(steps.completed, owners, counts / DRAWS, shared), champion)

@@ -6,6 +6,7 @@ from champion_project import KNOWN, PLAIN, SUITES, make_cells, project
 from hypothesis import Phase, assume, given, settings
 from machine_requests import requests
 
+from perfcast.decisions.ranking import rank_machines, read_request
 from perfcast.inference import MachineEntry, read_machines
 from perfcast.inference.alternatives import parse_alternatives
 from perfcast.inference.batch import parse_batch, predict_batch
@@ -34,9 +35,9 @@ def parse(machine):
     """Return a generated machine once for each number of processors; one that breaks a limit is left out."""
     entries = [MachineEntry(1, "machine 1", machine), MachineEntry(2, "machine 2", KNOWN)]
     machines = parse_batch(entries, project().champion).machines
-    own = machines.take(np.array([machines.line_of(key) == 1 for key in machines.cells.index.tolist()]))
-    assume(len(own.cells.index))
-    return own
+    described = machines.take(np.array([machines.line_of(key) == 1 for key in machines.cells.index.tolist()]))
+    assume(len(described.cells.index))
+    return described
 
 
 @pytest.mark.parametrize(
@@ -162,3 +163,22 @@ def test_assumed_values_typed_back_are_accepted_and_lead_into_the_interval(machi
 
 def test_without_assumptions_the_numbers_are_answered_as_well():
     assert [each.machine[:4] for each in answers({"processor": KNOWN["processor"]}, PLAIN)] == ["1 x ", "2 x "]
+
+
+def test_a_ranked_candidate_with_a_price_must_give_its_number_of_processors():
+    alone = {"processor": KNOWN["processor"]}
+    entries = read_machines([{**alone, "name": "A"}, {**alone, "name": "B", "price": 100}, {**KNOWN, "price": 90}])
+    champion = project().champion
+    ranking = rank_machines(entries, champion, read_request([], champion))
+    assert {(each.line, each.name) for each in ranking.candidates} >= {(1, "A, chips 1"), (1, "A, chips 2")}
+    (refused,) = ranking.refused
+    assert (refused.line, refused.name) == (2, "B")
+    assert refused.message == "a candidate with a price must give chips, but B has none; add chips"
+
+
+def test_memory_in_the_package_counts_in_the_total():
+    stacked = SPEC_CPU2017.fill_implied(make_cells(dimm_count=16.0, dimm_gb=64.0, hbm_gb=128.0))
+    assert stacked["mem_total_gb"][0] == 1152
+    alone = SPEC_CPU2017.fill_implied(make_cells(dimm_count=0.0, hbm_gb=128.0))
+    assert alone["mem_total_gb"][0] == 128
+    assert SPEC_CPU2017.fill_implied(make_cells(dimm_count=16.0, mem_total_gb=1152.0, hbm_gb=128.0))["dimm_gb"][0] == 64

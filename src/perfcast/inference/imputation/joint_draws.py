@@ -126,10 +126,10 @@ class JointDeck:
             new = list(dict.fromkeys(keys[number] for number in numbers))
         known = [dict(zip(names, key, strict=True)) for key in new]
         drawn.update(zip(new, self._draw_donors(known, by_task=by_task), strict=True))
-        donors = np.full((len(keys), DRAWS), -1)
+        drawn_rows = np.full((len(keys), DRAWS), -1)
         for number in numbers:
-            donors[number] = drawn[keys[number]]
-        return donors
+            drawn_rows[number] = drawn[keys[number]]
+        return drawn_rows
 
     def _draw_donors(self, machines: Sequence[Mapping[str, Any]], *, by_task: bool) -> Iterator[np.ndarray]:
         """Yield the rows of the donors of every machine, given by its known cells, -1 without a candidate."""
