@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -20,13 +21,12 @@ def test_the_predictor_of_the_readme_passes_the_contract(tmp_path: Path) -> None
     for folder in ("src", "conf", "tests/contract"):
         shutil.copytree(PROJECT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
     shutil.copy(PROJECT / "pyproject.toml", tmp_path)
-    module = re.search(r"`(src/perfcast/predictors/\w+\.py)`", section)
-    code = re.search(r"```python\n(.*?)```", section, re.DOTALL)
-    conf = re.search(r"`(conf/predictor/\w+\.yaml)`: `(.*)`", section)
+    blocks = re.findall(r"```(?:python|yaml)\n(.*?)```", section, re.DOTALL)
     command = re.search(r"`python (-m pytest .*)`", section)
-    assert module and code and conf and command
-    (tmp_path / module[1]).write_text(re.sub(r"^ {3}", "", code[1], flags=re.MULTILINE))
-    (tmp_path / conf[1]).write_text(f"{conf[2]}\n")
+    assert len(blocks) == 2 and command
+    for block in blocks:
+        text = textwrap.dedent(f"{block.rstrip()}\n")
+        (tmp_path / text.split(maxsplit=2)[1]).write_text(text)  # the first line is a comment with the path
     done = subprocess.run(
         [sys.executable, *command[1].split(), "-p", "no:cacheprovider"],
         cwd=tmp_path,

@@ -52,8 +52,8 @@ def check_shuffled_target(artifacts: Artifacts) -> CheckReport:
         if by_row["measured"].isna().all():
             return CheckReport(f"no task of the test rows of {split} has training rows")
         scaled = test["predicted"] * by_row["measured"] / by_row["predicted"]
-        logs = np.log(pd.DataFrame({"control": scaled, "chance": by_row["measured"]}).div(test["measured"], axis=0))
-        errors[number] = logs.abs().groupby(test["task"]).mean().mean()
+        ratios = pd.DataFrame({"control": scaled, "chance": by_row["measured"]}).div(test["measured"], axis=0)
+        errors[number] = ratios.apply(np.log).abs().groupby(test["task"]).mean().mean()
     (mean, chance), better = errors.mean(axis=0), int((errors[:, 0] < errors[:, 1]).sum())
     numbers = {"control_error": mean, "chance_error": chance, "better": better, "shuffles": control.shuffles}
     scope = (
