@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import shutil
 import signal
 import socket
 import sys
@@ -31,7 +32,7 @@ from perfcast.utils.errors import UserError
 
 _SHUTDOWN_SECONDS = 5
 """Seconds that running requests get after SIGINT or SIGTERM."""
-_KILL_SECONDS = 8
+_KILL_SECONDS = 7
 """Seconds after SIGINT or SIGTERM until workers that still run are killed."""
 _PING_SECONDS = 10
 """Seconds after which a worker that does not answer its supervisor is replaced."""
@@ -151,6 +152,7 @@ def create_worker_app(load: Callable[[], Champion], host: str, machines: int) ->
 def _end_with_supervisor() -> None:
     if supervisor := multiprocessing.parent_process():
         supervisor.join()
+        shutil.rmtree(os.environ[METRICS_FOLDER], ignore_errors=True)
         os.kill(os.getpid(), signal.SIGTERM)
 
 

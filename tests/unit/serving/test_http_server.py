@@ -116,16 +116,18 @@ def test_workers_that_die_or_stop_are_replaced_and_counted():
     assert set(errors.splitlines()) == {"perfcast serve: a worker ended or hung; another takes its place"}
 
 
-def test_workers_end_with_a_server_that_is_killed():
+def test_workers_end_with_a_server_that_is_killed_and_leave_no_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     with command("--workers", "2") as server:
         workers = server.workers
         assert len(workers) == 2
         server.process.kill()
         _await(lambda: not any(map(_is_running, workers)))
+        assert list(tmp_path.glob("perfcast-*")) == []
 
 
 def _await(condition):
-    until = time.monotonic() + 60
+    until = time.monotonic() + 180
     while not condition():
         assert time.monotonic() < until
         time.sleep(0.1)
