@@ -180,7 +180,7 @@ def test_levels_of_description_are_on_the_page_of_the_dataset(load, leaderboard:
 
 def test_published_values_stand_below_the_results_of_their_split(load) -> None:
     sections = load("published_values").sections(PROJECT / "conf", "gpu_models")
-    assert set(sections) == {"published"}
+    assert set(sections) == {"published", "unseen_gpu", "unseen_model"}
     line = next(line for line in sections["published"].splitlines() if "MedAPE" in line)
     assert line.startswith("| NeuSight | MedAPE in % | inference 6.8, training 4 |")
     assert load("published_values").sections(PROJECT / "conf", "absent") == {}
