@@ -177,10 +177,10 @@ def explain_refusal(estimate: Estimate, champion: Champion) -> str:
     entity = measured.column_of(Tag.ENTITY)
     known = sorted(set(measured.frame[entity].dropna().astype(str)))
     names = ", ".join(known) if len(known) <= _MAX_NAMED else f"{len(known)} of them"
-    far = f", because its {estimate.least_similar_group} is unlike" if estimate.least_similar_group else ""
+    far = f", as it is unlike in {estimate.least_similar_group}" if estimate.least_similar_group else ""
     return (
         f"{estimate.task} cannot be predicted: its {100 * estimate.level:g} % interval would span a factor of "
-        f"{high / low:.0f}, more than {MAX_RATIO:g}{far}; measured {entity}: {names}; give a result of it (--measured)"
+        f"{high / low:.3g}, more than {MAX_RATIO:g}{far}; measured {entity}: {names}; give a result of it (--measured)"
     )
 
 
