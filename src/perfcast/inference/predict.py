@@ -203,7 +203,7 @@ def explain_refusal(estimate: Estimate, champion: Champion, *, is_share: bool) -
     far = f" ({reason})" if reason else ""
     return (
         f"{estimate.task} cannot be predicted: its {100 * estimate.level:g} % interval would span a factor of "
-        f"{high / low:.0f}, more than {MAX_RATIO:g}{far}; measured {entity}: {names}; give a result of it (--measured)"
+        f"{high / low:.3g}, more than {MAX_RATIO:g}{far}; measured {entity}: {names}; give a result of it (--measured)"
     )
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 from perfcast.schema.table import Table, Tag
 from perfcast.splits.checks import check_duplicates, check_values
 from perfcast.splits.declaration import declare_split
-from perfcast.splits.row_groups import balanced_folds, by_tag, by_values
+from perfcast.splits.row_groups import balanced_folds, by_features, by_tag, by_values, connected
 from perfcast.splits.subsets import as_frame, assigned, by_key, draw_validation, without_leaks
 from perfcast.utils.errors import UserError
 
@@ -94,6 +94,8 @@ def _held_out(table: Table, name: str, seed: int, *, folds: int) -> pd.DataFrame
     """Hold out every value of a column once, in at most so many folds; validation rows are of held-out values too."""
     ordered = _by_key_with(table, name)
     groups, blocks = by_values(ordered.frame, [name]), by_tag(ordered, Tag.BLOCK)
+    if name == DEPLOYMENT:
+        groups = connected(groups, by_features(ordered))
     rng = np.random.default_rng(seed)
     dealt = balanced_folds(groups, min(folds, len(np.unique(groups))), rng)
     return as_frame(
