@@ -131,7 +131,8 @@ def test_refusals(changed, message):
 
 def test_a_new_gpu_is_described_by_its_facts():
     prediction = predict(gpu="My GPU", **GPU_FACTS)
-    assert "no data names the GPU 'My GPU'" in prediction.notes[0]
+    assert "no data names the GPU 'My GPU'" in prediction.notes[1]
+    assert {each.trust for each in prediction.estimates} == {"low: never measured"}
     assert all(np.isfinite(each.median) for each in prediction.estimates)
     with pytest.raises(UserError, match=r"add memory_gib$"):
         predict(gpu="My GPU", **{name: value for name, value in GPU_FACTS.items() if name != "memory_gib"})
@@ -163,10 +164,7 @@ def test_notes_tell_formats_memory_and_what_was_never_measured():
     (note,) = predict(precision="fp8", **{"tensor-parallel": 1, "batch": 256, "input": 8192}).notes
     assert "requests fit in memory at once" in note
     notes = predict(gpu="MI300X", model="mistral-7b").notes
-    assert notes == (
-        "no deployment of the GPU MI300X was measured",
-        "no deployment of the model Mistral-7B was measured",
-    )
+    assert notes == ("never measured: the GPU MI300X, the model Mistral-7B",)
 
 
 def test_what_is_assumed_breaks_no_limit():

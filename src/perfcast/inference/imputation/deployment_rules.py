@@ -209,9 +209,11 @@ class DeploymentRules(ImputationRules):
 
     def list_kinds(self, cells: Mapping[str, Any]) -> Iterator[str]:
         """Yield the GPU and the model."""
-        for column, word in (("gpu", "the GPU"), ("model_family", "the model")):
-            if isinstance(cells[column], str):
-                yield f"{word} {cells[column]}"
+        gpu, family = cells["gpu"], cells["model_family"]
+        if isinstance(gpu, str):
+            yield f"the GPU {gpu}"
+        if isinstance(family, str):
+            yield f"the model {read_models()['names'].get(family, family).partition('|')[0]}"
 
     def name_machine(self, entity: str, cells: Mapping[str, Any]) -> str:
         """Return GPUs, model, number format, software and load."""
