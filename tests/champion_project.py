@@ -30,6 +30,8 @@ from perfcast.testing import cpu_catalog, spec_cpu2017
 
 FEATURES = ("processor", "memory", "system", "workload")
 SUITES = ["CFP2017rate", "CFP2017speed", "CINT2017rate", "CINT2017speed"]
+TITLES = ["SPECrate2017_fp_base", "SPECspeed2017_fp_base", "SPECrate2017_int_base", "SPECspeed2017_int_base"]
+"""The names of the suites in answers."""
 KNOWN = {"processor": "Xeon Gold 6148", "chips": 2}
 PLAIN = PredictOptions(assume=False, neighbors=0, explain=False)
 

@@ -218,7 +218,7 @@ def _complete_draws(steps: Steps, drawn: DrawnMachines, champion: Champion, *, a
     keep = np.flatnonzero(is_possible | (np.bincount(owners, is_possible)[owners] == 0))
     steps.repeat(keep)
     owners, weights = owners[keep], weights[keep]
-    if champion.joint_deck is not None:
+    if champion.joint_deck is not None and champion.joint_deck.rules.replaced:
         _replace_impossible(steps, champion, champion.joint_deck)
     completed = _assume(steps, champion, assume=assume)
     return DrawnMachines(completed, owners, weights / np.bincount(owners, weights)[owners], drawn.shared[keep])

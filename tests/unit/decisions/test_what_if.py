@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from champion_project import SUITES, project
+from champion_project import TITLES, project
 from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 from machine_requests import requests
@@ -203,7 +203,7 @@ def test_hypothetical_cpu_model_is_predicted_like_its_base():
     grid = predict_grid(GOLD_ENTRY, varied("cores=20,40"), champion, options=PLAIN)
     usual = predict_machines(parse_machines(read_machines(GOLD), champion), champion, PLAIN).machines[0].estimates
     estimates = grid.combinations[0].estimates
-    assert [estimate.task for estimate in estimates] == SUITES
+    assert [estimate.task for estimate in estimates] == TITLES
     assert [estimate.median for estimate in estimates] == pytest.approx(
         [estimate.median for estimate in usual], rel=1e-9
     )
@@ -250,7 +250,7 @@ def test_plot_is_deterministic_with_a_panel_per_task():
     grid = predict_grid(GOLD_ENTRY, varied("chips=1,2", "cores=8..20:4"), project().champion, options=PLAIN)
     svg = draw_grid(grid)
     assert svg == draw_grid(grid)
-    for words in (*SUITES, ">cores<", ">chips 1<", ">chips 2<", "90 % intervals"):
+    for words in (*TITLES, ">cores<", ">chips 1<", ">chips 2<", "90 % intervals"):
         assert words in svg
     bars = predict_grid(GOLD_ENTRY, varied("dimm_type=R,L"), project().champion, ["CINT2017rate"], PLAIN)
     assert ">R<" in draw_grid(bars)
@@ -279,12 +279,12 @@ def test_what_if_command_prints_and_writes(tmp_path, capsys):
     printed = capsys.readouterr()
     for words in (
         "memory.channels",
-        "CINT2017rate",
+        "SPECrate2017_int_base",
         "cannot be (2 of 6 combinations)",
         "hypothetical CPU model like it",
     ):
         assert words in printed.out
-    assert "CFP2017rate" not in printed.out
+    assert "SPECrate2017_fp_base" not in printed.out
     assert main([*command, "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["combinations"]) == 6
     for ending in ("csv", "json", "svg"):

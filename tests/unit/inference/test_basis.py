@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from champion_project import KNOWN, SUITES, predict, project
+from champion_project import KNOWN, SUITES, TITLES, predict, project
 
 import perfcast
 from perfcast.data.processors.facts import Fact
@@ -18,6 +18,7 @@ from perfcast.inference.imputation.rules import FactSource
 from perfcast.inference.imputation.run_command import describe_runcpu
 from perfcast.inference.imputation.server_rules import SPEC_CPU2017
 from perfcast.inference.predict import make_options
+from perfcast.inference.prediction import name_tasks
 
 
 @pytest.fixture(scope="module")
@@ -73,12 +74,13 @@ def test_facts_of_the_catalogs_have_the_day_of_the_launch():
 
 def test_measured_result_moves_the_others_as_the_basis_tells(basis):
     champion = perfcast.load_champion(project().folder)
+    basis = name_tasks(basis, champion.rules.task_titles)
     before = {each.task: each for each in champion.predict(KNOWN, when="2024-01").machines[0].estimates}
     measured = [{**KNOWN, "suite": basis.measured_task, "score": MEASURED_FACTOR * before[basis.measured_task].median}]
     after = {
         each.task: each for each in champion.predict(KNOWN, when="2024-01", measured=measured).machines[0].estimates
     }
-    assert {move.task for move in basis.moves} == set(SUITES) - {basis.measured_task}
+    assert {move.task for move in basis.moves} == set(TITLES) - {basis.measured_task}
     for move in basis.moves:
         assert after[move.task].user_factor == pytest.approx(move.factor, rel=1e-3)
         widths = [np.log(each[move.task].high / each[move.task].low) for each in (before, after)]

@@ -6,7 +6,7 @@ import json
 
 import pandas as pd
 import pytest
-from champion_project import KNOWN, SUITES, predict, project
+from champion_project import KNOWN, TITLES, predict, project
 
 import perfcast
 from perfcast.cli.main import main
@@ -70,7 +70,7 @@ def test_predict_command_prints_estimates_intervals_and_notes(capsys):
     assert "estimates are not official results" in printed.err
     assert main([*command, "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
-    assert [estimate["task"] for estimate in answer["machines"][0]["estimates"]] == SUITES
+    assert [estimate["task"] for estimate in answer["machines"][0]["estimates"]] == TITLES
 
 
 def test_predict_command_writes_equal_bytes(tmp_path):
@@ -80,7 +80,7 @@ def test_predict_command_writes_equal_bytes(tmp_path):
     for out in written:
         assert main(["predict", str(path), "--results", str(project().results), "--out", str(out)]) == 0
     assert written[0].read_bytes() == written[1].read_bytes()
-    assert pd.read_csv(written[0])["task"].tolist() == SUITES
+    assert pd.read_csv(written[0])["task"].tolist() == TITLES
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import pandas as pd
 import pytest
-from champion_project import SUITES, project
+from champion_project import SUITES, TITLES, project
 from serving_project import JSON, KNOWN, PLAIN, WRONG, request, served
 
 import perfcast
@@ -41,7 +41,7 @@ def test_prediction_equals_library_prediction(server):
     assert payload.json() == json.loads(json.dumps(expected))
     response_models.PredictResponse.model_validate(payload.json(), extra="forbid")
     assert payload.json()["kind"] == "estimates, not official results"
-    assert [estimate["task"] for estimate in payload.json()["machines"][0]["estimates"]] == SUITES
+    assert [estimate["task"] for estimate in payload.json()["machines"][0]["estimates"]] == TITLES
 
 
 def test_several_machines_keep_their_order_and_equal_ones_get_equal_results(server):
@@ -76,7 +76,8 @@ def test_query_options_have_an_effect(server):
 
 def test_impute_returns_values_with_origins(server):
     payload = request(
-        f"{server}/impute", [KNOWN, {"processor": "Zeus 1", "cores": 64, "clock": "3 GHz", "family": "Skylake-SP"}]
+        f"{server}/impute",
+        [KNOWN, {"processor": "Zeus 1", "chips": 1, "cores": 64, "clock": "3 GHz", "family": "Skylake-SP"}],
     )
     assert payload.status == 200
     response_models.ImputeResponse.model_validate(payload.json(), extra="forbid")

@@ -123,6 +123,7 @@ class DeploymentRules(ImputationRules):
             **{"concurrency": 0.25, "input_tokens": 0.25, "output_tokens": 0.25, "total_params_1e9": 1.0},
         },
         years=1.0,
+        replaced=True,
     )
 
     def read_cpu_facts(
