@@ -91,7 +91,9 @@ def base(tmp_path_factory):
 
 def test_a_base_installation_predicts_ranks_varies_and_compares(base):
     assert base["estimates"] == 4
-    for (code, out, err), words in zip(base["results"], ["CINT2017rate", "rank", "memory", "distance"], strict=False):
+    for (code, out, err), words in zip(
+        base["results"], ["SPECrate2017_int_base", "rank", "memory", "distance"], strict=False
+    ):
         assert code == 0, err
         assert words in out
 
@@ -210,7 +212,7 @@ def test_the_installed_wheel_predicts_outside_the_repository(wheel, tmp_path):
     where = call([*python, "-c", "import perfcast; print(perfcast.__file__)"], away, **clean)
     assert where.startswith(str(folder))
     champion = ["--champion", str(project().folder), *DESCRIBED]
-    assert "CINT2017speed" in call([*python, "-m", "perfcast", "predict", *champion, "--csv"], away, **clean)
+    assert "SPECspeed2017_int_base" in call([*python, "-m", "perfcast", "predict", *champion, "--csv"], away, **clean)
     assert "spec_cpu2017" in call([*python, "-m", "perfcast", "sources"], away, **clean)
     assert "_target_" in call([*python, "-m", "perfcast", "config", "predictor=ridge"], away, **clean)
     call([*python, "-m", "perfcast", "pipeline", "fake", "demo", "--rows", "60"], away, **clean)

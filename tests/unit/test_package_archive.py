@@ -109,7 +109,7 @@ def test_the_command_leaves_out_scores_of_spec_by_default(tmp_path, capsys, monk
     flags = ["--champion", str(out), "--processor", "Xeon Gold 6148", "--chips", "2"]
     for words in (["predict", *flags], ["similar", *flags], ["what-if", *flags, "--vary", "cores=16,20"]):
         assert main(words) == 0
-        assert "CINT2017rate" in capsys.readouterr().out
+        assert "SPECrate2017_int_base" in capsys.readouterr().out
     assert main([*command[:-1], "champion.tar"]) == 2
     assert "--out must end in .zip" in capsys.readouterr().err
 

@@ -120,8 +120,8 @@ def test_similar_command_prints_and_writes(tmp_path, capsys):
     for words in ("measured machine", "distance", "published", "->", "note: "):
         assert words in printed
     assert main([*command, "--json", "--task", "SPECspeed2017_fp_base"]) == 0
-    one, two = json.loads(capsys.readouterr().out)["machines"]  # 1 and 2 processors
-    assert [similar["task"] for similar in (*one["similar"], *two["similar"])] == ["SPECspeed2017_fp_base"] * 4
+    first, second = json.loads(capsys.readouterr().out)["machines"]  # 1 and 2 processors
+    assert [similar["task"] for similar in (*first["similar"], *second["similar"])] == ["SPECspeed2017_fp_base"] * 4
     out = tmp_path / "similar.csv"
     assert main([*command, "--out", str(out)]) == 0
     assert len(pd.read_csv(out)) == 16

@@ -95,7 +95,7 @@ def test_labels_are_joined_without_collisions_and_unknown_is_not_equal() -> None
 
 
 @pytest.mark.parametrize(
-    "predictor", [LightgbmPredictor(n_estimators=100, colsample_bytree=1.0), RandomForest(n_estimators=10)]
+    "predictor", [LightgbmPredictor(n_estimators=300, colsample_bytree=1.0), RandomForest(n_estimators=10)]
 )
 @pytest.mark.parametrize("min_samples", [20, 1000])
 def test_tasks_that_behave_opposite_are_learned_alone_and_together(

@@ -42,7 +42,8 @@ class JointRules:
     in another column. `launch`: column of the day before which there is no machine: results near it count as new ones
     for a CPU model without results, and the drawn `dates` are not earlier. `software`: column of the day from which the
     software was to be had: a CPU model newer than all results runs the newest, so its age lowers the weight like that
-    of the result. `replaced`: whether assumed cells that break a limit become those of the most frequent possible set-up.
+    of the result. `replaced`: whether assumed cells that break a limit become those of the most frequent set-up that
+    breaks none.
     """
 
     taken: tuple[str, ...]
