@@ -270,11 +270,11 @@ def test_calibration_remarks_name_the_worst_slab_and_the_alarm(part):
 
 
 def test_described_machines_are_listed_by_level(part):
-    line = {"split": "random", "facts": "all", "level": 1, "n": 1000, "mape": 6.0, "medape": 3.5}
+    line = {"split": "random", "facts": "all", "level": 2, "n": 1000, "mape": 6.0, "medape": 3.5}
     metrics = {**line, "coverage": 90.0, "width": 20.0, "interval_score": 30.0}
     frame = pd.DataFrame([{**metrics, "task": "average"}, {**metrics, "task": "other"}])
     (shown,) = described_lines(dataclasses.replace(part.evaluation, described=frame))
-    assert (shown.level, shown.rows, shown.mape, shown.width) == ("1 name and chips", "1,000", "6.00", "20.0")
+    assert (shown.level, shown.rows, shown.mape, shown.width) == ("2 name and chips", "1,000", "6.00", "20.0")
     assert described_lines(part.evaluation) == []
 
 
