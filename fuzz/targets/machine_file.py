@@ -24,6 +24,6 @@ def check(data: bytes) -> None:
         return
     path = written(f"machines.{ENDINGS[data[0] % len(ENDINGS)]}", data[1:])
     with refusing():
-        for line, where, values in read_entries(path):
+        for line, where, values, _ in read_entries(path):
             if not (isinstance(line, int) and isinstance(where, str) and all(isinstance(name, str) for name in values)):
                 raise AssertionError((line, where, values))

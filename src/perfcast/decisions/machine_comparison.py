@@ -105,10 +105,10 @@ def compare_machines(
     placed = [entry._replace(line=place) for place, entry in enumerate(entries)]
     refusals = parse_batch(placed, champion, has_task=False).refusals
     usable = [entry for place, entry in enumerate(entries) if place not in refusals]
+    if len(usable) < 2 and refusals:
+        raise refusals[min(refusals)]
     machines = parse_alternatives([entry._replace(line=place) for place, entry in enumerate(usable)], champion)
     count = len(machines.cells.index)
-    if count < 2 and refusals:
-        raise refusals[min(refusals)]
     if not 2 <= count <= MAX_COMPARED:
         fact = f"there {'is 1' if count == 1 else f'are {count}'}"
         if count > len(usable):
