@@ -274,7 +274,7 @@ def test_described_machines_are_listed_by_level(part):
     metrics = {**line, "coverage": 90.0, "width": 20.0, "interval_score": 30.0}
     frame = pd.DataFrame([{**metrics, "task": "average"}, {**metrics, "task": "other"}])
     (shown,) = described_lines(dataclasses.replace(part.evaluation, described=frame))
-    assert (shown.level, shown.rows, shown.mape, shown.width) == ("2 name and chips", "1,000", "6.00", "20.0")
+    assert (shown.level, shown.rows, shown.mape, shown.width) == ("2 and chips", "1,000", "6.00", "20.0")
     assert described_lines(part.evaluation) == []
 
 
