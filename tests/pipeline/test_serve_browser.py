@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from browser import BROWSER, QUIET
-from champion_project import SUITES, project
+from champion_project import TITLES, project
 from serving_project import served
 
 from perfcast.serving import app
@@ -70,14 +70,14 @@ def test_visitor_predicts_varies_and_shares(address, tmp_path, width):
     assert len(texts["suggested"]) <= 12
     assert "machine 1 has 'Zeus 1'" in texts["unknown"][0]
     assert texts["problem"] == []
-    assert [text.split()[0] for text in texts["suites"]] == SUITES
+    assert [text.split()[0] for text in texts["suites"]] == TITLES
     assert all(re.fullmatch(r"\w+ [\d.]+ [\d.]+ to [\d.]+ .*", text) for text in texts["suites"])
     assert len(texts["trust"]) == 4
     assert all(text.startswith(("Trust: high", "Trust: fair", "Trust: low")) for text in texts["trust"])
     assert texts["origins"][0] == "Given as described"
     assert {"tdp_w 150 W", "chips 2"} <= set(texts["given"])
     assert "thermal design power" in texts["meanings"]
-    for suite, (label, near) in zip(SUITES, texts["drawings"], strict=True):
+    for suite, (label, near) in zip(TITLES, texts["drawings"], strict=True):
         assert re.match(rf"{suite}: estimate [\d.]+, 90 % interval [\d.]+ to [\d.]+; nearest measured: ", label)
         assert near == 3
     assert len(texts["tables"]) == 4
@@ -92,7 +92,7 @@ def test_visitor_predicts_varies_and_shares(address, tmp_path, width):
     assert texts["measured"] != texts["suites"]
     decided, console = browse(f"{address}/{texts['decided']}", tmp_path / "third")
     assert decided["decision at first"] == texts["decisions"]["similar"][:1]
-    assert texts["curves"] == SUITES
+    assert texts["curves"] == TITLES
     assert texts["points"] == [5, 5, 5, 5]
     assert texts["wide"] <= 0, "the page scrolls sideways"
     assert parse_qs(texts["link"][1:]) == {
@@ -108,7 +108,7 @@ def test_visitor_predicts_varies_and_shares(address, tmp_path, width):
     assert console == []
     assert shared["restored"] == ["Xeon Gold 6148", "2", "100"]
     assert shared["at first"] == texts["suites"]
-    assert shared["curves at first"] == SUITES
+    assert shared["curves at first"] == TITLES
 
 
 @pytest.mark.slow
