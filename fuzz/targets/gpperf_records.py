@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 from perfcast.data.datasets.gpperf.gemm_records import parse_records
-from perfcast.data.sources import gpperf
+from perfcast.sources import gpperf
 from perfcast.testing import gpperf as fake
 
 _made = Path(tempfile.mkdtemp(prefix="perfcast-fuzz-seeds-"))

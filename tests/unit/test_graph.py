@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from perfcast.config.conf_files import read_yaml
-from perfcast.data.sources.locations import embedded_folder
 from perfcast.experiment.source_status import Means, SourceStatus, plan_source
 from perfcast.experiment.workflow_graph import Graph, portable_instructions, remove_unfinished
+from perfcast.sources.locations import embedded_folder
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import atomic_path
 

@@ -14,7 +14,7 @@ import pandas as pd
 from perfcast.data.accelerators.accelerator_catalog import find_gpus, read_gpus
 from perfcast.data.accelerators.operator_costs import light_time, operator_amounts
 from perfcast.data.datasets.gpu_operators.operator_columns import DTYPES, SHAPES
-from perfcast.data.sources.aiconfigurator_operators import WINDOW, list_tables, table_file
+from perfcast.sources.aiconfigurator_operators import WINDOW, list_tables, table_file
 from perfcast.utils.io import atomic_path
 
 _BLACKWELL = ("b200_sxm", "b300_sxm", "gb200", "gb300")

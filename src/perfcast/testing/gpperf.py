@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from perfcast.data.sources.gpperf import ARCHIVE, FAILED, HEADER, RESULTS
+from perfcast.sources.gpperf import ARCHIVE, FAILED, HEADER, RESULTS
 from perfcast.utils.io import atomic_path
 
 _FOLDER = "cutlass_profiling_20241111_195357"

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from perfcast.data.datasets.help.search_spaces import CELL_EDGES, CELL_OPERATIONS, FBNET_BLOCKS
-from perfcast.data.sources.help import ARCHITECTURES, DEVICES, REFERENCES, latency_file
+from perfcast.sources.help import ARCHITECTURES, DEVICES, REFERENCES, latency_file
 
 NEAR_ZERO = ("pixel3", "raspi4")
 """Devices that skip operations without effect on the output."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from perfcast.data.sources.mlfoundations_scaling import TASK_COLUMNS, TASKS, evaluation_file, model_file
+from perfcast.sources.mlfoundations_scaling import TASK_COLUMNS, TASKS, evaluation_file, model_file
 from perfcast.utils.io import atomic_path, write_json
 
 SIZES = {"d=96_l=8_h=4": 10_569_312, "d=512_l=8_h=4": 78_914_048, "d=576_l=24_h=8": 153_677_376, "open_lm_1b": 1.44e9}

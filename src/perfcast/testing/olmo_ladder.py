@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from perfcast.data.sources.olmo_ladder import (
+from perfcast.sources.olmo_ladder import (
     BATCH,
     LOSSES,
     PEAK_RATE,

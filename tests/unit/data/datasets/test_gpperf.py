@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from perfcast.data.datasets.gpperf import gemm_table
 from perfcast.data.datasets.gpperf.gemm_records import DESCRIPTION, FIRST_LINE, LINES, RESULTS, parse_records
-from perfcast.data.sources.gpperf import ARCHIVE, HEADER
 from perfcast.schema.table import Role, Tag
+from perfcast.sources.gpperf import ARCHIVE, HEADER
 from perfcast.testing import gpperf as fake
 
 KERNEL = "cutlass_simt_sgemm_128x128_8x2_nt_align1"

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from perfcast.data.datasets.gpu_operators import operator_tables
-from perfcast.data.sources import aiconfigurator_operators as source
+from perfcast.sources import aiconfigurator_operators as source
 from perfcast.testing.aiconfigurator_operators import write
 from perfcast.utils.errors import UserError
 

@@ -10,14 +10,13 @@ import pytest
 import torch
 import yaml
 
-from perfcast import splits
+from perfcast import plugins, splits
 from perfcast.config.dataset_conf import read_dataset
 from perfcast.data.datasets.help.latency_rows import parse_device_name
 from perfcast.data.datasets.help.search_spaces import CELL_EDGES, encode_cells
 from perfcast.data.datasets.help.torch_files import read_torch
-from perfcast.data.sources.help import DEVICES, list_files
 from perfcast.features import cell_graph, inverted_residuals, mobile_stages
-from perfcast.utils import plugins
+from perfcast.sources.help import DEVICES, list_files
 from perfcast.utils.errors import UserError
 
 CONF = {name: f"conf/dataset/{name}.yaml" for name in ("help_nasbench201", "help_fbnet", "help_ofa")}
@@ -35,9 +34,7 @@ def options(name):
 
 
 def build(name, raw, **changed):
-    return plugins.load_function("data.datasets", read_dataset(Path("conf"), name).target, name)(
-        raw, {**options(name), **changed}
-    )
+    return plugins.load_function(read_dataset(Path("conf"), name).target, name)(raw, {**options(name), **changed})
 
 
 class Planted:
@@ -85,7 +82,7 @@ class TestSource:
         assert sorted(declared) == sorted(name for space in DEVICES for name in list_files(space))
 
     def test_check_accepts_the_generated_files_and_no_plain_text(self, raw, tmp_path):
-        check = plugins.load("data.sources", "help").check
+        check = plugins.load("sources", "help").check
         check(raw["help"])
         plugins.load("testing", "help").write(tmp_path, rows=300, seed=3)
         (tmp_path / "ofa/latency/v100_1.pt").write_text("1.0")

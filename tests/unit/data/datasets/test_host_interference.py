@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 from perfcast.data.datasets.host.host_interference import build, take_windows, window_positions
-from perfcast.data.sources import host_interference as source
 from perfcast.microbench.interference.labels import LABELS, PLACES
 from perfcast.schema.sequences import to_matrix
+from perfcast.sources import host_interference as source
 from perfcast.testing import host_interference as generated
 from perfcast.utils.errors import UserError
 

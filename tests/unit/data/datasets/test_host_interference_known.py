@@ -10,7 +10,7 @@ import pytest
 
 from perfcast.data.datasets.host import host_interference
 from perfcast.data.datasets.host.host_interference_known import ALONE, average_alone, build
-from perfcast.data.sources import host_interference as source
+from perfcast.sources import host_interference as source
 from perfcast.testing import host_interference as generated
 
 

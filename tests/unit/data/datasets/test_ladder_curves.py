@@ -10,8 +10,8 @@ import pytest
 
 from perfcast.data.datasets.llm_scaling.ladder import TASKS
 from perfcast.data.datasets.llm_scaling.ladder_curves import KNOWN, build, describe_curve, fit_line
-from perfcast.data.sources.olmo_ladder import LOSSES, TOKENS, list_runs, result_columns
 from perfcast.schema.table import Role
+from perfcast.sources.olmo_ladder import LOSSES, TOKENS, list_runs, result_columns
 from perfcast.testing import olmo_ladder as generated
 
 C4 = LOSSES["c4_en"]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from perfcast.data.datasets.llm_scaling import ladder, overtraining
-from perfcast.data.sources.mlfoundations_scaling import list_models, model_file
+from perfcast.sources.mlfoundations_scaling import list_models, model_file
 from perfcast.testing import mlfoundations_scaling, olmo_ladder
 from perfcast.utils.errors import UserError
 

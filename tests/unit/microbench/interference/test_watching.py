@@ -11,7 +11,6 @@ import pytest
 
 from perfcast.cli.main import main
 from perfcast.data.datasets.host.host_interference import build
-from perfcast.data.sources.host_interference import TABLE, metric_names
 from perfcast.experiment.uncertainty_fit import fit_in_domain
 from perfcast.features import resource_shares, window_statistics
 from perfcast.microbench.interference.degradation import DegradationModel, load_degradation_model
@@ -24,6 +23,7 @@ from perfcast.predictors.interference.sequence_networks import TemporalConvoluti
 from perfcast.predictors.interference.share_laws import SchedstatPredictor
 from perfcast.predictors.predictor import Predictor
 from perfcast.schema.table import Role, Table
+from perfcast.sources.host_interference import TABLE, metric_names
 from perfcast.testing import host_interference as generated
 from perfcast.uncertainty.conformal import ConformalCalibration, UncertaintyModel, outputs_of
 from perfcast.utils.errors import UserError

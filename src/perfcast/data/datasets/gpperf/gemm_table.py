@@ -28,10 +28,10 @@ from perfcast.data.datasets.gpperf.gemm_records import (
     parse_records,
 )
 from perfcast.data.datasets.host.measured_tables import describe_first_bad, quarantine
-from perfcast.data.sources.gpperf import ARCHIVE, FAILED, RESULTS, read_archive
 from perfcast.data.standardized import Standardized
 from perfcast.data.strict_csv import Rejection, build_rejected_frame, require_rows
 from perfcast.schema.table import build_table, out_of_bounds
+from perfcast.sources.gpperf import ARCHIVE, FAILED, RESULTS, read_archive
 
 SOURCE = "gpperf"
 KERNEL = (

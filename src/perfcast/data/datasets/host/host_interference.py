@@ -23,11 +23,11 @@ from perfcast.data.datasets.host.interference_columns import (
     declare_metric,
 )
 from perfcast.data.datasets.host.measured_tables import FACTS, quarantine, read_machine
-from perfcast.data.sources.host_interference import MACHINE, REMEDY, TABLE, metric_names, read_seconds
 from perfcast.data.standardized import Standardized
 from perfcast.data.strict_csv import Rejection, build_rejected_frame, require_rows
 from perfcast.schema.sequences import from_matrix
 from perfcast.schema.table import build_table
+from perfcast.sources.host_interference import MACHINE, REMEDY, TABLE, metric_names, read_seconds
 from perfcast.utils.errors import UserError
 
 SOURCE = "host_interference"

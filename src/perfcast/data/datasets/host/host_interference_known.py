@@ -16,9 +16,9 @@ import pandas as pd
 
 from perfcast.data.datasets.host.host_interference import SOURCE
 from perfcast.data.datasets.host.host_interference import build as build_unknown
-from perfcast.data.sources.host_interference import TABLE, metric_names, read_seconds
 from perfcast.data.standardized import Standardized
 from perfcast.schema.table import Column, Kind, Role
+from perfcast.sources.host_interference import TABLE, metric_names, read_seconds
 
 DATASET = "host_interference_known"
 ALONE = "alone."

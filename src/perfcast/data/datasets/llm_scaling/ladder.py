@@ -33,7 +33,10 @@ from perfcast.data.datasets.llm_scaling.scaling_columns import (
     number,
     word,
 )
-from perfcast.data.sources.olmo_ladder import (
+from perfcast.data.standardized import Standardized
+from perfcast.data.strict_csv import Rejection, build_rejected_frame, read_rows, require_rows
+from perfcast.schema.table import Column, Kind, Role, Tag, build_table
+from perfcast.sources.olmo_ladder import (
     BATCH,
     LOSSES,
     PEAK_RATE,
@@ -47,9 +50,6 @@ from perfcast.data.sources.olmo_ladder import (
     progress_columns,
     result_columns,
 )
-from perfcast.data.standardized import Standardized
-from perfcast.data.strict_csv import Rejection, build_rejected_frame, read_rows, require_rows
-from perfcast.schema.table import Column, Kind, Role, Tag, build_table
 
 SOURCE = "olmo_ladder"
 PARAMS = {

@@ -24,10 +24,10 @@ from perfcast.data.datasets.llm_scaling.scaling_columns import (
     number,
     word,
 )
-from perfcast.data.sources.olmo_ladder import TOKENS, list_runs
 from perfcast.data.standardized import Standardized
 from perfcast.data.strict_csv import Rejection, build_rejected_frame, require_rows
 from perfcast.schema.table import Column, Kind, Role, Tag, build_table
+from perfcast.sources.olmo_ladder import TOKENS, list_runs
 
 DATASET = "llm_ladder_curve"
 KNOWN = (25, 50, 75)

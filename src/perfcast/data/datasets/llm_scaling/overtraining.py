@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from perfcast.data.bounded_files import FETCH_AGAIN
 from perfcast.data.datasets.host.measured_tables import parse_numbers
 from perfcast.data.datasets.llm_scaling.scaling_columns import (
     ACCURACY,
@@ -33,7 +32,11 @@ from perfcast.data.datasets.llm_scaling.scaling_columns import (
     number,
     word,
 )
-from perfcast.data.sources.mlfoundations_scaling import (
+from perfcast.data.standardized import Standardized
+from perfcast.data.strict_csv import Rejection, build_rejected_frame, read_rows, require_rows
+from perfcast.schema.table import Column, Kind, Role, Tag, build_table
+from perfcast.sources.bounded_files import FETCH_AGAIN
+from perfcast.sources.mlfoundations_scaling import (
     TASK_COLUMNS,
     TASKS,
     evaluation_file,
@@ -42,9 +45,6 @@ from perfcast.data.sources.mlfoundations_scaling import (
     read_accuracies,
     read_model,
 )
-from perfcast.data.standardized import Standardized
-from perfcast.data.strict_csv import Rejection, build_rejected_frame, read_rows, require_rows
-from perfcast.schema.table import Column, Kind, Role, Tag, build_table
 from perfcast.utils.errors import UserError
 
 SOURCE = "mlfoundations_scaling"

@@ -19,7 +19,7 @@ from perfcast.data.accelerators.accelerator_catalog import find_gpus
 from perfcast.data.accelerators.nearest_shapes import average_nearest
 from perfcast.data.accelerators.step_operators import light_of
 from perfcast.data.datasets.gpu_operators.operator_columns import DTYPES, SHAPES
-from perfcast.data.sources.aiconfigurator_operators import SYSTEMS, WINDOW, list_tables, read_operators
+from perfcast.sources.aiconfigurator_operators import SYSTEMS, WINDOW, list_tables, read_operators
 
 DISTRIBUTION = "power_law_1.2"
 """Distribution of tokens over experts that the authors of the tables take for served models."""

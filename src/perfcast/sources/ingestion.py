@@ -10,13 +10,14 @@ from typing import Any
 
 from rich.filesize import decimal
 
-from perfcast.data.sources.download import DownloadLimits
-from perfcast.data.sources.file_checks import check_csv, check_machine_description
-from perfcast.data.sources.locations import NOT_FOUND, FailedAttempt, format_attempts
-from perfcast.data.sources.packed_mirror import unpack_mirrors
-from perfcast.data.sources.source_spec import MANIFEST, Snapshot, SourceSpec
-from perfcast.data.sources.staging import FileProgress, FileStager
-from perfcast.utils import plugins, size_limits
+from perfcast import plugins
+from perfcast.sources.download import DownloadLimits
+from perfcast.sources.file_checks import check_csv, check_machine_description
+from perfcast.sources.locations import NOT_FOUND, FailedAttempt, format_attempts
+from perfcast.sources.packed_mirror import unpack_mirrors
+from perfcast.sources.source_spec import MANIFEST, Snapshot, SourceSpec
+from perfcast.sources.staging import FileProgress, FileStager
+from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import atomic_folder, write_json
 from perfcast.utils.result_digests import record_digests
@@ -72,7 +73,7 @@ def ingest_source(
     present would become missing.
     """
     if spec.module:
-        plugins.load("data.sources", spec.module)  # an unknown name is an error even where the files are missing
+        plugins.load("sources", spec.module)  # an unknown name is an error even where the files are missing
     with atomic_folder(out) as folder:
         staging = folder / _STAGING
         staging.mkdir()
@@ -120,7 +121,7 @@ def check_structure(spec: SourceSpec, folder: Path) -> None:
         if file.name.endswith(".json"):
             check_machine_description(folder / file.name, spec.remedy)
     if spec.module:
-        plugins.load("data.sources", spec.module).check(folder)
+        plugins.load("sources", spec.module).check(folder)
 
 
 def _choose_snapshot(spec: SourceSpec, stager: FileStager, *, network: bool) -> Snapshot | None:

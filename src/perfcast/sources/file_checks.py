@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from difflib import get_close_matches
 from pathlib import Path
 
-from perfcast.data.bounded_files import FETCH_AGAIN, header_of, kind_by_name, unpacked
+from perfcast.sources.bounded_files import FETCH_AGAIN, header_of, kind_by_name, unpacked
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import read_json
 

@@ -8,8 +8,8 @@ import zlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
 
-from perfcast.data.sources.locations import cached_path, packed_path
-from perfcast.data.sources.source_spec import SourceFile, SourceSpec
+from perfcast.sources.locations import cached_path, packed_path
+from perfcast.sources.source_spec import SourceFile, SourceSpec
 
 MAX_MEMBERS = 100_000
 """Members of an archive that are looked at."""

@@ -8,10 +8,10 @@ import pooch
 import pytest
 from loopback import Loopback, Page
 
-from perfcast.data.sources.download import DownloadLimits
-from perfcast.data.sources.ingestion import ingest_source
-from perfcast.data.sources.locations import cached_path, locate_source, present_sources, tabulate_sources
-from perfcast.data.sources.source_spec import parse_source
+from perfcast.sources.download import DownloadLimits
+from perfcast.sources.ingestion import ingest_source
+from perfcast.sources.locations import cached_path, locate_source, present_sources, tabulate_sources
+from perfcast.sources.source_spec import parse_source
 from perfcast.utils.errors import UserError
 
 LIMITS = DownloadLimits(connect=1.0, read=0.3, total=10.0, retries=1)
@@ -34,9 +34,7 @@ def checks(monkeypatch) -> list[list[str]]:
     def check(folder: Path) -> None:
         calls.append(sorted(path.name for path in folder.iterdir() if path.is_file()))
 
-    monkeypatch.setattr(
-        "perfcast.data.sources.ingestion.plugins.load", lambda package, name: SimpleNamespace(check=check)
-    )
+    monkeypatch.setattr("perfcast.sources.ingestion.plugins.load", lambda *names: SimpleNamespace(check=check))
     return calls
 
 
@@ -308,9 +306,7 @@ def test_ingest_source_leaves_nothing_after_a_failed_check(folders, monkeypatch)
     def check(folder):
         raise UserError("a", "b")
 
-    monkeypatch.setattr(
-        "perfcast.data.sources.ingestion.plugins.load", lambda package, name: SimpleNamespace(check=check)
-    )
+    monkeypatch.setattr("perfcast.sources.ingestion.plugins.load", lambda *names: SimpleNamespace(check=check))
     (folders.mirror / "src/a.csv").write_bytes(GOOD)
     with pytest.raises(UserError):
         ingest(make_spec(file_conf()), folders)

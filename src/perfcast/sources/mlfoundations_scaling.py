@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from perfcast.data.bounded_files import FETCH_AGAIN
-from perfcast.data.sources.file_checks import check_csv
+from perfcast.sources.bounded_files import FETCH_AGAIN
+from perfcast.sources.file_checks import check_csv
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import read_json_text
 

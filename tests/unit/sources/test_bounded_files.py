@@ -6,8 +6,8 @@ import tarfile
 
 import pytest
 
-from perfcast.data.bounded_files import read_tar_members
-from perfcast.data.sources import gpperf
+from perfcast.sources import gpperf
+from perfcast.sources.bounded_files import read_tar_members
 from perfcast.testing import gpperf as fake
 from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError

@@ -10,7 +10,7 @@ from typing import TypedDict
 
 from rich.filesize import decimal
 
-from perfcast.data.sources.source_spec import MANIFEST, Snapshot, SourceFile, SourceSpec
+from perfcast.sources.source_spec import MANIFEST, Snapshot, SourceFile, SourceSpec
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import read_object, sha256
 

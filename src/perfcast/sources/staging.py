@@ -10,9 +10,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from perfcast.data.sources.download import DownloadError, DownloadLimits, download_file
-from perfcast.data.sources.locations import FailedAttempt, FileLocation, cached_path, find_obstacle, list_locations
-from perfcast.data.sources.source_spec import SourceFile
+from perfcast.sources.download import DownloadError, DownloadLimits, download_file
+from perfcast.sources.locations import FailedAttempt, FileLocation, cached_path, find_obstacle, list_locations
+from perfcast.sources.source_spec import SourceFile
 from perfcast.utils.io import atomic_path
 
 FileProgress = Callable[[str, int, int | None], None]

@@ -4,21 +4,33 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import importlib
+import os
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-_ROOT = Path(__file__).parents[1]
+from perfcast.domain import domains
+
+_ROOT = Path(__file__).parent
 _DATA_SUFFIXES = {".csv", ".yaml", ".html", ".css", ".js"}
 _DIGITS = 16
 
 
+@cache
+def _folders() -> dict[str, Path]:
+    """Return the folders of this package and of those that have domains, by name."""
+    names = {domain.package.partition(".")[0] for domain in domains()} - {_ROOT.name}
+    others = {name: Path(str(importlib.import_module(name).__file__)).parent for name in names}
+    return {_ROOT.name: _ROOT, **others}
+
+
 def module_path(module: str) -> Path | None:
-    """Return the file of a module of this package, or None for anything else."""
+    """Return the file of a module of this package or of one that has a domain, or None for anything else."""
     parts = module.split(".")
-    if parts[0] != _ROOT.name:
+    if parts[0] not in _folders():
         return None
-    base = _ROOT.joinpath(*parts[1:])
+    base = _folders()[parts[0]].joinpath(*parts[1:])
     for candidate in (base.with_suffix(".py"), base / "__init__.py"):
         if candidate.is_file():
             return candidate
@@ -27,7 +39,7 @@ def module_path(module: str) -> Path | None:
 
 @cache
 def _parse(module: str) -> tuple[frozenset[str], bytes]:
-    """Return the modules of this package that a module imports, inside functions too, and the hash of its code."""
+    """Return the modules of these packages that a module imports, inside functions too, and the hash of its code."""
     path = module_path(module)
     if path is None:
         return frozenset(), b""
@@ -56,7 +68,7 @@ def _is_bare_text(statement: ast.stmt) -> bool:
 
 
 def closure(*modules: str) -> set[str]:
-    """Return the given modules and everything of this package they import, directly or not."""
+    """Return the given modules and everything of these packages they import, directly or not."""
     seen: set[str] = set()
     pending = list(modules)
     while pending:
@@ -81,7 +93,7 @@ def code_parts(*modules: str) -> dict[str, str]:
     for folder in folders | data:
         for path in folder.iterdir():
             if path.suffix in _DATA_SUFFIXES:
-                parts[str(path.relative_to(_ROOT))] = hashlib.sha256(path.read_bytes()).hexdigest()
+                parts[os.path.relpath(path, _ROOT)] = hashlib.sha256(path.read_bytes()).hexdigest()
     return parts
 
 
@@ -104,7 +116,7 @@ def changed_parts(parts: Mapping[str, str]) -> list[str]:
     for name, content in sorted(parts.items()):
         path = module_path(name) or _ROOT / name
         if _hash_part(name, path) != content:
-            changed.append(str(path.relative_to(_ROOT.parent)))
+            changed.append(os.path.relpath(path, _ROOT.parent))
     return changed
 
 

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from perfcast.data.sources.ingestion import ingest_source
-from perfcast.data.sources.locations import locate_source
-from perfcast.data.sources.source_spec import parse_source
+from perfcast.sources.ingestion import ingest_source
+from perfcast.sources.locations import locate_source
+from perfcast.sources.source_spec import parse_source
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import file_digests
 

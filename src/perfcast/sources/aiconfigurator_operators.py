@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from perfcast.data.bounded_files import FETCH_AGAIN
+from perfcast.sources.bounded_files import FETCH_AGAIN
 from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfcast.data.sources.source_spec import MAX_FILE_BYTES, is_allowed_url, parse_source
+from perfcast.sources.source_spec import MAX_FILE_BYTES, is_allowed_url, parse_source
 from perfcast.utils.errors import UserError
 
 SHA = "0f" * 32

@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
 
 from perfcast import __version__
-from perfcast.data.sources.source_spec import is_allowed_url
+from perfcast.sources.source_spec import is_allowed_url
 from perfcast.utils.errors import UserError
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from perfcast.data.bounded_files import FETCH_AGAIN, check_zip
+from perfcast.sources.bounded_files import FETCH_AGAIN, check_zip
 from perfcast.utils import size_limits
 
 _BATCHED = ("1080ti", "2080ti", "titan_rtx", "titanx", "titanxp")

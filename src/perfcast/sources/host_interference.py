@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from perfcast.data.sources.file_checks import check_machine_description
 from perfcast.schema.table_files import read_parquet
+from perfcast.sources.file_checks import check_machine_description
 from perfcast.utils.errors import UserError
 
 TABLE, MACHINE = "host_interference.parquet", "host_interference.json"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from perfcast.data.bounded_files import FETCH_AGAIN, check_zip
-from perfcast.data.sources.file_checks import check_text
+from perfcast.sources.bounded_files import FETCH_AGAIN, check_zip
+from perfcast.sources.file_checks import check_text
 from perfcast.utils import size_limits
 
 PROCESSORS = "SPR_QDF_INFO.xlsx"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from perfcast.data.bounded_files import FETCH_AGAIN, read_tar_members
+from perfcast.sources.bounded_files import FETCH_AGAIN, read_tar_members
 from perfcast.utils.errors import UserError
 
 ARCHIVE = "cutlass_profiling_20241111_195357.tar.gz"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from perfcast.data.sources.file_checks import check_csv
+from perfcast.sources.file_checks import check_csv
 
 SIZES = ("190M", "370M", "760M", "1B", "3B")
 MULTIPLIERS = ("0.5", "1", "2", "5", "10")

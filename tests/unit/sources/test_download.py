@@ -14,7 +14,7 @@ import pytest
 import requests
 from loopback import Loopback, Page
 
-from perfcast.data.sources.download import DownloadError, DownloadLimits, download_file
+from perfcast.sources.download import DownloadError, DownloadLimits, download_file
 from perfcast.utils.errors import UserError
 
 BODY = np.random.default_rng(0).integers(0, 256, 100_000, dtype=np.uint8).tobytes()
@@ -78,7 +78,7 @@ def test_download_file_downloads_once_for_two_at_the_same_time(internet, target)
 
 
 def test_ingestion_imports_the_download_libraries_when_needed_only():
-    code = "import sys, perfcast.data.sources.ingestion; print({'pooch', 'requests', 'urllib3'} & set(sys.modules))"
+    code = "import sys, perfcast.sources.ingestion; print({'pooch', 'requests', 'urllib3'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
 

@@ -10,9 +10,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from perfcast.data.sources.ingestion import ingest_source
-from perfcast.data.sources.locations import tabulate_sources
-from perfcast.data.sources.source_spec import parse_source
+from perfcast.sources.ingestion import ingest_source
+from perfcast.sources.locations import tabulate_sources
+from perfcast.sources.source_spec import parse_source
 
 NAMES = ("data/a.csv", "b.csv")
 FIRST, GOOD = b"first bytes\n" * 500, b"good bytes\n" * 500
@@ -22,7 +22,7 @@ WHOLE = dict(zip(NAMES, (FIRST, GOOD), strict=True))
 @pytest.fixture(autouse=True)
 def no_checks(monkeypatch):
     module = SimpleNamespace(check=lambda folder: None)
-    monkeypatch.setattr("perfcast.data.sources.ingestion.plugins.load", lambda package, name: module)
+    monkeypatch.setattr("perfcast.sources.ingestion.plugins.load", lambda *names: module)
 
 
 def make_spec():

@@ -10,10 +10,10 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfcast.data.sources import perfcastdb
-from perfcast.data.sources.file_checks import MAX_HEADER_BYTES, check_csv, check_text, read_header
-from perfcast.data.sources.ingestion import check_structure
-from perfcast.data.sources.source_spec import SourceSpec, parse_source
+from perfcast.sources import perfcastdb
+from perfcast.sources.file_checks import MAX_HEADER_BYTES, check_csv, check_text, read_header
+from perfcast.sources.ingestion import check_structure
+from perfcast.sources.source_spec import SourceSpec, parse_source
 from perfcast.utils.errors import UserError
 
 LIMITED = settings(max_examples=100, deadline=None)
@@ -154,7 +154,7 @@ def workbook(*members: str) -> bytes:
 
 def spec_of(source: str) -> SourceSpec:
     """Return a source as conf declares it."""
-    path = Path(__file__).parents[4] / f"conf/source/{source}.yaml"
+    path = Path(__file__).parents[3] / f"conf/source/{source}.yaml"
     return parse_source(source, yaml.safe_load(path.read_text(encoding="utf-8")))
 
 
