@@ -64,7 +64,7 @@ def test_options_of_stages_follow_from_the_experiment():
 
 def test_a_digest_of_code_depends_on_the_plug_ins_that_are_loaded():
     plan = graph()
-    assert plan.code("train", plan.predictor_module("ridge")) == plan.code("train", "predictors.linear")
+    assert plan.code("train", plan.predictor_module("ridge")) == plan.code("train", "perfcast.predictors.linear")
     assert plan.code("train", plan.predictor_module("ridge")) != plan.code("train", plan.predictor_module("mlp"))
     assert plan.conf_digest("predictor", "ridge") != plan.conf_digest("predictor", "lasso")
     assert plan.embedded_digest("spec_cpu2017", EMBEDDED) == ""

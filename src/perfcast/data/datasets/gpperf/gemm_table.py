@@ -27,7 +27,7 @@ from perfcast.data.datasets.gpperf.gemm_records import (
     look_up_device_facts,
     parse_records,
 )
-from perfcast.data.datasets.host.measured_tables import describe_first_bad, quarantine
+from perfcast.data.measured_tables import describe_first_bad, quarantine
 from perfcast.data.standardized import Standardized
 from perfcast.data.strict_csv import Rejection, build_rejected_frame, require_rows
 from perfcast.schema.table import build_table, out_of_bounds

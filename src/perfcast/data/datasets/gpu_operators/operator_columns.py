@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from perfcast.data.accelerators.accelerator_catalog import GPU_FACTS
-from perfcast.data.datasets.host.measured_tables import feature
+from perfcast.data.measured_tables import feature
 from perfcast.schema.table import Column, Kind, Role, Tag
 
 

@@ -24,7 +24,7 @@ import pandas as pd
 from perfcast.data.accelerators.accelerator_catalog import find_gpus, read_gpus
 from perfcast.data.accelerators.operator_costs import light_time, operator_amounts
 from perfcast.data.datasets.gpu_operators.operator_columns import COLUMNS, DTYPES, SHAPES, SITES
-from perfcast.data.datasets.host.measured_tables import quarantine
+from perfcast.data.measured_tables import quarantine
 from perfcast.data.standardized import Standardized
 from perfcast.data.strict_csv import Rejection, build_rejected_frame, require_rows
 from perfcast.schema.table import build_table, out_of_bounds

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from perfcast.data.datasets.host.measured_tables import (
+from perfcast.data.measured_tables import (
     MACHINE_COLUMNS,
     PLACE_COLUMNS,
     describe_first_bad,

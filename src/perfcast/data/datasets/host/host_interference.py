@@ -22,7 +22,7 @@ from perfcast.data.datasets.host.interference_columns import (
     THROUGHPUT,
     declare_metric,
 )
-from perfcast.data.datasets.host.measured_tables import FACTS, quarantine, read_machine
+from perfcast.data.measured_tables import FACTS, quarantine, read_machine
 from perfcast.data.standardized import Standardized
 from perfcast.data.strict_csv import Rejection, build_rejected_frame, require_rows
 from perfcast.schema.sequences import from_matrix

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perfcast.data.datasets.host.measured_tables import feature, key, measurement_column
+from perfcast.data.measured_tables import feature, key, measurement_column
 from perfcast.schema.table import Column, Kind, Role, Tag
 
 THROUGHPUT, LATENCY = "throughput", "latency_p99"

@@ -36,9 +36,9 @@ from perfcast.data.accelerators.accelerator_catalog import (
 )
 from perfcast.data.accelerators.served_memory import running_requests, shortest_step
 from perfcast.data.accelerators.step_operators import PARTS, add_parts, light_of, list_operators
-from perfcast.data.datasets.host.measured_tables import describe_first_bad, parse_numbers, quarantine
 from perfcast.data.datasets.llm_serving.operator_lookup import time_operators
 from perfcast.data.datasets.llm_serving.serving_columns import COLUMNS, PARALLEL_COLUMNS, QUANTITIES
+from perfcast.data.measured_tables import describe_first_bad, parse_numbers, quarantine
 from perfcast.data.standardized import Standardized
 from perfcast.data.strict_csv import Rejection, build_rejected_frame, read_rows, require_rows
 from perfcast.schema.table import build_table, out_of_bounds

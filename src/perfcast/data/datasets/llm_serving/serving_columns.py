@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from perfcast.data.accelerators.accelerator_catalog import GPU_FACTS, MODEL_FACTS, MODEL_LIMITS
 from perfcast.data.accelerators.step_operators import PARTS
-from perfcast.data.datasets.host.measured_tables import feature
+from perfcast.data.measured_tables import feature
 from perfcast.schema.table import Column, Kind, Role, Tag
 
 QUANTITIES = {"ttft": "time to the first token", "tpot": "time per further token"}
