@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from perfcast.data.datasets.help.search_spaces import CELL_EDGES, CELL_OPERATIONS, FBNET_BLOCKS
-from perfcast.sources.help import ARCHITECTURES, DEVICES, REFERENCES, latency_file
+from perfcast.domains.nas.datasets.search_spaces import CELL_EDGES, CELL_OPERATIONS, FBNET_BLOCKS
+from perfcast.domains.nas.sources.help import ARCHITECTURES, DEVICES, REFERENCES, latency_file
 
 NEAR_ZERO = ("pixel3", "raspi4")
 """Devices that skip operations without effect on the output."""

@@ -12,11 +12,11 @@ import yaml
 
 from perfcast import plugins, splits
 from perfcast.config.dataset_conf import read_dataset
-from perfcast.data.datasets.help.latency_rows import parse_device_name
-from perfcast.data.datasets.help.search_spaces import CELL_EDGES, encode_cells
-from perfcast.data.datasets.help.torch_files import read_torch
+from perfcast.domains.nas.datasets.latency_rows import parse_device_name
+from perfcast.domains.nas.datasets.search_spaces import CELL_EDGES, encode_cells
+from perfcast.domains.nas.datasets.torch_files import read_torch
 from perfcast.features import cell_graph, inverted_residuals, mobile_stages
-from perfcast.sources.help import DEVICES, list_files
+from perfcast.domains.nas.sources.help import DEVICES, list_files
 from perfcast.utils.errors import UserError
 
 CONF = {name: f"conf/dataset/{name}.yaml" for name in ("help_nasbench201", "help_fbnet", "help_ofa")}

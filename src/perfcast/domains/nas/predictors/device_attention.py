@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from perfcast.predictors.transfer.task_experts import FewShotTask, TaskExpertsPredictor, TaskWeights
+from perfcast.domains.nas.predictors.task_experts import FewShotTask, TaskExpertsPredictor, TaskWeights
 
 _EXPERT_SCALES = (0.0, 0.3, 0.5, 1.0, 2.0, 4.0)
 _RANGES = (0.03, 0.1, 0.2, 0.5, 100.0)

@@ -6,10 +6,10 @@ import pytest
 from scipy.stats import spearmanr
 
 from perfcast.predictors.predictor import load_predictor
-from perfcast.predictors.transfer.device_attention import DeviceAttention
-from perfcast.predictors.transfer.help_maml import HelpMaml
-from perfcast.predictors.transfer.task_experts import FewShotTask, RidgeTransfer
-from perfcast.predictors.transfer.task_items import ItemEncoder, describe_tasks, select_item_columns, thin_rows
+from perfcast.domains.nas.predictors.device_attention import DeviceAttention
+from perfcast.domains.nas.predictors.help_maml import HelpMaml
+from perfcast.domains.nas.predictors.task_experts import FewShotTask, RidgeTransfer
+from perfcast.domains.nas.predictors.task_items import ItemEncoder, describe_tasks, select_item_columns, thin_rows
 from perfcast.schema.table import Column, Kind, Role, Tag
 
 KINDS = ("conv", "pool", "skip")
@@ -117,7 +117,7 @@ class TestDeviceAttention:
         task = FewShotTask(
             task.values, task.experts[:0], {"a": np.random.default_rng(2).normal(size=(10, 2))}, np.zeros(0)
         )
-        from perfcast.predictors.transfer.device_attention import _Prior
+        from perfcast.domains.nas.predictors.device_attention import _Prior
 
         prior = _Prior(np.random.default_rng(4), 1, 1, [0.3])
         scale, _, constant = prior.scales[0]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from perfcast.data.datasets.help.latency_rows import build_space
+from perfcast.domains.nas.datasets.latency_rows import build_space
 from perfcast.data.standardized import Standardized
 from perfcast.schema.table import Column, Kind, Role
 from perfcast.utils.errors import UserError

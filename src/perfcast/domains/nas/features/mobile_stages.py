@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from perfcast.features.inverted_residuals import Cost, append_totals, inverted_residual
+from perfcast.domains.nas.features.inverted_residuals import Cost, append_totals, inverted_residual
 from perfcast.schema.table import Table
 
 STAGES = ((24, 2), (40, 2), (80, 2), (112, 1), (160, 2))
