@@ -24,8 +24,8 @@ import perfcast
 from perfcast import splits
 from perfcast.cli.main import main
 from perfcast.config.conf_files import known, read_conf
+from perfcast.domains.llm.deployment_fields import DEPLOYMENT_FIELDS
 from perfcast.evaluation.leakage import CHECKS
-from perfcast.inference.imputation.deployment_fields import DEPLOYMENT_FIELDS
 from perfcast.inference.imputation.server_fields import SERVER_FIELDS
 from perfcast.inference.machine_fields import Field
 from perfcast.report.plots.catalog import read_catalog

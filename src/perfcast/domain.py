@@ -58,11 +58,9 @@ class Domain:
 CORE = Domain(
     name="core",
     package="perfcast",
-    commands=("watch", "measure gemm", "measure interference", "measure operators", "measure suite"),
     descriptions={
         "spec_cpu2006": "inference.imputation.server_rules.SPEC_CPU2006",
         "spec_cpu2017": "inference.imputation.server_rules.SPEC_CPU2017",
-        "llm_serving": "inference.imputation.deployment_rules.LLM_SERVING",
     },
     flags={
         "servers (spec_cpu2017, spec_cpu2006)": {
@@ -73,19 +71,6 @@ CORE = Domain(
             ("os", "operating-system"): "operating system: 'SLES 15 SP6, kernel 6.4'",
             ("compiler",): "name and version: 'AOCC 5.0'",
             ("storage",): "devices: '1 x 960 GB NVMe SSD'",
-        },
-        "deployments of language models (llm_serving)": {
-            ("gpu",): "name: 'H200 SXM'",
-            ("model",): "name such as llama-3.1-70b, or the path of its config.json",
-            ("batch", "batch-size"): "requests in progress at once",
-            ("input", "isl"): "tokens of a prompt",
-            ("output", "osl"): "tokens of an answer",
-            ("tensor-parallel", "tp"): "GPUs that share each layer",
-            ("pipeline-parallel", "pp"): "GPUs that share the layers in turn",
-            ("attention-dp", "dp"): "copies of the attention layers",
-            ("expert-parallel", "ep"): "GPUs that share the experts of a layer",
-            ("precision",): "number format of the weights: bf16, fp8, fp4 or int4",
-            ("backend",): "serving software: vllm, sglang or trtllm",
         },
     },
 )

@@ -73,7 +73,7 @@ rule evaluate:
         predictors=lambda w: GRAPH.predictors_of(w.dataset),
         published=lambda w: [entry.model_dump() for entry in GRAPH.datasets[w.dataset].published],
         error_sources=lambda w: GRAPH.datasets[w.dataset].error_sources,
-        choice=lambda w: GRAPH.datasets[w.dataset].model_dump()["choice"],
+        tables=lambda w: GRAPH.datasets[w.dataset].tables,
         series=lambda w: GRAPH.datasets[w.dataset].model_dump()["series"],
     shell:
         "logged {log:q} perfcast pipeline evaluate {wildcards.dataset:q} --table {input.table:q} --runs {params.runs:q} "

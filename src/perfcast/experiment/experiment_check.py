@@ -13,7 +13,7 @@ from perfcast.config.conf_files import read_ablations, read_conf, read_yaml, req
 from perfcast.config.dataset_conf import DatasetConf, read_dataset
 from perfcast.config.experiment_params import Params, validate
 from perfcast.config.predictor_conf import PredictorConf, read_predictor
-from perfcast.domain import conf_folders
+from perfcast.domain import conf_folders, domain_of
 from perfcast.experiment.leakage_control import read_leakage_conf
 from perfcast.sources.source_spec import parse_source
 from perfcast.tracking import store_from
@@ -70,6 +70,7 @@ def _check_dataset(name: str, dataset: DatasetConf) -> None:
         raise UserError(f"name in {where} must be that of the file", f"it is {dataset.name!r}", f"write {name}")
     for feature in dataset.features:
         plugins.load("features", feature, f"each of features in {where}")
+    _require(f"each of tables in {where}", dataset.tables, domain_of(dataset.target).tables)
     _require(f"each of splits in {where}", dataset.splits, splits.names())
     _require(f"each of described in {where}", dataset.described, dataset.splits)
 

@@ -6,9 +6,9 @@ import tarfile
 
 import pytest
 
-from perfcast.sources import gpperf
+from perfcast.domains.gemm.sources import gpperf
+from perfcast.domains.gemm.testing import gpperf as fake
 from perfcast.sources.bounded_files import read_tar_members
-from perfcast.testing import gpperf as fake
 from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError
 

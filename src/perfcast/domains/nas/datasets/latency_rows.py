@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from perfcast.domains.nas.datasets.torch_files import read_torch
 from perfcast.data.standardized import Standardized
 from perfcast.data.strict_csv import Rejection, build_rejected_frame
-from perfcast.schema.table import Column, Kind, Role, Tag, build_table
+from perfcast.domains.nas.datasets.torch_files import read_torch
 from perfcast.domains.nas.sources.help import ARCHITECTURES, DEVICES, REFERENCES, latency_file
+from perfcast.schema.table import Column, Kind, Role, Tag, build_table
 from perfcast.utils.errors import UserError
 
 SOURCE = "help"

@@ -8,8 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from perfcast.domains.nas.datasets.latency_rows import build_space
 from perfcast.data.standardized import Standardized
+from perfcast.domains.nas.datasets.latency_rows import build_space
 from perfcast.schema.table import Column, Kind, Role
 from perfcast.utils.errors import UserError
 

@@ -12,12 +12,12 @@ import numpy as np
 import pandas as pd
 import torch
 
+from perfcast.domains.nas.predictors import help_network as network
+from perfcast.domains.nas.predictors.task_items import select_item_columns, thin_rows
 from perfcast.features.encoding.columns import labels
 from perfcast.features.encoding.dense import LinearEncoder
 from perfcast.predictors.predictor import Predictor
 from perfcast.predictors.task_rows import POOLED, groups_of, measured_rows, task_labels
-from perfcast.domains.nas.predictors import help_network as network
-from perfcast.domains.nas.predictors.task_items import select_item_columns, thin_rows
 from perfcast.schema.table import Column, Tag
 from perfcast.utils.io import write_json
 from perfcast.utils.model_files import read_arrays, read_state

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from perfcast.domains.nas.predictors.task_items import ItemEncoder, describe_tasks, select_item_columns, thin_rows
 from perfcast.predictors.predictor import Predictor
 from perfcast.predictors.task_rows import POOLED, groups_of, measured_rows, task_labels
-from perfcast.domains.nas.predictors.task_items import ItemEncoder, describe_tasks, select_item_columns, thin_rows
 from perfcast.schema.table import Column
 from perfcast.utils.io import write_json
 from perfcast.utils.model_files import read_state
