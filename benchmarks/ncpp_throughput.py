@@ -19,9 +19,9 @@ import pandas as pd
 import torch
 import yaml
 
+from perfcast.domains.servers.predictors.attention_hybrids import HybridAttentionPredictor
 from perfcast.features.encoding.tokens import TokenEncoder
 from perfcast.nn.token_batch import TokenBatch, mask_inputs
-from perfcast.predictors.hybrid.attention_hybrids import HybridAttentionPredictor
 from perfcast.predictors.neural.attention import NCPP
 from perfcast.predictors.neural.neural_predictor import NeuralPredictor
 from perfcast.schema.table import Column, Kind, Role

@@ -27,7 +27,7 @@ import pandas as pd
 from perfcast.config.compose import compose
 from perfcast.config.conf_files import validated
 from perfcast.config.predictor_conf import PredictorConf
-from perfcast.data.processors import announcements
+from perfcast.domains.servers.processors import announcements
 from perfcast.evaluation import AVERAGE
 from perfcast.evaluation.supplementary_tables import compare_all_rows
 from perfcast.experiment.selection import fold_candidates

@@ -9,7 +9,8 @@ from tempfile import mkdtemp
 
 import pandas as pd
 
-from perfcast.data.datasets.spec_cpu.cpu2017 import build
+from perfcast.domains.servers.datasets.spec_cpu.cpu2017 import build
+from perfcast.domains.servers.server_rules import SPEC_CPU2017 as RULES
 from perfcast.experiment.champion import fit_all_rows
 from perfcast.experiment.uncertainty_fit import fit_uncertainty
 from perfcast.inference import (
@@ -23,7 +24,6 @@ from perfcast.inference import (
 )
 from perfcast.inference.cells import Cells
 from perfcast.inference.champion import build_features, save_champion
-from perfcast.inference.imputation.server_rules import SPEC_CPU2017 as RULES
 from perfcast.predictors.linear import Ridge
 from perfcast.schema.table import Table, build_table
 from perfcast.testing import cpu_catalog, spec_cpu2017

@@ -2,8 +2,8 @@
 
 import json
 
-from perfcast.data.datasets.spec_cpu.cpu2017_columns import COLUMNS
-from perfcast.microbench.hardware_info import read_hardware
+from perfcast.domains.servers.datasets.spec_cpu.cpu2017_columns import COLUMNS
+from perfcast.domains.servers.hardware_info import read_hardware
 from perfcast.schema.table import Kind
 
 DECLARED = {column.name: column for column in COLUMNS}

@@ -39,8 +39,8 @@ def generate(folder: Path, rows: str, watch: Watch) -> None:
 
     import yaml
 
-    from perfcast.testing import cpu_catalog
-    from perfcast.testing.spec_dump_blocks import write_tiled
+    from perfcast.domains.servers.testing import cpu_catalog
+    from perfcast.domains.servers.testing.spec_dump_blocks import write_tiled
     from perfcast.utils.io import sha256
 
     project, mirror = folder / "project", folder / "mirror"
@@ -120,10 +120,10 @@ def predict(folder: Path, name: str, watch: Watch) -> None:
 
 def champion(folder: Path, name: str, watch: Watch) -> None:
     """Make the champion for single predictions."""
+    from perfcast.domains.servers.predictors.analytical import AnalyticalPredictor
     from perfcast.experiment.champion import fit_all_rows
     from perfcast.experiment.uncertainty_fit import fit_uncertainty
     from perfcast.inference.champion import save_champion
-    from perfcast.predictors.analytical.analytical import AnalyticalPredictor
     from perfcast.schema.table_files import read_table
 
     def make(seed: int) -> AnalyticalPredictor:
@@ -145,8 +145,8 @@ def champion(folder: Path, name: str, watch: Watch) -> None:
 def predict_machine(folder: Path, name: str, watch: Watch) -> None:
     """Load the champion, then predict machines and find similar ones one at a time."""
     from perfcast.decisions.nearest_machines import find_nearest_machines
+    from perfcast.domains.servers.testing.servers import CPU_MODELS
     from perfcast.inference import MachineEntry, PredictOptions, load_champion, parse_machines, predict_machines
-    from perfcast.testing.servers import CPU_MODELS
 
     with watch("load"):
         loaded = load_champion(folder / "champion", DATASET)

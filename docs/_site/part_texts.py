@@ -24,9 +24,10 @@ import perfcast
 from perfcast import splits
 from perfcast.cli.main import main
 from perfcast.config.conf_files import known, read_conf
+from perfcast.domain import domains
 from perfcast.domains.llm.deployment_fields import DEPLOYMENT_FIELDS
-from perfcast.evaluation.leakage import CHECKS
-from perfcast.inference.imputation.server_fields import SERVER_FIELDS
+from perfcast.domains.servers.server_fields import SERVER_FIELDS
+from perfcast.evaluation.leakage import list_checks
 from perfcast.inference.machine_fields import Field
 from perfcast.report.plots.catalog import read_catalog
 from perfcast.schema.metric_names import HIGH_IS_GOOD, METRICS, PERCENT
@@ -101,7 +102,9 @@ def metric_table(conf: Path) -> str:
 def leakage_checks(conf: Path) -> str:
     """Return a table of the leakage checks."""
     del conf
-    return table(["check", "requirement"], [[f"`{check.name}`", check.requirement] for check in CHECKS])
+    checks = {check.name: check for domain in domains() for check in list_checks(domain)}
+    rows = [[f"`{name}`", checks[name].requirement] for name in sorted(checks)]
+    return table(["check", "requirement"], rows)
 
 
 def plots(conf: Path) -> str:

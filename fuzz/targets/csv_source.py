@@ -8,10 +8,10 @@ from pathlib import Path
 
 from _refusing import refusing, written
 
-from perfcast.data.processors.catalog import read_catalog
 from perfcast.data.strict_csv import read_rows
 from perfcast.domains.gemm.datasets.host_gemm import CONFIGURATION as COLUMNS
 from perfcast.domains.gemm.datasets.host_gemm import TABLE
+from perfcast.domains.servers.processors.catalog import read_catalog
 from perfcast.sources.file_checks import check_csv
 from perfcast.testing import cpu_catalog, host_gemm
 

@@ -6,8 +6,8 @@ import math
 
 from _refusing import refusing
 
-from perfcast.data.datasets.spec_cpu.cpu2017_columns import COLUMNS
-from perfcast.inference.imputation.server_fields import SERVER_FIELDS
+from perfcast.domains.servers.datasets.spec_cpu.cpu2017_columns import COLUMNS
+from perfcast.domains.servers.server_fields import SERVER_FIELDS
 from perfcast.inference.machine_fields import MachineFields, read_number
 from perfcast.inference.name_lookup import CpuNames
 from perfcast.schema.table import Kind

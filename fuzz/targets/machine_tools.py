@@ -6,9 +6,9 @@ import shutil
 
 from _refusing import FOLDER
 
-from perfcast.microbench.hardware_info import read_hardware
-from perfcast.microbench.hardware_info.installed_memory import parse_memory
-from perfcast.microbench.hardware_info.readings import (
+from perfcast.domains.servers.hardware_info import read_hardware
+from perfcast.domains.servers.hardware_info.installed_memory import parse_memory
+from perfcast.microbench.readings import (
     count_cpus,
     parse_cache_size,
     parse_json_fields,

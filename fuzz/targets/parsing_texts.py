@@ -12,8 +12,8 @@ _MODULES = (
 PARSERS = [
     parse
     for module in _MODULES
-    for name, parse in sorted(vars(import_module(f"perfcast.data.parsing.{module}")).items())
-    if name.startswith("parse_") and parse.__module__ == f"perfcast.data.parsing.{module}"
+    for name, parse in sorted(vars(import_module(f"perfcast.domains.servers.parsing.{module}")).items())
+    if name.startswith("parse_") and parse.__module__ == f"perfcast.domains.servers.parsing.{module}"
 ]
 _TEXTS = (
     "416 GB (9 x 32 GB 2Rx4 PC4-2933Y-R; 2 x 64 GB 4Rx4 PC4-3200AA-L, running at 2666)",

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from _refusing import refusing, written
 
-from perfcast.data.datasets.spec_cpu.spec_dump import read_dump
-from perfcast.data.datasets.spec_java.power import build
+from perfcast.domains.servers.datasets.spec_cpu.spec_dump import read_dump
+from perfcast.domains.servers.datasets.spec_java.power import build
 from perfcast.testing import spec_cpu2017, spec_power
 
 _made = Path(tempfile.mkdtemp(prefix="perfcast-fuzz-seeds-"))

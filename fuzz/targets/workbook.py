@@ -9,9 +9,9 @@ from pathlib import Path
 
 from _refusing import refusing, written
 
-from perfcast.data.datasets.perfcastdb.sample_skus import read_skus
-from perfcast.sources.perfcastdb import PROCESSORS
-from perfcast.testing import perfcastdb as fake
+from perfcast.domains.servers.datasets.perfcastdb.sample_skus import read_skus
+from perfcast.domains.servers.sources.perfcastdb import PROCESSORS
+from perfcast.domains.servers.testing import perfcastdb as fake
 
 _made = Path(tempfile.mkdtemp(prefix="perfcast-fuzz-seeds-"))
 fake.write(_made, rows=10, seed=0)

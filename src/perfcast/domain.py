@@ -39,14 +39,24 @@ class Domain:
     tables: Mapping[str, str] = field(default_factory=dict)
     """Further table of an evaluation -> the function that makes it, as a dotted path below the package."""
 
+    designs: str = ""
+    """Function that tells the design of every row, such as the microarchitecture of a processor, "" where unknown."""
+    leakage_checks: tuple[str, ...] = ()
+    """Further leakage checks, `LeakageCheck`s, as dotted paths below the package."""
+
     @property
     def conf(self) -> Path:
         """The folder of its configuration files, which may not exist."""
         return Path(str(importlib.import_module(self.package).__file__)).parent / "conf"
 
     def modules(self) -> list[str]:
-        """Return the modules of its descriptions and tables."""
-        paths = (*self.descriptions.values(), *self.tables.values())
+        """Return the modules of its descriptions, tables and leakage checks."""
+        paths = (
+            *self.descriptions.values(),
+            *self.tables.values(),
+            *self.leakage_checks,
+            *filter(None, [self.designs]),
+        )
         return sorted({f"{self.package}.{path.rpartition('.')[0]}" for path in paths})
 
     def load(self, path: str) -> Any:
@@ -55,25 +65,7 @@ class Domain:
         return getattr(importlib.import_module(f"{self.package}.{module}"), name)
 
 
-CORE = Domain(
-    name="core",
-    package="perfcast",
-    descriptions={
-        "spec_cpu2006": "inference.imputation.server_rules.SPEC_CPU2006",
-        "spec_cpu2017": "inference.imputation.server_rules.SPEC_CPU2017",
-    },
-    flags={
-        "servers (spec_cpu2017, spec_cpu2006)": {
-            ("processor", "cpu"): "name, as typed on the box: 'AMD EPYC 9755'",
-            ("chips", "sockets"): "number of processors",
-            ("cores",): "enabled cores of each processor",
-            ("memory",): "modules: '24 x 64 GB DDR5-6400'",
-            ("os", "operating-system"): "operating system: 'SLES 15 SP6, kernel 6.4'",
-            ("compiler",): "name and version: 'AOCC 5.0'",
-            ("storage",): "devices: '1 x 960 GB NVMe SSD'",
-        },
-    },
-)
+CORE = Domain(name="core", package="perfcast")
 """What belongs to no domain."""
 
 

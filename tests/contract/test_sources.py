@@ -8,9 +8,9 @@ import pytest
 
 from perfcast import plugins
 from perfcast.config.conf_files import conf_files, read_conf
-from perfcast.data.datasets.spec_cpu import cpu2006_rows, cpu2017_rows
-from perfcast.data.datasets.spec_cpu.cpu2017_detail_columns import BENCHMARKS
-from perfcast.data.datasets.spec_java import jbb2015, power
+from perfcast.domains.servers.datasets.spec_cpu import cpu2006_rows, cpu2017_rows
+from perfcast.domains.servers.datasets.spec_cpu.cpu2017_detail_columns import BENCHMARKS
+from perfcast.domains.servers.datasets.spec_java import jbb2015, power
 from perfcast.sources.ingestion import check_structure
 from perfcast.sources.source_spec import parse_source
 from perfcast.utils.errors import UserError

@@ -5,7 +5,7 @@ from pathlib import Path
 import golden_tables
 import pytest
 
-from perfcast.data.parsing import (
+from perfcast.domains.servers.parsing import (
     cache,
     compiler,
     described_memory,

@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from perfcast.cli.arguments import add_shared, share
 from perfcast.domain import domains
@@ -46,10 +46,7 @@ def read_champion(options: argparse.Namespace) -> Champion:
     champion = load_champion(folder, options.dataset).require_described()
     if options.facts is None:
         return champion
-    from perfcast.data.processors.user_facts import read_user_facts
-    from perfcast.inference.user_facts import add_user_facts
-
-    champion = add_user_facts(champion, read_user_facts(options.facts))
+    champion = cast("Champion", champion.rules.add_user_facts(champion, options.facts))
     stated = {fact.cpu_model for fact in champion.reference_data.user_facts}
     print(f"{options.facts}: {len(stated)} CPU model{'s'[: len(stated) != 1]} of yours", file=sys.stderr)
     return champion
@@ -95,11 +92,8 @@ def read_entries(options: argparse.Namespace, champion: Champion, *, allow_empty
     if options.machines is not None:
         return add_fields(read_file(options.machines, champion), flags)
     if options.this_machine:
-        from perfcast.microbench.hardware_info import read_hardware
-
-        hardware = read_hardware().without(champion.fields.cells(flags, "the command"))
-        print(hardware.as_text(), file=sys.stderr, flush=True)
-        values = {reading.column: reading.value for reading in hardware.readings}
+        values, text = champion.rules.read_this_machine(champion.fields.cells(flags, "the command"))
+        print(text, file=sys.stderr, flush=True)
         return [MachineEntry(1, "this machine", {**values, **flags})]
     if flags or allow_empty:
         return [make_entry(1, "the machine", flags)]

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from perfcast.config.conf_files import known, read_yaml, validated
 from perfcast.config.dataset_conf import read_dataset
 from perfcast.config.predictor_conf import read_predictor
+from perfcast.domain import domain_of
 from perfcast.utils.errors import unknown_name
 
 if TYPE_CHECKING:
@@ -74,10 +75,13 @@ def collect_artifacts(
         stochastic=frozenset(name for name in predictors if read_predictor(conf, name).stochastic),
         control=Control(control.control, next(iter(factories.values())), control.shuffles),
         seed=seed,
-        features=_list_modules(conf, features.dataset),
+        **_read_declared(conf, features.dataset),
     )
 
 
-def _list_modules(conf: Path, dataset: str) -> tuple[str, ...]:
-    """Return the modules that derive the features of a dataset, none for a dataset without a conf file."""
-    return tuple(read_dataset(conf, dataset).features) if dataset in known(conf, "dataset") else ()
+def _read_declared(conf: Path, dataset: str) -> dict[str, Any]:
+    """Return the feature groups and the domain of a dataset, nothing for a dataset without a conf file."""
+    if dataset not in known(conf, "dataset"):
+        return {}
+    declared = read_dataset(conf, dataset)
+    return {"features": tuple(declared.features), "domain": domain_of(declared.target)}

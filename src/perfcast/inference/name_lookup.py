@@ -7,9 +7,28 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher, get_close_matches
 
-from perfcast.data.processors.cpu_names import cpu_model_key
 from perfcast.utils.errors import UserError
 
+VENDOR_WORDS = (
+    *("intel", "amd", "ibm", "oracle", "sun", "fujitsu", "huawei", "hisilicon", "ampere", "t-head", "zxic", "hygon"),
+    *("nvidia", "aws", "annapurna labs", "google", "microsoft"),
+)
+"""Names of vendors, which are dropped from the front of a key."""
+
+_MARKS = re.compile(r"\((?:r|tm|c)\)|[®™©\u200b]", re.IGNORECASE)
+_NOISE = re.compile(
+    r"""
+      \([^()]*\) | \[[^\[\]]*\]              # any bracketed remark
+    | @\s*\d+(?:\.\d+)?\s*[gm]hz             # '@ 2.50GHz'
+    | \b\d+-cores?\b                         # '64-Core'
+    | ,?\s*\bwith\s+ipu\b.*                  # ARK's ', with IPU' variants are the same CPU model
+    | \b(?:cpu|processor)s?\b
+    """,
+    re.VERBOSE,
+)
+_VENDOR = re.compile(rf"^(?:{'|'.join(VENDOR_WORDS)})\s+")
+_VERSION = re.compile(r"(?<=[0-9])([al]?)v(?=[2-9]$)")
+"""'E5-2620v4' is 'E5-2620 v4', 'E3-1240Lv5' is 'E3-1240L v5'; the version itself is part of the name."""
 _JOINTS = re.compile(r"[\s_.,;:/-]+")
 _DIGITS = re.compile(r"\d+")
 _STEPPING = re.compile(r"(?<=\d) 0$")
@@ -23,6 +42,21 @@ _CANDIDATE_SIMILARITY = 0.8
 _MAX_CANDIDATES, _MAX_OF_GROUP = 6, 12
 _MAX_MATCHES = 10_000
 """Names whose matches are remembered: a batch repeats them."""
+
+
+def cpu_model_key(name: str) -> str:
+    """Return the join key of a processor name: vendor word, marks, clock and core count removed, case folded.
+
+    '+', suffix letters and 'v4' stay, because they distinguish CPU models (8592+ is not 8592V). The key of a key is the
+    key itself. A name of noise or marks alone keeps its folded text, so that no key is empty.
+    """
+    folded = " ".join(_MARKS.sub(" ", name).casefold().split())
+    key, before = folded, None
+    while key != before:
+        before = key
+        key = " ".join(_NOISE.sub(" ", key).split()).strip(" ,")
+        key = _VERSION.sub(r"\1 v", _VENDOR.sub("", key))
+    return key or folded or " ".join(name.casefold().split())
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 
 from perfcast import plugins
-from perfcast.data.processors.facts import Fact
 from perfcast.inference.cells import Cells, read_column
 from perfcast.inference.coded_frame import CodedFrame
 from perfcast.inference.imputation import find_rules
@@ -40,7 +39,7 @@ class ReferenceData:
 
     measured: Table
     cpu_facts: pd.DataFrame
-    user_facts: tuple[Fact, ...] = ()
+    user_facts: tuple[Any, ...] = ()
 
     @classmethod
     def gather(

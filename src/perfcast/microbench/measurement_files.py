@@ -12,9 +12,9 @@ from typing import Any
 import pandas as pd
 import psutil  # type: ignore[import-untyped]
 
+from perfcast.microbench import readings
 from perfcast.microbench.gpu import gpu_as_machine
-from perfcast.microbench.hardware_info import readings
-from perfcast.microbench.hardware_info.readings import FAILURES, run_command
+from perfcast.microbench.readings import FAILURES, run_command
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import atomic_path, check_writable, write_json
 

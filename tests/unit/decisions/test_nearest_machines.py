@@ -12,8 +12,8 @@ from champion_project import SUITES, project
 
 from perfcast.cli.main import main
 from perfcast.decisions.nearest_machines import find_nearest_machines
+from perfcast.domains.servers.server_rules import SPEC_CPU2017
 from perfcast.inference import ParsedMachines, parse_machines, read_machines
-from perfcast.inference.imputation.server_rules import SPEC_CPU2017
 from perfcast.inference.reference_data import describing_columns
 from perfcast.utils.errors import UserError
 

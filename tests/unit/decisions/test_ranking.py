@@ -12,7 +12,6 @@ import pytest
 from champion_project import FEATURES, project
 
 from perfcast.cli.main import main
-from perfcast.data.datasets.spec_cpu.cpu2017 import build
 from perfcast.decisions.candidates import read_candidate
 from perfcast.decisions.cost_rates import CostRates
 from perfcast.decisions.criteria import (
@@ -25,6 +24,7 @@ from perfcast.decisions.criteria import (
 from perfcast.decisions.decision_text import format_ranking
 from perfcast.decisions.joint_errors import JointErrors
 from perfcast.decisions.ranking import rank_machines, read_request
+from perfcast.domains.servers.datasets.spec_cpu.cpu2017 import build
 from perfcast.inference import PredictOptions, parse_machines, predict_machines, read_machines
 from perfcast.inference.champion import build_features
 from perfcast.inference.draw_predictions import DrawPredictions

@@ -7,12 +7,12 @@ from hypothesis import Phase, assume, given, settings
 from machine_requests import requests
 
 from perfcast.decisions.ranking import rank_machines, read_request
+from perfcast.domains.servers.server_rules import SPEC_CPU2017
 from perfcast.inference import MachineEntry, read_machines
 from perfcast.inference.alternatives import parse_alternatives
 from perfcast.inference.batch import parse_batch, predict_batch
 from perfcast.inference.description_levels import describe_rows
 from perfcast.inference.draw_predictions import DrawPredictions
-from perfcast.inference.imputation.server_rules import SPEC_CPU2017
 from perfcast.inference.impute import ASSUMED, GIVEN, impute_draws
 from perfcast.inference.predict import PredictOptions
 from perfcast.inference.user_measurements import read_measurements

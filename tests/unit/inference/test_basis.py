@@ -10,13 +10,13 @@ import pytest
 from champion_project import KNOWN, SUITES, TITLES, predict, project
 
 import perfcast
-from perfcast.data.processors.facts import Fact
-from perfcast.data.processors.families import find_launch
+from perfcast.domains.servers.processors.facts import Fact
+from perfcast.domains.servers.processors.families import find_launch
+from perfcast.domains.servers.run_command import describe_runcpu
+from perfcast.domains.servers.server_rules import SPEC_CPU2017
 from perfcast.inference.basis import MEASURED_FACTOR
 from perfcast.inference.basis_text import format_basis
 from perfcast.inference.imputation.rules import FactSource
-from perfcast.inference.imputation.run_command import describe_runcpu
-from perfcast.inference.imputation.server_rules import SPEC_CPU2017
 from perfcast.inference.predict import make_options
 
 

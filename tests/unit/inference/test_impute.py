@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 from champion_project import FEATURES, KNOWN, is_possible, make_cells, project
 
+from perfcast.domains.servers.server_rules import SPEC_CPU2017 as RULES
 from perfcast.inference import parse_machines, read_machines
 from perfcast.inference.imputation.hot_deck import HotDeck
 from perfcast.inference.imputation.rules import CpuFacts
-from perfcast.inference.imputation.server_rules import SPEC_CPU2017 as RULES
 from perfcast.inference.impute import ORIGINS, impute
 from perfcast.inference.reference_data import describing_columns
 from perfcast.utils.errors import UserError

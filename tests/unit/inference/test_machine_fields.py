@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfcast.data.datasets.spec_cpu.cpu2017_columns import COLUMNS as SPEC_COLUMNS
+from perfcast.domains.servers.datasets.spec_cpu.cpu2017_columns import COLUMNS as SPEC_COLUMNS
+from perfcast.domains.servers.server_fields import SERVER_FIELDS
 from perfcast.inference import machine_files
-from perfcast.inference.imputation.server_fields import SERVER_FIELDS
 from perfcast.inference.machine_fields import MachineFields, alias_field, read_number
 from perfcast.inference.machine_files import MAX_NESTED_BYTES, read_entries
 from perfcast.inference.name_lookup import CpuNames

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from champion_project import KNOWN, predict
 
-from perfcast.data.processors.catalog import read_project_catalog
+from perfcast.domains.servers.processors.catalog import read_project_catalog
 from perfcast.inference.name_lookup import CpuNames
 
 NAMES = sorted(read_project_catalog().facts.index)

@@ -3,8 +3,8 @@
 import pytest
 from champion_project import KNOWN, predict, project
 
+from perfcast.domains.servers.server_rules import SPEC_CPU2017 as RULES
 from perfcast.inference import PredictOptions, parse_machines, read_machines
-from perfcast.inference.imputation.server_rules import SPEC_CPU2017 as RULES
 from perfcast.utils.errors import UserError
 
 

@@ -9,12 +9,12 @@ import pandas as pd
 import pytest
 from champion_project import FEATURES, KNOWN, PLAIN, SUITES, is_possible, predict, project
 
+from perfcast.domains.servers.server_rules import SPEC_CPU2017 as RULES
 from perfcast.experiment.champion import fit_all_rows
 from perfcast.inference import Champion, ParsedMachines, PredictOptions, parse_machines, predict_machines, read_machines
 from perfcast.inference.cells import Cells
 from perfcast.inference.champion import build_features
 from perfcast.inference.explain import shapley_values
-from perfcast.inference.imputation.server_rules import SPEC_CPU2017 as RULES
 from perfcast.inference.predict import BATCH_SIZE
 from perfcast.inference.reference_data import ReferenceData, describing_columns
 from perfcast.predictors.linear import Ridge

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from champion_project import PLAIN, predict, project
 
-from perfcast.data.processors.facts import read_table
+from perfcast.domains.servers.processors.facts import read_table
+from perfcast.domains.servers.server_rules import _HYBRID
 from perfcast.inference.cells import Cells
 from perfcast.inference.imputation import find_rules
-from perfcast.inference.imputation.server_rules import _HYBRID
 from perfcast.inference.prediction import format_predictions
 
 RULES = find_rules("spec_cpu2017")

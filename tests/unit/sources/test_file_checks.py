@@ -10,7 +10,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfcast.sources import perfcastdb
+from perfcast.domains.servers.sources import perfcastdb
 from perfcast.sources.file_checks import MAX_HEADER_BYTES, check_csv, check_text, read_header
 from perfcast.sources.ingestion import check_structure
 from perfcast.sources.source_spec import SourceSpec, parse_source

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from perfcast.data.processors.facts import Fact
 from perfcast.domains.llm.accelerators.accelerator_catalog import (
     GPU_FACTS,
     MODEL_FACTS,
@@ -297,7 +296,7 @@ class DeploymentRules(ImputationRules):
             yield f"{fact}: the others wait until earlier ones end, and ttft includes their wait"
 
     def list_fact_sources(
-        self, cells: Mapping[str, Any], cpu_facts: pd.DataFrame, user_facts: Sequence[Fact] = ()
+        self, cells: Mapping[str, Any], cpu_facts: pd.DataFrame, user_facts: Sequence[Any] = ()
     ) -> tuple[FactSource, ...]:
         """Return the rows of the catalogs on the GPU and the model."""
         sources = []

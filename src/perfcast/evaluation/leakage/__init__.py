@@ -1,28 +1,36 @@
 """Leakage checks: they read again what the stages wrote, before any error is computed.
 
-A check is one `LeakageCheck` in `CHECKS`: its requirement, a remedy, and a function of the artifacts.
+A check is one `LeakageCheck` in `CHECKS` or of a domain: its requirement, a remedy, and a function of the artifacts.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from perfcast.domain import Domain
 from perfcast.evaluation.leakage.artifacts import Artifacts, CheckReport, Control, LeakageCheck, Run
 from perfcast.evaluation.leakage.encoded_target import ENCODED_TARGET
-from perfcast.evaluation.leakage.fact_dates import FACT_DATES
 from perfcast.evaluation.leakage.run_checks import BACKTEST_ROWS, REPEATED_RUNS, TEST_ROWS
 from perfcast.evaluation.leakage.shuffled_target import SHUFFLED_TARGET
-from perfcast.evaluation.leakage.table_checks import ANNOUNCEMENTS, COLUMN_ROLES, FUTURE_DATES, SPLIT_RULES
+from perfcast.evaluation.leakage.table_checks import COLUMN_ROLES, FUTURE_DATES, SPLIT_RULES
 from perfcast.utils.errors import UserError
 
-__all__ = ["CHECKS", "Artifacts", "CheckReport", "Control", "LeakageCheck", "Run", "check_leakage", "leakage_errors"]
+__all__ = [
+    "CHECKS",
+    "Artifacts",
+    "CheckReport",
+    "Control",
+    "LeakageCheck",
+    "Run",
+    "check_leakage",
+    "leakage_errors",
+    "list_checks",
+]
 
 CHECKS = (
-    ANNOUNCEMENTS,
     BACKTEST_ROWS,
     COLUMN_ROLES,
     ENCODED_TARGET,
-    FACT_DATES,
     FUTURE_DATES,
     REPEATED_RUNS,
     SHUFFLED_TARGET,
@@ -31,10 +39,15 @@ CHECKS = (
 )
 
 
+def list_checks(domain: Domain) -> list[LeakageCheck]:
+    """Return the checks of the core and of a domain, by name."""
+    return sorted([*CHECKS, *map(domain.load, domain.leakage_checks)], key=lambda check: check.name)
+
+
 def check_leakage(artifacts: Artifacts) -> dict[str, Any]:
     """Run every check, and return the reports as values that JSON can hold."""
     reports = []
-    for check in CHECKS:
+    for check in list_checks(artifacts.domain):
         report = check.run(artifacts)
         reports.append(
             {

@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from perfcast.domain import CORE, Domain
 from perfcast.predictors.predictor import Predictor
 from perfcast.schema.table import Column, Table, Tag
 from perfcast.splits import is_compared
@@ -94,7 +95,7 @@ class Artifacts:
 
     `standard` are the column declarations before features were derived. `splits` are the split files: one row per row
     of the table, with the ROW column and fold_0 and so on. `stochastic` names the predictors with randomness,
-    `features` the modules that derived the features.
+    `features` the modules that derived the features. The checks of the `domain` run too.
     """
 
     table: Table
@@ -105,6 +106,7 @@ class Artifacts:
     control: Control
     seed: int
     features: tuple[str, ...] = ()
+    domain: Domain = CORE
 
     def folds(self, split: str) -> pd.DataFrame:
         """Return the folds of a split by position, as training reads them. Shapes: index as in the table."""

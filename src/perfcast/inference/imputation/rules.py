@@ -11,13 +11,13 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import pandas as pd
 
-from perfcast.data.processors.facts import Fact
 from perfcast.inference.cells import Cells, mask_cells, read_column
 from perfcast.inference.derived import DerivedOutput
 from perfcast.inference.imputation.hot_deck import Block
 from perfcast.inference.imputation.joint_draws import JointRules
 from perfcast.inference.machine_fields import Cell, Field, TypedField
 from perfcast.schema.table import TASK_KIND
+from perfcast.utils.errors import UserError
 
 SHARE = "accuracy"
 """Start of the kinds of tasks whose results are shares of correct answers."""
@@ -195,8 +195,18 @@ class ImputationRules:
         """
         return dict(values)
 
+    def read_this_machine(self, given: Container[str]) -> tuple[dict[str, object], str]:
+        """Return the fields of this machine, without the columns that are given, and a text that describes them."""
+        raise UserError(
+            "--this-machine must be of a dataset of servers", "this champion is of another one", self.example
+        )
+
+    def add_user_facts(self, champion: Any, path: Path) -> Any:
+        """Return the champion with the facts of a user's table; machines without facts stay as they are."""
+        return champion
+
     def list_fact_sources(
-        self, cells: Mapping[str, Any], cpu_facts: pd.DataFrame, user_facts: Sequence[Fact] = ()
+        self, cells: Mapping[str, Any], cpu_facts: pd.DataFrame, user_facts: Sequence[Any] = ()
     ) -> tuple[FactSource, ...]:
         """Return the dated facts on the CPU model of a machine, the newest first.
 

@@ -13,7 +13,7 @@ from leakage_project import (
     run_checks,
 )
 
-from perfcast.data.processors.announcements import announced_index
+from perfcast.domains.servers.processors.announcements import announced_index
 from perfcast.utils.io import write_json
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from perfcast.domains.servers.features import processor
+from perfcast.domains.servers.leakage.fact_dates import check_fact_dates, mask_later_facts, rebuild_features
 from perfcast.evaluation.leakage.artifacts import Artifacts
-from perfcast.evaluation.leakage.fact_dates import check_fact_dates, mask_later_facts, rebuild_features
-from perfcast.features import processor
 from perfcast.schema.table import Column, Kind, Role, Table, Tag, build_table
 
 CUT = pd.Timestamp("2023-01-01")

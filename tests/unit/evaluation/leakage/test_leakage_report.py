@@ -19,7 +19,16 @@ from leakage_project import (
 
 from perfcast import splits
 from perfcast.config.predictor_conf import read_predictor
-from perfcast.evaluation.leakage import CHECKS, Artifacts, Control, Run, check_leakage, leakage_errors, shuffled_target
+from perfcast.domains.servers import DOMAIN
+from perfcast.evaluation.leakage import (
+    Artifacts,
+    Control,
+    Run,
+    check_leakage,
+    leakage_errors,
+    list_checks,
+    shuffled_target,
+)
 from perfcast.experiment.leakage_control import read_leakage_conf
 from perfcast.experiment.selection import predictor_factories
 from perfcast.predictors.linear import Ridge
@@ -38,7 +47,7 @@ def test_check_leakage_passes_a_clean_project(capsys):
     code, lines, written = run_checks(clean(), capsys)
     assert (code, lines) == (0, [])
     checks = {entry["check"].replace(" ", "_"): entry for entry in written["checks"]}
-    assert sorted(checks) == sorted(check.name.replace(" ", "_") for check in CHECKS)
+    assert sorted(checks) == sorted(check.name.replace(" ", "_") for check in list_checks(DOMAIN))
     for entry in checks.values():
         assert entry["findings"] == []
         assert entry["meaning"]

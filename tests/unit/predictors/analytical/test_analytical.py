@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 from generated_servers import COLUMNS, compute_scores, daily_dates, generate_servers
 
-from perfcast.features.server_physics import power_clock_mhz
-from perfcast.predictors.analytical.analytical import AnalyticalPredictor, robust_ridge
-from perfcast.predictors.analytical.analytical_time import AnalyticalTimePredictor
-from perfcast.predictors.analytical.server_quantities import ServerQuantities
-from perfcast.predictors.analytical.terms import AnalyticalTerms
+from perfcast.domains.servers.features.server_physics import power_clock_mhz
+from perfcast.domains.servers.predictors.analytical import AnalyticalPredictor, robust_ridge
+from perfcast.domains.servers.predictors.analytical_time import AnalyticalTimePredictor
+from perfcast.domains.servers.predictors.server_quantities import ServerQuantities
+from perfcast.domains.servers.predictors.terms import AnalyticalTerms
 from perfcast.predictors.predictor import load_predictor
 
 GENOA = 1.14 * 1.25**0.5
@@ -113,8 +113,8 @@ def test_robust_ridge_uses_sample_weights():
 def test_saved_model_is_independent_of_the_announcements_table(tmp_path, monkeypatch):
     model = fit(AnalyticalPredictor(), generate_servers())
     model.save(tmp_path)
-    monkeypatch.setattr("perfcast.predictors.analytical.terms.announced_index", lambda as_of: {})
-    monkeypatch.setattr("perfcast.predictors.analytical.terms.announced_power_index", lambda as_of: {})
+    monkeypatch.setattr("perfcast.domains.servers.predictors.terms.announced_index", lambda as_of: {})
+    monkeypatch.setattr("perfcast.domains.servers.predictors.terms.announced_power_index", lambda as_of: {})
     test = generate_servers(20, ("Genoa",), seed=5)
     pd.testing.assert_frame_equal(load_predictor(tmp_path).predict(test), model.predict(test))
 

@@ -1,1 +1,0 @@
-"""Datasets: raw files to one tidy, self-describing table each."""

@@ -1,0 +1,25 @@
+"""Servers: published results of SPEC CPU, SPECpower and SPECjbb, PerfCastDB, and the facts of their processors."""
+
+from __future__ import annotations
+
+from perfcast.domain import Domain
+
+DOMAIN = Domain(
+    name="servers",
+    package=__name__,
+    descriptions={"spec_cpu2006": "server_rules.SPEC_CPU2006", "spec_cpu2017": "server_rules.SPEC_CPU2017"},
+    commands=("facts add", "facts check", "facts list"),
+    designs="predictors.terms.cores_of_rows",
+    leakage_checks=("leakage.announcements.ANNOUNCEMENTS", "leakage.fact_dates.FACT_DATES"),
+    flags={
+        "servers (spec_cpu2017, spec_cpu2006)": {
+            ("processor", "cpu"): "name, as typed on the box: 'AMD EPYC 9755'",
+            ("chips", "sockets"): "number of processors",
+            ("cores",): "enabled cores of each processor",
+            ("memory",): "modules: '24 x 64 GB DDR5-6400'",
+            ("os", "operating-system"): "operating system: 'SLES 15 SP6, kernel 6.4'",
+            ("compiler",): "name and version: 'AOCC 5.0'",
+            ("storage",): "devices: '1 x 960 GB NVMe SSD'",
+        },
+    },
+)

@@ -1,0 +1,216 @@
+"""Parser of one run's stated texts: standard values with repaired units."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from perfcast.domains.servers.parsing.dimm_part_number import decode_part_number, pool_modules
+from perfcast.domains.servers.parsing.operating_system import parse_operating_system
+from perfcast.inference.name_lookup import cpu_model_key
+
+SKU_CODE = "META.metadata.cscope.qdf0"
+CPU_MODEL = "SVR.CPU.CPU Model"
+INSTALLED = "SVR.Memory.Installed"
+SLOT_SIZES = "META.metadata.cscope.MEMINFO.SIZE"
+SLOT_PARTS = "META.metadata.cscope.MEMINFO.PART_NO"
+LISTED_PARTS = "Measure.DIMM.PartNo"
+LISTED_GB, LISTED_COUNT = "Measure.DIMM.Total", "Measure.DIMM.Num"
+LOGICAL_CPUS = "SVR.CPU.CPU(s)"
+L1D, L1I, L2, L3 = (f"SVR.CPU.{level} Cache" for level in ("L1d", "L1i", "L2", "L3"))
+CHIPS, CORES = "SVR.CPU.Socket(s)", "SVR.CPU.Core(s) per Socket"
+
+# standard name -> (stated column, factor to the standard unit)
+SCALED: dict[str, tuple[str, float]] = {
+    "base_mhz": ("SVR.CPU.Base Frequency", 1000.0),
+    "max_turbo_mhz": ("SVR.CPU.Maximum Frequency", 1000.0),
+    "all_core_turbo_mhz": ("SVR.CPU.All-core Maximum Frequency", 1000.0),
+    "tdp_w": ("SVR.Power.TDP", 1.0),
+    "cores_per_chip_of_cpu_model": (CORES, 1.0),
+    "chips": (CHIPS, 1.0),
+    "threads_per_core": ("SVR.CPU.Thread(s) per Core", 1.0),
+    "numa_nodes": ("SVR.CPU.NUMA Node(s)", 1.0),
+    "max_c_state": ("SVR.Power.Max C-State", 1.0),
+    "sampled_mhz": ("SVR.Power.Frequency (MHz)", 1.0),
+    "mem_seen_gb": ("SVR.Memory.MemTotal", 1 / 1024**2),
+}
+NUMERICAL = [*(column for column, _ in SCALED.values()), L1D, L1I, L2, L3, LOGICAL_CPUS, LISTED_GB, LISTED_COUNT]
+"""Stated columns of numbers; a cell may be empty."""
+
+TEXTS: dict[str, str] = {
+    "suite_version": "RESULT.WorkloadVersion",
+    "preset": "RESULT.WorkloadPreset",
+    "stepping": "META.metadata.cscope.stepping",
+    "microcode": "SVR.System.Microcode",
+    "sku_code": SKU_CODE,
+    "product": "SVR.System.Product Name",
+    "power_policy": "SVR.Power.Power & Perf Policy",
+    "governor": "SVR.Power.Frequency Governer",
+    "prefetchers": "SVR.CPU.Prefetchers",
+    "bios_tme": "BIOS.Memory Encryption (TME)",
+    "bios_tme_mt": "BIOS.Total Memory Encryption Multi-Tenant(TME-MT)",
+    "bios_sgx": "BIOS.SW Guard Extensions (SGX)",
+    "bios_snc": "BIOS.SNC",
+    "bios_volatile_mode": "BIOS.Volatile Memory Mode",
+    "bios_amp_prefetch": "BIOS.AMP Prefetch",
+    "bios_next_page_prefetch": "BIOS.L1 Next Page Prefetcher",
+}
+SWITCHES = {"turbo": "SVR.CPU.Turbo", "numa_balancing": "SVR.Memory.Automatic NUMA Balancing"}
+INSTRUCTIONS = {
+    "has_avx2": "AVX2",
+    "has_avx512": "AVX512F",
+    "has_avx512_vnni": "AVX512_VNNI",
+    "has_amx": "AMX-TILE",
+}
+ACCELERATORS = {"qat_count": "QAT", "dsa_count": "DSA", "iax_count": "IAX"}
+ISA, DEVICES, OS = "SVR.ISA", "SVR.Accelerators", "SVR.System.OS"
+STATED = [
+    *NUMERICAL,
+    *TEXTS.values(),
+    *SWITCHES.values(),
+    *(CPU_MODEL, INSTALLED, SLOT_SIZES, SLOT_PARTS, LISTED_PARTS, ISA, DEVICES, OS),
+]
+"""All stated columns that are read, without names of hosts, clusters and namespaces."""
+
+_GROUP = re.compile(
+    r"(\d{1,4})\s*x\s*(\d{1,5})\s*GB\s+(DDR|HBM)(\d)[Ee]?\s+(\d{3,5})\s*MT/s(?:\s*\[(\d{3,5})\s*MT/s\])?", re.ASCII
+)
+_CAPACITY = re.compile(r"(\d{1,6})\s*GB\s*\(", re.ASCII)
+_SERIES = re.compile(r"\b(platinum|gold|silver|bronze|max)\b", re.IGNORECASE)
+_ISA_RANK = ("AVX512", "AVX2", "AVX", "SSE")
+_DDR_SLOTS, _SLOTS_PER_CHANNEL = 32, 2
+_WHOLE_SYSTEM_BELOW = {"l1": 16.0, "l2": 256.0, "l3": 2048.0}
+"""Smallest cache in KB of one core (L1, L2) or one processor (L3); a smaller number is the system's total in MB."""
+
+
+def characterize_run(stated: Mapping[str, str]) -> tuple[dict[str, Any], list[str]]:
+    """Return the standard values of one run, None where nothing is stated, and the rules of the repairs.
+
+    Args:
+        stated: Text by column of `STATED`; those of `NUMERICAL` are numbers or empty.
+    """
+    repairs: list[str] = []
+    values: dict[str, Any] = {name: _scale(stated[column], factor) for name, (column, factor) in SCALED.items()}
+    values |= {name: " ".join(stated[column].split()) or None for name, column in TEXTS.items()}
+    values |= {name: {"enabled": 1, "disabled": 0}.get(stated[column].lower()) for name, column in SWITCHES.items()}
+    values |= _parse_flags(stated)
+    values |= _parse_processor(stated)
+    if values["chips"] and values["cores_per_chip_of_cpu_model"]:
+        values["cores_enabled_total"] = values["chips"] * values["cores_per_chip_of_cpu_model"]
+    values |= _parse_caches(stated, values.get("cores_enabled_total"), values["chips"], repairs)
+    values |= _parse_memory(stated[INSTALLED])
+    values |= _parse_modules(stated)
+    system = parse_operating_system(stated[OS])
+    values |= {"os_name": system.os_name, "os_version": system.os_version}
+    values["preset_isa"] = next((isa for isa in _ISA_RANK if isa in stated[TEXTS["preset"]].upper()), None)
+    return values, repairs
+
+
+def _scale(text: str, factor: float) -> float | None:
+    return round(float(text) * factor, 6) if text.strip() else None
+
+
+def _parse_flags(stated: Mapping[str, str]) -> dict[str, float | None]:
+    """Parse instruction sets such as `AVX2:Yes AMX-TILE:No`, and accelerators such as `QAT:2 DSA:8`."""
+    sets, devices = _split_pairs(stated[ISA]), _split_pairs(stated[DEVICES])
+    counts = {name: devices.get(key, "") for name, key in ACCELERATORS.items()}
+    return {
+        **{name: {"Yes": 1.0, "No": 0.0}.get(sets.get(key, "")) for name, key in INSTRUCTIONS.items()},
+        **{name: float(text) if re.fullmatch(r"\d{1,3}", text, re.ASCII) else None for name, text in counts.items()},
+    }
+
+
+def _split_pairs(text: str) -> dict[str, str]:
+    """Return words of the form key:value as a mapping."""
+    groups = (word.partition(":") for word in text.split())
+    return {key: value for key, _, value in groups}
+
+
+def _parse_processor(stated: Mapping[str, str]) -> dict[str, str | None]:
+    key = cpu_model_key(stated[CPU_MODEL]) if stated[CPU_MODEL].strip() else None
+    series = _SERIES.search(key or "")
+    return {"cpu_model": key, "cpu_series": series[1].lower() if series else None}
+
+
+def _parse_caches(
+    stated: Mapping[str, str], cores: float | None, chips: float | None, repairs: list[str]
+) -> dict[str, float | None]:
+    """Return cache sizes; a total in MB over the system, as newer lscpu prints it, is divided by its shares."""
+
+    def size(column: str, level: str, shares: float | None) -> float | None:
+        value = _scale(stated[column], 1.0)
+        if value is None or value >= _WHOLE_SYSTEM_BELOW[level]:
+            return value
+        repairs.append(f"{level}_whole_system_mb")
+        return value * 1024 / shares if shares else None
+
+    l3_kb = size(L3, "l3", chips)
+    return {
+        "l1d_kb": size(L1D, "l1", cores),
+        "l1i_kb": size(L1I, "l1", cores),
+        "l2_kb_per_core": size(L2, "l2", cores),
+        "l3_mb_per_chip": None if l3_kb is None else l3_kb / 1024,
+    }
+
+
+def _parse_memory(text: str) -> dict[str, float | None]:
+    """Parse `256GB (8x32GB DDR5 4400 MT/s [4000 MT/s]); 64GB (4x16GB HBM2 3200 MT/s)`; brackets: running rate."""
+    groups = _GROUP.findall(text)
+    # The sums differ where a group was not parsed; a partial total would be wrong.
+    if not groups or sum(map(int, _CAPACITY.findall(text))) != sum(
+        int(count) * int(size) for count, size, *_ in groups
+    ):
+        return {}
+    dimms = [
+        (int(n), float(gb), int(gen), int(mts), int(now or mts))
+        for n, gb, kind, gen, mts, now in groups
+        if kind == "DDR"
+    ]
+    stacks = [(int(n), float(gb), int(now or mts)) for n, gb, kind, _, mts, now in groups if kind == "HBM"]
+    count, stack_count = sum(group[0] for group in dimms), sum(group[0] for group in stacks)
+    dimm_gb, hbm_gb = sum(n * gb for n, gb, *_ in dimms), sum(n * gb for n, gb, _ in stacks)
+    return {
+        "mem_total_gb": dimm_gb + hbm_gb,
+        "hbm_gb": hbm_gb,
+        "hbm_count": stack_count,
+        "hbm_mts": min((mts for *_, mts in stacks), default=None),
+        "dimm_count": count,
+        "dimm_groups": len(dimms),
+        "dimm_gb": dimm_gb / count if count else None,
+        "ddr_gen": min((gen for _, _, gen, _, _ in dimms), default=None),
+        "mem_rated_mts": min((mts for *_, mts, _ in dimms), default=None),
+        "mem_running_mts": min((now for *_, now in dimms), default=None),
+    }
+
+
+def parse_slot_sizes(text: str) -> list[float]:
+    """Return GB by slot of `64|0|16|...`, 0 for an empty slot; an invalid text gives an empty list."""
+    sizes = text.split("|")
+    return [float(size) for size in sizes] if all(re.fullmatch(r"\d{1,5}", size, re.ASCII) for size in sizes) else []
+
+
+def list_part_numbers(stated: Mapping[str, str]) -> list[str]:
+    """Return the part number of every DIMM by slot; without a list of slots, of every kind of DIMM."""
+    by_slot = [part.strip() for part in stated[SLOT_PARTS].split("|")]
+    listed = [part.strip() for part in stated[LISTED_PARTS].split("|")]
+    return [part for part in by_slot if part not in {"", "NO DIMM"}] or [part for part in listed if part]
+
+
+def _parse_modules(stated: Mapping[str, str]) -> dict[str, Any]:
+    numbers = list_part_numbers(stated)
+    pooled = pool_modules([decode_part_number(number) for number in numbers])
+    ddr = parse_slot_sizes(stated[SLOT_SIZES])[:_DDR_SLOTS]
+    channels = [any(ddr[i : i + _SLOTS_PER_CHANNEL]) for i in range(0, len(ddr), _SLOTS_PER_CHANNEL)]
+    return {
+        # 32 slots on two processors of eight channels each: adjacent slots share a channel.
+        "mem_channels_filled": sum(channels) if len(ddr) == _DDR_SLOTS else None,
+        "dimm_vendor": pooled.vendor,
+        "dimm_type": pooled.dimm_type,
+        "dimm_ranks": pooled.ranks,
+        "dimm_width": pooled.width,
+        "dimm_density_gbit": pooled.density_gbit,
+        "dimm_devices": pooled.devices,
+        "dimm_part_mts": pooled.rated_mts,
+        "dimm_part": " ".join(sorted(set(numbers))) or None,
+    }

@@ -1,0 +1,137 @@
+"""Reader of the four detail files: typed rows, and the reasons to quarantine a row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import pandas as pd
+
+from perfcast.data.strict_csv import read_rows
+from perfcast.domains.servers.datasets.spec_cpu.cpu2017_detail_columns import BENCHMARKS, OMITTED, SUITES, TARGETS
+from perfcast.domains.servers.datasets.spec_cpu.quarantine import MAX_CORES_PER_CHIP, THREADS_PER_CORE, Quarantine
+from perfcast.domains.servers.parsing.distinct_texts import parse_column
+from perfcast.domains.servers.parsing.scalars import parse_disclosure, parse_number
+from perfcast.domains.servers.parsing.text_normalization import is_stated
+
+SOURCE = "spec_cpu2017_detail"
+TEXTS = (
+    *("vendor", "hardware_vendor", "model_name", "test_sponsor", "os", "compiler"),
+    *("parallel", "file_system", "file"),
+)
+NUMBERS = {
+    "nominal_mhz": "base_mhz",
+    "max_mhz": "max_mhz",
+    "cpus": "logical_cpus",
+    "threads_per_core": "threads_per_core",
+    "cores_per_socket": "cores_per_socket",
+    "sockets": "chips",
+    "numas": "numa_nodes",
+    "l1d_cache_kb": "l1d_kb",
+    "l1i_cache_kb": "l1i_kb",
+    "l2_cache_kb": "l2_kb_per_core",
+    "l3_cache_kb": "l3_kb",
+    "mem_kb": "mem_os_kb",
+    "mem_channels": "dimm_count",
+    "channel_kb": "dimm_kb",
+    "mem_data_rate": "mem_data_rate",
+    "storage_gb": "storage_gb",
+    "threads_or_copies": "copies_or_threads",
+}
+"""Column of the files -> typed column; `mem_channels` counts DIMMs, `channel_kb` is the size of a DIMM."""
+
+_COUNTS = ("threads_per_core", "cores_per_socket", "sockets", "mem_channels", "threads_or_copies")
+_NOT_FINITE = ("inf", "infinity", "nan")
+_parse_number = partial(parse_number, low=0)
+
+
+@dataclass(frozen=True)
+class Detail:
+    """Results of the four files.
+
+    Shapes: `frame` has TEXTS as text, the typed columns of NUMBERS, TARGETS (NaN outside the row's suite), suite,
+    result_id, arrival_day, source_file, line and line_in_file, ordered by result_id. `quarantines` maps each file to
+    its rejected rows, `unknown` maps it to its unknown columns. `identical` counts rows folded into a row that differs
+    in its identifier alone.
+    """
+
+    frame: pd.DataFrame
+    quarantines: dict[str, Quarantine]
+    unknown: dict[str, list[str]]
+    rows_in: int
+    identical: int
+
+
+def read_detail(folder: Path) -> Detail:
+    """Read the four files. Raises: UserError when a file is absent, not a whole table, or lacks a column."""
+    frames, quarantines, unknown, rows_in = [], {}, {}, 0
+    for name in SUITES:
+        columns = [*TEXTS, *NUMBERS, *BENCHMARKS[name]]
+        rows = read_rows(SOURCE, folder / name, columns)
+        rows_in += rows.rows_in
+        quarantines[name] = Quarantine(SOURCE, name, rows.rejections)
+        unknown[name] = [column for column in rows.header if column not in {*columns, *OMITTED}]
+        frames.append(_screen_rows(rows.frame, name, quarantines[name]))
+    frame = pd.concat(frames, ignore_index=True).sort_values("result_id", kind="stable", ignore_index=True)
+    twice = frame["result_id"].duplicated()
+    for name, quarantine in quarantines.items():
+        quarantine.reject(frame, twice & (frame["source_file"] == name), "duplicate_result_id", frame["result_id"])
+    frame = frame[~twice]
+    measured = ["suite", *TEXTS, *NUMBERS.values(), *TARGETS]
+    identical = frame.duplicated([column for column in measured if column != "file"])
+    return Detail(frame[~identical].reset_index(drop=True), quarantines, unknown, rows_in, int(identical.sum()))
+
+
+def _screen_rows(raw: pd.DataFrame, name: str, quarantine: Quarantine) -> pd.DataFrame:
+    """Parse the typed columns of one file, and quarantine rows that are not results."""
+    benchmarks = list(BENCHMARKS[name])
+    disclosure = parse_column(raw["file"].str.strip().str.removesuffix(".csv"), parse_disclosure)
+    frame = raw[list(TEXTS)].assign(
+        **{to: parse_column(raw[column], _parse_number)["value"] for column, to in NUMBERS.items()},
+        **{score: parse_column(raw[score], _parse_number)["value"] for score in benchmarks},
+        **{other: float("nan") for other in TARGETS if other not in benchmarks},
+        suite=SUITES[name],
+        result_id=disclosure["result_id"],
+        arrival_day=pd.to_datetime(disclosure["arrival_day"]),
+        source_file=name,
+        line=raw["line"],
+        line_in_file=raw["line"],
+    )
+    frame = quarantine.reject(frame, frame["result_id"].isna(), "no_result_id", frame["file"])
+    frame = quarantine.reject(frame, frame["arrival_day"].isna(), "date_impossible", frame["file"])
+    frame = quarantine.reject(frame, ~frame["model_name"].map(is_stated), "no_processor", frame["file"])
+
+    texts = raw[benchmarks]
+    infinite = texts.apply(lambda column: column.str.strip().str.lstrip("+-").str.casefold().isin(_NOT_FINITE))
+    frame = _reject_cells(frame, infinite, "score_not_finite", texts, quarantine)
+    frame = _reject_cells(frame, frame[benchmarks].isna(), "score_not_numeric", texts, quarantine)
+    frame = _reject_cells(frame, frame[benchmarks] == 0, "no_score", texts, quarantine)
+
+    stated = raw[list(NUMBERS)].apply(lambda column: column.map(is_stated))
+    missing = frame[list(NUMBERS.values())].isna().set_axis(list(NUMBERS), axis=1)
+    frame = _reject_cells(frame, missing & stated.loc[frame.index], "count_not_numeric", raw[list(NUMBERS)], quarantine)
+    return _reject_cells(frame, _mark_impossible_counts(frame), "impossible_counts", raw[list(_COUNTS)], quarantine)
+
+
+def _reject_cells(
+    frame: pd.DataFrame, bad: pd.DataFrame, reason: str, texts: pd.DataFrame, quarantine: Quarantine
+) -> pd.DataFrame:
+    """Quarantine the rows with a bad cell; the detail names the first one."""
+    bad = bad.loc[frame.index]
+    wrong = bad.any(axis=1)
+    detail = pd.Series("", index=frame.index, dtype="str")
+    first = bad[wrong].idxmax(axis=1)
+    for row in first.index:
+        column = str(first[row])
+        detail[row] = f"{column}={texts.at[row, column]!r}"
+    return quarantine.reject(frame, wrong, reason, detail)
+
+
+def _mark_impossible_counts(frame: pd.DataFrame) -> pd.DataFrame:
+    """Mark the impossible counts; a missing count is possible."""
+    counts = frame[[NUMBERS[column] for column in _COUNTS]].set_axis(list(_COUNTS), axis=1)
+    bad = counts.notna() & ~((counts % 1 == 0) & (counts > 0))
+    bad["cores_per_socket"] |= counts["cores_per_socket"] > MAX_CORES_PER_CHIP
+    bad["threads_per_core"] |= counts["threads_per_core"].notna() & ~counts["threads_per_core"].isin(THREADS_PER_CORE)
+    return bad

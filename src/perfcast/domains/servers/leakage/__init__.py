@@ -1,0 +1,1 @@
+"""Leakage checks of dated facts."""

@@ -1,0 +1,110 @@
+"""Leakage check: how much of the features rests on facts of processors that were public only after a split's cut."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from perfcast import plugins
+from perfcast.domains.servers.processors.families import find_launch
+from perfcast.domains.servers.processors.memory_limit import find_memory_limit
+from perfcast.evaluation.leakage.artifacts import Artifacts, CheckReport, LeakageCheck, training_mask
+from perfcast.schema.table import Kind, Role, Table, Tag
+
+_OF_MODEL = ("tdp_w", "max_turbo_mhz", "all_core_turbo_mhz", "upi_links", "max_sockets", "launch_quarter")
+"""Columns that the catalog fills for a CPU model."""
+_OF_FAMILY = (
+    *("mem_channels_per_chip", "mem_max_mts_1dpc", "mem_max_mts_2dpc", "mem_mrdimm_mts", "simd_bits", "has_amx"),
+    *("fma_units", "pcie_gen", "process_node"),
+)
+"""Columns that the tables of families fill. The name alone tells vendor, series and instruction set."""
+_NEEDED = {"family", "launch_quarter", "mem_max_mts_1dpc", "mem_max_mts_2dpc", "mem_mrdimm_mts", "mem_eff_mts"}
+_FORWARD = "forward"
+MAX_LATE = 0.02
+"""Share of training cells that may rest on a later fact: published dates contain typing errors, and a CPU model that
+was launched in the quarter of the cut is dated by its last day."""
+
+
+def mask_later_facts(frame: pd.DataFrame, as_of: pd.Timestamp) -> pd.DataFrame:
+    """Return standard rows with the facts alone that were public before a day; the memory rate is limited by these.
+
+    A CPU model's facts are public from the last day of its launch quarter, or from its family's day without a launch.
+    """
+    days = {name: find_launch(str(name)) for name in frame["family"].dropna().unique()}
+    family_day = pd.to_datetime(frame["family"].astype(object).map(days))
+    model_day = (frame["launch_quarter"] + pd.offsets.QuarterEnd(0)).fillna(family_day)
+    masked = frame.copy()
+    for names, day in ((_OF_MODEL, model_day), (_OF_FAMILY, family_day)):
+        late = np.asarray(day >= as_of)
+        for name in names:
+            if name in masked:
+                masked[name] = masked[name].mask(late)
+    rate = masked["mem_running_mts"].fillna(masked["mem_rated_mts"])
+    limit = find_memory_limit(masked, rate)
+    late_rate = rate.mask(rate > limit, limit)
+    masked["mem_eff_mts"] = masked["mem_eff_mts"].mask(np.asarray(family_day >= as_of), late_rate)
+    return masked
+
+
+def rebuild_features(table: Table, standard: tuple[str, ...], modules: tuple[str, ...], as_of: pd.Timestamp) -> Table:
+    """Return the feature table as it would have been on a day: standard columns with earlier facts, derived again."""
+    columns = tuple(column for column in table.columns if column.name in standard)
+    frame = mask_later_facts(table.frame[[column.name for column in columns]], as_of)
+    rebuilt = Table(table.dataset, frame, columns, table.facts)
+    for name in modules:
+        rebuilt = plugins.load("features", name).derive(rebuilt)
+    return rebuilt
+
+
+def check_fact_dates(artifacts: Artifacts) -> CheckReport:
+    """Rebuild the features as of the cut of every forward split, and compare them cell by cell.
+
+    Training rows may hardly differ. Test rows do wherever their processor was launched after the cut: their share of
+    differing cells is the knowledge that a prediction on the day of the cut would not have had.
+    """
+    times = artifacts.table.select(tag=Tag.TIME, kind=Kind.DATE)
+    forward = [name for name in artifacts.splits if name.startswith(_FORWARD)]
+    if not forward or not times or not artifacts.features or not set(artifacts.table.frame) >= _NEEDED:
+        return CheckReport("no forward split with facts of processors")
+    standard = tuple(column.name for column in artifacts.standard)
+    names = [
+        column.name
+        for column in artifacts.table.columns
+        if column.role is Role.FEATURE or (column.role is not Role.TARGET and column.name in (*_OF_MODEL, *_OF_FAMILY))
+    ]
+    findings: list[str] = []
+    numbers: dict[str, float | str | None] = {}
+    cuts: dict[pd.Timestamp, pd.DataFrame] = {}
+    for split in forward:
+        folds = artifacts.folds(split)
+        for fold in map(str, folds):
+            testing = np.asarray(folds[fold] == "test")
+            cut = artifacts.table.frame.loc[testing, times[0]].min()
+            if cut not in cuts:
+                rebuilt = rebuild_features(artifacts.table, standard, artifacts.features, cut).frame
+                cuts[cut] = _differing_cells(artifacts.table.frame[names], rebuilt[names])
+            training = training_mask(folds, fold)
+            shares = {"training": cuts[cut][training].to_numpy().mean(), "test": cuts[cut][testing].to_numpy().mean()}
+            numbers |= {f"{split}_{kind}_cells_with_later_facts": float(share) for kind, share in shares.items()}
+            if shares["training"] > MAX_LATE:
+                findings.append(
+                    f"{split} {fold}: {100 * shares['training']:.1f} % of the training cells rest on facts of "
+                    f"{cut:%Y-%m} or later"
+                )
+    return CheckReport(f"{len(names)} columns in {', '.join(forward)}", tuple(findings), numbers)
+
+
+def _differing_cells(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
+    differing = {}
+    for name in first:
+        values, others = first[name].astype(object), second[name].astype(object)
+        differing[name] = (values != others) & ~(first[name].isna() & second[name].isna())
+    return pd.DataFrame(differing)
+
+
+FACT_DATES = LeakageCheck(
+    "fact dates",
+    "training rows of a forward split may rest only on facts that were public before its first test row",
+    "correct the days of the facts, or make the split again",
+    check_fact_dates,
+)

@@ -1,0 +1,216 @@
+"""Parsers of the four cache columns: sizes per core or per chip, and the slices of the last level."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from perfcast.domains.servers.parsing.text_normalization import (
+    compile_pattern,
+    extract_all,
+    extract_first,
+    is_consumed,
+    normalize,
+)
+
+_MB_PER = {"KB": 1 / 1024, "MB": 1.0, "GB": 1024.0}
+_SIZE = r"(\d{1,6}(?:\.\d{1,4})?) ?([KMG]B)"
+_L1 = compile_pattern(
+    rf"^(?:{_SIZE}|(?P<traces>\d{{1,3}} K micro-ops)) I ?\+ ?{_SIZE} D on chip per (?P<scope>core|chip)$"
+)
+_L1_SHARED = compile_pattern(
+    rf"^{_SIZE} I on chip per chip, ?{_SIZE} (?:I )?shared ?/ ?([1-9]\d?) cores?; ?{_SIZE} D on chip per core$"
+)
+_L2_HALVES = compile_pattern(rf"^{_SIZE} I ?\+ ?{_SIZE} D on chip per core$")
+_UNIFIED = compile_pattern(
+    rf"^{_SIZE} I ?\+ ?D (on|off) chip per (?:([1-9]\d{{0,2}}) )?(core|chip|die|system board|dimm)s?\b"
+)
+_SPLIT_L2 = compile_pattern(rf"{_SIZE} (?:I|D) on chip per chip ?\({_SIZE} ?/ ?([1-9]\d{{0,2}}) cores?\)")
+_SLICE = compile_pattern(rf"\b{_SIZE} (?:shared ?)?/ ?([1-9]\d{{0,2}}) cores?\b")
+_SLICE_PER_CORE = compile_pattern(rf", ?{_SIZE} per core\b")
+_NUCA = compile_pattern(r"\bshared NUCA\b(?: ?/ ?([1-9]\d{0,2}) cores?\b)?")
+_PER_CHIP = compile_pattern(rf"\({_SIZE} per chip\)")
+_WHOLES = ("chip", "die")
+_NONE = "none"
+_REWRITES = tuple(
+    (compile_pattern(pattern), replacement)
+    for pattern, replacement in (
+        (r"\(\s?(I ?\+ ?D|I|D)\s?\)", r" \1 "),
+        (r"\bI ?\+ ?D\b", "I+D"),
+        (r"(?<=\d)M\b", " MB"),
+        (r"(?<=\d)([KM]B)", r" \1"),
+        (r"\bmicro-ops\b", "KB"),
+        (r"\bK KB\b", "KB"),
+        (r"\bKB on chip per\b", "on chip per"),
+        (r"\bL3 cache\b", "I+D"),
+        (r"\b([KM]B) (?=(?:on chip )?per\b)", r"\1 I+D "),
+        (r"\b(I\+D|D) ?(?:KB )?per\b", r"\1 on chip per"),
+        (r"\b(I\+D|D)on chip\b", r"\1 on chip"),
+        (r"\bon chip (?:/ ?)?(core|chip)\b", r"on chip per \1"),
+        (r"\bper dual core\b", "per 2 cores"),
+        (r"\b(\d{1,2})-core\b", r"\1 cores"),
+        (r"\bper (\d{1,2}) core\b", r"per \1 cores"),
+        (r"\b(?:shared|shard) per\b", "shared /"),
+        (r"\b(?:shard|shared) ?/ ?(\d{1,2}) ?cores\b", r"shared / \1 cores"),
+        (r"\((\d{1,4} MB) / (\d{1,2}) cores?\)", r", \1 shared / \2 cores"),
+        (r"\bchip[sp]\b", "chip"),
+        (r", NUCA$", ""),
+    )
+)
+"""Other spellings -> the grammar of the parsers, applied in order."""
+
+
+@dataclass(frozen=True)
+class L1Cache:
+    """First level. Units: KiB per `l1_scope`, core or chip; a trace cache, counted in micro-operations, has no size."""
+
+    l1i_kb: float | None = None
+    l1d_kb: float | None = None
+    l1_scope: str | None = None
+    complete: bool = False
+
+
+@dataclass(frozen=True)
+class L2Cache:
+    """Second level.
+
+    Units: KiB. `l2_kb` is the stated size per `l2_scope` (core, chip or die); `l2_kb_per_core` is None where a core's
+    share needs the number of cores. Values are as stated: CPU models with modules of cores may state the module's size.
+    """
+
+    l2_kb: float | None = None
+    l2_scope: str | None = None
+    l2_kb_per_core: float | None = None
+    complete: bool = False
+
+
+@dataclass(frozen=True)
+class L3Cache:
+    """Third level.
+
+    Units: MiB. `l3_mb_per_chip` is the whole chip's; `l3_slice_mb` is shared by `l3_cores_per_slice` cores. In an
+    asymmetric cache both are means over the kinds of slice. A size per core or group of cores leaves the total None.
+    """
+
+    l3_mb_per_chip: float | None = None
+    l3_slice_mb: float | None = None
+    l3_cores_per_slice: float | None = None
+    l3_asymmetric: bool | None = None
+    l3_on_chip: bool | None = None
+    complete: bool = False
+
+
+@dataclass(frozen=True)
+class OtherCache:
+    """Any further level. Units: MiB per `l4_scope`; 0 where there is none."""
+
+    l4_mb: float | None = None
+    l4_scope: str | None = None
+    complete: bool = False
+
+
+def parse_l1(text: str) -> L1Cache:
+    """Parse values such as `48 KB I + 24 KB D on chip per core`, or an instruction cache that cores share."""
+    value = normalize(text)
+    shared = _L1_SHARED.match(value)
+    if shared:
+        return L1Cache(
+            _to_kib(shared[3], shared[4]) / int(shared[5]), _to_kib(shared[6], shared[7]), "core", complete=True
+        )
+    match = _L1.match(value)
+    if match is None:
+        return L1Cache()
+    code = None if match["traces"] else _to_kib(match[1], match[2])
+    return L1Cache(code, _to_kib(match[4], match[5]), match["scope"].lower(), complete=True)
+
+
+def parse_l2(text: str) -> L2Cache:
+    """Parse values such as `3 MB I+D on chip per core`, or instruction and data parts with their sharing cores."""
+    value = normalize(text)
+    parts, remainder = extract_all(_SPLIT_L2, value)
+    if parts:
+        total = sum(_to_kib(part[1], part[2]) for part in parts)
+        share = sum(_to_kib(part[3], part[4]) / int(part[5]) for part in parts)
+        whole = len(parts) == 2 and is_consumed(remainder)
+        return L2Cache(total, "chip", share, complete=True) if whole else L2Cache()
+    halves = _L2_HALVES.match(value)
+    if halves:
+        size = _to_kib(halves[1], halves[2]) + _to_kib(halves[3], halves[4])
+        return L2Cache(size, "core", size, complete=True)
+    unified, remainder = extract_first(_UNIFIED, value)
+    if unified is None:
+        return L2Cache()
+    size, number, scope = _to_kib(unified[1], unified[2]), unified[4], unified[5].lower()
+    if scope == "core":
+        return L2Cache(size, scope, size / int(number or 1), complete=is_consumed(remainder))
+    slices, remainder = _extract_slices(remainder, 0.0)
+    shares = [mb * 1024 / cores for mb, cores in slices if cores]
+    mean = sum(shares) / len(shares) if shares else None
+    return L2Cache(size, scope, mean, complete=number is None and scope in _WHOLES and is_consumed(remainder))
+
+
+def parse_l3(text: str) -> L3Cache:
+    """Parse values such as `72 MB I+D on chip per chip, 24 MB shared / 3 cores`."""
+    value = normalize(text)
+    if value.casefold() == _NONE:
+        return L3Cache(l3_mb_per_chip=0.0, l3_asymmetric=False, complete=True)
+    unified, remainder = extract_first(_UNIFIED, value)
+    if unified is None:
+        return L3Cache()
+    size, number, scope = _to_mib(unified[1], unified[2]), unified[4], unified[5].lower()
+    per_chip, remainder = extract_first(_PER_CHIP, remainder)
+    slices, remainder = _extract_slices(remainder, size)
+    if scope == "core":
+        slices.append((size, int(number or 1)))
+    elif scope == "die":
+        slices.append((size, None))
+    total = size if scope == "chip" and number is None else None
+    cores = [count for _, count in slices if count is not None]
+    return L3Cache(
+        l3_mb_per_chip=_to_mib(per_chip[1], per_chip[2]) if per_chip else total,
+        l3_slice_mb=sum(mb for mb, _ in slices) / len(slices) if slices else None,
+        l3_cores_per_slice=sum(cores) / len(cores) if cores else None,
+        l3_asymmetric=len(set(slices)) > 1,
+        l3_on_chip=unified[3].lower() == "on",
+        complete=is_consumed(remainder) and (scope == "core" or (scope in _WHOLES and number is None)),
+    )
+
+
+def parse_other_cache(text: str) -> OtherCache:
+    """Parse values such as `None` or `24 MB I+D off chip per 4 DIMMs`."""
+    value = normalize(text)
+    if value.casefold() == _NONE:
+        return OtherCache(l4_mb=0.0, complete=True)
+    unified, remainder = extract_first(_UNIFIED, value)
+    if unified is None:
+        return OtherCache()
+    scope = " ".join(part for part in (unified[4], unified[5].lower()) if part)
+    return OtherCache(_to_mib(unified[1], unified[2]), scope, complete=is_consumed(remainder))
+
+
+def rewrite_cache_text(text: str) -> str:
+    """Return a cache value such as `32KB(I)+48KB(D)on chip per core` as `32 KB I + 48 KB D on chip per core`."""
+    value = normalize(text)
+    for pattern, replacement in _REWRITES:
+        value = " ".join(pattern.sub(replacement, value).split())
+    return value
+
+
+def _extract_slices(text: str, size: float) -> tuple[list[tuple[float, int | None]], str]:
+    """Return (MiB, cores that share them) for each kind of slice, and the remaining text; `size` is the whole cache."""
+    shared, remainder = extract_all(_SLICE, text)
+    per_core, remainder = extract_first(_SLICE_PER_CORE, remainder)
+    nuca, remainder = extract_first(_NUCA, remainder)
+    slices: list[tuple[float, int | None]] = [(_to_mib(part[1], part[2]), int(part[3])) for part in shared]
+    if per_core:
+        slices.append((_to_mib(per_core[1], per_core[2]), 1))
+    if nuca and nuca[1]:
+        slices.append((size, int(nuca[1])))
+    return slices, remainder
+
+
+def _to_mib(number: str, unit: str) -> float:
+    return float(number) * _MB_PER[unit.upper()]
+
+
+def _to_kib(number: str, unit: str) -> float:
+    return _to_mib(number, unit) * 1024

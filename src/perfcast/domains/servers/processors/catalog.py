@@ -1,0 +1,331 @@
+"""Processor catalog: four public specification tables and the table of the project, joined by CPU model.
+
+The order is ARK, AMD, xeon, boavizta, project; each table fills only the gaps of the earlier ones. The table of the
+project (`cpu_models.csv`) holds data-sheet values of CPU models that the public tables do not list. Facts that no table
+states stay missing. Column `known_from` is the day from which the facts of a model were public: its launch. Of a
+quarter it is the last day, and of a model without a launch the day of its family.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import groupby, zip_longest
+from operator import itemgetter
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from perfcast.domains.servers.processors.cpu_names import find_family
+from perfcast.domains.servers.processors.facts import read_facts, read_table
+from perfcast.domains.servers.processors.families import find_launch
+from perfcast.inference.name_lookup import cpu_model_key
+from perfcast.sources.bounded_files import PLAIN, header_of, records, text_lines, unpacked
+from perfcast.utils import size_limits
+from perfcast.utils.errors import UserError
+
+_REMEDY = "ingest the source cpu_catalog again"
+
+FACTS = (
+    "tdp_w",
+    "max_turbo_mhz",
+    "all_core_turbo_mhz",
+    "base_mhz",
+    "cores_per_chip",
+    "l2_kb_per_core",
+    "l3_mb_per_chip",
+    "mem_channels_per_chip",
+    "launch_quarter",
+    "process_node",
+    "upi_links",
+    "fma_units",
+    "pcie_gen",
+    "max_sockets",
+    "list_price_usd",
+)
+"""Units: W, MHz, KiB, MiB, USD, counts; launch_quarter is the first day of the quarter."""
+KNOWN_FROM = "known_from"
+
+_Value = float | str | pd.Timestamp | None
+_Reader = Callable[[str], _Value]
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_CLOCK = re.compile(r"(\d+(?:\.\d+)?)\s*([GM])Hz", re.IGNORECASE)
+_QUARTER = re.compile(r"Q([1-4])'(\d\d)")
+_DAY = re.compile(
+    r"(?P<year>(?:19|20)\d\d)-(?P<month>0[1-9]|1[0-2])-\d\d"
+    r"|\b(?P<american_month>[1-9]|1[0-2])/\d{1,2}/(?P<american_year>(?:19|20)\d\d)"
+)
+_THIRD_LEVEL_FROM = 2011
+"""Year from which the cache that Intel lists is the third level; it was the second one of many models before."""
+_LOWER_BOUNDS = {
+    "tdp_w": 10.0,
+    "max_turbo_mhz": 800.0,
+    "all_core_turbo_mhz": 800.0,
+    "base_mhz": 800.0,
+    "cores_per_chip": 1.0,
+}
+
+
+def _parse_first(text: str) -> float | None:
+    match = _NUMBER.search(text)
+    return float(match[0]) if match else None
+
+
+def _parse_largest(text: str) -> float | None:
+    return max((float(number) for number in _NUMBER.findall(text)), default=None)
+
+
+def _parse_mhz(text: str) -> float | None:
+    match = _CLOCK.search(text)
+    return float(round(float(match[1]) * (1000 if match[2].upper() == "G" else 1))) if match else None
+
+
+def _parse_ghz(text: str) -> float | None:
+    value = _parse_first(text)
+    return None if value is None else float(round(value * 1000))
+
+
+def _parse_quarter(text: str) -> pd.Timestamp | None:
+    match = _QUARTER.search(text)
+    return pd.Timestamp(2000 + int(match[2]), 3 * int(match[1]) - 2, 1) if match else None
+
+
+def _parse_quarter_of_day(text: str) -> pd.Timestamp | None:
+    """Return the quarter of a day written 2021-03-15 or 3/15/2021."""
+    match = _DAY.search(text)
+    if match is None:
+        return None
+    year, month = int(match["year"] or match["american_year"]), int(match["month"] or match["american_month"])
+    return pd.Timestamp(year, 3 * ((month - 1) // 3) + 1, 1)
+
+
+def _parse_amd_pcie(text: str) -> float | None:
+    # 'PCIe 4.0 x128' states lanes too; 'x128' alone states no generation.
+    match = re.search(r"PCIe\D*(\d)\.\d", text)
+    return float(match[1]) if match else None
+
+
+def _parse_third_level(text: str) -> float | None:
+    # a size in KB, or of the first or second level, is no third level; most sizes name no level
+    return None if re.search(r"KB|L[12] Cache", text) else _parse_first(text)
+
+
+_READERS: dict[str, _Reader] = {
+    "text": lambda text: text or None,
+    "first": _parse_first,
+    "largest": _parse_largest,
+    "clock": _parse_mhz,
+    "ghz": _parse_ghz,
+    "quarter": _parse_quarter,
+    "day": _parse_quarter_of_day,
+    "amd_pcie": _parse_amd_pcie,
+    "third_level": _parse_third_level,
+}
+"""Name of a reader in `catalog_columns.csv` -> function that reads a cell."""
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """One catalog file: the column with the CPU model, and the column of each fact."""
+
+    table: str
+    file: str
+    name: str
+    facts: Mapping[str, tuple[str, _Reader]]
+
+
+def _read_layouts() -> tuple[_Layout, ...]:
+    """Return the layouts of `catalog_columns.csv`; the first row of a table names the column with the CPU model."""
+    layouts = []
+    for (table, file), group in groupby(read_table("catalog_columns.csv"), key=itemgetter("table", "file")):
+        first, *facts = group
+        readers = {row["fact"]: (row["column"], _READERS[row["reader"]]) for row in facts}
+        layouts.append(_Layout(table, file, first["column"], readers))
+    return tuple(layouts)
+
+
+_LAYOUTS = _read_layouts()
+_PROJECT, _PROJECT_FILE = "project", "cpu_models.csv"
+TABLES = (*(layout.table for layout in _LAYOUTS), _PROJECT)
+
+_MEMORY_TIER = re.compile(r"(xeon (?:gold|platinum) \d[12]\d\d)m")
+_ONE_SOCKET = re.compile(r"(epyc \d{4})p")
+
+
+_BARE = re.compile(r"(?:[A-Z]|TL-)?\d{2,4}[A-Za-z+]{0,2}(?: [HES]E)?(?: with .*)?")
+_BRAND = re.compile(r"Opteron|Phenom(?: II)?(?: X\d)?|Athlon(?: II)?(?: X\d)?|Turion 64 X2|Sempron")
+
+
+def add_brand(name: str, line: str) -> str:
+    """Return the name of a CPU model with its brand, where a list writes '6276' and the brand in its product line."""
+    brand = _BRAND.search(line.replace("™", "")) if _BARE.fullmatch(name.strip()) else None
+    return f"{brand[0]} {name}" if brand else name
+
+
+def find_twin_key(key: str) -> str | None:
+    """Return the key of the CPU model with the same specification, or None.
+
+    Xeon x1xxM and x2xxM differ from the model without M in memory capacity only (later M models are different ones).
+    EPYC ...P differs from the model without P in the number of sockets only.
+    """
+    match = _MEMORY_TIER.fullmatch(key) or _ONE_SOCKET.fullmatch(key)
+    return match[1] if match else None
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """Joined catalog.
+
+    Shapes: `facts` has one row per CPU model and the columns FACTS and KNOWN_FROM; `members` holds the keys of each
+    table.
+    """
+
+    facts: pd.DataFrame
+    members: Mapping[str, frozenset[str]]
+
+    def lookup(self, keys: Iterable[str], as_of: pd.Timestamp | None = None) -> pd.DataFrame:
+        """Return the facts of each key and the column `table`, the first table that lists the CPU model.
+
+        A model found by its twin (`find_twin_key`) has the table 'twin'; an unknown model has only missing values.
+        Facts that were not public before `as_of` are missing.
+        """
+        wanted = pd.Index(list(keys), name="cpu_model").unique()
+        tables = {key: self._find_table(key) for key in wanted}
+        twins = {
+            key: twin for key in wanted if not tables[key] and (twin := find_twin_key(key)) and self._find_table(twin)
+        }
+        facts = self.facts.reindex(wanted)
+        # facts that the tables leave out come from the twin
+        others = self.facts.reindex([find_twin_key(key) or key for key in wanted]).set_axis(wanted, axis=0)
+        facts = facts.combine_first(others).reindex(wanted)[list(FACTS)]
+        facts.loc[[key for key in twins if _ONE_SOCKET.fullmatch(key)], "max_sockets"] = 1.0
+        if as_of is not None:
+            known_from = self.facts[KNOWN_FROM].reindex([key if tables[key] else twins.get(key, key) for key in wanted])
+            public = np.asarray(known_from < as_of)
+            facts = facts.where(pd.DataFrame(dict.fromkeys(facts, public), index=facts.index))
+        source = ["twin" if key in twins else tables[key] for key in wanted]
+        return facts.assign(table=pd.Series(source, index=wanted, dtype="str"))
+
+    def _find_table(self, key: str) -> str | None:
+        return next((table for table in TABLES if key in self.members.get(table, ())), None)
+
+
+def read_project_catalog() -> Catalog:
+    """Return a catalog of the project's table alone, for use without the source."""
+    return _merge_tables({})
+
+
+def read_catalog(folder: Path) -> Catalog:
+    """Return the catalog of a folder. Absent files are skipped.
+
+    Files that have not changed are read once by a process: every backtest of described machines asks for them.
+
+    Raises:
+        UserError: The folder has no catalog file, or a file lacks a column.
+    """
+    paths = [Path(folder) / layout.file for layout in _LAYOUTS]
+    stamps = tuple((stat.st_mtime_ns, stat.st_size) for stat in (path.stat() for path in paths if path.is_file()))
+    return _read_unchanged(Path(folder), stamps)
+
+
+@lru_cache(maxsize=2)
+def _read_unchanged(folder: Path, stamps: tuple[tuple[int, int], ...]) -> Catalog:
+    present = [layout for layout in _LAYOUTS if (folder / layout.file).is_file()]
+    tables = {layout.table: _read_rows(folder / layout.file, layout) for layout in present}
+    if not tables:
+        raise UserError(
+            f"the processor catalog must have one of {', '.join(layout.file for layout in _LAYOUTS)}",
+            f"{folder} has none",
+            _REMEDY,
+        )
+    return _merge_tables(tables)
+
+
+def _merge_tables(tables: Mapping[str, Mapping[str, dict[str, _Value]]]) -> Catalog:
+    merged: dict[str, dict[str, _Value]] = {}
+    everything = {**tables, _PROJECT: _read_project_rows()}
+    for rows in everything.values():
+        for key, facts in rows.items():
+            known = merged.setdefault(key, dict.fromkeys(FACTS))
+            known.update({fact: value for fact, value in facts.items() if known[fact] is None})
+    frame = pd.DataFrame.from_dict(merged, orient="index", columns=list(FACTS)).rename_axis("cpu_model")
+    members = {table: frozenset(rows) for table, rows in everything.items()}
+    frame = frame.astype({fact: _find_dtype(fact) for fact in FACTS})
+    return Catalog(frame.assign(**{KNOWN_FROM: _date_facts(frame["launch_quarter"])}), members)
+
+
+def _date_facts(launches: pd.Series) -> pd.Series:
+    """Return the day from which the facts of every CPU model were public."""
+    launched = {fact.cpu_model: fact.known_from for fact in read_facts(_PROJECT_FILE)}
+    listed = pd.Series({key: launched.get(key) for key in launches.index}, dtype="datetime64[us]")
+    families = pd.Series({key: find_launch(find_family(key) or "") for key in launches.index}, dtype="datetime64[us]")
+    quarter_end = launches + pd.offsets.QuarterEnd(0)
+    return listed.fillna(quarter_end).fillna(families).astype("datetime64[us]")
+
+
+def _read_project_rows() -> dict[str, dict[str, _Value]]:
+    rows: dict[str, dict[str, _Value]] = {}
+    for fact in read_facts(_PROJECT_FILE):
+        known = rows.setdefault(fact.cpu_model, {})
+        if fact.name in FACTS:
+            known[fact.name] = fact.number
+        if fact.known_from is not None:
+            known["launch_quarter"] = fact.known_from.to_period("Q").start_time
+    return rows
+
+
+def _find_dtype(fact: str) -> str:
+    return {"launch_quarter": "datetime64[us]", "process_node": "str"}.get(fact, "float64")
+
+
+def _read_rows(path: Path, layout: _Layout) -> dict[str, dict[str, _Value]]:
+    """Return the facts by CPU model; the first of repeated rows counts."""
+    with unpacked(path, PLAIN, most=size_limits.TABLE, remedy=_REMEDY) as file:
+        lines = text_lines(file, path.name, remedy=_REMEDY)
+        header = header_of(next(lines, ""), path.name, remedy=_REMEDY)
+        missing = [
+            name for name in (layout.name, *(column for column, _ in layout.facts.values())) if name not in header
+        ]
+        if missing:
+            raise UserError(
+                f"{path.name} must have the column {missing[0]!r}",
+                f"its {len(header)} columns do not include it",
+                _REMEDY,
+            )
+        rows: dict[str, dict[str, _Value]] = {}
+        for _, fields in records(lines, path.name, remedy=_REMEDY):
+            if [field.strip() for field in fields] == header:
+                raise UserError(f"{path.name} must have one header", "the header is repeated", _REMEDY)
+            row = dict(zip_longest(header, fields[: len(header)]))
+            name = add_brand(row[layout.name] or "", row.get("Line") or "")
+            if name.strip() and row.get("model_range") != "Chipsets":
+                rows.setdefault(cpu_model_key(name), _parse_facts(row, layout))
+        if not rows:
+            raise UserError(f"{path.name} must have rows", "it lists no CPU model", _REMEDY)
+    return rows
+
+
+def _has_third_level(launch: _Value) -> bool:
+    """Return whether a cache of an unnamed level is the third one of an Intel CPU model: not before 2011."""
+    return isinstance(launch, pd.Timestamp) and launch.year >= _THIRD_LEVEL_FROM
+
+
+def _parse_facts(row: Mapping[str, str | None], layout: _Layout) -> dict[str, _Value]:
+    facts = {fact: read((row[column] or "").strip()) for fact, (column, read) in layout.facts.items()}
+    for fact, low in _LOWER_BOUNDS.items():
+        value = facts.get(fact)
+        if isinstance(value, float) and value < low:
+            facts[fact] = None
+    tdp = facts.get("tdp_w")
+    if isinstance(tdp, float) and not tdp.is_integer() and layout.table == "xeon":
+        # The Xeon list has a cache size (30.165) in one power cell; real ratings there are whole numbers.
+        facts["tdp_w"] = None
+    if layout.table == "ark" and "L3" not in (row["Cache"] or "") and not _has_third_level(facts["launch_quarter"]):
+        facts["l3_mb_per_chip"] = None
+    if layout.table == "ark" and facts["max_turbo_mhz"] is None:
+        # ARK leaves the turbo clock empty for CPU models without turbo, which run at their base clock.
+        facts["max_turbo_mhz"] = facts["base_mhz"]
+    return facts

@@ -1,0 +1,89 @@
+"""Short fields of servers: processor, memory, operating system, compiler, storage."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+from perfcast.domains.servers.parsing.described_memory import parse_described_memory
+from perfcast.domains.servers.parsing.described_software import (
+    parse_described_compiler,
+    parse_described_operating_system,
+    parse_described_storage,
+)
+from perfcast.domains.servers.parsing.distinct_texts import Parsed
+from perfcast.domains.servers.parsing.memory import Memory
+from perfcast.domains.servers.parsing.text_normalization import is_stated
+from perfcast.inference.machine_fields import Cell, Field, Reading, alias_field, counted_field
+
+_MEMORY = (
+    *("mem_total_gb", "hbm_gb", "dimm_count", "dimm_gb", "dimm_groups", "dimm_ranks", "dimm_width"),
+    *("dimm_type", "ecc", "ddr_gen", "mem_rated_mts", "mem_running_mts"),
+)
+_SYSTEM = ("os_name", "os_version", "kernel_series", "arch")
+_COMPILER = ("compiler_vendor", "compiler_major_minor", "compiler_classic", "oneapi", "mixed_fortran")
+_STORAGE = ("storage_class", "storage_gb")
+_SHOWN_CELLS = 4
+_SIZES = re.compile(r"(?<![\w.])(\d{1,4}) ?[x×*] ?(\d{1,4})(?![\w.])")
+"""`24x64`: modules and GB of each, where no unit is typed."""
+_JOINED = re.compile(r"(?<=\d)( ?[gt]i?b?) ?[x×*] ?(?=\d)", re.IGNORECASE)
+"""`64GBx24`: the blanks around the x."""
+_UNIT = re.compile(r"\d ?[mgt]i?b?(?![a-z])", re.IGNORECASE)
+
+
+def _parse_typed_memory(text: str) -> Memory:
+    """Return memory as people type it. Raises: ValueError for a text that states something else than sizes."""
+    spaced = _JOINED.sub(r"\1 x ", text)
+    parsed = parse_described_memory(spaced if _UNIT.search(spaced) else _SIZES.sub(r"\1 x \2 GB", spaced, count=1))
+    sized = parsed.mem_total_gb or parsed.dimm_gb or parsed.dimm_count
+    if is_stated(text) and not parsed.complete and not sized:
+        raise ValueError("no size was found in it")
+    return parsed
+
+
+def _text_field(
+    name: str, meaning: str, example: str, columns: tuple[str, ...], parse: Callable[[str], Parsed], *aliases: str
+) -> Field:
+    """Return a field whose text a parser reads; truth values are 1 and 0."""
+
+    def read(text: str) -> Reading:
+        parsed = parse(text)
+        cells: dict[str, Cell] = {}
+        for column in columns:
+            value = getattr(parsed, column)
+            if value is not None:
+                cells[column] = value if isinstance(value, str) else float(value)
+        return Reading(cells, "" if parsed.complete else f"was read in part, as {_show(cells)}; the rest was ignored")
+
+    return Field(name, meaning, example, columns, read, aliases)
+
+
+def _show(cells: Mapping[str, Cell]) -> str:
+    """Return the first cells as text."""
+    shown = [f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}" for name, value in cells.items()]
+    return ", ".join(shown[:_SHOWN_CELLS]) + (" and more" if len(shown) > _SHOWN_CELLS else "")
+
+
+SERVER_FIELDS = (
+    counted_field(
+        alias_field("processor", "cpu_model", "the processor's name", "AMD EPYC 9654", "cpu", "cpu_model"), "chips"
+    ),
+    alias_field("cores", "cores_per_chip_stated", "enabled cores of each processor", "96", "cores_per_chip"),
+    alias_field("sockets", "chips", "processors", "2"),
+    _text_field("memory", "size and modules of memory", "24 x 64 GB DDR5-4800", _MEMORY, _parse_typed_memory),
+    alias_field("memory.channels", "mem_channels_per_chip", "memory channels of each processor", "12", "channels"),
+    alias_field("memory.total", "mem_total_gb", "memory capacity", "1536 GB"),
+    alias_field("memory.rate", "mem_rated_mts", "rate the modules are rated for", "4800 MT/s"),
+    alias_field("clock", "base_mhz", "nominal clock", "2.4 GHz"),
+    alias_field("turbo", "max_turbo_mhz", "highest clock of one core", "3.7 GHz"),
+    alias_field("tdp", "tdp_w", "thermal design power of each processor", "360 W"),
+    alias_field("l3", "l3_mb_per_chip", "third-level cache of each processor", "384 MB"),
+    _text_field(
+        *("os", "name and version of an operating system", "SLES 15 SP4, kernel 5.14"),
+        _SYSTEM,
+        parse_described_operating_system,
+        "operating_system",
+    ),
+    _text_field("compiler", "name and version of a compiler", "AOCC 4.0", _COMPILER, parse_described_compiler),
+    _text_field("storage", "kind and size of devices", "1 x 960 GB NVMe SSD", _STORAGE, parse_described_storage),
+)

@@ -1,0 +1,433 @@
+"""Imputation rules of servers: facts of the CPU model, arithmetic between cells, and usual values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from perfcast.domains.servers.datasets.spec_cpu.cpu2017 import CATALOG, COLUMNS_OF_FACTS, join_processors
+from perfcast.domains.servers.processors.catalog import read_catalog, read_project_catalog
+from perfcast.domains.servers.processors.cpu_names import cpu_model_id, find_family
+from perfcast.domains.servers.processors.facts import Fact
+from perfcast.domains.servers.processors.listing import list_facts, list_joined_facts
+from perfcast.domains.servers.processors.memory_limit import find_memory_limit
+from perfcast.domains.servers.run_command import describe_runcpu
+from perfcast.domains.servers.server_fields import SERVER_FIELDS
+from perfcast.domains.servers.server_limits import find_server_violations
+from perfcast.inference.cells import Cells, fill_missing, is_missing
+from perfcast.inference.imputation.hot_deck import Block
+from perfcast.inference.imputation.joint_draws import JointRules
+from perfcast.inference.imputation.rules import (
+    Check,
+    CpuFacts,
+    FactSource,
+    ImputationRules,
+    NamedCpu,
+    Violation,
+)
+from perfcast.inference.machine_fields import Cell
+from perfcast.inference.name_lookup import cpu_model_key
+
+if TYPE_CHECKING:
+    from perfcast.inference.champion import Champion
+
+_FAMILY_COLUMNS = {f"family_{name}": name for name in ("ddr_gen", "l1i_kb", "l1d_kb", "l2_kb_per_core")}
+_ARCHITECTURE = {"x86": "x86_64", "arm": "aarch64"}
+_JOINED_LINE = re.compile(r"^(xeon|epyc|ryzen|altra)[ -]?(bronze|silver|gold|platinum|max)?[ -]?(?=\w*\d)")
+"""Line and tier without the blanks around them: `XeonGold6544Y`, `EPYC-9575F`."""
+_CORES_AND_CLOCK = re.compile(r"\b(?:altra|ampereone)\b.* [a-z](\d{2,3})-(\d{2})")
+"""Names of Ampere tell the cores and the clock in tenths of a GHz: Q80-30."""
+_SINGLE_SOCKET = re.compile(
+    r"\b(?:core|pentium|celeron|atom|ryzen|threadripper|athlon|xeon (?:e3|e|w\d?))\b|\bepyc \d+\w*p"
+)
+"""Lines that are sold for machines with one processor, where no table has the sockets of the CPU model."""
+_SOCKETS = (1.0, 2.0, 4.0, 8.0)
+_TWO_KINDS_OF_CORES = (
+    *("Lakefield", "Alder Lake", "Raptor Lake", "Meteor Lake", "Arrow Lake", "Arrow Lake-U", "Lunar Lake", "Apple M"),
+)
+_ONE_KIND_OF_CORE = re.compile(r"(celeron|pentium gold) g\d|core i3-1[2-4][13]00[eft]*$|core i5-12[456]00[eft]*$")
+"""CPU models of these families with performance cores alone (counts of Intel ARK)."""
+_LPDDR_ON_PACKAGE = ("Apple M", "Grace", "Lunar Lake", "Vera")
+_HYBRID = "performance and efficient cores together"
+_EFFICIENT_CORES = np.log(1.5)
+"""Deduction where two cores of three are efficient and each counts half: 8 + 16, 8 + 12, 6 + 8 and 2 + 8 cores have
+0.67, 0.70, 0.71 and 0.60 of their number. In the rate suites an efficient core of the measured Sierra Forest has 0.40
+and 0.27 of the score of a core of Raptor Lake E, at 0.58 of its clock."""
+_VENDORS = (
+    (re.compile(r"\b(?:xeon|core|pentium|celeron|atom)\b"), "Intel", "x86"),
+    (re.compile(r"\b(?:epyc|ryzen|opteron|threadripper|athlon)\b"), "AMD", "x86"),
+    (re.compile(r"\b(?:altra|ampereone)\b"), "Ampere", "arm"),
+    (re.compile(r"^power ?\d"), "IBM", "power"),
+)
+"""Word of a line -> vendor and instruction set."""
+
+
+def _find_vendor(key: str) -> tuple[str, str] | None:
+    """Return vendor and instruction set of a CPU model by its name, None for an unknown line."""
+    return next(((vendor, isa) for pattern, vendor, isa in _VENDORS if pattern.search(key)), None)
+
+
+def _is_hybrid(cpu_model: object, family: object) -> bool:
+    """Return whether a CPU model has performance and efficient cores."""
+    return family in _TWO_KINDS_OF_CORES and not _ONE_KIND_OF_CORE.match(str(cpu_model))
+
+
+def _share_cores(cells: Cells) -> np.ndarray:
+    """Return the cores of every slice of the last-level cache, missing where they are no whole number."""
+    slices = cells["l3_mb_per_chip"] / cells["l3_slice_mb"]
+    cores = cells["cores_per_chip_of_cpu_model"] / slices
+    return np.where(cores % 1 == 0, cores, np.nan)
+
+
+class ServerRules(ImputationRules):
+    """Rules of servers that SPEC CPU measured; `task_aliases` maps SPEC's metrics, which answers name, to tasks."""
+
+    def __init__(self, task_aliases: Mapping[str, str]) -> None:
+        self.task_aliases = task_aliases
+        self.task_titles = {task: metric for metric, task in task_aliases.items()}
+
+    fields = SERVER_FIELDS
+    form_fields = ("processor", "chips", "cores", "memory", "os", "compiler", "storage")
+    new_cpu_fields: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "cores": ("cores_per_chip_stated", "cores_per_chip_of_cpu_model", "cores_enabled_total"),
+        "clock": ("base_mhz",),
+    }
+    new_cpu_hints = ("cores", "clock", "family", "turbo", "tdp", "l3")
+    group_columns = ("family", "series", "cpu_vendor")
+    design_column = "family"
+    setup_columns = ("compiler_vendor", "compiler_major_minor")
+    enumerated = "chips"
+    description_levels = (
+        ("cpu_model",),
+        ("chips",),
+        ("dimm_count", "dimm_gb", "ddr_gen", "mem_rated_mts"),
+        ("cores_per_chip_stated", "base_mhz", "max_turbo_mhz", "l3_mb_per_chip", "tdp_w"),
+    )
+    named_columns = ("cpu_model_id", "family", "series", "tier", "suffix")
+    power_columns = ("tdp_w", "chips")
+    power_meaning = "TDP of the processors alone"
+    kind_columns = ("cpu_vendor", "family", "cpu_model")
+    # fewer cores are the same CPU model with some cores off; more cores are another model
+    capacities: ClassVar[Mapping[str, str]] = {"cores_per_chip_stated": "cores_per_chip_of_cpu_model"}
+    largest_values: ClassVar[Mapping[str, str]] = {
+        "chips": "max_sockets",
+        "mem_channels_per_chip": "mem_channels_per_chip",
+        "mem_rated_mts": "mem_max_mts_1dpc",
+    }
+    # only what arithmetic ties to a column: cache, power and clocks stay when the number of cores varies
+    replaced: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "cores_per_chip_stated": ("cores_enabled_total",),
+        "cores_per_chip_of_cpu_model": ("cores_enabled_total", "cores_per_chip_stated"),
+        "cores_enabled_total": ("cores_per_chip_stated",),
+        "dimm_count": ("mem_total_gb",),
+        "dimm_gb": ("mem_total_gb",),
+        "mem_total_gb": ("dimm_gb",),
+        "mem_rated_mts": ("mem_running_mts", "mem_eff_mts"),
+        "mem_running_mts": ("mem_eff_mts",),
+        "mem_max_mts_1dpc": ("mem_eff_mts",),
+    }
+    # one module in every channel, as fast as the CPU allows, unless the user gave the modules
+    adapted: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "chips": ("dimm_count",),
+        "mem_channels_per_chip": ("dimm_count",),
+        "mem_max_mts_1dpc": ("mem_rated_mts", "mem_running_mts"),
+        "ddr_gen": ("mem_rated_mts", "mem_running_mts"),
+        "isa": ("arch",),
+        "test_month": ("hw_avail", "sw_avail"),
+        "launch_quarter": ("hw_avail",),
+    }
+    blocks = (
+        Block(
+            "family of the processor",
+            ("family",),
+            (("cpu_vendor", "ddr_gen"), ("cpu_vendor",), ("ddr_gen",), ()),
+            recent=True,
+            new_cpu=True,
+        ),
+        Block(
+            "design of the processor",
+            (
+                *("cpu_vendor", "series", "isa", "mem_channels_per_chip", "mem_max_mts_1dpc", "simd_bits", "fma_units"),
+                *("has_amx", "l1i_kb", "l1d_kb", "l2_kb_per_core", "l2_scope", "l3_slice_mb", "l3_cores_per_slice"),
+                *("l3_asymmetric", "l4_mb", "pcie_gen", "process_node", "ddr_gen"),
+            ),
+            (("family",),),
+            recent=False,
+        ),
+        Block(
+            "cores of the processor",
+            ("cores_per_chip_of_cpu_model", "base_mhz"),
+            (("family",), ("cpu_vendor", "ddr_gen"), ("cpu_vendor",), ()),
+            recent=False,
+            new_cpu=True,
+        ),
+        Block(
+            "size of the processor",
+            ("l3_mb_per_chip", "tdp_w"),
+            (("family", "cores_per_chip_of_cpu_model"),),
+            recent=False,
+        ),
+        Block("clocks of the processor", ("max_turbo_mhz",), (("family",),), recent=False),
+        Block("processors", ("chips",), (("cpu_model",), ("family",), ("cpu_vendor",), ()), recent=False),
+        Block(
+            "compiler",
+            (
+                *("compiler_vendor", "compiler_major_minor", "compiler_classic", "oneapi"),
+                *("mixed_fortran", "base_ptr", "parallel"),
+            ),
+            (("suite", "family"), ("suite", "cpu_vendor"), ("suite", "isa"), ("suite",)),
+            recent=True,
+        ),
+        Block(
+            "threads", ("threads_per_core",), (("suite", "family"), ("suite", "cpu_vendor"), ("suite",)), recent=False
+        ),
+        Block(
+            "operating system",
+            ("os_name", "os_version", "kernel_series", "arch", "file_system"),
+            (("suite", "family"), ("suite", "cpu_vendor"), ("suite", "isa"), ("suite",)),
+            recent=True,
+        ),
+        Block("storage", ("storage_class", "storage_gb"), (("family",), ("cpu_vendor",), ()), recent=True),
+        Block(
+            "memory modules",
+            ("dimm_gb", "dimm_type", "ecc", "dimm_ranks", "dimm_width", "dimm_groups", "hbm_gb"),
+            (("family", "chips"), ("ddr_gen", "mem_rated_mts"), ("ddr_gen",), ()),
+            recent=False,
+        ),
+        Block(
+            "system",
+            ("hw_vendor", "orderable_min", "orderable_max"),
+            (("family", "chips"), ("chips",), ()),
+            recent=True,
+        ),
+    )
+
+    joint = JointRules(
+        taken=(
+            *("cpu_vendor", "series", "isa", "mem_channels_per_chip", "simd_bits", "fma_units", "has_amx", "ddr_gen"),
+            *("cores_per_chip_of_cpu_model", "base_mhz", "max_turbo_mhz", "l3_mb_per_chip", "tdp_w", "chips"),
+            *("l1i_kb", "l1d_kb", "l2_kb_per_core", "l2_scope", "l3_slice_mb", "l3_asymmetric", "l4_mb"),
+            *("pcie_gen", "process_node", "threads_per_core"),
+            *("compiler_vendor", "compiler_major_minor", "compiler_classic", "oneapi", "mixed_fortran", "base_ptr"),
+            *("parallel", "os_name", "os_version", "kernel_series", "file_system", "storage_class", "storage_gb"),
+            *("dimm_count", "dimm_gb", "dimm_type", "ecc", "dimm_ranks", "dimm_width", "dimm_groups", "hbm_gb"),
+            *("mem_rated_mts", "hw_vendor", "orderable_min", "orderable_max", "test_month", "hw_avail", "sw_avail"),
+        ),
+        per_unit={"dimm_count": ("chips", "mem_channels_per_chip")},
+        groups=(("cpu_model", "chips"), ("cpu_model",), ("family",), ("cpu_vendor",)),
+        penalties={
+            **{"cpu_model": 3.0, "family": 3.0, "cpu_vendor": 5.0, "tier": 1.0, "suffix": 0.5, "isa": 5.0},
+            **{"chips": 2.0, "cores_per_chip_of_cpu_model": 1.0, "base_mhz": 1.0, "tdp_w": 1.0, "ddr_gen": 5.0},
+            **{"dimm_count": 1.0, "dimm_gb": 1.0, "mem_rated_mts": 5.0, "hw_vendor": 1.0, "os_name": 1.0},
+            **{"compiler_vendor": 3.0, "compiler_major_minor": 3.0, "storage_class": 0.5, "mem_channels_per_chip": 1.0},
+        },
+        years=0.25,
+        at_most={"mem_rated_mts": ("mem_max_mts_1dpc", "mem_mrdimm_mts"), "l3_slice_mb": ("l3_mb_per_chip",)},
+        only_with={"mem_rated_mts": "ddr_gen", "dimm_type": "ddr_gen", "dimm_gb": "mem_total_gb"},
+        launch="launch_quarter",
+        software="sw_avail",
+        dates=("test_month", "hw_avail", "sw_avail"),
+    )
+
+    def read_cpu_facts(
+        self, raw: Mapping[str, Path], measured: Iterable[str], as_of: pd.Timestamp | None = None
+    ) -> pd.DataFrame:
+        """Return the facts of the family tables and of the CPU catalog; without the catalog, those of the former."""
+        catalog = read_catalog(raw[CATALOG]) if CATALOG in raw else read_project_catalog()
+        named = pd.Series(sorted({*catalog.facts.index, *measured}), dtype="str")
+        known = join_processors(pd.DataFrame({"cpu_model": named, "cores": np.nan, "chips": np.nan}), catalog, as_of)
+        listed = catalog.lookup(named, as_of)
+        clock, l2, l3 = (named.map(listed[name]) for name in ("base_mhz", "l2_kb_per_core", "l3_mb_per_chip"))
+        known = known.drop(columns=["cores", "chips", "cores_per_chip_stated"]).assign(
+            base_mhz=clock,
+            l1i_kb=known["family_l1i_kb"],
+            l1d_kb=known["family_l1d_kb"],
+            l2_kb_per_core=l2.fillna(known["family_l2_kb_per_core"]),
+            l3_mb_per_chip=l3,
+            cores_per_chip_of_cpu_model=known["catalog_cores"],
+            ddr_gen=known["family_ddr_gen"],
+        )
+        return known.set_index("cpu_model")
+
+    def read_cpu_name(self, name: str) -> NamedCpu:
+        """Return the family of a name that matches a naming rule, its vendor, and cores and clock that it contains."""
+        key = cpu_model_key(name)
+        spellings = (key, " ".join(_JOINED_LINE.sub(r"\1 \2 ", key).split()))
+        normalized, family = next(((each, ruled) for each in spellings if (ruled := find_family(each))), (name, ""))
+        cells: dict[str, Cell] = {}
+        if match := _CORES_AND_CLOCK.search(key):
+            cells |= {"cores_per_chip_of_cpu_model": float(match[1]), "base_mhz": float(match[2]) * 100}
+        vendor = _find_vendor(spellings[1])
+        if vendor and not family:
+            cells |= {"cpu_vendor": vendor[0], "isa": vendor[1]}
+        return NamedCpu(normalized, family, cells)
+
+    def read_this_machine(self, given: Container[str]) -> tuple[dict[str, object], str]:
+        """Read the hardware."""
+        from perfcast.domains.servers.hardware_info import read_hardware
+
+        hardware = read_hardware().without(given)
+        return {reading.column: reading.value for reading in hardware.readings}, hardware.as_text()
+
+    def add_user_facts(self, champion: Champion, path: Path) -> Champion:
+        """Add the facts of the table."""
+        from perfcast.domains.servers.processors.user_facts import read_user_facts
+        from perfcast.domains.servers.user_facts import add_user_facts
+
+        return add_user_facts(champion, read_user_facts(path))
+
+    def list_fact_sources(
+        self, cells: Mapping[str, Any], cpu_facts: pd.DataFrame, user_facts: Sequence[Fact] = ()
+    ) -> tuple[FactSource, ...]:
+        """Return the facts of the user, of the dated tables and of the catalogs on the CPU model and its family."""
+        model, family = str(cells.get("cpu_model")), str(cells.get("family"))
+        place = int(cpu_facts.index.get_indexer_for(pd.Index([model]))[0])
+        row = {str(name): values.array[place] for name, values in cpu_facts.items()} if place >= 0 else {}
+        grouped: dict[tuple[str, str, str], list[str]] = {}
+        for fact in list_facts(model, user_facts, list_joined_facts(model, family, row, COLUMNS_OF_FACTS), family):
+            day = "" if fact.known_from is None else f"{fact.known_from:%Y-%m-%d}"
+            subject = fact.family if fact.cpu_model != model else model
+            grouped.setdefault((subject, day, fact.source), []).append(f"{fact.name} {fact.value} {fact.unit}".strip())
+        ordered = sorted(grouped.items(), key=lambda pair: pair[0][1], reverse=True)
+        return tuple(FactSource(*key, tuple(facts)) for key, facts in ordered)
+
+    def describe_check(self, task: str, cells: Mapping[str, Any]) -> Check | None:
+        """Return the command of SPEC CPU 2017 that measures a suite."""
+        return describe_runcpu(task, cells)
+
+    def fill_cpu_facts(self, cells: Cells, facts: CpuFacts) -> Cells:
+        """Fill the facts of a row's CPU model; a model that no table lists has the facts of its family."""
+        models = cells["cpu_model"].tolist()
+        named = sorted({name for name in models if name is not None})
+        others = [name for name in named if name not in facts]
+        if others:
+            unlisted = pd.DataFrame({"cpu_model": pd.Series(others, dtype="str"), "cores": np.nan, "chips": np.nan})
+            ruled = join_processors(unlisted, read_project_catalog()).set_index("cpu_model")
+            family_facts = ruled.rename(columns=_FAMILY_COLUMNS).reindex(columns=facts.frame.columns)
+            facts = CpuFacts(pd.concat([facts.frame, family_facts]))
+
+        def by_model(values: Mapping[str, Any]) -> np.ndarray:
+            return np.array([values.get(name) for name in models], dtype=object)
+
+        filled = fill_missing(
+            cells,
+            {**facts.look_up(models, cells), "cpu_model_id": by_model({name: cpu_model_id(name) for name in named})},
+        )
+        if not is_missing(filled["cpu_vendor"]).any():
+            return filled
+        vendors = {name: _find_vendor(name) or (None, None) for name in named}
+        return fill_missing(
+            filled,
+            {
+                column: by_model({name: pair[place] for name, pair in vendors.items()})
+                for place, column in enumerate(("cpu_vendor", "isa"))
+            },
+        )
+
+    def fill_implied(self, cells: Cells) -> Cells:
+        """Fill cores, memory and architecture by arithmetic on the same row."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            stated = cells["cores_per_chip_stated"]
+            filled = fill_missing(cells, {"cores_enabled_total": stated * cells["chips"]})
+            per_chip = filled["cores_enabled_total"] / filled["chips"]
+            filled = fill_missing(filled, {"cores_per_chip_of_cpu_model": np.where(np.isnan(stated), per_chip, stated)})
+            rate = np.where(np.isnan(filled["mem_running_mts"]), filled["mem_rated_mts"], filled["mem_running_mts"])
+            limit = find_memory_limit(filled, rate)
+            count, stacked = filled["dimm_count"], np.nan_to_num(filled["hbm_gb"])
+            return fill_missing(
+                filled,
+                {
+                    "cores_enabled_total": filled["cores_per_chip_of_cpu_model"] * filled["chips"],
+                    "l3_cores_per_slice": _share_cores(filled),
+                    # memory in the package of the processor counts
+                    "mem_total_gb": np.where(count == 0, 0.0, count * filled["dimm_gb"]) + stacked,
+                    "dimm_gb": np.where(count > 0, (filled["mem_total_gb"] - stacked) / count, np.nan),
+                    # Memory runs no faster than the processor drives it, unless the limit is unknown.
+                    "mem_eff_mts": np.where(rate > limit, limit, rate),
+                    "arch": np.array([_ARCHITECTURE.get(isa) for isa in filled["isa"].tolist()], dtype=object),
+                },
+            )
+
+    def fill_usual(self, cells: Cells, last: pd.Timestamp) -> Cells:
+        """Fill one module in every channel, as fast as the CPU allows, and a test in the month of the newest result.
+
+        No later software was measured.
+        """
+        filled = fill_missing(
+            cells,
+            {
+                "dimm_count": cells["chips"] * cells["mem_channels_per_chip"],
+                "mem_rated_mts": cells["mem_max_mts_1dpc"],
+                "test_month": np.full(len(cells.index), last.to_datetime64(), dtype="datetime64[us]"),
+            },
+        )
+        launch, test = filled["launch_quarter"], filled["test_month"]
+        return fill_missing(filled, {"hw_avail": np.where(launch < test, launch, test), "sw_avail": test})
+
+    def list_alternatives(self, cells: Cells) -> list[tuple[float, ...]]:
+        """Return the numbers of processors that every CPU model is sold for: 1 and 2 without a known limit."""
+        usual = np.array([1.0 if _SINGLE_SOCKET.search(name or "") else 2.0 for name in cells["cpu_model"].tolist()])
+        most = np.where(np.isnan(cells["max_sockets"]), usual, cells["max_sockets"])
+        return [tuple(count for count in _SOCKETS if count <= largest) for largest in most.tolist()]
+
+    def find_violations(self, cells: Cells) -> Iterator[Violation]:
+        """Yield the limits of servers that a row breaks."""
+        return find_server_violations(cells)
+
+    def list_notes(self, cells: Mapping[str, Cell]) -> Iterator[str]:
+        """Yield a note on modules that the processors do not share equally."""
+        modules, chips = cells.get("dimm_count"), cells.get("chips")
+        if isinstance(modules, float) and isinstance(chips, float) and modules % chips:
+            yield f"{modules:g} memory modules are not shared equally by {chips:g} processors"
+
+    def list_kinds(self, cells: Mapping[str, Any]) -> Iterator[str]:
+        """Yield vendor, family, and what is special about cores and memory."""
+        vendor, family = cells["cpu_vendor"], cells["family"]
+        if isinstance(vendor, str):
+            yield f"processors of {vendor}"
+        if isinstance(family, str):
+            yield f"family {family}"
+        if _is_hybrid(cells["cpu_model"], family):
+            yield _HYBRID
+        if family in _LPDDR_ON_PACKAGE:
+            yield "LPDDR memory on the package"
+
+    def find_deductions(self, cells: Mapping[str, Any], measured_kinds: Container[str]) -> np.ndarray:
+        """Count an efficient core half in the rate suites, which run on all cores, as long as no result tells more."""
+        if _HYBRID in measured_kinds:
+            return np.zeros(1)
+        rows = zip(*(cells[name].tolist() for name in ("cpu_model", "family", "suite")), strict=True)
+        counts_less = [suite.endswith("rate") and _is_hybrid(model, family) for model, family, suite in rows]
+        return np.where(counts_less, _EFFICIENT_CORES, 0.0)
+
+    def give_per_chip(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Give the enabled cores of each processor where only the total is given."""
+        stated, total = frame["cores_per_chip_stated"], frame["cores_enabled_total"]
+        per_chip = total / frame["chips"]
+        derived = stated.isna() & per_chip.notna()
+        return frame.assign(
+            cores_per_chip_stated=stated.where(~derived, per_chip), cores_enabled_total=total.where(~derived)
+        )
+
+
+SPEC_CPU2006 = ServerRules(
+    {
+        "SPECint_rate_base2006": "CINT2006rate",
+        "SPECfp_rate_base2006": "CFP2006rate",
+        "SPECint_base2006": "CINT2006speed",
+        "SPECfp_base2006": "CFP2006speed",
+    }
+)
+SPEC_CPU2017 = ServerRules(
+    {
+        "SPECrate2017_int_base": "CINT2017rate",
+        "SPECrate2017_fp_base": "CFP2017rate",
+        "SPECspeed2017_int_base": "CINT2017speed",
+        "SPECspeed2017_fp_base": "CFP2017speed",
+    }
+)

@@ -1,0 +1,105 @@
+"""Columns of one value: months, numbers with reasons for rejection, chips, storage, identifiers."""
+
+from datetime import date, timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from perfcast.domains.servers.parsing.processor_texts import parse_orderable
+from perfcast.domains.servers.parsing.scalars import (
+    parse_disclosure,
+    parse_integer,
+    parse_month,
+    parse_number,
+    parse_score,
+)
+from perfcast.domains.servers.parsing.storage import parse_storage
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.dates())
+def test_months_round_trip(day):
+    names = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+    assert parse_month(f"{names[day.month - 1]}-{day.year:04}").value == day.replace(day=1)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(-(10**9), 10**9), st.integers(0, 3))
+def test_numbers_round_trip(number, places):
+    assert parse_number(f"{number / 10**places:.{places}f}").value == number / 10**places
+    assert parse_integer(str(number)).value == number
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "no number"),
+        ("abc", "not a number: 'abc'"),
+        ("7.5", "not a whole number: 7.5"),
+        ("0", "0 is below 1"),
+        ("2049", "2049 is above 2048"),
+    ],
+)
+def test_impossible_counts_have_a_reason(text, reason):
+    count = parse_integer(text, low=1, high=2048)
+    assert (count.value, count.reason, count.complete) == (None, reason, False)
+
+
+def test_a_score_of_zero_stands_for_no_score():
+    assert parse_score("0").reason == "no score (0)"
+    assert parse_score("NC").reason == "not a number: 'NC'"
+    assert parse_score("-1").reason == "-1 is below 0"
+    assert parse_score("0.01").value == 0.01
+
+
+@settings(max_examples=50, deadline=None)
+@given(day=st.dates(date(2016, 1, 1), date(2040, 1, 1)), number=st.integers(0, 99999), quarter=st.integers(1, 4))
+def test_disclosures_round_trip(day, number, quarter):
+    name = f"cpu2017-{day:%Y%m%d}-{number:05}"
+    links = " ".join(f'<A HREF="/x/res{day.year}q{quarter}/{name}.{end}">{end}</A>' for end in ("html", "csv"))
+    disclosure = parse_disclosure(links)
+    assert disclosure.complete
+    assert (disclosure.result_id, disclosure.arrival_day) == (name, day)
+    assert disclosure.quarter == f"{day.year}q{quarter}"
+    other = parse_disclosure(links.replace(name, f"cpu2017-{day + timedelta(1):%Y%m%d}-{number:05}", 1))
+    assert not other.complete
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    counts=st.sets(st.integers(1, 99), min_size=1, max_size=6),
+    comma=st.sampled_from([",", ", ", " or "]),
+    word=st.sampled_from(["", " chip", " chips", " chip(s)", " (chip)s", " Chips"]),
+)
+def test_orderable_lists_round_trip(counts, comma, word):
+    orderable = parse_orderable(comma.join(map(str, sorted(counts))) + word)
+    assert orderable.complete
+    assert orderable.counts == tuple(sorted(counts))
+    assert (orderable.orderable_min, orderable.orderable_max) == (min(counts), max(counts))
+
+
+def test_an_orderable_range_stands_for_all_counts_in_it():
+    assert parse_orderable("3 to 6 chips").counts == (3, 4, 5, 6)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    devices=st.integers(1, 99),
+    size=st.integers(16, 9999),
+    unit=st.sampled_from(["GB", " GB", " TB", "G"]),
+    kind=st.sampled_from([("SATA SSD", "ssd"), ("NVMe SSD", "nvme"), ("SAS HDD", "hdd"), ("SATA, 7200 RPM", "hdd")]),
+    last=st.booleans(),
+)
+def test_storage_round_trips(devices, size, unit, kind, last):
+    capacity = f"{size}{unit}"
+    storage = parse_storage(f"{devices} x {kind[0]}, {capacity}" if last else f"{devices} x {capacity} {kind[0]}")
+    assert storage.complete
+    assert storage.storage_class == kind[1]
+    assert storage.storage_gb == devices * size * (1000 if "T" in unit else 1)
+
+
+@pytest.mark.parametrize("link", ["6Gb/s", "12Gb", "6G"])
+def test_the_speed_of_a_link_is_no_capacity(link):
+    assert parse_storage(f"SATA {link} SSD").storage_gb is None
+    assert parse_storage(f"SATA {link} 450 GB SSD").storage_gb == 450

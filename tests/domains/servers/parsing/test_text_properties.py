@@ -1,0 +1,169 @@
+"""Properties of all parsers of outside texts, beyond those of `test_parser_properties`."""
+
+from __future__ import annotations
+
+import math
+import string
+from dataclasses import is_dataclass
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from perfcast.domains.gemm.datasets import gemm_records
+from perfcast.domains.servers.hardware_info import installed_memory as dmidecode
+from perfcast.domains.servers.hardware_info.cpu_facts import find_cpu_model
+from perfcast.domains.servers.parsing import (
+    compiler,
+    dimm_part_number,
+    jvm,
+    memory_modules,
+    older_memory,
+    operating_system,
+    processor_texts,
+)
+from perfcast.domains.servers.parsing.text_normalization import MAX_LENGTH
+from perfcast.domains.servers.processors.cpu_names import cpu_model_id
+from perfcast.inference.machine_fields import MachineFields, read_number
+from perfcast.inference.name_lookup import CpuNames, cpu_model_key
+from perfcast.microbench import readings as lscpu
+from perfcast.schema.table import Column, Kind, Role
+from perfcast.utils.errors import UserError, printable
+
+PARSERS = {
+    memory_modules.parse_dimms: "8 x 16 GB DDR4-2933 (dual rank)",
+    memory_modules.parse_module: "16 GB 2Rx4 PC4-2933Y-R",
+    jvm.parse_jvm: "Oracle Java HotSpot 64-bit Server VM 1.8.0_25 on Linux, version 1.8.0_25",
+    compiler.parse_older_compiler: "Intel C++ Compiler for Linux32 and Linux64 version 11.1 Build 20091130",
+    older_memory.parse_older_memory: "16 GB (8x2 GB PC3-8500R, 2 rank, CL7-7-7, ECC)",
+    processor_texts.parse_characteristics: "Turbo Boost Technology up to 3.33 GHz",
+    operating_system.parse_older_operating_system: "SuSE Linux Enterprise Server 10 (x86_64) SP3, Kernel 2.6.16.60",
+    processor_texts.parse_older_orderable: "1,2 chips",
+    operating_system.parse_any_operating_system: "Microsoft Windows Server 2008 R2 Enterprise (64 bit)",
+}
+EXAMPLES = pytest.mark.parametrize(("parse", "text"), PARSERS.items(), ids=[parse.__name__ for parse in PARSERS])
+PIECES = st.sampled_from(sorted({piece for text in PARSERS.values() for piece in text.split()}) + list(" ,;()+-/x@²٢"))
+HOSTILE = st.text() | st.text(alphabet=string.printable) | st.lists(PIECES, max_size=30).map(" ".join)
+UNITS = ("MHz", "MT/s", "KiB", "MiB", "GiB", "GB", "W", "bit", "")
+
+
+@EXAMPLES
+@settings(max_examples=100, deadline=None)
+@given(data=st.data())
+def test_any_text_gives_one_result(parse, text, data):
+    drawn = data.draw(HOSTILE)
+    result = parse(drawn)
+    assert is_dataclass(result)
+    assert parse(drawn) == result
+
+
+@EXAMPLES
+@settings(max_examples=50, deadline=None)
+@given(data=st.data())
+def test_blanks_around_carry_nothing(parse, text, data):
+    blank = data.draw(st.text(alphabet=" \t\n\r\f\u00a0", max_size=4))
+    assert parse(f"{blank}{text}{blank}") == parse(text)
+
+
+@EXAMPLES
+def test_repetition_of_any_piece_ends(parse, text):
+    for piece in {*text.split(), *string.printable}:
+        parse((f"{piece} " * MAX_LENGTH)[:MAX_LENGTH])
+        parse(piece * 100_000)
+
+
+@given(st.text(), st.sampled_from(UNITS))
+def test_a_number_is_finite_or_refused(text, unit):
+    try:
+        assert math.isfinite(read_number(text, unit))
+    except ValueError as error:
+        assert printable(str(error)) == str(error)
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False), st.sampled_from(UNITS))
+def test_a_number_is_read_back_as_it_was(value, unit):
+    assert read_number(repr(value), unit) == value
+    assert read_number(f" {value!r} {unit} ", unit) == value
+
+
+@given(st.floats(1, 1e9), st.sampled_from(["MHz", "KiB", "W"]))
+def test_a_larger_unit_makes_a_larger_number(value, unit):
+    larger = {"MHz": ("GHz", 1000), "KiB": ("MiB", 1024), "W": ("kW", 1000)}[unit]
+    assert read_number(f"{value!r} {larger[0]}", unit) == pytest.approx(value * larger[1])
+
+
+@given(HOSTILE)
+def test_the_key_of_a_key_is_the_key(text):
+    key = cpu_model_key(text)
+    assert cpu_model_key(key) == key
+    assert bool(key) == bool(text.split())
+    assert " " not in cpu_model_id(key)
+    find_cpu_model(text)
+
+
+NAMES = CpuNames(["epyc 9654", "epyc 9654p", "xeon platinum 8592+", "xeon platinum 8592v", "core i5-8600"])
+
+
+@given(HOSTILE | st.sampled_from(NAMES.keys))
+def test_a_part_that_is_found_is_a_known_one(text):
+    result = NAMES.find(text)
+    assert result.key is None or (result.key in NAMES.keys and not result.candidates)
+    assert set(result.candidates) <= set(NAMES.keys)
+    assert set(NAMES.complete(text, 3)) <= set(NAMES.keys)
+    if text in NAMES.keys:
+        assert (result.key, result.exact) == (text, True)
+
+
+@given(st.lists(st.text(alphabet=string.ascii_uppercase + string.digits + "-", max_size=24) | st.text(), max_size=5))
+def test_part_numbers_of_modules_say_what_all_agree_on(texts):
+    parts = [dimm_part_number.decode_part_number(text) for text in texts]
+    assert dimm_part_number.pool_modules(parts * 2) == dimm_part_number.pool_modules(parts)
+
+
+@given(st.text(alphabet="0123456789,\n\r xGPU_") | st.text())
+def test_every_stretch_of_lines_is_a_record_or_has_a_reason(text):
+    result = list(gemm_records.parse_records(text))
+    assert all(bool(record.fields) != bool(record.reason) for record in result)
+    assert [record.line for record in result] == sorted({record.line for record in result})
+    assert bool(result) == any(line.rstrip("\r") for line in text.split("\n"))
+
+
+@given(
+    st.text()
+    | st.recursive(
+        st.none() | st.text() | st.floats(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(["lscpu", "field", "data", "children"]), inner),
+    ).map(str)
+)
+def test_what_tools_print_never_fails(text):
+    for fields in (lscpu.parse_json_fields(text), lscpu.parse_text_fields(text)):
+        assert all(isinstance(name, str) and isinstance(value, str) for name, value in fields)
+        assert isinstance(lscpu.first_value(fields, "CPU(s)"), str)
+    size = lscpu.parse_cache_size(text)
+    assert size is None or (math.isfinite(size.kib) and size.kib >= 0)
+    assert lscpu.parse_count(text) is None or str(lscpu.parse_count(text)) == text.lstrip("0") or set(text) == {"0"}
+    assert lscpu.count_cpus(text) >= 0
+    dmidecode.parse_memory(text)
+    dmidecode.parse_memory(f"Handle 0x0039, DMI type 17, 84 bytes\nMemory Device\n\tSize: {text}\n\tSpeed: {text}\n")
+
+
+WORDS = MachineFields(
+    (
+        Column("part", Kind.CATEGORICAL, Role.KEY, "processor"),
+        Column("clock", Kind.NUMERICAL, Role.FEATURE, "processor", "MHz", low=1, high=10_000),
+        Column("available", Kind.DATE, Role.PROVENANCE, "provenance"),
+    )
+)
+VALUES = st.none() | st.text() | st.integers() | st.floats() | st.booleans() | st.lists(st.integers(), max_size=2)
+
+
+@given(st.dictionaries(st.sampled_from(["part", "clock", "available", "Clock", "processor.clock"]) | st.text(), VALUES))
+def test_fields_are_cells_within_bounds_or_one_line(stated):
+    try:
+        cells = WORDS.cells(stated, "machine 1")
+    except UserError as error:
+        assert str(error).isprintable()
+        return
+    assert set(cells) <= {"part", "clock", "available"}
+    assert 1 <= cells.get("clock", 1) <= 10_000
+    WORDS.stack([cells], [1])

@@ -1,0 +1,75 @@
+"""Processor names: one key per part however it was typed."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from perfcast.domains.servers.processors.cpu_names import cpu_model_id
+from perfcast.domains.servers.testing.servers import CPU_MODELS
+from perfcast.inference.name_lookup import cpu_model_key
+
+SETTINGS = settings(max_examples=200, deadline=None)
+
+
+@pytest.mark.parametrize(
+    ("typed", "key"),
+    [
+        ("Intel Xeon Gold  6534", "xeon gold 6534"),
+        ("Intel® Xeon® Platinum 8480+ Processor", "xeon platinum 8480+"),
+        ("Intel(R) Xeon(R) CPU E5-2620 v4 @ 2.10GHz", "xeon e5-2620 v4"),
+        ("Xeon E3-1240Lv5", "xeon e3-1240l v5"),
+        ("AMD EPYC™ 9654 96-Core Processor", "epyc 9654"),
+        ("AMD\u00a0EPYC 7F52", "epyc 7f52"),
+        ("Intel Xeon platinum 8468", "xeon platinum 8468"),
+        ("Power10", "power10"),
+        ("Intel® Xeon® Gold 5423N Processor, with IPU", "xeon gold 5423n"),
+        ("Ampere Altra Max M128-30", "altra max m128-30"),
+    ],
+)
+def test_one_key_however_typed(typed: str, key: str) -> None:
+    assert cpu_model_key(typed) == key
+
+
+@pytest.mark.parametrize(
+    ("first", "other"),
+    [
+        ("Intel Xeon Platinum 8592+", "Intel Xeon Platinum 8592V"),
+        ("Intel Xeon Gold 6438M", "Intel Xeon Gold 6438Y+"),
+        ("Intel Xeon E5-2620", "Intel Xeon E5-2620 v2"),
+        ("AMD EPYC 7543", "AMD EPYC 7543P"),
+        ("Intel Xeon Platinum 8568+", "Intel Xeon Platinum 8568Y+"),
+    ],
+)
+def test_different_parts_keep_different_keys(first: str, other: str) -> None:
+    assert cpu_model_key(first) != cpu_model_key(other)
+
+
+@SETTINGS
+@given(
+    st.sampled_from(CPU_MODELS),
+    st.sampled_from(["{}", "  {} ", "{} CPU @ 2.50GHz", "{} Processor", "{} 16-Core Processor", "{} (R)", "{} [B0]"]),
+    st.sampled_from([str.upper, str.lower, str.title, str]),
+    st.integers(1, 4),
+)
+def test_typing_does_not_change_the_key(part, dress, case, blanks) -> None:
+    typed = dress.format(case(part.name)).replace(" ", " " * blanks)
+    assert cpu_model_key(typed) == part.key
+
+
+@SETTINGS
+@given(st.text(max_size=60) | st.text("Intel(R)TM@ 2.5GHzvCPUcore+-16[]", max_size=60))
+def test_a_key_is_its_own_key(name: str) -> None:
+    key = cpu_model_key(name)
+    assert cpu_model_key(key) == key
+    assert key == " ".join(key.split())
+
+
+@pytest.mark.parametrize("noise", ["Processor", "CPU @ 2.50GHz", "AMD", "16-Core", "®", "(R) (TM)"])
+def test_a_name_of_noise_alone_keeps_its_text(noise: str) -> None:
+    assert cpu_model_key(noise) == noise.casefold()
+
+
+def test_part_id_is_one_word() -> None:
+    assert cpu_model_id("xeon gold 6534") == "xeon-gold-6534"
