@@ -30,7 +30,6 @@ FAMILIES = {
 _RUN = ("ui", "doctor", "sources", "tune", "serve", "summary", "reproduced", "config", "completion", "leaderboard")
 _MEMBERS = {
     "champion": ("export",),
-    "facts": ("add", "check", "list"),
     "results": ("compare",),
     "pipeline": (
         *(
