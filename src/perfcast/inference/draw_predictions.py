@@ -29,8 +29,9 @@ class DrawPredictions:
         owners, count = drawn.owners, len(drawn.owners)
         self._first = np.searchsorted(owners, np.arange(owners[-1] + 1)) if len(owners) else np.zeros(0, dtype=int)
         # what is known of a machine is the same in all of its draws; its features are derived with theirs
-        known = clear_assumed(drawn.completed.take(self._first), champion)
-        both = champion.derive_features(drawn.completed.cells.append(known))
+        first = drawn.completed.take(self._first)
+        known, unusual = clear_assumed(first, champion), clear_assumed(first, champion, measured=True)
+        both = champion.derive_features(drawn.completed.cells.append(known).append(unusual))
         X = both.frame.iloc[:count]
 
         def predict(cells: Cells) -> np.ndarray:
@@ -56,7 +57,9 @@ class DrawPredictions:
         self.completed = drawn.completed.take(shown)
         frame = both.frame.iloc[shown].reset_index(drop=True)
         self.table = Table(both.dataset, frame, both.columns, both.facts)
-        self.unknown = _differs(both.frame, np.arange(count, len(both.frame)), shown)
+        self.unknown, self._usual = (
+            _differs(both.frame, begin + np.arange(len(shown)), shown) for begin in (count, count + len(shown))
+        )
 
     def intervals(self, target: int, when: pd.Series | None = None, level: float = LEVEL) -> pd.DataFrame | None:
         """Return the uncertainty of the predictions of a target, None without a calibration.
@@ -64,14 +67,15 @@ class DrawPredictions:
         Args: `target` is the number of the target, `when` the months of the measurements, index as `table.frame`.
         Returns: as `UncertaintyModel.intervals`, with `below` and `above` of the mixture, widened by the factor of the
         level of description less 1, times `half_width`, that of a single draw in logarithms. All draws of a machine
-        have the errors of the draw that is shown: what is assumed was measured on some machine, and adds no distance.
+        have the errors of the draw that is shown. What is assumed was measured on some machine: it adds no distance to
+        the in-domain score, nor does a given value of a set-up that was measured, so what is typed back does not.
         """
         calibrated = self._champion.calibrated
         if calibrated is None:
             return None
         X, drawn = self.table.frame, self._drawn
         outputs = outputs_of(X[self.table.column_of(Tag.TASK)], self._champion.predictor.targets_[target])
-        intervals = calibrated.intervals(X, outputs, when, level, self.unknown)
+        intervals = calibrated.intervals(X, outputs, when, level, self._usual)
         below, above = (intervals[name].to_numpy(dtype=float).copy() for name in ("below", "above"))
         half_width = (below + above) / 2
         counts = np.bincount(drawn.owners, minlength=len(X))

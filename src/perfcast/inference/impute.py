@@ -255,10 +255,17 @@ def _replace_rows(cells: Cells, rows: np.ndarray, replacement: Cells) -> Cells:
     return cells.assign(changed)
 
 
-def clear_assumed(completed: CompletedMachines, champion: Champion) -> Cells:
-    """Return machines without their assumed cells: implied ones are filled anew from what is known."""
+def clear_assumed(completed: CompletedMachines, champion: Champion, *, measured: bool = False) -> Cells:
+    """Return machines without their assumed cells: implied ones are filled anew from what is known.
+
+    With `measured`, given cells are cleared as well where they could have been assumed: see `find_measured`.
+    """
     steps = Steps(completed.cells, completed.codes.copy())
-    steps.clear(np.ones(len(steps.codes), dtype=bool), list(steps.cells), ASSUMED, IMPLIED)
+    everywhere = np.ones(len(steps.codes), dtype=bool)
+    steps.clear(everywhere, list(steps.cells), ASSUMED, IMPLIED)
+    taken = champion.rules.joint.taken if measured and champion.rules.joint else ()
+    for name, rows in champion.reference_data.find_measured(completed.cells, taken).items():
+        steps.clear(rows, [name], GIVEN)
     return champion.rules.fill_implied(steps.cells)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +18,7 @@ from perfcast.inference.imputation import find_rules
 from perfcast.inference.imputation.rules import CpuFacts
 from perfcast.schema.table import Column, Kind, Role, Table, Tag
 from perfcast.schema.table_files import read_parquet, read_table, write_table
+from perfcast.uncertainty.correlation import entity_slices
 from perfcast.utils import plugins
 from perfcast.utils.io import atomic_path
 
@@ -104,6 +105,40 @@ class ReferenceData:
         """Return the distinct numbers of a column in the measured results of an entity."""
         values = self.column(name)[self._find_rows(Tag.ENTITY, entity)]
         return sorted(set(values[~np.isnan(values)].tolist()))
+
+    def find_measured(self, machines: Cells, names: Iterable[str]) -> dict[str, np.ndarray]:
+        """Return by column which cells a measured result of the same kind has, (n,) bool each.
+
+        The kind is the narrowest slice of the entity with results, such as the family; without any, all results count.
+        """
+        kinds = [*reversed(entity_slices(self.measured)), ""]
+        labels = zip(*(machines[kind].tolist() for kind in kinds[:-1]), [""] * len(machines.index), strict=True)
+        keys = [next(filter(self._rows_by_kind.__contains__, zip(kinds, each, strict=True))) for each in labels]
+        return {
+            name: np.array(
+                [cell in self._values_of(name, key) for cell, key in zip(machines[name].tolist(), keys, strict=True)],
+                dtype=bool,
+            )
+            for name in names
+        }
+
+    @cached_property
+    def _rows_by_kind(self) -> dict[tuple[str, Any], np.ndarray]:
+        """The rows of every slice of the entity by its name and value; all rows under ("", "")."""
+        frame = self.measured.frame
+        rows = {("", ""): np.arange(len(frame))}
+        for kind in entity_slices(self.measured):
+            rows |= {(kind, value): found for value, found in frame.groupby(kind, observed=True).indices.items()}
+        return rows
+
+    def _values_of(self, name: str, key: tuple[str, Any]) -> frozenset[Any]:
+        if (name, key) not in self._kind_values:
+            self._kind_values[name, key] = frozenset(self.column(name)[self._rows_by_kind[key]].tolist())
+        return self._kind_values[name, key]
+
+    @cached_property
+    def _kind_values(self) -> dict[tuple[str, tuple[str, Any]], frozenset[Any]]:
+        return {}
 
     def _find_rows(self, tag: Tag, value: str | None) -> np.ndarray:
         """Return the measured rows with a value of the tagged column."""
