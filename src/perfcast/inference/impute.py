@@ -263,9 +263,14 @@ def clear_assumed(completed: CompletedMachines, champion: Champion, *, measured:
     steps = Steps(completed.cells, completed.codes.copy())
     everywhere = np.ones(len(steps.codes), dtype=bool)
     steps.clear(everywhere, list(steps.cells), ASSUMED, IMPLIED)
-    taken = champion.rules.joint.taken if measured and champion.rules.joint else ()
-    for name, rows in champion.reference_data.find_measured(completed.cells, taken).items():
-        steps.clear(rows, [name], GIVEN)
+    joint = champion.rules.joint
+    if measured and joint is not None:
+        given = dict(zip(steps.cells, completed.has_origin(GIVEN).any(axis=0), strict=True))
+        names = [name for name in joint.taken if given[name]]
+        for name, rows in champion.reference_data.find_measured(completed.cells, names).items():
+            bounds = (*joint.at_most.get(name, ()), *([joint.launch] if name in joint.dates else []))
+            at_bound = [completed.cells[name] == completed.cells[bound] for bound in bounds]
+            steps.clear(np.logical_or.reduce([rows, *at_bound]), [name], GIVEN)
     return champion.rules.fill_implied(steps.cells)
 
 

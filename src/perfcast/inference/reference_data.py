@@ -15,6 +15,7 @@ from perfcast.data.processors.facts import Fact
 from perfcast.inference.cells import Cells, read_column
 from perfcast.inference.coded_frame import CodedFrame
 from perfcast.inference.imputation import find_rules
+from perfcast.inference.imputation.joint_draws import MIN_CANDIDATES
 from perfcast.inference.imputation.rules import CpuFacts
 from perfcast.schema.table import Column, Kind, Role, Table, Tag
 from perfcast.schema.table_files import read_parquet, read_table, write_table
@@ -109,7 +110,7 @@ class ReferenceData:
     def find_measured(self, machines: Cells, names: Iterable[str]) -> dict[str, np.ndarray]:
         """Return by column which cells a measured result of the same kind has, (n,) bool each.
 
-        The kind is the narrowest slice of the entity with results, such as the family; without any, all results count.
+        The kind is the narrowest slice of the entity that is enough for joint draws, such as the family, or else all.
         """
         kinds = [*reversed(entity_slices(self.measured)), ""]
         labels = zip(*(machines[kind].tolist() for kind in kinds[:-1]), [""] * len(machines.index), strict=True)
@@ -124,11 +125,12 @@ class ReferenceData:
 
     @cached_property
     def _rows_by_kind(self) -> dict[tuple[str, Any], np.ndarray]:
-        """The rows of every slice of the entity by its name and value; all rows under ("", "")."""
+        """The rows of every large slice of the entity by its name and value; all rows under ("", "")."""
         frame = self.measured.frame
         rows = {("", ""): np.arange(len(frame))}
         for kind in entity_slices(self.measured):
-            rows |= {(kind, value): found for value, found in frame.groupby(kind, observed=True).indices.items()}
+            found = frame.groupby(kind, observed=True).indices.items()
+            rows |= {(kind, value): numbers for value, numbers in found if len(numbers) >= MIN_CANDIDATES}
         return rows
 
     def _values_of(self, name: str, key: tuple[str, Any]) -> frozenset[Any]:
