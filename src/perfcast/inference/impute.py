@@ -266,7 +266,8 @@ def clear_assumed(completed: CompletedMachines, champion: Champion, *, measured:
     joint = champion.rules.joint
     if measured and joint is not None:
         given = dict(zip(steps.cells, completed.has_origin(GIVEN).any(axis=0), strict=True))
-        names = [name for name in joint.taken if given[name]]
+        assumable = (*joint.taken, *(name for block in champion.rules.blocks for name in block.columns))
+        names = [name for name in dict.fromkeys(assumable) if given.get(name)]
         for name, rows in champion.reference_data.find_measured(completed.cells, names).items():
             bounds = (*joint.at_most.get(name, ()), *([joint.launch] if name in joint.dates else []))
             at_bound = [completed.cells[name] == completed.cells[bound] for bound in bounds]

@@ -108,13 +108,14 @@ class ReferenceData:
         return sorted(set(values[~np.isnan(values)].tolist()))
 
     def find_measured(self, machines: Cells, names: Iterable[str]) -> dict[str, np.ndarray]:
-        """Return by column which cells a measured result of the same kind has, (n,) bool each.
+        """Return by column which cells a measured result of the task and of the same kind has, (n,) bool each.
 
         The kind is the narrowest slice of the entity that is enough for joint draws, such as the family, or else all.
         """
-        kinds = [*reversed(entity_slices(self.measured)), ""]
-        labels = zip(*(machines[kind].tolist() for kind in kinds[:-1]), [""] * len(machines.index), strict=True)
-        keys = [next(filter(self._rows_by_kind.__contains__, zip(kinds, each, strict=True))) for each in labels]
+        levels = [self.measured.column_of(Tag.TASK), *entity_slices(self.measured)]
+        labels = zip(*(machines[level].tolist() for level in levels), strict=True)
+        groups = [[each[:count] for count in range(len(each), -1, -1)] for each in labels]
+        keys = [next(filter(self._rows_by_kind.__contains__, listed)) for listed in groups]
         return {
             name: np.array(
                 [cell in self._values_of(name, key) for cell, key in zip(machines[name].tolist(), keys, strict=True)],
@@ -124,22 +125,24 @@ class ReferenceData:
         }
 
     @cached_property
-    def _rows_by_kind(self) -> dict[tuple[str, Any], np.ndarray]:
-        """The rows of every large slice of the entity by its name and value; all rows under ("", "")."""
+    def _rows_by_kind(self) -> dict[tuple[Any, ...], np.ndarray]:
+        """The rows by task, by task and vendor and so on, where they are enough; all rows under ()."""
         frame = self.measured.frame
-        rows = {("", ""): np.arange(len(frame))}
-        for kind in entity_slices(self.measured):
-            found = frame.groupby(kind, observed=True).indices.items()
-            rows |= {(kind, value): numbers for value, numbers in found if len(numbers) >= MIN_CANDIDATES}
+        levels = [self.measured.column_of(Tag.TASK), *entity_slices(self.measured)]
+        rows: dict[tuple[Any, ...], np.ndarray] = {(): np.arange(len(frame))}
+        for count in range(1, len(levels) + 1):
+            found = frame.groupby(levels[:count], observed=True).indices.items()
+            named = ((key if isinstance(key, tuple) else (key,), numbers) for key, numbers in found)
+            rows |= {key: numbers for key, numbers in named if len(numbers) >= MIN_CANDIDATES}
         return rows
 
-    def _values_of(self, name: str, key: tuple[str, Any]) -> frozenset[Any]:
+    def _values_of(self, name: str, key: tuple[Any, ...]) -> frozenset[Any]:
         if (name, key) not in self._kind_values:
             self._kind_values[name, key] = frozenset(self.column(name)[self._rows_by_kind[key]].tolist())
         return self._kind_values[name, key]
 
     @cached_property
-    def _kind_values(self) -> dict[tuple[str, tuple[str, Any]], frozenset[Any]]:
+    def _kind_values(self) -> dict[tuple[str, tuple[Any, ...]], frozenset[Any]]:
         return {}
 
     def _find_rows(self, tag: Tag, value: str | None) -> np.ndarray:
