@@ -21,8 +21,8 @@ Numbers = Mapping[str, Any]
 class DerivedOutput:
     """Formula over the scores of tasks and over columns of the machine; it falls with every score.
 
-    `compute` takes the scores by task and the cells by column, numbers or arrays alike. A measured value of the quantity
-    stands for a score of the task `solved`, "" for none; `aliases` are other names of it.
+    `compute` takes the scores by task and the cells by column, numbers or arrays alike. A measured value stands for a
+    score of the task `solved`, "" for none; `aliases` are other names of the quantity.
     """
 
     name: str

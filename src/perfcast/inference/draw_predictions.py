@@ -8,7 +8,15 @@ import pandas as pd
 from perfcast.inference.cells import Cells
 from perfcast.inference.champion import Champion
 from perfcast.inference.description_levels import find_level
-from perfcast.inference.impute import GIVEN, CompletedMachines, DrawnMachines, clear_assumed, impute_draws
+from perfcast.inference.impute import (
+    ASSUMED,
+    GIVEN,
+    IMPLIED,
+    CompletedMachines,
+    DrawnMachines,
+    Steps,
+    impute_draws,
+)
 from perfcast.inference.parse import ParsedMachines
 from perfcast.schema.table import Table, Tag
 from perfcast.uncertainty.conformal import LEVEL, outputs_of
@@ -30,7 +38,7 @@ class DrawPredictions:
         self._first = np.searchsorted(owners, np.arange(owners[-1] + 1)) if len(owners) else np.zeros(0, dtype=int)
         # what is known of a machine is the same in all of its draws; its features are derived with theirs
         first = drawn.completed.take(self._first)
-        known, unusual = clear_assumed(first, champion), clear_assumed(first, champion, measured=True)
+        known, unusual = _clear_assumed(first, champion), _clear_assumed(first, champion, measured=True)
         both = champion.derive_features(drawn.completed.cells.append(known).append(unusual))
         X = both.frame.iloc[:count]
 
@@ -122,6 +130,26 @@ class DrawPredictions:
 def complete_machines(machines: ParsedMachines, champion: Champion, *, assume: bool = True) -> CompletedMachines:
     """Return machines by task with the missing cells of the draw that a prediction shows. Raises: see `impute`."""
     return DrawPredictions(impute_draws(machines, champion, assume=assume), champion).completed
+
+
+def _clear_assumed(completed: CompletedMachines, champion: Champion, *, measured: bool = False) -> Cells:
+    """Return machines without their assumed cells: implied ones are filled anew from what is known.
+
+    With `measured`, given cells are cleared as well where they could have been assumed: see `find_measured`.
+    """
+    steps = Steps(completed.cells, completed.codes.copy())
+    everywhere = np.ones(len(steps.codes), dtype=bool)
+    steps.clear(everywhere, list(steps.cells), ASSUMED, IMPLIED)
+    joint = champion.rules.joint
+    if measured and joint is not None:
+        given = dict(zip(steps.cells, np.any(completed.has_origin(GIVEN), axis=0).tolist(), strict=True))
+        assumable = (*joint.taken, *(name for block in champion.rules.blocks for name in block.columns))
+        names = [name for name in dict.fromkeys(assumable) if given.get(name)]
+        for name, rows in champion.reference_data.find_measured(completed.cells, names).items():
+            bounds = (*joint.at_most.get(name, ()), *([joint.launch] if name in joint.dates else []))
+            at_bound = [completed.cells[name] == completed.cells[bound] for bound in bounds]
+            steps.clear(np.logical_or.reduce([rows, *at_bound]), [name], GIVEN)
+    return champion.rules.fill_implied(steps.cells)
 
 
 def _find_nearest(gaps: np.ndarray, owners: np.ndarray, machines: np.ndarray, shared: np.ndarray) -> np.ndarray:

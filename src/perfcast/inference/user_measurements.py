@@ -74,8 +74,9 @@ def read_measurements(
 ) -> UserMeasurements:
     """Read measured scores: machines, each with its task and a score under the name of a target or `score`.
 
-    A derived quantity may stand in the place of a task, or be a column of its own: see `solve_quantities`. Fields that an entry leaves out are those of `machine`, where there is only one; columns of the dataset that no
-    prediction reads, such as a spread, are skipped. Raises: UserError for values that cannot be used.
+    A derived quantity may stand in the place of a task, or be a column of its own: see `solve_quantities`. Fields that
+    an entry leaves out are those of `machine`, where there is only one; columns of the dataset that no prediction
+    reads, such as a spread, are skipped. Raises: UserError for values that cannot be used.
     """
     calibrated = champion.calibrated
     correlation = calibrated.correlation if calibrated else None

@@ -165,7 +165,7 @@ def test_assumed_values_typed_back_are_accepted_and_lead_into_the_interval(machi
 @given(machine=requests(), task=st.sampled_from([*SUITES, None]))
 @SETTINGS
 def test_all_assumed_values_of_an_answer_typed_back_together_keep_it(machine, task):
-    """The estimate stays inside the interval, and the in-domain score is no lower; in one task the interval is no wider.
+    """The estimate stays inside the interval, the in-domain score is no lower; in one task the interval is no wider.
 
     A machine of a new CPU model, whose own facts are assumed as well, may lose a little of its score.
     """

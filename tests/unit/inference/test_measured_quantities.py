@@ -21,7 +21,9 @@ NAMES = {name: output for output in DERIVED_OUTPUTS for name in (output.name, *o
 
 
 def read(*measured, machine=KNOWN):
-    return read_measurements([MachineEntry(line, f"line {line}", each) for line, each in enumerate(measured)], champion(), machine)
+    return read_measurements(
+        [MachineEntry(line, f"line {line}", each) for line, each in enumerate(measured)], champion(), machine
+    )
 
 
 def predict(measurements=None):
@@ -52,7 +54,10 @@ def test_a_low_throughput_makes_the_deployment_slower():
 @pytest.mark.parametrize(
     ("measured", "message"),
     [
-        ({"tokens_per_second": "fast"}, "tokens_per_second must be a number above 0 without a unit, but line 0 has 'fast'"),
+        (
+            {"tokens_per_second": "fast"},
+            "must be a number above 0 without a unit, but line 0 has 'fast'",
+        ),
         ({"quantity": "throughput", "score": "-4"}, "throughput must be a number above 0"),
         ({"tokens_per_second": 1e9}, "tokens_per_second must be below"),
         ({"tokens_per_second": 900, "quantity": "tpot", "latency": 9}, "must be the only result of its line"),
