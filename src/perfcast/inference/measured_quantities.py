@@ -33,7 +33,7 @@ def solve_quantities(
         for name in (output.name, *output.aliases)
     }
     task = champion.reference_data.measured.column_of(Tag.TASK)
-    solved, found = list(entries), dict[int, tuple[DerivedOutput, str, float]]()
+    solved, typed_values = list(entries), dict[int, tuple[DerivedOutput, str, float]]()
     for place, entry in enumerate(entries if outputs else ()):
         given = {name: value for name, value in entry.values.items() if value not in (None, "")}
         tasks = [name for name in given if _reads(name, task, champion)]
@@ -47,17 +47,19 @@ def solve_quantities(
         if len(typed) != (1 if columns else 2):
             fact = f"{entry.label} has {', '.join(typed)}"
             raise UserError(f"{name} must be the only result of its line", fact, "give each a line of its own")
-        found[place] = outputs[_fold(name)], name, _read_value(str(given[source]), name, entry.label)
+        typed_values[place] = outputs[_fold(name)], name, _read_value(str(given[source]), name, entry.label)
         solved[place] = entry._replace(values={key: value for key, value in given.items() if key not in typed})
-    if not found:
+    if not typed_values:
         return solved
-    rest = {name: value for name, value in machine.items() if not _reads(name, task, champion)}
-    asked = [MachineEntry(place, entries[place].label, {**rest, **solved[place].values}) for place in found]
-    machines = parse_alternatives(asked, champion)
+    defaults = {name: value for name, value in machine.items() if not _reads(name, task, champion)}
+    described = [
+        MachineEntry(place, entries[place].label, {**defaults, **solved[place].values}) for place in typed_values
+    ]
+    machines = parse_alternatives(described, champion)
     drawn = DrawPredictions(impute_draws(machines, champion), champion)
     cells = drawn.completed.cells
     lines = np.array([machines.line_of(key) for key in cells.index.tolist()])
-    for place, (output, name, value) in found.items():
+    for place, (output, name, value) in typed_values.items():
         rows = np.flatnonzero(lines == place)
         medians = dict(zip(cells[task][rows].tolist(), drawn.medians[rows, 0].tolist(), strict=True))
         known = {column: values[rows[0]] for column, values in cells.items()}

@@ -131,8 +131,8 @@ class ReferenceData:
         levels = [self.measured.column_of(Tag.TASK), *entity_slices(self.measured)]
         rows: dict[tuple[Any, ...], np.ndarray] = {(): np.arange(len(frame))}
         for count in range(1, len(levels) + 1):
-            found = frame.groupby(levels[:count], observed=True).indices.items()
-            named = ((key if isinstance(key, tuple) else (key,), numbers) for key, numbers in found)
+            indices = frame.groupby(levels[:count], observed=True).indices.items()
+            named = ((key if isinstance(key, tuple) else (key,), numbers) for key, numbers in indices)
             rows |= {key: numbers for key, numbers in named if len(numbers) >= MIN_CANDIDATES}
         return rows
 
