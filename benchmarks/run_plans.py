@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from perfcast.predictors.scaling.law_design import (
+from perfcast.domains.scaling.predictors.law_design import (
     LawDesign,
     add_runs,
     choose_runs,
@@ -23,7 +23,7 @@ from perfcast.predictors.scaling.law_design import (
     design_loss,
     mean_log_spread,
 )
-from perfcast.predictors.scaling.sigmoid_fit import SharesOfRuns
+from perfcast.domains.scaling.predictors.sigmoid_fit import SharesOfRuns
 from perfcast.schema.table_files import read_table
 from perfcast.utils.io import atomic_path
 

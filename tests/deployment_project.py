@@ -7,7 +7,7 @@ from pathlib import Path
 
 from generated_champions import write_champion
 
-from perfcast.data.datasets.llm_serving.deployments import build
+from perfcast.domains.llm.datasets.deployments import build
 from perfcast.inference import Champion, load_champion
 
 DATASET, FEATURES = "llm_serving", ("llm_serving", "llm_operators")

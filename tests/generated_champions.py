@@ -6,12 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from tempfile import mkdtemp
 
+from perfcast import plugins
 from perfcast.data.standardized import Standardized
 from perfcast.experiment.champion import fit_all_rows
 from perfcast.experiment.uncertainty_fit import fit_uncertainty
 from perfcast.inference.champion import build_features, save_champion
 from perfcast.predictors.linear import Ridge
-from perfcast.utils import plugins
 
 
 def write_champion(

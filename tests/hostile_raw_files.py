@@ -9,8 +9,8 @@ from tempfile import mkdtemp
 
 import yaml
 
+from perfcast import plugins
 from perfcast.config.conf_files import read_conf
-from perfcast.utils import plugins
 from perfcast.utils.io import sha256
 
 ROWS = 60

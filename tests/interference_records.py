@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from perfcast.microbench.interference.execution import Record
-from perfcast.microbench.interference.scenarios import PLACEMENTS, Design, plan_runs
+from perfcast.domains.interference.measuring.execution import Record
+from perfcast.domains.interference.measuring.scenarios import PLACEMENTS, Design, plan_runs
 
 NAMES = ("sort", "triad", "http", "compress")
 DESIGN = Design(NAMES, tuple(PLACEMENTS), seed=0, seconds=12)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from generated_champions import write_champion
 
-from perfcast.data.datasets.llm_scaling.ladder import build
+from perfcast.domains.scaling.datasets.ladder import build
 
 
 @cache

@@ -30,7 +30,7 @@ from mlflow_tables import remember_tables
 
 import perfcast
 from perfcast.cli.command_parser import STAGES
-from perfcast.utils.code_hash import code_parts
+from perfcast.code_hash import code_parts
 from perfcast.utils.safe_yaml import read_yaml_text
 
 _SOURCES = (sys.prefix, sys.base_prefix, str(Path(perfcast.__file__).parent))

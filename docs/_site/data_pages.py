@@ -11,10 +11,10 @@ from tempfile import TemporaryDirectory
 
 from markdown_text import page, table
 
-from perfcast.config.dataset_conf import DatasetConf, read_dataset
+from perfcast import plugins
+from perfcast.config.dataset_conf import DatasetConf, read_datasets
 from perfcast.inference.champion import build_features
 from perfcast.schema.table import Column, Role, Table
-from perfcast.utils import plugins
 
 _ROWS, _SEED = 40, 7  # the declarations are those of a table of any length
 _ROLES = {
@@ -27,7 +27,7 @@ _ROLES = {
 
 def generate(conf: Path) -> dict[str, str]:
     """Return the pages by address: an index, and one page per dataset."""
-    datasets = {path.stem: read_dataset(conf, path.stem) for path in sorted((conf / "dataset").glob("*.yaml"))}
+    datasets = read_datasets(conf)
     with TemporaryDirectory() as folder:
         tables = {name: declared_table(dataset, Path(folder)) for name, dataset in datasets.items()}
     listed = table(
@@ -59,7 +59,7 @@ def declared_table(dataset: DatasetConf, folder: Path) -> Table:
         if not path.exists():
             path.mkdir()
             plugins.load("testing", source).write(path, rows=_ROWS, seed=_SEED)
-    build = plugins.load_function("data.datasets", dataset.target, dataset.name)
+    build = plugins.load_function(dataset.target, dataset.name)
     standard = build(raw, dataset.options).table
     return build_features(dataset.name, standard.frame, standard.columns, dataset.features)
 

@@ -23,9 +23,9 @@ from scaling_tables import curve_table, scaling_table
 import perfcast
 from perfcast import splits
 from perfcast.cli.main import main
-from perfcast.config.conf_files import read_conf
+from perfcast.config.conf_files import known, read_conf
+from perfcast.domains.llm.deployment_fields import DEPLOYMENT_FIELDS
 from perfcast.evaluation.leakage import CHECKS
-from perfcast.inference.imputation.deployment_fields import DEPLOYMENT_FIELDS
 from perfcast.inference.imputation.server_fields import SERVER_FIELDS
 from perfcast.inference.machine_fields import Field
 from perfcast.report.plots.catalog import read_catalog
@@ -58,7 +58,7 @@ def fill(markdown: str, conf: Path) -> str:
 
 def sources(conf: Path) -> str:
     """Return a table of all sources, and the full terms and citation of each."""
-    named = {path.stem: read_conf(conf, "source", path.stem) for path in sorted((conf / "source").glob("*.yaml"))}
+    named = {name: read_conf(conf, "source", name) for name in known(conf, "source")}
     listed = table(
         ["source", "contents", "license"],
         [[f"[`{name}`](#{name})", source["title"], source["license"]] for name, source in named.items()],

@@ -11,6 +11,7 @@ import pandas as pd
 import result_pages
 from markdown_text import fenced, page, table
 
+from perfcast.config.conf_files import conf_files
 from perfcast.config.predictor_conf import read_predictor
 from perfcast.evaluation import AVERAGE
 from perfcast.predictors.factory import predictor_class
@@ -74,7 +75,7 @@ def _describe(name: str, texts: dict[str, str], conf: Path, board: pd.DataFrame,
         texts["source"],
         "## Configuration",
         f"`conf/predictor/{name}.yaml`; the class is `{settings.target}`.",
-        fenced((conf / "predictor" / f"{name}.yaml").read_text(encoding="utf-8"), "yaml"),
+        fenced(conf_files(conf, "predictor")[name].read_text(encoding="utf-8"), "yaml"),
         "## Results",
         results_of(name, board),
     ]

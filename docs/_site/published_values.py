@@ -6,6 +6,7 @@ from pathlib import Path
 
 from markdown_text import table
 
+from perfcast.config.conf_files import known
 from perfcast.config.dataset_conf import read_dataset
 from perfcast.schema.metric_names import PERCENT
 
@@ -15,7 +16,7 @@ _HEADING = "Published by others, on rows drawn alike; the citation says where th
 
 def sections(conf: Path, dataset: str) -> dict[str, str]:
     """Return a table of published values by split; none for a dataset without a conf."""
-    if not (conf / "dataset" / f"{dataset}.yaml").is_file():
+    if dataset not in known(conf, "dataset"):
         return {}
     lines: dict[str, list[list[str]]] = {}
     for entry in read_dataset(conf, dataset).published:

@@ -10,7 +10,7 @@ from perfcast.config.conf_files import read_yaml, validated
 from perfcast.config.dataset_conf import DatasetConf
 from perfcast.config.experiment_params import Params
 from perfcast.config.predictor_conf import PredictorConf
-from perfcast.data.sources.source_spec import parse_source
+from perfcast.sources.source_spec import parse_source
 
 CONF = Path(__file__).parents[2] / "conf"
 SEEDS = [

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from _refusing import refusing, written
 
-from perfcast.data.datasets.host.host_gemm import CONFIGURATION as COLUMNS
-from perfcast.data.datasets.host.host_gemm import TABLE
 from perfcast.data.processors.catalog import read_catalog
-from perfcast.data.sources.file_checks import check_csv
 from perfcast.data.strict_csv import read_rows
+from perfcast.domains.gemm.datasets.host_gemm import CONFIGURATION as COLUMNS
+from perfcast.domains.gemm.datasets.host_gemm import TABLE
+from perfcast.sources.file_checks import check_csv
 from perfcast.testing import cpu_catalog, host_gemm
 
 _made = Path(tempfile.mkdtemp(prefix="perfcast-fuzz-seeds-"))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from perfcast.data.datasets.gpperf.gemm_records import parse_records
-from perfcast.data.sources import gpperf
-from perfcast.testing import gpperf as fake
+from perfcast.domains.gemm.datasets.gemm_records import parse_records
+from perfcast.domains.gemm.sources import gpperf
+from perfcast.domains.gemm.testing import gpperf as fake
 
 _made = Path(tempfile.mkdtemp(prefix="perfcast-fuzz-seeds-"))
 fake.write(_made, rows=60, seed=0)

@@ -9,8 +9,8 @@ import tarfile
 
 from _refusing import refusing, written
 
-from perfcast.data.bounded_files import read_tar_members
-from perfcast.data.sources.file_checks import check_text
+from perfcast.sources.bounded_files import read_tar_members
+from perfcast.sources.file_checks import check_text
 
 
 def _tar(members: dict[str, bytes], form: int, kind: bytes = tarfile.REGTYPE) -> bytes:

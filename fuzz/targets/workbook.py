@@ -10,7 +10,7 @@ from pathlib import Path
 from _refusing import refusing, written
 
 from perfcast.data.datasets.perfcastdb.sample_skus import read_skus
-from perfcast.data.sources.perfcastdb import PROCESSORS
+from perfcast.sources.perfcastdb import PROCESSORS
 from perfcast.testing import perfcastdb as fake
 
 _made = Path(tempfile.mkdtemp(prefix="perfcast-fuzz-seeds-"))

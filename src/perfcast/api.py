@@ -353,19 +353,21 @@ def estimator(name: str, *, preset: Preset | None = None, **hyperparameters: Hyp
 
 def _read_configured(name: str, preset: Preset | None) -> tuple[str, dict[str, object]]:
     """Return the class of a name and the hyperparameters of the preset."""
+    from perfcast.domain import conf_folders
     from perfcast.utils.packaged_project import packaged_project
     from perfcast.utils.safe_yaml import read_yaml_text
 
     if preset not in (None, "quick", "full"):
         raise UserError("preset must be quick or full", f"it is {preset!r}")
-    folder = packaged_project() / "conf" / "predictor"
-    contents = {path.stem: read_yaml_text(path.read_text("utf-8"), path.name) for path in sorted(folder.glob("*.yaml"))}
+    folders = conf_folders(packaged_project() / "conf")
+    paths = sorted(path for folder in folders for path in (folder / "predictor").glob("*.yaml"))
+    contents = {path.stem: read_yaml_text(path.read_text("utf-8"), path.name) for path in paths}
     by_class = {conf["_target_"]: conf for conf in reversed(contents.values())}
     by_class |= {path.rpartition(".")[2]: conf for path, conf in by_class.items()}
     conf = contents.get(name) or by_class.get(name)
     if preset is None:
         return (contents[name]["_target_"] if name in contents else name), {}
     if conf is None:
-        raise UserError(f"preset needs a predictor of {folder.name}", f"{name!r} has no configuration", "leave it out")
+        raise UserError("preset needs a predictor of conf/predictor", f"{name!r} has no configuration", "leave it out")
     quick = conf.get("quick", {}) if preset == "quick" else {}
     return conf["_target_"], {**conf.get("params", {}), **quick}

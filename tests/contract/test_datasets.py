@@ -10,30 +10,29 @@ from typing import Any
 
 import pandas as pd
 import pytest
-import yaml
 
-from perfcast.config.conf_files import validated
+from perfcast import plugins
+from perfcast.config.conf_files import conf_files, read_conf, validated
 from perfcast.config.dataset_conf import DatasetConf
 from perfcast.data.standardized import REJECTED_COLUMNS, Standardized
 from perfcast.evaluation import AVERAGE
 from perfcast.schema.sequences import is_sequence
 from perfcast.schema.table import Kind, Role, Tag, decode_texts, out_of_bounds
 from perfcast.schema.table_files import read_table, write_table
-from perfcast.utils import plugins
 
-CONF = Path(__file__).parents[2] / "conf" / "dataset"
+CONF = Path(__file__).parents[2] / "conf"
 ROWS, SEED = 300, 7
-NAMES = sorted(path.stem for path in CONF.glob("*.yaml"))
+NAMES = sorted(conf_files(CONF, "dataset"))
 
 
 @cache
 def conf(name: str) -> dict[str, Any]:
-    loaded: dict[str, Any] = yaml.safe_load((CONF / f"{name}.yaml").read_text(encoding="utf-8"))
+    loaded: dict[str, Any] = read_conf(CONF, "dataset", name)
     return loaded
 
 
 def build_function(name: str) -> Callable[..., Standardized]:
-    return plugins.load_function("data.datasets", conf(name)["_target_"], name)  # type: ignore[no-any-return]
+    return plugins.load_function(conf(name)["_target_"], name)  # type: ignore[no-any-return]
 
 
 def build(name: str, *, optional: bool = True) -> Standardized:
@@ -76,7 +75,7 @@ def test_conf_names_dataset_sources_features_and_splits(dataset: str) -> None:
     assert settings["name"] == dataset
     assert settings["title"]
     assert set(settings["features"]) <= set(plugins.names("features"))
-    assert set(settings["sources"]["required"]) <= {path.stem for path in (CONF.parent / "source").glob("*.yaml")}
+    assert set(settings["sources"]["required"]) <= set(conf_files(CONF, "source"))
     checked = validated(DatasetConf, dataset, settings)
     tasks = set(built(dataset).table.frame[built(dataset).table.column_of(Tag.TASK)]) if checked.published else set()
     for errors in checked.published:

@@ -10,7 +10,15 @@ import pytest
 import yaml
 
 from perfcast.config.compose import compose
-from perfcast.config.conf_files import known, read_ablations, read_conf, read_experiment, read_yaml, validated
+from perfcast.config.conf_files import (
+    conf_files,
+    known,
+    read_ablations,
+    read_conf,
+    read_experiment,
+    read_yaml,
+    validated,
+)
 from perfcast.config.experiment_params import validate
 from perfcast.config.predictor_conf import PredictorConf, read_predictor
 from perfcast.experiment.workflow_graph import Graph
@@ -19,13 +27,13 @@ from perfcast.utils.errors import UserError
 
 ROOT = Path(__file__).parents[2]
 CONF = ROOT / "conf"
-NAMES = sorted(path.stem for path in (CONF / "experiment").glob("*.yaml"))
+NAMES = sorted(conf_files(CONF, "experiment"))
 ABLATIONS = sorted(read_ablations(CONF))
 
 
 def merged(name: str) -> dict[str, Any]:
     """Return params.yaml with an experiment's values, as Snakemake merges them, without the folder of results."""
-    content = {**read_yaml(ROOT / "params.yaml"), **read_experiment(CONF / "experiment" / f"{name}.yaml")}
+    content = {**read_yaml(ROOT / "params.yaml"), **read_experiment(conf_files(CONF, "experiment")[name])}
     content.pop("results", None)
     return content
 
@@ -37,7 +45,7 @@ class TestExperiment:
         assert set(params.ablations) <= set(params.predictors)
 
     def test_names_a_folder_of_results_of_its_own(self, name: str) -> None:
-        folders = {other: read_experiment(CONF / "experiment" / f"{other}.yaml")["results"] for other in NAMES}
+        folders = {other: read_experiment(conf_files(CONF, "experiment")[other])["results"] for other in NAMES}
         assert folders[name].split("/")[0] == "results"
         assert [other for other in NAMES if folders[other] == folders[name]] == [name]
 

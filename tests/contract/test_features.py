@@ -6,14 +6,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-import yaml
 
+from perfcast import plugins
+from perfcast.config.conf_files import known, read_conf
 from perfcast.schema.table import Kind, Role, Tag, build_table, decode_texts, out_of_bounds, select
 from perfcast.schema.table_files import read_table, write_table
-from perfcast.utils import plugins
 
-CONF = Path(__file__).parents[2] / "conf" / "dataset"
-DATASETS = {path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in sorted(CONF.glob("*.yaml"))}
+CONF = Path(__file__).parents[2] / "conf"
+DATASETS = {name: read_conf(CONF, "dataset", name) for name in known(CONF, "dataset")}
 PAIRS = [(dataset, module) for dataset, conf in DATASETS.items() for module in conf["features"]]
 ROWS = 200
 
@@ -26,7 +26,7 @@ def standard(tmp_path_factory):
         for source in [*conf["sources"].get("required", []), *conf["sources"].get("optional", [])]:
             raw[source] = tmp_path_factory.mktemp(source)
             plugins.load("testing", source).write(raw[source], rows=ROWS, seed=0)
-        return plugins.load_function("data.datasets", conf["_target_"], dataset)(raw, conf.get("options", {})).table
+        return plugins.load_function(conf["_target_"], dataset)(raw, conf.get("options", {})).table
 
     return build
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import io
 import pickle
 from pathlib import Path
@@ -14,19 +13,20 @@ import pytest
 from factory import Part, parts, tiny_table
 from sklearn.base import clone
 
+from perfcast import plugins
+from perfcast.config.conf_files import conf_files
 from perfcast.config.predictor_conf import PredictorConf, read_predictor
 from perfcast.predictors import factory
 from perfcast.predictors.predictor import Predictor, load_predictor
 from perfcast.schema.table import Kind, Role
-from perfcast.utils import plugins
 from perfcast.utils.errors import UserError
 
-CONF = Path(__file__).parents[2] / "conf" / "predictor"
-NAMES = sorted(path.stem for path in CONF.glob("*.yaml"))
+CONF = Path(__file__).parents[2] / "conf"
+NAMES = sorted(conf_files(CONF, "predictor"))
 
 
 def conf(name: str) -> PredictorConf:
-    return read_predictor(CONF.parent, name)
+    return read_predictor(CONF, name)
 
 
 # A class is tested once, under one configuration; these configurations change its values only.
@@ -184,8 +184,7 @@ def models(data: tuple[Part, Part]) -> dict[str, Predictor]:
 
 
 def test_every_predictor_has_a_configuration_and_every_configuration_a_predictor() -> None:
-    for path in plugins.class_paths("predictors"):
-        importlib.import_module(path.rpartition(".")[0])
+    plugins.classes("predictors")
     pending, concrete = [Predictor], set()
     while pending:
         kind = pending.pop()
@@ -208,7 +207,7 @@ class TestConfiguration:
     def test_space_and_tuned_values_are_of_the_constructor_and_the_space_holds_the_default_values(
         self, name: str
     ) -> None:
-        checked = read_predictor(CONF.parent, name)
+        checked = read_predictor(CONF, name)
         params = {**predictor_class(name)().get_params(deep=False), **checked.params}
         assert set(checked.space) <= set(params) - {"random_state"}
         assert [key for key, dimension in checked.space.items() if not dimension.holds(params[key])] == []

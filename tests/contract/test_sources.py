@@ -5,37 +5,35 @@ import re
 from pathlib import Path
 
 import pytest
-import yaml
 
+from perfcast import plugins
+from perfcast.config.conf_files import conf_files, read_conf
 from perfcast.data.datasets.spec_cpu import cpu2006_rows, cpu2017_rows
 from perfcast.data.datasets.spec_cpu.cpu2017_detail_columns import BENCHMARKS
 from perfcast.data.datasets.spec_java import jbb2015, power
-from perfcast.data.sources.ingestion import check_structure
-from perfcast.data.sources.source_spec import parse_source
-from perfcast.utils import plugins
+from perfcast.sources.ingestion import check_structure
+from perfcast.sources.source_spec import parse_source
 from perfcast.utils.errors import UserError
 
-CONF = Path(__file__).parents[2] / "conf/source"
-NAMES = sorted(path.stem for path in CONF.glob("*.yaml"))
-MODULES = Path(__file__).parents[2] / "src/perfcast/data/sources"
+CONF = Path(__file__).parents[2] / "conf"
+NAMES = sorted(conf_files(CONF, "source"))
 
 
 @pytest.fixture(params=NAMES)
 def spec(request):
-    return parse_source(request.param, yaml.safe_load((CONF / f"{request.param}.yaml").read_text(encoding="utf-8")))
+    return parse_source(request.param, read_conf(CONF, "source", request.param))
 
 
 def test_every_module_with_a_check_is_named_by_a_conf_file():
-    confs = [yaml.safe_load((CONF / f"{name}.yaml").read_text(encoding="utf-8")) for name in NAMES]
+    confs = [read_conf(CONF, "source", name) for name in NAMES]
     conf_modules = {conf["module"] for conf in confs if "module" in conf}
-    checked = {path.stem for path in MODULES.glob("*.py") if re.search(r"^def check\(", path.read_text(), re.MULTILINE)}
-    assert checked == conf_modules
+    assert set(plugins.names("sources")) == conf_modules
 
 
 def test_structure_is_checked_by_columns_or_by_a_module(spec):
     assert spec.columns or spec.module
     if spec.module:
-        check = plugins.load("data.sources", spec.module).check
+        check = plugins.load("sources", spec.module).check
         assert list(inspect.signature(check).parameters) == ["folder"]
 
 
@@ -91,4 +89,4 @@ def test_ingestion_requires_every_score_of_the_detail_files():
 
 
 def _columns(name):
-    return parse_source(name, yaml.safe_load((CONF / f"{name}.yaml").read_text(encoding="utf-8"))).columns
+    return parse_source(name, read_conf(CONF, "source", name)).columns

@@ -10,9 +10,9 @@ import pooch
 import pytest
 from loopback import Loopback, Page
 
-from perfcast.data.sources.download import DownloadLimits
-from perfcast.data.sources.ingestion import ingest_source
-from perfcast.data.sources.source_spec import parse_source
+from perfcast.sources.download import DownloadLimits
+from perfcast.sources.ingestion import ingest_source
+from perfcast.sources.source_spec import parse_source
 from perfcast.utils.io import TEMPORARY
 
 GOOD = np.random.default_rng(0).integers(0, 256, 60_000, dtype=np.uint8).tobytes()
@@ -63,7 +63,7 @@ def world(monkeypatch, tmp_path):
     """Server and folders of one machine; the check of the source accepts everything."""
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     check = SimpleNamespace(check=lambda folder: None)
-    monkeypatch.setattr("perfcast.data.sources.ingestion.plugins.load", lambda package, name: check)
+    monkeypatch.setattr("perfcast.sources.ingestion.plugins.load", lambda *names: check)
     monkeypatch.setattr(pooch.core, "time", SimpleNamespace(sleep=lambda seconds: None))
     with Loopback() as server:
         about = {key: f"the {key}" for key in ("title", "module", "license", "terms", "citation", "homepage")}

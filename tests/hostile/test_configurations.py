@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 import yaml
 from hostile_input import REPOSITORY, refused
+from perfcast.utils.constructor_fields import constructor_fields
 from small_project import EXPERIMENT, run_snakemake, small_project
 from small_project import change as change_params
 
 from perfcast.config.conf_files import known
 from perfcast.config.predictor_conf import read_predictor
 from perfcast.predictors.factory import predictor_class
-from perfcast.utils.constructor_fields import constructor_fields
 
 SOURCE, DATASET = "conf/source/perfcastdb.yaml", "conf/dataset/host_gemm.yaml"
 RIDGE, TRAINER, TRACKING = "conf/predictor/ridge.yaml", "conf/trainer/default.yaml", "conf/tracking/default.yaml"

@@ -13,7 +13,7 @@ import pytest
 from hostile_input import REPOSITORY, refused
 from hostile_raw_files import generate_files, ingest_command, standardize_command, write_project
 
-from perfcast.data.sources import gpperf, perfcastdb
+from perfcast.sources import gpperf, perfcastdb
 
 MILLION = 1_000_000
 

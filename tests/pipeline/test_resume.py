@@ -88,7 +88,7 @@ def test_killed_run_continues_to_equal_bytes(killed, undisturbed):
 def test_comment_runs_nothing_and_why_names_the_edited_file(finished, tmp_path):
     folder = copied(finished, tmp_path / "edited")
     code = folder / "src" / "perfcast"
-    for name in ("utils/errors.py", "experiment/fitting.py", "data/sources/ingestion.py"):
+    for name in ("utils/errors.py", "experiment/fitting.py", "sources/ingestion.py"):
         text = (code / name).read_text()
         (code / name).write_text(f"{text}\n# a comment\n")
     assert "Nothing to be done" in call(folder, "snakemake", "--dry-run")

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from perfcast.config.conf_files import conf_files
 from perfcast.config.predictor_conf import read_predictor_labels
 from perfcast.predictors.hybrid.training_shift import ANY, SHIFTS
 from perfcast.schema import display_names
@@ -50,6 +51,6 @@ def test_predictors_and_splits_have_distinct_labels():
     labels = read_predictor_labels(CONF)
     assert predictor_label("lightgbm", labels) == "LightGBM"
     assert predictor_label("hybrid_trees", {}) == "hybrid trees"
-    shown = [predictor_label(path.stem, labels) for path in (CONF / "predictor").glob("*.yaml")]
+    shown = [predictor_label(name, labels) for name in conf_files(CONF, "predictor")]
     assert len(set(shown)) == len(shown)
     assert not any("_" in label for label in [*shown, *map(split_label, names())])

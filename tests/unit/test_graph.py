@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from perfcast.config.conf_files import read_yaml
-from perfcast.data.sources.locations import embedded_folder
 from perfcast.experiment.source_status import Means, SourceStatus, plan_source
 from perfcast.experiment.workflow_graph import Graph, portable_instructions, remove_unfinished
+from perfcast.sources.locations import embedded_folder
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import atomic_path
 
@@ -64,7 +64,7 @@ def test_options_of_stages_follow_from_the_experiment():
 
 def test_a_digest_of_code_depends_on_the_plug_ins_that_are_loaded():
     plan = graph()
-    assert plan.code("train", plan.predictor_module("ridge")) == plan.code("train", "predictors.linear")
+    assert plan.code("train", plan.predictor_module("ridge")) == plan.code("train", "perfcast.predictors.linear")
     assert plan.code("train", plan.predictor_module("ridge")) != plan.code("train", plan.predictor_module("mlp"))
     assert plan.conf_digest("predictor", "ridge") != plan.conf_digest("predictor", "lasso")
     assert plan.embedded_digest("spec_cpu2017", EMBEDDED) == ""

@@ -223,6 +223,6 @@ def test_a_champion_whose_model_needs_an_extra_names_it(monkeypatch):
     def refuse(name):
         raise ModuleNotFoundError("No module named 'torch'", name="torch")
 
-    monkeypatch.setattr("perfcast.predictors.predictor.importlib.import_module", refuse)
+    monkeypatch.setattr("perfcast.plugins.importlib.import_module", refuse)
     with pytest.raises(UserError, match=r"torch is not installed; pip install 'perfcast\[train\]'"):
         load_predictor(project().folder / "model")

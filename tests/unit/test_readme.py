@@ -11,11 +11,11 @@ import pytest
 import yaml
 from documented_commands import PROJECT, TEXT, list_commands
 
+from perfcast import plugins
 from perfcast.cli.command_parser import FAMILIES, MEMBERS
 from perfcast.cli.main import COMMANDS, main
 from perfcast.config.conf_files import read_experiment, read_yaml
 from perfcast.config.experiment_params import validate
-from perfcast.utils import plugins
 
 MAKEFILE = (PROJECT / "Makefile").read_text()
 

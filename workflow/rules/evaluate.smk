@@ -29,7 +29,7 @@ rule described:
         folds=folder("splits"),
         in_domain=folder("in_domain"),
         settings=GRAPH.all_settings(),
-        code=lambda w: GRAPH.code("described", *map(GRAPH.predictor_module, PARAMS.predictors)),
+        code=lambda w: GRAPH.code("described", *GRAPH.predictor_modules(w.dataset), datasets=[w.dataset]),
         level=PARAMS.level,
         seed=PARAMS.split_seed,
         described=lambda w: GRAPH.described_splits_of(w.dataset),
@@ -64,7 +64,7 @@ rule evaluate:
         runs=folder("runs"),
         in_domain=folder("in_domain"),
         described=lambda w, input: ["--described", input.described] if input.described else [],
-        code=GRAPH.code("evaluate"),
+        code=lambda w: GRAPH.code("evaluate", datasets=[w.dataset]),
         remade=remade("evaluation/{dataset}"),
         resamples=PARAMS.resamples,
         level=PARAMS.level,
@@ -73,7 +73,7 @@ rule evaluate:
         predictors=lambda w: GRAPH.predictors_of(w.dataset),
         published=lambda w: [entry.model_dump() for entry in GRAPH.datasets[w.dataset].published],
         error_sources=lambda w: GRAPH.datasets[w.dataset].error_sources,
-        choice=lambda w: GRAPH.datasets[w.dataset].model_dump()["choice"],
+        tables=lambda w: GRAPH.datasets[w.dataset].tables,
         series=lambda w: GRAPH.datasets[w.dataset].model_dump()["series"],
     shell:
         "logged {log:q} perfcast pipeline evaluate {wildcards.dataset:q} --table {input.table:q} --runs {params.runs:q} "
@@ -105,7 +105,7 @@ rule plots:
         mem_mb=gigabytes(1),
         runtime=minutes(20),
     params:
-        code=GRAPH.code("plots", *plot_modules(PARAMS.plots)),
+        code=lambda w: GRAPH.code("plots", *plot_modules(PARAMS.plots), datasets=[w.dataset]),
         remade=remade("plots/{dataset}"),
         plots=PARAMS.plots,
         labels=GRAPH.predictor_labels,

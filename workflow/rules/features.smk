@@ -14,7 +14,7 @@ rule features:
         runtime=minutes(10),
     params:
         conf=lambda w: GRAPH.datasets[w.dataset].features,
-        code=lambda w: GRAPH.code("features", *[f"features.{name}" for name in GRAPH.datasets[w.dataset].features]),
+        code=lambda w: GRAPH.code("features", *GRAPH.feature_modules(w.dataset)),
     shell:
         "logged {log:q} perfcast pipeline features {wildcards.dataset:q} --table {input:q} --out {output:q}"
 
@@ -32,7 +32,7 @@ rule split:
         mem_mb=gigabytes(1),
         runtime=minutes(10),
     params:
-        code=GRAPH.code("split"),
+        code=lambda w: GRAPH.code("split", datasets=[w.dataset]),
         seed=PARAMS.split_seed,
     shell:
         "logged {log:q} perfcast pipeline split {wildcards.split:q} --table {input:q} --out {output:q} --seed {params.seed:q}"

@@ -1,5 +1,5 @@
 # Raw files, byte-exact and checked by sha256. The only rules that may use the network.
-from perfcast.data.sources.locations import embedded_folder
+from perfcast.sources.locations import embedded_folder
 
 
 rule ingest:

@@ -25,7 +25,7 @@ rule train:
     params:
         folder=subpath(output.predictions, parent=True),
         settings=lambda w: GRAPH.settings_of(w.dataset, w.split, w.predictor),
-        code=lambda w: GRAPH.code("train", GRAPH.predictor_module(w.predictor)),
+        code=lambda w: GRAPH.code("train", GRAPH.predictor_module(w.predictor), datasets=[w.dataset]),
         remade=remade("runs/{dataset}/{split}/{predictor}"),
         outlier=lambda w: GRAPH.datasets[w.dataset].label_outlier,
         preset=PARAMS.preset,
@@ -52,7 +52,7 @@ rule in_domain:
         mem_mb=gigabytes(1),
         runtime=minutes(20),
     params:
-        code=GRAPH.code("in_domain"),
+        code=lambda w: GRAPH.code("in_domain", datasets=[w.dataset]),
         outlier=lambda w: GRAPH.datasets[w.dataset].label_outlier,
         backtest_windows=PARAMS.backtest_windows,
     shell:
@@ -80,7 +80,7 @@ rule champion:
         runs=folder("runs"),
         raw=lambda w: f"{RESULTS}/raw",
         settings=GRAPH.all_settings(),
-        code=lambda w: GRAPH.code("champion", *map(GRAPH.predictor_module, PARAMS.predictors)),
+        code=lambda w: GRAPH.code("champion", *GRAPH.predictor_modules(w.dataset), datasets=[w.dataset]),
         remade=remade("champion/{dataset}"),
         preset=PARAMS.preset,
         seed=PARAMS.seeds[0],

@@ -1,25 +1,24 @@
 """Parser of the command line: commands by group, help with defaults and examples, and hints for mistyped words.
 
-The docstring of a command's module holds its summary and its examples. It is read without an import, and only the
-module of the typed command is imported.
+The docstring of a command's module holds its summary and its examples. Only the modules of the typed command, or of the
+commands that a list shows, are imported.
 """
 
 from __future__ import annotations
 
 import argparse
-import ast
+import inspect
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from pathlib import Path
 from typing import Any, NoReturn
 
-from perfcast import __version__
-from perfcast.utils import plugins
+from perfcast import __version__, plugins
+from perfcast.domain import domains
 from perfcast.utils.errors import UserError
 
-_ASK = ("predict", "rank", "what_if", "similar", "compare", "plan")
+_ASK = ("predict", "rank", "what_if", "similar", "compare")
 FAMILIES = {
     "champion": "Write a champion as one file, for another machine.",
     "facts": "Add, list and check dated facts of CPU models.",
@@ -28,29 +27,41 @@ FAMILIES = {
     "pipeline": "Run one stage of the pipeline, as the rules of Snakemake do.",
 }
 """Commands that consist of commands, with their summaries."""
-COMMANDS = plugins.names("cli")
+_RUN = ("ui", "doctor", "sources", "tune", "serve", "summary", "reproduced", "config", "completion", "leaderboard")
+_MEMBERS = {
+    "champion": ("export",),
+    "facts": ("add", "check", "list"),
+    "results": ("compare",),
+    "pipeline": (
+        *(
+            "available",
+            "champion",
+            "described",
+            "evaluate",
+            "fake",
+            "features",
+            "forget",
+            "headline",
+            "in_domain",
+            "ingest",
+        ),
+        *("leakage", "metrics", "plots", "record", "report", "split", "standardize", "times", "train", "why"),
+    ),
+}
+_OF_DOMAINS = [tuple(command.split()) for domain in domains() for command in domain.commands]
+COMMANDS = tuple(sorted({*_ASK, *_RUN, *(words[0] for words in _OF_DOMAINS if len(words) == 1)}))
 """Commands of users."""
-MEMBERS = {family: plugins.names(f"cli.{family}") for family in FAMILIES}
+MEMBERS = {
+    family: (*_MEMBERS.get(family, ()), *sorted(words[1] for words in _OF_DOMAINS if words[0] == family and words[1:]))
+    for family in FAMILIES
+}
 """Family -> its commands."""
 STAGES = MEMBERS["pipeline"]
 """Stages of the pipeline."""
-_RUN = (
-    "ui",
-    "doctor",
-    "sources",
-    "measure",
-    "tune",
-    "champion",
-    "facts",
-    "serve",
-    "results",
-    "summary",
-    "reproduced",
-    "config",
-)
 _GROUPS = {
     "Ask": _ASK,
-    "Run": (*_RUN, *(name for name in COMMANDS if name not in (*_ASK, *_RUN))),
+    "Run": (*_RUN, *(family for family in FAMILIES if family != "pipeline" and MEMBERS[family])),
+    "Of one domain": tuple(name for name in COMMANDS if name not in (*_ASK, *_RUN)),
     "Plumbing": ("pipeline",),
 }
 _NAME_WIDTH = 11
@@ -183,9 +194,8 @@ def read_examples(package: str, name: str) -> list[str]:
 
 
 def _read_docstring(package: str, name: str) -> tuple[str, list[str]]:
-    """Return the text and the examples in the docstring of a command's module, which is read, not imported."""
-    path = Path(__file__).parent.joinpath(*package.split(".")[1:], f"{name}.py")
-    text, _, examples = (ast.get_docstring(ast.parse(path.read_bytes())) or "").partition("\n\nExamples:\n")
+    """Return the text and the examples in the docstring of a command's module."""
+    text, _, examples = (inspect.getdoc(plugins.load(package, name)) or "").partition("\n\nExamples:\n")
     return text, [line.removeprefix("    ") for line in examples.splitlines()]
 
 
@@ -195,7 +205,7 @@ def _format_examples(lines: Iterable[str]) -> str:
 
 def _list_groups() -> str:
     """Return the commands by group, one line each."""
-    return "\n\n".join(f"{title}:\n{_list_commands('cli', names)}" for title, names in _GROUPS.items())
+    return "\n\n".join(f"{title}:\n{_list_commands('cli', names)}" for title, names in _GROUPS.items() if names)
 
 
 def _list_commands(package: str, names: Iterable[str]) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfcast.cli.arguments import add_shared, share
+from perfcast.domain import domains
 from perfcast.utils.errors import UserError
 
 if TYPE_CHECKING:
@@ -16,34 +17,7 @@ if TYPE_CHECKING:
     from perfcast.inference.predict import PredictOptions
     from perfcast.inference.user_measurements import UserMeasurements
 
-FLAGS: dict[str, dict[tuple[str, ...], str]] = {
-    "servers (spec_cpu2017, spec_cpu2006)": {
-        ("processor", "cpu"): "name, as typed on the box: 'AMD EPYC 9755'",
-        ("chips", "sockets"): "number of processors",
-        ("cores",): "enabled cores of each processor",
-        ("memory",): "modules: '24 x 64 GB DDR5-6400'",
-        ("os", "operating-system"): "operating system: 'SLES 15 SP6, kernel 6.4'",
-        ("compiler",): "name and version: 'AOCC 5.0'",
-        ("storage",): "devices: '1 x 960 GB NVMe SSD'",
-    },
-    "deployments of language models (llm_serving)": {
-        ("gpu",): "name: 'H200 SXM'",
-        ("model",): "name such as llama-3.1-70b, or the path of its config.json",
-        ("batch", "batch-size"): "requests in progress at once",
-        ("input", "isl"): "tokens of a prompt",
-        ("output", "osl"): "tokens of an answer",
-        ("tensor-parallel", "tp"): "GPUs that share each layer",
-        ("pipeline-parallel", "pp"): "GPUs that share the layers in turn",
-        ("attention-dp", "dp"): "copies of the attention layers",
-        ("expert-parallel", "ep"): "GPUs that share the experts of a layer",
-        ("precision",): "number format of the weights: bf16, fp8, fp4 or int4",
-        ("backend",): "serving software: vllm, sglang or trtllm",
-    },
-    "training runs of language models (llm_ladder, llm_overtraining)": {
-        ("params", "parameters"): "parameters of the model: 32B",
-        ("tokens", "training-tokens"): "tokens seen in training: 6T",
-    },
-}
+FLAGS = {title: flags for domain in domains() for title, flags in domain.flags.items()}
 """Options of the most common fields by kind of machine, with synonyms, as files and HTTP requests name them.
 
 They are declared before a champion is read: those of another dataset are unknown names to it.

@@ -27,8 +27,8 @@ def run(options: argparse.Namespace) -> int:
 
     from perfcast.config.conf_files import read_conf, read_yaml
     from perfcast.config.experiment_params import validate
-    from perfcast.data.sources.locations import find_places, tabulate_sources
-    from perfcast.data.sources.source_spec import parse_source
+    from perfcast.sources.locations import find_places, tabulate_sources
+    from perfcast.sources.source_spec import parse_source
 
     params = validate(read_yaml(options.project / "params.yaml"), options.project / "conf")
     specs = [parse_source(name, read_conf(options.project / "conf", "source", name)) for name in params.sources]

@@ -9,6 +9,7 @@ from typing import Any
 
 from perfcast.config.conf_files import Ablation, read_ablations, read_conf, read_yaml
 from perfcast.config.predictor_conf import read_tuned
+from perfcast.domain import conf_folders
 from perfcast.utils.errors import UserError
 
 _ALWAYS = ("trainer=default", "tracking=default")
@@ -17,7 +18,7 @@ _ALWAYS = ("trainer=default", "tracking=default")
 
 def _check_chosen(conf: Path, overrides: Sequence[str]) -> None:
     """Read each file that an override chooses by name, so that a wrong name is one line."""
-    groups = {path.name for path in conf.glob("*") if path.is_dir()}
+    groups = {path.name for folder in conf_folders(conf) for path in folder.glob("*") if path.is_dir()}
     for override in (*_ALWAYS, *overrides):
         group, equals, name = override.lstrip("+").partition("=")
         group = group.partition("@")[0]
@@ -59,7 +60,8 @@ def compose(root: Path, overrides: Sequence[str]) -> dict[str, Any]:
     overrides = [word for override in overrides for word in _resolve_ablation(root / "conf", override, ablations)]
     try:
         with initialize_config_dir(str(root / "conf"), version_base="1.3"):
-            composed = hydra_compose("config", [f"hydra.searchpath=[file://{root}]", *overrides])
+            searched = ",".join(f"file://{folder}" for folder in (root, *conf_folders(root / "conf")[1:]))
+            composed = hydra_compose("config", [f"hydra.searchpath=[{searched}]", *overrides])
             resolved: Any = OmegaConf.to_container(composed, resolve=True, throw_on_missing=True)
     except (HydraException, OmegaConfBaseException) as error:
         message = str(error).partition("Config search path")[0]

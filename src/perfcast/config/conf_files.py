@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from perfcast.domain import conf_folders
 from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError, unknown_name
 from perfcast.utils.result_digests import verify_digest
@@ -91,9 +92,16 @@ def require_mapping(content: Any, where: str) -> Mapping[str, Any]:
     return content
 
 
+def conf_files(conf: Path, group: str) -> dict[str, Path]:
+    """Return the files of one group by name: those of domains, and those of conf/<group>/, which come first."""
+    folders = reversed(conf_folders(conf))
+    found = {path.stem: path for folder in folders for path in (folder / group).glob("*.yaml")}
+    return dict(sorted(found.items()))
+
+
 def known(conf: Path, group: str) -> list[str]:
-    """Return the names of one group: the files of conf/<group>/, and for predictors the ablations too."""
-    names = {path.stem for path in (Path(conf) / group).glob("*.yaml")}
+    """Return the names of one group: its files, and for predictors the ablations too."""
+    names = set(conf_files(conf, group))
     return sorted(names | set(read_ablations(conf)) if group == "predictor" else names)
 
 
@@ -102,8 +110,7 @@ def read_conf(conf: Path, group: str, name: str) -> dict[str, Any]:
 
     Raises: UserError with the names that exist.
     """
-    path = Path(conf) / group / f"{name}.yaml"
-    if path.stem == name and path.is_file():
+    if path := conf_files(conf, group).get(name):
         return dict(require_mapping(read_yaml(path), f"conf/{group}/{name}.yaml"))
     ablation = read_ablations(conf).get(name) if group == "predictor" else None
     if ablation is None:
@@ -117,17 +124,17 @@ def read_ablations(conf: Path) -> dict[str, Ablation]:
     Raises: UserError when a name has two meanings, or an ablation's predictor has no conf file.
     """
     ablations: dict[str, Ablation] = {}
-    for path in sorted((Path(conf) / "experiment").glob("*.yaml")):
+    predictors = conf_files(conf, "predictor")
+    for path in conf_files(conf, "experiment").values():
         where = f"conf/experiment/{path.name}"
         declared = require_mapping(read_yaml(path), where).get("ablations", {})
         for name, content in require_mapping(declared, f"ablations in {where}").items():
             ablation = validated(Ablation, f"ablations.{name} in {where}", content)
-            if (Path(conf) / "predictor" / f"{name}.yaml").exists() or ablations.get(name, ablation) != ablation:
+            if name in predictors or ablations.get(name, ablation) != ablation:
                 raise UserError(f"ablations.{name} in {where} must have a name of its own", "it is used twice")
             base = ablation.predictor
-            if not (Path(conf) / "predictor" / f"{base}.yaml").is_file():
-                files = [file.stem for file in (Path(conf) / "predictor").glob("*.yaml")]
-                raise unknown_name(f"ablations.{name}.predictor in {where}", base, files)
+            if base not in predictors:
+                raise unknown_name(f"ablations.{name}.predictor in {where}", base, predictors)
             ablations[name] = ablation
     return ablations
 

@@ -48,18 +48,6 @@ class PublishedErrors(StrictModel):
         return self.__pydantic_extra__
 
 
-class LayoutChoice(StrictModel):
-    """A decision by predicted times: the option with the most work / (time x cost) within a limit of the time."""
-
-    task: str
-    question: list[str] = Field(min_length=1)
-    """Columns that the options of a question agree on."""
-    work: str
-    cost: str
-    limits: list[float] = Field(min_length=1)
-    """In the unit of the target."""
-
-
 class Series(StrictModel):
     """Rows that follow each other in time, for the plot over it."""
 
@@ -89,8 +77,8 @@ class DatasetConf(StrictModel):
     """Splits whose test machines are also predicted as users describe them, level by level."""
     error_sources: dict[str, list[str]] = Field(default_factory=dict)
     """Steps of an oracle: what it knows, and the columns that tell it, the largest groups first."""
-    choice: LayoutChoice | None = None
-    """The decision that the times of the dataset are predicted for."""
+    tables: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    """Further tables of the evaluation that the domain makes, with their options."""
     series: Series | None = None
     """Lines of rows that are plotted over time."""
     label_outlier: float | None = Field(default=None, gt=0)

@@ -8,8 +8,9 @@ from typing import Any
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from perfcast.config.conf_files import StrictModel, read_conf, read_yaml, validated
+from perfcast.config.conf_files import StrictModel, conf_files, read_conf, read_yaml, validated
 from perfcast.config.search_space import Choices, Dimension, Range
+from perfcast.domain import conf_folders
 from perfcast.utils.errors import unknown_name
 
 Settings = dict[str, dict[str, Any]]
@@ -108,7 +109,8 @@ class PredictorConf(StrictModel):
 def read_tuned(conf: Path, predictor: str) -> dict[str, dict[str, Tuned]]:
     """Read the tuned values of a predictor from conf/tuned, by dataset and split."""
     tuned = {}
-    for path in sorted((Path(conf) / "tuned").glob(f"*/{predictor}.yaml")):
+    files = (path for folder in conf_folders(conf) for path in (folder / "tuned").glob(f"*/{predictor}.yaml"))
+    for path in sorted(files):
         where = f"conf/tuned/{path.parent.name}/{path.name}"
         entries = validated(_TunedFile, where, read_yaml(path)).entries
         tuned[path.parent.name] = {
@@ -129,7 +131,5 @@ def read_predictor(conf: Path, name: str) -> PredictorConf:
 
 def read_predictor_labels(conf: Path) -> dict[str, str]:
     """Return the labels of the predictors whose files have one."""
-    contents = {
-        path.stem: read_conf(conf, "predictor", path.stem) for path in (Path(conf) / "predictor").glob("*.yaml")
-    }
+    contents = {name: read_conf(conf, "predictor", name) for name in conf_files(conf, "predictor")}
     return {name: str(content["label"]) for name, content in sorted(contents.items()) if content.get("label")}

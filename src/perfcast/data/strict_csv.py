@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from perfcast.data.bounded_files import header_of, kind_by_name, records, text_lines, unpacked
 from perfcast.data.standardized import REJECTED_COLUMNS
+from perfcast.sources.bounded_files import header_of, kind_by_name, records, text_lines, unpacked
 from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError
 

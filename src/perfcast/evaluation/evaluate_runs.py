@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -24,7 +24,6 @@ from perfcast.evaluation.evaluation_tables import (
 )
 from perfcast.evaluation.interval_metrics import calibration_checks, pit_histogram
 from perfcast.evaluation.kind_errors import predicts_shares, tabulate_kind_errors
-from perfcast.evaluation.layout_choices import tabulate_choices
 from perfcast.evaluation.predictor_comparison import PAIR_COLUMNS, PAIRED_COLUMNS, compare, compare_all_pairs
 from perfcast.evaluation.run_predictions import (
     DISSIMILAR_GROUP,
@@ -100,7 +99,7 @@ def evaluate(
     in_domain: Mapping[str, Path] = MappingProxyType({}),
     described: pd.DataFrame | None = None,
     error_sources: Mapping[str, Sequence[str]] = MappingProxyType({}),
-    choice: Mapping[str, Any] | None = None,
+    tables: Mapping[str, Callable[[pd.DataFrame, Table], pd.DataFrame]] = MappingProxyType({}),
     series: Mapping[str, Any] | None = None,
     level: float = LEVEL,
 ) -> Evaluation:
@@ -111,8 +110,8 @@ def evaluate(
     of a split. `published` are the values that others published, see `tabulate_published_values`. `in_domain` maps a
     split to its distances: its predictions get intervals of `level`, calibrated on the backtests of the run.
     `described` are predictions of described machines, see `summarize_described`. `error_sources` has the columns of
-    every step of `tabulate_error_sources`, `choice` the decision of `tabulate_choices`, `series` the lines of
-    `tabulate_series`.
+    every step of `tabulate_error_sources`, `series` the lines of `tabulate_series`. `tables` makes further tables from
+    the points and the table of the dataset.
     Raises: UserError when there are no runs, predictors of one split were tested on different rows, a run is of another
     version of its split, or a published value is of no task of the table.
     """
@@ -193,7 +192,7 @@ def evaluate(
         described=summarize_described(described, level),
         error_sources=tabulate_error_sources(points, table, error_sources),
         kinds=tabulate_kind_errors(points, table, resamples, seed),
-        choices=tabulate_choices(points, table, choice),
+        tables={name: tabulate(points, table) for name, tabulate in tables.items()},
         series=tabulate_series(points, table, series),
         resamples=resamples,
         seed=seed,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -61,8 +62,8 @@ class Evaluation:
     `errors_by_in_domain_score`; `levels` as `coverage_by_level`; `pit` as `pit_histogram`; `calibration` as
     `calibration_checks`; `importance` and `attention` as in `explanation_tables`; `published` one row per published
     value (what, split, task, metric); `described` as `summarize_described`; `error_sources` as
-    `tabulate_error_sources`; `kinds` as `tabulate_kind_errors`; `choices` as `tabulate_choices`;
-    `series` as `tabulate_series`.
+    `tabulate_error_sources`; `kinds` as `tabulate_kind_errors`; `series` as
+    `tabulate_series`; `tables` has those of the domain.
     Units: errors in %.
     """
 
@@ -85,8 +86,8 @@ class Evaluation:
     described: pd.DataFrame
     error_sources: pd.DataFrame
     kinds: pd.DataFrame
-    choices: pd.DataFrame
     series: pd.DataFrame
+    tables: Mapping[str, pd.DataFrame]
     resamples: int
     seed: int
     level: float
@@ -191,10 +192,9 @@ _TABLES = (
     "described",
     "error_sources",
     "kinds",
-    "choices",
     "series",
 )
-_OPTIONAL = ("described", "all_rows", "error_sources", "kinds", "choices", "series", "pit", "calibration")
+_OPTIONAL = ("described", "all_rows", "error_sources", "kinds", "series", "pit", "calibration")
 """Tables that results of earlier versions do not have."""
 _TEXT = (
     *("split", "predictor", "other", "task", "metric", "slice", "against", "reference", "claim"),
@@ -220,8 +220,8 @@ def metrics_tree(evaluation: Evaluation) -> dict[str, Any]:
 def write_evaluation(evaluation: Evaluation, folder: Path) -> None:
     """Write every table as CSV, the points as Parquet, and summary.json, atomically."""
     with atomic_folder(folder) as temporary:
-        for name in _TABLES:
-            frame: pd.DataFrame = getattr(evaluation, name)
+        core = {name: getattr(evaluation, name) for name in _TABLES}
+        for name, frame in {**evaluation.tables, **core}.items():
             frame.to_csv(temporary / f"{name}.csv", index=False, float_format="%.6g", lineterminator="\n")
         evaluation.points.to_parquet(
             temporary / "points.parquet", index=False, compression="zstd", write_page_checksum=True
@@ -260,6 +260,7 @@ def read_evaluation(folder: Path) -> Evaluation:
     return Evaluation(
         dataset=summary["dataset"],
         points=read_parquet(folder / "points.parquet"),
+        tables={path.stem: _read(path) for path in sorted(folder.glob("*.csv")) if path.stem not in _TABLES},
         resamples=summary["resamples"],
         seed=summary["seed"],
         level=summary["level"],

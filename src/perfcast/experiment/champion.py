@@ -13,7 +13,6 @@ import pandas as pd
 from perfcast.config.conf_files import read_yaml
 from perfcast.config.dataset_conf import read_dataset
 from perfcast.config.predictor_conf import read_predictor
-from perfcast.data.sources.locations import present_sources
 from perfcast.evaluation import choose_champion
 from perfcast.evaluation.kind_errors import predicts_shares
 from perfcast.experiment.described_calibration import fit_described_uncertainty
@@ -24,6 +23,7 @@ from perfcast.inference.champion import save_champion
 from perfcast.predictors.predictor import Predictor
 from perfcast.schema.table import Table
 from perfcast.schema.table_files import read_parquet, read_table
+from perfcast.sources.locations import present_sources
 from perfcast.splits import is_compared
 from perfcast.utils.io import atomic_folder, read_object, sha256
 from perfcast.utils.progress import Progress, ignore_progress

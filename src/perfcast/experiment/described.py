@@ -13,7 +13,6 @@ import pandas as pd
 from perfcast.config.conf_files import read_yaml
 from perfcast.config.dataset_conf import read_dataset
 from perfcast.config.predictor_conf import read_predictor
-from perfcast.data.sources.locations import present_sources
 from perfcast.experiment.described_calibration import fit_scales
 from perfcast.experiment.described_rows import DescribedData, draw_machines, find_cut, predict_described
 from perfcast.experiment.fitting import fit_rows, plan_backtests, tested_rows, training_rows
@@ -24,6 +23,7 @@ from perfcast.inference.reference_data import ReferenceData
 from perfcast.predictors.predictor import load_predictor
 from perfcast.schema.table import Table
 from perfcast.schema.table_files import read_parquet, read_table
+from perfcast.sources.locations import present_sources
 from perfcast.splits import read_folds
 from perfcast.uncertainty.conformal import LEVEL, ConformalCalibration, UncertaintyModel, outputs_of
 from perfcast.utils.io import read_json

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import dataclasses
+import math
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from perfcast import splits
+from perfcast import plugins, splits
 from perfcast.config.conf_files import read_ablations, read_conf, read_yaml, require_mapping
 from perfcast.config.dataset_conf import DatasetConf, read_dataset
 from perfcast.config.experiment_params import Params, validate
 from perfcast.config.predictor_conf import PredictorConf, read_predictor
-from perfcast.data.sources.source_spec import parse_source
+from perfcast.domain import conf_folders, domain_of
 from perfcast.experiment.leakage_control import read_leakage_conf
+from perfcast.sources.source_spec import parse_source
 from perfcast.tracking import store_from
-from perfcast.utils import plugins
-from perfcast.utils.constructor_fields import check_arguments
 from perfcast.utils.errors import UserError, unknown_name
 
 _TRAINER = "perfcast.training.devices.TrainerConfig"
@@ -29,12 +30,12 @@ def check_experiment(content: Any, project: Path) -> Params:
     """
     conf = project / "conf"
     params = validate(content, conf)
-    for path in sorted(conf.rglob("*.yaml")):
+    for path in (path for folder in conf_folders(conf) for path in sorted(folder.rglob("*.yaml"))):
         read_yaml(path)
     for name in params.sources:
         source = parse_source(name, read_conf(conf, "source", name))
         if source.module:
-            _require(f"module in conf/source/{name}.yaml", [source.module], plugins.names("data.sources"))
+            plugins.load("sources", source.module, f"module in conf/source/{name}.yaml")
     for name in params.datasets:
         _check_dataset(name, read_dataset(conf, name))
     for name in {*params.predictors, read_leakage_conf(conf).control}:
@@ -67,7 +68,9 @@ def _check_dataset(name: str, dataset: DatasetConf) -> None:
     where = f"conf/dataset/{name}.yaml"
     if dataset.name != name:
         raise UserError(f"name in {where} must be that of the file", f"it is {dataset.name!r}", f"write {name}")
-    _require(f"each of features in {where}", dataset.features, plugins.names("features"))
+    for feature in dataset.features:
+        plugins.load("features", feature, f"each of features in {where}")
+    _require(f"each of tables in {where}", dataset.tables, domain_of(dataset.target).tables)
     _require(f"each of splits in {where}", dataset.splits, splits.names())
     _require(f"each of described in {where}", dataset.described, dataset.splits)
 
@@ -83,6 +86,41 @@ def _check_predictor(name: str, predictor: PredictorConf) -> None:
         for entry in tuned.values():
             for values in entry.folds:
                 check_arguments(predictor.target, values, f"folds in conf/tuned/{dataset}/{name}.yaml")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+_KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "int": ("a whole number", lambda value: isinstance(value, int) and not isinstance(value, bool)),
+    "float": ("a finite number", _is_number),
+    "bool": ("true or false", lambda value: isinstance(value, bool)),
+    "str": ("text", lambda value: isinstance(value, str)),
+    "Sequence[float]": (
+        "a list of finite numbers",
+        lambda value: isinstance(value, list) and bool(value) and all(map(_is_number, value)),
+    ),
+}
+"""Annotation -> its words, and the check of a value; values of another annotation are checked by the class."""
+
+
+def check_arguments(path: str, arguments: Mapping[str, Any], where: str) -> None:
+    """Check that the dataclass of a dotted path takes arguments of these names and values.
+
+    Raises: UserError, which names the place `where`.
+    """
+    loaded: Any = plugins.load_class(path, f"_target_ of {where}")
+    fields = {field.name: str(field.type) for field in dataclasses.fields(loaded) if field.init}
+    for name, value in arguments.items():
+        if name not in fields:
+            raise unknown_name(f"each of {where}", str(name), fields)
+        annotation = fields[name].removesuffix(" | None")
+        if value is None and annotation != fields[name]:
+            continue
+        words, is_right = _KINDS.get(annotation, ("", lambda value: True))
+        if not is_right(value):
+            raise UserError(f"{where}.{name} must be {words}", f"it is {value!r:.80}")
 
 
 def _require(what: str, names: Iterable[str], allowed: Iterable[str]) -> None:

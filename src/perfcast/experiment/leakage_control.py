@@ -80,5 +80,4 @@ def collect_artifacts(
 
 def _list_modules(conf: Path, dataset: str) -> tuple[str, ...]:
     """Return the modules that derive the features of a dataset, none for a dataset without a conf file."""
-    has_conf = (conf / "dataset" / f"{dataset}.yaml").is_file()
-    return tuple(read_dataset(conf, dataset).features) if has_conf else ()
+    return tuple(read_dataset(conf, dataset).features) if dataset in known(conf, "dataset") else ()

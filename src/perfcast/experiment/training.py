@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from perfcast.code_hash import code_digest
 from perfcast.config.conf_files import validated
 from perfcast.config.predictor_conf import PredictorConf
 from perfcast.experiment.explanation import write_explanation
@@ -36,7 +37,6 @@ from perfcast.schema.table_files import read_table
 from perfcast.splits import BASE, VERSION, check_version, read_folds
 from perfcast.tracking import RECORD, Store, live_record
 from perfcast.training.progress import listening
-from perfcast.utils.code_hash import code_digest
 from perfcast.utils.io import atomic_folder, sha256, write_json, write_text
 from perfcast.utils.result_digests import record_digests
 from perfcast.utils.safe_yaml import yaml_text

@@ -5,27 +5,28 @@ from __future__ import annotations
 import hashlib
 import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from perfcast import plugins
+from perfcast.code_hash import closure, code_parts, digest_of
 from perfcast.config.conf_files import read_conf
 from perfcast.config.dataset_conf import DatasetConf, read_dataset
 from perfcast.config.experiment_params import Params
 from perfcast.config.predictor_conf import PredictorConf, Settings, read_predictor, read_predictor_labels
-from perfcast.data.sources.locations import find_places, locate_source
-from perfcast.data.sources.source_spec import parse_source
+from perfcast.domain import CORE, domain_of, domains
 from perfcast.experiment.experiment_check import check_experiment
 from perfcast.experiment.source_status import SourceStatus
+from perfcast.sources.locations import find_places, locate_source
+from perfcast.sources.source_spec import parse_source
 from perfcast.splits import learning_curve_point
-from perfcast.utils import plugins
-from perfcast.utils.code_hash import closure, code_parts, digest_of
 from perfcast.utils.io import abandoned_paths, read_object, remove_path, write_json
 
 _DIGITS = 16
-_BASELINES = "predictors.baselines"
+_BASELINES = "perfcast.predictors.baselines"
 _MINUTES_QUICK, _MINUTES_PER_SEED = 30, 90
 _AVX2 = {
     "ATEN_CPU_CAPABILITY": "avx2",
@@ -139,14 +140,20 @@ class Graph:
         options += [] if self.params.network else ["--offline"]
         return " ".join(options)
 
-    def code(self, command: str, *modules: str) -> str:
+    def code(self, command: str, *modules: str, datasets: Iterable[str] | None = None) -> str:
         """Return a digest of what a command imports and of the plug-ins that it loads by name.
 
-        An edit of one of them re-runs the jobs that depend on it. A command that knows splits loads all of them.
+        An edit of one of them re-runs the jobs that depend on it. A command that knows splits loads those of the core
+        and of the domains of its `datasets`, by default of all, with their descriptions and tables.
         """
-        splits = _splits_of(command)
-        loaded = [*modules, *[f"splits.{name}" for name in splits]]
-        return self._remember(f"perfcast.cli.pipeline.{command}", *[f"perfcast.{module}" for module in loaded])
+        stage = f"perfcast.cli.pipeline.{command}"
+        loaded = list(modules)
+        if "perfcast.splits" in closure(stage):
+            targets = [self.datasets[name].target for name in (self.params.datasets if datasets is None else datasets)]
+            owners = dict.fromkeys([CORE.name, *(domain_of(target).name for target in targets)])
+            known = [domain for domain in domains() if domain.name in owners]
+            loaded += [*plugins.modules("splits", known), *(path for domain in known for path in domain.modules())]
+        return self._remember(stage, *loaded)
 
     def _remember(self, *modules: str) -> str:
         if modules not in self._digests:  # every job asks, and most ask for the same modules
@@ -161,18 +168,26 @@ class Graph:
 
     def source_code(self, source: str) -> str:
         """Return a digest of the module that checks the files of a source."""
-        module = read_conf(self.conf, "source", source).get("module", "file_checks")
-        return self._remember(f"perfcast.data.sources.{module}")
+        module = read_conf(self.conf, "source", source).get("module")
+        return self._remember(plugins.load("sources", module).__name__ if module else "perfcast.sources.file_checks")
 
     def predictor_module(self, predictor: str) -> str:
         """Return the module of a predictor, for `code`."""
         if predictor not in self._modules:
-            self._modules[predictor] = read_predictor(self.conf, predictor).module.removeprefix("perfcast.")
+            self._modules[predictor] = read_predictor(self.conf, predictor).module
         return self._modules[predictor]
+
+    def predictor_modules(self, dataset: str) -> list[str]:
+        """Return the modules of the experiment's predictors that support a dataset, for `code`."""
+        return [self.predictor_module(name) for name in self.predictors_of(dataset)]
 
     def dataset_module(self, dataset: str) -> str:
         """Return the module of a dataset, for `code`."""
-        return self.datasets[dataset].module.removeprefix("perfcast.")
+        return self.datasets[dataset].module
+
+    def feature_modules(self, dataset: str) -> list[str]:
+        """Return the modules of a dataset's feature groups, for `code`."""
+        return [plugins.load("features", name).__name__ for name in self.datasets[dataset].features]
 
     def conf_digest(self, group: str, name: str) -> str:
         """Return a digest of the values of one conf file; comments and the search space of tuning do not count."""
@@ -205,12 +220,6 @@ class Graph:
         """Read which of the experiment's datasets could be built; none before the first ingestion."""
         available = read_object(path, "datasets")["datasets"] if path.exists() else []
         return [name for name in self.params.datasets if name in available]
-
-
-@cache
-def _splits_of(command: str) -> tuple[str, ...]:
-    """Return the modules of splits where a command knows splits, none where it does not."""
-    return plugins.names("splits") if "perfcast.splits" in closure(f"perfcast.cli.pipeline.{command}") else ()
 
 
 def remove_unfinished(results: Path) -> list[Path]:

@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
+from perfcast import plugins
 from perfcast.inference.cells import Cells
 from perfcast.inference.champion_archive import WITHOUT_SCORES, LeftOutScores, SourceTerms, unpack_champion
 from perfcast.inference.champion_check import try_champion
@@ -29,7 +30,6 @@ from perfcast.predictors.predictor import Predictor, load_predictor
 from perfcast.schema.schema_version import SCHEMA_KEY, SCHEMA_VERSION, check_schema_version
 from perfcast.schema.table import Column, Kind, Table, Tag, build_table
 from perfcast.uncertainty.conformal import UncertaintyModel
-from perfcast.utils import plugins
 from perfcast.utils.errors import UserError
 from perfcast.utils.extras import explain_missing_module
 from perfcast.utils.io import file_digests, first_changed, read_json, write_json

@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 
 from perfcast import __version__
-from perfcast.data.bounded_files import check_zip
 from perfcast.schema.schema_version import SCHEMA_KEY, SCHEMA_VERSION, check_schema_version
 from perfcast.schema.table import Role, Table
 from perfcast.schema.table_files import read_table, write_table
+from perfcast.sources.bounded_files import check_zip
 from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import atomic_path, file_digests, sha256, write_json

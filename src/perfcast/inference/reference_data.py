@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
+from perfcast import plugins
 from perfcast.data.processors.facts import Fact
 from perfcast.inference.cells import Cells, read_column
 from perfcast.inference.coded_frame import CodedFrame
@@ -20,7 +21,6 @@ from perfcast.inference.imputation.rules import CpuFacts
 from perfcast.schema.table import Column, Kind, Role, Table, Tag
 from perfcast.schema.table_files import read_parquet, read_table, write_table
 from perfcast.uncertainty.correlation import entity_slices
-from perfcast.utils import plugins
 from perfcast.utils.io import atomic_path
 
 _MEASURED, _CPU_FACTS = "measured.parquet", "cpu_models.parquet"

@@ -19,10 +19,10 @@ from rich.table import Table
 from perfcast.config.conf_files import read_conf, read_yaml
 from perfcast.config.dataset_conf import read_dataset
 from perfcast.config.experiment_params import Params, validate
-from perfcast.data.sources.locations import find_places, locate_source
-from perfcast.data.sources.source_spec import parse_source
 from perfcast.experiment.experiment_check import check_experiment
 from perfcast.ops.run_lock import LOCK, hold_results
+from perfcast.sources.locations import find_places, locate_source
+from perfcast.sources.source_spec import parse_source
 from perfcast.tracking import abandoned_runs, check_store, explain_failure, store_from
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import abandoned_paths

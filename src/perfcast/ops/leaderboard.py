@@ -23,7 +23,7 @@ COLUMNS = [
     *("task", "metric", "value", "low", "high", "rows", "code_digest"),
 ]
 DESCRIBED, ALL_ROWS, ERROR_SOURCES = "described", "all_rows", "error_sources"
-KINDS, CHOICES = "kinds", "choices"
+KINDS = "kinds"
 """Folders of further tables: described machines, errors with the excluded rows, errors when levels are known, errors of
 training runs by kind of result."""
 NOISE_FLOOR = "noise floor"
@@ -118,7 +118,7 @@ def update_tables(folder: Path, results: Path, dataset: str) -> None:
         ALL_ROWS: evaluation.all_rows,
         ERROR_SOURCES: evaluation.error_sources,
         KINDS: evaluation.kinds,
-        CHOICES: evaluation.choices,
+        **evaluation.tables,
     }
     for name, frame in tables.items():
         if frame.empty or (name == ALL_ROWS and not frame["excluded"].any()):

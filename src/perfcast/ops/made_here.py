@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from perfcast.data.sources.source_spec import MANIFEST
+from perfcast.sources.source_spec import MANIFEST
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import read_object, remove_path, sha256, write_json, write_text
 from perfcast.utils.result_digests import SUFFIX

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from perfcast.utils.code_hash import changed_parts
+from perfcast.code_hash import changed_parts
 from perfcast.utils.terminal_tables import format_table
 
 _JOB = re.compile(r"^(?:local)?(?:rule|checkpoint) (\w+):\n((?: {4}.*\n?)+)", re.MULTILINE)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import inspect
 
+from perfcast import plugins
 from perfcast.predictors.predictor import Predictor
-from perfcast.utils import plugins
 from perfcast.utils.errors import UserError, unknown_name
 
 
 def predictor_class(target: str) -> type[Predictor]:
-    """Return the predictor class of a dotted path inside `perfcast.predictors`.
+    """Return the predictor class of a dotted path inside perfcast or a domain.
 
     Raises: UserError when there is no such class, or it cannot be constructed as a predictor.
     """
-    loaded = plugins.load_class("predictors", target, "_target_ of a predictor")
+    loaded = plugins.load_class(target, "_target_ of a predictor")
     if not issubclass(loaded, Predictor) or inspect.isabstract(loaded):
         lacks = " and ".join(sorted(getattr(loaded, "__abstractmethods__", ())))
         raise UserError(
@@ -29,8 +29,9 @@ def find_predictor(name: str) -> type[Predictor]:
 
     Raises: UserError when there is no such predictor.
     """
-    paths = plugins.class_paths("predictors")
-    by_name = {path.rpartition(".")[2]: path for path in paths}
-    if name not in paths and name not in by_name:
-        raise unknown_name("an estimator", name, by_name)
-    return predictor_class(by_name.get(name, name))
+    if "." in name:
+        return predictor_class(name)
+    classes = plugins.classes("predictors")
+    if name not in classes:
+        raise unknown_name("an estimator", name, classes)
+    return predictor_class(classes[name])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import pandas as pd
 
+from perfcast import plugins
 from perfcast.predictors.task_rows import measured_rows, partly_measured, task_labels
 from perfcast.schema.schema_version import SCHEMA_KEY, SCHEMA_VERSION, check_schema_version
 from perfcast.schema.table import Column, Kind, Role, infer_columns, require_usable_numbers
@@ -259,7 +259,7 @@ def _is_learned(name: str) -> bool:
 def load_predictor(folder: Path) -> Predictor:
     """Read a predictor written by `Predictor.save`.
 
-    Only classes inside `perfcast.predictors` are instantiated.
+    Only predictors of perfcast and its domains are instantiated.
 
     Raises: UserError when the folder holds none, or a file in it was changed.
     """
@@ -284,10 +284,8 @@ def _read_predictor(folder: Path, path: Path) -> Predictor:
     if changed := first_changed(folder, files):  # compiled libraries may crash on what they did not write
         raise UserError("a model folder must be as it was saved", f"{changed} was changed", "train it again")
     module, _, name = about["class"].partition(":")
-    if not module.startswith("perfcast.predictors."):
-        raise UserError("a model must be one of perfcast's predictors", f"{path} names {about['class']!r}")
-    loaded = getattr(importlib.import_module(module), name)
-    if not (isinstance(loaded, type) and issubclass(loaded, Predictor)):
+    loaded = plugins.load_class(f"{module}.{name}", f"the class in {path}")
+    if not issubclass(loaded, Predictor):
         raise UserError("a model must be one of perfcast's predictors", f"{path} names {about['class']!r}")
     predictor: Predictor = loaded(**about["params"])
     predictor.columns_ = tuple(Column(**{**entry, "tags": tuple(entry["tags"])}) for entry in about["columns"])

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pandas as pd
 
+from perfcast import plugins
 from perfcast.schema.table import Column, Role, Table, Tag
 from perfcast.schema.table_files import read_parquet
-from perfcast.splits.declaration import LearningCurvePoint, Split, SplitDeclaration, declaration_of, is_split
+from perfcast.splits.declaration import LearningCurvePoint, Split, SplitDeclaration, declaration_of
 from perfcast.splits.subsets import PUBLISHED_SUBSET, SUBSETS
-from perfcast.utils import plugins
 from perfcast.utils.errors import UserError, unknown_name
 from perfcast.utils.io import atomic_path
 
@@ -183,10 +183,5 @@ def read_folds(path: Path, table: Table | None = None) -> pd.DataFrame:
 
 @cache
 def _functions() -> dict[str, Split]:
-    """Collect the splits of every public module. Raises: ValueError when two modules have one of the same name."""
-    splits: dict[str, Split] = {}
-    for module in plugins.names("splits"):
-        for name, value in vars(plugins.load("splits", module)).items():
-            if not name.startswith("_") and is_split(value) and splits.setdefault(name, value) is not value:
-                raise ValueError(f"two modules have a split of the name {name!r}, one is {module}")
-    return splits
+    """Collect the splits of every module. Raises: ValueError when two modules have one of the same name."""
+    return plugins.declared("splits")

@@ -6,8 +6,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from perfcast.config.conf_files import read_yaml
-from perfcast.utils import plugins
+from perfcast import plugins
+from perfcast.config.conf_files import conf_files, read_yaml
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import sha256, write_text
 from perfcast.utils.safe_yaml import yaml_text
@@ -41,19 +41,18 @@ def make_project(project: Path, out: Path, *, rows: int, seed: int) -> None:
     params = read_yaml(project / "params.yaml")
     for source in params["sources"]:
         _generate_source(out, source, rows, seed)
-    for path in sorted((out / "conf" / "predictor").glob("*.yaml")):
+    for name, path in conf_files(out / "conf", "predictor").items():
         conf = read_yaml(path)
         arguments = {**conf.get("params", {}), **conf.get("quick", {})}
         conf["quick"] = {**conf.get("quick", {}), **{k: v for k, v in _SMALL.items() if k in arguments}}
-        write_text(path, yaml_text(conf))
+        write_text(out / "conf" / "predictor" / f"{name}.yaml", yaml_text(conf))
     params |= {"mirrors": ["mirror"], "network": False, "resamples": 50}
     write_text(out / "params.yaml", yaml_text(params))
 
 
 def _generate_source(out: Path, source: str, rows: int, seed: int) -> None:
     """Write the generated files of a source to the mirror, or to data/embedded, and their checksums to conf/."""
-    path = out / "conf" / "source" / f"{source}.yaml"
-    conf: dict[str, Any] = read_yaml(path)
+    conf: dict[str, Any] = read_yaml(conf_files(out / "conf", "source")[source])
     if conf.get("embedded"):
         plugins.load("testing", source).write(out / "data" / "embedded", rows=rows, seed=seed)
         return
@@ -68,4 +67,4 @@ def _generate_source(out: Path, source: str, rows: int, seed: int) -> None:
                 file["sha256"] = sha256(generated)
                 file["bytes"] = generated.stat().st_size
                 file.pop("max_bytes", None)
-    write_text(path, yaml_text(conf))
+    write_text(out / "conf" / "source" / f"{source}.yaml", yaml_text(conf))

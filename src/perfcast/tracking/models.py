@@ -16,12 +16,12 @@ from typing import Any
 import pandas as pd
 
 import perfcast
+from perfcast.code_hash import closure
 from perfcast.inference import load_champion, parse_machines, predict_machines, read_machines
 from perfcast.inference.predict import make_options
 from perfcast.predictors.predictor import load_predictor
 from perfcast.tracking.run import Run
 from perfcast.tracking.store import locked
-from perfcast.utils.code_hash import closure
 
 _FOLDER = Path(__file__).parent
 _PACKAGE = Path(perfcast.__file__).parent

@@ -5,7 +5,7 @@ import zlib
 import numpy as np
 import pytest
 
-from perfcast.microbench import suite
+from perfcast.domains.gemm import measured_suite as suite
 from perfcast.microbench.kernels import KERNELS, powers
 from perfcast.utils.errors import UserError
 

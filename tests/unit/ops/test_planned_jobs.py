@@ -1,7 +1,7 @@
 """The table of planned jobs: minutes of the last run and the cause, from the text of a dry run."""
 
+from perfcast.code_hash import code_digest, code_parts
 from perfcast.ops.planned_jobs import explain_reason, parse_plan, tabulate_plan
-from perfcast.utils.code_hash import code_digest, code_parts
 
 MODULE = "perfcast.evaluation.headline_metrics"
 PARTS = code_parts(MODULE)

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 import perfcast
+from perfcast import plugins
 from perfcast.config.conf_files import known, validated
 from perfcast.config.predictor_conf import PredictorConf, read_predictor
 from perfcast.predictors.factory import predictor_class
 from perfcast.predictors.linear import Ridge
-from perfcast.utils import plugins
 from perfcast.utils.errors import UserError
 
 ROOT = Path(__file__).parents[3]
@@ -45,11 +45,9 @@ def test_predictor_class_refuses_other_paths(target: str, part: str) -> None:
 
 
 def test_names_of_configured_classes_are_unique() -> None:
-    names = [path.rpartition(".")[2] for path in plugins.class_paths("predictors")]
-    configured = {
-        read_predictor(ROOT / "conf", name).target.rpartition(".")[2] for name in known(ROOT / "conf", "predictor")
-    }
-    assert [name for name in configured if names.count(name) != 1] == []
+    classes = plugins.classes("predictors")
+    configured = {read_predictor(ROOT / "conf", name).target for name in known(ROOT / "conf", "predictor")}
+    assert configured <= {*classes.values()}
 
 
 def test_conf_names_the_class_and_its_module() -> None:

@@ -9,7 +9,6 @@ import pytest
 from perfcast import splits
 from perfcast.schema.table import Column, Kind, Role, Tag, build_table
 from perfcast.splits.declaration import LearningCurvePoint, declaration_of, declare_learning_curve, declare_split
-from perfcast.utils import plugins
 
 COLUMNS = (
     Column("id", Kind.TEXT, Role.KEY, "provenance", tags=(Tag.ROW,)),
@@ -109,22 +108,18 @@ def test_a_learning_curve_split_has_a_share_or_years(amounts):
 
 
 def test_a_split_of_a_new_module_needs_no_other_edit(monkeypatch, tmp_path):
-    (tmp_path / "splits").mkdir()
-    (tmp_path / "splits" / "mine.py").write_text(
+    (tmp_path / "mine.py").write_text(
         "from perfcast.splits.declaration import declare_split\n"
         "@declare_split('my rows', 'rows of mine')\n"
         "def my_split(table, seed):\n"
         "    raise NotImplementedError\n"
     )
-    monkeypatch.setattr(splits, "__path__", [*splits.__path__, str(tmp_path / "splits")])
-    monkeypatch.setattr(plugins, "_ROOT", tmp_path)
-    plugins.names.cache_clear()
+    monkeypatch.setattr(splits, "__path__", [*splits.__path__, str(tmp_path)])
     splits._functions.cache_clear()
     try:
         assert "my_split" in splits.names()
         assert splits.is_compared("my_split")
     finally:
         monkeypatch.undo()
-        plugins.names.cache_clear()
         splits._functions.cache_clear()
     assert "my_split" not in splits.names()

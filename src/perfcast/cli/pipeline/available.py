@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the list; print one line per dataset that is left out."""
-    from perfcast.data.sources.locations import present_sources
+    from perfcast.sources.locations import present_sources
     from perfcast.utils.result_digests import record_digests
 
     present, left_out = [], {}

@@ -9,12 +9,14 @@ Examples:
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from itertools import product
 from pathlib import Path
 
 from perfcast.cli import arguments
 from perfcast.cli.arguments import add_shared
 from perfcast.config.dataset_conf import read_dataset
+from perfcast.domain import domain_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,6 +43,8 @@ def run(options: argparse.Namespace) -> int:
 
     names, distances = product(options.splits, options.predictors), options.in_domain
     declared = read_dataset(options.project / "conf", options.dataset)
+    domain = domain_of(declared.target)
+    tables = {name: partial(domain.load(domain.tables[name]), **values) for name, values in declared.tables.items()}
     evaluation = evaluate(
         {(split, predictor): options.runs / split / predictor for split, predictor in names},
         read_table(options.table),
@@ -50,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
         in_domain={split: distances / f"{split}.parquet" for split in options.splits} if distances else {},
         described=read_parquet(options.described) if options.described else None,
         error_sources=declared.error_sources,
-        choice=declared.choice.model_dump() if declared.choice else None,
+        tables=tables,
         series=declared.series.model_dump() if declared.series else None,
         level=LEVEL if options.level is None else options.level,
     )

@@ -12,9 +12,9 @@ import argparse
 from itertools import chain
 from pathlib import Path
 
+from perfcast import plugins
 from perfcast.cli.arguments import add_shared
 from perfcast.config.dataset_conf import read_dataset
-from perfcast.utils import plugins
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -32,9 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Ingest the source and print one line; a missing source is an error with --strict only."""
-    from perfcast.data.sources.ingestion import DownloadLines, ingest_source
-    from perfcast.data.sources.locations import find_places, locate_source
-    from perfcast.data.sources.source_spec import parse_source
+    from perfcast.sources.ingestion import DownloadLines, ingest_source
+    from perfcast.sources.locations import find_places, locate_source
+    from perfcast.sources.source_spec import parse_source
     from perfcast.utils.io import write_json
 
     spec = parse_source(options.source, read_conf(options.project / "conf", "source", options.source))

@@ -11,9 +11,9 @@ import argparse
 import sys
 from pathlib import Path
 
+from perfcast import plugins
 from perfcast.cli.arguments import add_shared
 from perfcast.config.dataset_conf import read_dataset
-from perfcast.utils import plugins
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,12 +32,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Standardize one dataset."""
     from perfcast.data.quality import write_standardized
-    from perfcast.data.sources.locations import present_sources
+    from perfcast.sources.locations import present_sources
     from perfcast.utils.result_digests import record_digests
 
     conf = read_dataset(options.project / "conf", options.dataset)
     raw = present_sources(options.raw, (*conf.sources.required, *conf.sources.optional))
-    build = plugins.load_function("data.datasets", conf.target, f"_target_ of {options.dataset}")
+    build = plugins.load_function(conf.target, f"_target_ of {options.dataset}")
     choices = {"published_until": options.published_until}
     result = build(raw, {**conf.options, **{key: choices[key] for key in choices if key in conf.options}})
     write_standardized(result, options.table, options.rejected, options.quality)

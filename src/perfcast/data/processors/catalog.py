@@ -19,10 +19,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from perfcast.data.bounded_files import PLAIN, header_of, records, text_lines, unpacked
 from perfcast.data.processors.cpu_names import cpu_model_key, find_family
 from perfcast.data.processors.facts import read_facts, read_table
 from perfcast.data.processors.families import find_launch
+from perfcast.sources.bounded_files import PLAIN, header_of, records, text_lines, unpacked
 from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError
 

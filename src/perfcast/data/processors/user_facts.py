@@ -14,10 +14,10 @@ from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
 
-from perfcast.data.bounded_files import PLAIN, header_of, records, text_lines, unpacked
 from perfcast.data.processors.cpu_names import cpu_model_key, find_family
 from perfcast.data.processors.facts import LIMITS, PROVENANCE, QUALITIES, UNITS, Fact, parse_facts, read_facts
 from perfcast.data.processors.families import family_table
+from perfcast.sources.bounded_files import PLAIN, header_of, records, text_lines, unpacked
 from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import atomic_path

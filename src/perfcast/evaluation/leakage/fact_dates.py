@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from perfcast import plugins
 from perfcast.data.processors.families import find_launch
 from perfcast.data.processors.memory_limit import find_memory_limit
 from perfcast.evaluation.leakage.artifacts import Artifacts, CheckReport, LeakageCheck, training_mask
 from perfcast.schema.table import Kind, Role, Table, Tag
-from perfcast.utils import plugins
 
 _OF_MODEL = ("tdp_w", "max_turbo_mhz", "all_core_turbo_mhz", "upi_links", "max_sockets", "launch_quarter")
 """Columns that the catalog fills for a CPU model."""

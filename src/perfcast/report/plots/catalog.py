@@ -1,4 +1,4 @@
-"""Declarations of the plots: title and caption, read without importing the plots or matplotlib.
+"""Declarations of the plots: title and caption.
 
 A plot is a function `<name>(evaluation) -> Figure | None` declared by `declare_plot`. To add one, add a function to a
 module of this package, or a module.
@@ -6,14 +6,13 @@ module of this package, or a module.
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from perfcast.utils import plugins
+from perfcast import plugins
 from perfcast.utils.errors import unknown_name
 
 Draw = TypeVar("Draw", bound=Callable[..., object])
@@ -21,28 +20,28 @@ Draw = TypeVar("Draw", bound=Callable[..., object])
 
 @dataclass(frozen=True)
 class PlotEntry:
-    """One plot; `module` of `perfcast.report.plots` has the function `name` that draws it."""
+    """One plot and the function that draws it."""
 
     name: str
     title: str
     caption: str
-    module: str
+    draw: Callable[..., Any]
 
 
 def declare_plot(title: str, caption: str) -> Callable[[Draw], Draw]:
-    """Declare a function to be the plot of its name; `read_catalog` reads the texts, so both must be literals."""
-    del title, caption
-    return lambda draw: draw
+    """Declare a function to be the plot of its name."""
+
+    def attach(draw: Draw) -> Draw:
+        vars(draw)["declaration"] = PlotEntry(draw.__name__, title, caption, draw)
+        return draw
+
+    return attach
 
 
 @cache
 def read_catalog() -> dict[str, PlotEntry]:
     """Return the plots by name."""
-    entries = {}
-    for name, (module, call) in plugins.declarations("report.plots").items():
-        title, caption = map(ast.literal_eval, call.args)
-        entries[name] = PlotEntry(name, title, caption, module)
-    return entries
+    return {name: draw.declaration for name, draw in plugins.declared("report.plots").items()}
 
 
 def plot_entry(name: str) -> PlotEntry:
@@ -54,8 +53,8 @@ def plot_entry(name: str) -> PlotEntry:
 
 
 def plot_modules(names: Iterable[str]) -> list[str]:
-    """Return the modules of the named plots as paths below `perfcast`, each once."""
-    return list(dict.fromkeys(f"report.plots.{plot_entry(name).module}" for name in names))
+    """Return the modules of the named plots, each once."""
+    return list(dict.fromkeys(plot_entry(name).draw.__module__ for name in names))
 
 
 def rst_captions(names: Iterable[str]) -> dict[str, dict[str, str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
@@ -142,9 +141,7 @@ _PAPER = "#ffffff"
 
 def load_plot(name: str) -> Callable[[Evaluation], Figure | None]:
     """Return the function that draws a plot. Raises: UserError when there is no plot of this name."""
-    module = importlib.import_module(f"perfcast.report.plots.{plot_entry(name).module}")
-    function: Callable[[Evaluation], Figure | None] = getattr(module, name)
-    return function
+    return plot_entry(name).draw
 
 
 def draw_svg(evaluation: Evaluation, name: str, labels: Mapping[str, str] | None = None) -> str | None:

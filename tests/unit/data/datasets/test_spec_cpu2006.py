@@ -10,13 +10,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from perfcast import splits
+from perfcast import plugins, splits
 from perfcast.data.datasets.spec_cpu.cpu2006 import build
 from perfcast.data.datasets.spec_cpu.cpu2006_rows import older_cpu_model_key
 from perfcast.data.standardized import Standardized
 from perfcast.schema.table import Role
 from perfcast.testing import cpu_catalog, spec_cpu2006
-from perfcast.utils import plugins
 from perfcast.utils.errors import UserError
 
 

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfcast.data.datasets.gpperf import gemm_records
 from perfcast.data.parsing import (
     compiler,
     dimm_part_number,
@@ -22,6 +21,7 @@ from perfcast.data.parsing import (
 )
 from perfcast.data.parsing.text_normalization import MAX_LENGTH
 from perfcast.data.processors.cpu_names import cpu_model_id, cpu_model_key
+from perfcast.domains.gemm.datasets import gemm_records
 from perfcast.inference.machine_fields import MachineFields, read_number
 from perfcast.inference.name_lookup import CpuNames
 from perfcast.microbench.hardware_info import installed_memory as dmidecode

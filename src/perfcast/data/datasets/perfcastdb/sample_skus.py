@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from perfcast.data.bounded_files import check_zip
+from perfcast.sources.bounded_files import check_zip
 from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError
 

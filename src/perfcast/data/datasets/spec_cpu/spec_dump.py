@@ -13,11 +13,11 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from perfcast.data.bounded_files import header_of, kind_by_content, unpacked
 from perfcast.data.datasets.spec_cpu.quarantine import Quarantine
 from perfcast.data.parsing.distinct_texts import expand_codes, is_coded, number_combinations
 from perfcast.data.strict_csv import CsvRows, Rejection, limit_rows, require_rows
 from perfcast.schema.table import Column, Kind, as_declared, outside, select
+from perfcast.sources.bounded_files import header_of, kind_by_content, unpacked
 from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError
 

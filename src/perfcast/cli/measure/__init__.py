@@ -1,1 +1,0 @@
-"""Measurements of this machine: one module per dataset."""

@@ -1,1 +1,0 @@
-"""GPPerf: matrix products on GPUs."""

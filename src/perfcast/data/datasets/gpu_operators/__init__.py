@@ -1,1 +1,0 @@
-"""Times of the operators of language models on GPUs."""

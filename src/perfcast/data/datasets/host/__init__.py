@@ -1,1 +1,0 @@
-"""Datasets measured by the project on one machine."""

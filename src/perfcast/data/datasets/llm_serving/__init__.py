@@ -1,1 +1,0 @@
-"""Measured deployments of large language models: latency of the first token and of each further one."""

@@ -1,0 +1,119 @@
+"""Domains: kinds of measured things, such as servers, each with everything of its own in one package.
+
+The core knows no domain. It finds them by the entry point group `perfcast.domain`, those of perfcast and those of other
+distributions in the same way.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from perfcast.utils.errors import UserError
+
+GROUP = "perfcast.domain"
+
+
+@dataclass(frozen=True)
+class Domain:
+    """What a kind of measured things brings; modules and objects are named, and imported at first use.
+
+    The `package` may have the folder `conf`, with files as in the project's own, and the packages `sources`, `splits`,
+    `features`, `testing` and `cli`, whose modules are plug-ins (see `perfcast.plugins`).
+    """
+
+    name: str
+    package: str
+    descriptions: Mapping[str, str] = field(default_factory=dict)
+    """Dataset -> the object of its `ImputationRules`, as a dotted path below the package."""
+    commands: tuple[str, ...] = ()
+    """Commands of users, such as `plan` or `measure gemm`, each a module of the package `cli`."""
+    flags: Mapping[str, Mapping[tuple[str, ...], str]] = field(default_factory=dict)
+    """Title -> options of the most common fields with synonyms and meaning, as files and HTTP requests name them."""
+    tables: Mapping[str, str] = field(default_factory=dict)
+    """Further table of an evaluation -> the function that makes it, as a dotted path below the package."""
+
+    @property
+    def conf(self) -> Path:
+        """The folder of its configuration files, which may not exist."""
+        return Path(str(importlib.import_module(self.package).__file__)).parent / "conf"
+
+    def modules(self) -> list[str]:
+        """Return the modules of its descriptions and tables."""
+        paths = (*self.descriptions.values(), *self.tables.values())
+        return sorted({f"{self.package}.{path.rpartition('.')[0]}" for path in paths})
+
+    def load(self, path: str) -> Any:
+        """Return an object by its dotted path below the package."""
+        module, _, name = path.rpartition(".")
+        return getattr(importlib.import_module(f"{self.package}.{module}"), name)
+
+
+CORE = Domain(
+    name="core",
+    package="perfcast",
+    descriptions={
+        "spec_cpu2006": "inference.imputation.server_rules.SPEC_CPU2006",
+        "spec_cpu2017": "inference.imputation.server_rules.SPEC_CPU2017",
+    },
+    flags={
+        "servers (spec_cpu2017, spec_cpu2006)": {
+            ("processor", "cpu"): "name, as typed on the box: 'AMD EPYC 9755'",
+            ("chips", "sockets"): "number of processors",
+            ("cores",): "enabled cores of each processor",
+            ("memory",): "modules: '24 x 64 GB DDR5-6400'",
+            ("os", "operating-system"): "operating system: 'SLES 15 SP6, kernel 6.4'",
+            ("compiler",): "name and version: 'AOCC 5.0'",
+            ("storage",): "devices: '1 x 960 GB NVMe SSD'",
+        },
+    },
+)
+"""What belongs to no domain."""
+
+
+@cache
+def domains() -> tuple[Domain, ...]:
+    """Return the core and the installed domains, by name; a domain whose package was removed is left out.
+
+    Raises: UserError when two domains have one name.
+    """
+    found: dict[str, Domain] = {}
+    for entry in sorted(entry_points(group=GROUP), key=lambda entry: (entry.name, entry.value)):
+        if not _is_installed(entry.module):
+            continue
+        loaded = entry.load()
+        if found.setdefault(loaded.name, loaded) != loaded:
+            raise UserError("each domain must have a name of its own", f"two are named {loaded.name!r}", "remove one")
+    return (CORE, *found.values())
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # of a package above it
+        return False
+
+
+def domain_of(path: str) -> Domain:
+    """Return the domain that a dotted path belongs to; the core where it belongs to no other."""
+    owners = [domain for domain in domains() if path.startswith(f"{domain.package}.")]
+    return max(owners, key=lambda domain: len(domain.package), default=CORE)
+
+
+def find_description(dataset: str) -> Any:
+    """Return the rules of the machines of a dataset, None where no domain has any."""
+    for domain in domains():
+        if path := domain.descriptions.get(dataset):
+            return domain.load(path)
+    return None
+
+
+def conf_folders(conf: Path) -> list[Path]:
+    """Return the folders of configuration: that of a project, which comes first, and those of the domains."""
+    return [Path(conf), *(domain.conf for domain in domains()[1:] if domain.conf.is_dir())]

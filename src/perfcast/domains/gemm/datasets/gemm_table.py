@@ -1,0 +1,170 @@
+"""CUTLASS matrix products on one GPU: one row per measurement and quantity; the quantity is the task.
+
+Properties of the measurements that the authors do not document:
+- The kernel's name fixes layout and tile. The script also varied a layout and a tile that the profiler ignores; they
+  are provenance. A case is shape, kernel, alpha and beta, measured 28 times.
+- nvidia-smi ran for two seconds after the profiler had ended; an idle device draws 30 W. A higher power means that
+  another process used the device: power and energy describe that state, not the product.
+- From the evening of 14 November 2024 on, other processes used the device all the time: the same kernels run at half
+  and a third of their speed. `device_state` marks these rows by nvidia-smi's reports before and after a run, and the
+  evaluation reports errors by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from perfcast.data.measured_tables import describe_first_bad, quarantine
+from perfcast.data.standardized import Standardized
+from perfcast.data.strict_csv import Rejection, build_rejected_frame, require_rows
+from perfcast.domains.gemm.datasets.gemm_records import (
+    ALONE,
+    COLUMNS,
+    QUANTITIES,
+    SHARED,
+    look_up_device_facts,
+    parse_records,
+)
+from perfcast.domains.gemm.sources.gpperf import ARCHIVE, FAILED, RESULTS, read_archive
+from perfcast.schema.table import build_table, out_of_bounds
+
+SOURCE = "gpperf"
+KERNEL = (
+    r"cutlass_simt_(?P<type>[sdh])gemm_(?P<tile_m>\d+)x(?P<tile_n>\d+)_(?P<tile_k>\d+)x(?P<stages>\d)"
+    r"_(?P<a>[nt])(?P<b>[nt])_align\d+"
+)
+TYPES = {"s": "float32", "d": "float64", "h": "float16"}
+NOT_REPORTED = "[N/A]"
+"""Power that nvidia-smi reports for a sleeping device."""
+
+_NUMBERS = (
+    *("unix_time", "m", "n", "k", "requested_tile_m", "requested_tile_n", "requested_tile_k", "alpha", "beta"),
+    *("runtime_ms", "sm_clock_mhz", "temperature_c", "utilization_after", "compute_capability"),
+    *("max_memory_clock_mhz", "max_clock_mhz", "power_limit_w", "memory_mib", "memory_used_mib", "utilization_before"),
+    "power_w",
+)
+_CASE = ["m", "n", "k", "kernel", "requested_layout", "requested_tile_m", "requested_tile_n", "alpha", "beta"]
+_FIELDS = [*dict.fromkeys((*_NUMBERS, *_CASE, "device", "described_kernel"))] + [
+    f"problem_size_{side}" for side in ("m", "n", "k")
+]
+_IDLE_MIB = 8.0
+"""Largest memory in use, in MiB, without a context of any process; a context needs over a hundred."""
+
+
+def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
+    """Standardize the measurements. An input row is one quantity of a record, or a configuration that did not run.
+
+    Raises:
+        UserError: The archive is absent or broken.
+    """
+    del options
+    texts = read_archive(raw[SOURCE] / ARCHIVE)
+    parsed = list(parse_records(texts[RESULTS]))
+    failed = [line for line in enumerate(texts[FAILED].splitlines(), 1) if line[1].strip()]
+    rejections = [Rejection(SOURCE, FAILED, number, "did_not_run", text[:200]) for number, text in failed]
+    rejections += [_make_rejection(record.line, record.reason, record.detail) for record in parsed if record.reason]
+    frame = pd.DataFrame(
+        [{**record.fields, "line": record.line} for record in parsed if not record.reason],
+        columns=[*_FIELDS, "line"],
+    )
+    good, bad = _parse_records(frame)
+    rejections += bad
+    require_rows(len(good), f"{RESULTS} in {ARCHIVE}", rejections)
+    melted = _melt_quantities(good)
+    rejections += [
+        _make_rejection(row["line"], f"no_{row['quantity']}", row["power_text"])
+        for row in melted[melted["value"].isna()].to_dict("records")
+    ]
+    measured = melted[melted["value"].notna()]
+    repeated = measured.duplicated("result_id")
+    table = build_table(SOURCE, measured[~repeated], COLUMNS)
+    outside = out_of_bounds(table)
+    wrong = outside.any(axis=1)
+    rejections += [
+        _make_rejection(int(line), "out_of_bounds", str(column))
+        for line, column in zip(table.frame.loc[wrong, "source_line"], outside[wrong].idxmax(axis=1), strict=True)
+    ]
+    table = build_table(SOURCE, table.frame[~wrong], COLUMNS)
+    return Standardized(
+        table=table,
+        rejected=build_rejected_frame(rejections),
+        rows_in=len(failed) + len(bad) + sum(bool(record.reason) for record in parsed) + len(melted),
+        merged={"repeated_configuration": int(repeated.sum())},
+        quality=_summarize_quality(table.frame),
+    )
+
+
+def _make_rejection(line: int, reason: str, detail: str) -> Rejection:
+    return Rejection(SOURCE, RESULTS, line, reason, detail[:200])
+
+
+def _parse_records(text: pd.DataFrame) -> tuple[pd.DataFrame, list[Rejection]]:
+    """Return the records with parsed numbers and kernel names, and the rejections of the others."""
+    power = text["power_w"]
+    units = {name: text[name].str.replace(r"\s*(MHz|MiB|W|%)$", "", regex=True) for name in _NUMBERS}
+    numbers = pd.DataFrame({name: pd.to_numeric(values, errors="coerce") for name, values in units.items()})
+    numbers = numbers.astype("float64").where(np.isfinite(numbers.astype("float64")))
+    kernel = text["kernel"].str.extract(f"^{KERNEL}$")
+    sides = ["m", "n", "k"]
+    described_sides = text[[f"problem_size_{side}" for side in sides]].set_axis(sides, axis=1)
+    required = numbers.drop(columns="power_w")
+    rules = {
+        "unknown_kernel": text["kernel"].where(kernel["type"].isna() | ~kernel["type"].isin(list(TYPES))),
+        "not_a_number": describe_first_bad(required.isna(), text, ""),
+        "not_a_power": power.where(numbers["power_w"].isna() & ~power.isin([NOT_REPORTED, ""])),
+        "not_positive": describe_first_bad(required[[*sides, "runtime_ms"]] <= 0, text, ""),
+        "inconsistent_shape": describe_first_bad(described_sides != text[sides], text, ""),
+        "inconsistent_kernel": text["described_kernel"].where(text["described_kernel"] != text["kernel"]),
+    }
+    frame = text.assign(**numbers, power_text=power, dtype=kernel["type"].map(TYPES), layout=kernel["a"] + kernel["b"])
+    for name in ("tile_m", "tile_n", "tile_k", "stages"):
+        frame[name] = pd.to_numeric(kernel[name])
+    return quarantine(SOURCE, RESULTS, frame, rules)
+
+
+def _melt_quantities(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return one row per record and quantity; the value is missing where the power is unknown.
+
+    Energy is power times time, because the file rounds its energy to a thousandth of a joule, often to one digit.
+    """
+    quiet = (
+        (frame["memory_used_mib"] <= _IDLE_MIB) & (frame["utilization_before"] == 0) & (frame["utilization_after"] == 0)
+    )
+    shape = frame["m"].map("{:.0f}".format) + "x" + frame["n"].map("{:.0f}".format)
+    shape = shape + "x" + frame["k"].map("{:.0f}".format)
+    case = frame[_CASE[3:]].astype("str").agg("|".join, axis=1)
+    wide = frame.assign(
+        shape=shape,
+        transpose_a=frame["layout"].str[0].eq("t").astype(float),
+        transpose_b=frame["layout"].str[1].eq("t").astype(float),
+        device_state=np.where(quiet, ALONE, SHARED),
+        measured_at=pd.to_datetime(frame["unix_time"], unit="s"),
+        source_file=f"{ARCHIVE}/{RESULTS}",
+        source_line=frame["line"],
+        **look_up_device_facts(frame["device"]),
+    )
+    values = {
+        "runtime": wide["runtime_ms"],
+        "power": wide["power_w"],
+        "energy": wide["power_w"] * wide["runtime_ms"],
+    }
+    parts: Iterable[pd.DataFrame] = (
+        wide.assign(quantity=name, value=values[name], result_id=shape + "|" + case + "|" + name) for name in QUANTITIES
+    )
+    return pd.concat(parts, ignore_index=True)
+
+
+def _summarize_quality(frame: pd.DataFrame) -> dict[str, Any]:
+    """Return the number of cases, and the rows measured on a shared device by quantity."""
+    cases = frame.groupby(["shape", "transpose_a", "transpose_b", "alpha", "beta"]).ngroups
+    shared = frame["device_state"].eq(SHARED).groupby(frame["quantity"]).agg(["size", "sum"])
+    return {
+        "cases": int(cases),
+        "shapes": int(frame["shape"].nunique()),
+        "shared": {str(name): {"rows": int(row["size"]), "shared": int(row["sum"])} for name, row in shared.iterrows()},
+    }

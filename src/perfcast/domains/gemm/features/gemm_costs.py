@@ -1,0 +1,56 @@
+"""Amounts of a matrix product on cores, each of which takes its own time: the terms of the roofline model."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from perfcast.domains.gemm.features.gemm import element_bytes
+from perfcast.features.feature_math import append, feature, require
+from perfcast.schema.table import Table, Tag
+
+REQUIRES = ("m", "n", "k", "dtype", "transpose_a", "transpose_b", "threads")
+BLOCK_M, BLOCK_N, BLOCK_K = 16, 16, 4
+"""Block that a register kernel computes and steps through at once, nearly right for all of them."""
+PANEL_K = 256
+"""Length of the inner products after which a blocked product reads and writes C once more."""
+
+_COSTS = (
+    feature("thread_mflop", "kernel", "MFLOP", "operations of one thread", tags=[Tag.COST]),
+    feature("filled_mflop", "kernel", "MFLOP", "operations of one thread in whole blocks", tags=[Tag.COST]),
+    feature("mb_a", "problem", "MB", "bytes of A", tags=[Tag.COST]),
+    feature("mb_b", "problem", "MB", "bytes of B", tags=[Tag.COST]),
+    feature("mb_c", "problem", "MB", "bytes of C", tags=[Tag.COST]),
+    feature("mb_c_again", "kernel", "MB", "bytes of C, once per panel, of one thread", tags=[Tag.COST]),
+    feature("mb_a_strided", "kernel", "MB", "bytes of A where it lies transposed", tags=[Tag.COST]),
+    feature("mb_b_strided", "kernel", "MB", "bytes of B where it lies transposed", tags=[Tag.COST]),
+    feature("further_threads", "kernel", "", "threads to be woken beside the first", tags=[Tag.COST]),
+)
+_COLUMNS = (feature("work_mflop", "problem", "MFLOP", "operations, 2 m n k", tags=[Tag.WORK]), *_COSTS)
+
+
+def derive(table: Table) -> Table:
+    """Append the amounts to a table of matrix products, tagged COST, and what a rate counts, tagged WORK.
+
+    A blocked product computes whole register blocks, packs A and B once, and passes over C once per panel. Transposed
+    operands are packed with strides (Goto and van de Geijn, 2008, ACM TOMS 34(3)). Threads share the operations; memory
+    and caches serve them together.
+    Raises: ValueError when a column of `REQUIRES` is missing.
+    """
+    frame = require(table, REQUIRES)
+    element = element_bytes(frame) / 1e6
+    m, n, k, threads = (frame[name] for name in ("m", "n", "k", "threads"))
+    a, b, c = element * m * k, element * k * n, element * m * n
+    filled = np.ceil(m / BLOCK_M) * BLOCK_M * np.ceil(n / BLOCK_N) * BLOCK_N * np.ceil(k / BLOCK_K) * BLOCK_K
+    values = {
+        "work_mflop": 2 * m * n * k / 1e6,
+        "thread_mflop": 2 * m * n * k / threads / 1e6,
+        "filled_mflop": 2 * filled / threads / 1e6,
+        "mb_a": a,
+        "mb_b": b,
+        "mb_c": c,
+        "mb_c_again": c * np.ceil(k / PANEL_K) / threads,
+        "mb_a_strided": a * frame["transpose_a"],
+        "mb_b_strided": b * frame["transpose_b"],
+        "further_threads": threads - 1,
+    }
+    return append(table, _COLUMNS, values)

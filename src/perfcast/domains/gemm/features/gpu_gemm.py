@@ -1,0 +1,78 @@
+"""Derived characteristics of a matrix product on a GPU: work, traffic, tiles and the waves in which they run."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from perfcast.domains.gemm.features.gemm import element_bytes
+from perfcast.features.feature_math import append, feature, ratio, require
+from perfcast.schema.table import Table, Tag
+
+REQUIRES = (
+    *("m", "n", "k", "dtype", "transpose_a", "transpose_b", "beta", "tile_m", "tile_n", "tile_k"),
+    *("sms", "lanes", "boost_mhz", "l2_mib", "gb_per_s"),
+)
+_LOGS = ("m", "n", "k", "mflop", "mb_touched", "flop_per_byte", "tiles", "waves", "wave_steps", "touched_over_l2")
+_BOTH = (Tag.COST, Tag.SCALING)
+_COLUMNS = (
+    feature("element_bytes", "problem", "B", "bytes of one element"),
+    feature("mflop", "problem", "MFLOP", "operations, 2 m n k", tags=_BOTH),
+    feature("mb_touched", "problem", "MB", "bytes of A, B and C together", tags=[Tag.COST]),
+    feature("mb_written", "problem", "MB", "bytes of C", tags=[Tag.COST]),
+    feature("mb_old", "kernel", "MB", "bytes of the old C where it is read", tags=[Tag.COST]),
+    feature("mb_loaded", "kernel", "MB", "bytes that the tiles load, repetitions included", tags=[Tag.COST]),
+    feature("flop_per_byte", "problem", "FLOP/B", "arithmetic intensity", tags=[Tag.SCALING]),
+    feature("tiles", "kernel", "", "tiles of C"),
+    feature("waves", "kernel", "", "waves of tiles, the last one perhaps not full", tags=_BOTH),
+    feature("wave_steps", "kernel", "", "waves x steps along k", tags=_BOTH),
+    feature("wave_use", "kernel", "", "share of the waves that is full", high=1),
+    feature("tile_use", "kernel", "", "share of the tiles that lies inside C", high=1),
+    feature("touched_over_l2", "device", "", "bytes touched / L2"),
+    feature("compute_ms", "device", "ms", "operations at the peak of the device"),
+    feature("memory_ms", "device", "ms", "bytes touched at the bandwidth of the memory"),
+)
+
+
+def derive(table: Table) -> Table:
+    """Append the derived characteristics to a table of matrix products on GPUs.
+
+    Blocks of threads compute tiles of C, and as many tiles as there are multiprocessors run at once: a wave. A started
+    wave takes as long as a full one (wave quantization; NVIDIA, Matrix Multiplication Background User's Guide), so time
+    follows waves and not operations where there are few tiles. Terms of the roofline model are tagged COST.
+    Raises: ValueError when a column of `REQUIRES` is missing.
+    """
+    frame = require(table, REQUIRES)
+    m, n, k, sms = (frame[name] for name in ("m", "n", "k", "sms"))
+    element, c = element_bytes(frame), m * n
+    old = c.where(frame["beta"] != 0, 0.0)
+    flops, touched = 2 * m * n * k, element * (m * k + k * n + c + old)
+    rows, across = _whole(m / frame["tile_m"]), _whole(n / frame["tile_n"])
+    tiles = rows * across
+    waves = _whole(tiles / sms)
+    # each tile loads its rows of A and its columns of B
+    loaded = element * k * (rows * n + across * m)
+    peak = 2 * sms * frame["lanes"] * frame["boost_mhz"] * 1e6
+    values = {
+        "element_bytes": element,
+        "mflop": flops / 1e6,
+        "mb_touched": touched / 1e6,
+        "mb_written": element * c / 1e6,
+        "mb_old": element * old / 1e6,
+        "mb_loaded": loaded / 1e6,
+        "flop_per_byte": ratio(flops, touched),
+        "tiles": tiles,
+        "waves": waves,
+        "wave_steps": waves * _whole(k / frame["tile_k"]),
+        "wave_use": tiles / (waves * sms),
+        "tile_use": ratio(c, tiles * frame["tile_m"] * frame["tile_n"]),
+        "touched_over_l2": ratio(touched / 2**20, frame["l2_mib"]),
+        "compute_ms": 1e3 * ratio(flops, peak),
+        "memory_ms": ratio(touched / 1e6, frame["gb_per_s"]),
+    }
+    return append(table, _COLUMNS, values, logs=_LOGS)
+
+
+def _whole(shares: pd.Series) -> pd.Series:
+    """Return the number of whole pieces that hold the given share of pieces."""
+    return pd.Series(np.ceil(shares), index=shares.index)

@@ -1,0 +1,69 @@
+"""Measure how much workloads on one machine slow each other down.
+
+Every run measures two or three workloads alone, together, and alone again, with
+the system's metrics of every second. A campaign that was stopped resumes.
+
+Examples:
+    perfcast measure interference --budget-minutes 120 --out data/embedded
+    perfcast measure interference --workloads sort,triad,http --budget-minutes 5
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from perfcast.cli.arguments import add_shared, number, whole
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("results/measured"),
+        metavar="FOLDER",
+        help="for host_interference.parquet and .json, and the finished runs",
+    )
+    parser.add_argument("--budget-minutes", type=number(1e-3, 1e5), default=120.0, metavar="M", help="time budget")
+    parser.add_argument(
+        "--seconds-per-run", type=whole(4, 3600), default=24, metavar="S", help="seconds that workloads run together"
+    )
+    parser.add_argument("--workloads", metavar="NAME,...", help="names of workloads (default: all)")
+    parser.add_argument(
+        "--placements",
+        metavar="NAME,...",
+        help="same_core, shared_cores, other_core, quota, memory (default: all that the system permits)",
+    )
+    parser.add_argument(
+        "--max-spread",
+        type=number(0.001, 10),
+        default=0.05,
+        metavar="X",
+        help="difference of the references before and after that is steady",
+    )
+    add_shared(parser, "--seed", seed="seed of contents and order")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Measure, write the table and the description of the machine, and print a summary."""
+    from perfcast.domains.interference.measuring.campaign import Settings
+    from perfcast.domains.interference.measuring.table import measure_interference
+    from perfcast.domains.interference.measuring.workloads import parse_workloads
+    from perfcast.utils.progress import show_progress
+
+    placements = options.placements and [name.strip() for name in options.placements.split(",") if name.strip()]
+    settings = Settings(
+        out=options.out,
+        workloads=tuple(parse_workloads(options.workloads)),
+        minutes=options.budget_minutes,
+        seconds=options.seconds_per_run,
+        seed=options.seed,
+        placements=tuple(placements) if placements else None,
+        max_spread=options.max_spread,
+    )
+    # a drawing thread would disturb measurements, so the bar is drawn only between runs
+    with show_progress(threaded=False) as show:
+        notes = measure_interference(settings, show)
+    print("\n".join(notes), f"written to {options.out / 'host_interference'}.parquet and .json", sep="\n")
+    return 0

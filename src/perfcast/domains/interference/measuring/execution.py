@@ -1,0 +1,297 @@
+"""Execution of one run: tenants in their groups, a sample every second, and reports of the tenants."""
+
+from __future__ import annotations
+
+import json
+import math
+import multiprocessing
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from perfcast.domains.interference.measuring import tenant as tenant_process
+from perfcast.domains.interference.measuring.groups import GroupFolders, remove_folders
+from perfcast.domains.interference.measuring.metrics import (
+    Group,
+    Metrics,
+    Sampler,
+    Snapshot,
+    compute_metrics,
+    row_of_group,
+)
+from perfcast.domains.interference.measuring.scenarios import MEMORY, OTHER_CORE, SAME_CORE, WARM_UP_SECONDS, Run
+
+_MIB = 2**20
+_ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+_PREPARATION_LIMIT, _END_LIMIT = 120.0, 20.0
+_HOST = "host"
+
+
+class FailedRunError(Exception):
+    """A tenant failed or ended early: the run has no result, and others go on."""
+
+
+@dataclass
+class Record:
+    """Result of a run: reports of tenants, and metrics of each second and active tenant.
+
+    Units: `started` in seconds of the system's clock; `sampler_seconds` of processor time; `late` in seconds by which a
+    sample was taken after its time.
+    """
+
+    run: Run
+    attempt: int
+    started: float
+    rates: list[float] = field(default_factory=list)
+    reports: list[list[dict[str, Any]]] = field(default_factory=list)
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    sampler_seconds: float = 0.0
+    error: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the record as JSON values, metrics by column; None where a metric is absent."""
+        names = sorted({name for row in self.rows for name in row["metrics"]})
+        columns = {name: [_five_digits(row["metrics"].get(name)) for row in self.rows] for name in names}
+        places = {name: [row[name] for row in self.rows] for name in ("second", "tenant", "late")}
+        values = {name: getattr(self, name) for name in ("attempt", "started", "rates", "reports", "error")}
+        return {**values, "run": self.run.to_json(), "cost": self.sampler_seconds, "places": places, "metrics": columns}
+
+
+def _five_digits(value: float | None) -> float | None:
+    return None if value is None or not math.isfinite(value) else float(f"{value:.5g}")
+
+
+@dataclass
+class Stage:
+    """Place where runs happen.
+
+    Args:
+        base: Group of the campaign; without folders, tenants are plain processes.
+        cpus: Processors that runs may use: the first is the shared core.
+        scratch: Folder for files of tenants.
+    """
+
+    base: GroupFolders
+    cpus: Sequence[int]
+    scratch: Path
+    sampler: Sampler
+    seed: int
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+
+    def cpus_of(self, run: Run, tenant: int) -> list[int]:
+        """Return the processors that a tenant may use."""
+        if run.placement == SAME_CORE:
+            return [self.cpus[0]]
+        if run.placement == OTHER_CORE:
+            return [self.cpus[tenant % len(self.cpus)]]
+        return list(self.cpus[:2])
+
+
+@dataclass
+class _Tenant:
+    number: int
+    process: Any
+    connection: Connection
+    group: GroupFolders
+    cpus: list[int]
+    reports: list[dict[str, Any]] = field(default_factory=list)
+    done: bool = False
+
+    def receive(self, patience: float) -> dict[str, Any] | None:
+        """Return the next message, or None where none comes in time. Raises: FailedRunError when the tenant ended."""
+        try:
+            if not self.connection.poll(patience):
+                return None
+            message: dict[str, Any] = json.loads(self.connection.recv_bytes())
+        except (EOFError, OSError) as error:
+            self.process.join(1)
+            raise FailedRunError(f"a tenant ended early (exit code {self.process.exitcode})") from error
+        if "error" in message:
+            raise FailedRunError(str(message["error"]))
+        return message
+
+    def drain(self, patience: float = 0.0) -> None:
+        """Take the reports that have come."""
+        while not self.done and (message := self.receive(patience)) is not None:
+            self.done = "done" in message
+            if not self.done:
+                self.reports.append(message)
+
+
+def start_server() -> None:
+    """Start the process that tenants are forked from, with the heavy libraries loaded and one thread each."""
+    from multiprocessing import forkserver
+
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["torch", "perfcast.domains.interference.measuring.workloads"])
+    before = {name: os.environ.get(name) for name in _ONE_THREAD}
+    os.environ.update(dict.fromkeys(_ONE_THREAD, "1"))
+    try:
+        forkserver.ensure_running()
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+@contextmanager
+def prompt_sampling() -> Iterator[None]:
+    """Have this process run as soon as a sample is due, where the system permits it."""
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
+    except OSError:
+        yield
+        return
+    try:
+        yield
+    finally:
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+
+
+@contextmanager
+def janitor(folders: Sequence[Path], scratch: Path) -> Iterator[None]:
+    """Have groups and files removed at the end, by a process of its own also when this one is killed."""
+    context = multiprocessing.get_context("forkserver")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_clean_after, args=(theirs, [str(path) for path in folders], str(scratch)))
+    process.start()
+    theirs.close()
+    try:
+        yield
+    finally:
+        ours.close()
+        process.join(10)
+
+
+def _clean_after(connection: Connection, folders: list[str], scratch: str) -> None:
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with suppress(EOFError, OSError):
+        connection.recv_bytes()
+    remove_folders([Path(folder) for folder in folders], patience=8.0)
+    shutil.rmtree(scratch, ignore_errors=True)
+
+
+def execute(run: Run, stage: Stage, attempt: int = 1) -> Record:
+    """Run tenants by their timetables, and sample every second.
+
+    Raises:
+        FailedRunError: A tenant could not prepare or ended early.
+    """
+    record = Record(run, attempt, time.time())
+    host = stage.base.create_child(f"run{run.number}")
+    tenants: list[_Tenant] = []
+    try:
+        if run.quota:
+            host.limit_cpu(run.quota)
+        for number in range(len(run.workloads)):
+            tenants.append(_start(run, number, stage, host))
+        # one after another, so that each calibrates alone
+        record.rates = [_prepare(entry) for entry in tenants]
+        _limit_memory(run, host, tenants)
+        with prompt_sampling():
+            _follow(run, stage, host, tenants, record)
+        for entry in tenants:
+            entry.drain(_END_LIMIT)
+        record.reports = [entry.reports for entry in tenants]
+    finally:
+        for entry in tenants:
+            entry.connection.close()
+        for entry in tenants:
+            entry.process.join(2)
+            if entry.process.is_alive():
+                entry.process.kill()
+                entry.process.join(5)
+        host.remove()
+        shutil.rmtree(stage.scratch / f"run{run.number}", ignore_errors=True)
+    return record
+
+
+def _start(run: Run, number: int, stage: Stage, host: GroupFolders) -> _Tenant:
+    context = multiprocessing.get_context("forkserver")
+    folder = stage.scratch / f"run{run.number}" / str(number)
+    folder.mkdir(parents=True)
+    ours, theirs = context.Pipe()
+    arguments = (theirs, run.workloads[number], str(folder), stage.seed + 10 * run.number + number)
+    process = context.Process(target=tenant_process.serve, args=arguments)
+    process.start()
+    theirs.close()
+    group, cpus = host.create_child(f"tenant{number}"), stage.cpus_of(run, number)
+    entry = _Tenant(number, process, ours, group, cpus)
+    with suppress(ProcessLookupError):  # it ended, which the next message tells
+        group.add(process.pid or 0)
+        os.sched_setaffinity(process.pid or 0, cpus)
+    return entry
+
+
+def _prepare(entry: _Tenant) -> float:
+    with suppress(BrokenPipeError):
+        entry.connection.send_bytes(b'{"prepare": true}')
+    message = entry.receive(_PREPARATION_LIMIT)
+    if message is None:
+        raise FailedRunError(f"a tenant was not ready after {_PREPARATION_LIMIT:g} seconds")
+    return float(message["rate"])
+
+
+def _limit_memory(run: Run, host: GroupFolders, tenants: Sequence[_Tenant]) -> None:
+    if run.placement != MEMORY or run.memory_slack_mib is None:
+        return
+    sizes = [entry.group.anonymous_bytes() for entry in tenants]
+    if None in sizes:
+        raise FailedRunError("the system does not tell the memory of a group")
+    try:
+        host.limit_memory(sum(size or 0 for size in sizes) + run.memory_slack_mib * _MIB)
+    except OSError as error:  # version 1 refuses a limit that reclaim does not reach
+        raise FailedRunError(f"the memory could not be limited: {error.strerror}") from error
+
+
+def _follow(run: Run, stage: Stage, host: GroupFolders, tenants: Sequence[_Tenant], record: Record) -> None:
+    """Send the timetables, sample at the end of every second, and keep the rows of active tenants."""
+    origin = math.ceil(stage.clock() + 0.2)
+    for entry in tenants:
+        order = {"origin": origin, "timetable": run.timetable(entry.number)}
+        entry.connection.send_bytes(json.dumps(order).encode())
+    groups = {str(entry.number): Group(_folders(entry.group), (entry.process.pid or 0,)) for entry in tenants}
+    if host.folders:
+        groups[_HOST] = Group(_folders(host), with_processes=False)
+    fresh = {(entry.tenant, entry.start + second) for entry in run.activities for second in range(WARM_UP_SECONDS)}
+    changing = set(range(run.together[0] + WARM_UP_SECONDS, run.together[1]))
+    before: Snapshot | None = None
+    earlier_late = 0.0
+    busy = time.process_time()
+    for second in range(-1, run.seconds):
+        stage.sleep(max(0.0, origin + second + 1 - stage.clock()))
+        after = stage.sampler.read(groups)
+        late = after.time - (origin + second + 1)
+        if before is not None:
+            metrics = compute_metrics(before, after)
+            active = run.active_at(second)
+            for number in active:
+                # neighbors that start or stop are what a dynamic run is about: only the phase's beginning is left out
+                if (number, second) in fresh and second not in changing:
+                    continue
+                others = [str(other) for other in active if other != number]
+                row = row_of_group(metrics, str(number), others, tenants[number].cpus, _HOST)
+                record.rows.append(_row(second, number, max(late, earlier_late), row))
+        before, earlier_late = after, late
+        for entry in tenants:
+            entry.drain()
+    record.sampler_seconds = time.process_time() - busy
+
+
+def _row(second: int, tenant: int, late: float, metrics: Metrics) -> dict[str, Any]:
+    return {"second": second, "tenant": tenant, "late": round(late, 4), "metrics": metrics}
+
+
+def _folders(group: GroupFolders) -> tuple[Path, ...]:
+    return tuple(folder for _, folder in group.folders)

@@ -1,0 +1,292 @@
+"""Metrics of a running machine and of groups of processes on it, once a second, from files that Linux has anyway.
+
+A `Sampler` reads a `Snapshot`; `compute_metrics` turns two of them into rates and levels. Nothing here knows campaigns,
+so an online command can use it. A metric that the machine lacks, or whose counter went backwards, is absent and never
+zero.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from perfcast.domains.interference.measuring.group_parsers import (
+    GROUP_FILES,
+    parse_process_io,
+    parse_process_stat,
+    parse_process_status,
+    parse_thread_schedule,
+)
+from perfcast.domains.interference.measuring.parsers import (
+    CPU_MODES,
+    Parser,
+    Readings,
+    parse_clocks,
+    parse_diskstats,
+    parse_interrupts,
+    parse_loadavg,
+    parse_meminfo,
+    parse_net_dev,
+    parse_pressure,
+    parse_schedstat,
+    parse_stat,
+    parse_tcp,
+    parse_vmstat,
+)
+
+Metrics = dict[str, float]
+
+SYSTEM_FILES: tuple[tuple[str, str, Parser], ...] = (
+    ("proc/stat", "stat", parse_stat),
+    ("proc/vmstat", "vmstat", parse_vmstat),
+    ("proc/meminfo", "meminfo", parse_meminfo),
+    ("proc/diskstats", "disk", parse_diskstats),
+    ("proc/net/dev", "net", parse_net_dev),
+    ("proc/net/snmp", "net", parse_tcp),
+    ("proc/net/netstat", "net", parse_tcp),
+    ("proc/interrupts", "interrupt", parse_interrupts),
+    ("proc/softirqs", "softirq", parse_interrupts),
+    ("proc/schedstat", "scheduler", parse_schedstat),
+    ("proc/loadavg", "load", parse_loadavg),
+    ("proc/cpuinfo", "clock", parse_clocks),
+    ("proc/pressure/cpu", "pressure.cpu", parse_pressure),
+    ("proc/pressure/memory", "pressure.memory", parse_pressure),
+    ("proc/pressure/io", "pressure.io", parse_pressure),
+)
+"""Files of the machine, prefixes of their metrics, and their readers."""
+_PROCESS_FILES: dict[str, Parser] = {
+    "stat": parse_process_stat,
+    "io": parse_process_io,
+    "status": parse_process_status,
+}
+_MAX_PROCESSES = 200
+"""Processes of one group that are read; others are left out, so that the cost is bounded."""
+_WRAP = 2.0**32
+
+
+@dataclass(frozen=True)
+class Group:
+    """Processes that are observed together.
+
+    Args:
+        folders: Folders of its control group; none where there are no control groups.
+        roots: Processes that are read with their descendants where there is no control group.
+        with_processes: Whether processes are read one by one, besides the totals of the group.
+    """
+
+    folders: tuple[Path, ...] = ()
+    roots: tuple[int, ...] = ()
+    with_processes: bool = True
+
+
+@dataclass
+class Snapshot:
+    """Totals and levels at one time. Units: `time` in seconds of the sampler's clock."""
+
+    time: float
+    system: Readings
+    groups: dict[str, Readings] = field(default_factory=dict)
+    processes: dict[str, dict[int, Readings]] = field(default_factory=dict)
+
+
+class Sampler:
+    """Reader of all metrics.
+
+    Args:
+        root: Root of /proc.
+        clock: Clock of the snapshots.
+        counters: Further totals by name, such as hardware counters; called at each snapshot.
+    """
+
+    def __init__(
+        self,
+        root: Path = Path("/"),
+        clock: Callable[[], float] = time.monotonic,
+        counters: Callable[[], Mapping[str, float]] = dict,
+    ) -> None:
+        self._root, self._clock, self._counters = root, clock, counters
+        files = [(str(root / path), prefix, parser) for path, prefix, parser in SYSTEM_FILES]
+        self._files = [entry for entry in files if _read(entry[0])]
+        self._group_files: dict[Path, list[tuple[str, Parser]]] = {}
+
+    def read(self, groups: Mapping[str, Group] | None = None) -> Snapshot:
+        """Read the machine and groups."""
+        snapshot = Snapshot(self._clock(), Readings())
+        for name, group in (groups or {}).items():
+            snapshot.groups[name] = self._read_group(group)
+            if group.with_processes:
+                snapshot.processes[name] = self._read_processes(group)
+        for path, prefix, parser in self._files:
+            _merge(snapshot.system, parser(_read(path)), f"{prefix}.")
+        snapshot.system.counters.update(self._counters())
+        return snapshot
+
+    def _read_group(self, group: Group) -> Readings:
+        readings = Readings()
+        for folder in group.folders:
+            if folder not in self._group_files:
+                files = [(str(folder / name), parser) for name, parser in GROUP_FILES.items()]
+                self._group_files[folder] = [entry for entry in files if Path(entry[0]).exists()]
+            for path, parser in self._group_files[folder]:
+                _merge(readings, parser(_read(path)))
+        return readings
+
+    def _read_processes(self, group: Group) -> dict[int, Readings]:
+        listed = {}
+        for process in self._list_processes(group)[:_MAX_PROCESSES]:
+            folder = f"{self._root}/proc/{process}"
+            readings = Readings()
+            for name, parser in _PROCESS_FILES.items():
+                _merge(readings, parser(_read(f"{folder}/{name}")))
+            if not readings.counters:
+                continue  # it ended meanwhile
+            for path in self._thread_folders(folder, readings.levels.get("threads", 1)):
+                for name, value in parse_thread_schedule(_read(f"{path}/schedstat")).counters.items():
+                    readings.counters[name] = readings.counters.get(name, 0.0) + value
+            listed[process] = readings
+        return listed
+
+    @staticmethod
+    def _thread_folders(folder: str, threads: float) -> list[str]:
+        if threads <= 1:
+            return [folder]
+        with suppress(OSError):
+            return [entry.path for entry in os.scandir(f"{folder}/task")]
+        return []
+
+    def _list_processes(self, group: Group) -> list[int]:
+        for folder in group.folders:
+            if numbers := _read(str(folder / "cgroup.procs")).split():
+                return [int(number) for number in numbers if number.isdigit()]
+        listed: list[int] = []
+        waiting = list(group.roots)
+        while waiting and len(listed) < _MAX_PROCESSES:
+            process = waiting.pop()
+            listed.append(process)
+            children = _read(f"{self._root}/proc/{process}/task/{process}/children").split()
+            waiting += [int(number) for number in children if number.isdigit()]
+        return listed
+
+
+@dataclass
+class SystemMetrics:
+    """Metrics of one interval: of the machine, of each processor, and of each group."""
+
+    seconds: float
+    machine: Metrics
+    processors: dict[int, Metrics]
+    groups: dict[str, Metrics]
+
+
+def compute_metrics(before: Snapshot, after: Snapshot) -> SystemMetrics:
+    """Return rates per second of counters, and levels, between two snapshots.
+
+    Levels also have a rate, `<name>.change`. A processor's time in a mode is the share of the interval.
+    """
+    seconds = after.time - before.time
+    rates = _rates(before.system.counters, after.system.counters, seconds)
+    processors: dict[int, Metrics] = {}
+    machine: Metrics = {}
+    for name, value in rates.items():
+        if name.startswith("stat.cpu") and (number := name[8 : name.index(".", 8)]).isdigit():
+            processors.setdefault(int(number), {})[name.rpartition(".")[2]] = value
+        else:
+            machine[name] = value
+    for name, value in after.system.levels.items():
+        machine[name] = value
+        if name in before.system.levels and seconds > 0:
+            machine[f"{name}.change"] = (value - before.system.levels[name]) / seconds
+    for mode in CPU_MODES:
+        shares = [modes[mode] for modes in processors.values() if mode in modes]
+        if shares:
+            machine[f"stat.highest.{mode}"], machine[f"stat.lowest.{mode}"] = max(shares), min(shares)
+    groups = {name: _group_metrics(name, before, after, seconds) for name in after.groups}
+    return SystemMetrics(seconds, machine, processors, groups)
+
+
+def _group_metrics(name: str, before: Snapshot, after: Snapshot, seconds: float) -> Metrics:
+    metrics: Metrics = {}
+    old = before.groups.get(name)
+    if old is not None:
+        metrics.update(_rates(old.counters, after.groups[name].counters, seconds))
+    metrics.update(after.groups[name].levels)
+    if name not in after.processes:
+        return metrics
+    earlier, later = before.processes.get(name, {}), after.processes.get(name, {})
+    totals: dict[str, list[float]] = {}
+    for process, readings in later.items():
+        # a process that started meanwhile has all its total from this interval, a reused number too
+        start = earlier[process].counters if process in earlier else {}
+        for key, value in readings.counters.items():
+            past = start.get(key, 0.0)
+            totals.setdefault(key, []).append(value - past if value >= past else value)
+    if seconds > 0 and name in before.processes:
+        metrics.update({f"processes.{key}": math.fsum(values) / seconds for key, values in totals.items()})
+    for key in ("resident_pages", "threads"):
+        metrics[f"processes.{key}"] = math.fsum(readings.levels.get(key, 0.0) for readings in later.values())
+    metrics["processes.count"] = float(len(later))
+    run, wait = metrics.get("processes.run_seconds"), metrics.get("processes.wait_seconds")
+    if run is not None and wait is not None and run + wait > 0:
+        metrics["processes.run_share"] = run / (run + wait)
+    return metrics
+
+
+def _rates(before: Mapping[str, float], after: Mapping[str, float], seconds: float) -> Metrics:
+    if seconds <= 0:
+        return {}
+    rates = {}
+    for name, value in after.items():
+        if name not in before:
+            continue
+        difference = value - before[name]
+        if difference < 0 and before[name] < _WRAP and before[name] - value > _WRAP / 2:
+            difference += _WRAP  # a counter of 32 bits began again
+        if difference >= 0:
+            rates[name] = difference / seconds
+    return rates
+
+
+def row_of_group(
+    metrics: SystemMetrics, name: str, others: Iterable[str], cpus: Sequence[int], host: str = ""
+) -> Metrics:
+    """Return the metrics that describe one group: the machine's, its processors', its own and its neighbors'.
+
+    Args:
+        others: Groups whose sum is `others.<metric>`.
+        cpus: Processors that the group may use; their mean is `allowed.<mode>`.
+        host: Group that contains all groups and carries shared limits.
+    """
+    row = dict(metrics.machine)
+    for mode in CPU_MODES:
+        shares = [metrics.processors[cpu][mode] for cpu in cpus if mode in metrics.processors.get(cpu, {})]
+        if shares:
+            row[f"allowed.{mode}"] = math.fsum(shares) / len(shares)
+    row.update({f"group.{key}": value for key, value in metrics.groups.get(name, {}).items()})
+    row.update({f"host.{key}": value for key, value in metrics.groups.get(host, {}).items()})
+    # without a neighbor the sum is zero, which is no missing value
+    sums: Metrics = {} if (neighbors := list(others)) else dict.fromkeys(metrics.groups.get(name, {}), 0.0)
+    for other in neighbors:
+        for key, value in metrics.groups.get(other, {}).items():
+            sums[key] = sums.get(key, 0.0) + value
+    sums.pop("processes.run_share", None)
+    row.update({f"others.{key}": value for key, value in sums.items()})
+    return row
+
+
+def _merge(target: Readings, source: Readings, prefix: str = "") -> None:
+    target.counters.update({f"{prefix}{name}": value for name, value in source.counters.items()})
+    target.levels.update({f"{prefix}{name}": value for name, value in source.levels.items()})
+
+
+def _read(path: str) -> str:
+    """Return the text of a file, empty where it is absent or not readable."""
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - pathlib takes twice the time
+            return file.read().decode("ascii", "replace")
+    except (OSError, ValueError):
+        return ""

@@ -1,0 +1,1 @@
+"""Torch modules of networks over seconds."""

@@ -1,0 +1,82 @@
+"""Boosted trees on what the victim's work now over that alone leaves unexplained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from perfcast.domains.interference.features.alone_ratios import WORK
+from perfcast.domains.interference.predictors.share_laws import MIN_SHARE
+from perfcast.features.encoding.columns import number_matrix
+from perfcast.predictors.boosting.lightgbm import LightgbmPredictor
+from perfcast.predictors.task_rows import task_labels
+from perfcast.utils.io import write_json
+from perfcast.utils.model_files import read_state
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class WorkOfAloneTreesPredictor(LightgbmPredictor):
+    """share of alone = work now / work alone + LightGBM, by the least absolute error of the share.
+
+    Work is calls that read and write, or processor time (`alone_ratios`). By the utilization law the throughput is the
+    processor time over the demand of one operation, so the trees learn what neighbors do to the demand. A task whose
+    shares are farther from that ratio than from their median, as those of a tail latency, has trees alone. So has a row
+    without the ratio, and a table without the column.
+    Source: Denning and Buzen, 1978, The Operational Analysis of Queueing Network Models, ACM Computing Surveys 10(3).
+    """
+
+    n_estimators: int = 300
+    early_stopping_rounds: int = 0
+    learning_rate: float = 0.05
+    min_child_samples: int = 30
+    colsample_bytree: float = 0.5
+    objective: str = "regression_l1"
+
+    based_: dict[str, list[str]] = field(init=False)
+    """Tasks whose trees start from the ratio, by target."""
+
+    def _fit(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> None:
+        shares, work, tasks = np.exp(log_y), self._work(X), task_labels(X, self.columns_)
+        self.based_ = {
+            target: [
+                str(task)
+                for task in np.unique(tasks.astype(str))
+                if _explains(work[tasks == task], shares[tasks == task, index])
+            ]
+            for index, target in enumerate(self.targets_)
+        }
+        super()._fit(X, shares - self._base(work, tasks), validation)
+
+    def _predict(self, X: pd.DataFrame) -> np.ndarray:
+        shares = super()._predict(X) + self._base(self._work(X), task_labels(X, self.columns_))
+        return np.asarray(np.log(np.maximum(shares, MIN_SHARE)))
+
+    def _work(self, X: pd.DataFrame) -> np.ndarray:
+        """Return the work now over that alone, NaN where it is not known. Shapes: (n,)."""
+        column = next((column for column in self.columns_ if column.name == WORK), None)
+        return number_matrix(X, [column])[:, 0] if column is not None else np.full(len(X), np.nan)
+
+    def _base(self, work: np.ndarray, tasks: np.ndarray) -> np.ndarray:
+        """Return where the trees start. Shapes: (n,), (n,) -> (n, targets)."""
+        ratio = np.nan_to_num(work)
+        return np.stack([np.where(np.isin(tasks, self.based_[target]), ratio, 0.0) for target in self.targets_], axis=1)
+
+    def _save(self, folder: Path) -> None:
+        super()._save(folder)
+        write_json(folder / "based.json", {"based": self.based_})
+
+    def _load(self, folder: Path) -> None:
+        super()._load(folder)
+        self.based_ = {target: list(tasks) for target, tasks in read_state(folder / "based.json")["based"].items()}
+
+
+def _explains(work: np.ndarray, shares: np.ndarray) -> bool:
+    """Return whether the ratio is closer to the shares than their median is."""
+    known = np.isfinite(work) & np.isfinite(shares)
+    if not known.any():
+        return False
+    around_median = np.abs(shares[known] - np.median(shares[known])).mean()
+    return bool(np.abs(work[known] - shares[known]).mean() < around_median)

@@ -1,0 +1,50 @@
+"""Interference measured on one machine: a Parquet file of labeled seconds, and the description of the machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from perfcast.schema.table_files import read_parquet
+from perfcast.sources.file_checks import check_machine_description
+from perfcast.utils.errors import UserError
+
+TABLE, MACHINE = "host_interference.parquet", "host_interference.json"
+REMEDY = "measure anew with `perfcast measure interference`, or restore data/embedded"
+PLACES = (
+    *("run", "attempt", "scenario", "placement", "quota", "tenant", "victim", "intensity", "aggressors"),
+    *("aggressor_count", "aggressor_intensity", "phase", "second"),
+)
+"""Columns that tell where a row comes from, besides those that only describe the plan."""
+LABELS = (
+    *("throughput", "throughput_alone", "degradation", "latency_p99", "latency_p99_alone", "degradation_p99"),
+    *("reference_spread", "reference_spread_p99", "late", "rejected"),
+)
+OTHER_PLACES = ("memory_slack_mib", "clock")
+"""Columns of the plan that are neither read nor metrics."""
+
+
+def check(folder: Path) -> None:
+    """Check the structure of the table and of the description. Raises: UserError."""
+    read_seconds(folder / TABLE)
+    check_machine_description(folder / MACHINE, REMEDY)
+
+
+def read_seconds(path: Path) -> pd.DataFrame:
+    """Return the labeled seconds; every column beside places and labels is a metric.
+
+    Raises: UserError when the file is absent or no such table, or a metric holds no numbers.
+    """
+    frame = read_parquet(path, (*PLACES, *LABELS))
+    metrics = metric_names(frame)
+    texts = [name for name in metrics if frame[name].dtype.kind not in "fiu"]
+    if texts or not metrics or frame.empty:
+        fact = f"{texts[0]} holds {frame[texts[0]].dtype}" if texts else "it has no rows or no metrics"
+        raise UserError(f"metrics of {path.name} must be numbers", fact, REMEDY)
+    return frame
+
+
+def metric_names(frame: pd.DataFrame) -> list[str]:
+    """Return the names of the metrics, sorted."""
+    return sorted(set(map(str, frame.columns)) - {*PLACES, *LABELS, *OTHER_PLACES})

@@ -1,0 +1,50 @@
+"""HELP latencies: PyTorch files with one list per device, and the architectures of three search spaces."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from perfcast.sources.bounded_files import FETCH_AGAIN, check_zip
+from perfcast.utils import size_limits
+
+_BATCHED = ("1080ti", "2080ti", "titan_rtx", "titanx", "titanxp")
+_OTHERS = (
+    *("essential_ph_1", "eyeriss", "fpga", "gold_6226", "gold_6240", "pixel2", "pixel3", "raspi4"),
+    *("samsung_a50", "samsung_s7", "silver_4114", "silver_4210r"),
+)
+DEVICES = {
+    "nasbench201": (*(f"{gpu}_{batch}" for gpu in _BATCHED for batch in (1, 32, 256)), *_OTHERS),
+    "fbnet": (*(f"{gpu}_{batch}" for gpu in _BATCHED for batch in (1, 32, 64)), *_OTHERS),
+    "ofa": tuple(f"{gpu}_{batch}" for gpu in ("2080ti", "titan_rtx", "titan_xp", "v100") for batch in (1, 32, 64)),
+}
+"""Search space -> devices, as in the file names."""
+
+ARCHITECTURES = {"nasbench201": "str_arch2idx.pt", "fbnet": "metainfo.pt", "ofa": "ofa_archs.pt"}
+"""Search space -> file of its architectures, which are in the order of the latencies."""
+
+REFERENCES = "hardware_embedding_index.pt"
+"""File of a search space that lists ten architectures; every device was measured with them."""
+
+
+def latency_file(space: str, device: str) -> str:
+    """Return the path of a device's latencies in the source's folder."""
+    return f"{space}/latency/{device}.pt"
+
+
+def list_files(space: str) -> list[str]:
+    """Return the paths of a search space's files in the source's folder."""
+    shared = [f"{space}/{ARCHITECTURES[space]}", f"{space}/{REFERENCES}"]
+    return [*shared, *(latency_file(space, device) for device in DEVICES[space])]
+
+
+def check(folder: Path) -> None:
+    """Check that every file is a PyTorch archive of bounded size; nothing is unpickled. Raises: UserError."""
+    for name in [name for space in DEVICES for name in list_files(space)]:
+        check_zip(
+            folder / name,
+            "a PyTorch file",
+            lambda member: member.endswith("/data.pkl"),
+            size_limits.TORCH,
+            remedy=FETCH_AGAIN,
+            name=name,
+        )

@@ -1,0 +1,59 @@
+"""Plan small training runs that narrow a prediction.
+
+Of the runs that a budget of compute pays for, those are chosen that
+narrow the interval of the large run most.
+
+Examples:
+    perfcast plan --dataset llm_ladder --params 32B --tokens 6T \\
+      --task mmlu --budget 5e20 --results results/systems/scaling
+    perfcast plan --dataset llm_overtraining --params 7B --tokens 1T \\
+      --set training_set=rpj --task c4_val_loss --budget 1e20 --count 3
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+
+from perfcast.cli import arguments
+from perfcast.cli import machine_arguments as machine
+from perfcast.cli.answers import add_output, check_out, count_words, report, write_answer
+from perfcast.utils.errors import UserError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    machine.add_machines(parser)
+    machine.add_task(parser)
+    parser.add_argument(
+        "--budget",
+        type=arguments.number(1e12, 1e30),
+        required=True,
+        metavar="FLOP",
+        help="operations of all runs together, 6 x parameters x tokens each",
+    )
+    parser.add_argument("--count", type=arguments.whole(1, 50), default=5, metavar="N", help="most runs")
+    machine.add_champion(parser)
+    machine.add_prediction(parser)
+    add_output(parser, ".csv or .json")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Plan, and print or write."""
+    from perfcast.domains.scaling.run_plan import plan_runs
+    from perfcast.domains.scaling.run_plan_text import format_plan
+    from perfcast.utils.terminal_tables import terminal_width
+
+    check_out(options, ".csv", ".json")
+    chosen = machine.read_options(options)
+    champion = machine.read_champion(options)
+    chosen = replace(chosen, tasks=machine.read_tasks(options, champion))
+    entries = machine.read_entries(options, champion)
+    if len(entries) != 1:
+        raise UserError("the large run must be one", f"{options.machines} describes {len(entries)}", "keep one")
+    measurements = machine.read_user_measurements(options, entries, champion)
+    limits = {"budget": options.budget, "count": options.count}
+    plan = plan_runs(entries[0], champion, chosen, **limits, measurements=measurements)
+    write_answer(options, plan, lambda: format_plan(plan, terminal_width()))
+    report(f"{count_words(len(plan.runs), 'run')} planned", champion.name, champion.preset, chosen.level)
+    return 0

@@ -1,0 +1,191 @@
+"""OLMo's ladder: final losses, bits per byte and accuracies of each run, and of the two models that it predicts.
+
+Facts of the files:
+- A run is a size, a multiple of 20 tokens per parameter and a repetition. The five runs of multiple 1 were repeated.
+- A file has one row per evaluation. Only the last one ends the learning-rate schedule; a checkpoint in the middle of a
+  long run is no shorter run. All earlier checkpoints are merged into the last one.
+- Parameters exclude embeddings. Those of 3B are in no file: they follow from the tokens of its runs, within 0.01 %.
+- The files of the targets lack the step (7B) or the tokens (13B). The 7B file holds one row, that of 13B its last rows.
+
+Source: Bhagia et al., 2024, arXiv 2412.04403; parameters in scripts/scaling/final.json of the same repository.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from perfcast.data.measured_tables import describe_first_bad, parse_numbers, quarantine
+from perfcast.data.standardized import Standardized
+from perfcast.data.strict_csv import Rejection, build_rejected_frame, read_rows, require_rows
+from perfcast.domains.scaling.datasets.scaling_columns import (
+    ACCURACY,
+    BITS,
+    COMPUTE_COLUMN,
+    FLOP_PER_PARAM_TOKEN,
+    LOSS,
+    PLACE_COLUMNS,
+    RESULT_COLUMNS,
+    TARGET_COLUMN,
+    TRAINING_COLUMNS,
+    number,
+    word,
+)
+from perfcast.domains.scaling.sources.olmo_ladder import (
+    BATCH,
+    LOSSES,
+    PEAK_RATE,
+    QUESTIONS,
+    STEP,
+    TARGETS,
+    TOKENS,
+    accuracy_column,
+    bpb_column,
+    list_runs,
+    progress_columns,
+    result_columns,
+)
+from perfcast.schema.table import Column, Kind, Role, Tag, build_table
+
+SOURCE = "olmo_ladder"
+PARAMS = {
+    "190M": 190_354_176,
+    "370M": 371_262_464,
+    "760M": 758_220_288,
+    "1B": 1_279_395_840,
+    "3B": 3_169_537_280,
+    "7B": 6_887_575_552,
+    "13B": 13_202_396_160,
+}
+"""Parameters by model size, without embeddings."""
+TOKENS_PER_PARAM = 20
+"""Tokens per parameter of a multiplier of 1."""
+CHANCE = {
+    **dict.fromkeys(("mmlu", "hellaswag", "arc_challenge", "arc_easy", "openbookqa"), 0.25),
+    "piqa": 0.5,
+    "csqa": 0.2,
+    "socialiqa": 1 / 3,
+}
+"""Share of correct answers of a random choice: one over the number of choices."""
+MULTIPLIERS_PUBLISHED = ("1", "2", "5", "10")
+SUBSETS_PUBLISHED = {"190M": "train", "370M": "train", "760M": "train", "1B": "validation"}
+"""Subsets of the authors' training runs; their largest size validates, because the test sizes are larger still."""
+TASKS = {
+    **{f"{name}_loss": (LOSS, (column,)) for name, column in LOSSES.items()},
+    **{f"{name}_bpb": (BITS, tuple(map(bpb_column, parts))) for name, parts in QUESTIONS.items()},
+    **{f"{name}_accuracy": (ACCURACY, tuple(map(accuracy_column, parts))) for name, parts in QUESTIONS.items()},
+}
+"""Task -> its kind, and the columns whose mean is its result."""
+COLUMNS = (
+    *RESULT_COLUMNS,
+    word("model_size", Role.KEY, "model", "name of the model size", Tag.ENTITY, Tag.SLICE),
+    word("run", Role.KEY, "training", "size, multiplier and repetition", Tag.BLOCK),
+    word("configuration", Role.KEY, "training", "size and multiplier", Tag.CONFIG),
+    *TRAINING_COLUMNS,
+    COMPUTE_COLUMN,
+    number("tokens_per_param", "training", "tokens over parameters"),
+    number("batch_tokens", "training", "tokens of a batch"),
+    TARGET_COLUMN,
+    Column("peak_learning_rate", Kind.NUMERICAL, Role.PROVENANCE, "training", meaning="highest learning rate", low=0),
+    Column("step", Kind.NUMERICAL, Role.PROVENANCE, "training", meaning="number of the last step", low=0),
+    word("published_subset", Role.PROVENANCE, "training", "subset in the split of the authors"),
+    *PLACE_COLUMNS,
+)
+
+
+def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
+    """Standardize the last evaluation of every run. An input row is one task of one evaluation.
+
+    Raises:
+        UserError: A file is absent or broken, or every row of it is rejected.
+    """
+    del options
+    files = [*list_runs().items(), *(((size, "", 0), name) for size, name in TARGETS.items())]
+    lasts, rejections, evaluations = [], [], 0
+    for (size, multiplier, repetition), name in files:
+        good, rejected = read_run(raw[SOURCE] / name, name, size)
+        require_rows(len(good), str(raw[SOURCE] / name), rejected)
+        evaluations += len(good)
+        rejections += rejected
+        lasts.append(_describe_last(good, name, size, multiplier, repetition))
+    runs = pd.concat(lasts, ignore_index=True)
+    return Standardized(
+        table=build_table("llm_ladder", _melt(runs), COLUMNS),
+        rejected=build_rejected_frame(rejections),
+        rows_in=len(rejections) + evaluations * len(TASKS),
+        merged={"earlier_checkpoint": (evaluations - len(runs)) * len(TASKS)},
+        quality={"evaluations": evaluations, "runs": len(runs), "by_size": runs["model_size"].value_counts().to_dict()},
+    )
+
+
+def read_run(path: Path, name: str, size: str) -> tuple[pd.DataFrame, list[Rejection]]:
+    """Return the usable evaluations of a file in the order of its lines, with the rejected ones."""
+    progress = progress_columns(size)
+    rows = read_rows(SOURCE, path, [*progress, *result_columns(), BATCH, PEAK_RATE])
+    parsed = parse_numbers(rows.frame, [*progress, *result_columns(), BATCH, PEAK_RATE])
+    numbers = parsed[[*progress, *result_columns(), BATCH]]
+    shares = parsed[[accuracy_column(part) for parts in QUESTIONS.values() for part in parts]]
+    good, rejected = quarantine(
+        SOURCE,
+        name,
+        parsed,
+        {
+            "not_a_number": describe_first_bad(numbers.isna(), parsed),
+            "not_positive": describe_first_bad(numbers <= 0, parsed),
+            "above_one": describe_first_bad(shares > 1, parsed),
+            "repeated_step": parsed[f"{progress[0]}_text"].where(parsed.duplicated(progress[0])),
+        },
+    )
+    structural = [Rejection(row.source, name, row.line, row.reason, row.detail) for row in rows.rejections]
+    return good, [*structural, *rejected]
+
+
+def _describe_last(good: pd.DataFrame, name: str, size: str, multiplier: str, repetition: int) -> pd.DataFrame:
+    """Return the last evaluation of a run, one row, with the facts of the run."""
+    last = good.sort_values(progress_columns(size)[0]).iloc[[-1]]
+    tokens = last[TOKENS] if TOKENS in last else last[STEP] * last[BATCH]
+    step = last[STEP] if STEP in last else last[TOKENS] / last[BATCH]
+    configuration = f"{size}-{multiplier}xC" if multiplier else f"{size}-target"
+    return last.assign(
+        model_size=size,
+        configuration=configuration,
+        run=configuration + ("-rerun" if repetition else ""),
+        params=float(PARAMS[size]),
+        tokens=tokens,
+        compute=FLOP_PER_PARAM_TOKEN * PARAMS[size] * tokens / 1e18,
+        tokens_per_param=tokens / PARAMS[size],
+        batch_tokens=last[BATCH],
+        peak_learning_rate=last[PEAK_RATE],
+        step=step.round(),
+        published_subset=_published_subset(size, multiplier),
+        source_file=name,
+        source_line=last["line"],
+    )
+
+
+def _published_subset(size: str, multiplier: str) -> str | float:
+    if size in TARGETS:
+        return "test"
+    return SUBSETS_PUBLISHED.get(size, np.nan) if multiplier in MULTIPLIERS_PUBLISHED else np.nan
+
+
+def _melt(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return one row per run and task."""
+    parts = []
+    for task, (kind, columns) in TASKS.items():
+        name = task.removesuffix(f"_{kind}")
+        parts.append(
+            runs.assign(
+                task=task,
+                task_kind=kind,
+                loss_task=f"{name}_{BITS}" if kind == ACCURACY else np.nan,
+                chance=CHANCE[name] if kind == ACCURACY else np.nan,
+                value=runs[list(columns)].mean(axis=1),
+                result_id=runs["run"] + "|" + task,
+            )
+        )
+    return pd.concat(parts, ignore_index=True)

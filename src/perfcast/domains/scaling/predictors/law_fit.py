@@ -1,0 +1,249 @@
+"""Robust fit of y = E + A N^-a + B D^-b and of its special cases, from a grid of exponents.
+
+For given exponents the law is linear in E, A and B. So a grid of exponents is screened with non-negative least squares
+of relative errors, all of it at once. The best two starts are refined on the Huber loss of log errors.
+
+Sources: Hoffmann et al., 2022, arXiv 2203.15556, approach 3 (law, Huber loss with delta 1e-3, grid of starts); variable
+projection by Golub and Pereyra, 1973, SIAM J. Numer. Anal. 10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from perfcast.domains.scaling.predictors.robust_fit import huber, minimize, padded, size_batches
+
+PUBLISHED_EXPONENTS = (0.34, 0.28)
+"""Exponents of parameters and tokens by Hoffmann et al., for a law that the runs do not identify."""
+MIN_VALUES = 3
+"""Distinct values of a quantity that identify its exponent beside the constant E."""
+HUBER_DELTA = 1e-3
+"""Log error above which the loss is linear."""
+
+_EXPONENTS = np.geomspace(0.03, 1.5, 16)
+_BOUNDS = (0.01, 2.5)
+_APART = 0.4
+"""Natural logarithm by which an exponent of the second start differs from that of the first."""
+_NEAR = 1.1
+"""Error of the second start, over that of the first, up to which it is refined too."""
+_SMALLEST = 1e-4
+"""Smallest share of a term at the start, in the smallest value: its logarithm must be finite."""
+_MARGIN = 5.0
+"""Natural logarithm by which a term may be below the smallest start, or above the largest value."""
+
+Runs = tuple[np.ndarray, np.ndarray]
+"""Logarithms of the quantities (n, quantities), and positive values (n,)."""
+
+
+@dataclass(frozen=True)
+class PowerSum:
+    """Fitted law y = constant + sum over quantities of factor x exp(-exponent (log x - center)).
+
+    `identified` is False where the runs do not determine the exponents, which then are the published ones.
+    """
+
+    constant: float
+    factors: tuple[float, ...]
+    exponents: tuple[float, ...]
+    centers: tuple[float, ...]
+    identified: bool = True
+
+    def evaluate(self, logs: np.ndarray) -> np.ndarray:
+        """Return the law at logarithms of the quantities. Shapes: (n, quantities) -> (n,)."""
+        total = np.full(len(logs), self.constant)
+        for position, (factor, exponent) in enumerate(zip(self.factors, self.exponents, strict=True)):
+            total = total + factor * np.exp(-exponent * (logs[:, position] - self.centers[position]))
+        return total
+
+    def to_state(self) -> dict[str, Any]:
+        """Return the parameters as values of JSON."""
+        return {
+            **{"constant": self.constant, "factors": list(self.factors), "exponents": list(self.exponents)},
+            **{"centers": list(self.centers), "identified": self.identified},
+        }
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> PowerSum:
+        """Return the law of `to_state`."""
+        vectors = {name: tuple(map(float, state[name])) for name in ("factors", "exponents", "centers")}
+        return cls(constant=float(state["constant"]), identified=bool(state["identified"]), **vectors)
+
+
+def fit_power_sums(run_sets: Sequence[Runs], *, tied: bool = False) -> list[PowerSum]:
+    """Fit a law to each of several sets of runs, all of them with the same quantities.
+
+    Args:
+        tied: One exponent for all quantities.
+    """
+    # accuracies that follow one loss fit the same runs several times
+    keys = [(logs.tobytes(), values.tobytes()) for logs, values in run_sets]
+    distinct = list(dict(zip(keys, run_sets, strict=True)).values())
+    identified = [_is_identified(logs, tied) for logs, _ in distinct]
+    fitted: list[PowerSum | None] = [None] * len(distinct)
+    for known in (True, False):
+        chosen = [place for place, is_known in enumerate(identified) if is_known is known]
+        for batch in size_batches([len(distinct[place][1]) for place in chosen]):
+            places = [chosen[position] for position in batch]
+            results = _fit_batch([distinct[place] for place in places], tied=tied, identified=known)
+            for place, result in zip(places, results, strict=True):
+                fitted[place] = result
+    by_key = dict(zip(dict.fromkeys(keys), fitted, strict=True))
+    return [power_sum for key in keys if (power_sum := by_key[key]) is not None]
+
+
+def fit_power_sum(logs: np.ndarray, values: np.ndarray, *, tied: bool = False) -> PowerSum:
+    """Fit the law to one set of runs. Shapes: logs (n, quantities), values (n,) positive."""
+    return fit_power_sums([(logs, values)], tied=tied)[0]
+
+
+def _is_identified(logs: np.ndarray, tied: bool) -> bool:
+    """Return whether there are enough different runs for every exponent."""
+    count = logs.shape[1]
+    free = 1 + count + (1 if tied else count)
+    enough = all(len(np.unique(column.round(2))) >= MIN_VALUES for column in logs.T)
+    return enough and len(np.unique(logs.round(6), axis=0)) > free
+
+
+def _fit_batch(run_sets: Sequence[Runs], *, tied: bool, identified: bool) -> list[PowerSum]:
+    """Fit laws with about the same number of runs."""
+    count = run_sets[0][0].shape[1]
+    centers = np.stack([logs.mean(axis=0) for logs, _ in run_sets])
+    centered = padded([logs - center for (logs, _), center in zip(run_sets, centers, strict=True)], 0.0)
+    values, known = (
+        padded([values for _, values in run_sets], 1.0),
+        padded([np.ones(len(v)) for _, v in run_sets], 0.0) > 0,
+    )
+    grid, places = (
+        _exponent_grid(count, tied) if identified else (np.array(PUBLISHED_EXPONENTS), np.arange(count)[None])
+    )
+    coefficients, errors = _solve(centered, values, known, grid, places)
+    exponents = grid[places]
+    starts = [(number, start) for number in range(len(run_sets)) for start in _choose_starts(exponents, errors[number])]
+    owners, chosen = np.array(starts).T
+    refined, losses = coefficients[owners, chosen], errors[owners, chosen]
+    powers = exponents[chosen]
+    if identified:
+        refined, powers, losses = _refine(centered[owners], values[owners], known[owners], (refined, powers), tied=tied)
+    best = [min(np.flatnonzero(owners == number), key=lambda place: losses[place]) for number in range(len(run_sets))]
+    return [
+        PowerSum(
+            float(refined[place, 0]), _floats(refined[place, 1:]), _floats(powers[place]), _floats(center), identified
+        )
+        for place, center in zip(best, centers, strict=True)
+    ]
+
+
+def _floats(values: np.ndarray) -> tuple[float, ...]:
+    return tuple(map(float, values))
+
+
+@cache
+def _exponent_grid(count: int, tied: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Return the exponents, (k,), and every combination of their places, (combinations, quantities)."""
+    places = np.arange(len(_EXPONENTS))
+    if tied:
+        return _EXPONENTS, np.repeat(places[:, None], count, axis=1)
+    return _EXPONENTS, np.stack(np.meshgrid(*[places] * count, indexing="ij"), axis=-1).reshape(-1, count)
+
+
+def _solve(
+    centered: np.ndarray, values: np.ndarray, known: np.ndarray, grid: np.ndarray, places: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the non-negative coefficients of least relative error for each combination of exponents, and its square.
+
+    With so few terms every subset of them is solved, and the best one without a negative coefficient is kept. Sums of
+    products over the runs are needed for pairs of exponents only, not for all combinations.
+    Shapes: centered (g, n, quantities), values and known (g, n), grid (k,), places (c, quantities) ->
+    (g, c, 1 + quantities), (g, c).
+    """
+    count = centered.shape[2]
+    inverse = np.where(known, 1 / values, 0.0)
+    terms = [np.exp(-grid[None, :, None] * centered[:, None, :, position]) for position in range(count)]
+    weighted = [term * inverse[:, None, :] for term in terms]
+    size = 1 + count
+    gram = np.empty((len(values), len(places), size, size))
+    moments = np.empty((len(values), len(places), size))
+    gram[:, :, 0, 0], moments[:, :, 0] = (inverse**2).sum(axis=1)[:, None], inverse.sum(axis=1)[:, None]
+    for first in range(count):
+        column = places[:, first]
+        gram[:, :, 0, 1 + first] = gram[:, :, 1 + first, 0] = (weighted[first] @ inverse[:, :, None])[:, column, 0]
+        moments[:, :, 1 + first] = weighted[first].sum(axis=2)[:, column]
+        for second in range(count):
+            products = weighted[first] @ weighted[second].transpose(0, 2, 1)
+            gram[:, :, 1 + first, 1 + second] = products[:, column, places[:, second]]
+    return _solve_subsets(gram, moments, known.sum(axis=1))
+
+
+def _solve_subsets(gram: np.ndarray, moments: np.ndarray, runs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the non-negative solution of least error over all subsets of the terms, and that error."""
+    size = gram.shape[-1]
+    best, errors = np.zeros(moments.shape), np.full(moments.shape[:2], np.inf)
+    for width in range(1, size + 1):
+        for subset in combinations(range(size), width):
+            chosen = list(subset)
+            inner, right = gram[..., chosen, :][..., chosen], moments[..., chosen]
+            ridge = 1e-12 * np.trace(inner, axis1=2, axis2=3)[..., None, None] * np.eye(width)
+            solution = np.linalg.solve(inner + ridge, right[..., None])[..., 0]
+            error = runs[:, None] - (solution * right).sum(axis=2)
+            better = (solution >= 0).all(axis=2) & (error < errors)
+            errors = np.where(better, error, errors)
+            filled = np.zeros_like(best)
+            filled[..., chosen] = solution
+            best = np.where(better[..., None], filled, best)
+    return best, errors
+
+
+def _choose_starts(exponents: np.ndarray, errors: np.ndarray) -> list[int]:
+    """Return the combination of least error, and the best one far from it, if any."""
+    first = int(np.argmin(errors))
+    far = np.abs(np.log(exponents / exponents[first])).max(axis=1) > _APART
+    second = int(np.argmin(np.where(far, errors, np.inf)))
+    return [first, second] if far[second] and errors[second] <= _NEAR * errors[first] else [first]
+
+
+def _refine(
+    centered: np.ndarray,
+    values: np.ndarray,
+    known: np.ndarray,
+    start: tuple[np.ndarray, np.ndarray],
+    *,
+    tied: bool,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return coefficients, exponents and Huber loss of the log errors, minimized from the given start of each law."""
+    coefficients, exponents = start
+    count, log_values = centered.shape[2], np.log(values)
+    free = 1 if tied else count
+    least = np.log(np.where(known, values, np.inf).min(axis=1))[:, None]
+    most = np.log(np.where(known, values, 0.0).max(axis=1))[:, None]
+    lowest = least + np.log(_SMALLEST)
+    first = np.maximum(np.log(np.maximum(coefficients, 1e-300)), lowest)
+    begin = np.concatenate([first, exponents[:, :free]], axis=1)
+
+    def model(theta: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        x = centered[chosen]
+        powers = theta[:, None, 1 + count :]  # one exponent is the same for all quantities
+        parts = np.concatenate(
+            [np.broadcast_to(theta[:, None, :1], (*x.shape[:2], 1)), theta[:, None, 1 : 1 + count] - powers * x], axis=2
+        )
+        highest = parts.max(axis=2, keepdims=True)
+        shares = np.exp(parts - highest)
+        total = shares.sum(axis=2, keepdims=True)
+        shares /= total
+        residuals = ((np.log(total) + highest)[:, :, 0] - log_values[chosen]) / HUBER_DELTA
+        slopes = -shares[:, :, 1:] * x
+        slopes = slopes.sum(axis=2, keepdims=True) if tied else slopes
+        return residuals, np.concatenate([shares, slopes], axis=2) / HUBER_DELTA
+
+    bounds = [
+        np.concatenate([np.repeat(ends, 1 + count, axis=1), np.full((len(values), free), power)], axis=1)
+        for ends, power in zip((lowest - _MARGIN, most + _MARGIN), _BOUNDS, strict=True)
+    ]
+    theta, losses = minimize(model, begin, (bounds[0], bounds[1]), known, huber)
+    powers = np.repeat(theta[:, -1:], count, axis=1) if tied else theta[:, 1 + count :]
+    return np.exp(theta[:, : 1 + count]), powers, losses

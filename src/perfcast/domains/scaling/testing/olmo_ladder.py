@@ -1,0 +1,105 @@
+"""Generated evaluations of a ladder of language models, shaped like the published files, with possible defects.
+
+The numbers are made up: they follow a scaling law with noise, and describe no real model.
+"""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+
+from perfcast.domains.scaling.sources.olmo_ladder import (
+    BATCH,
+    LOSSES,
+    PEAK_RATE,
+    QUESTIONS,
+    STEP,
+    TARGETS,
+    TOKENS,
+    accuracy_column,
+    bpb_column,
+    list_runs,
+    progress_columns,
+)
+from perfcast.utils.io import atomic_path
+
+LAW = {"E": 1.7, "A": 400.0, "alpha": 0.34, "B": 410.0, "beta": 0.28}
+"""Law of every generated loss in parameters and tokens; bits per byte are 0.4 of it."""
+_SIZES = {"190M": 1.9e8, "370M": 3.7e8, "760M": 7.6e8, "1B": 1.3e9, "3B": 3.2e9, "7B": 6.9e9, "13B": 1.3e10}
+_BATCH_TOKENS = 1_048_576
+_TARGET_TOKENS = {"7B": 3.9e12, "13B": 5.0e12}
+_NOISE = 1e-3
+
+
+def law_of(params: float, tokens: float) -> float:
+    """Return the generated loss of a model without noise, in nat per token."""
+    return float(LAW["E"] + LAW["A"] / params ** LAW["alpha"] + LAW["B"] / tokens ** LAW["beta"])
+
+
+def write(folder: Path, *, rows: int, seed: int) -> None:
+    """Write the files of all runs, with `rows` / 60 evaluations each (at least 4), five defective ones, and a license.
+
+    The defects are in the second and third evaluation of the first run: the last one of every run is sound.
+    """
+    random = np.random.default_rng(seed)
+    evaluations = max(4, rows // 60)
+    for (size, multiplier, _), name in list_runs().items():
+        tokens = 20 * float(multiplier) * _SIZES[size]
+        records = _draw_run(size, tokens, evaluations, random)
+        if (size, multiplier) == ("190M", "0.5"):
+            records[1:1] = _make_defective(records)
+        _write_csv(Path(folder) / name, records)
+    for size, name in TARGETS.items():
+        records = _draw_run(size, _TARGET_TOKENS[size], 1 if size == "7B" else evaluations, random)
+        columns = progress_columns(size)
+        dropped = {STEP, TOKENS} - set(columns)
+        _write_csv(
+            Path(folder) / name,
+            [{key: value for key, value in record.items() if key not in dropped} for record in records],
+        )
+    with atomic_path(Path(folder) / "LICENSE") as temporary:
+        temporary.write_text("Generated text in the place of a license.\n", encoding="utf-8")
+
+
+def _draw_run(size: str, tokens: float, evaluations: int, random: np.random.Generator) -> list[dict[str, object]]:
+    """Return the evaluations of a run at equal distances; only the last one follows the law."""
+    steps = int(tokens / _BATCH_TOKENS)
+    records = []
+    for number in range(1, evaluations + 1):
+        step = steps * number // evaluations
+        loss = law_of(_SIZES[size], step * _BATCH_TOKENS) * (1 if number == evaluations else 1.02)
+        record: dict[str, object] = {STEP: step}
+        for position, column in enumerate(LOSSES.values()):
+            record[column] = loss * (1 + position / 10) * np.exp(random.normal(0, _NOISE))
+        for parts in QUESTIONS.values():
+            for part in parts:
+                bits = 0.4 * loss * np.exp(random.normal(0, _NOISE))
+                record[bpb_column(part)] = bits
+                record[accuracy_column(part)] = 0.25 + 0.75 / (1 + np.exp(6 * (bits - 0.9)))
+        record |= {TOKENS: float(step * _BATCH_TOKENS), PEAK_RATE: 1e-3, BATCH: _BATCH_TOKENS}
+        records.append(record)
+    return records
+
+
+def _make_defective(records: list[dict[str, object]]) -> list[dict[str, object]]:
+    """Return evaluations with one defect each, made of the first ones."""
+    loss, accuracy = LOSSES["c4_en"], accuracy_column("hellaswag_val")
+    defects: list[dict[str, object]] = [
+        {STEP: 1, loss: "nan"},
+        {STEP: 2, loss: "-1.5"},
+        {STEP: 3, accuracy: "1.5"},
+        {STEP: records[0][STEP]},
+        {STEP: 4, BATCH: f"{_BATCH_TOKENS},1"},
+    ]
+    return [{**records[0], **defect} for defect in defects]
+
+
+def _write_csv(path: Path, records: list[dict[str, object]]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_NONE, escapechar=None, quotechar=None)
+        writer.writerow(records[0])
+        # a defect of the field count is a comma inside a value
+        writer.writerows(",".join(map(str, record.values())).split(",") for record in records)

@@ -1,0 +1,266 @@
+"""Watching: the prediction is that of the pipeline, from samples of a machine that the test writes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from perfcast.cli.main import main
+from perfcast.domains.interference.datasets.host_interference import build
+from perfcast.domains.interference.measuring.degradation import DegradationModel, load_degradation_model
+from perfcast.domains.interference.measuring.groups import Hierarchy
+from perfcast.domains.interference.measuring.metrics import Sampler
+from perfcast.domains.interference.measuring.running_groups import active_neighbors, choose_groups, list_groups
+from perfcast.domains.interference.measuring.watching import Observation, watch
+from perfcast.domains.interference.predictors.resource_shares_trees import ResourceSharesTreesPredictor
+from perfcast.domains.interference.predictors.sequence_networks import TemporalConvolution
+from perfcast.domains.interference.predictors.share_laws import SchedstatPredictor
+from perfcast.domains.interference.sources.host_interference import TABLE, metric_names
+from perfcast.domains.interference.testing import host_interference as generated
+from perfcast.experiment.uncertainty_fit import fit_in_domain
+from perfcast.features import resource_shares, window_statistics
+from perfcast.predictors.predictor import Predictor
+from perfcast.schema.table import Role, Table
+from perfcast.uncertainty.conformal import ConformalCalibration, UncertaintyModel, outputs_of
+from perfcast.utils.errors import UserError
+from perfcast.utils.io import write_json
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("interference")
+    generated.write(path, rows=500, seed=4)
+    return path
+
+
+@pytest.fixture(scope="module")
+def table(folder: Path) -> Table:
+    standard = build({"host_interference": folder}, {}).table
+    return window_statistics.derive(resource_shares.derive(standard))
+
+
+def fitted(kind: type[Predictor], table: Table, **arguments: object) -> Predictor:
+    predictor = kind(**arguments)
+    inputs = table.frame[[column.name for column in table.columns if column.role is not Role.TARGET]]
+    return predictor.fit(inputs, table.frame[["share"]], columns=table.columns)
+
+
+@pytest.fixture(scope="module")
+def trees(table: Table) -> Predictor:
+    return fitted(ResourceSharesTreesPredictor, table, n_estimators=20)
+
+
+@pytest.fixture(scope="module")
+def champion(trees: Predictor, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    results = tmp_path_factory.mktemp("results")
+    out = results / "champion" / "host_interference"
+    trees.save(out / "model")
+    write_json(out / "about.json", {"dataset": "host_interference", "predictor": "resource_shares_trees"})
+    return results
+
+
+@pytest.fixture(scope="module")
+def uncertainty(table: Table) -> UncertaintyModel:
+    distances = (in_domain := fit_in_domain(table, np.ones(len(table.frame), dtype=bool))).distances(table.frame)
+    residuals = np.random.default_rng(0).normal(0, 0.2, len(distances)) * (1 + distances.sum(axis=1).to_numpy())
+    outputs = outputs_of(table.frame["quantity"], "share")
+    calibration = ConformalCalibration().fit(residuals, outputs, np.zeros(len(residuals)), distances)
+    return UncertaintyModel(in_domain, calibration)
+
+
+def fill_windows(model: DegradationModel, table: Table, folder: Path) -> pd.Series:
+    """Add the seconds of one victim up to a row of the table; return that row."""
+    seconds = pd.read_parquet(folder / TABLE)
+    throughput = table.frame[table.frame["quantity"] == "throughput"]
+    contiguous = throughput[(throughput["second"] > 9) & (throughput["neighbors"] > 0)]
+    row = contiguous.loc[contiguous["second"].idxmax()]
+    last = seconds.iloc[int(row["source_line"]) - 1]
+    same = seconds[(seconds["run"] == last["run"]) & (seconds["tenant"] == last["tenant"])].set_index("second")
+    metrics = metric_names(seconds)
+    for second in range(int(row["second"]) - 12, int(row["second"]) + 1):
+        known = same.loc[second, metrics].dropna().to_dict() if second in same.index else {}
+        model.add_second({"victim": known, "other": {}})
+    return row
+
+
+@pytest.mark.parametrize("kind", ["trees", "network"])
+def test_windows_in_memory_give_the_prediction_of_the_table(
+    kind: str, table: Table, folder: Path, trees: Predictor
+) -> None:
+    predictor = trees if kind == "trees" else fitted(TemporalConvolution, table, epochs=1, min_steps=4)
+    model = DegradationModel(predictor)
+    row = fill_windows(model, table, folder)
+    answer = model.predict([row["cores"]] * 2, [row["neighbors"]] * 2)
+    expected = 1 - predictor.predict(table.frame.loc[[row.name]]).iloc[0, 0]
+    assert answer.loc["victim", "throughput"] == pytest.approx(expected, abs=1e-5)
+    assert np.isfinite(answer[["throughput", "latency_p99"]].to_numpy()).all()
+    assert answer.filter(like="_low").isna().all(axis=None)
+
+
+@pytest.mark.parametrize("kind", ["trees", "network"])
+def test_intervals_are_those_of_a_victim_that_nobody_has_measured(
+    kind: str, table: Table, folder: Path, trees: Predictor, uncertainty: UncertaintyModel
+) -> None:
+    predictor = trees if kind == "trees" else fitted(TemporalConvolution, table, epochs=1, min_steps=4)
+    model = DegradationModel(predictor, "", uncertainty)
+    row = fill_windows(model, table, folder)
+    answer = model.predict([row["cores"]] * 2, [row["neighbors"]] * 2).loc["victim"]
+    unknown = table.frame.loc[[row.name]].assign(victim="running")
+    half = uncertainty.intervals(unknown, outputs_of(unknown["quantity"], "share"))["below"].iloc[0]
+    share = 1 - answer["throughput"]
+    assert 1 - answer["throughput_low"] == pytest.approx(min(share * np.exp(half), max(share, 1)), rel=1e-4)
+    assert 1 - answer["throughput_high"] == pytest.approx(share * np.exp(-half), rel=1e-4)
+
+
+def test_distances_are_measured_when_groups_change_and_now_and_then(
+    trees: Predictor, uncertainty: UncertaintyModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, measured = DegradationModel(trees, "", uncertainty), []
+    intervals = UncertaintyModel.intervals
+    monkeypatch.setattr(UncertaintyModel, "intervals", lambda *args: measured.append(1) or intervals(*args))
+    counts = []
+    for second in range(45):
+        model.add_second({"a": {}, **({"b": {}} if second >= 42 else {})})
+        model.predict([2.0] * (1 + (second >= 42)), [0.0] * (1 + (second >= 42)))
+        counts.append(len(measured))
+    assert [counts[second] for second in (0, 8, 9, 38, 39, 41, 42, 44)] == [1, 1, 2, 2, 3, 3, 4, 4]
+
+
+def test_groups_that_end_are_forgotten(trees: Predictor) -> None:
+    model = DegradationModel(trees)
+    model.add_second({"a": {}, "b": {}})
+    model.add_second({"b": {}})
+    assert list(model.predict([2.0], [0.0]).index) == ["b"]
+
+
+class Machine:
+    """A machine of files: two control groups that share a core, whose counters grow with the time."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.now = root, 100.0
+        self.tree = Hierarchy(2, frozenset(), root / "cgroup", root / "cgroup")
+        for number, name in ((11, "web"), (12, "batch")):
+            (root / "cgroup" / name).mkdir(parents=True)
+            (root / "cgroup" / name / "cgroup.procs").write_text(f"{number}\n")
+            (root / "proc" / str(number)).mkdir(parents=True)
+            (root / "proc" / str(number) / "comm").write_text(f"{name}\n")
+            (root / "proc" / str(number) / "status").write_text("Cpus_allowed_list:\t0-1,4\n")
+        (root / "cgroup" / "cgroup.procs").write_text("1\n")
+        (root / "cgroup" / "batch" / "cpu.max").write_text("50000 100000\n")
+        self.sleep(0)
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        used = self.now - 100
+        for name, share in (("web", 0.25), ("batch", 0.75)):
+            number = {"web": 11, "batch": 12}[name]
+            (self.root / "cgroup" / name / "cpu.stat").write_text(f"usage_usec {round(1e6 * share * used)}\n")
+            schedstat = f"{round(1e9 * share * used)} {round(1e9 * (1 - share) * used)} 1\n"
+            (self.root / "proc" / str(number) / "schedstat").write_text(schedstat)
+            (self.root / "proc" / str(number) / "stat").write_text(f"{number} ({name}) S " + " ".join(["0"] * 50))
+        (self.root / "proc" / "stat").write_text(f"cpu {round(100 * used)} 0 0 0 0 0 0 0 0 0\nctxt {round(used)}\n")
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+def test_groups_with_processes_are_found_with_cores_and_quota(machine: Machine) -> None:
+    machine.sleep(10)
+    assert list_groups([machine.tree]) == {"/": 0.0, "/web": 2.5, "/batch": 7.5}
+    groups = choose_groups([machine.tree], root=machine.root)
+    assert [(entry.name, entry.cpus, entry.cores) for entry in groups] == [
+        ("/batch", (0, 1, 4), 0.5),
+        ("/web", (0, 1, 4), 3.0),
+    ]
+    (process,) = choose_groups([], processes=["web"], root=machine.root)
+    assert process.group.roots == (11,)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "processes", "words"), [(["/none"], [], "no /none"), ([], ["none"], "no none"), ([], [], "--processes")]
+)
+def test_an_absent_group_is_one_line(machine: Machine, wanted, processes, words: str) -> None:
+    trees = [machine.tree] if wanted else []
+    with pytest.raises(UserError, match=words):
+        choose_groups(trees, wanted, processes, machine.root)
+
+
+def test_idle_groups_are_no_neighbors() -> None:
+    assert active_neighbors({"a": 0.5, "b": 0.001, "c": 0.02}, "a") == 1
+
+
+def test_every_second_has_the_degradation_of_busy_groups(machine: Machine, table: Table) -> None:
+    groups = choose_groups([machine.tree], root=machine.root)
+    sampler = Sampler(machine.root, clock=lambda: machine.now)
+    times = {"clock": lambda: machine.now, "sleep": machine.sleep, "cpu_clock": lambda: 0.0}
+    seconds = watch(groups, DegradationModel(fitted(SchedstatPredictor, table)), sampler, **times)
+    observations = [next(seconds) for _ in range(3)]
+    assert [round(entry.seconds) for entry in observations] == [1, 2, 3]
+    last = observations[-1]
+    assert last.usage == pytest.approx({"/batch": 0.75, "/web": 0.25})
+    # web waits for three quarters of its time, batch for a quarter
+    assert last.degradation["/web"]["throughput"] > last.degradation["/batch"]["throughput"] + 0.2
+    content = json.loads(json.dumps(last.to_json()))
+    assert set(content["groups"]["/web"]) == {"cores", "throughput", "latency_p99"}
+    assert [entry.age for entry in observations] == [0, 0, 0]
+    lines = last.to_lines()
+    assert lines[1].startswith("/web") and len(lines) == 3
+    assert "(" not in "".join(lines)
+
+
+def test_a_line_has_the_interval_where_it_is_known() -> None:
+    values = {"throughput": 0.12, "throughput_low": -0.05, "throughput_high": 0.256, "latency_p99": 0.5}
+    observation = Observation(1.0, 0.0, {"/web": values}, {"/web": 0.5}, 0.0)
+    assert "+12 % (-5 to 26)" in observation.to_lines()[1]
+    assert observation.to_lines()[1].endswith("+50 %")
+    assert observation.to_json()["groups"]["/web"]["throughput_low"] == -0.05
+
+
+@pytest.mark.parametrize(("cost", "every"), [(0.01, 1), (0.06, 3)])
+def test_predictions_are_made_as_often_as_two_percent_of_a_core_permit(
+    machine: Machine, trees: Predictor, cost: float, every: int
+) -> None:
+    groups, used, model = choose_groups([machine.tree], root=machine.root), [0.0], DegradationModel(trees)
+    predict, made = model.predict, []
+
+    def expensive(cores, neighbors):
+        made.append(machine.now)
+        used[0] += cost
+        return predict(cores, neighbors)
+
+    model.predict = expensive  # type: ignore[method-assign]
+    times = {"clock": lambda: machine.now, "sleep": machine.sleep, "cpu_clock": lambda: used[0]}
+    seconds = watch(groups, model, Sampler(machine.root, clock=times["clock"]), **times)
+    observations = [next(seconds) for _ in range(31)]
+    spent = sum(entry.cost for entry in observations[1:])
+    assert spent / 30 <= 0.021
+    assert len(made) == pytest.approx(30 / every, abs=2)
+    assert max(entry.age for entry in observations) == pytest.approx(every - 1, abs=1)
+    assert all(entry.degradation for entry in observations)
+
+
+def test_without_a_champion_there_is_one_line_with_the_remedy(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    assert main(["watch", "--once", "--results", str(tmp_path)]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and "make systems-interference" in error
+
+
+def test_a_champion_of_another_dataset_is_refused(tmp_path: Path) -> None:
+    write_json(tmp_path / "about.json", {"dataset": "host_gemm"})
+    with pytest.raises(UserError, match="'host_gemm'"):
+        load_degradation_model(tmp_path)
+
+
+def test_the_command_answers_once_about_this_process(champion: Path, capsys: pytest.CaptureFixture) -> None:
+    import os
+
+    arguments = ["watch", "--once", "--json", "--results", str(champion), "--processes", str(os.getpid())]
+    assert main(arguments) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    assert set(json.loads(line)) == {"seconds", "age", "cost", "groups"}

@@ -1,0 +1,92 @@
+"""Tables of trained language models: accounting to the row, defects, chance, and subsets of the authors."""
+
+import numpy as np
+import pytest
+
+from perfcast.domains.scaling.datasets import ladder, overtraining
+from perfcast.domains.scaling.sources.mlfoundations_scaling import list_models, model_file
+from perfcast.testing import mlfoundations_scaling, olmo_ladder
+from perfcast.utils.errors import UserError
+
+
+@pytest.fixture(scope="module")
+def rungs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("olmo_ladder")
+    olmo_ladder.write(folder, rows=60, seed=0)
+    return ladder.build({"olmo_ladder": folder}, {})
+
+
+@pytest.fixture(scope="module")
+def overtrained(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("mlfoundations_scaling")
+    mlfoundations_scaling.write(folder, rows=60, seed=0)
+    return overtraining.build({"mlfoundations_scaling": folder}, {})
+
+
+def test_the_ladder_keeps_the_last_evaluation_of_every_run(rungs):
+    # 25 runs, 5 repetitions and 2 targets; 4 evaluations of each but one of 7B, and 27 tasks
+    assert len(rungs.table.frame) == 32 * 27
+    assert rungs.merged == {"earlier_checkpoint": (31 * 3) * 27}
+    assert rungs.rows_in == (31 * 4 + 1) * 27 + 5
+    assert sorted(rungs.rejected["reason"]) == [
+        *("above_one", "not_a_number", "not_positive", "repeated_step", "wrong_field_count")
+    ]
+
+
+def test_the_task_mmlu_is_the_mean_of_its_four_parts(rungs):
+    assert len(ladder.TASKS["mmlu_accuracy"][1]) == len(ladder.TASKS["mmlu_bpb"][1]) == 4
+    kinds = [kind for kind, _ in ladder.TASKS.values()]
+    assert [kinds.count(kind) for kind in ("loss", "bpb", "accuracy")] == [11, 8, 8]
+
+
+def test_the_authors_train_on_16_runs_of_four_sizes_and_test_two_models(rungs):
+    runs = rungs.table.frame.drop_duplicates("run")
+    assert set(runs.loc[runs["published_subset"] == "test", "model_size"]) == {"7B", "13B"}
+    learned = runs[runs["published_subset"].isin(["train", "validation"])]
+    assert learned["configuration"].nunique() == 16
+    assert set(learned.loc[learned["published_subset"] == "validation", "model_size"]) == {"1B"}
+
+
+def test_compute_is_six_operations_per_parameter_and_token(rungs):
+    frame = rungs.table.frame
+    np.testing.assert_allclose(frame["compute"], 6 * frame["params"] * frame["tokens"] / 1e18)
+
+
+def test_every_accuracy_names_a_task_of_the_same_run(rungs):
+    frame = rungs.table.frame
+    named = frame.loc[frame["task_kind"] == "accuracy", "loss_task"]
+    assert named.notna().all()
+    assert set(named) <= set(frame["task"])
+    assert frame.loc[frame["task_kind"] != "accuracy", "loss_task"].isna().all()
+
+
+def test_over_trained_models_are_counted_and_defects_are_rejected(overtrained):
+    assert overtrained.rows_in == 48 * 6 + 1  # one unknown task
+    assert sorted(overtrained.rejected["reason"]) == ["above_one", "not_positive", "unknown_task"]
+    assert overtrained.quality["models"] == 48
+
+
+def test_an_accuracy_of_zero_is_half_a_question_and_excluded(overtrained):
+    frame = overtrained.table.frame
+    zero = frame[(frame["model"] == "c4_original-d=96_l=8_h=4-0.5") & (frame["task"] == "jeopardy_accuracy")]
+    assert zero["value"].item() == pytest.approx(0.5 / 2117)
+    assert zero["at_chance"].item() == 1
+
+
+def test_an_accuracy_within_two_standard_errors_of_chance_is_excluded(overtrained):
+    frame = overtrained.table.frame
+    piqa = frame[frame["task"] == "piqa_accuracy"]
+    limit = 0.5 + 2 * np.sqrt(0.25 / 1838)
+    np.testing.assert_array_equal(piqa["at_chance"] == 1, piqa["value"] <= limit)
+    assert (frame.loc[frame["task_kind"] == "loss", "at_chance"] == 0).all()
+
+
+def test_a_model_without_its_evaluation_is_refused(tmp_path):
+    mlfoundations_scaling.write(tmp_path, rows=60, seed=0)
+    name = list_models(tmp_path)[0]
+    (tmp_path / f"evaluation_{name}_heavy.json").unlink()
+    with pytest.raises(UserError, match=f"evaluation_{name}_heavy.json must exist"):
+        overtraining.build({"mlfoundations_scaling": tmp_path}, {})
+    (tmp_path / model_file(name)).write_text("[]")
+    with pytest.raises(UserError, match="published structure"):
+        overtraining.build({"mlfoundations_scaling": tmp_path}, {})

@@ -1,0 +1,143 @@
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from perfcast.sources.source_spec import MAX_FILE_BYTES, is_allowed_url, parse_source
+from perfcast.utils.errors import UserError
+
+SHA = "0f" * 32
+FILE = {"name": "a.csv", "sha256": SHA, "bytes": 5, "mirror": "s/a.csv", "url": "https://example.org/a.csv"}
+ABOUT = {key: f"the {key}" for key in ("title", "module", "license", "terms", "citation", "homepage")}
+CONF = {**ABOUT, "files": [FILE]}
+OPTIONAL = ("snapshots", "embedded", "remedy", "dump", "columns")
+
+
+def test_parse_source_returns_the_declared_fields():
+    spec = parse_source("s", CONF)
+    (snapshot,) = spec.snapshots
+    (file,) = snapshot.files
+    assert (spec.name, spec.license, spec.embedded, snapshot.name) == ("s", "the license", False, None)
+    assert (file.name, file.sha256, file.size, file.max_bytes, file.mirror) == ("a.csv", SHA, 5, 5, "s/a.csv")
+
+
+def test_parse_source_bounds_an_unknown_size():
+    bounded = {**{key: value for key, value in FILE.items() if key != "bytes"}, "max_bytes": 99}
+    file = parse_source("s", {**ABOUT, "files": [bounded]}).snapshots[0].files[0]
+    assert (file.size, file.max_bytes) == (None, 99)
+
+
+def test_parse_source_accepts_embedded_files_with_a_name_only():
+    file = parse_source("s", {**ABOUT, "embedded": True, "files": [{"name": "a.csv"}]}).snapshots[0].files[0]
+    assert (file.sha256, file.url, file.max_bytes) == (None, None, MAX_FILE_BYTES)
+
+
+def test_parse_source_reads_required_columns_without_surplus_blanks():
+    spec = parse_source("s", {**CONF, "dump": True, "columns": {"a.csv": ["a  b\t", "c"]}})
+    assert (spec.dump, spec.columns) == (True, {"a.csv": ("a b", "c")})
+    plain = {key: value for key, value in CONF.items() if key != "module"}
+    assert (parse_source("s", plain).module, parse_source("s", plain).columns) == ("", {})
+
+
+def conf_with(**values):
+    return {**CONF, **values}
+
+
+def conf_with_file(**values):
+    return {**ABOUT, "files": [{key: value for key, value in {**FILE, **values}.items() if value is not None}]}
+
+
+def conf_with_subset(derived_from: str):
+    local = {key: value for key, value in FILE.items() if key != "url"}
+    snapshots = [{"name": "cut", "derived_from": derived_from, "files": [local]}, {"name": "all", "files": [FILE]}]
+    return {**ABOUT, "snapshots": snapshots}
+
+
+def test_parse_source_reads_the_origin_of_a_subset():
+    assert [snapshot.derived_from for snapshot in parse_source("s", conf_with_subset("all")).snapshots] == ["all", None]
+
+
+@pytest.mark.parametrize(
+    ("conf", "message"),
+    [
+        ([], "must be a mapping"),
+        (conf_with(licens="x"), "did you mean 'license'"),
+        (conf_with(title=""), "'title' of source 's' must be a non-empty text"),
+        (conf_with(title=7), "got 7"),
+        ({key: value for key, value in CONF.items() if key != "terms"}, "terms is missing"),
+        (conf_with(embedded="yes"), "must be true or false"),
+        (conf_with(snapshots=[]), "either 'files' or 'snapshots'"),
+        (ABOUT, "either 'files' or 'snapshots'"),
+        (conf_with(dump="yes"), "'dump' of source 's' must be true or false"),
+        (conf_with(columns=["a"]), "must be a mapping"),
+        (conf_with(columns={"b.csv": ["a"]}), "did you mean 'a.csv'"),
+        (conf_with(columns={"a.csv": []}), "a non-empty list"),
+        (conf_with(columns={"a.csv": ["a", 7]}), "'a.csv' of 'columns' of source 's' must be a non-empty text"),
+        (conf_with(files=[]), "a non-empty list"),
+        (conf_with(files="a.csv"), "a non-empty list"),
+        (conf_with(files=["a.csv"]), "must be a mapping"),
+        (conf_with(files=[FILE, FILE]), "'a.csv' is there twice"),
+        (conf_with_file(name="../a.csv"), "a plain relative path"),
+        (conf_with_file(name="/a.csv"), "a plain relative path"),
+        (conf_with_file(name="b/../a.csv"), "a plain relative path"),
+        (conf_with_file(name="manifest.json"), "must not be called manifest.json"),
+        (conf_with_file(mirror="../../etc/passwd"), "a plain relative path"),
+        (conf_with_file(sha256="0f"), "64 lower-case hexadecimal digits"),
+        (conf_with_file(sha256="0F" * 32), "64 lower-case hexadecimal digits"),
+        (conf_with_file(sha256=None), "64 lower-case hexadecimal digits"),
+        (conf_with_file(bytes=None), "either 'bytes' or 'max_bytes'"),
+        (conf_with_file(max_bytes=9), "either 'bytes' or 'max_bytes'"),
+        (conf_with_file(bytes="5"), "a whole number of bytes"),
+        (conf_with_file(bytes=0), "a whole number of bytes"),
+        (conf_with_file(bytes=True), "a whole number of bytes"),
+        (conf_with_file(url="http://example.org/a"), "an https address"),
+        (conf_with_file(url="file:///etc/passwd"), "an https address"),
+        (conf_with_file(url=None), "must declare 'url'"),
+        (conf_with_file(color="red"), "a key of a file"),
+        (conf_with(embedded=True), "its name only"),
+        (conf_with_subset("none"), "'derived_from' in source 's' must be one of all"),
+        ({**ABOUT, "snapshots": [{"name": "a", "files": [FILE]}] * 2}, "must have different names"),
+    ],
+)
+def test_parse_source_reports_a_defect_in_one_line(conf, message):
+    with pytest.raises(UserError) as caught:
+        parse_source("s", conf)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+ANY = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=20),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from([*CONF, *FILE, "?"]), inner, max_size=5)
+    ),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.dictionaries(st.sampled_from([*CONF, *OPTIONAL]), ANY), st.booleans())
+def test_parse_source_accepts_or_reports_any_configuration(values, complete):
+    try:
+        parse_source("s", {**CONF, **values} if complete else values)
+    except UserError as error:
+        assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize(
+    ("url", "allowed"),
+    [
+        ("https://example.org/a", True),
+        ("http://127.0.0.1:80/a", True),
+        ("http://localhost/a", True),
+        ("http://[::1]:80/a", True),
+        ("http://127.0.0.1.example.org/a", False),
+        ("http://example.org/a", False),
+        ("https:///a", False),
+        ("https://example.org:port/a", False),
+        ("ftp://example.org/a", False),
+        ("http://[bad", False),
+        ("", False),
+    ],
+)
+def test_is_allowed_url_accepts_https_and_loopback_only(url, allowed):
+    assert is_allowed_url(url) is allowed
