@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 DERIVED = "derived"
 """Name that stands in the place of a target."""
+
+_LARGEST_LOG, _HALVINGS = 50.0, 60
+"""Natural logarithm of the largest score that is searched, and the steps of the search."""
 
 Numbers = Mapping[str, Any]
 """Numbers or arrays by name."""
@@ -17,7 +21,8 @@ Numbers = Mapping[str, Any]
 class DerivedOutput:
     """Formula over the scores of tasks and over columns of the machine; it falls with every score.
 
-    `compute` takes the scores by task and the cells by column, numbers or arrays alike.
+    `compute` takes the scores by task and the cells by column, numbers or arrays alike. A measured value stands for a
+    score of the task `solved`, "" for none; `aliases` are other names of the quantity.
     """
 
     name: str
@@ -26,6 +31,19 @@ class DerivedOutput:
     tasks: tuple[str, ...]
     columns: tuple[str, ...]
     compute: Callable[[Numbers, Numbers], Any]
+    solved: str = ""
+    aliases: tuple[str, ...] = ()
+
+    def solve(self, value: float, scores: Numbers, cells: Numbers) -> float:
+        """Return the score of `solved` at which the quantity has a value, given the others; 0 where there is none."""
+        low, high = -_LARGEST_LOG, _LARGEST_LOG
+        if not self.compute({**scores, self.solved: math.exp(low)}, cells) > value:
+            return 0.0
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            is_less = self.compute({**scores, self.solved: math.exp(middle)}, cells) > value
+            low, high = (middle, high) if is_less else (low, middle)
+        return math.exp(middle)
 
 
 @dataclass(frozen=True)
@@ -60,7 +78,7 @@ def derive_values(
     values = []
     for each in outputs:
         if not all(task in scores for task in each.tasks) or not all(
-            _is_known(cells.get(name)) for name in each.columns
+            is_known(cells.get(name)) for name in each.columns
         ):
             continue
         median, high, low = (
@@ -74,5 +92,6 @@ def derive_values(
     return tuple(values)
 
 
-def _is_known(cell: object) -> bool:
+def is_known(cell: object) -> bool:
+    """Return whether a cell is a number above 0."""
     return isinstance(cell, (int, float)) and cell == cell and cell > 0  # noqa: PLR0124  (NaN differs from itself)

@@ -8,7 +8,15 @@ import pandas as pd
 from perfcast.inference.cells import Cells
 from perfcast.inference.champion import Champion
 from perfcast.inference.description_levels import find_level
-from perfcast.inference.impute import GIVEN, CompletedMachines, DrawnMachines, clear_assumed, impute_draws
+from perfcast.inference.impute import (
+    ASSUMED,
+    GIVEN,
+    IMPLIED,
+    CompletedMachines,
+    DrawnMachines,
+    Steps,
+    impute_draws,
+)
 from perfcast.inference.parse import ParsedMachines
 from perfcast.schema.table import Table, Tag
 from perfcast.uncertainty.conformal import LEVEL, outputs_of
@@ -29,8 +37,9 @@ class DrawPredictions:
         owners, count = drawn.owners, len(drawn.owners)
         self._first = np.searchsorted(owners, np.arange(owners[-1] + 1)) if len(owners) else np.zeros(0, dtype=int)
         # what is known of a machine is the same in all of its draws; its features are derived with theirs
-        known = clear_assumed(drawn.completed.take(self._first), champion)
-        both = champion.derive_features(drawn.completed.cells.append(known))
+        first = drawn.completed.take(self._first)
+        known, unusual = _clear_assumed(first, champion), _clear_assumed(first, champion, measured=True)
+        both = champion.derive_features(drawn.completed.cells.append(known).append(unusual))
         X = both.frame.iloc[:count]
 
         def predict(cells: Cells) -> np.ndarray:
@@ -56,7 +65,9 @@ class DrawPredictions:
         self.completed = drawn.completed.take(shown)
         frame = both.frame.iloc[shown].reset_index(drop=True)
         self.table = Table(both.dataset, frame, both.columns, both.facts)
-        self.unknown = _differs(both.frame, np.arange(count, len(both.frame)), shown)
+        self.unknown, self._usual = (
+            _differs(both.frame, begin + np.arange(len(shown)), shown) for begin in (count, count + len(shown))
+        )
 
     def intervals(self, target: int, when: pd.Series | None = None, level: float = LEVEL) -> pd.DataFrame | None:
         """Return the uncertainty of the predictions of a target, None without a calibration.
@@ -64,14 +75,15 @@ class DrawPredictions:
         Args: `target` is the number of the target, `when` the months of the measurements, index as `table.frame`.
         Returns: as `UncertaintyModel.intervals`, with `below` and `above` of the mixture, widened by the factor of the
         level of description less 1, times `half_width`, that of a single draw in logarithms. All draws of a machine
-        have the errors of the draw that is shown: what is assumed was measured on some machine, and adds no distance.
+        have the errors of the draw that is shown. What is assumed was measured on some machine: it adds no distance to
+        the in-domain score, nor does a given value of a set-up that was measured, so what is typed back does not.
         """
         calibrated = self._champion.calibrated
         if calibrated is None:
             return None
         X, drawn = self.table.frame, self._drawn
         outputs = outputs_of(X[self.table.column_of(Tag.TASK)], self._champion.predictor.targets_[target])
-        intervals = calibrated.intervals(X, outputs, when, level, self.unknown)
+        intervals = calibrated.intervals(X, outputs, when, level, self._usual)
         below, above = (intervals[name].to_numpy(dtype=float).copy() for name in ("below", "above"))
         half_width = (below + above) / 2
         counts = np.bincount(drawn.owners, minlength=len(X))
@@ -118,6 +130,26 @@ class DrawPredictions:
 def complete_machines(machines: ParsedMachines, champion: Champion, *, assume: bool = True) -> CompletedMachines:
     """Return machines by task with the missing cells of the draw that a prediction shows. Raises: see `impute`."""
     return DrawPredictions(impute_draws(machines, champion, assume=assume), champion).completed
+
+
+def _clear_assumed(completed: CompletedMachines, champion: Champion, *, measured: bool = False) -> Cells:
+    """Return machines without their assumed cells: implied ones are filled anew from what is known.
+
+    With `measured`, given cells are cleared as well where they could have been assumed: see `find_measured`.
+    """
+    steps = Steps(completed.cells, completed.codes.copy())
+    everywhere = np.ones(len(steps.codes), dtype=bool)
+    steps.clear(everywhere, list(steps.cells), ASSUMED, IMPLIED)
+    joint = champion.rules.joint
+    if measured and joint is not None:
+        given = dict(zip(steps.cells, np.any(completed.has_origin(GIVEN), axis=0).tolist(), strict=True))
+        assumable = (*joint.taken, *(name for block in champion.rules.blocks for name in block.columns))
+        names = [name for name in dict.fromkeys(assumable) if given.get(name)]
+        for name, rows in champion.reference_data.find_measured(completed.cells, names).items():
+            bounds = (*joint.at_most.get(name, ()), *([joint.launch] if name in joint.dates else []))
+            at_bound = [completed.cells[name] == completed.cells[bound] for bound in bounds]
+            steps.clear(np.logical_or.reduce([rows, *at_bound]), [name], GIVEN)
+    return champion.rules.fill_implied(steps.cells)
 
 
 def _find_nearest(gaps: np.ndarray, owners: np.ndarray, machines: np.ndarray, shared: np.ndarray) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 from math import factorial
 from typing import Any
@@ -69,11 +69,11 @@ class Explainer:
         measured = np.array([np.nan if each is None else each.median for each in published])
         return np.asarray((np.log(measured) - np.log(medians)) * shift < 0)
 
-    def describe(self, row: int) -> tuple[str, tuple[Value, ...]]:
-        """Return the name of a machine, and its values where drivers are wanted."""
+    def describe(self, rows: Sequence[int]) -> tuple[str, tuple[Value, ...]]:
+        """Return the name of a machine in several tasks, and its values where drivers are wanted."""
         measured = self._champion.reference_data.measured
-        values = list_values(self._completed, row, measured) if self._drivers else ()
-        return name_machine({name: cells[row] for name, cells in self._named.items()}, measured), values
+        values = list_values(self._completed, rows, measured) if self._drivers else ()
+        return name_machine({name: cells[rows[0]] for name, cells in self._named.items()}, measured), values
 
 
 def find_neighbors(
@@ -108,8 +108,17 @@ def name_machine(cells: pd.Series | Mapping[str, Any], table: Table) -> str:
     return find_rules(table.dataset).name_machine(table.column_of(Tag.ENTITY), {str(k): v for k, v in cells.items()})
 
 
-def list_values(completed: CompletedMachines, row: int, table: Table) -> tuple[Value, ...]:
-    """Return the known values of a machine, column by column, with their origins."""
+def list_values(completed: CompletedMachines, rows: Sequence[int], table: Table) -> tuple[Value, ...]:
+    """Return the known values that a machine has in all of its tasks, column by column, with their origins.
+
+    Each may be typed back. What is assumed of the software, say, may differ between tasks: name one to list it.
+    """
+    first, *others = (_list_values(completed, row, table) for row in rows)
+    common = set(first).intersection(*others)
+    return tuple(value for value in first if value in common)
+
+
+def _list_values(completed: CompletedMachines, row: int, table: Table) -> list[Value]:
     values = []
     origins, names = list(ORIGINS), list(completed.cells)
     given = {name: origins[code] for name, code in zip(names, completed.codes[row].tolist(), strict=True)}
@@ -117,7 +126,7 @@ def list_values(completed: CompletedMachines, row: int, table: Table) -> tuple[V
         if Tag.TASK in column.tags:
             continue
         origin = given[column.name]
-        if origin == MISSING or (column.role in _HIDDEN_ROLES and origin != GIVEN):
+        if origin == MISSING or (column.role in _HIDDEN_ROLES and origin not in (GIVEN, ASSUMED)):
             continue
         cell = completed.cells[column.name][row]
         if column.kind is Kind.DATE:
@@ -125,7 +134,7 @@ def list_values(completed: CompletedMachines, row: int, table: Table) -> tuple[V
         else:
             value = float(cell) if column.kind is Kind.NUMERICAL else str(cell)
         values.append(Value(column.name, name_group(column), value, column.unit, origin))
-    return tuple(values)
+    return values
 
 
 def attribute_to_groups(completed: CompletedMachines, champion: Champion) -> tuple[list[int], np.ndarray, list[str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -11,9 +11,8 @@ import pandas as pd
 
 from perfcast.inference.cells import Cells, fill_missing, is_missing, mask_cells
 from perfcast.inference.champion import Champion
-from perfcast.inference.imputation import Violation
 from perfcast.inference.imputation.joint_draws import DRAWS, JointDeck
-from perfcast.inference.machine_fields import TypedField
+from perfcast.inference.limit_errors import list_errors, name_field
 from perfcast.inference.parse import ParsedMachines
 from perfcast.inference.reference_data import ReferenceData
 from perfcast.schema.table import Tag
@@ -255,35 +254,12 @@ def _replace_rows(cells: Cells, rows: np.ndarray, replacement: Cells) -> Cells:
     return cells.assign(changed)
 
 
-def clear_assumed(completed: CompletedMachines, champion: Champion) -> Cells:
-    """Return machines without their assumed cells: implied ones are filled anew from what is known."""
-    steps = Steps(completed.cells, completed.codes.copy())
-    steps.clear(np.ones(len(steps.codes), dtype=bool), list(steps.cells), ASSUMED, IMPLIED)
-    return champion.rules.fill_implied(steps.cells)
-
-
 def find_refusals(machines: ParsedMachines, champion: Champion) -> dict[int, UserError]:
     """Return by line (index) the first error of every machine that breaks a limit or names an unknown task."""
     refusals: dict[int, UserError] = {}
-    for line, error in _list_errors(impute_known(machines.cells, champion).cells, machines, champion):
+    for line, error in list_errors(impute_known(machines.cells, champion).cells, machines, champion):
         refusals.setdefault(line, error)
     return refusals
-
-
-def _list_errors(cells: Cells, machines: ParsedMachines, champion: Champion) -> Iterator[tuple[int, UserError]]:
-    """Yield line and error of every limit that a machine breaks, then of every unknown task."""
-    for violation in champion.rules.find_violations(cells):
-        field, fact = _name_field(violation, machines, cells, champion)
-        label = machines.label_of(violation.line)
-        text = f"{fact} ({label})" if label[-1:].isdigit() else fact
-        yield violation.line, UserError(field, text, violation.remedy)
-    task = champion.reference_data.measured.column_of(Tag.TASK)
-    for line, name in zip(cells.index.tolist(), cells[task].tolist(), strict=True):
-        if name is None or name in champion.tasks:
-            continue
-        typed = machines.typed.get(line, {}).get(task, TypedField(task, str(name)))
-        fact = f"{machines.label_of(line)} has {typed.text!r}"
-        yield line, UserError(f"{typed.name} must be one of {', '.join(champion.tasks)}", fact, "or leave it out")
 
 
 def find_first_violations(
@@ -294,19 +270,8 @@ def find_first_violations(
     cells = impute_known(machines.cells, champion).cells if completed is None else completed
     for violation in champion.rules.find_violations(cells):
         if violation.line not in reasons:
-            reasons[violation.line] = ": ".join(_name_field(violation, machines, cells, champion))
+            reasons[violation.line] = ": ".join(name_field(violation, machines, cells, champion))
     return reasons
-
-
-def _name_field(violation: Violation, machines: ParsedMachines, cells: Cells, champion: Champion) -> tuple[str, str]:
-    """Return the wrong field as the user typed it, and the fact with the name of the CPU model."""
-    typed = machines.typed.get(violation.line, {})
-    first = violation.columns[0]
-    field = next((typed[name].name for name in violation.columns if name in typed), champion.fields.name_of(first))
-    entity = champion.reference_data.measured.column_of(Tag.ENTITY)
-    key = cells[entity][np.flatnonzero(cells.index == violation.line)[0]]
-    cpu = typed.get(entity, TypedField(entity, "the processor" if key is None else key)).text
-    return field, violation.fact.replace("{cpu}", cpu)
 
 
 class Steps:
@@ -378,7 +343,7 @@ class Steps:
 def _impute_possible(machines: ParsedMachines, champion: Champion) -> Steps:
     """Fill what need not be assumed, for every task. Raises: UserError for a machine that breaks a limit."""
     steps = impute_known(machines.cells, champion)
-    for _, error in _list_errors(steps.cells, machines, champion):
+    for _, error in list_errors(steps.cells, machines, champion):
         raise error
     _repeat_by_task(steps, champion)
     return steps

@@ -154,7 +154,7 @@ def predict_draws(
         ]
         by_task = [each for each, reason in zip(made, reasons, strict=True) if not reason]
         row = rows_of[line][0]
-        name, values = explainer.describe(row)
+        name, values = explainer.describe(list(dict.fromkeys(rows_of[line])))
         cells = {column: cell[row] for column, cell in completed.cells.items()}
         scores = {each.task: (each.median, each.low, each.high) for each in by_task}
         basis = finder.find(list(dict.fromkeys(rows_of[line]))) if finder else None

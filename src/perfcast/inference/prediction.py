@@ -69,7 +69,7 @@ def rate_trust(score: float | None, group: str) -> str:
     """Return the trust that an in-domain score gives: high, or fair or low with what lowers the score most."""
     if score is None or score >= _HIGH_SCORE:
         return "" if score is None else "high"
-    reason = _REASONS.get(group, f"unlike in {group}" if group else "")
+    reason = _REASONS.get(group, f"least similar group {group}" if group else "")
     return ": ".join(filter(None, ("fair" if score >= _FAIR_SCORE else "low", reason)))
 
 

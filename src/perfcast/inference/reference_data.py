@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,9 +15,11 @@ from perfcast import plugins
 from perfcast.inference.cells import Cells, read_column
 from perfcast.inference.coded_frame import CodedFrame
 from perfcast.inference.imputation import find_rules
+from perfcast.inference.imputation.joint_draws import MIN_CANDIDATES
 from perfcast.inference.imputation.rules import CpuFacts
 from perfcast.schema.table import Column, Kind, Role, Table, Tag
 from perfcast.schema.table_files import read_parquet, read_table, write_table
+from perfcast.uncertainty.correlation import entity_slices
 from perfcast.utils.io import atomic_path
 
 _MEASURED, _CPU_FACTS = "measured.parquet", "cpu_models.parquet"
@@ -103,6 +105,44 @@ class ReferenceData:
         """Return the distinct numbers of a column in the measured results of an entity."""
         values = self.column(name)[self._find_rows(Tag.ENTITY, entity)]
         return sorted(set(values[~np.isnan(values)].tolist()))
+
+    def find_measured(self, machines: Cells, names: Iterable[str]) -> dict[str, np.ndarray]:
+        """Return by column which cells a measured result of the task and of the same kind has, (n,) bool each.
+
+        The kind is the narrowest slice of the entity that is enough for joint draws, such as the family, or else all.
+        """
+        levels = [self.measured.column_of(Tag.TASK), *entity_slices(self.measured)]
+        labels = zip(*(machines[level].tolist() for level in levels), strict=True)
+        groups = [[each[:count] for count in range(len(each), -1, -1)] for each in labels]
+        keys = [next(filter(self._rows_by_kind.__contains__, listed)) for listed in groups]
+        return {
+            name: np.array(
+                [cell in self._values_of(name, key) for cell, key in zip(machines[name].tolist(), keys, strict=True)],
+                dtype=bool,
+            )
+            for name in names
+        }
+
+    @cached_property
+    def _rows_by_kind(self) -> dict[tuple[Any, ...], np.ndarray]:
+        """The rows by task, by task and vendor and so on, where they are enough; all rows under ()."""
+        frame = self.measured.frame
+        levels = [self.measured.column_of(Tag.TASK), *entity_slices(self.measured)]
+        rows: dict[tuple[Any, ...], np.ndarray] = {(): np.arange(len(frame))}
+        for count in range(1, len(levels) + 1):
+            indices = frame.groupby(levels[:count], observed=True).indices.items()
+            named = ((key if isinstance(key, tuple) else (key,), numbers) for key, numbers in indices)
+            rows |= {key: numbers for key, numbers in named if len(numbers) >= MIN_CANDIDATES}
+        return rows
+
+    def _values_of(self, name: str, key: tuple[Any, ...]) -> frozenset[Any]:
+        if (name, key) not in self._kind_values:
+            self._kind_values[name, key] = frozenset(self.column(name)[self._rows_by_kind[key]].tolist())
+        return self._kind_values[name, key]
+
+    @cached_property
+    def _kind_values(self) -> dict[tuple[str, tuple[Any, ...]], frozenset[Any]]:
+        return {}
 
     def _find_rows(self, tag: Tag, value: str | None) -> np.ndarray:
         """Return the measured rows with a value of the tagged column."""

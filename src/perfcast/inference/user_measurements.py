@@ -17,6 +17,7 @@ from perfcast.inference.draw_predictions import DrawPredictions
 from perfcast.inference.impute import impute_draws
 from perfcast.inference.machine_fields import MachineFields, alias_field
 from perfcast.inference.machine_files import MachineEntry
+from perfcast.inference.measured_quantities import solve_quantities
 from perfcast.inference.parse import ParsedMachines
 from perfcast.schema.table import Role, Table, Tag
 from perfcast.uncertainty.conformal import UncertaintyModel, outputs_of
@@ -73,8 +74,9 @@ def read_measurements(
 ) -> UserMeasurements:
     """Read measured scores: machines, each with its task and a score under the name of a target or `score`.
 
-    Fields that an entry leaves out are those of `machine`, where there is only one; columns of the dataset that no
-    prediction reads, such as a spread, are skipped. Raises: UserError for values that cannot be used.
+    A derived quantity may stand in the place of a task, or be a column of its own: see `solve_quantities`. Fields that
+    an entry leaves out are those of `machine`, where there is only one; columns of the dataset that no prediction
+    reads, such as a spread, are skipped. Raises: UserError for values that cannot be used.
     """
     calibrated = champion.calibrated
     correlation = calibrated.correlation if calibrated else None
@@ -84,6 +86,7 @@ def read_measurements(
     if len(entries) > MAX_MEASUREMENTS:
         fact = f"there are {len(entries)}"
         raise UserError(f"user measurements must be at most {MAX_MEASUREMENTS}", fact, "give the newest")
+    entries = solve_quantities(entries, champion, machine or {}, (*champion.predictor.targets_, _SCORE))
     scores = [_read_scores(entry, champion) for entry in entries]
     alternatives = parse_alternatives(_machine_entries(entries, champion, machine or {}), champion)
     machines = _choose_alternatives(alternatives, scores, champion)

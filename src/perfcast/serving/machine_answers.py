@@ -45,12 +45,15 @@ def impute_batch(
     keys = completed.cells.index.tolist()
     refused: dict[str, Any] = {"values": [], "unknown": [], "notes": [], "status": REFUSED}
     results: dict[int, list[dict[str, Any]]] = {entry.line: [] for entry in entries}
-    for key, row in sorted({key: row for row, key in reversed(list(enumerate(keys)))}.items()):
-        # one row per task, with equal inputs: the first stands for all
+    rows_of: dict[int, list[int]] = {}
+    for row, key in enumerate(keys):
+        rows_of.setdefault(key, []).append(row)
+    for key, rows in sorted(rows_of.items()):
+        row = rows[0]
         results[batch.machines.line_of(key)].append(
             {
                 "machine": name_machine({name: values[row] for name, values in completed.cells.items()}, measured),
-                "values": [asdict(value) for value in list_values(completed, row, measured)],
+                "values": [asdict(value) for value in list_values(completed, rows, measured)],
                 "unknown": [name for name in inputs if missing[row, names.index(name)]],
                 "notes": list(batch.machines.notes.get(key, ())),
                 "status": OK,

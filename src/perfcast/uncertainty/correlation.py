@@ -28,15 +28,20 @@ def shared_labels(table: Table) -> pd.DataFrame:
     set-up, its identity.
     """
     frame, entity = table.frame, table.column_of(Tag.ENTITY)
-    group = next(column.group for column in table.columns if column.name == entity)
-    slices = [column.name for column in table.columns if Tag.SLICE in column.tags and column.group == group]
-    text = {name: frame[name].astype(object).where(frame[name].notna(), "?").astype(str) for name in (*slices, entity)}
+    names = (*entity_slices(table), entity)
+    text = {name: frame[name].astype(object).where(frame[name].notna(), "?").astype(str) for name in names}
     labels = {_ALL: pd.Series(_ALL, index=frame.index), **text}
     for tag in (Tag.SETUP, Tag.IDENTITY):
         narrow = [name for name in table.select(tag=tag) if name != entity]
         if narrow:
             labels[tag.value] = text[entity].str.cat(frame[narrow].astype(str), sep="\x1f", na_rep="?")
     return pd.DataFrame(labels)
+
+
+def entity_slices(table: Table) -> list[str]:
+    """Return the slices of the entity's group of columns, the wider ones first: vendor, family."""
+    group = next(column.group for column in table.columns if Tag.ENTITY in column.tags)
+    return table.select(group=group, tag=Tag.SLICE)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from champion_project import KNOWN, PLAIN, SUITES, make_cells, project
 from hypothesis import Phase, assume, given, settings
+from hypothesis import strategies as st
 from machine_requests import requests
 
 from perfcast.decisions.ranking import rank_machines, read_request
@@ -159,6 +160,34 @@ def test_assumed_values_typed_back_are_accepted_and_lead_into_the_interval(machi
     # the interval has the errors of the draw that is shown; a draw may leave open what another donor then gives
     is_same = ~after.completed.has_origin(ASSUMED).any(axis=1)
     assert (later["expected_error"][is_same] <= intervals["expected_error"][is_same] + 1e-9).all()
+
+
+@given(machine=requests(), task=st.sampled_from([*SUITES, None]))
+@SETTINGS
+def test_all_assumed_values_of_an_answer_typed_back_together_keep_it(machine, task):
+    """The estimate stays inside the interval, the in-domain score is no lower; in one task the interval is no wider.
+
+    A machine of a new CPU model, whose own facts are assumed as well, may lose a little of its score.
+    """
+    champion, options = project().champion, PredictOptions(neighbors=0)
+    is_measured = machine.get("processor") in set(champion.reference_data.measured.frame["cpu_model"])
+    lost = 1e-9 if is_measured else 0.05
+    described = machine if task is None else {**machine, "suite": task}
+    entries = [MachineEntry(1, "m", described), MachineEntry(2, "m", KNOWN)]
+    answered = [each for each in predict_batch(entries, champion, options) if each.line == 1 and each.status == "ok"]
+    assume(answered)
+    typed = [
+        described | {value.column: value.value for value in before.values if value.origin in (ASSUMED, GIVEN)}
+        for before in answered
+    ]
+    for before, after in zip(answered, predict_batch(read_machines([*typed, KNOWN]), champion, options), strict=False):
+        assert after.status == "ok", after.message
+        for first, second in zip(before.estimates, after.estimates, strict=True):
+            assert second.in_domain_score >= first.in_domain_score - lost
+            assert first.low * (1 - 1e-9) <= second.median <= first.high * (1 + 1e-9)
+            # a draw may leave open what another donor then gives
+            if task and not second.assumed:
+                assert second.high / second.low <= 1.01 * first.high / first.low  # quantiles are interpolated
 
 
 def test_without_assumptions_the_numbers_are_answered_as_well():

@@ -36,7 +36,7 @@ from perfcast.domains.llm.deployment_loads import find_least, predict_latencies
 from perfcast.inference.cells import Cells, fill_missing, is_missing
 from perfcast.inference.imputation.hot_deck import Block
 from perfcast.inference.imputation.joint_draws import JointRules
-from perfcast.inference.imputation.rules import CpuFacts, FactSource, ImputationRules, Violation
+from perfcast.inference.imputation.rules import CpuFacts, FactSource, ImputationRules, Violation, name_kinds
 from perfcast.inference.machine_fields import Cell, TypedField
 from perfcast.utils.errors import UserError
 
@@ -209,11 +209,9 @@ class DeploymentRules(ImputationRules):
 
     def list_kinds(self, cells: Mapping[str, Any]) -> Iterator[str]:
         """Yield the GPU and the model."""
-        gpu, family = cells["gpu"], cells["model_family"]
-        if isinstance(gpu, str):
-            yield f"the GPU {gpu}"
-        if isinstance(family, str):
-            yield f"the model {read_models()['names'].get(family, family).partition('|')[0]}"
+        family = cells["model_family"]
+        kinds = name_kinds({"the GPU": cells["gpu"], "the model": read_models()["names"].get(family, family)})
+        yield from (kind.partition("|")[0] for kind in kinds)
 
     def name_machine(self, entity: str, cells: Mapping[str, Any]) -> str:
         """Return GPUs, model, number format, software and load."""

@@ -29,6 +29,7 @@ from perfcast.inference.imputation.rules import (
     ImputationRules,
     NamedCpu,
     Violation,
+    name_kinds,
 )
 from perfcast.inference.machine_fields import Cell
 from perfcast.inference.name_lookup import cpu_model_key
@@ -387,11 +388,8 @@ class ServerRules(ImputationRules):
 
     def list_kinds(self, cells: Mapping[str, Any]) -> Iterator[str]:
         """Yield vendor, family, and what is special about cores and memory."""
-        vendor, family = cells["cpu_vendor"], cells["family"]
-        if isinstance(vendor, str):
-            yield f"processors of {vendor}"
-        if isinstance(family, str):
-            yield f"family {family}"
+        family = cells["family"]
+        yield from name_kinds({"processors of": cells["cpu_vendor"], "family": family})
         if _is_hybrid(cells["cpu_model"], family):
             yield _HYBRID
         if family in _LPDDR_ON_PACKAGE:

@@ -16,7 +16,7 @@ from perfcast.schema.table import Kind, Table, Tag
 DRAWS = 21
 """Draws of one machine: the tails of a 90 % interval have one of them on either side."""
 
-_MIN_CANDIDATES = 30
+MIN_CANDIDATES = 30
 """Results of the narrowest group below which donors also come from the next wider one."""
 _MAX_REMEMBERED = 20_000
 """Machines whose donors are remembered: a batch repeats them."""
@@ -201,7 +201,7 @@ class JointDeck:
                 among[candidates] = among[rows] = True
                 rows = np.flatnonzero(among)
             candidates = rows
-            if len(candidates) >= _MIN_CANDIDATES:
+            if len(candidates) >= MIN_CANDIDATES:
                 break
         return candidates
 

@@ -63,6 +63,11 @@ class Check:
     configuration: str
 
 
+def name_kinds(kinds: Mapping[str, Any]) -> list[str]:
+    """Return kinds of a machine, each a word and a name; missing names have none."""
+    return [f"{word} {name}" for word, name in kinds.items() if isinstance(name, str)]
+
+
 class CpuFacts:
     """Facts of CPU models, by name, as arrays of the kind of the columns that they fill."""
 
