@@ -11,6 +11,7 @@ import pandas as pd
 
 from perfcast.domains.servers.datasets.spec_cpu.cpu2017 import build
 from perfcast.domains.servers.server_rules import SPEC_CPU2017 as RULES
+from perfcast.domains.servers.testing import cpu_catalog, spec_cpu2017
 from perfcast.experiment.champion import fit_all_rows
 from perfcast.experiment.uncertainty_fit import fit_uncertainty
 from perfcast.inference import (
@@ -26,7 +27,6 @@ from perfcast.inference.cells import Cells
 from perfcast.inference.champion import build_features, save_champion
 from perfcast.predictors.linear import Ridge
 from perfcast.schema.table import Table, build_table
-from perfcast.testing import cpu_catalog, spec_cpu2017
 
 FEATURES = ("processor", "memory", "system", "workload")
 SUITES = ["CFP2017rate", "CFP2017speed", "CINT2017rate", "CINT2017speed"]

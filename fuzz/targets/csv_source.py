@@ -11,9 +11,10 @@ from _refusing import refusing, written
 from perfcast.data.strict_csv import read_rows
 from perfcast.domains.gemm.datasets.host_gemm import CONFIGURATION as COLUMNS
 from perfcast.domains.gemm.datasets.host_gemm import TABLE
+from perfcast.domains.gemm.testing import host_gemm
 from perfcast.domains.servers.processors.catalog import read_catalog
+from perfcast.domains.servers.testing import cpu_catalog
 from perfcast.sources.file_checks import check_csv
-from perfcast.testing import cpu_catalog, host_gemm
 
 _made = Path(tempfile.mkdtemp(prefix="perfcast-fuzz-seeds-"))
 host_gemm.write(_made, rows=5, seed=0)

@@ -10,7 +10,7 @@ from _refusing import refusing, written
 
 from perfcast.domains.servers.datasets.spec_cpu.spec_dump import read_dump
 from perfcast.domains.servers.datasets.spec_java.power import build
-from perfcast.testing import spec_cpu2017, spec_power
+from perfcast.domains.servers.testing import spec_cpu2017, spec_power
 
 _made = Path(tempfile.mkdtemp(prefix="perfcast-fuzz-seeds-"))
 spec_power.write(_made, rows=4, seed=0)

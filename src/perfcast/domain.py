@@ -22,7 +22,7 @@ GROUP = "perfcast.domain"
 
 @dataclass(frozen=True)
 class Domain:
-    """What a kind of measured things brings; modules and objects are named, and imported at first use.
+    """Everything that a kind of measured things brings; modules and objects are named, and imported at first use.
 
     The `package` may have the folder `conf`, with files as in the project's own, and the packages `sources`, `splits`,
     `features`, `testing` and `cli`, whose modules are plug-ins (see `perfcast.plugins`).
@@ -75,14 +75,14 @@ def domains() -> tuple[Domain, ...]:
 
     Raises: UserError when two domains have one name.
     """
-    found: dict[str, Domain] = {}
+    by_name: dict[str, Domain] = {}
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: (entry.name, entry.value)):
         if not _is_installed(entry.module):
             continue
         loaded = entry.load()
-        if found.setdefault(loaded.name, loaded) != loaded:
+        if by_name.setdefault(loaded.name, loaded) != loaded:
             raise UserError("each domain must have a name of its own", f"two are named {loaded.name!r}", "remove one")
-    return (CORE, *found.values())
+    return (CORE, *by_name.values())
 
 
 def _is_installed(module: str) -> bool:

@@ -25,8 +25,10 @@ _FUNCTIONS = {"cli": "add_arguments", "features": "derive", "sources": "check", 
 
 def names(kind: str) -> tuple[str, ...]:
     """Return the names of the plug-in modules of a kind, such as "features", sorted; each is imported."""
-    found = {path.rpartition(".")[2] for path in modules(kind) if _is_plugin(importlib.import_module(path), kind)}
-    return tuple(sorted(found))
+    plugin_names = {
+        path.rpartition(".")[2] for path in modules(kind) if _is_plugin(importlib.import_module(path), kind)
+    }
+    return tuple(sorted(plugin_names))
 
 
 def load(kind: str, name: str, what: str = "") -> ModuleType:
@@ -71,14 +73,14 @@ def classes(kind: str) -> dict[str, str]:
 
     A module that lacks an optional library is left out.
     """
-    found = {}
+    paths = {}
     for package in map(importlib.import_module, _packages(kind)):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             with suppress(ImportError):
                 for name, value in vars(importlib.import_module(module.name)).items():
                     if isinstance(value, type) and value.__module__ == module.name and not name.startswith("_"):
-                        found[name] = f"{module.name}.{name}"
-    return found
+                        paths[name] = f"{module.name}.{name}"
+    return paths
 
 
 def is_inside(path: str) -> bool:
@@ -102,13 +104,13 @@ def declared(kind: str) -> dict[str, Any]:
     Raises:
         ValueError: Two modules declare one name.
     """
-    found: dict[str, Any] = {}
+    objects: dict[str, Any] = {}
     for module in modules(kind):
         for name, value in vars(importlib.import_module(module)).items():
             is_declared = not name.startswith("_") and hasattr(value, "declaration")
-            if is_declared and found.setdefault(name, value) is not value:
+            if is_declared and objects.setdefault(name, value) is not value:
                 raise ValueError(f"two modules declare {name!r} in {kind}, one is {module}")
-    return found
+    return objects
 
 
 def _packages(kind: str, among: Iterable[Domain] | None = None) -> list[str]:

@@ -145,7 +145,7 @@ def build_parser(command: TypedCommand) -> tuple[CommandParser, CommandParser]:
         added = subparsers.add_parser(
             family,
             usage=f"perfcast {family} COMMAND [ARGUMENTS]",
-            description="" if command.module else f"{summary}\n\n{_list_commands(f'cli.{family}', MEMBERS[family])}",
+            description=_describe_family(family, summary) if command == TypedCommand(f"cli.{family}", "") else "",
             epilog=f"`perfcast {family} COMMAND --help` shows the options and examples of a command.",
         )
         members = added.add_subparsers(
@@ -205,6 +205,10 @@ def _format_examples(lines: Iterable[str]) -> str:
 def _list_groups() -> str:
     """Return the commands by group, one line each."""
     return "\n\n".join(f"{title}:\n{_list_commands('cli', names)}" for title, names in _GROUPS.items() if names)
+
+
+def _describe_family(family: str, summary: str) -> str:
+    return f"{summary}\n\n{_list_commands(f'cli.{family}', MEMBERS[family])}"
 
 
 def _list_commands(package: str, names: Iterable[str]) -> str:

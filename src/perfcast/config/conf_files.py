@@ -95,8 +95,8 @@ def require_mapping(content: Any, where: str) -> Mapping[str, Any]:
 def conf_files(conf: Path, group: str) -> dict[str, Path]:
     """Return the files of one group by name: those of domains, and those of conf/<group>/, which come first."""
     folders = reversed(conf_folders(conf))
-    found = {path.stem: path for folder in folders for path in (folder / group).glob("*.yaml")}
-    return dict(sorted(found.items()))
+    files = {path.stem: path for folder in folders for path in (folder / group).glob("*.yaml")}
+    return dict(sorted(files.items()))
 
 
 def known(conf: Path, group: str) -> list[str]:

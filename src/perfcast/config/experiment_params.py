@@ -11,7 +11,6 @@ from pydantic import BeforeValidator, Field, field_validator
 from perfcast import plugins
 from perfcast.config.conf_files import Ablation, StrictModel, known, read_ablations, validated
 from perfcast.config.dataset_conf import DatasetConf, read_dataset
-from perfcast.config.predictor_conf import read_predictor
 from perfcast.utils.errors import UserError, unknown_name
 
 GROUPS = {"sources": "source", "datasets": "dataset", "predictors": "predictor"}
@@ -74,9 +73,6 @@ def validate(content: Any, conf: Path) -> Params:
     for key, names in existing.items():
         _require(f"each of {key} in params.yaml", getattr(params, key), names)
     _require("each of plots in params.yaml", params.plots, plugins.declared("report.plots"))
-    for name in params.predictors:
-        target = read_predictor(conf, name).target
-        plugins.load_class(target, f"_target_ in conf/predictor/{name}.yaml")
     datasets = {name: read_dataset(conf, name) for name in existing["datasets"]}
     for name in params.datasets:
         _check_dataset(name, datasets[name], params, existing["predictors"])
@@ -87,7 +83,6 @@ def validate(content: Any, conf: Path) -> Params:
 
 def _check_dataset(name: str, dataset: DatasetConf, params: Params, predictors: Iterable[str]) -> None:
     """Check that a dataset has its function, its sources and a predictor."""
-    plugins.load_function(dataset.target, f"_target_ in conf/dataset/{name}.yaml")
     for source in (*dataset.sources.required, *dataset.sources.optional):
         if source not in params.sources:
             raise UserError(

@@ -66,6 +66,7 @@ def check_results_folder(results: Any, project: Path) -> str:
 def _check_dataset(name: str, dataset: DatasetConf) -> None:
     """Check the names of feature groups and splits in the conf of a dataset."""
     where = f"conf/dataset/{name}.yaml"
+    plugins.load_function(dataset.target, f"_target_ in {where}")
     if dataset.name != name:
         raise UserError(f"name in {where} must be that of the file", f"it is {dataset.name!r}", f"write {name}")
     for feature in dataset.features:
@@ -110,7 +111,7 @@ def check_arguments(path: str, arguments: Mapping[str, Any], where: str) -> None
 
     Raises: UserError, which names the place `where`.
     """
-    loaded: Any = plugins.load_class(path, f"_target_ of {where}")
+    loaded: Any = plugins.load_class(path, f"_target_ in {where.rpartition(' in ')[2]}")
     fields = {field.name: str(field.type) for field in dataclasses.fields(loaded) if field.init}
     for name, value in arguments.items():
         if name not in fields:

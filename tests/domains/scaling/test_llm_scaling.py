@@ -5,7 +5,7 @@ import pytest
 
 from perfcast.domains.scaling.datasets import ladder, overtraining
 from perfcast.domains.scaling.sources.mlfoundations_scaling import list_models, model_file
-from perfcast.testing import mlfoundations_scaling, olmo_ladder
+from perfcast.domains.scaling.testing import mlfoundations_scaling, olmo_ladder
 from perfcast.utils.errors import UserError
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from perfcast import splits
 from perfcast.domains.scaling.datasets import ladder, overtraining
-from perfcast.testing import mlfoundations_scaling, olmo_ladder
+from perfcast.domains.scaling.testing import mlfoundations_scaling, olmo_ladder
 
 
 @pytest.fixture(scope="module")

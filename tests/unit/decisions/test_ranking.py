@@ -25,12 +25,12 @@ from perfcast.decisions.decision_text import format_ranking
 from perfcast.decisions.joint_errors import JointErrors
 from perfcast.decisions.ranking import rank_machines, read_request
 from perfcast.domains.servers.datasets.spec_cpu.cpu2017 import build
+from perfcast.domains.servers.testing import cpu_catalog, spec_cpu2017
 from perfcast.inference import PredictOptions, parse_machines, predict_machines, read_machines
 from perfcast.inference.champion import build_features
 from perfcast.inference.draw_predictions import DrawPredictions
 from perfcast.inference.impute import impute_draws
 from perfcast.inference.predict import make_options
-from perfcast.testing import cpu_catalog, spec_cpu2017
 from perfcast.uncertainty.conformal import LEVEL, ConformalCalibration, joint_bounds, outputs_of, probability_at_least
 from perfcast.utils.errors import UserError
 

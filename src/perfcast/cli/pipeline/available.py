@@ -11,7 +11,6 @@ import argparse
 import sys
 
 from perfcast.cli.arguments import add_shared
-from perfcast.config.dataset_conf import read_dataset
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import write_json
 
@@ -24,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the list; print one line per dataset that is left out."""
+    from perfcast.config.dataset_conf import read_dataset
     from perfcast.sources.locations import present_sources
     from perfcast.utils.result_digests import record_digests
 

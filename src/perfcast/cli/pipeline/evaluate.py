@@ -15,7 +15,6 @@ from pathlib import Path
 
 from perfcast.cli import arguments
 from perfcast.cli.arguments import add_shared
-from perfcast.config.dataset_conf import read_dataset
 from perfcast.domain import domain_of
 
 
@@ -37,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Evaluate one dataset."""
+    from perfcast.config.dataset_conf import read_dataset
     from perfcast.evaluation import evaluate, write_evaluation
     from perfcast.schema.table_files import read_parquet, read_table
     from perfcast.uncertainty.conformal import LEVEL

@@ -14,7 +14,6 @@ from pathlib import Path
 
 from perfcast import plugins
 from perfcast.cli.arguments import add_shared
-from perfcast.config.dataset_conf import read_dataset
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,6 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Derive the columns of one dataset."""
+    from perfcast.config.dataset_conf import read_dataset
     from perfcast.schema.table import Table
     from perfcast.schema.table_files import count_row_groups, read_table, write_tables
     from perfcast.utils.result_digests import record_digests

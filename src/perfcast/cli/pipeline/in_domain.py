@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 
 from perfcast.cli.arguments import add_shared
-from perfcast.config.dataset_conf import read_dataset
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,6 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write one row per fold, backtest and predicted row."""
+    from perfcast.config.dataset_conf import read_dataset
     from perfcast.experiment.uncertainty_fit import fold_distances
     from perfcast.schema.table_files import read_table
     from perfcast.splits import read_folds

@@ -15,7 +15,6 @@ import sys
 from pathlib import Path
 
 from perfcast.cli.arguments import add_shared
-from perfcast.config.conf_files import read_conf
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Ingest the source and print one line; a missing source is an error with --strict only."""
+    from perfcast.config.conf_files import read_conf
     from perfcast.sources.ingestion import DownloadLines, ingest_source
     from perfcast.sources.locations import find_places, locate_source
     from perfcast.sources.source_spec import parse_source

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfcast.cli.arguments import add_shared, parse_experiment
-from perfcast.config.conf_files import known, read_conf, read_yaml
 
 if TYPE_CHECKING:
     from perfcast.tracking import Store
@@ -33,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Record; a store that cannot be used is one line, and costs no result."""
     from perfcast import tracking
+    from perfcast.config.conf_files import read_yaml
     from perfcast.utils.errors import UserError
     from perfcast.utils.io import write_text
 
@@ -56,6 +56,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _record(store: Store, options: argparse.Namespace) -> int:
+    from perfcast.config.conf_files import known, read_conf
     from perfcast.evaluation import metrics_tree, read_evaluation
     from perfcast.tracking.recording import ResultsToRecord, record_results
 

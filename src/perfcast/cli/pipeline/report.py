@@ -11,8 +11,6 @@ import sys
 from pathlib import Path
 
 from perfcast.cli.arguments import add_shared, parse_experiment
-from perfcast.config.dataset_conf import read_datasets
-from perfcast.config.predictor_conf import read_predictor_labels
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,6 +21,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Collect, render, write."""
+    from perfcast.config.dataset_conf import read_datasets
+    from perfcast.config.predictor_conf import read_predictor_labels
     from perfcast.report.render_page import write_report
     from perfcast.report.report_context import collect
 

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from perfcast import plugins
 from perfcast.cli.arguments import add_shared
-from perfcast.config.dataset_conf import read_dataset
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Standardize one dataset."""
+    from perfcast.config.dataset_conf import read_dataset
     from perfcast.data.quality import write_standardized
     from perfcast.sources.locations import present_sources
     from perfcast.utils.result_digests import record_digests

@@ -13,7 +13,6 @@ import os
 
 from perfcast.cli import arguments
 from perfcast.cli.arguments import add_shared
-from perfcast.config.compose import compose
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,6 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Train and write the run's folder; `perfcast pipeline record` records it."""
+    from perfcast.config.compose import compose
+
     names = {"dataset": options.dataset, "predictor": options.predictor, "split": options.split}
     chosen = {**names, "preset": options.preset, "seeds": f"[{','.join(map(str, options.seeds))}]"}
     config = compose(options.project, [*[f"{key}={value}" for key, value in chosen.items()], *options.override])

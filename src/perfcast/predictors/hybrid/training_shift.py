@@ -46,9 +46,9 @@ class TrainingShift:
 
 def _find_designs(X: pd.DataFrame) -> np.ndarray:
     """Return the design of what every row measures, "" where no domain knows it, (n,) object."""
-    found = np.full(len(X), "", dtype=object)
+    designs = np.full(len(X), "", dtype=object)
     for domain in domains():
         if domain.designs:
             known = domain.load(domain.designs)(X)
-            found = np.where(found == "", known, found)
-    return found
+            designs = np.where(designs == "", known, designs)
+    return designs

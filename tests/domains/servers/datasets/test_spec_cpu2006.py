@@ -14,8 +14,8 @@ from perfcast import plugins, splits
 from perfcast.data.standardized import Standardized
 from perfcast.domains.servers.datasets.spec_cpu.cpu2006 import build
 from perfcast.domains.servers.datasets.spec_cpu.cpu2006_rows import older_cpu_model_key
+from perfcast.domains.servers.testing import cpu_catalog, spec_cpu2006
 from perfcast.schema.table import Role
-from perfcast.testing import cpu_catalog, spec_cpu2006
 from perfcast.utils.errors import UserError
 
 

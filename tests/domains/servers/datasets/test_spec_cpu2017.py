@@ -13,8 +13,8 @@ from perfcast.data.standardized import Standardized
 from perfcast.domains.servers.datasets.spec_cpu.cpu2017 import build
 from perfcast.domains.servers.datasets.spec_cpu.dump_texts import extract_system_stem
 from perfcast.domains.servers.parsing.company_names import normalize_company
+from perfcast.domains.servers.testing import cpu_catalog, spec_cpu2017
 from perfcast.schema.table_files import write_table
-from perfcast.testing import cpu_catalog, spec_cpu2017
 from perfcast.utils.errors import UserError
 
 OPTIONS = {"published_until": "2024-12"}

@@ -21,8 +21,8 @@ from perfcast.domains.servers.datasets.spec_cpu.cpu2017_detail_columns import (
     explain_forbidden,
     refuse_leaks,
 )
+from perfcast.domains.servers.testing import cpu_catalog, spec_cpu2017, spec_cpu2017_detail
 from perfcast.schema.table import Column, Kind, Role
-from perfcast.testing import cpu_catalog, spec_cpu2017, spec_cpu2017_detail
 from perfcast.utils.errors import UserError
 
 DETAIL, DUMP = "spec_cpu2017_detail", "spec_cpu2017"
