@@ -6,7 +6,7 @@ power reading alone. perfcast's forests learn logarithms of all rows, so this sc
 scikit-learn itself. Also printed: the same metrics by whether others used the device, and the spread of repeated
 measurements.
 
-    python benchmarks/gpperf_published.py results/systems/features/gpperf.parquet results/systems/runs/gpperf
+    python benchmarks/gpperf_published.py results/systems/gemm/features/gpperf.parquet results/systems/gemm/runs/gpperf
 """
 
 from __future__ import annotations

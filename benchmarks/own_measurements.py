@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from perfcast.evaluation.run_predictions import distance_names
 from perfcast.schema.table import Tag
 from perfcast.schema.table_files import read_table
 from perfcast.uncertainty.conformal import TEST, ConformalCalibration, outputs_of
@@ -36,7 +37,7 @@ def main() -> None:
     labels = shared_labels(table).set_axis(table.frame[row].to_numpy(), axis=0)
     blocks = table.frame.set_index(row)[table.column_of(Tag.BLOCK)].astype(str)
     far = pd.read_parquet(options.in_domain)
-    names = [name for name in far if name not in ("fold", "backtest", "row", "shift")]
+    names = distance_names(far)
 
     backtested = pd.read_parquet(options.run / "backtest.parquet").merge(far, on=["fold", "backtest", "row"])
     residuals = np.log(backtested["predicted"] / backtested["measured"]).to_numpy()

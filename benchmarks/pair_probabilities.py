@@ -11,12 +11,13 @@ errors.
 
 from __future__ import annotations
 
-import sys
+import argparse
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
+from perfcast.evaluation.run_predictions import distance_names
 from perfcast.schema.table import Tag
 from perfcast.schema.table_files import read_table
 from perfcast.uncertainty.conformal import LEVEL, TEST, ConformalCalibration, outputs_of, probability_at_least
@@ -33,7 +34,7 @@ def read_pairs(results: Path, dataset: str, split: str, predictor: str) -> pd.Da
     table = read_table(results / "features" / f"{dataset}.parquet")
     labels = shared_labels(table).set_axis(table.frame[table.column_of(Tag.ROW)].to_numpy(), axis=0)
     distances = pd.read_parquet(results / "in_domain" / dataset / f"{split}.parquet")
-    names = [name for name in distances if name not in (*KEYS, "shift")]
+    names = distance_names(distances)
     backtested = pd.read_parquet(folder / "backtest.parquet").merge(distances, on=KEYS)
     predictions = pd.read_parquet(folder / "predictions.parquet")
     first_seed = predictions[predictions["seed"] == predictions["seed"].min()]
@@ -96,7 +97,12 @@ def _compare(
 
 def main() -> None:
     """Print the table, with the Brier score of both."""
-    results, dataset, predictor = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("results", type=Path)
+    parser.add_argument("dataset")
+    parser.add_argument("predictor")
+    options = parser.parse_args()
+    results, dataset, predictor = options.results, options.dataset, options.predictor
     for path in sorted((results / "runs" / dataset).glob(f"*/{predictor}")):
         pairs = read_pairs(results, dataset, path.parent.name, predictor)
         for name in ("correlated", "independent"):

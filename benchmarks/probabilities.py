@@ -10,12 +10,13 @@ observed shares are compared by fifths.
 
 from __future__ import annotations
 
-import sys
+import argparse
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
+from perfcast.evaluation.run_predictions import distance_names
 from perfcast.uncertainty.conformal import LEVEL, TEST, ConformalCalibration, outputs_of, probability_at_least
 
 KEYS = ["fold", "backtest", "row"]
@@ -26,7 +27,7 @@ def read_calibration(results: Path, dataset: str, split: str, predictor: str) ->
     """Return the probability of every test row to reach its threshold, and whether it did."""
     folder = results / "runs" / dataset / split / predictor
     distances = pd.read_parquet(results / "in_domain" / dataset / f"{split}.parquet")
-    names = [name for name in distances if name not in (*KEYS, "shift")]
+    names = distance_names(distances)
     backtested = pd.read_parquet(folder / "backtest.parquet").merge(distances, on=KEYS)
     tested = pd.read_parquet(folder / "predictions.parquet").assign(backtest=TEST).merge(distances, on=KEYS)
     generator = np.random.default_rng(0)
@@ -51,7 +52,12 @@ def read_calibration(results: Path, dataset: str, split: str, predictor: str) ->
 
 def main() -> None:
     """Print a table: a line per split, predicted -> observed in % by fifths, and at 90 % or more."""
-    results, dataset, predictor = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("results", type=Path)
+    parser.add_argument("dataset")
+    parser.add_argument("predictor")
+    options = parser.parse_args()
+    results, dataset, predictor = options.results, options.dataset, options.predictor
     for path in sorted((results / "runs" / dataset).glob(f"*/{predictor}")):
         probabilities, came = read_calibration(results, dataset, path.parent.name, predictor)
         parts = [(probabilities >= low) & (probabilities < low + 0.2) for low in np.arange(0, 1, 0.2)] + [

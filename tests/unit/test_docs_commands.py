@@ -31,7 +31,7 @@ PARSED = {"serve", "measure", "tune", "results", "reproduced", "doctor", "pipeli
 
 OTHERS = {
     *("make", "snakemake", "dvc", "mlflow", "pip", "pre-commit", "python", "docker", "kubectl", "sbatch", "apt-get"),
-    *("source", "cd", "export"),
+    *("source", "cd", "export", "git"),
 }
 """First words of the other commands: tools that other tests run, and the shell's own."""
 
@@ -51,6 +51,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for entry in folder.iterdir():
             if entry.name not in ("champion", "raw"):
                 (place / "results" / entry.name).symlink_to(entry)
+    (place / "results" / "systems").mkdir()
+    for name in ("llm", "scaling"):
+        (place / "results" / "systems" / name).symlink_to(place / "results")
     shutil.copytree(PROJECT / "conf", place / "conf")
     shutil.copy(PROJECT / "params.yaml", place)
     return place
