@@ -243,7 +243,7 @@ def test_a_dataset_names_the_predictors_that_support_it(params, tmp_path, suppor
     conf = tmp_path / "conf"
     shutil.copytree(PROJECT / "conf", conf)
     path = conf / "dataset" / "host_gemm.yaml"
-    content = yaml.safe_load(path.read_text())
+    content = read_conf(conf, "dataset", "host_gemm")
     path.write_text(yaml.safe_dump({**content, "predictors": ["nearest", "tabm"]}))
     assert validate(params, conf).predictors == params["predictors"]
     path.write_text(yaml.safe_dump({**content, "predictors": supported}))

@@ -15,10 +15,12 @@ from types import ModuleType
 import pandas as pd
 import pytest
 
+from perfcast.config.conf_files import conf_files
+
 PROJECT = Path(__file__).parents[2]
 SCRIPTS = PROJECT / "docs" / "_site"
-PREDICTORS = sorted(path.stem for path in (PROJECT / "conf" / "predictor").glob("*.yaml"))
-DATASETS = sorted(path.stem for path in (PROJECT / "conf" / "dataset").glob("*.yaml"))
+PREDICTORS = sorted(conf_files(PROJECT / "conf", "predictor"))
+DATASETS = sorted(conf_files(PROJECT / "conf", "dataset"))
 
 
 @pytest.fixture(scope="module", name="load")
@@ -322,8 +324,8 @@ def test_effects_of_choices_come_from_the_results_file(load, tmp_path: Path) -> 
 def test_columns_of_a_dataset_are_on_its_page(load, tmp_path: Path) -> None:
     pages = load("data_pages")
     (tmp_path / "dataset").mkdir()
-    shutil.copy(PROJECT / "conf" / "dataset" / "host_gemm.yaml", tmp_path / "dataset")
-    text = pages.generate(tmp_path)["data/host_gemm.md"]
+    shutil.copy(PROJECT / "conf" / "dataset" / "perfcastdb.yaml", tmp_path / "dataset")
+    text = pages.generate(tmp_path)["data/perfcastdb.md"]
     assert "## Targets: the scores that are predicted" in text
     assert "## Features: the only columns that predictors learn from" in text
 

@@ -47,6 +47,7 @@ _COMMANDS = f"""
 import ast, importlib, json, os, sys
 from pathlib import Path
 import pandas, pyarrow.parquet
+from perfcast import plugins
 from perfcast.cli.command_parser import COMMANDS, MEMBERS, TypedCommand, build_parser
 
 def imported():
@@ -69,7 +70,7 @@ for package, name in commands:
     if os.fork() == 0:
         build_parser(TypedCommand(package, name))
         parsed = imported()
-        run_imports(Path(sys.modules[f"perfcast.{{package}}.{{name}}"].__file__))
+        run_imports(Path(plugins.load(package, name).__file__))
         os.write(start, json.dumps([parsed, imported()]).encode())
         os._exit(0)
     os.close(start)
