@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 SNAKEMAKE ?=
-experiment = snakemake --configfile conf/experiment/$(1).yaml $(SNAKEMAKE) && perfcast summary --results $(2)
+experiment = $(wildcard conf/experiment/$(NAME).yaml src/perfcast/domains/*/conf/experiment/$(NAME).yaml)
 # A run ends in a state that DVC knows: `dvc exp run` replaces results that dvc.lock does not have. Parameters on the command
 # line are not those of params.yaml, which DVC would record.
 record = $(if $(findstring --config,$(SNAKEMAKE)),,&& mkdir -p results/described && dvc commit --force --quiet)
@@ -15,10 +15,10 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 export OMP_NUM_THREADS := 1
 export MLFLOW_DISABLE_TELEMETRY := true
 export DVC_NO_ANALYTICS := true
-.PHONY: help setup run full leaderboard ablation curves systems systems-gemm systems-help systems-llm systems-few-shot systems-scaling systems-interference pull retry test tests docs test-slurm attack faults fuzz mutants lint readme ui benchmark scale clean
+.PHONY: help setup run experiment full leaderboard ablation curves pull retry test tests docs test-slurm attack faults fuzz mutants lint readme ui benchmark scale clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' $(MAKEFILE_LIST)
+	@sed -n 's/^\([a-z -]*\):.*## /\1: /p' $(MAKEFILE_LIST)
 setup: $(VENV)/.ready $(VENV)/share/vega/vega.js ## install the locked packages in .venv
 $(VENV)/.ready: requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("Python must be 3.11 to 3.13; this is %d.%d. Set PYTHON=" % sys.version_info[:2] if not (3, 11) <= sys.version_info[:2] <= (3, 13) else 0)'
@@ -35,31 +35,11 @@ $(VENV)/share/vega/vega.js: $(VENV)/.ready
 
 run: setup ## the default experiment (one seed, short training)
 	snakemake $(SNAKEMAKE) && perfcast summary $(record)
-full: setup ## every predictor, all folds, three seeds: hours; a stopped run continues
-	$(call experiment,full,results/full)
-leaderboard: setup ## the table of README.md: its predictors with three seeds (half an hour)
-	$(call experiment,leaderboard,results/leaderboard_runs)
-ablation: setup ## hybrid_ensemble without one component or input at a time: hours
-	$(call experiment,ablation,results/ablation)
-curves: setup ## the error over training size and years of history: an hour or two
-	$(call experiment,curves,results/curves)
-systems: systems-gemm systems-help systems-llm systems-few-shot systems-scaling systems-interference ## published systems on their own data
-systems-gemm: setup ## the published system GPPerf
-	$(call experiment,gpperf,results/systems/gemm)
-systems-help: setup ## the published system HELP
-	$(call experiment,help,results/systems/help)
-	$(call experiment,help_drawn,results/systems/help_drawn)
-systems-llm: setup ## latencies of served language models and of their operators
-	$(call experiment,llm,results/systems/llm)
-	$(call experiment,gpu_operators,results/systems/gpu_operators)
-systems-few-shot: setup ## latencies of operators on a GPU of which few rows are known (ten minutes)
-	$(call experiment,gpu_few_shot,results/systems/gpu_few_shot)
-systems-scaling: setup ## scaling laws of language models (ten minutes)
-	$(call experiment,scaling,results/systems/scaling)
-	$(call experiment,scaling_curve,results/systems/scaling_curve)
-systems-interference: setup ## degradation of workloads on shared cores, after CloudFormer, and of those seen alone
-	$(call experiment,interference,results/systems/interference)
-	$(call experiment,interference_known,results/systems/interference_known)
+experiment: setup ## an experiment of conf/experiment or of a domain: make experiment NAME=llm
+	@test -n "$(experiment)" || { echo "make experiment: NAME must be a file of conf/experiment or of a domain, without .yaml"; exit 2; }
+	snakemake --configfile $(experiment) $(SNAKEMAKE) && perfcast summary --results $$(sed -n 's/^results: //p' $(experiment))
+full leaderboard ablation curves: ## every predictor, the table of README.md, one part less, error over training size: half an hour to hours
+	$(MAKE) --no-print-directory experiment NAME=$@
 pull: setup ## fetch the versioned results, and record them as current for Snakemake and DVC
 	@dvc pull --quiet 2> /dev/null || { echo "make pull: the remote $$(dvc config core.remote) lacks results of this revision: \
 	set the one that has them (dvc remote add --local --default shared ADDRESS), or run make run; dvc pull shows details"; exit 1; }
