@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 
 from perfcast.data.strict_csv import Rejection
-from perfcast.schema.table import Column, Kind, Role, Table, Tag, build_table, out_of_bounds
+from perfcast.schema.declare import measured, number
+from perfcast.schema.table import Column, Kind, Role, Table, build_table, out_of_bounds
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import read_object
 
@@ -18,46 +19,22 @@ FACTS = ("architecture", "cpu_model", "cpu_vendor", "flags", "kernel", "sockets"
 """Facts of the machine's description besides MACHINE_COLUMNS."""
 
 
-def feature(
-    name: str,
-    group: str,
-    meaning: str,
-    *,
-    unit: str = "",
-    low: float = 1,
-    high: float | None = None,
-    tags: tuple[Tag, ...] = (),
-) -> Column:
-    """Declare a numerical feature."""
-    return Column(name, Kind.NUMERICAL, Role.FEATURE, group, unit, meaning, low, high, tags)
-
-
-def key(name: str, meaning: str, *tags: Tag) -> Column:
-    """Declare a key of the row or of its group."""
-    return Column(name, Kind.CATEGORICAL, Role.KEY, "problem", meaning=meaning, tags=tags)
-
-
-def measurement_column(name: str, meaning: str, *, unit: str = "", high: float | None = None) -> Column:
-    """Declare a number that describes the measurement itself; it is provenance."""
-    return Column(name, Kind.NUMERICAL, Role.PROVENANCE, "problem", unit, meaning, low=0, high=high)
-
-
 MACHINE_COLUMNS = (
     Column("cpu_model", Kind.CATEGORICAL, Role.FEATURE, "machine", meaning="processor name as the system reports it"),
-    feature("cores", "machine", "logical processors"),
-    feature("threads_per_core", "machine", "hardware threads of one core"),
-    feature("l1d_kib", "machine", "first-level data caches, summed over the machine", unit="KiB"),
-    feature("l2_kib", "machine", "second-level caches, summed over the machine", unit="KiB"),
-    feature("l3_kib", "machine", "last-level caches, summed over the machine", unit="KiB"),
-    feature("memory_gib", "machine", "memory visible to the system", unit="GiB", low=0),
+    number("cores", "machine", "logical processors"),
+    number("threads_per_core", "machine", "hardware threads of one core"),
+    number("l1d_kib", "machine", "first-level data caches, summed over the machine", unit="KiB"),
+    number("l2_kib", "machine", "second-level caches, summed over the machine", unit="KiB"),
+    number("l3_kib", "machine", "last-level caches, summed over the machine", unit="KiB"),
+    number("memory_gib", "machine", "memory visible to the system", unit="GiB", low=0),
 )
 
 
 PLACE_COLUMNS = (
-    measurement_column("order", "position in the sequence of measurements"),
-    measurement_column("pass", "0 for the first measurement, more for repetitions"),
+    measured("order", "position in the sequence of measurements"),
+    measured("pass", "0 for the first measurement, more for repetitions"),
     Column("source_file", Kind.CATEGORICAL, Role.PROVENANCE, "problem", meaning="file of the row"),
-    measurement_column("source_line", "line of that file"),
+    measured("source_line", "line of that file"),
 )
 
 

@@ -12,18 +12,16 @@ from perfcast.data.measured_tables import (
     MACHINE_COLUMNS,
     PLACE_COLUMNS,
     describe_first_bad,
-    feature,
     join_machine,
     keep_steadiest,
-    key,
     mark_outside,
-    measurement_column,
     parse_numbers,
     quarantine,
     read_max_spread,
 )
 from perfcast.data.standardized import Standardized
 from perfcast.data.strict_csv import Rejection, build_rejected_frame, read_rows
+from perfcast.schema.declare import key, measured, number
 from perfcast.schema.table import Column, Kind, Role, Tag
 
 SOURCE = "host_gemm"
@@ -44,19 +42,19 @@ COLUMNS = (
     key("result_id", "the configuration as text", Tag.ROW),
     key("shape", "MxNxK: op(A) is M x K, op(B) is K x N, C is M x N", Tag.ENTITY, Tag.BLOCK),
     Column("dtype", Kind.CATEGORICAL, Role.FEATURE, "problem", meaning=_DTYPE, tags=(Tag.TASK, Tag.CONFIG)),
-    feature("m", "problem", "rows of the product", tags=_SAME),
-    feature("n", "problem", "columns of the product", tags=_SAME),
-    feature("k", "problem", "length of the inner products", tags=_SAME),
-    feature("transpose_a", "kernel", "1 where A is transposed in memory", low=0, high=1, tags=_SAME),
-    feature("transpose_b", "kernel", "1 where B is transposed in memory", low=0, high=1, tags=_SAME),
-    feature("threads", "kernel", "threads of the product", tags=(*_SAME, Tag.SCALING, Tag.PARALLEL)),
+    number("m", "problem", "rows of the product", tags=_SAME),
+    number("n", "problem", "columns of the product", tags=_SAME),
+    number("k", "problem", "length of the inner products", tags=_SAME),
+    number("transpose_a", "kernel", "1 where A is transposed in memory", low=0, high=1, tags=_SAME),
+    number("transpose_b", "kernel", "1 where B is transposed in memory", low=0, high=1, tags=_SAME),
+    number("threads", "kernel", "threads of the product", tags=(*_SAME, Tag.SCALING, Tag.PARALLEL)),
     *MACHINE_COLUMNS,
     Column("gflops", Kind.NUMERICAL, Role.TARGET, "problem", "GFLOP/s", _RATE, low=0),
-    measurement_column("seconds_median", "median time of one product over the samples", unit="s"),
-    measurement_column("seconds_min", "time of the fastest sample", unit="s"),
-    measurement_column("seconds_spread", "interquartile range / median of the sample times"),
-    measurement_column("warmups", "products before the first sample"),
-    measurement_column("repeats", "number of samples"),
+    measured("seconds_median", "median time of one product over the samples", unit="s"),
+    measured("seconds_min", "time of the fastest sample", unit="s"),
+    measured("seconds_spread", "interquartile range / median of the sample times"),
+    measured("warmups", "products before the first sample"),
+    measured("repeats", "number of samples"),
     *PLACE_COLUMNS,
 )
 

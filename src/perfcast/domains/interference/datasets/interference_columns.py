@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perfcast.data.measured_tables import feature, key, measurement_column
+from perfcast.schema.declare import key, measured, number
 from perfcast.schema.table import Column, Kind, Role, Tag
 
 THROUGHPUT, LATENCY = "throughput", "latency_p99"
@@ -52,8 +52,8 @@ COLUMNS = (
         low=0,
         high=1,
     ),
-    feature("neighbors", "shares", "active tenants that may use the same processors", low=0),
-    feature("cores", "shares", "processors, or their quota, that victim and neighbors share", low=0),
+    number("neighbors", "shares", "active tenants that may use the same processors", low=0),
+    number("cores", "shares", "processors, or their quota, that victim and neighbors share", low=0),
     Column("share", Kind.NUMERICAL, Role.TARGET, "problem", "share of alone", _ALONE, 0.01, 3),
     Column(
         "is_reference",
@@ -65,14 +65,14 @@ COLUMNS = (
         high=1,
         tags=(Tag.EXCLUDED,),
     ),
-    measurement_column("throughput", "operations of the victim", unit="1/s"),
-    measurement_column("throughput_alone", "operations of the victim alone, interpolated in time", unit="1/s"),
-    measurement_column("latency_p99", "99 % quantile of the latency", unit="s"),
-    measurement_column("latency_p99_alone", "99 % quantile of the latency alone", unit="s"),
-    measurement_column("reference_spread", "difference of the references before and after over their mean"),
+    measured("throughput", "operations of the victim", unit="1/s"),
+    measured("throughput_alone", "operations of the victim alone, interpolated in time", unit="1/s"),
+    measured("latency_p99", "99 % quantile of the latency", unit="s"),
+    measured("latency_p99_alone", "99 % quantile of the latency alone", unit="s"),
+    measured("reference_spread", "difference of the references before and after over their mean"),
     Column("tenant", Kind.CATEGORICAL, Role.PROVENANCE, "problem", meaning="number of the victim in its run"),
-    measurement_column("second", "second of the run"),
-    measurement_column("late", "delay of the sample", unit="s"),
+    measured("second", "second of the run"),
+    measured("late", "delay of the sample", unit="s"),
     Column("source_file", Kind.CATEGORICAL, Role.PROVENANCE, "problem", meaning="file of the row"),
-    measurement_column("source_line", "row of that file, from 1"),
+    measured("source_line", "row of that file, from 1"),
 )

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from perfcast.data.measured_tables import feature
 from perfcast.domains.llm.accelerators.accelerator_catalog import GPU_FACTS
+from perfcast.schema.declare import category, number
 from perfcast.schema.table import Column, Kind, Role, Tag
-
-
-def _word(name: str, role: Role, group: str, meaning: str, *tags: Tag) -> Column:
-    return Column(name, Kind.CATEGORICAL, role, group, meaning=meaning, tags=tags)
-
 
 SHAPES = {
     "gemm": {"m": "m", "n": "n", "k": "k"},
@@ -74,23 +69,23 @@ _SCALING = ("m", "n", "k", "batch", "sequence", "heads", "tokens", "bytes_messag
 _FACTS = {name: fact for name, fact in GPU_FACTS.items() if name != "generation_year"}
 
 COLUMNS = (
-    _word("result_id", Role.KEY, "shape", "GPU, operator, number format and shape", Tag.ROW),
-    _word("op", Role.KEY, "shape", "operator", Tag.TASK, Tag.CONFIG),
-    _word("gpu", Role.KEY, "gpu", "name of the GPU", Tag.ENTITY, Tag.CONFIG),
-    _word("gpu_family", Role.KEY, "gpu", "GPUs of one architecture and memory", Tag.SLICE),
+    category("result_id", Role.KEY, "shape", "GPU, operator, number format and shape", Tag.ROW),
+    category("op", Role.KEY, "shape", "operator", Tag.TASK, Tag.CONFIG),
+    category("gpu", Role.KEY, "gpu", "name of the GPU", Tag.ENTITY, Tag.CONFIG),
+    category("gpu_family", Role.KEY, "gpu", "GPUs of one architecture and memory", Tag.SLICE),
     Column("architecture_year", Kind.DATE, Role.KEY, "gpu", meaning="year of the architecture", tags=(Tag.TIME,)),
-    _word("shape_site", Role.KEY, "shape", "operator and the part of the shape that a model's layer fixes"),
-    _word("shape", Role.KEY, "shape", "shape and number format on any GPU", Tag.CONFIG),
-    _word("dtype", Role.FEATURE, "shape", "number format of the weights, of the cache or of the message"),
+    category("shape_site", Role.KEY, "shape", "operator and the part of the shape that a model's layer fixes"),
+    category("shape", Role.KEY, "shape", "shape and number format on any GPU", Tag.CONFIG),
+    category("dtype", Role.FEATURE, "shape", "number format of the weights, of the cache or of the message"),
     *(
-        feature(name, "shape", meaning, tags=(Tag.SCALING,) if name in _SCALING else ())
+        number(name, "shape", meaning, tags=(Tag.SCALING,) if name in _SCALING else ())
         for name, meaning in _SHAPE.items()
     ),
-    feature("window", "shape", "tokens that a token attends to; 0 for all", low=0),
-    _word("distribution", Role.FEATURE, "shape", "distribution of tokens over experts"),
-    feature("gpus", "shape", "GPUs that exchange", tags=(Tag.PARALLEL,)),
-    *(feature(name, "work", meaning, unit=unit, low=0) for name, (unit, meaning) in AMOUNTS.items()),
-    *(feature(name, "gpu", meaning, unit=unit, low=0) for name, (unit, meaning) in _FACTS.items()),
+    number("window", "shape", "tokens that a token attends to; 0 for all", low=0),
+    category("distribution", Role.FEATURE, "shape", "distribution of tokens over experts"),
+    number("gpus", "shape", "GPUs that exchange", tags=(Tag.PARALLEL,)),
+    *(number(name, "work", meaning, unit=unit, low=0) for name, (unit, meaning) in AMOUNTS.items()),
+    *(number(name, "gpu", meaning, unit=unit, low=0) for name, (unit, meaning) in _FACTS.items()),
     Column("latency", Kind.NUMERICAL, Role.TARGET, "shape", "ms", "time of the operator; lower is better", 0),
     Column(
         "faster_than_light",
@@ -101,9 +96,9 @@ COLUMNS = (
         low=0,
         high=1,
     ),
-    _word("backend", Role.PROVENANCE, "software", "software that ran the operator"),
-    _word("backend_version", Role.PROVENANCE, "software", "version of that software"),
-    _word("kernel_source", Role.PROVENANCE, "software", "kernel that was chosen; known after the run alone"),
-    _word("source_file", Role.PROVENANCE, "shape", "file of the row"),
+    category("backend", Role.PROVENANCE, "software", "software that ran the operator"),
+    category("backend_version", Role.PROVENANCE, "software", "version of that software"),
+    category("kernel_source", Role.PROVENANCE, "software", "kernel that was chosen; known after the run alone"),
+    category("source_file", Role.PROVENANCE, "shape", "file of the row"),
     Column("source_line", Kind.NUMERICAL, Role.PROVENANCE, "shape", meaning="row of that file", low=1),
 )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from perfcast.data.measured_tables import feature
 from perfcast.domains.llm.accelerators.accelerator_catalog import GPU_FACTS, MODEL_FACTS, MODEL_LIMITS
 from perfcast.domains.llm.accelerators.step_operators import PARTS
+from perfcast.schema.declare import category, number
 from perfcast.schema.table import Column, Kind, Role, Tag
 
 QUANTITIES = {"ttft": "time to the first token", "tpot": "time per further token"}
@@ -13,10 +13,6 @@ QUANTITIES = {"ttft": "time to the first token", "tpot": "time per further token
 
 _LIMIT = "memory_gib"
 """Memory decides how many requests run and nothing else: no predictor reads it."""
-
-
-def _word(name: str, role: Role, group: str, meaning: str, *tags: Tag) -> Column:
-    return Column(name, Kind.CATEGORICAL, role, group, meaning=meaning, tags=tags)
 
 
 def _limit(group: str, name: str, unit: str, meaning: str) -> Column:
@@ -32,24 +28,24 @@ _PARALLEL = {
 }
 PARALLEL_COLUMNS = tuple(_PARALLEL)
 COLUMNS = (
-    _word("result_id", Role.KEY, "load", "name of the measurement and quantity", Tag.ROW),
-    _word("quantity", Role.KEY, "load", "measured latency: " + ", ".join(QUANTITIES), Tag.TASK, Tag.CONFIG),
-    _word("model", Role.KEY, "model", "published name of the model"),
-    _word("model_family", Role.KEY, "model", "models of one shape", Tag.IDENTITY, Tag.SLICE),
-    _word("gpu", Role.KEY, "gpu", "name of the GPU", Tag.ENTITY, Tag.IDENTITY),
-    _word("generation", Role.KEY, "gpu", "generation of the GPU", Tag.SLICE),
-    _word("deployment", Role.KEY, "layout", "everything but the number of concurrent requests"),
-    _word("configuration", Role.KEY, "layout", "deployment and concurrent requests", Tag.BLOCK, Tag.CONFIG),
+    category("result_id", Role.KEY, "load", "name of the measurement and quantity", Tag.ROW),
+    category("quantity", Role.KEY, "load", "measured latency: " + ", ".join(QUANTITIES), Tag.TASK, Tag.CONFIG),
+    category("model", Role.KEY, "model", "published name of the model"),
+    category("model_family", Role.KEY, "model", "models of one shape", Tag.IDENTITY, Tag.SLICE),
+    category("gpu", Role.KEY, "gpu", "name of the GPU", Tag.ENTITY, Tag.IDENTITY),
+    category("generation", Role.KEY, "gpu", "generation of the GPU", Tag.SLICE),
+    category("deployment", Role.KEY, "layout", "everything but the number of concurrent requests"),
+    category("configuration", Role.KEY, "layout", "deployment and concurrent requests", Tag.BLOCK, Tag.CONFIG),
     Column("measured", Kind.DATE, Role.KEY, "load", meaning="day of the measurement", tags=(Tag.TIME,)),
-    feature("input_tokens", "load", "tokens of a prompt", tags=(Tag.SCALING,)),
-    feature("output_tokens", "load", "tokens of an answer", tags=(Tag.SCALING,)),
-    feature("concurrency", "load", "requests in progress", tags=(Tag.SCALING,)),
-    *(feature(name, "layout", meaning) for name, meaning in _PARALLEL.items()),
-    feature("gpus", "layout", "GPUs of the deployment", tags=(Tag.PARALLEL, Tag.SCALING)),
-    _word("precision", Role.FEATURE, "layout", "number format of the weights"),
-    _word("backend", Role.FEATURE, "layout", "serving software", Tag.SLICE, Tag.SETUP),
-    *(feature(name, "model", meaning, unit=unit, low=0) for name, (unit, meaning) in MODEL_FACTS.items()),
-    *(feature(name, "gpu", meaning, unit=unit, low=0) for name, (unit, meaning) in GPU_FACTS.items() if name != _LIMIT),
+    number("input_tokens", "load", "tokens of a prompt", tags=(Tag.SCALING,)),
+    number("output_tokens", "load", "tokens of an answer", tags=(Tag.SCALING,)),
+    number("concurrency", "load", "requests in progress", tags=(Tag.SCALING,)),
+    *(number(name, "layout", meaning) for name, meaning in _PARALLEL.items()),
+    number("gpus", "layout", "GPUs of the deployment", tags=(Tag.PARALLEL, Tag.SCALING)),
+    category("precision", Role.FEATURE, "layout", "number format of the weights"),
+    category("backend", Role.FEATURE, "layout", "serving software", Tag.SLICE, Tag.SETUP),
+    *(number(name, "model", meaning, unit=unit, low=0) for name, (unit, meaning) in MODEL_FACTS.items()),
+    *(number(name, "gpu", meaning, unit=unit, low=0) for name, (unit, meaning) in GPU_FACTS.items() if name != _LIMIT),
     _limit("gpu", _LIMIT, *GPU_FACTS[_LIMIT]),
     *(_limit("model", name, unit, meaning) for name, (unit, meaning) in MODEL_LIMITS.items()),
     *(
@@ -75,7 +71,7 @@ COLUMNS = (
         high=1,
         tags=(Tag.EXCLUDED,),
     ),
-    _word("backend_version", Role.PROVENANCE, "layout", "version of the serving software"),
-    _word("source_file", Role.PROVENANCE, "load", "file of the row"),
+    category("backend_version", Role.PROVENANCE, "layout", "version of the serving software"),
+    category("source_file", Role.PROVENANCE, "load", "file of the row"),
     Column("source_line", Kind.NUMERICAL, Role.PROVENANCE, "load", meaning="line of that file", low=1),
 )

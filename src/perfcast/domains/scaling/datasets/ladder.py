@@ -33,7 +33,6 @@ from perfcast.domains.scaling.datasets.scaling_columns import (
     TARGET_COLUMN,
     TRAINING_COLUMNS,
     number,
-    word,
 )
 from perfcast.domains.scaling.sources.olmo_ladder import (
     BATCH,
@@ -49,6 +48,7 @@ from perfcast.domains.scaling.sources.olmo_ladder import (
     progress_columns,
     result_columns,
 )
+from perfcast.schema.declare import category
 from perfcast.schema.table import Column, Kind, Role, Tag, build_table
 
 SOURCE = "olmo_ladder"
@@ -82,9 +82,9 @@ TASKS = {
 """Task -> its kind, and the columns whose mean is its result."""
 COLUMNS = (
     *RESULT_COLUMNS,
-    word("model_size", Role.KEY, "model", "name of the model size", Tag.ENTITY, Tag.SLICE),
-    word("run", Role.KEY, "training", "size, multiplier and repetition", Tag.BLOCK),
-    word("configuration", Role.KEY, "training", "size and multiplier", Tag.CONFIG),
+    category("model_size", Role.KEY, "model", "name of the model size", Tag.ENTITY, Tag.SLICE),
+    category("run", Role.KEY, "training", "size, multiplier and repetition", Tag.BLOCK),
+    category("configuration", Role.KEY, "training", "size and multiplier", Tag.CONFIG),
     *TRAINING_COLUMNS,
     COMPUTE_COLUMN,
     number("tokens_per_param", "training", "tokens over parameters"),
@@ -92,7 +92,7 @@ COLUMNS = (
     TARGET_COLUMN,
     Column("peak_learning_rate", Kind.NUMERICAL, Role.PROVENANCE, "training", meaning="highest learning rate", low=0),
     Column("step", Kind.NUMERICAL, Role.PROVENANCE, "training", meaning="number of the last step", low=0),
-    word("published_subset", Role.PROVENANCE, "training", "subset in the split of the authors"),
+    category("published_subset", Role.PROVENANCE, "training", "subset in the split of the authors"),
     *PLACE_COLUMNS,
 )
 

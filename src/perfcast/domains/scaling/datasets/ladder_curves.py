@@ -24,9 +24,9 @@ from perfcast.domains.scaling.datasets.scaling_columns import (
     TARGET_COLUMN,
     TRAINING_COLUMNS,
     number,
-    word,
 )
 from perfcast.domains.scaling.sources.olmo_ladder import TOKENS, list_runs
+from perfcast.schema.declare import category
 from perfcast.schema.table import Column, Kind, Role, Tag, build_table
 
 DATASET = "llm_ladder_curve"
@@ -35,12 +35,12 @@ KNOWN = (25, 50, 75)
 NOW, LEVEL, SLOPE = "value_now", "value_level", "value_slope"
 _UNIT = "nat, bit/byte or share"
 COLUMNS = (
-    word("result_id", Role.KEY, "evaluation", "name of the run, the task and the known share", Tag.ROW),
-    word("task", Role.KEY, "evaluation", "validation set or benchmark, and the known share", Tag.TASK, Tag.CONFIG),
-    word("task_kind", Role.KEY, "evaluation", "accuracy, bpb or loss, and the known share", Tag.SLICE),
-    word("model_size", Role.KEY, "model", "name of the model size", Tag.ENTITY, Tag.SLICE),
-    word("run", Role.KEY, "training", "size, multiplier and repetition"),
-    word("configuration", Role.KEY, "training", "size and multiplier", Tag.CONFIG, Tag.BLOCK),
+    category("result_id", Role.KEY, "evaluation", "name of the run, the task and the known share", Tag.ROW),
+    category("task", Role.KEY, "evaluation", "validation set or benchmark, and the known share", Tag.TASK, Tag.CONFIG),
+    category("task_kind", Role.KEY, "evaluation", "accuracy, bpb or loss, and the known share", Tag.SLICE),
+    category("model_size", Role.KEY, "model", "name of the model size", Tag.ENTITY, Tag.SLICE),
+    category("run", Role.KEY, "training", "size, multiplier and repetition"),
+    category("configuration", Role.KEY, "training", "size and multiplier", Tag.CONFIG, Tag.BLOCK),
     *TRAINING_COLUMNS,
     COMPUTE_COLUMN,
     number("tokens_per_param", "training", "tokens of the whole run over parameters"),

@@ -32,7 +32,6 @@ from perfcast.domains.scaling.datasets.scaling_columns import (
     TARGET_COLUMN,
     TRAINING_COLUMNS,
     number,
-    word,
 )
 from perfcast.domains.scaling.sources.mlfoundations_scaling import (
     TASK_COLUMNS,
@@ -43,6 +42,7 @@ from perfcast.domains.scaling.sources.mlfoundations_scaling import (
     read_accuracies,
     read_model,
 )
+from perfcast.schema.declare import category
 from perfcast.schema.table import Column, Kind, Role, Tag, build_table
 from perfcast.sources.bounded_files import FETCH_AGAIN
 from perfcast.utils.errors import UserError
@@ -77,9 +77,9 @@ def _provenance(name: str, group: str, meaning: str, *tags: Tag) -> Column:
 
 COLUMNS = (
     *RESULT_COLUMNS,
-    word("model", Role.KEY, "model", "training set, model size and multiplier", Tag.BLOCK, Tag.CONFIG),
-    word("training_set", Role.KEY, "training", "text that the model is trained on", Tag.SLICE, Tag.IDENTITY),
-    word("model_size", Role.KEY, "model", "name of the model size", Tag.ENTITY, Tag.SLICE),
+    category("model", Role.KEY, "model", "training set, model size and multiplier", Tag.BLOCK, Tag.CONFIG),
+    category("training_set", Role.KEY, "training", "text that the model is trained on", Tag.SLICE, Tag.IDENTITY),
+    category("model_size", Role.KEY, "model", "name of the model size", Tag.ENTITY, Tag.SLICE),
     Column("evaluated", Kind.DATE, Role.KEY, "evaluation", meaning="time of the evaluation", tags=(Tag.TIME,)),
     *TRAINING_COLUMNS,
     COMPUTE_COLUMN,

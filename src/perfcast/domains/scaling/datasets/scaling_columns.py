@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from perfcast.schema.declare import category
 from perfcast.schema.table import Column, Kind, Role, Tag
 
 LOSS, BITS, ACCURACY = "loss", "bpb", "accuracy"
@@ -10,21 +11,20 @@ FLOP_PER_PARAM_TOKEN = 6
 """Floating-point operations of training per parameter and token. Source: Kaplan et al., 2020, arXiv 2001.08361."""
 
 
-def word(name: str, role: Role, group: str, meaning: str, *tags: Tag) -> Column:
-    """Declare a column of names."""
-    return Column(name, Kind.CATEGORICAL, role, group, meaning=meaning, tags=tags)
-
-
 def number(name: str, group: str, meaning: str, unit: str = "", *tags: Tag, high: float | None = None) -> Column:
     """Declare a feature that is a number, at least 0."""
     return Column(name, Kind.NUMERICAL, Role.FEATURE, group, unit, meaning, 0, high, tags)
 
 
 RESULT_COLUMNS = (
-    word("result_id", Role.KEY, "evaluation", "name of the run and the task", Tag.ROW),
-    word("task", Role.KEY, "evaluation", "validation set or benchmark, with the kind of result", Tag.TASK, Tag.CONFIG),
-    word("task_kind", Role.KEY, "evaluation", "loss, bpb (bits per byte) or accuracy", Tag.SLICE),
-    word("loss_task", Role.KEY, "evaluation", "task of the same model whose loss or bits per byte precede an accuracy"),
+    category("result_id", Role.KEY, "evaluation", "name of the run and the task", Tag.ROW),
+    category(
+        "task", Role.KEY, "evaluation", "validation set or benchmark, with the kind of result", Tag.TASK, Tag.CONFIG
+    ),
+    category("task_kind", Role.KEY, "evaluation", "loss, bpb (bits per byte) or accuracy", Tag.SLICE),
+    category(
+        "loss_task", Role.KEY, "evaluation", "task of the same model whose loss or bits per byte precede an accuracy"
+    ),
     number("chance", "evaluation", "share of correct answers of a random choice", high=1),
 )
 TRAINING_COLUMNS = (
@@ -52,6 +52,6 @@ TARGET_COLUMN = Column(
     0,
 )
 PLACE_COLUMNS = (
-    word("source_file", Role.PROVENANCE, "evaluation", "file of the row"),
+    category("source_file", Role.PROVENANCE, "evaluation", "file of the row"),
     Column("source_line", Kind.NUMERICAL, Role.PROVENANCE, "evaluation", meaning="line of that file", low=1),
 )
