@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pandas as pd
 
@@ -82,11 +82,6 @@ def declare_learning_curve(
             version=declared.version,
         )
     )
-
-
-def is_split(value: Any) -> bool:
-    """Return whether an object is a declared split."""
-    return isinstance(getattr(value, "declaration", None), SplitDeclaration)
 
 
 def declaration_of(split: Split) -> SplitDeclaration:

@@ -9,7 +9,6 @@ import lightgbm
 import numpy as np
 
 from perfcast.predictors.boosting.common import BoostingPredictor
-from perfcast.predictors.boosting.lightgbm_file import check_model_file
 from perfcast.predictors.task_rows import SMALL_TABLE
 
 _TREES = 100
@@ -96,7 +95,6 @@ class LightgbmPredictor(BoostingPredictor):
         booster.save_model(path)
 
     def _read(self, path: Path) -> lightgbm.Booster:
-        check_model_file(path, len(self.encoder_.columns_))
         return lightgbm.Booster(model_file=path)
 
 

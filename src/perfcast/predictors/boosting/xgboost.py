@@ -10,7 +10,6 @@ import numpy as np
 import xgboost
 
 from perfcast.predictors.boosting.common import BoostingPredictor
-from perfcast.predictors.boosting.xgboost_file import check_model_file
 from perfcast.predictors.task_rows import SMALL_TABLE
 
 
@@ -65,7 +64,6 @@ class XgboostPredictor(BoostingPredictor):
         booster.save_model(path)
 
     def _read(self, path: Path) -> xgboost.Booster:
-        check_model_file(path, len(self.encoder_.columns_))
         return self._restore(bytearray(path.read_bytes()))
 
     def _restore(self, model: bytearray) -> xgboost.Booster:
