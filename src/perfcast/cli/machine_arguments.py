@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from perfcast.inference.predict import PredictOptions
     from perfcast.inference.user_measurements import UserMeasurements
 
-FLAGS = {title: flags for domain in domains() for title, flags in domain.flags.items()}
+# first the domain whose configuration is the project's own: what most users ask about
+_DOMAINS = sorted(domains(), key=lambda domain: domain.conf.is_dir())
+FLAGS = {title: flags for domain in _DOMAINS for title, flags in domain.flags.items()}
 """Options of the most common fields by kind of machine, with synonyms, as files and HTTP requests name them.
 
 They are declared before a champion is read: those of another dataset are unknown names to it.
