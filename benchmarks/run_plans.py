@@ -25,6 +25,7 @@ from perfcast.domains.scaling.predictors.law_design import (
 )
 from perfcast.domains.scaling.predictors.sigmoid_fit import SharesOfRuns
 from perfcast.schema.table_files import read_table
+from perfcast.utils.errors import UserError
 from perfcast.utils.io import atomic_path
 
 TARGETS = ("1B-10xC", "3B-1xC", "3B-2xC", "3B-5xC", "3B-10xC")
@@ -136,4 +137,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except UserError as error:
+        raise SystemExit(f"run_plans: {error}") from None

@@ -13,6 +13,7 @@ from functools import cache
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import Any
 
 from perfcast.utils.errors import UserError
@@ -73,10 +74,15 @@ CORE = Domain(name="core", package="perfcast")
 def domains() -> tuple[Domain, ...]:
     """Return the core and the installed domains, by name; a domain whose package was removed is left out.
 
-    Raises: UserError when two domains have one name.
+    Raises: UserError when two domains have one name, or the metadata of perfcast lack one of its own.
     """
     by_name: dict[str, Domain] = {}
-    for entry in sorted(entry_points(group=GROUP), key=lambda entry: (entry.name, entry.value)):
+    entries = sorted(entry_points(group=GROUP), key=lambda entry: (entry.name, entry.value))
+    for package in iter_modules([str(Path(__file__).parent / "domains")], "perfcast.domains."):
+        if package.name not in {entry.module for entry in entries}:
+            remedy = "delete src/perfcast.egg-info if it is there, then run `rm -f .venv/.ready && make setup`"
+            raise UserError("perfcast must be installed as it is", f"its metadata lack {package.name}", remedy)
+    for entry in entries:
         if not _is_installed(entry.module):
             continue
         loaded = entry.load()

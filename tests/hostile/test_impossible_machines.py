@@ -23,6 +23,7 @@ IMPOSSIBLE = {
     "cache of 1e300": ([*MACHINE, "--set", "l3_mb_per_chip=1e300"], "l3_mb_per_chip"),
     "storage of 1e300": ([*MACHINE, "--set", "storage_gb=1e300"], "storage_gb"),
     "no number": ([*MACHINE, "--set", "storage_gb=nan"], "storage_gb"),
+    "modules of 0 GB": ([*MACHINE, "--memory", "24 x 0 GB"], "memory (mem_total_gb) must be between 1"),
     "chips below 0": (["--processor", "Xeon Gold 6148", "--chips", "-2"], "chips"),
 }
 

@@ -39,6 +39,10 @@ def test_the_projects_own_params_are_valid(params):
         ({"preset": "long"}, ["preset", "'long'"]),
         ({"datasets": ["spec"]}, ["spec_cpu2017"]),
         ({"splits": ["yesterday"]}, ["yesterday", "forward_2023"]),
+        (
+            {"datasets": ["perfcastdb"], "splits": ["random"]},
+            ["'perfcastdb'", "none of published is"],
+        ),
         ({"plots": ["pie"]}, ["pie", "headline"]),
         ({"sources": ["host_gemm"]}, ["spec_cpu2017"]),
         ({"resamples": -1}, ["resamples"]),

@@ -74,6 +74,13 @@ def test_citation_and_changelog_agree() -> None:
     assert citation["license"] == license_text[1]
 
 
+def test_files_of_documented_commands_are_ignored() -> None:
+    texts = [page.read_text(encoding="utf-8") for page in (PROJECT / "docs").glob("*.md")]
+    made = re.findall(r"(?:^cat > |--out )(\w+\.\w+)|^perfcast pipeline fake (\w+)", "\n".join(texts), re.MULTILINE)
+    ignored = (PROJECT / ".gitignore").read_text(encoding="utf-8").splitlines()
+    assert {f"/{file}" if file else f"/{folder}/" for file, folder in made} <= {*ignored}
+
+
 @pytest.mark.parametrize("path", ROOT_PAGES, ids=lambda path: path.name)
 def test_links_to_files_of_the_repository_exist(path: Path) -> None:
     links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", path.read_text(encoding="utf-8"))

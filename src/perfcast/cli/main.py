@@ -7,10 +7,15 @@ import sys
 from collections.abc import Sequence
 
 from perfcast import plugins
-from perfcast.cli.command_parser import COMMANDS, STAGES, build_parser, check_command, find_command
 from perfcast.utils.errors import UserError
 from perfcast.utils.extras import explain_missing_module
 from perfcast.utils.os_errors import explain_os_error
+
+try:
+    from perfcast.cli.command_parser import COMMANDS, STAGES, build_parser, check_command, find_command
+except UserError as damaged:  # of the installation
+    print(f"perfcast: {damaged}", file=sys.stderr)
+    sys.exit(2)
 
 __all__ = ["COMMANDS", "STAGES", "main"]
 

@@ -74,15 +74,15 @@ def validate(content: Any, conf: Path) -> Params:
         _require(f"each of {key} in params.yaml", getattr(params, key), names)
     _require("each of plots in params.yaml", params.plots, plugins.declared("report.plots"))
     datasets = {name: read_dataset(conf, name) for name in existing["datasets"]}
-    for name in params.datasets:
-        _check_dataset(name, datasets[name], params, existing["predictors"])
     offered = {split for dataset in datasets.values() for split in dataset.splits}
     _require("each of splits in params.yaml", params.splits, offered)
+    for name in params.datasets:
+        _check_dataset(name, datasets[name], params, existing["predictors"])
     return params
 
 
 def _check_dataset(name: str, dataset: DatasetConf, params: Params, predictors: Iterable[str]) -> None:
-    """Check that a dataset has its function, its sources and a predictor."""
+    """Check that a dataset has its sources, a split and a predictor."""
     for source in (*dataset.sources.required, *dataset.sources.optional):
         if source not in params.sources:
             raise UserError(
@@ -90,6 +90,12 @@ def _check_dataset(name: str, dataset: DatasetConf, params: Params, predictors: 
                 f"{source!r} is not listed",
                 f"add it, or take {name!r} out of datasets",
             )
+    if not set(dataset.splits) & set(params.splits):
+        raise UserError(
+            f"splits in params.yaml must have one of the dataset {name!r}",
+            f"none of {', '.join(dataset.splits)} is listed",
+            f"add one, or take {name!r} out of datasets",
+        )
     supported = dataset.predictors
     _require(f"each of predictors in conf/dataset/{name}.yaml", supported or (), predictors)
     if supported is not None and not set(supported) & set(params.predictors):

@@ -65,7 +65,7 @@ def tabulate_kind_errors(points: pd.DataFrame, table: Table, resamples: int, see
 
 def whole_kinds(kinds: pd.DataFrame) -> pd.DataFrame:
     """Return the lines of all rows of a kind, without those of slices, which files of earlier versions lack."""
-    return kinds[kinds["slice"].fillna("") == ""] if "slice" in kinds else kinds
+    return kinds[kinds["slice"].isna() | (kinds["slice"] == "")] if "slice" in kinds else kinds
 
 
 def _summarize(part: pd.DataFrame, is_share: bool, resamples: int, seed: int) -> dict[str, object]:

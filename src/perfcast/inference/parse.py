@@ -146,9 +146,9 @@ def _read_new_cpu(
     given = {*cells, *implied}
     missing = [name for name, columns in rules.new_cpu_fields.items() if given.isdisjoint(columns)]
     if missing and not design:
-        remedy = f"or describe a new one: add {', '.join(missing)}"
+        remedy = f"describe a new one: add {', '.join(missing)}"
         if match.candidates:
-            remedy = f"write one of {', '.join(match.candidates)}, {remedy}"
+            remedy = f"write one of {', '.join(match.candidates)}, or {remedy}"
         fact = f"{label} has {cells[entity]!r}" if entity in cells else f"{label} names none"
         name = typed[entity].name if entity in typed else "processor"
         raise UserError(f"{name} must be a known CPU model", fact, remedy)

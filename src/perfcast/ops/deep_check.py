@@ -7,8 +7,9 @@ from perfcast.ops.made_here import are_made_here, report_record
 from perfcast.utils.result_digests import SUFFIX, find_differences
 
 _REPORT = "report.html"
-_APART = ("mlflow", "logs", "benchmarks", "examples", "leaderboard")
-"""Folders of results that no stage reads."""
+_APART = ("examples", "leaderboard", "performance", "reliability", "measured")
+_APART_EVERYWHERE = ("mlflow", "logs", "benchmarks")
+"""Folders of results that no stage reads; the last ones also in the results of other experiments beside them."""
 _SHOWN = 4
 
 
@@ -17,16 +18,17 @@ def check_results(place: ProjectPlace) -> list[Finding]:
     folder = place.results
     if not folder.is_dir():
         return [Finding("results", CARE, f"there is no folder {folder.name}", "run snakemake")]
-    fine, differences, unrecorded = find_differences(folder, [folder / name for name in _APART])
+    apart = [folder / name for name in _APART]
+    apart += [path for name in _APART_EVERYWHERE for path in folder.rglob(name)]
+    fine, differences, unrecorded = find_differences(folder, apart)
     findings = [
         Finding("results", BROKEN, f"{each.path} {each.fact.removeprefix('it ')}", "delete it and run snakemake")
         for each in differences
     ]
-    report = folder / _REPORT
-    if report_record(folder).is_file():
-        unrecorded = [path for path in unrecorded if path != report]
-        if are_made_here(folder):
-            fine += report.is_file()
+    for report in [path for path in unrecorded if path.name == _REPORT and report_record(path.parent).is_file()]:
+        unrecorded.remove(report)
+        if are_made_here(report.parent):
+            fine += 1
         else:
             remedy = "delete it and run snakemake, or run make pull if it came by dvc"
             findings.append(Finding("results", BROKEN, f"{report} has changed since its stage wrote it", remedy))

@@ -90,9 +90,9 @@ def _packages(lock: Path) -> Finding:
         if there.partition("+")[0] != pinned.partition("+")[0]:  # a local label, such as cpu, is the same release
             other.append(f"{name} {there}, locked {pinned}")
     if missing:
-        return Finding("packages", BROKEN, f"missing: {_some(missing)}", "run make setup")
+        return Finding("packages", BROKEN, f"missing: {_some(missing)}", "run rm -f .venv/.ready && make setup")
     if other:
-        remedy = "run make setup for the same results as those of dvc.lock"
+        remedy = "for the results of dvc.lock, run rm -f .venv/.ready && make setup"
         return Finding("packages", CARE, f"other versions than locked: {_some(other)}", remedy)
     return Finding("packages", FINE, f"{len(locked)}, as locked")
 

@@ -72,11 +72,12 @@ def test_command_writes_the_table_without_host_name(tmp_path, capsys, monkeypatc
     import platform
 
     set_interrupted(monkeypatch, interrupted=False)
-    assert main(["measure", "gemm", "--out", str(tmp_path), "--configurations", "12", "--budget-minutes", "0.05"]) == 0
-    text = (tmp_path / "host_gemm.json").read_text()
+    monkeypatch.chdir(tmp_path)
+    assert main(["measure", "gemm", "--configurations", "12", "--budget-minutes", "0.05"]) == 0
+    text = (tmp_path / "results/measured/host_gemm.json").read_text()
     assert platform.node() not in text
-    assert "measured" in capsys.readouterr().out
-    assert (tmp_path / "host_gemm.csv.gz").stat().st_size > 100
+    assert "written to results/measured/host_gemm.csv.gz" in capsys.readouterr().out
+    assert (tmp_path / "results/measured/host_gemm.csv.gz").stat().st_size > 100
 
 
 def test_busy_machine_gets_one_line_and_no_file(tmp_path, capsys, monkeypatch):

@@ -1,6 +1,7 @@
 """Command line: one line and exit code 2 for mistakes of a user, lazy imports."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -34,6 +35,16 @@ def test_main_reports_mistakes_in_one_line_with_exit_code_2(arguments, words, ca
     assert message.count("\n") == 1
     assert words in message
     assert str(PROJECT) not in message
+
+
+def test_older_metadata_of_perfcast_are_told_in_one_line(tmp_path):
+    (tmp_path / "perfcast.egg-info").mkdir()
+    (tmp_path / "perfcast.egg-info" / "PKG-INFO").write_text("Name: perfcast\nVersion: 0\n")
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"}
+    command = [sys.executable, "-m", "perfcast", "predict"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert "its metadata lack perfcast.domains.gemm" in done.stderr
 
 
 def test_main_reports_an_interruption_in_one_line(capsys, monkeypatch):

@@ -1,5 +1,7 @@
 """Errors of training runs by kind of result: values computed by hand."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -104,3 +106,9 @@ def test_slices_of_shares_have_lines_of_their_own():
     assert sliced["accuracy", "dynamic"] == pytest.approx(4)
     assert len(frame) == 6
     assert whole_kinds(whole.drop(columns=["slice", "value"]))["kind"].tolist() == ["accuracy", "loss"]
+
+
+def test_a_file_without_any_slice_has_whole_kinds_only():
+    frame = pd.DataFrame({"slice": [np.nan, np.nan]})
+    with warnings.catch_warnings(action="error"):
+        assert len(whole_kinds(frame)) == 2

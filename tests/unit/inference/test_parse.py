@@ -45,7 +45,7 @@ def test_a_name_of_a_known_design_is_enough():
 
 
 def test_a_name_that_tells_nothing_needs_cores_and_clock_only():
-    with pytest.raises(UserError, match=r"^processor must be .*'Zeus 1'; or describe a new one: add cores, clock$"):
+    with pytest.raises(UserError, match=r"^processor must be .*'Zeus 1'; describe a new one: add cores, clock$"):
         parse({"processor": "Zeus 1", "chips": 2})
     described = {"processor": "Zeus 1", "chips": 2, "cores": 32, "clock": "2.5 GHz"}
     assert "its design included; add family, turbo, tdp, l3 to narrow" in parse(described)[1]

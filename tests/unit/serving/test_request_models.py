@@ -41,6 +41,7 @@ BAD_BODIES = {
     b"[1, 2]": (422, "must hold names with values"),
     b"{}": (422, "at least one field"),
     b'{"chips": null}': (422, "at least one field"),
+    b'{"processor": "Xeon Gold 6148", "memory": "24 x 0 GB"}': (422, "memory (mem_total_gb) must be"),
     b'{"chips": [1, 2]}': (422, "chips must be one value"),
     b'{"chips": ' + b"9" * 5000 + b"}": (400, "the body must be JSON"),
 }

@@ -11,6 +11,7 @@ import pytest
 
 from perfcast.cli.main import main
 from perfcast.domains.interference.datasets.host_interference import build
+from perfcast.domains.interference.features import resource_shares, window_statistics
 from perfcast.domains.interference.measuring.degradation import DegradationModel, load_degradation_model
 from perfcast.domains.interference.measuring.groups import Hierarchy
 from perfcast.domains.interference.measuring.metrics import Sampler
@@ -22,7 +23,6 @@ from perfcast.domains.interference.predictors.share_laws import SchedstatPredict
 from perfcast.domains.interference.sources.host_interference import TABLE, metric_names
 from perfcast.domains.interference.testing import host_interference as generated
 from perfcast.experiment.uncertainty_fit import fit_in_domain
-from perfcast.features import resource_shares, window_statistics
 from perfcast.predictors.predictor import Predictor
 from perfcast.schema.table import Role, Table
 from perfcast.uncertainty.conformal import ConformalCalibration, UncertaintyModel, outputs_of
@@ -249,6 +249,7 @@ def test_without_a_champion_there_is_one_line_with_the_remedy(tmp_path: Path, ca
     assert main(["watch", "--once", "--results", str(tmp_path)]) == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1 and "make systems-interference" in error
+    assert error.count("perfcast watch") == 1
 
 
 def test_a_champion_of_another_dataset_is_refused(tmp_path: Path) -> None:

@@ -117,7 +117,7 @@ def test_commands_add_list_and_check(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main(["facts", "list", "foo 1", *file]) == 0
     assert "300 W" in capsys.readouterr().out
     assert main(["facts", "check", *file]) == 0
-    assert "% verified" in capsys.readouterr().out
+    assert f"{file[1]} has facts: 1, CPU models: 1\n" in capsys.readouterr().out
     assert main(["facts", "list", "Quantum 7", *file]) == 2
     assert main(["facts", "list", "foo 1"]) == 2
     assert main(["facts", "check", "--facts", "absent.csv"]) == 2

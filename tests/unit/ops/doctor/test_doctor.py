@@ -16,13 +16,9 @@ from perfcast.cli.main import main
 from perfcast.config.conf_files import read_yaml
 from perfcast.config.experiment_params import Params, validate
 from perfcast.ops import doctor
-from perfcast.ops.doctor import (
-    BROKEN,
-    CARE,
-    FINE,
-    ProjectPlace,
-    examine,
-)
+from perfcast.ops.deep_check import check_results
+from perfcast.ops.doctor import BROKEN, CARE, FINE, ProjectPlace, examine
+from perfcast.ops.made_here import record_report
 from perfcast.ops.run_lock import hold_results
 from perfcast.tracking import Store, start_run
 from perfcast.utils.io import atomic_path, remove_path
@@ -63,6 +59,7 @@ def test_software_compares_packages_with_the_lock(project, monkeypatch):
     lock.write_text("numpy==0.1\n")
     finding = doctor.check_software(make_place(project))[1]
     assert (finding.state, f"numpy {there}, locked 0.1" in finding.fact) == (CARE, True)
+    assert "rm -f .venv/.ready && make setup" in finding.remedy, "make setup alone is up to date"
     lock.write_text("no-such-package==1.0\nnumpy==0.1\n")
     finding = doctor.check_software(make_place(project))[1]
     assert (finding.state, finding.fact) == (BROKEN, "missing: no-such-package")
@@ -172,6 +169,18 @@ def test_check_tracking_counts_abandoned_runs(project):
     finding = single(doctor.check_tracking(options))
     assert (finding.state, "\n" in finding.fact) == (CARE, False)
     assert "a run keeps its results" in finding.fact, "a store that fails stops no run"
+
+
+def test_deep_check_leaves_out_what_no_stage_reads(project):
+    small = project / "results" / "small"
+    for path in (small / "logs", small / "mlflow", small / "benchmarks", project / "results" / "performance"):
+        path.mkdir(parents=True)
+        (path / "table.csv").touch()
+    (small / "report.html").touch()
+    record_report(small)
+    assert [finding.state for finding in check_results(make_place(project))] == [FINE]
+    (small / "report.html").write_text("changed")
+    assert [finding.state for finding in check_results(make_place(project))] == [BROKEN, FINE]
 
 
 def test_examine_runs_checks_in_order(project):

@@ -26,7 +26,7 @@ from perfcast.schema.table import Column, Kind, Role, Tag
 
 SOURCE = "host_gemm"
 TABLE = "host_gemm.csv.gz"
-_REMEDY = "measure anew with `perfcast measure gemm`"
+_REMEDY = "measure anew with `perfcast measure gemm --out data/embedded`"
 DTYPES = ("bfloat16", "float32", "float64")
 CONFIGURATION = ["m", "n", "k", "dtype", "transpose_a", "transpose_b", "threads"]
 TIMING = ["warmups", "repeats", "seconds_median", "seconds_min", "seconds_spread", "gflops", "order", "pass"]

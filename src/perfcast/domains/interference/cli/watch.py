@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
     from perfcast.domains.interference.measuring.watching import watch
 
     model = load_degradation_model(options.results / "champion" / "host_interference")
-    require_linux(command="perfcast watch")
+    require_linux()
     trees = find_hierarchies(Path("/proc/self/mounts").read_text(), Path("/proc/self/cgroup").read_text())
     groups = choose_groups(trees, _names(options.groups), _names(options.processes))
     limit = 1 if options.once else options.seconds

@@ -30,11 +30,11 @@ def load_degradation_model(folder: Path) -> DegradationModel:
     """Return the model of a champion's folder. Raises: UserError where there is none, or it is of another dataset."""
     about = folder / "about.json"
     if not about.is_file():
-        raise UserError(f"perfcast watch needs a champion of {SOURCE!r}", f"there is no {about}", _REMEDY)
+        raise UserError(f"there must be a champion of {SOURCE!r}", f"there is no {about}", _REMEDY)
     content = read_object(about)
     if content.get("dataset") != SOURCE:
         fact = f"{folder} is of {content.get('dataset')!r}"
-        raise UserError(f"perfcast watch needs a champion of {SOURCE!r}", fact, _REMEDY)
+        raise UserError(f"there must be a champion of {SOURCE!r}", fact, _REMEDY)
     intervals = folder / "intervals"
     uncertainty = UncertaintyModel.load(intervals) if intervals.is_dir() else None
     return DegradationModel(load_predictor(folder / "model"), str(content.get("predictor")), uncertainty)

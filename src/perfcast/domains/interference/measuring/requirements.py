@@ -41,10 +41,10 @@ def choose_placements(wanted: Sequence[str] | None, reasons: dict[str, str]) -> 
     return chosen
 
 
-def require_linux(root: Path = Path("/"), command: str = "perfcast measure interference") -> None:
+def require_linux(root: Path = Path("/")) -> None:
     """Raise UserError where the counters of Linux are absent."""
     if not sys.platform.startswith("linux") or not (root / "proc/stat").is_file():
-        raise UserError(f"{command} needs the counters in /proc of Linux", "there are none", "use Linux")
+        raise UserError("there must be the counters in /proc of Linux", "there are none", "use Linux")
 
 
 def require_room(folder: Path, workloads: Sequence[str]) -> None:

@@ -62,7 +62,7 @@ def choose_groups(
         chosen = [_open_group(trees, name, root) for name in sorted(names)]
     if not chosen:
         fact = "this machine has none with processes"
-        raise UserError("perfcast watch needs control groups", fact, "name processes with --processes")
+        raise UserError("there must be control groups to watch", fact, "name processes with --processes")
     return chosen
 
 

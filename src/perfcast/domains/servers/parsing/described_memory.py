@@ -103,8 +103,8 @@ def parse_described_memory(text: str) -> Memory:
         else:  # the label of the modules is known, and the text has no capacity or some further words
             others = _parse_words(text)
             stated = replace(stated, mem_total_gb=stated.mem_total_gb or stated.mem_sum_gb, complete=others.complete)
-    modules = stated.mem_sum_gb
-    if modules is not None and stated.mem_total_gb is not None and abs(modules / stated.mem_total_gb - 1) > 0.02:
+    modules, total = stated.mem_sum_gb, stated.mem_total_gb
+    if modules is not None and total is not None and abs(modules - total) > 0.02 * total:
         return replace(stated, mem_total_gb=modules, complete=False)
     return stated
 

@@ -1,8 +1,8 @@
 """Measure matrix products by size, data type and threads.
 
 Examples:
-    perfcast measure gemm --budget-minutes 5 --out results/measured
-    perfcast measure gemm --device cuda --budget-minutes 5 --out results/measured
+    perfcast measure gemm --budget-minutes 5
+    perfcast measure gemm --device cuda --budget-minutes 5
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from perfcast.cli.arguments import add_shared, number, whole
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument(
-        "--out", type=Path, default=Path("data/embedded"), metavar="FOLDER", help="for host_gemm.csv.gz and .json"
+        "--out", type=Path, default=Path("results/measured"), metavar="FOLDER", help="for host_gemm.csv.gz and .json"
     )
     parser.add_argument(
         "--configurations", type=whole(1, 1_000_000), default=6000, metavar="N", help="distinct configurations"
@@ -45,5 +45,5 @@ def run(options: argparse.Namespace) -> int:
             seed=options.seed,
             progress=lambda done, total, again: show(f"matrix products, {again} repeated", done, total),
         )
-    print("\n".join(notes))
+    print(*notes, f"written to {options.out / 'host_gemm'}.csv.gz and .json", sep="\n")
     return 0

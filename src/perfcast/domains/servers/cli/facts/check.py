@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
     if options.facts:
         facts = user_facts.read_user_facts(options.facts)
         problems += user_facts.find_fact_problems(facts)
-        print(f"{options.facts}: {len(facts)} facts of {len({fact.cpu_model for fact in facts})} CPU models")
+        print(f"{options.facts} has facts: {len(facts)}, CPU models: {len({fact.cpu_model for fact in facts})}")
         for difference in user_facts.find_contradictions(facts):
             print(f"note: {difference}; yours counts")
     for problem in problems:
