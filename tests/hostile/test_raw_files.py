@@ -13,7 +13,8 @@ import pytest
 from hostile_input import REPOSITORY, refused
 from hostile_raw_files import generate_files, ingest_command, standardize_command, write_project
 
-from perfcast.sources import gpperf, perfcastdb
+from perfcast.domains.gemm.sources import gpperf
+from perfcast.domains.servers.sources import perfcastdb
 
 MILLION = 1_000_000
 

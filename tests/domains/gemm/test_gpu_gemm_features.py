@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from perfcast.features import gemm_costs, gpu_gemm
+from perfcast.domains.gemm.features import gemm_costs, gpu_gemm
 from perfcast.schema.table import Tag, build_table, infer_columns
 
 GPU = {

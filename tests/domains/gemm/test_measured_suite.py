@@ -12,9 +12,9 @@ import pandas as pd
 import pytest
 
 from perfcast.cli.main import main
-from perfcast.domains.gemm import measured_suite as suite_report
+from perfcast.domains.gemm import measured_suite as suite
 from perfcast.domains.gemm.measured_suite import Case, SuiteTiming
-from perfcast.microbench import suite, threads, timing
+from perfcast.microbench import threads, timing
 from perfcast.microbench import timing as interference
 from perfcast.microbench.threads import PinnedThreads, available_cpus
 from perfcast.microbench.timing import Interference, machine_seconds
@@ -380,20 +380,18 @@ def test_notes_describe_interference_and_missing_configurations():
         Case("sort", "int64", MIB, 1): measured(pinned=False, waited=None, other_load=0.5),
         Case("sort", "int64", MIB, 2): measured(pinned=False, other_load=0.5),
     }
-    text = "\n".join(suite_report.list_notes(suite.as_frame(timings), 5))
+    text = "\n".join(suite.list_notes(suite.as_frame(timings), 5))
     assert "0.5 cores busy" in text
     assert "does not report whether" in text
     assert "to be pinned" in text
     assert "3 configurations were not reached" in text
-    quiet = "\n".join(
-        suite_report.list_notes(suite.as_frame({Case("sort", "int64", MIB, 1): measured(other_load=0.0)}), 1)
-    )
+    quiet = "\n".join(suite.list_notes(suite.as_frame({Case("sort", "int64", MIB, 1): measured(other_load=0.0)}), 1))
     assert quiet.startswith("measured 1 configurations; median spread")
     assert "\n" not in quiet
 
 
 def test_format_bytes():
-    assert [suite_report.format_bytes(n) for n in (512, 65536, MIB, 1024 * MIB)] == [
+    assert [suite.format_bytes(n) for n in (512, 65536, MIB, 1024 * MIB)] == [
         "512 B",
         "64 KiB",
         "1 MiB",

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from perfcast.features import resource_shares, window_statistics
+from perfcast.domains.interference.features import resource_shares, window_statistics
 from perfcast.schema.sequences import from_matrix
 from perfcast.schema.table import Column, Kind, Role, Table, build_table
 

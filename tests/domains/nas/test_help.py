@@ -15,8 +15,8 @@ from perfcast.config.dataset_conf import read_dataset
 from perfcast.domains.nas.datasets.latency_rows import parse_device_name
 from perfcast.domains.nas.datasets.search_spaces import CELL_EDGES, encode_cells
 from perfcast.domains.nas.datasets.torch_files import read_torch
+from perfcast.domains.nas.features import cell_graph, inverted_residuals, mobile_stages
 from perfcast.domains.nas.sources.help import DEVICES, list_files
-from perfcast.features import cell_graph, inverted_residuals, mobile_stages
 from perfcast.utils.errors import UserError
 
 CONF = {name: f"conf/dataset/{name}.yaml" for name in ("help_nasbench201", "help_fbnet", "help_ofa")}

@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 
 from perfcast import splits
+from perfcast.domains.llm.splits import served_models
 from perfcast.schema.table import Column, Kind, Role, Tag, build_table
-from perfcast.splits import checks, published, served_models, unseen
+from perfcast.splits import checks, published, unseen
 from perfcast.splits.forward import _last_share
 from perfcast.splits.subsets import assigned, draw_validation, without_leaks
 from perfcast.utils.errors import UserError

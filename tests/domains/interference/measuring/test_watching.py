@@ -248,7 +248,7 @@ def test_predictions_are_made_as_often_as_two_percent_of_a_core_permit(
 def test_without_a_champion_there_is_one_line_with_the_remedy(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     assert main(["watch", "--once", "--results", str(tmp_path)]) == 2
     error = capsys.readouterr().err
-    assert error.count("\n") == 1 and "make systems-interference" in error
+    assert error.count("\n") == 1 and "make experiment NAME=interference" in error
     assert error.count("perfcast watch") == 1
 
 

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from perfcast.features import jvm, node_power
+from perfcast.domains.servers.features import jvm, node_power
 from perfcast.schema.table import Column, Kind, Role, Tag, build_table
 
 DATES = ("test_month", "hw_avail", "launch_quarter")

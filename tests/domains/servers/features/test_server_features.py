@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from perfcast.domains.servers.features import memory, processor, system, workload
 from perfcast.domains.servers.features.server_physics import POWER_CLOCK_MHZ
-from perfcast.features import memory, processor, system, workload
 from perfcast.features.feature_math import version_number
 from perfcast.schema.table import Column, Kind, Role, Tag, build_table
 

@@ -23,7 +23,7 @@ LOW, HIGH = "_low", "_high"
 """Endings of the names of an interval's ends."""
 REFRESH = 30
 """Predictions between two comparisons with the training data: those take longer than a prediction."""
-_REMEDY = "run `make systems-interference`, or name its folder with --results"
+_REMEDY = "run `make experiment NAME=interference`, or name its folder with --results"
 
 
 def load_degradation_model(folder: Path) -> DegradationModel:
