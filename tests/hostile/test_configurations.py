@@ -136,7 +136,9 @@ def test_config_refuses_every_mistake_in_one_line(plain, tmp_path, capsys, name)
 
 @pytest.fixture(scope="module")
 def runnable(tmp_path_factory):
-    return small_project(tmp_path_factory.mktemp("runnable") / "project")
+    project = small_project(tmp_path_factory.mktemp("runnable") / "project")
+    shutil.copy(conf_files(REPOSITORY / "conf", "source")["host_gemm"], project / "conf" / "source")
+    return project
 
 
 ON_THE_WAY = ["unknown parameter", "mirror path elsewhere", "doubled key of params.yaml", "seed too large"]
