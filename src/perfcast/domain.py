@@ -25,8 +25,8 @@ GROUP = "perfcast.domain"
 class Domain:
     """Everything that a kind of measured things brings; modules and objects are named, and imported at first use.
 
-    The `package` may have the folder `conf`, with files as in the project's own, and the packages `sources`, `splits`,
-    `features`, `testing` and `cli`, whose modules are plug-ins (see `perfcast.plugins`).
+    The `package` may have the folder `conf`, with files as in the project's own, and `data`, a mirror of sources. Its
+    packages `sources`, `splits`, `features`, `testing` and `cli` hold plug-ins (see `perfcast.plugins`).
     """
 
     name: str
@@ -46,9 +46,14 @@ class Domain:
     """Further leakage checks, `LeakageCheck`s, as dotted paths below the package."""
 
     @property
+    def folder(self) -> Path:
+        """The folder of the package."""
+        return Path(str(importlib.import_module(self.package).__file__)).parent
+
+    @property
     def conf(self) -> Path:
         """The folder of its configuration files, which may not exist."""
-        return Path(str(importlib.import_module(self.package).__file__)).parent / "conf"
+        return self.folder / "conf"
 
     def modules(self) -> list[str]:
         """Return the modules of its descriptions, tables and leakage checks."""

@@ -10,6 +10,7 @@ from typing import TypedDict
 
 from rich.filesize import decimal
 
+from perfcast.domain import domains
 from perfcast.sources.source_spec import MANIFEST, Snapshot, SourceFile, SourceSpec
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import read_object, sha256
@@ -29,11 +30,16 @@ class SourcePlaces(TypedDict):
 
 
 def find_places(project: Path, mirrors: Sequence[str], environment: Mapping[str, str]) -> SourcePlaces:
-    """Return the folders of a project: PERFCAST_CACHE or one inside it, and the mirrors of PERFCAST_MIRROR first."""
+    """Return the folders of a project: PERFCAST_CACHE or one inside it, and the mirrors.
+
+    Mirrors of PERFCAST_MIRROR come first, and the folders `data` of domains last.
+    """
     named = [entry for entry in environment.get(MIRROR_VARIABLE, "").split(os.pathsep) if entry]
     return {
         "cache": project / environment.get(CACHE_VARIABLE, ".perfcast-cache"),
-        "mirrors": [project / entry for entry in (*named, *mirrors)],
+        "mirrors": [
+            project / entry for entry in (*named, *mirrors, *(domain.folder / "data" for domain in domains()[1:]))
+        ],
         "embedded": embedded_folder(project),
     }
 

@@ -1,0 +1,31 @@
+"""Rules of described cups: short names of the columns, and the usual pressure."""
+
+import numpy as np
+import pandas as pd
+
+from perfcast.inference.cells import Cells, fill_missing
+from perfcast.inference.imputation.rules import ImputationRules
+from perfcast.inference.machine_fields import alias_field
+
+USUAL_BAR = 9.0
+
+
+class BrewRules(ImputationRules):
+    """Rules of a cup of coffee."""
+
+    fields = (
+        alias_field("dose", "dose_g", "ground coffee of a cup in g", "18"),
+        alias_field("grind", "grind_um", "mean size of the grains in um", "300"),
+        alias_field("pressure", "pressure_bar", "pressure of the pump in bar", "9"),
+    )
+    named_field = "machine"
+    example = "--dose 18 --grind 300"
+    naming_columns = ("dose_g", "grind_um")
+    lower_is_better = True
+
+    def fill_usual(self, cells: Cells, last: pd.Timestamp) -> Cells:
+        """Fill the pressure of most pumps."""
+        return fill_missing(cells, {"pressure_bar": np.full(len(cells.index), USUAL_BAR)})
+
+
+COFFEE_BREWS = BrewRules()

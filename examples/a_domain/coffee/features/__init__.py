@@ -1,0 +1,1 @@
+"""Feature groups of coffee."""
