@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
+from perfcast import code_hash
 from perfcast.config.conf_files import read_yaml
 from perfcast.experiment.source_status import Means, SourceStatus, plan_source
 from perfcast.experiment.workflow_graph import Graph, portable_instructions, remove_unfinished
@@ -69,6 +71,38 @@ def test_a_digest_of_code_depends_on_the_plug_ins_that_are_loaded():
     assert plan.conf_digest("predictor", "ridge") != plan.conf_digest("predictor", "lasso")
     assert plan.embedded_digest("spec_cpu2017", EMBEDDED) == ""
     assert len(plan.embedded_digest("host_gemm", EMBEDDED)) == 16
+
+
+def code_of_stages(dataset, *sources):
+    """Return the digests of code of every stage of an experiment with one dataset, by stage."""
+    plan = graph(datasets=[dataset], sources=list(sources))
+    names = ("in_domain", "split", "evaluate", "plots", "available", "metrics", "headline", "report", "record")
+    predictors = plan.predictor_modules(dataset)
+    return {
+        **{name: plan.code(name) for name in names},
+        **{name: plan.code(name, *predictors) for name in ("train", "leakage", "champion", "described")},
+        "standardize": plan.code("standardize", plan.dataset_module(dataset)),
+        "features": plan.code("features", *plan.feature_modules(dataset)),
+        **{source: plan.source_code(source) for source in sources},
+    }
+
+
+def test_an_edit_in_a_domain_runs_no_stage_of_another_again(tmp_path, monkeypatch):
+    root = shutil.copytree(ROOT / "src" / "perfcast", tmp_path / "perfcast")
+    monkeypatch.setattr(code_hash, "_ROOT", root)
+    monkeypatch.setattr(code_hash, "_folders", lambda: {"perfcast": root})
+    servers = ("spec_cpu2017", "spec_cpu2017", "cpu_catalog")
+    llm = ("llm_serving", "aiconfigurator", "aiconfigurator_operators")
+    code_hash._parse.cache_clear()
+    before = code_of_stages(*servers), code_of_stages(*llm)
+    for path in (root / "domains" / "llm").rglob("*.py"):
+        path.write_text(f"{path.read_text()}\nEDITED = True\n")
+    code_hash._parse.cache_clear()
+    assert code_of_stages(*servers) == before[0]
+    # a source of CSV tables has no module
+    unchanged = dict(before[1].items() & code_of_stages(*llm).items())
+    assert unchanged.keys() == {"available", "aiconfigurator"}
+    code_hash._parse.cache_clear()
 
 
 def test_available_datasets_are_those_of_the_experiment(tmp_path):

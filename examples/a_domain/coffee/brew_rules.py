@@ -7,8 +7,6 @@ from perfcast.inference.cells import Cells, fill_missing
 from perfcast.inference.imputation.rules import ImputationRules
 from perfcast.inference.machine_fields import alias_field
 
-USUAL_BAR = 9.0
-
 
 class BrewRules(ImputationRules):
     """Rules of a cup of coffee."""
@@ -24,8 +22,8 @@ class BrewRules(ImputationRules):
     lower_is_better = True
 
     def fill_usual(self, cells: Cells, last: pd.Timestamp) -> Cells:
-        """Fill the pressure of most pumps."""
-        return fill_missing(cells, {"pressure_bar": np.full(len(cells.index), USUAL_BAR)})
+        """Fill the 9 bar of most pumps."""
+        return fill_missing(cells, {"pressure_bar": np.full(len(cells.index), 9.0)})
 
 
 COFFEE_BREWS = BrewRules()

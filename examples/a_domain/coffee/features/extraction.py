@@ -8,7 +8,7 @@ RESISTANCE = feature("puck_resistance", "cup", "g/um2/bar", "dose / grind^2 / pr
 
 
 def derive(table: Table) -> Table:
-    """Append the resistance of the puck and logarithms."""
+    """Append the resistance of the puck and its logarithm."""
     cup = arrays(table, REQUIRES)
     values = {RESISTANCE.name: cup["dose_g"] / cup["grind_um"] ** 2 / cup["pressure_bar"]}
     return append(table, [RESISTANCE], values, logs=[RESISTANCE.name])
