@@ -24,7 +24,7 @@ def test_a_domain_of_another_distribution_is_like_those_of_perfcast(tmp_path: Pa
     cup = ("--dataset", "coffee_brews", "--results", "results/coffee", "--dose", "18", "--grind", "300", "--json")
     answer = json.loads(call(project, "perfcast", "predict", *cup, cold=True).partition("\n2 estimates")[0])
     assert {each["task"] for each in answer["machines"][0]["estimates"]} == {"espresso", "lungo"}
-    assert "unseen espresso machines" in (project / "results/coffee/report/coffee_brews.html").read_text()
+    assert "unseen espresso machines" in (project / "results/coffee/report.html").read_text()
     client = MlflowClient(f"sqlite:///{project}/results/mlflow/mlflow.db")
     experiment = client.get_experiment_by_name("perfcast/coffee_brews")
     runs = {run.info.run_name for run in client.search_runs([experiment.experiment_id])}
