@@ -1,7 +1,7 @@
 """Errors of scaling laws in the units of the papers: losses in %, accuracies in points, with the coverage of intervals.
 
 Metrics of the project are relative. An accuracy of 2 % that is predicted as 4 % has an error of 100 %, or of 2 points.
-Run `make systems-scaling` first, then `python benchmarks/scaling_errors.py`.
+Run `make experiment NAME=scaling` first, then `python benchmarks/scaling_errors.py`.
 """
 
 from __future__ import annotations

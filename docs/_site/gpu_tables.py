@@ -16,7 +16,7 @@ PARTS = {"gpu_operators": ("without collectives", ("gemm", "context_attention", 
 """Dataset -> name and tasks of lines of their own: the operators that run on one GPU."""
 BASELINES = {"nearest": ("nearest",), "LightGBM": ("lightgbm_large", "lightgbm"), "roofline": ("roofline",)}
 """Names of the predictors of a column: the first that has results stands there."""
-_NO_RESULTS = "No results yet: `make systems-llm` makes them."
+_NO_RESULTS = "No results yet: `make experiment NAME=llm` makes them."
 
 
 def gpu_table(conf: Path) -> str:

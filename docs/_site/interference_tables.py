@@ -25,7 +25,7 @@ SHOWN_KNOWN = {
 }
 DETAILED = ("unseen_victim", "work_of_alone_trees")
 """Split and predictor of the errors by scenario and placement, for tenants seen alone."""
-_NO_RESULTS = "No results yet: `make systems-interference` makes them."
+_NO_RESULTS = "No results yet: `make experiment NAME=interference` makes them."
 
 
 def interference_table(conf: Path) -> str:

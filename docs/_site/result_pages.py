@@ -112,7 +112,8 @@ _KINDS = (
     "Accuracies and other shares have errors in points, 100 times the difference of the shares; losses and bits per "
     "byte in % of the measured value. Means are over the test rows. In brackets: 95 % bootstrap interval, clustered by "
     "run; with fewer than ten runs it is narrower than the truth. Signed: predicted minus measured. Width: the median "
-    "of the intervals. [Training runs](../scaling.md) and [interference](../interference.md) have more."
+    "of the intervals. [Training runs](../domains/scaling/scaling.md) and "
+    "[interference](../domains/interference/interference.md) have more."
 )
 
 

@@ -20,7 +20,7 @@ OF_CURVES = {
     CURVE_ENSEMBLE: "curve ensemble",
     **{"remaining_gain": "remaining gain", "ridge": "ridge", "last_value": "last value", "random_forest": "forest"},
 }
-_NO_RESULTS = "No results yet: `make systems-scaling` makes them."
+_NO_RESULTS = "No results yet: `make experiment NAME=scaling` makes them."
 
 
 def scaling_table(conf: Path) -> str:

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from perfcast.data.measured_tables import describe_first_bad, feature, key, mark_outside, parse_numbers, quarantine
+from perfcast.data.measured_tables import describe_first_bad, mark_outside, parse_numbers, quarantine
 from perfcast.data.standardized import Standardized
 from perfcast.data.strict_csv import build_rejected_frame, read_rows
+from perfcast.schema.declare import category, key, number
 from perfcast.schema.table import Column, Kind, Role, Tag, build_table
 
 SOURCE, FILE = "coffee_brews", "brews.csv"
@@ -16,10 +17,10 @@ _SETTING = (Tag.IDENTITY, Tag.SCALING)
 COLUMNS = (
     key("cup", "line of the cup and drink", Tag.ROW, Tag.BLOCK),
     key("machine", "name of the espresso machine", Tag.ENTITY, Tag.IDENTITY),
-    Column("drink", Kind.CATEGORICAL, Role.FEATURE, "cup", meaning="espresso or lungo", tags=(Tag.TASK,)),
-    feature("dose_g", "cup", "ground coffee", unit="g", high=40, tags=_SETTING),
-    feature("grind_um", "cup", "mean size of the grains", unit="um", low=50, high=2000, tags=_SETTING),
-    feature("pressure_bar", "machine", "pressure of the pump", unit="bar", high=20, tags=_SETTING),
+    category("drink", Role.FEATURE, "cup", "espresso or lungo", Tag.TASK),
+    number("dose_g", "cup", "ground coffee", unit="g", high=40, tags=_SETTING),
+    number("grind_um", "cup", "mean size of the grains", unit="um", low=50, high=2000, tags=_SETTING),
+    number("pressure_bar", "machine", "pressure of the pump", unit="bar", high=20, tags=_SETTING),
     Column("seconds", Kind.NUMERICAL, Role.TARGET, "cup", "s", "time of the extraction; lower is better", low=1),
 )
 
