@@ -42,7 +42,7 @@ def _lines(dataset: str, part_name: str, board: pd.DataFrame) -> list[list[str]]
         best = values["mape"].idxmin()
         lines.append(
             [
-                f"[`{dataset}`](results/{dataset}.md){part_name}",
+                f"[`{dataset}`](../../results/{dataset}.md){part_name}",
                 split_label(str(split)),
                 f"`{best}`",
                 f"{values.at[best, 'mape']:.1f} / {values.at[best, 'medape']:.1f}",

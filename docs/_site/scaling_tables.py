@@ -51,7 +51,7 @@ def _lines(conf: Path, dataset: str, predictors: Mapping[str, str], covered: str
         unit = str(part["unit"].iloc[0])
         lines.append(
             [
-                f"[`{dataset}`](results/{dataset}.md)",
+                f"[`{dataset}`](../../results/{dataset}.md)",
                 split_label(str(split)),
                 f"{kind} in {unit}",
                 *errors,
