@@ -38,7 +38,8 @@ def find_places(project: Path, mirrors: Sequence[str], environment: Mapping[str,
     return {
         "cache": project / environment.get(CACHE_VARIABLE, ".perfcast-cache"),
         "mirrors": [
-            project / entry for entry in (*named, *mirrors, *(domain.folder / "data" for domain in domains()[1:]))
+            *(project / entry for entry in (*named, *mirrors)),
+            *(domain.folder / "data" for domain in domains()[1:]),
         ],
         "embedded": embedded_folder(project),
     }

@@ -10,6 +10,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from perfcast.config.conf_files import conf_files
 from perfcast.domains.servers.sources import perfcastdb
 from perfcast.sources.file_checks import MAX_HEADER_BYTES, check_csv, check_text, read_header
 from perfcast.sources.ingestion import check_structure
@@ -154,7 +155,7 @@ def workbook(*members: str) -> bytes:
 
 def spec_of(source: str) -> SourceSpec:
     """Return a source as conf declares it."""
-    path = Path(__file__).parents[3] / f"conf/source/{source}.yaml"
+    path = conf_files(Path(__file__).parents[3] / "conf", "source")[source]
     return parse_source(source, yaml.safe_load(path.read_text(encoding="utf-8")))
 
 
