@@ -39,10 +39,10 @@ def _ask(name: str, chips: int, champion: object) -> str:
     except UserError as error:
         return f"refused: {error.requirement}"
     known = machines.frame["cpu_model"].iloc[0]
-    if champion.cpu_names.find(name).key is None:
+    if champion.entity_names.find(name).key is None:
         return "answered by the family of the name"
-    same = known == champion.cpu_names.find(name).key and answer.machines
-    exact = champion.cpu_names.find(name).exact
+    same = known == champion.entity_names.find(name).key and answer.machines
+    exact = champion.entity_names.find(name).exact
     return "answered by name" if same and exact else f"read as another spelling, such as {known} for {name}"
 
 

@@ -30,9 +30,11 @@ QUERIES = {
 class Machines:
     """Distinct machines: known CPU names with a thermal design power that no product has."""
 
-    def __init__(self, cpu_names: list[str]) -> None:
+    def __init__(self, names: list[str]) -> None:
         watts = itertools.count(20_000)
-        self._all = ({"processor": name, "chips": 1, "tdp": next(watts) / 200} for name in itertools.cycle(cpu_names))
+        self._all = (
+            {"processor": name, "chips": 1, "tdp": next(watts) / 200} for name in itertools.cycle(entity_names)
+        )
         self._lock = threading.Lock()
 
     def take(self) -> bytes:

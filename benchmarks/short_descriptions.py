@@ -58,8 +58,8 @@ def main() -> None:
     past = Table(standard.dataset, standard.frame[np.isin(subset, ["train", "validation"])], standard.columns)
     raw = {path.parent.name: path.parent for path in options.raw.glob("*/manifest.json")}
     reference_data = ReferenceData.gather(past, raw, FEATURES)
-    cpu_facts = find_rules(standard.dataset).read_cpu_facts(raw, standard.frame["cpu_model"])
-    reference_data = ReferenceData(reference_data.measured, cpu_facts)
+    entity_facts = find_rules(standard.dataset).read_entity_facts(raw, standard.frame["cpu_model"])
+    reference_data = ReferenceData(reference_data.measured, entity_facts)
     champion = Champion(standard.dataset, "", "", FEATURES, predictor, reference_data)
     names = [column.name for column in describing_columns(standard, FEATURES)]
 

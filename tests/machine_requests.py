@@ -19,7 +19,7 @@ _FURTHER = {
 def _named() -> st.SearchStrategy[dict[str, object]]:
     data = project().champion.reference_data
     measured = sorted(data.measured.frame["cpu_model"].dropna().astype(str).unique())
-    names = st.sampled_from(measured) | st.sampled_from(sorted(map(str, data.cpu_facts.index)))
+    names = st.sampled_from(measured) | st.sampled_from(sorted(map(str, data.entity_facts.index)))
     return names.map(lambda name: {"processor": name})
 
 

@@ -4,11 +4,11 @@ import numpy as np
 import pandas as pd
 
 from perfcast.inference.cells import Cells, fill_missing
-from perfcast.inference.imputation.rules import ImputationRules
+from perfcast.inference.imputation.rules import DescriptionRules
 from perfcast.inference.machine_fields import alias_field
 
 
-class BrewRules(ImputationRules):
+class BrewRules(DescriptionRules):
     """Rules of a cup of coffee."""
 
     fields = (

@@ -251,7 +251,7 @@ def _parse_base(
     first = {each.name: each.points[0].text for each in changing if fields.find(each.name, "--vary").name not in stated}
     try:
         machine = parse_machine(MachineEntry(line, label, typed), champion)
-        known = machine.cells.get(dependencies.cpu) in champion.cpu_names.keys
+        known = machine.cells.get(dependencies.cpu) in champion.entity_names.keys
     except UserError:
         known = False
     if not known:

@@ -15,7 +15,7 @@ from perfcast.schema.table import Tag
 def expand_machines(machines: Sequence[ParsedMachine], champion: Champion) -> list[ParsedMachine]:
     """Return every machine that leaves out the enumerated column once for each value, the others as they are.
 
-    Values are those of `ImputationRules.list_alternatives` and those of the measured results of the entity, without
+    Values are those of `DescriptionRules.list_alternatives` and those of the measured results of the entity, without
     those that break a limit, unless all do: then the first one stands for them.
     """
     column, reference_data = champion.rules.enumerated, champion.reference_data

@@ -105,7 +105,7 @@ class BasisFinder:
             trained_until=self._until,
             errors=self._find_errors(rows),
             facts=champion.rules.list_fact_sources(
-                cells[0], champion.reference_data.cpu_facts, champion.reference_data.user_facts
+                cells[0], champion.reference_data.entity_facts, champion.reference_data.user_facts
             ),
             checks=tuple(check for check in checks if check is not None),
             measured_task=measured_task,

@@ -17,12 +17,12 @@ from perfcast.inference.cells import Cells
 from perfcast.inference.champion_archive import WITHOUT_SCORES, LeftOutScores, SourceTerms, unpack_champion
 from perfcast.inference.champion_check import try_champion
 from perfcast.inference.description_levels import list_levels
-from perfcast.inference.imputation import ImputationRules, find_rules
+from perfcast.inference.imputation import DescriptionRules, find_rules
 from perfcast.inference.imputation.hot_deck import HotDeck
 from perfcast.inference.imputation.joint_draws import JointDeck
 from perfcast.inference.machine_fields import MachineFields, alias_field
 from perfcast.inference.machine_files import EXTRAS, MachineEntry, Machines, is_table, read_machines
-from perfcast.inference.name_lookup import CpuNames, TaskNames
+from perfcast.inference.name_lookup import EntityNames, TaskNames
 from perfcast.inference.neighbor_index import NeighborIndex
 from perfcast.inference.published import PublishedIndex
 from perfcast.inference.reference_data import ReferenceData, describing_columns
@@ -72,7 +72,7 @@ class Champion:
         raise UserError("the champion must predict described machines", fact, remedy)
 
     @property
-    def rules(self) -> ImputationRules:
+    def rules(self) -> DescriptionRules:
         """The imputation rules of the dataset."""
         return find_rules(self.dataset)
 
@@ -89,13 +89,13 @@ class Champion:
         return MachineFields(columns, (*self.rules.fields, *([named] if is_free else [])), whole)
 
     @cached_property
-    def cpu_names(self) -> CpuNames:
+    def entity_names(self) -> EntityNames:
         """The names of the CPU models, the most measured first."""
         measured = self.reference_data.measured
         counts = measured.frame[measured.column_of(Tag.ENTITY)].astype("str").value_counts()
-        facts = self.reference_data.cpu_facts
+        facts = self.reference_data.entity_facts
         groups = (pair for name in self.rules.group_columns for pair in facts[name].dropna().items())
-        return CpuNames([*counts.index, *facts.index], ((str(group), str(key)) for key, group in groups))
+        return EntityNames([*counts.index, *facts.index], ((str(group), str(key)) for key, group in groups))
 
     @cached_property
     def tasks(self) -> list[str]:
@@ -110,19 +110,19 @@ class Champion:
 
     @cached_property
     def designs(self) -> list[str]:
-        """The measured designs of CPU models, the most measured first; see `ImputationRules.design_column`."""
+        """The measured designs of CPU models, the most measured first; see `DescriptionRules.design_column`."""
         column = self.rules.design_column
         return [] if column is None else list(self.reference_data.measured.frame[column].value_counts().index)
 
     @cached_property
     def measured_kinds(self) -> frozenset[str]:
-        """The kinds of machine that have measured results, see `ImputationRules.list_kinds`."""
+        """The kinds of machine that have measured results, see `DescriptionRules.list_kinds`."""
         names = list(self.rules.kind_columns)
         rows = self.reference_data.measured.frame[names].astype(object).drop_duplicates().itertuples(index=False)
         return frozenset(kind for row in rows for kind in self.rules.list_kinds(dict(zip(names, row, strict=True))))
 
     def find_deductions(self, cells: Mapping[str, Any]) -> np.ndarray:
-        """Return what is taken off the logarithms of predictions, (n,) or (1,), see `ImputationRules`."""
+        """Return what is taken off the logarithms of predictions, (n,) or (1,), see `DescriptionRules`."""
         return self.rules.find_deductions(cells, self.measured_kinds)
 
     def list_unmeasured(self, cells: Mapping[str, Any]) -> list[str]:
@@ -203,7 +203,7 @@ class Champion:
         """Return the entity of a typed name, such as the CPU model; an unknown name stays as it is."""
         entity = self.reference_data.measured.column_of(Tag.ENTITY)
         name = str(self.fields.cells({entity: text}, "the name").get(entity, text))
-        return self.cpu_names.find(name).key or name
+        return self.entity_names.find(name).key or name
 
     def field_types(self) -> dict[str, str]:
         """Return the type of every field that may describe a machine: `string` or `double`."""

@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterator, Sequence
 
 import pandas as pd
 
-from perfcast.inference.imputation import ImputationRules
+from perfcast.inference.imputation import DescriptionRules
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.schema.table import Kind, Table, Tag
 
 
-def list_levels(table: Table, rules: ImputationRules, describing: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+def list_levels(table: Table, rules: DescriptionRules, describing: Sequence[str]) -> tuple[tuple[str, ...], ...]:
     """Return the columns that are given at every level, those of the levels before included; none without levels.
 
     Args: `describing` are all columns that may describe a machine. The last level gives all of them but those that the

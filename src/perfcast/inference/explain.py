@@ -104,7 +104,7 @@ def describe_neighbor(champion: Champion, row: int, distance: float, target: str
 
 
 def name_machine(cells: pd.Series | Mapping[str, Any], table: Table) -> str:
-    """Return the name of a machine of a table's dataset, see `ImputationRules.name_machine`."""
+    """Return the name of a machine of a table's dataset, see `DescriptionRules.name_machine`."""
     return find_rules(table.dataset).name_machine(table.column_of(Tag.ENTITY), {str(k): v for k, v in cells.items()})
 
 

@@ -358,7 +358,7 @@ def impute_known(cells: Cells, champion: Champion) -> Steps:
 
 def _fill_known(steps: Steps, champion: Champion) -> None:
     reference_data, rules = champion.reference_data, champion.rules
-    steps.take(rules.fill_cpu_facts(steps.cells, reference_data.facts_by_model), LOOKED_UP)
+    steps.take(rules.fill_entity_facts(steps.cells, reference_data.facts_by_model), LOOKED_UP)
     steps.take(_fill_common(steps.cells, reference_data, Tag.ENTITY), MEASURED)
     steps.conclude(rules.fill_implied, IMPLIED)
 

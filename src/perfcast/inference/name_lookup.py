@@ -60,7 +60,7 @@ def cpu_model_key(name: str) -> str:
 
 
 @dataclass(frozen=True)
-class CpuMatch:
+class EntityMatch:
     """A known CPU model and whether its name was typed exactly; without a model, the nearest candidates."""
 
     key: str | None
@@ -68,7 +68,7 @@ class CpuMatch:
     candidates: tuple[str, ...] = ()
 
 
-class CpuNames:
+class EntityNames:
     """The CPU models that are known by name, in the order they are offered (the most measured first).
 
     `groups` are pairs of a family, series or vendor and a model of it: a typed group offers its models.
@@ -85,9 +85,9 @@ class CpuNames:
         self._groups: dict[str, set[str]] = {}
         for group, key in groups:
             self._groups.setdefault(group.lower(), set()).add(key)
-        self._matches: dict[str, CpuMatch] = {}
+        self._matches: dict[str, EntityMatch] = {}
 
-    def find(self, text: str) -> CpuMatch:
+    def find(self, text: str) -> EntityMatch:
         """Return the CPU model of a typed name.
 
         In this order: the normalized name; the same letters and digits with other joints (`EPYC9654`, `Xeon
@@ -99,14 +99,14 @@ class CpuNames:
         """
         key = _STEPPING.sub("", cpu_model_key(text))
         if key in self._known:
-            return CpuMatch(key, exact=True)
+            return EntityMatch(key, exact=True)
         if key not in self._matches:
             if len(self._matches) >= _MAX_MATCHES:
                 self._matches.clear()
             self._matches[key] = self._find_spelling(key)
         return self._matches[key]
 
-    def _find_spelling(self, key: str) -> CpuMatch:
+    def _find_spelling(self, key: str) -> EntityMatch:
         key = _XEON_6.sub("xeon ", key)
         words, number = {word for word in _JOINTS.split(key) if word}, _model_number(key)
         same = self._squashed.get(_squash(key), [])
@@ -116,17 +116,17 @@ class CpuNames:
                 plain = min(matches, key=lambda known: len(_words(known)))
                 others = tuple(known for known in matches if known != plain)
                 if all(_words(plain) <= _words(known) for known in others):
-                    return CpuMatch(plain, candidates=others[:_MAX_CANDIDATES])
-                return CpuMatch(None, candidates=tuple(matches[:_MAX_CANDIDATES]))
+                    return EntityMatch(plain, candidates=others[:_MAX_CANDIDATES])
+                return EntityMatch(None, candidates=tuple(matches[:_MAX_CANDIDATES]))
         if members := self._find_members(words):
-            return CpuMatch(None, candidates=tuple(members[:_MAX_OF_GROUP]))
+            return EntityMatch(None, candidates=tuple(members[:_MAX_OF_GROUP]))
         offered = [*self._by_number.get(number, []), *[known for known in self.keys if _begins(words, known)]]
         offered = offered if number else [known for known in self.keys if words <= _words(known)]
         if offered:
-            return CpuMatch(None, candidates=tuple(dict.fromkeys(offered))[:_MAX_CANDIDATES])
+            return EntityMatch(None, candidates=tuple(dict.fromkeys(offered))[:_MAX_CANDIDATES])
         line = self._find_members({_DIGITS.sub("", word) for word in words} - {""})
         offered = [*self._near(key)[:_MAX_CANDIDATES], *(line if len(line) <= _MAX_OF_GROUP else [])]
-        return CpuMatch(None, candidates=tuple(dict.fromkeys(offered))[:_MAX_OF_GROUP])
+        return EntityMatch(None, candidates=tuple(dict.fromkeys(offered))[:_MAX_OF_GROUP])
 
     def _find_members(self, words: set[str]) -> list[str]:
         """Return the models of the groups with every typed word, those of a small group of this very name first."""

@@ -13,10 +13,10 @@ import pandas as pd
 
 from perfcast.inference.cells import Cells
 from perfcast.inference.champion import Champion
-from perfcast.inference.imputation.rules import NamedCpu
+from perfcast.inference.imputation.rules import NamedEntity
 from perfcast.inference.machine_fields import LINE, Cell, TypedField
 from perfcast.inference.machine_files import MachineEntry
-from perfcast.inference.name_lookup import CpuMatch
+from perfcast.inference.name_lookup import EntityMatch
 from perfcast.schema.table import Tag
 from perfcast.utils.errors import UserError
 
@@ -96,9 +96,9 @@ def parse_machine(entry: MachineEntry, champion: Champion) -> ParsedMachine:
     notes = list(ignored)
     if champion.rules.design_column is not None:
         check_design(cells, typed, champion, label)
-        match = champion.cpu_names.find(str(cells[entity])) if entity in cells else CpuMatch(None)
+        match = champion.entity_names.find(str(cells[entity])) if entity in cells else EntityMatch(None)
         if match.key is None:
-            notes += _read_new_cpu(cells, typed, match, champion, label)
+            notes += _read_new_entity(cells, typed, match, champion, label)
         else:
             others = f" (not {', '.join(match.candidates)})" if match.candidates else ""
             notes += [] if match.exact else [f"the processor {cells[entity]!r} was read as {match.key!r}{others}"]
@@ -132,19 +132,19 @@ def check_design(cells: Mapping[str, Any], typed: Mapping[str, TypedField], cham
         raise UserError(f"{name} must be one that was measured", f"{label} has {cells[column]!r}", remedy)
 
 
-def _read_new_cpu(
-    cells: dict[str, Cell], typed: Mapping[str, TypedField], match: CpuMatch, champion: Champion, label: str
+def _read_new_entity(
+    cells: dict[str, Cell], typed: Mapping[str, TypedField], match: EntityMatch, champion: Champion, label: str
 ) -> list[str]:
     """Add what the name of an unknown CPU model tells, and return its note.
 
     Raises: UserError when the name tells no design, and a required field is missing.
     """
     entity, rules = champion.reference_data.measured.column_of(Tag.ENTITY), champion.rules
-    named = rules.read_cpu_name(str(cells[entity])) if entity in cells else NamedCpu("", "", {})
+    named = rules.read_entity_name(str(cells[entity])) if entity in cells else NamedEntity("", "", {})
     implied = named.cells if rules.design_column not in cells else {}
     design = str(cells.get(str(rules.design_column), named.design))
     given = {*cells, *implied}
-    missing = [name for name, columns in rules.new_cpu_fields.items() if given.isdisjoint(columns)]
+    missing = [name for name, columns in rules.new_entity_fields.items() if given.isdisjoint(columns)]
     if missing and not design:
         remedy = f"describe a new one: add {', '.join(missing)}"
         if match.candidates:
@@ -158,7 +158,7 @@ def _read_new_cpu(
     source = "usual machines, its design included"
     if design:
         source = f"the design {design}, which {'was' if design in champion.designs else 'was never'} measured"
-    hints = [name for name in rules.new_cpu_hints if cells.keys().isdisjoint(_columns_of(name, champion))]
+    hints = [name for name in rules.new_entity_hints if cells.keys().isdisjoint(_columns_of(name, champion))]
     if design and rules.design_column in hints:
         hints.remove(rules.design_column)
     note = f"values that are not given come from {source}"
@@ -173,6 +173,6 @@ def _read_new_cpu(
 
 def _columns_of(name: str, champion: Champion) -> tuple[str, ...]:
     """Return the columns that give what a field does."""
-    required = champion.rules.new_cpu_fields.get(name, ())
+    required = champion.rules.new_entity_fields.get(name, ())
     field = champion.fields.fields.get(name)
     return (*required, *(field.columns if field else (name,)))

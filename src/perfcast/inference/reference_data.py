@@ -16,7 +16,7 @@ from perfcast.inference.cells import Cells, read_column
 from perfcast.inference.coded_frame import CodedFrame
 from perfcast.inference.imputation import find_rules
 from perfcast.inference.imputation.joint_draws import MIN_CANDIDATES
-from perfcast.inference.imputation.rules import CpuFacts
+from perfcast.inference.imputation.rules import EntityFacts
 from perfcast.schema.table import Column, Kind, Role, Table, Tag
 from perfcast.schema.table_files import read_parquet, read_table, write_table
 from perfcast.uncertainty.correlation import entity_slices
@@ -36,11 +36,11 @@ _SHOWN = {"system_stem"}
 class ReferenceData:
     """Measured results with their standard columns, and facts by CPU model (index), empty without a table of them.
 
-    `user_facts` are those of a user's table, which `cpu_facts` contains; they are not saved.
+    `user_facts` are those of a user's table, which `entity_facts` contains; they are not saved.
     """
 
     measured: Table
-    cpu_facts: pd.DataFrame
+    entity_facts: pd.DataFrame
     user_facts: tuple[Any, ...] = ()
 
     @classmethod
@@ -74,7 +74,7 @@ class ReferenceData:
         frame = counted.frame.loc[_newest(counted), names].reset_index(drop=True)
         measured = Table(standard.dataset, frame, tuple(columns), facts)
         entities = standard.frame[standard.column_of(Tag.ENTITY)].dropna().unique()
-        return cls(measured, find_rules(standard.dataset).read_cpu_facts(raw, entities, as_of))
+        return cls(measured, find_rules(standard.dataset).read_entity_facts(raw, entities, as_of))
 
     @property
     def unused_columns(self) -> frozenset[str]:
@@ -161,9 +161,9 @@ class ReferenceData:
         return {}
 
     @cached_property
-    def facts_by_model(self) -> CpuFacts:
+    def facts_by_model(self) -> EntityFacts:
         """The facts of CPU models as imputation looks them up."""
-        return CpuFacts(self.cpu_facts)
+        return EntityFacts(self.entity_facts)
 
     @cached_property
     def cell_types(self) -> dict[str, np.dtype]:
@@ -208,7 +208,7 @@ class ReferenceData:
         """Write both as Parquet."""
         write_table(self.measured, folder / _MEASURED)
         with atomic_path(folder / _CPU_FACTS) as temporary:
-            self.cpu_facts.to_parquet(temporary)
+            self.entity_facts.to_parquet(temporary)
 
     @classmethod
     def load(cls, folder: Path) -> Self:

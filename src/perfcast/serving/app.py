@@ -199,7 +199,7 @@ def _create_info_router(
     async def get_cpu_models(
         q: Annotated[str, Query(description="Text to match, such as epyc 97.")] = "",
     ) -> dict[str, Any]:
-        return {"cpu_models": champion.cpu_names.complete(q[:_MAX_TEXT], limits.suggestions)}
+        return {"cpu_models": champion.entity_names.complete(q[:_MAX_TEXT], limits.suggestions)}
 
     return router
 

@@ -159,6 +159,6 @@ def _end_with_supervisor() -> None:
 def _warm_up(champion: Champion) -> None:
     """Predict the most measured CPU once, so that the first request does not wait for lazy initialization."""
     entity = champion.reference_data.measured.column_of(Tag.ENTITY)
-    for name in champion.cpu_names.keys[:1]:
+    for name in champion.entity_names.keys[:1]:
         with suppress(UserError):
             predict_batch([MachineEntry(1, "", {entity: name})], champion, PredictOptions())

@@ -29,7 +29,7 @@ OWN = "cpu_model,family,tdp_w,known_from,source,quality\nXeon Gold 6148,,30,2026
 
 @dataclass(frozen=True)
 class _ReferenceData:
-    cpu_facts: pd.DataFrame
+    entity_facts: pd.DataFrame
     user_facts: tuple[Fact, ...] = ()
 
 
@@ -57,7 +57,7 @@ def state(key: str, name: str, value: str, family: str = "") -> Fact:
 
 def test_a_new_model_has_the_facts_of_its_family_and_those_stated() -> None:
     facts = [state("foo 1", "tdp_w", "350", "Turin"), state("foo 1", "cores_per_chip", "64", "Turin")]
-    listed = add_user_facts(_Champion(), facts).reference_data.cpu_facts  # type: ignore[type-var, arg-type]
+    listed = add_user_facts(_Champion(), facts).reference_data.entity_facts  # type: ignore[type-var, arg-type]
     row = listed.loc["foo 1"]
     assert (row["family"], row["tdp_w"], row["mem_channels_per_chip"]) == ("Turin", 350, 12)
     assert row["cores_per_chip_of_cpu_model"] == 64
@@ -66,7 +66,7 @@ def test_a_new_model_has_the_facts_of_its_family_and_those_stated() -> None:
 
 
 def test_a_listed_model_keeps_what_is_not_stated() -> None:
-    listed = add_user_facts(_Champion(), [state("epyc 9755", "tdp_w", "505")]).reference_data.cpu_facts  # type: ignore[type-var, arg-type]
+    listed = add_user_facts(_Champion(), [state("epyc 9755", "tdp_w", "505")]).reference_data.entity_facts  # type: ignore[type-var, arg-type]
     assert listed.loc["epyc 9755", ["tdp_w", "mem_channels_per_chip"]].tolist() == [505, 12]
     assert len(listed) == 1
 

@@ -161,7 +161,7 @@ def test_rank_machines_orders_by_ratio_criteria():
     for candidate in per_watt.candidates:
         assert candidate.value == pytest.approx(candidate.score / candidate.watts)
         assert candidate.value_low == pytest.approx(candidate.score_low / candidate.watts)
-    tdp = project().champion.reference_data.cpu_facts.loc["xeon gold 6148", "tdp_w"]
+    tdp = project().champion.reference_data.entity_facts.loc["xeon gold 6148", "tdp_w"]
     small = per_watt.candidates[0]
     assert (small.watts, small.watts_assumed, per_watt.candidates[1].watts_assumed) == (tdp, True, False)
     assert any("watts assumed" in note and "TDP of the processors alone" in note for note in per_watt.notes)

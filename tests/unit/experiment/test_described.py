@@ -68,7 +68,7 @@ def test_reference_data_has_training_rows_and_earlier_facts_alone(data, subset, 
     predict_described_fold(data, subset, files, lambda seed: Ridge(), label_outlier=None, seed=0)
     cut = data.table.frame.loc[subset == "test", "published_month"].min()
     assert [champion.reference_data.measured.frame["published_month"].max() < cut for champion in seen] == [True, True]
-    at_cut, everything = (champion.reference_data.cpu_facts["launch_quarter"] for champion in seen)
+    at_cut, everything = (champion.reference_data.entity_facts["launch_quarter"] for champion in seen)
     assert at_cut.dropna().max() < cut
     assert everything.notna().sum() > at_cut.notna().sum()
 

@@ -10,7 +10,7 @@ from champion_project import FEATURES, KNOWN, is_possible, make_cells, project
 from perfcast.domains.servers.server_rules import SPEC_CPU2017 as RULES
 from perfcast.inference import parse_machines, read_machines
 from perfcast.inference.imputation.hot_deck import HotDeck
-from perfcast.inference.imputation.rules import CpuFacts
+from perfcast.inference.imputation.rules import EntityFacts
 from perfcast.inference.impute import ORIGINS, impute
 from perfcast.inference.reference_data import describing_columns
 from perfcast.utils.errors import UserError
@@ -38,9 +38,9 @@ def test_describing_columns_are_features_keys_fields_and_dates():
 
 def test_fill_cpu_facts_keeps_given_values():
     known = only_row(
-        RULES.fill_cpu_facts(
+        RULES.fill_entity_facts(
             make_cells(cpu_model="xeon gold 6148", simd_bits=256.0),
-            CpuFacts(RULES.read_cpu_facts({}, ["xeon gold 6148"])),
+            EntityFacts(RULES.read_entity_facts({}, ["xeon gold 6148"])),
         )
     )
     assert known["cpu_model_id"] == "xeon-gold-6148"
@@ -53,16 +53,16 @@ def test_fill_cpu_facts_keeps_given_values():
 def test_fill_cpu_facts_uses_the_catalog():
     listed = project().standard.frame.dropna(subset=["tdp_w"]).iloc[0]
     facts = project().champion.reference_data.facts_by_model
-    known = only_row(RULES.fill_cpu_facts(make_cells(cpu_model=listed["cpu_model"]), facts))
+    known = only_row(RULES.fill_entity_facts(make_cells(cpu_model=listed["cpu_model"]), facts))
     assert known["tdp_w"] == listed["tdp_w"]
 
 
 def test_fill_cpu_facts_of_an_unknown_name_uses_its_family():
-    listed = CpuFacts(RULES.read_cpu_facts({}, ["xeon gold 6148"]))
-    known = only_row(RULES.fill_cpu_facts(make_cells(cpu_model="xeon gold 6149"), listed))
+    listed = EntityFacts(RULES.read_entity_facts({}, ["xeon gold 6148"]))
+    known = only_row(RULES.fill_entity_facts(make_cells(cpu_model="xeon gold 6149"), listed))
     assert known["family"] == "Skylake-SP"
     facts = project().champion.reference_data.facts_by_model
-    unknown = only_row(RULES.fill_cpu_facts(make_cells(cpu_model="foo 99"), facts))
+    unknown = only_row(RULES.fill_entity_facts(make_cells(cpu_model="foo 99"), facts))
     assert unknown[["family", "tdp_w", "simd_bits", "cores_per_chip_of_cpu_model"]].isna().all()
 
 

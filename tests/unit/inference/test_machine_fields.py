@@ -15,7 +15,7 @@ from perfcast.domains.servers.server_fields import SERVER_FIELDS
 from perfcast.inference import machine_files
 from perfcast.inference.machine_fields import MachineFields, alias_field, read_number
 from perfcast.inference.machine_files import MAX_NESTED_BYTES, read_entries
-from perfcast.inference.name_lookup import CpuNames
+from perfcast.inference.name_lookup import EntityNames
 from perfcast.schema.table import Column, Kind, Role
 from perfcast.utils.errors import UserError
 
@@ -29,7 +29,7 @@ TABLE_FIELDS = MachineFields(
     COLUMNS, (alias_field("title", "part", "the part", "x"), alias_field("memory.rate", "clock", "rate", "1 GHz"))
 )
 SERVER = MachineFields(SPEC_COLUMNS, SERVER_FIELDS)
-NAMES = CpuNames(
+NAMES = EntityNames(
     [
         *("epyc 9654", "epyc 9654p", "xeon platinum 8592+", "xeon platinum 8592v", "core i5-8600", "epyc 9755"),
         *("xeon 6740e", "xeon 6980p", "xeon e5-2690", "ryzen 9 7950x"),
@@ -236,7 +236,7 @@ def test_cpu_names_never_guesses(typed, candidates):
     assert match.candidates[: len(candidates)] == candidates
 
 
-GROUPED = CpuNames(
+GROUPED = EntityNames(
     ["epyc 9654", "xeon 6980e+", "apple m1", "apple m1 max", "epyc embedded 9654", "xeon 6990e+"],
     [
         *(("Clearwater Forest", "xeon 6980e+"), ("Clearwater Forest", "xeon 6990e+"), ("Xeon 6+ E", "xeon 6990e+")),

@@ -9,7 +9,7 @@ import pytest
 from champion_project import KNOWN, predict
 
 from perfcast.domains.servers.processors.catalog import read_project_catalog
-from perfcast.inference.name_lookup import CpuNames
+from perfcast.inference.name_lookup import EntityNames
 
 NAMES = sorted(read_project_catalog().facts.index)
 _JOINT = re.compile(r"[\s_.,;:/-]+")
@@ -35,7 +35,7 @@ def mutate(number: str) -> Iterator[str]:
 
 def find_misreadings(keys: list[str]) -> list[tuple[str, str]]:
     """Return mutated names and the CPU models of other numbers that they were taken for."""
-    names = CpuNames(keys)
+    names = EntityNames(keys)
     wrong = []
     for name in keys:
         line, number = split_name(name)

@@ -29,7 +29,7 @@ def parse(machine):
     ],
 )
 def test_read_cpu_name_returns_what_a_name_tells(name, normalized, design, cells):
-    assert RULES.read_cpu_name(name) == (normalized, design, cells)
+    assert RULES.read_entity_name(name) == (normalized, design, cells)
 
 
 def test_a_name_of_a_known_design_is_enough():

@@ -93,7 +93,7 @@ def test_common_values_of_a_cpu_model_are_filled():
     frame = champion.reference_data.measured.frame
     cpu_model = frame.loc[frame["l3_mb_per_chip"].notna(), "cpu_model"].iloc[0]
     others = replace(champion.reference_data.measured, frame=frame[frame["cpu_model"] != cpu_model])
-    without = replace(champion, reference_data=ReferenceData(others, champion.reference_data.cpu_facts))
+    without = replace(champion, reference_data=ReferenceData(others, champion.reference_data.entity_facts))
     machine = {"processor": cpu_model, "suite": "CINT2017rate"}
     missing = [predict(machine, candidate).to_frame()["features_missing"].iloc[0] for candidate in (champion, without)]
     assert missing[0] < missing[1]

@@ -36,7 +36,7 @@ from perfcast.domains.llm.deployment_loads import find_least, predict_latencies
 from perfcast.inference.cells import Cells, fill_missing, is_missing
 from perfcast.inference.imputation.hot_deck import Block
 from perfcast.inference.imputation.joint_draws import JointRules
-from perfcast.inference.imputation.rules import CpuFacts, FactSource, ImputationRules, Violation, name_kinds
+from perfcast.inference.imputation.rules import DescriptionRules, EntityFacts, FactSource, Violation, name_kinds
 from perfcast.inference.machine_fields import Cell, TypedField
 from perfcast.utils.errors import UserError
 
@@ -51,7 +51,7 @@ _MAX_NODE = 64
 _SUFFIX = ".json"
 
 
-class DeploymentRules(ImputationRules):
+class DeploymentRules(DescriptionRules):
     """Rules of language models on GPUs."""
 
     fields = DEPLOYMENT_FIELDS
@@ -125,7 +125,7 @@ class DeploymentRules(ImputationRules):
         replaced=True,
     )
 
-    def read_cpu_facts(
+    def read_entity_facts(
         self, raw: Mapping[str, Path], measured: Iterable[str], as_of: pd.Timestamp | None = None
     ) -> pd.DataFrame:
         """Return the facts of the GPUs of the catalog that were public before a day."""
@@ -133,7 +133,7 @@ class DeploymentRules(ImputationRules):
         known = gpus if as_of is None else gpus[pd.to_datetime(gpus["known_from"]) < as_of]
         return known[["generation", *GPU_FACTS]].astype(dict.fromkeys(GPU_FACTS, "float64"))
 
-    def fill_cpu_facts(self, cells: Cells, facts: CpuFacts) -> Cells:
+    def fill_entity_facts(self, cells: Cells, facts: EntityFacts) -> Cells:
         """Fill the facts of the GPU and those of the model."""
         filled = fill_missing(cells, facts.look_up(cells["gpu"].tolist(), cells))
         models = filled["model"].tolist()
@@ -294,7 +294,7 @@ class DeploymentRules(ImputationRules):
             yield f"{fact}: the others wait until earlier ones end, and ttft includes their wait"
 
     def list_fact_sources(
-        self, cells: Mapping[str, Any], cpu_facts: pd.DataFrame, user_facts: Sequence[Any] = ()
+        self, cells: Mapping[str, Any], entity_facts: pd.DataFrame, user_facts: Sequence[Any] = ()
     ) -> tuple[FactSource, ...]:
         """Return the rows of the catalogs on the GPU and the model."""
         sources = []

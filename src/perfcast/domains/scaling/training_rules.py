@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.inference.cells import Cells, fill_missing
-from perfcast.inference.imputation.rules import ImputationRules, Violation
+from perfcast.inference.imputation.rules import DescriptionRules, Violation
 from perfcast.inference.machine_fields import Cell, Field, Reading, TypedField, alias_field
 from perfcast.utils.errors import UserError
 
@@ -54,7 +54,7 @@ TRAINING_FIELDS = (
 TRAINING_SET_FIELD = alias_field("training-set", "training_set", "text that the model is trained on", "rpj")
 
 
-class TrainingRunRules(ImputationRules):
+class TrainingRunRules(DescriptionRules):
     """Rules of trained language models."""
 
     fields: ClassVar[tuple[Field, ...]] = TRAINING_FIELDS

@@ -24,10 +24,10 @@ from perfcast.inference.imputation.hot_deck import Block
 from perfcast.inference.imputation.joint_draws import JointRules
 from perfcast.inference.imputation.rules import (
     Check,
-    CpuFacts,
+    DescriptionRules,
+    EntityFacts,
     FactSource,
-    ImputationRules,
-    NamedCpu,
+    NamedEntity,
     Violation,
     name_kinds,
 )
@@ -85,7 +85,7 @@ def _share_cores(cells: Cells) -> np.ndarray:
     return np.where(cores % 1 == 0, cores, np.nan)
 
 
-class ServerRules(ImputationRules):
+class ServerRules(DescriptionRules):
     """Rules of servers that SPEC CPU measured; `task_aliases` maps SPEC's metrics, which answers name, to tasks."""
 
     def __init__(self, task_aliases: Mapping[str, str]) -> None:
@@ -94,11 +94,11 @@ class ServerRules(ImputationRules):
 
     fields = SERVER_FIELDS
     form_fields = ("processor", "chips", "cores", "memory", "os", "compiler", "storage")
-    new_cpu_fields: ClassVar[Mapping[str, tuple[str, ...]]] = {
+    new_entity_fields: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "cores": ("cores_per_chip_stated", "cores_per_chip_of_cpu_model", "cores_enabled_total"),
         "clock": ("base_mhz",),
     }
-    new_cpu_hints = ("cores", "clock", "family", "turbo", "tdp", "l3")
+    new_entity_hints = ("cores", "clock", "family", "turbo", "tdp", "l3")
     group_columns = ("family", "series", "cpu_vendor")
     design_column = "family"
     setup_columns = ("compiler_vendor", "compiler_major_minor")
@@ -235,7 +235,7 @@ class ServerRules(ImputationRules):
         dates=("test_month", "hw_avail", "sw_avail"),
     )
 
-    def read_cpu_facts(
+    def read_entity_facts(
         self, raw: Mapping[str, Path], measured: Iterable[str], as_of: pd.Timestamp | None = None
     ) -> pd.DataFrame:
         """Return the facts of the family tables and of the CPU catalog; without the catalog, those of the former."""
@@ -255,7 +255,7 @@ class ServerRules(ImputationRules):
         )
         return known.set_index("cpu_model")
 
-    def read_cpu_name(self, name: str) -> NamedCpu:
+    def read_entity_name(self, name: str) -> NamedEntity:
         """Return the family of a name that matches a naming rule, its vendor, and cores and clock that it contains."""
         key = cpu_model_key(name)
         spellings = (key, " ".join(_JOINED_LINE.sub(r"\1 \2 ", key).split()))
@@ -266,7 +266,7 @@ class ServerRules(ImputationRules):
         vendor = _find_vendor(spellings[1])
         if vendor and not family:
             cells |= {"cpu_vendor": vendor[0], "isa": vendor[1]}
-        return NamedCpu(normalized, family, cells)
+        return NamedEntity(normalized, family, cells)
 
     def read_this_machine(self, given: Container[str]) -> tuple[dict[str, object], str]:
         """Read the hardware."""
@@ -283,12 +283,12 @@ class ServerRules(ImputationRules):
         return add_user_facts(champion, read_user_facts(path))
 
     def list_fact_sources(
-        self, cells: Mapping[str, Any], cpu_facts: pd.DataFrame, user_facts: Sequence[Fact] = ()
+        self, cells: Mapping[str, Any], entity_facts: pd.DataFrame, user_facts: Sequence[Fact] = ()
     ) -> tuple[FactSource, ...]:
         """Return the facts of the user, of the dated tables and of the catalogs on the CPU model and its family."""
         model, family = str(cells.get("cpu_model")), str(cells.get("family"))
-        place = int(cpu_facts.index.get_indexer_for(pd.Index([model]))[0])
-        row = {str(name): values.array[place] for name, values in cpu_facts.items()} if place >= 0 else {}
+        place = int(entity_facts.index.get_indexer_for(pd.Index([model]))[0])
+        row = {str(name): values.array[place] for name, values in entity_facts.items()} if place >= 0 else {}
         grouped: dict[tuple[str, str, str], list[str]] = {}
         for fact in list_facts(model, user_facts, list_joined_facts(model, family, row, COLUMNS_OF_FACTS), family):
             day = "" if fact.known_from is None else f"{fact.known_from:%Y-%m-%d}"
@@ -301,7 +301,7 @@ class ServerRules(ImputationRules):
         """Return the command of SPEC CPU 2017 that measures a suite."""
         return describe_runcpu(task, cells)
 
-    def fill_cpu_facts(self, cells: Cells, facts: CpuFacts) -> Cells:
+    def fill_entity_facts(self, cells: Cells, facts: EntityFacts) -> Cells:
         """Fill the facts of a row's CPU model; a model that no table lists has the facts of its family."""
         models = cells["cpu_model"].tolist()
         named = sorted({name for name in models if name is not None})
@@ -310,7 +310,7 @@ class ServerRules(ImputationRules):
             unlisted = pd.DataFrame({"cpu_model": pd.Series(others, dtype="str"), "cores": np.nan, "chips": np.nan})
             ruled = join_processors(unlisted, read_project_catalog()).set_index("cpu_model")
             family_facts = ruled.rename(columns=_FAMILY_COLUMNS).reindex(columns=facts.frame.columns)
-            facts = CpuFacts(pd.concat([facts.frame, family_facts]))
+            facts = EntityFacts(pd.concat([facts.frame, family_facts]))
 
         def by_model(values: Mapping[str, Any]) -> np.ndarray:
             return np.array([values.get(name) for name in models], dtype=object)

@@ -19,7 +19,7 @@ def add_user_facts(champion: Champion, facts: Sequence[Fact]) -> Champion:
     A CPU model that the champion does not list gets the facts of its family first. A champion of machines without facts
     of processors stays as it is.
     """
-    listed = champion.reference_data.cpu_facts
+    listed = champion.reference_data.entity_facts
     if "family" not in listed or not facts:
         return champion
     rows: dict[str, dict[str, object]] = {}
@@ -33,7 +33,7 @@ def add_user_facts(champion: Champion, facts: Sequence[Fact]) -> Champion:
     others = listed.drop(index=[key for key in rows if key in listed.index])
     merged = pd.concat([stated.astype(object), others.astype(object)]).astype(listed.dtypes.to_dict())
     merged.index.name = listed.index.name
-    reference_data = replace(champion.reference_data, cpu_facts=merged, user_facts=tuple(facts))
+    reference_data = replace(champion.reference_data, entity_facts=merged, user_facts=tuple(facts))
     return replace(champion, reference_data=reference_data)
 
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from perfcast.domain import find_description
 from perfcast.inference.imputation.hot_deck import Block
-from perfcast.inference.imputation.rules import ImputationRules, Violation
+from perfcast.inference.imputation.rules import DescriptionRules, Violation
 
-__all__ = ["Block", "ImputationRules", "Violation", "find_rules"]
+__all__ = ["Block", "DescriptionRules", "Violation", "find_rules"]
 
 
-def find_rules(dataset: str) -> ImputationRules:
+def find_rules(dataset: str) -> DescriptionRules:
     """Return the imputation rules of a dataset, those of the base class where it has none of its own."""
-    rules: ImputationRules | None = find_description(dataset)
-    return rules or ImputationRules()
+    rules: DescriptionRules | None = find_description(dataset)
+    return rules or DescriptionRules()

@@ -36,7 +36,7 @@ class Violation(NamedTuple):
     remedy: str
 
 
-class NamedCpu(NamedTuple):
+class NamedEntity(NamedTuple):
     """CPU model that no data names: its normalized name, the design that the name tells ("" for none), and cells."""
 
     name: str
@@ -68,7 +68,7 @@ def name_kinds(kinds: Mapping[str, Any]) -> list[str]:
     return [f"{word} {name}" for word, name in kinds.items() if isinstance(name, str)]
 
 
-class CpuFacts:
+class EntityFacts:
     """Facts of CPU models, by name, as arrays of the kind of the columns that they fill."""
 
     def __init__(self, frame: pd.DataFrame) -> None:
@@ -94,7 +94,7 @@ class CpuFacts:
         return self._columns[name]
 
 
-class ImputationRules:
+class DescriptionRules:
     """Rules of a dataset without knowledge about machines: nothing is filled and nothing is refused.
 
     Methods that fill take and return every standard column; they fill missing cells, change no given one, and return
@@ -130,12 +130,12 @@ class ImputationRules:
     """Other names of tasks, such as those of the publisher of the results."""
     task_titles: Mapping[str, str] = MappingProxyType({})
     """Names of tasks in answers, where they are not the tasks' own."""
-    new_cpu_fields: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    new_entity_fields: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """Fields that a CPU model of unknown design requires, each with the columns that may give it."""
-    new_cpu_hints: ClassVar[tuple[str, ...]] = ()
+    new_entity_hints: ClassVar[tuple[str, ...]] = ()
     """Fields that narrow the interval of an unknown CPU model, the most important first."""
     group_columns: ClassVar[tuple[str, ...]] = ()
-    """Columns of `read_cpu_facts` that group CPU models by names that people type, such as the family."""
+    """Columns of `read_entity_facts` that group CPU models by names that people type, such as the family."""
     design_column: ClassVar[str | None] = None
     """Column of the CPU's design, whose value must have been measured. None: any name of a CPU model is accepted."""
     blocks: ClassVar[tuple[Block, ...]] = ()
@@ -163,7 +163,7 @@ class ImputationRules:
     adapted: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """By varied column: columns that are derived anew where the user did not give them."""
 
-    def read_cpu_facts(
+    def read_entity_facts(
         self, raw: Mapping[str, Path], measured: Iterable[str], as_of: pd.Timestamp | None = None
     ) -> pd.DataFrame:
         """Return the facts of every listed or measured CPU model, one row per key (index), with standard columns.
@@ -172,9 +172,9 @@ class ImputationRules:
         """
         return pd.DataFrame()
 
-    def read_cpu_name(self, name: str) -> NamedCpu:
+    def read_entity_name(self, name: str) -> NamedEntity:
         """Return what the typed name of an unlisted CPU model tells."""
-        return NamedCpu(name, "", {})
+        return NamedEntity(name, "", {})
 
     def name_machine(self, entity: str, cells: Mapping[str, Any]) -> str:
         """Return a name made of product and processors; `entity` is the column of the CPU model."""
@@ -211,11 +211,11 @@ class ImputationRules:
         return champion
 
     def list_fact_sources(
-        self, cells: Mapping[str, Any], cpu_facts: pd.DataFrame, user_facts: Sequence[Any] = ()
+        self, cells: Mapping[str, Any], entity_facts: pd.DataFrame, user_facts: Sequence[Any] = ()
     ) -> tuple[FactSource, ...]:
         """Return the dated facts on the CPU model of a machine, the newest first.
 
-        Args: `cpu_facts` is the table of `read_cpu_facts`, `user_facts` those of a user's table, which count first.
+        Args: `entity_facts` is the table of `read_entity_facts`; `user_facts`, of a user's table, count first.
         """
         return ()
 
@@ -223,8 +223,8 @@ class ImputationRules:
         """Return how to measure a task of a machine, None where no command is known."""
         return None
 
-    def fill_cpu_facts(self, cells: Cells, facts: CpuFacts) -> Cells:
-        """Fill what is known of the CPU models; `facts` is the table of `read_cpu_facts`."""
+    def fill_entity_facts(self, cells: Cells, facts: EntityFacts) -> Cells:
+        """Fill what is known of the CPU models; `facts` is the table of `read_entity_facts`."""
         return cells
 
     def fill_implied(self, cells: Cells) -> Cells:
