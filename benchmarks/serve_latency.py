@@ -32,9 +32,7 @@ class Machines:
 
     def __init__(self, names: list[str]) -> None:
         watts = itertools.count(20_000)
-        self._all = (
-            {"processor": name, "chips": 1, "tdp": next(watts) / 200} for name in itertools.cycle(entity_names)
-        )
+        self._all = ({"processor": name, "chips": 1, "tdp": next(watts) / 200} for name in itertools.cycle(names))
         self._lock = threading.Lock()
 
     def take(self) -> bytes:
