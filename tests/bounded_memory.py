@@ -18,12 +18,14 @@ ROOM = 512
 def doors():
     from perfcast.config.conf_files import read_yaml
     from perfcast.data.strict_csv import read_rows
+    from perfcast.domains.nas.sources import help
     from perfcast.domains.servers.datasets.perfcastdb.sample_skus import read_skus
     from perfcast.domains.servers.datasets.spec_cpu.spec_dump import read_dump
     from perfcast.domains.servers.processors.catalog import read_catalog
+    from perfcast.domains.servers.sources import perfcastdb
     from perfcast.inference.machine_files import read_entries
     from perfcast.schema.table_files import read_table
-    from perfcast.sources import file_checks, help, perfcastdb
+    from perfcast.sources import file_checks
     from perfcast.sources.bounded_files import read_tar_members
     from perfcast.utils.io import read_json
 

@@ -10,6 +10,8 @@ import yaml
 from champion_project import project
 from hostile_input import REPOSITORY, call, refused
 
+from perfcast.config.conf_files import conf_files
+
 COMMANDS = {
     "no command": [],
     "no such command": "predictions",
@@ -259,6 +261,8 @@ def test_invalid_conf_file_gets_one_line(tmp_path, capsys, monkeypatch, name):
     params = yaml.safe_load((REPOSITORY / "params.yaml").read_text())
     (tmp_path / "params.yaml").write_text(yaml.safe_dump(params))
     path = tmp_path / "conf" / f"{file}.yaml"
+    if not path.exists():  # of a domain
+        shutil.copy(conf_files(REPOSITORY / "conf", path.parent.name)[path.stem], path)
     path.write_bytes(change(path.read_bytes()))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("os.execv", None)

@@ -278,7 +278,7 @@ def test_the_snakefile_of_the_workflow_catalog_runs_the_same_in_a_folder_with_a_
 
 
 def test_run_without_sources_uses_the_embedded_dataset_and_lists_the_missing(tmp_path):
-    folder = whole_project(tmp_path / "alone", mirrors=[], predictors=["nearest"], splits=["random"])
+    folder = whole_project(tmp_path / "alone", mirrors=[], predictors=["nearest"], splits=["random", "published"])
     output = call(folder, "snakemake")
     assert "dataset spec_cpu2017 is left out" in output
     assert "PERFCAST_MIRROR" in output
@@ -293,7 +293,8 @@ def test_run_without_sources_uses_the_embedded_dataset_and_lists_the_missing(tmp
 @pytest.mark.reliability("a flipped bit in a result is used by the next stage")
 def test_list_of_datasets_that_changes_after_ingestion_ends_the_run_in_one_line(tmp_path):
     two = ["host_gemm", "perfcastdb"]
-    folder = small_project(tmp_path / "flipped", sources=two, datasets=[*two], mirrors=[], network=True)
+    options = {"splits": ["random", "published"], "mirrors": [], "network": True}
+    folder = small_project(tmp_path / "flipped", sources=two, datasets=[*two], **options)
     source = folder / "conf" / "source" / "perfcastdb.yaml"
     source.write_text(re.sub(r"url: \S+/", "url: http://127.0.0.1:9/", source.read_text()))
     rule = folder / "workflow" / "rules" / "ingest.smk"

@@ -63,7 +63,7 @@ _GROUPS = {
     "Of one domain": tuple(name for name in COMMANDS if name not in (*_ASK, *_RUN)),
     "Plumbing": ("pipeline",),
 }
-_NAME_WIDTH = 12
+_NAME_WIDTH = 11
 """Letters of the longest name of a command."""
 _ARGUMENT = re.compile(r"argument (?P<name>[^:]+): (?P<rule>.*)", re.DOTALL)
 _CHOICE = re.compile(r"invalid choice: '?(?P<typed>.*?)'? \(choose from (?P<known>.*)\)", re.DOTALL)

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-import yaml
 
 from perfcast import plugins, splits
+from perfcast.config.conf_files import read_conf
 from perfcast.config.dataset_conf import read_dataset
 from perfcast.domains.nas.datasets.latency_rows import parse_device_name
 from perfcast.domains.nas.datasets.search_spaces import CELL_EDGES, encode_cells
@@ -18,8 +18,6 @@ from perfcast.domains.nas.datasets.torch_files import read_torch
 from perfcast.domains.nas.features import cell_graph, inverted_residuals, mobile_stages
 from perfcast.domains.nas.sources.help import DEVICES, list_files
 from perfcast.utils.errors import UserError
-
-CONF = {name: f"conf/dataset/{name}.yaml" for name in ("help_nasbench201", "help_fbnet", "help_ofa")}
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +28,7 @@ def raw(tmp_path_factory):
 
 
 def options(name):
-    return yaml.safe_load(Path(CONF[name]).read_text(encoding="utf-8"))["options"]
+    return read_conf(Path("conf"), "dataset", name)["options"]
 
 
 def build(name, raw, **changed):
@@ -77,7 +75,7 @@ class TestTorchFiles:
 
 class TestSource:
     def test_conf_declares_the_files_of_the_source(self):
-        conf = yaml.safe_load(Path("conf/source/help.yaml").read_text(encoding="utf-8"))
+        conf = read_conf(Path("conf"), "source", "help")
         declared = [entry["name"] for entry in conf["files"]]
         assert sorted(declared) == sorted(name for space in DEVICES for name in list_files(space))
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from perfcast.domain import Domain
+from perfcast.domain import CORE, Domain, domains
 from perfcast.evaluation.leakage.artifacts import Artifacts, CheckReport, Control, LeakageCheck, Run
 from perfcast.evaluation.leakage.encoded_target import ENCODED_TARGET
 from perfcast.evaluation.leakage.run_checks import BACKTEST_ROWS, REPEATED_RUNS, TEST_ROWS
@@ -40,8 +40,10 @@ CHECKS = (
 
 
 def list_checks(domain: Domain) -> list[LeakageCheck]:
-    """Return the checks of the core and of a domain, by name."""
-    return sorted([*CHECKS, *map(domain.load, domain.leakage_checks)], key=lambda check: check.name)
+    """Return the checks of the core and of a domain, by name; those of all domains for a dataset of none."""
+    owners = domains() if domain is CORE else (domain,)
+    further = [owner.load(path) for owner in owners for path in owner.leakage_checks]
+    return sorted([*CHECKS, *further], key=lambda check: check.name)
 
 
 def check_leakage(artifacts: Artifacts) -> dict[str, Any]:

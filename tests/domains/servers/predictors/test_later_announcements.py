@@ -118,11 +118,11 @@ def test_gains_reach_predictors_through_the_terms_alone():
     root = Path(perfcast.__file__).parent
     harmless = {"find_core", "ancestry", "core_table"}
     readers = set()
-    for folder in ("predictors", "features", "nn", "inference", "decisions"):
+    for folder in ("predictors", "features", "nn", "inference", "decisions", "domains/servers/predictors"):
         for path in (root / folder).rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
                 is_reader = isinstance(node, ast.ImportFrom) and (node.module or "").endswith("announcements")
                 if is_reader and not {alias.name for alias in node.names} <= harmless:
                     readers.add(path.relative_to(root).as_posix())
-    assert readers == {"predictors/analytical/terms.py"}
+    assert readers == {"domains/servers/predictors/terms.py"}
     assert issubclass(HybridAttentionPredictor, HybridTreesPredictor.__mro__[1])
