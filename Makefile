@@ -5,7 +5,6 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 SNAKEMAKE ?=
-experiment = $(wildcard conf/experiment/$(NAME).yaml src/perfcast/domains/*/conf/experiment/$(NAME).yaml)
 # A run ends in a state that DVC knows: `dvc exp run` replaces results that dvc.lock does not have. Parameters on the command
 # line are not those of params.yaml, which DVC would record.
 record = $(if $(findstring --config,$(SNAKEMAKE)),,&& mkdir -p results/described && dvc commit --force --quiet)
@@ -36,8 +35,8 @@ $(VENV)/share/vega/vega.js: $(VENV)/.ready
 run: setup ## the default experiment (one seed, short training)
 	snakemake $(SNAKEMAKE) && perfcast summary $(record)
 experiment: setup ## an experiment of conf/experiment or of a domain: make experiment NAME=llm
-	@test -n "$(experiment)" || { echo "make experiment: NAME must be a file of conf/experiment or of a domain, without .yaml"; exit 2; }
-	snakemake --configfile $(experiment) $(SNAKEMAKE) && perfcast summary --results $$(sed -n 's/^results: //p' $(experiment))
+	@file=$$(perfcast config --path experiment/$(NAME)) && set -x && snakemake --configfile "$$file" $(SNAKEMAKE) && \
+	perfcast summary --results $$(sed -n 's/^results: //p' "$$file")
 full leaderboard ablation curves: ## every predictor, the table of README.md, one part less, error over training size: half an hour to hours
 	$(MAKE) --no-print-directory experiment NAME=$@
 pull: setup ## fetch the versioned results, and record them as current for Snakemake and DVC

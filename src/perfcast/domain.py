@@ -40,6 +40,8 @@ class Domain:
     tables: Mapping[str, str] = field(default_factory=dict)
     """Further table of an evaluation -> the function that makes it, as a dotted path below the package."""
 
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Column -> its label in reports, where its name with spaces is no name in plain words."""
     designs: str = ""
     """Function that tells the design of every row, such as the microarchitecture of a processor, "" where unknown."""
     leakage_checks: tuple[str, ...] = ()

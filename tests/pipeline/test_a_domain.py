@@ -20,7 +20,8 @@ def test_a_domain_of_another_distribution_is_like_those_of_perfcast(tmp_path: Pa
     project = small_project(tmp_path / "project", tracking=True)
     install = ("install", "--quiet", "--no-index", "--no-deps", "--no-build-isolation", "--target", "src")
     call(project, sys.executable, "-m", "pip", *install, str(example), cold=True)
-    call(project, "snakemake", "--configfile", "src/coffee/conf/experiment/coffee.yaml", cold=True)
+    experiment = call(project, "perfcast", "config", "--path", "experiment/coffee", cold=True).strip()
+    call(project, "snakemake", "--configfile", experiment, cold=True)
     cup = ("--dataset", "coffee_brews", "--results", "results/coffee", "--dose", "18", "--grind", "300", "--json")
     answer = json.loads(call(project, "perfcast", "predict", *cup, cold=True).partition("\n2 estimates")[0])
     assert {each["task"] for each in answer["machines"][0]["estimates"]} == {"espresso", "lungo"}

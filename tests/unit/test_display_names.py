@@ -1,4 +1,4 @@
-"""One table of names for people: it has every metric and shift, and labels of conf files are distinct."""
+"""One table of names for people: it has every metric, and labels of conf files are distinct."""
 
 from pathlib import Path
 
@@ -6,7 +6,6 @@ import pytest
 
 from perfcast.config.conf_files import conf_files
 from perfcast.config.predictor_conf import read_predictor_labels
-from perfcast.predictors.hybrid.training_shift import ANY, SHIFTS
 from perfcast.schema import display_names
 from perfcast.schema.display_names import column_label, metric_label, predictor_label
 from perfcast.schema.metric_names import METRICS, POINTS
@@ -19,10 +18,6 @@ def test_every_metric_has_a_label_of_its_own():
     for labels in (display_names.METRIC_LABELS, display_names.SHORT_METRIC_LABELS):
         assert sorted(labels) == sorted((*METRICS, *POINTS))
         assert len(set(labels.values())) == len(labels)
-
-
-def test_every_shift_has_a_label():
-    assert tuple(display_names.SHIFT_LABELS) == tuple(name for name in SHIFTS if name != ANY)
 
 
 def test_short_labels_are_not_longer():

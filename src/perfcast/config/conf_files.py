@@ -105,6 +105,14 @@ def known(conf: Path, group: str) -> list[str]:
     return sorted(names | set(read_ablations(conf)) if group == "predictor" else names)
 
 
+def find_conf(conf: Path, group: str, name: str) -> Path:
+    """Return the file of a named thing. Raises: UserError with the names that exist."""
+    files = conf_files(conf, group)
+    if name not in files:
+        raise unknown_name(f"a name of conf/{group}", name, files)
+    return files[name]
+
+
 def read_conf(conf: Path, group: str, name: str) -> dict[str, Any]:
     """Read conf/<group>/<name>.yaml; for an ablation, the predictor's file with the ablation applied.
 

@@ -10,8 +10,7 @@ from perfcast.evaluation import AVERAGE, BASELINE
 from perfcast.report.error_tables import number
 from perfcast.report.report_context import DatasetPart
 from perfcast.report.summaries import leading_predictor
-from perfcast.schema.display_names import scenario_label
-from perfcast.splits import describe_split, split_label
+from perfcast.splits import describe_split, scenario_label, split_label
 
 MIN_ENTITIES = 10
 """Machines below which predictors are not ranked: a clustered bootstrap of fewer gives no usable interval."""

@@ -35,8 +35,8 @@ from perfcast.report.summaries import (
     retrieval_text,
     select_spec_sources,
 )
-from perfcast.schema.display_names import column_label, scenario_label
-from perfcast.splits import describe_split, split_label
+from perfcast.schema.display_names import column_label
+from perfcast.splits import describe_split, scenario_label, split_label
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import atomic_folder, write_text
 from perfcast.utils.result_digests import record_digests

@@ -1,12 +1,14 @@
-"""Names of metrics, columns and shifts as people write them, for reports, pages, commands and MLflow.
+"""Names of metrics and columns as people write them, for reports, pages, commands and MLflow.
 
-A split declares its label beside its function (`perfcast.splits.split_label`), and a predictor has the `label` of its
-conf file: a new one needs no line here.
+A split declares its label beside its function (`perfcast.splits.split_label`), a predictor has the `label` of its conf
+file, and a domain the `labels` of its columns: a new one needs no line here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+
+from perfcast.domain import domains
 
 METRIC_LABELS = {
     "mape": "MAPE",
@@ -29,30 +31,6 @@ SHORT_METRIC_LABELS = {
 }
 """Labels for heads of narrow columns."""
 
-SHIFT_LABELS = {
-    "seen CPU": "CPU model with results in the training data",
-    "unseen CPU": "new CPU model of a known microarchitecture",
-    "unseen microarchitecture": "new microarchitecture",
-}
-"""Levels of the shift of a machine, from the nearest to the training data to the farthest."""
-
-COLUMN_LABELS = {
-    "cores_per_chip_of_cpu_model": "cores per chip of the CPU model",
-    "cpu_model": "CPU model",
-    "cpu_series": "CPU series",
-    "cpu_vendor": "CPU vendor",
-    "hw_vendor": "system vendor",
-    "sku_code": "SKU",
-}
-"""Labels of columns whose name with spaces is no name in plain words."""
-SCENARIO_LABELS = {
-    "forward_2023": "the next generation",
-    "forward_2024": "the next year",
-    "unseen_cpu": "a CPU model without published results",
-    "unseen_shape": "a problem shape without results",
-    "random": "a machine much like measured ones",
-}
-"""Scenario of a split: the machine that someone asks about."""
 _KEY_ENDINGS = ("_key", "_id")
 
 
@@ -62,15 +40,11 @@ def metric_label(name: str, *, short: bool = False) -> str:
 
 
 def column_label(name: str) -> str:
-    """Return the label of a column: that of the table, else its name with spaces and without the ending of a key."""
+    """Return the label of a column: that of a domain, else its name with spaces and without the ending of a key."""
     for ending in _KEY_ENDINGS:
         name = name.removesuffix(ending)
-    return COLUMN_LABELS.get(name) or replace_underscores(name)
-
-
-def scenario_label(split: str) -> str:
-    """Return the scenario of a split in plain words; "" for a split without one."""
-    return SCENARIO_LABELS.get(split, "")
+    labels = (domain.labels[name] for domain in domains() if name in domain.labels)
+    return next(labels, replace_underscores(name))
 
 
 def predictor_label(name: str, labels: Mapping[str, str]) -> str:

@@ -38,6 +38,7 @@ __all__ = [
     "names",
     "read_folds",
     "reads",
+    "scenario_label",
     "split_label",
     "split_version",
     "write_folds",
@@ -77,6 +78,12 @@ def describe_split(name: str) -> str:
     """Return a phrase on the test rows of a split; "" for a name that is no split."""
     declared = declaration(name)
     return declared.description if declared else ""
+
+
+def scenario_label(name: str) -> str:
+    """Return the scenario of a split, what someone asks about, in plain words; "" for a split without one."""
+    declared = declaration(name)
+    return declared.scenario if declared else ""
 
 
 def split_version(name: str) -> int:

@@ -37,8 +37,9 @@ class LearningCurvePoint:
 class SplitDeclaration:
     """Texts for users, checks of leakage, and the role of a split.
 
-    `label` is a name of two or three words; `description` is a phrase on the test rows. Predictors are compared on it
-    where it is `compared`. `version` is raised when the rows change: results of two versions never share a table.
+    `label` is a name of two or three words; `description` is a phrase on the test rows; `scenario` is what someone asks
+    about in plain words, "" where the label says it. Predictors are compared on it where it is `compared`. `version` is
+    raised when the rows change: results of two versions never share a table.
     """
 
     label: str
@@ -47,11 +48,15 @@ class SplitDeclaration:
     compared: bool = True
     learning_curve: LearningCurvePoint | None = None
     version: int = 1
+    scenario: str = ""
 
 
-def declare_split(label: str, description: str, *checks: Check, version: int = 1) -> Callable[[AnySplit], AnySplit]:
+def declare_split(
+    label: str, description: str, *checks: Check, version: int = 1, scenario: str = ""
+) -> Callable[[AnySplit], AnySplit]:
     """Declare a function to be a split, with checks of its folds beside the general ones."""
-    return _attach(SplitDeclaration(label, description, (check_subsets, check_blocks, *checks), version=version))
+    checks = (check_subsets, check_blocks, *checks)
+    return _attach(SplitDeclaration(label, description, checks, version=version, scenario=scenario))
 
 
 def declare_leaking_split(label: str, description: str) -> Callable[[AnySplit], AnySplit]:

@@ -25,7 +25,7 @@ def _last_share(table: Table, fold: pd.Series) -> list[str]:
     return check_window(start, "2200-01")(table, fold)
 
 
-def window(start: str, end: str) -> Split:
+def window(start: str, end: str, scenario: str = "") -> Split:
     """Return the split that trains before month `start` and tests from then until before `end`."""
 
     def make(table: Table, seed: int) -> pd.DataFrame:
@@ -34,7 +34,8 @@ def window(start: str, end: str) -> Split:
 
     make.__name__ = f"forward_{start[:4]}"  # names the base of its learning-curve splits
     description = f"machines published from {start[:4]} on, trained on earlier results"
-    return declare_split(f"releases from {start[:4]}", description, check_window(start, end))(make)
+    declare = declare_split(f"releases from {start[:4]}", description, check_window(start, end), scenario=scenario)
+    return declare(make)
 
 
 @declare_split("latest releases", "the latest fifth of the results, trained on all earlier ones", _last_share)
@@ -75,5 +76,5 @@ def _forward(table: Table, start: str, end: str) -> pd.DataFrame:
 forward_2010 = window("2010-01", "2012-01")
 forward_2012 = window("2012-01", "2015-01")
 forward_2021 = window("2021-01", "2024-01")
-forward_2023 = window("2023-01", "2025-01")
-forward_2024 = window("2024-01", "2025-01")
+forward_2023 = window("2023-01", "2025-01", "the next generation")
+forward_2024 = window("2024-01", "2025-01", "the next year")

@@ -16,9 +16,7 @@ from perfcast.splits.checks import check_oldest
 from perfcast.splits.declaration import Split, declare_learning_curve
 from perfcast.splits.forward import VALID_MONTHS, forward_2023, forward_2024
 from perfcast.splits.random import group_look_alikes, random
-from perfcast.splits.row_groups import by_tag
 from perfcast.splits.subsets import as_frame, assigned, by_key
-from perfcast.splits.unseen import unseen_cpu
 
 _VALID_PER_YEAR = 3
 """Validation months per year of history: a quarter of a short one, so that most of it is left to fit on."""
@@ -82,19 +80,10 @@ def _draw_first(subset: np.ndarray, groups: np.ndarray, share: float, rng: np.ra
     return subset
 
 
-def _group_entities(table: Table) -> np.ndarray:
-    return by_tag(table, Tag.ENTITY)
-
-
 random_05_percent = share_of(random, 5, group_look_alikes)
 random_10_percent = share_of(random, 10, group_look_alikes)
 random_20_percent = share_of(random, 20, group_look_alikes)
 random_40_percent = share_of(random, 40, group_look_alikes)
-
-unseen_cpu_05_percent = share_of(unseen_cpu, 5, _group_entities)
-unseen_cpu_10_percent = share_of(unseen_cpu, 10, _group_entities)
-unseen_cpu_20_percent = share_of(unseen_cpu, 20, _group_entities)
-unseen_cpu_40_percent = share_of(unseen_cpu, 40, _group_entities)
 
 forward_2023_last_1_year = last_years(forward_2023, 1, before="2023-01")
 forward_2023_last_2_years = last_years(forward_2023, 2, before="2023-01")

@@ -30,7 +30,12 @@ def shuffled(table: Table, seed: int) -> pd.DataFrame:
     return as_frame(table, ordered, [assigned(test, draw_validation(rows, test, rng))])
 
 
-@declare_split("similar machines", "machines similar to those in the training data", check_duplicates)
+@declare_split(
+    "similar machines",
+    "machines similar to those in the training data",
+    check_duplicates,
+    scenario="a machine much like measured ones",
+)
 def random(table: Table, seed: int) -> pd.DataFrame:
     """Test on machines much like known ones: 80 % training, 20 % test, drawn by group.
 

@@ -1,4 +1,4 @@
-"""Unseen splits: entities, or numbers of workers, that training does not have."""
+"""Unseen splits: entities that training does not have."""
 
 from __future__ import annotations
 
@@ -10,24 +10,23 @@ from perfcast.splits.checks import check_entities
 from perfcast.splits.declaration import declare_split
 from perfcast.splits.row_groups import balanced_folds, by_tag
 from perfcast.splits.subsets import as_frame, assigned, by_key, draw_validation, without_leaks
-from perfcast.utils.errors import UserError
 
 UNSEEN_FOLDS = 5
 
 
-@declare_split("unseen CPUs", "machines whose CPU model has no result in the training data", check_entities)
-def unseen_cpu(table: Table, seed: int) -> pd.DataFrame:
-    """Test on CPU models that nobody has measured: five folds by entity."""
-    return _unseen(table, seed)
-
-
-@declare_split("unseen problem shapes", "problem shapes without a result in the training data", check_entities)
+@declare_split(
+    "unseen problem shapes",
+    "problem shapes without a result in the training data",
+    check_entities,
+    scenario="a problem shape without results",
+)
 def unseen_shape(table: Table, seed: int) -> pd.DataFrame:
     """Test on problem shapes that nobody has measured: five folds by entity."""
-    return _unseen(table, seed)
+    return unseen_entities(table, seed)
 
 
-def _unseen(table: Table, seed: int) -> pd.DataFrame:
+def unseen_entities(table: Table, seed: int) -> pd.DataFrame:
+    """Return five folds by entity: each is tested once, without a row of it in training."""
     ordered = by_key(table)
     entities, blocks = by_tag(ordered, Tag.ENTITY), by_tag(ordered, Tag.BLOCK)
     rng = np.random.default_rng(seed)
@@ -37,33 +36,3 @@ def _unseen(table: Table, seed: int) -> pd.DataFrame:
         test = dealt == fold
         folds.append(without_leaks(assigned(test, draw_validation(entities, test, rng)), blocks))
     return as_frame(table, ordered, folds)
-
-
-def _fewer_in_training(table: Table, fold: pd.Series) -> list[str]:
-    """Check that every test row has more workers than any training row."""
-    workers = table.frame[table.column_of(Tag.PARALLEL)]
-    learned, tested = workers[fold.isin(["train", "validation"])], workers[fold == "test"]
-    known = int((tested <= learned.max()).sum())
-    return [f"{known} test rows with as many workers as a training row"] if known else []
-
-
-@declare_split("more threads", "the largest number of threads, trained on smaller numbers", _fewer_in_training)
-def more_threads(table: Table, seed: int) -> pd.DataFrame:
-    """Test on the largest number of workers (PARALLEL), with all smaller ones in training.
-
-    12 % of the training rows, by entity, are validation rows: fewer numbers of workers than two allow no backtest.
-    Raises: UserError when the dataset has no such column, or one number of workers only.
-    """
-    names = table.select(tag=Tag.PARALLEL)
-    if len(names) != 1 or table.frame[names[0]].nunique() < 2:
-        raise UserError(
-            "the split 'more_threads' needs a dataset measured with several numbers of workers",
-            f"{table.dataset!r} has {table.frame[names[0]].nunique() if names else 'no such column'}",
-            "choose another split",
-        )
-    ordered = by_key(table)
-    workers = ordered.frame[names[0]]
-    test = (workers == workers.max()).to_numpy()
-    unused = workers.isna().to_numpy()
-    validation = draw_validation(by_tag(ordered, Tag.ENTITY), test | unused, np.random.default_rng(seed))
-    return as_frame(table, ordered, [without_leaks(assigned(test, validation, unused), by_tag(ordered, Tag.BLOCK))])

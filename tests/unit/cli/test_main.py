@@ -25,6 +25,7 @@ PROJECT = Path(__file__).parents[3]
         (["pipeline", "split", "random", "--table", "missing.parquet", "--out", "x"], "missing.parquet must exist"),
         (["summary", "--results", "nowhere"], "make run"),
         (["config", "predictor=ridgee"], "lightgbm"),
+        (["config", "--path", "experiment/lm"], "did you mean 'llm'"),
         (["pipeline", "report", "--results", "nowhere", "--out", "x"], "run snakemake"),
     ],
 )

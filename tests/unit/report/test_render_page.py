@@ -12,8 +12,8 @@ from perfcast.report.quality_tables import detail_tables, row_counts
 from perfcast.report.render_page import environment, leakage_section, render_pages, write_report
 from perfcast.report.report_context import collect
 from perfcast.report.summaries import leading_predictor, retrieval_text
-from perfcast.schema.display_names import metric_label, scenario_label
-from perfcast.splits import split_label
+from perfcast.schema.display_names import metric_label
+from perfcast.splits import scenario_label, split_label
 from perfcast.testing.generated_results import FAKE_PARAMS, write_results
 from perfcast.utils.errors import UserError
 

@@ -7,9 +7,10 @@ import pandas as pd
 import pytest
 
 from perfcast import splits
+from perfcast.domains.gemm.splits import more_threads
 from perfcast.domains.llm.splits import served_models
 from perfcast.schema.table import Column, Kind, Role, Tag, build_table
-from perfcast.splits import checks, published, unseen
+from perfcast.splits import checks, published
 from perfcast.splits.forward import _last_share
 from perfcast.splits.subsets import assigned, draw_validation, without_leaks
 from perfcast.utils.errors import UserError
@@ -155,8 +156,8 @@ def test_a_generation_is_as_old_as_its_first_product():
 )
 def test_more_workers_are_on_one_side(fold, known):
     expected = [f"{known} test rows with as many workers as a training row"] if known else []
-    assert unseen._fewer_in_training(*table(fold, cores=[1.0, 2.0, 4.0])) == expected
-    assert unseen._fewer_in_training(*table([TRAIN, TEST, TEST], cores=[2.0, 2.0, 4.0])) != []
+    assert more_threads._fewer_in_training(*table(fold, cores=[1.0, 2.0, 4.0])) == expected
+    assert more_threads._fewer_in_training(*table([TRAIN, TEST, TEST], cores=[2.0, 2.0, 4.0])) != []
 
 
 def test_known_entities_are_counted_by_test_task():

@@ -11,6 +11,14 @@ DOMAIN = Domain(
     commands=("facts add", "facts check", "facts list"),
     designs="predictors.terms.cores_of_rows",
     leakage_checks=("leakage.announcements.ANNOUNCEMENTS", "leakage.fact_dates.FACT_DATES"),
+    labels={
+        "cores_per_chip_of_cpu_model": "cores per chip of the CPU model",
+        "cpu_model": "CPU model",
+        "cpu_series": "CPU series",
+        "cpu_vendor": "CPU vendor",
+        "hw_vendor": "system vendor",
+        "sku_code": "SKU",
+    },
     flags={
         "servers (spec_cpu2017, spec_cpu2006)": {
             ("processor", "cpu"): "name, as typed on the box: 'AMD EPYC 9755'",
