@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,10 +11,12 @@ from champion_project import FEATURES, KNOWN, is_possible, make_cells, project
 
 from perfcast.domains.servers.server_rules import SPEC_CPU2017 as RULES
 from perfcast.inference import parse_machines, read_machines
+from perfcast.inference.cells import Cells
 from perfcast.inference.imputation.hot_deck import HotDeck
 from perfcast.inference.imputation.rules import EntityFacts
 from perfcast.inference.impute import ORIGINS, impute
 from perfcast.inference.reference_data import describing_columns
+from perfcast.schema.table import Table
 from perfcast.utils.errors import UserError
 
 
@@ -157,6 +161,18 @@ def test_hot_deck_fills_a_block_from_one_similar_result():
     gcc = make_cells(suite="CINT2017rate", cpu_vendor="Intel", compiler_vendor="GCC")
     with_compiler = only_row(hot_deck.fill(gcc, block))
     assert with_compiler["compiler_vendor"] == "GCC"
+
+
+def test_hot_deck_leaves_out_columns_that_the_dataset_lacks():
+    measured = project().champion.reference_data.measured
+    lacking = tuple(column for column in measured.columns if column.name not in ("oneapi", "isa"))
+    hot_deck = HotDeck(Table(measured.dataset, measured.frame.drop(columns=["oneapi", "isa"]), lacking))
+    block = next(block for block in RULES.blocks if block.name == "compiler")
+    whole = make_cells(suite="CINT2017rate", cpu_vendor="Intel")
+    machine = Cells({name: whole[name] for name in whole if name not in ("oneapi", "isa")}, whole.index)
+    lent = only_row(hot_deck.fill(machine, block))
+    assert lent[["compiler_vendor", "compiler_major_minor"]].notna().all()
+    assert hot_deck.fill(machine, replace(block, columns=("oneapi",))) is machine
 
 
 def test_hot_deck_uses_no_later_result():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -56,16 +56,20 @@ class HotDeck:
         self._donor_by_key: dict[tuple[object, ...], Mapping[str, Any] | None] = {}
 
     def fill(self, machines: Cells, block: Block) -> Cells:
-        """Return the machines with the missing cells of a block filled where a result matches them."""
-        columns = [name for name in block.columns if name in machines]
+        """Return the machines with the missing cells of a block filled where a result matches them.
+
+        A dataset need not have all columns of a block: the others are left out, and steps of the ladder with them.
+        """
+        columns = tuple(name for name in block.columns if name in machines)
+        ladder = tuple(step for step in block.ladder if all(name in machines for name in step))
+        block = replace(block, columns=columns, ladder=ladder)
         missing = {name: is_missing(machines[name]) for name in columns}
-        incomplete = np.any(list(missing.values()), axis=0)
+        incomplete = np.any(list(missing.values()), axis=0) if columns else np.zeros(0, dtype=bool)
         if block.new_cpu:
             incomplete &= [model not in self._measured for model in machines[self._entity].tolist()]
         if not incomplete.any():
             return machines
-        ladder = sorted({name for step in block.ladder for name in step})
-        names = [*columns, *(name for name in ladder if name not in columns)]
+        names = list(dict.fromkeys([*columns, *sorted({name for step in ladder for name in step})]))
         recipients = np.flatnonzero(incomplete)
         rows = list_rows({name: machines[name][recipients] for name in names}, names)
         donor_by_row = {row: self._find_donor(block, columns, dict(zip(names, row, strict=True))) for row in set(rows)}
