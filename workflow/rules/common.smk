@@ -15,7 +15,6 @@ from perfcast.experiment.source_status import SourceStatus, plan_source
 from perfcast.experiment.workflow_graph import Graph, portable_instructions, remove_unfinished
 from perfcast.ops.made_here import RemadeFolders
 from perfcast.ops.run_lock import LOCK, end_on_hangup, hold_results
-from perfcast.tracking import warn_unusable
 from perfcast.utils.errors import UserError
 from perfcast.utils.os_errors import explain_os_error
 from perfcast.utils.result_digests import verify_inputs
@@ -128,7 +127,7 @@ def remade(*patterns):
 
 
 def begin():
-    """Lock the results and verify what jobs will read, or end this run in one line; say whether trainings can be recorded.
+    """Lock the results and verify what jobs will read, or end this run in one line.
 
     Snakemake deletes the outputs of a job before it starts, so a job that refuses its inputs costs the last results.
     """
@@ -142,7 +141,6 @@ def begin():
     tidy_what_can_be()
     remove_unfinished(Path(RESULTS))
     REMADE.record()
-    warn_unusable(Path(), os.environ)
 
 
 def inputs_of_planned_jobs():
