@@ -17,10 +17,10 @@ from perfcast.config.experiment_params import Params, validate
 from perfcast.ops import doctor
 from perfcast.ops.deep_check import check_results
 from perfcast.ops.doctor import BROKEN, CARE, FINE, ProjectPlace, examine
-from perfcast.ops.made_here import record_report
 from perfcast.ops.run_lock import hold_results
 from perfcast.tracking import Store, open_client
 from perfcast.utils.io import atomic_path, remove_path
+from perfcast.utils.result_digests import record_digests
 
 PROJECT = Path(__file__).parents[4]
 
@@ -170,9 +170,10 @@ def test_deep_check_leaves_out_what_no_stage_reads(project):
         path.mkdir(parents=True)
         (path / "table.csv").touch()
     (small / "report.html").touch()
-    record_report(small)
+    (small / "metrics.json").touch()
+    record_digests(small / "metrics.json")
     assert [finding.state for finding in check_results(make_place(project))] == [FINE]
-    (small / "report.html").write_text("changed")
+    (small / "metrics.json").write_text("changed")
     assert [finding.state for finding in check_results(make_place(project))] == [BROKEN, FINE]
 
 
