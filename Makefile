@@ -44,9 +44,9 @@ pull: setup ## fetch the versioned results, and record them as current for Snake
 	set the one that has them (dvc remote add --local --default shared ADDRESS), or run make run; dvc pull shows details"; exit 1; }
 	@# pulled results have no record in MLflow; `perfcast pipeline record` makes one
 	mkdir -p results/logs && touch results/logs/record.txt
-	snakemake --touch --forceall && perfcast pipeline forget --keep
+	snakemake --touch --forceall
 retry: setup ## ingest missing sources again
-	perfcast pipeline forget --missing-sources && snakemake $(SNAKEMAKE) && perfcast summary $(record)
+	perfcast pipeline forget && snakemake $(SNAKEMAKE) && perfcast summary $(record)
 test: setup ## all tests and linters
 	$(MAKE) --no-print-directory --jobs 2 lint tests
 tests: setup

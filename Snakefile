@@ -47,6 +47,5 @@ onstart:
 
 
 onsuccess:
-    write_code()
     shell("perfcast pipeline times --results {RESULTS:q} --since {STARTED}")
     repeat_note()

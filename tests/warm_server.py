@@ -30,7 +30,7 @@ from mlflow_tables import remember_tables
 
 import perfcast
 from perfcast.cli.command_parser import STAGES
-from perfcast.code_hash import code_parts
+from perfcast.code_hash import code_digest
 from perfcast.utils.safe_yaml import read_yaml_text
 
 _SOURCES = (sys.prefix, sys.base_prefix, str(Path(perfcast.__file__).parent))
@@ -237,7 +237,7 @@ if __name__ == "__main__":
     for module in ("snakemake.cli", "perfcast.cli.main", "pandas"):
         importlib.import_module(module)
     for stage in STAGES:
-        code_parts(f"perfcast.cli.pipeline.{stage}")
+        code_digest(f"perfcast.cli.pipeline.{stage}")
     server = Server(sys.argv[1])
     print("ready", flush=True)
     server.serve()

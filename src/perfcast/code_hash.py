@@ -6,7 +6,6 @@ import ast
 import hashlib
 import importlib
 import os
-from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -80,48 +79,20 @@ def closure(*modules: str) -> set[str]:
     return seen
 
 
-def code_parts(*modules: str) -> dict[str, str]:
-    """Return hexadecimal hashes by module of the import closure, and by data file beside its modules.
+def code_digest(*modules: str) -> str:
+    """Return 16 hexadecimal digits over the import closure of modules, and over the data files beside its modules.
 
     Comments, docstrings and formatting do not count.
     """
     members = closure(*modules)
     folders = {path.parent for module in members if (path := module_path(module)) is not None} - {_ROOT}
-    parts = {module: _parse(module)[1].hex() for module in members}
+    parts = {module: _parse(module)[1] for module in members}
     # a subfolder without modules, such as report/templates, belongs to the package above it
     data = {part for folder in folders for part in folder.iterdir() if part.is_dir() and not any(part.glob("*.py"))}
-    for folder in folders | data:
-        for path in folder.iterdir():
-            if path.suffix in _DATA_SUFFIXES:
-                parts[os.path.relpath(path, _ROOT)] = hashlib.sha256(path.read_bytes()).hexdigest()
-    return parts
-
-
-def code_digest(*modules: str) -> str:
-    """Return 16 hexadecimal digits over the `code_parts` of modules."""
-    return digest_of(code_parts(*modules))
-
-
-def digest_of(parts: Mapping[str, str]) -> str:
-    """Return 16 hexadecimal digits over hashes of parts."""
+    for path in (path for folder in folders | data for path in folder.iterdir()):
+        if path.suffix in _DATA_SUFFIXES:
+            parts[os.path.relpath(path, _ROOT)] = hashlib.sha256(path.read_bytes()).digest()
     digest = hashlib.sha256()
     for name, content in sorted(parts.items()):
-        digest.update(name.encode() + b"\0" + bytes.fromhex(content))
+        digest.update(name.encode() + b"\0" + content)
     return digest.hexdigest()[:_DIGITS]
-
-
-def changed_parts(parts: Mapping[str, str]) -> list[str]:
-    """Return the files of the parts that differ from their hashes now, relative to the folder of the package."""
-    changed = []
-    for name, content in sorted(parts.items()):
-        path = module_path(name) or _ROOT / name
-        if _hash_part(name, path) != content:
-            changed.append(os.path.relpath(path, _ROOT.parent))
-    return changed
-
-
-def _hash_part(name: str, path: Path) -> str:
-    """Return the hash of a module's code or of a data file, empty where the file is gone."""
-    if module_path(name):
-        return _parse(name)[1].hex()
-    return hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else ""

@@ -21,11 +21,12 @@ RECORDER = """
 import sys
 from pathlib import Path
 from perfcast import tracking
+from perfcast.tracking.run import start_run
 folder, number = Path(sys.argv[1]), sys.argv[2]
 store = tracking.Store(f"sqlite:///{folder}/mlflow.db", folder / "artifacts", "now")
-with tracking.start_run(store, "perfcast/demo", f"job {number}", {"job": number}) as run:
-    for step in range(200):
-        run.log_metrics({"loss": step + int(number) / 10, "other": 1.0}, step)
+run = start_run(tracking.open_client(store), store, "perfcast/demo", f"job {number}", {"job": number})
+for step in range(200):
+    run.log_metrics({"loss": step + int(number) / 10, "other": 1.0}, step)
 """
 
 

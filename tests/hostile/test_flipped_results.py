@@ -107,10 +107,9 @@ def test_flipped_bit_is_refused_by_the_next_reader(project, capsys, kind, keep_t
 @pytest.mark.reliability("a flipped bit in a result is not found by perfcast doctor")
 def test_doctor_names_every_file_that_differs(project, capsys):
     paths = [path for pattern, _ in READERS.values() for path in project.glob(pattern) if path.suffix != ".sha256"]
-    paths += [project / "results" / "report.html", *project.glob("results/headline/*/*.json")]
+    paths += project.glob("results/headline/*/*.json")
     paths += [*project.glob("results/model_cards/*.md"), *project.glob("results/report/*.html")]
     paths += [project / "results" / "standard" / f"{NAME}.rejected.csv"]
-    assert main(["pipeline", "forget", "--keep"]) == 0
     assert deep(capsys)[0] == []
     before = {path: flip(path, keep_time=True) for path in dict.fromkeys(paths)}
     gone = project / RUN / "history.csv"

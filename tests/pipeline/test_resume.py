@@ -85,21 +85,18 @@ def test_killed_run_continues_to_equal_bytes(killed, undisturbed):
     assert "Nothing to be done" in call(killed, "snakemake")
 
 
-def test_comment_runs_nothing_and_why_names_the_edited_file(finished, tmp_path):
+def test_comment_runs_nothing_and_an_edit_runs_what_depends_on_it(finished, tmp_path):
     folder = copied(finished, tmp_path / "edited")
     code = folder / "src" / "perfcast"
     for name in ("utils/errors.py", "experiment/fitting.py", "sources/ingestion.py"):
         text = (code / name).read_text()
         (code / name).write_text(f"{text}\n# a comment\n")
     assert "Nothing to be done" in call(folder, "snakemake", "--dry-run")
-    assert "nothing to do" in call(folder, "perfcast", "pipeline", "why")
     with (code / "predictors" / "linear.py").open("a") as file:
         file.write("\nMORE = 1\n")
-    table = call(folder, "perfcast", "pipeline", "why", "--", "--config", "level=0.8")
-    causes = {line.split()[0]: line.split(maxsplit=3)[3] for line in table.splitlines()[1:-2]}
-    assert causes["train"] == "perfcast/predictors/linear.py"
-    assert causes["evaluate"] == "results before it"
-    assert not {"ingest", "standardize", "features", "split"} & set(causes)
+    planned = rules_run(call(folder, "snakemake", "--dry-run"))
+    assert {"train", "evaluate"} <= planned
+    assert not {"ingest", "standardize", "features", "split"} & planned
 
 
 def test_planted_leak_stops_the_run_before_evaluation(finished, tmp_path):

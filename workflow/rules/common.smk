@@ -4,7 +4,6 @@ import re
 import shlex
 import sys
 import time
-from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -13,11 +12,8 @@ from perfcast.experiment.experiment_check import check_results_folder
 from perfcast.experiment.leakage_control import read_leakage_conf
 from perfcast.experiment.source_status import SourceStatus, plan_source
 from perfcast.experiment.workflow_graph import Graph, portable_instructions, remove_unfinished
-from perfcast.ops.made_here import RemadeFolders
 from perfcast.ops.run_lock import LOCK, end_on_hangup, hold_results
-from perfcast.tracking import warn_unusable
 from perfcast.utils.errors import UserError
-from perfcast.utils.os_errors import explain_os_error
 from perfcast.utils.result_digests import verify_inputs
 
 
@@ -118,17 +114,8 @@ def manifests(wildcards):
     return [f"{RESULTS}/raw/{source}/manifest.json" for source in GRAPH.sources_of(wildcards.dataset)]
 
 
-# Snakemake sees of a folder only that it exists: deleted files change this parameter of the job that makes them.
-REMADE = RemadeFolders(Path(RESULTS))
-
-
-def remade(*patterns):
-    """Return a parameter function: how often folders of results were made again because files were deleted."""
-    return lambda w: [REMADE.count(expand(pattern, **dict(w.items()))[0]) for pattern in patterns]
-
-
 def begin():
-    """Lock the results and verify what jobs will read, or end this run in one line; say whether trainings can be recorded.
+    """Lock the results and verify what jobs will read, or end this run in one line.
 
     Snakemake deletes the outputs of a job before it starts, so a job that refuses its inputs costs the last results.
     """
@@ -139,10 +126,7 @@ def begin():
         print(f"perfcast: {error}", file=sys.stderr)
         raise SystemExit(1)
     end_on_hangup()
-    tidy_what_can_be()
     remove_unfinished(Path(RESULTS))
-    REMADE.record()
-    warn_unusable(Path(), os.environ)
 
 
 def inputs_of_planned_jobs():
@@ -150,25 +134,6 @@ def inputs_of_planned_jobs():
     jobs = list(workflow.dag.needrun_jobs())
     made = {path for job in jobs for path in job.output}
     return [Path(path) for path in sorted({path for job in jobs for path in job.input} - made)]
-
-
-def tidy_what_can_be():
-    """Let Snakemake keep an empty folder that it may not remove: its traceback would also skip `onerror`."""
-    tidy = workflow.dag.cleanup_workdir
-
-    def tidy_or_keep():
-        with suppress(OSError):
-            tidy()
-
-    workflow.dag.cleanup_workdir = tidy_or_keep
-
-
-def write_code():
-    """Write the digests of the code for `perfcast pipeline why`; a full disk costs a line, the results are whole."""
-    try:
-        GRAPH.write_code(Path(RESULTS) / "logs" / "code.json")
-    except OSError as error:
-        print(f"perfcast: {explain_os_error(error)}", file=sys.stderr)
 
 
 def repeat_note():

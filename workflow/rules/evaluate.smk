@@ -65,7 +65,6 @@ rule evaluate:
         in_domain=folder("in_domain"),
         described=lambda w, input: ["--described", input.described] if input.described else [],
         code=lambda w: GRAPH.code("evaluate", datasets=[w.dataset]),
-        remade=remade("evaluation/{dataset}"),
         resamples=PARAMS.resamples,
         level=PARAMS.level,
         seed=PARAMS.split_seed,
@@ -106,7 +105,6 @@ rule plots:
         runtime=minutes(20),
     params:
         code=lambda w: GRAPH.code("plots", *plot_modules(PARAMS.plots), datasets=[w.dataset]),
-        remade=remade("plots/{dataset}"),
         plots=PARAMS.plots,
         labels=GRAPH.predictor_labels,
     shell:

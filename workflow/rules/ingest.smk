@@ -17,7 +17,6 @@ rule ingest:
         check=lambda w: GRAPH.source_code(w.source),
         # A missing source is ingested again when a mirror has it, or the network is switched on.
         means=lambda w: str(plan(w.source).means),
-        remade=remade("raw/{source}"),
         embedded=lambda w: GRAPH.embedded_digest(w.source, embedded_folder(Path())),
     shell:
         "logged {log:q} perfcast pipeline ingest {wildcards.source:q} --out {params.folder:q} --origin {params.origin:q} "

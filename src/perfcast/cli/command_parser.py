@@ -44,7 +44,7 @@ _MEMBERS = {
             "in_domain",
             "ingest",
         ),
-        *("leakage", "metrics", "plots", "record", "report", "split", "standardize", "times", "train", "why"),
+        *("leakage", "metrics", "plots", "record", "report", "split", "standardize", "times", "train"),
     ),
 }
 _OF_DOMAINS = [tuple(command.split()) for domain in domains() for command in domain.commands]

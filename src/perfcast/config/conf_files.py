@@ -54,7 +54,7 @@ def _explain(where: str, error: ValidationError, allowed: Sequence[str]) -> User
         return UserError(f"{where} must have the key {key!r}", "it is missing", f"its keys are {', '.join(allowed)}")
     field = f"{key!r} in {where}" if key else where
     message = first["msg"].lower().removeprefix("value error, ")
-    return UserError(f"{field}: {message}", f"found {first['input']!r}", f"edit {where}")
+    return UserError(f"{field}: {message}", f"found {first['input']!r:.80}", f"edit {where}")
 
 
 Model = TypeVar("Model", bound=BaseModel)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from perfcast import plugins
-from perfcast.code_hash import closure, code_parts, digest_of
+from perfcast.code_hash import closure, code_digest
 from perfcast.config.conf_files import read_conf
 from perfcast.config.dataset_conf import DatasetConf, read_dataset
 from perfcast.config.experiment_params import Params
@@ -23,7 +23,7 @@ from perfcast.experiment.source_status import SourceStatus
 from perfcast.sources.locations import find_places, locate_source
 from perfcast.sources.source_spec import parse_source
 from perfcast.splits import learning_curve_point
-from perfcast.utils.io import abandoned_paths, read_object, remove_path, write_json
+from perfcast.utils.io import abandoned_paths, read_object, remove_path
 
 _DIGITS = 16
 _BASELINES = "perfcast.predictors.baselines"
@@ -54,7 +54,6 @@ class Graph:
 
     project: Path
     params: Params
-    _code: dict[str, dict[str, str]] = field(default_factory=dict, repr=False, compare=False)
     _digests: dict[tuple[str, ...], str] = field(default_factory=dict, repr=False, compare=False)
     _modules: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
 
@@ -157,14 +156,8 @@ class Graph:
 
     def _remember(self, *modules: str) -> str:
         if modules not in self._digests:  # every job asks, and most ask for the same modules
-            parts = code_parts(*modules)
-            self._digests[modules] = digest_of(parts)
-            self._code[self._digests[modules]] = parts
+            self._digests[modules] = code_digest(*modules)
         return self._digests[modules]
-
-    def write_code(self, path: Path) -> None:
-        """Write the parts of every digest of code that was asked for, by digest: `perfcast pipeline why` reads them."""
-        write_json(path, self._code)
 
     def source_code(self, source: str) -> str:
         """Return a digest of the module that checks the files of a source."""

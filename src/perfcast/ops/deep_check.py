@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from perfcast.ops.doctor import BROKEN, CARE, FINE, Finding, ProjectPlace
-from perfcast.ops.made_here import are_made_here, report_record
 from perfcast.utils.result_digests import SUFFIX, find_differences
 
-_REPORT = "report.html"
+_INDEX = "report.html"
+"""Page of links to other pages, which have digests."""
 _APART = ("examples", "leaderboard", "performance", "reliability", "measured")
 _APART_EVERYWHERE = ("mlflow", "logs", "benchmarks")
 """Folders of results that no stage reads; the last ones also in the results of other experiments beside them."""
@@ -25,13 +25,7 @@ def check_results(place: ProjectPlace) -> list[Finding]:
         Finding("results", BROKEN, f"{each.path} {each.fact.removeprefix('it ')}", "delete it and run snakemake")
         for each in differences
     ]
-    for report in [path for path in unrecorded if path.name == _REPORT and report_record(path.parent).is_file()]:
-        unrecorded.remove(report)
-        if are_made_here(report.parent):
-            fine += 1
-        else:
-            remedy = "delete it and run snakemake, or run make pull if it came by dvc"
-            findings.append(Finding("results", BROKEN, f"{report} has changed since its stage wrote it", remedy))
+    unrecorded = [path for path in unrecorded if path.name != _INDEX]
     if unrecorded:
         names = ", ".join(str(path.relative_to(folder)) for path in unrecorded[:_SHOWN])
         more = f" and {len(unrecorded) - _SHOWN} more" if len(unrecorded) > _SHOWN else ""

@@ -23,7 +23,7 @@ from perfcast.experiment.experiment_check import check_experiment
 from perfcast.ops.run_lock import LOCK, hold_results
 from perfcast.sources.locations import find_places, locate_source
 from perfcast.sources.source_spec import parse_source
-from perfcast.tracking import abandoned_runs, check_store, explain_failure, store_from
+from perfcast.tracking import explain_failure, open_client, store_from
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import abandoned_paths
 from perfcast.utils.progress import Progress, ignore_progress
@@ -204,18 +204,13 @@ def check_tracking(place: ProjectPlace) -> list[Finding]:
     store = store_from(read_conf(place.project / "conf", "tracking", "default"), place.project, os.environ)
     if store is None:
         return [Finding("tracking", CARE, "off in conf/tracking/default.yaml: no training is recorded")]
+    if store.uri.startswith("sqlite:///") and not os.path.lexists(Path(store.uri.removeprefix("sqlite:///")).parent):
+        return [Finding("tracking", FINE, "no store yet; the first run makes it")]
     try:
-        check_store(store)
-        database = Path(store.uri.removeprefix("sqlite:///"))
-        if store.uri.startswith("sqlite:///") and not database.is_file():
-            return [Finding("tracking", FINE, "no store yet; the first run makes it")]
-        abandoned = abandoned_runs(store)
+        open_client(store)
     except Exception as error:  # whatever a store, a driver or a server raises
         fact = f"the store cannot be used: {explain_failure(error)}; a run keeps its results"
         return [Finding("tracking", CARE, fact, "afterwards, `perfcast pipeline record` catches up")]
-    if abandoned:
-        fact = f"{abandoned} runs are marked as running and their processes are gone"
-        return [Finding("tracking", CARE, fact, "the next run or `perfcast pipeline record` ends them")]
     return [Finding("tracking", FINE, "the store answers")]
 
 

@@ -48,12 +48,6 @@ def read_jobs(results: Path, since: float = 0.0) -> list[Job]:
     return jobs
 
 
-def read_seconds(path: Path) -> float | None:
-    """Return the seconds of the last run of a job from its benchmark file, or None where there is none."""
-    rows = _read_rows(path) if path.exists() else []
-    return _number(rows[-1].get("s")) if rows else None
-
-
 def _read_rows(path: Path) -> list[dict[str, str]]:
     try:
         with path.open(encoding="utf-8", newline="") as file:

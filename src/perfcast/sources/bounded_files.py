@@ -157,42 +157,29 @@ def read_tar_members(path: Path, names: Sequence[str], *, whole_paths: bool = Fa
     """
     contents: dict[str, list[bytes]] = {name: [] for name in names}
     try:
-        with tarfile.open(fileobj=io.BytesIO(_decompress_archive(path)), mode="r:") as archive:
+        with unpacked(path, GZIP, most=size_limits.ARCHIVE) as file:
+            content = io.BytesIO(file.read())
+        with tarfile.open(fileobj=content, mode="r:") as archive:
             for number, member in enumerate(archive):
                 if number >= size_limits.MEMBERS:
                     requirement = f"{path.name} must have at most {size_limits.MEMBERS} members"
                     raise UserError(requirement, "it has more", FETCH_AGAIN)
-                folder, _, name = member.name.rpartition("/")
+                folder, _, name = ("any", "", member.name) if whole_paths else member.name.rpartition("/")
+                # one named folder: not the root, not nested, not a parent
+                in_folder = folder not in {"", ".", ".."} and "/" not in folder and "\\" not in folder
                 # a sparse file counts as regular, too, and may declare any size
-                regular = member.isreg() and not member.issparse()
-                if whole_paths:
-                    name = member.name
-                else:
-                    regular = regular and _is_folder_name(folder)
-                file = archive.extractfile(member) if name in contents and regular else None
-                if file is not None:
-                    contents[name].append(file.read())
+                if name in contents and in_folder and member.isreg() and not member.issparse():
+                    contents[name].append(cast(IO[bytes], archive.extractfile(member)).read())
     except UserError:
         raise
+    except FileNotFoundError:
+        raise UserError(f"{path.name} must exist", "there is no such file", "ingest the source again") from None
     except (tarfile.TarError, ValueError, OverflowError, RecursionError) as error:
         raise UserError(f"{path.name} must be a whole tar archive", f"it is damaged ({error})", FETCH_AGAIN) from None
     for name, matches in contents.items():
         if len(matches) != 1:
             raise UserError(f"{path.name} must have one file {name}", f"it has {len(matches)}", FETCH_AGAIN)
     return {name: matches[0] for name, matches in contents.items()}
-
-
-def _is_folder_name(folder: str) -> bool:
-    """Return whether a member's folder is one named folder: not the root, not nested, not a parent."""
-    return folder not in {"", ".", ".."} and "/" not in folder and "\\" not in folder
-
-
-def _decompress_archive(path: Path) -> bytes:
-    try:
-        with unpacked(path, GZIP, most=size_limits.ARCHIVE) as file:
-            return file.read()
-    except FileNotFoundError:
-        raise UserError(f"{path.name} must exist", "there is no such file", "ingest the source again") from None
 
 
 def text_lines(file: IO[bytes], name: str, *, remedy: str) -> Iterator[str]:

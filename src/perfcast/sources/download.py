@@ -9,20 +9,20 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
 
 from perfcast import __version__
-from perfcast.sources.source_spec import is_allowed_url
+from perfcast.sources.source_spec import SourceFile, is_allowed_url
 from perfcast.utils.errors import UserError
 
 if TYPE_CHECKING:
     import requests
 
-Progress = Callable[[int, int | None], None]
-"""Called with the downloaded bytes and, if known, the total bytes."""
-
+Progress = Callable[[str, int, int | None], None]
+"""Called with a file's name, the downloaded bytes and, if known, the total bytes."""
 _TRANSIENT_STATUSES = {408, 425, 429}
+_HEADERS = {"User-Agent": f"perfcast/{__version__}", "Accept-Encoding": "identity"}
 
 
 @dataclass(frozen=True)
@@ -46,43 +46,58 @@ class DownloadError(Exception):
         self.unreachable = unreachable
 
 
-def download_file(
-    url: str,
-    sha256: str,
-    path: Path,
-    *,
-    size: int | None,
-    max_bytes: int,
-    limits: DownloadLimits,
-    progress: Progress,
-) -> None:
-    """Download `url` to `path` unless the file with this checksum is already there.
+def download_file(file: SourceFile, path: Path, limits: DownloadLimits, progress: Progress) -> None:
+    """Download a file to `path` unless it is already there, with its checksum.
 
-    The bytes get their name only after the checksum was verified. Transient failures and wrong checksums are retried.
-    A second process that wants the same file waits for the first one and finds the file there.
+    The bytes get their name only after the checksum was verified. Transient failures and wrong checksums are retried: a
+    `DownloadError` ends the retries of pooch, and a `requests` exception starts the next one. A second process that
+    wants the same file waits for the first one and finds the file there.
     Raises: DownloadError; UserError when the folder of `path` cannot be written.
     """
     import pooch
     import requests
 
+    deadline = time.monotonic() + limits.total
+
+    def check(response: requests.Response, **_: Any) -> None:
+        _check_response(response, file.max_bytes)
+
+    def transfer(url: str, output: str, _: Any) -> None:
+        options: Any = {"timeout": (limits.connect, limits.read), "headers": _HEADERS, "hooks": {"response": check}}
+        try:
+            response = requests.get(url, stream=True, **options)
+        except requests.exceptions.ConnectionError as error:
+            if _is_unreachable(error):
+                raise DownloadError(f"cannot connect to {urlsplit(url).hostname}", unreachable=True) from None
+            raise
+        written = 0
+        with response, Path(output).open("wb") as target:
+            response.raise_for_status()
+            for chunk in response.iter_content(1024):
+                written += len(chunk)
+                if written > file.max_bytes:
+                    raise DownloadError(f"the server sends more than the {file.max_bytes} bytes declared")
+                if time.monotonic() > deadline:
+                    raise DownloadError(f"not complete after {limits.total:g} s ({written} bytes)")
+                target.write(chunk)
+                progress(file.name, written, file.size)
+        Path(output).chmod(0o644)  # pooch made a private temporary file
+
     pooch.get_logger().setLevel("ERROR")  # the caller reports progress and failures
     registry = pooch.create(
         path=path.parent,
         base_url="",
-        registry={path.name: f"sha256:{sha256}"},
-        urls={path.name: url},
+        registry={path.name: f"sha256:{file.sha256}"},
+        urls={path.name: file.url},
         retry_if_failed=limits.retries,
     )
-    transfer = _Transfer(size, max_bytes, limits, time.monotonic() + limits.total, progress)
     try:
         with _lock_folder(path.parent):
             registry.fetch(path.name, downloader=transfer)
     except requests.exceptions.RequestException as error:
         raise DownloadError(_explain(error, limits)) from None
-    except UserError:
-        raise
     except ValueError:
-        raise DownloadError(f"wrong checksum, the sha256 is not {sha256[:12]}…") from None
+        raise DownloadError(f"wrong checksum, the sha256 is not {str(file.sha256)[:12]}…") from None
     except OSError as error:
         fact = f"{path.parent}: {error.strerror or error}"
         raise UserError("the cache must be writable", fact, "free space or set PERFCAST_CACHE to another folder")
@@ -101,81 +116,27 @@ def _lock_folder(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
-@dataclass
-class _Transfer:
-    """Downloader for pooch that stops at the limits and refuses unsafe redirects.
+def _check_response(response: requests.Response, max_bytes: int) -> None:
+    """Check the head of a response, those of redirects included, before its body is read. Raises: DownloadError.
 
-    A `DownloadError` ends the retries of pooch; a `requests` exception starts the next one.
+    A redirect must lead to an allowed address and not from https to http.
     """
-
-    size: int | None
-    max_bytes: int
-    limits: DownloadLimits
-    deadline: float
-    progress: Progress
-
-    def __call__(self, url: str, output_file: str, pooch_instance: Any) -> None:
-        """Write the content of `url` to the file named `output_file`."""
-        import pooch
-        import requests
-
-        download = pooch.HTTPDownloader(
-            timeout=(self.limits.connect, self.limits.read),
-            headers={"User-Agent": f"perfcast/{__version__}", "Accept-Encoding": "identity"},
-            hooks={"response": self._check_response},
-        )
+    if response.is_redirect:
+        location = response.headers["Location"]
         try:
-            with Path(output_file).open("wb") as file:
-                download(url, _BoundedWriter(file, self), pooch_instance)
-            Path(output_file).chmod(0o644)  # pooch made a private temporary file
-        except requests.exceptions.ConnectionError as error:
-            if _is_unreachable(error):
-                raise DownloadError(f"cannot connect to {urlsplit(url).hostname}", unreachable=True) from None
-            raise
-
-    def _check_response(self, response: requests.Response, **_: Any) -> None:
-        """Check the head of a response, those of redirects included, before its body is read."""
-        if response.is_redirect:
-            _check_redirect(response.url, response.headers["Location"])
-        elif 400 <= response.status_code < 500 and response.status_code not in _TRANSIENT_STATUSES:
-            raise DownloadError(f"HTTP status {response.status_code} {response.reason}")
-        announced = response.headers.get("Content-Length", "0")
-        if not announced.isdecimal():
-            raise DownloadError(f"the Content-Length of the server is not a number ({announced:.20})")
-        if int(announced) > self.max_bytes:
-            raise DownloadError(f"the server announces {announced} bytes, more than the {self.max_bytes} declared")
-
-
-@dataclass
-class _BoundedWriter:
-    """File for writing that counts its bytes, reports them, and raises DownloadError at the limits."""
-
-    file: IO[bytes]
-    transfer: _Transfer
-    written: int = 0
-
-    def write(self, chunk: bytes) -> None:
-        """Write a chunk. Raises: DownloadError."""
-        self.written += len(chunk)
-        if self.written > self.transfer.max_bytes:
-            raise DownloadError(f"the server sends more than the {self.transfer.max_bytes} bytes declared")
-        if time.monotonic() > self.transfer.deadline:
-            raise DownloadError(f"not complete after {self.transfer.limits.total:g} s ({self.written} bytes)")
-        self.file.write(chunk)
-        self.transfer.progress(self.written, self.transfer.size)
-
-    def flush(self) -> None:
-        """Do nothing: the file is flushed when it is closed."""
-
-
-def _check_redirect(url: str, location: str) -> None:
-    """Check that a redirect leads to an allowed address and not from https to http. Raises: DownloadError."""
-    try:
-        target = urljoin(url, location)
-    except ValueError:
-        target = ""
-    if not is_allowed_url(target) or (urlsplit(url).scheme, urlsplit(target).scheme) == ("https", "http"):
-        raise DownloadError(f"it redirects to {location:.200}, which is not an https address")
+            target = urljoin(response.url, location)
+        except ValueError:
+            target = ""
+        schemes = (urlsplit(response.url).scheme, urlsplit(target).scheme)
+        if not is_allowed_url(target) or schemes == ("https", "http"):
+            raise DownloadError(f"it redirects to {location:.200}, which is not an https address")
+    elif 400 <= response.status_code < 500 and response.status_code not in _TRANSIENT_STATUSES:
+        raise DownloadError(f"HTTP status {response.status_code} {response.reason}")
+    announced = response.headers.get("Content-Length", "0")
+    if not announced.isdecimal():
+        raise DownloadError(f"the Content-Length of the server is not a number ({announced:.20})")
+    if int(announced) > max_bytes:
+        raise DownloadError(f"the server announces {announced} bytes, more than the {max_bytes} declared")
 
 
 def _is_unreachable(error: requests.exceptions.ConnectionError) -> bool:

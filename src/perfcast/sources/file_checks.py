@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
+from io import BufferedReader
 from pathlib import Path
 
 from perfcast.sources.bounded_files import FETCH_AGAIN, header_of, kind_by_name, unpacked
@@ -22,16 +24,10 @@ def read_header(path: Path) -> list[str]:
 
     Raises: UserError when the file is absent or empty, is not UTF-8, or its header exceeds `MAX_HEADER_BYTES`.
     """
-    head = b""
-    for chunk in _iterate_chunks(path, MAX_HEADER_BYTES + 1):
-        head += chunk
-        if b"\n" in chunk or len(head) > MAX_HEADER_BYTES:
-            break
-    line = head.partition(b"\n")[0]
+    line = _read_first_lines(path)[0].removesuffix(b"\n")
     if not line.strip():
-        raise UserError(
-            f"{path.name} must begin with a header", "it is empty or begins with an empty line", FETCH_AGAIN
-        )
+        fact = "it is empty or begins with an empty line"
+        raise UserError(f"{path.name} must begin with a header", fact, FETCH_AGAIN)
     if len(line) > MAX_HEADER_BYTES:
         requirement = f"the header of {path.name} must have at most {MAX_HEADER_BYTES} bytes"
         raise UserError(requirement, "it is longer", FETCH_AGAIN)
@@ -76,21 +72,17 @@ def check_csv(
 def check_text(path: Path, errors: str = "strict", max_bytes: int | None = None) -> None:
     """Check that a file is whole, not empty and, unless `errors` is "replace", UTF-8 to its end. Raises: UserError."""
     decoder = codecs.getincrementaldecoder("utf-8")(errors)
-    line, length = 1, 0
-    for chunk in _iterate_chunks(path, _CHUNK_BYTES, max_bytes):
-        length += len(chunk)
-        try:
-            decoder.decode(chunk)
-        except UnicodeDecodeError as error:
-            line += error.object[: error.start].count(b"\n")
-            raise UserError(f"{path.name} must be UTF-8 text", f"line {line} is not", FETCH_AGAIN)
-        line += chunk.count(b"\n")
-    try:
-        decoder.decode(b"", final=True)
-    except UnicodeDecodeError:
-        raise UserError(f"{path.name} must be UTF-8 text", "it ends within a character", FETCH_AGAIN)
-    if not length:
-        raise UserError(f"{path.name} must have content", "it is empty", FETCH_AGAIN)
+    line, chunk = 1, b""
+    with _opened(path, max_bytes) as file:
+        if not file.peek(1):
+            raise UserError(f"{path.name} must have content", "it is empty", FETCH_AGAIN)
+        while chunk := file.read(_CHUNK_BYTES):
+            try:
+                decoder.decode(chunk, final=not file.peek(1))
+            except UnicodeDecodeError as error:
+                line += error.object[: error.start].count(b"\n")
+                raise UserError(f"{path.name} must be UTF-8 text", f"line {line} is not", FETCH_AGAIN)
+            line += chunk.count(b"\n")
 
 
 def check_machine_description(path: Path, remedy: str) -> None:
@@ -105,20 +97,17 @@ def check_machine_description(path: Path, remedy: str) -> None:
 
 
 def _read_first_lines(path: Path) -> tuple[bytes, bytes]:
-    head = b""
-    for chunk in _iterate_chunks(path, MAX_HEADER_BYTES):
-        head += chunk
-        if head.count(b"\n") > 1 or len(head) > 2 * MAX_HEADER_BYTES:
-            break
-    first, _, remainder = head.partition(b"\n")
-    return first, remainder.partition(b"\n")[0]
+    """Return the first line, cut behind `MAX_HEADER_BYTES`, and the second one."""
+    with _opened(path) as file:
+        first = file.readline(MAX_HEADER_BYTES + 2)
+        return first, file.readline(MAX_HEADER_BYTES) if first.endswith(b"\n") else b""
 
 
-def _iterate_chunks(path: Path, size: int, max_bytes: int | None = None) -> Iterator[bytes]:
-    """Iterate over the decompressed content of a plain, gzip or xz file in chunks. Raises: UserError."""
+@contextmanager
+def _opened(path: Path, max_bytes: int | None = None) -> Iterator[BufferedReader]:
+    """Open the decompressed content of a plain, gzip or xz file. Raises: UserError."""
     try:
         with unpacked(path, kind_by_name(path), most=max_bytes) as file:
-            while chunk := file.read(size):
-                yield chunk
+            yield file
     except FileNotFoundError:
         raise UserError(f"{path.name} must exist", "there is no such file", "ingest the source again")

@@ -2,27 +2,46 @@
 
 from __future__ import annotations
 
+import errno
+import gzip
+import hashlib
 import shutil
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import tarfile
+import tempfile
+import zlib
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from rich.filesize import decimal
 
 from perfcast import plugins
-from perfcast.sources.download import DownloadLimits
+from perfcast.sources.download import DownloadError, DownloadLimits, Progress, download_file
 from perfcast.sources.file_checks import check_csv, check_machine_description
-from perfcast.sources.locations import NOT_FOUND, FailedAttempt, format_attempts
-from perfcast.sources.packed_mirror import unpack_mirrors
-from perfcast.sources.source_spec import MANIFEST, Snapshot, SourceSpec
-from perfcast.sources.staging import FileProgress, FileStager
+from perfcast.sources.locations import (
+    ARCHIVE,
+    NOT_FOUND,
+    FailedAttempt,
+    FileLocation,
+    cached_path,
+    find_obstacle,
+    format_attempts,
+    list_locations,
+)
+from perfcast.sources.source_spec import MANIFEST, Snapshot, SourceFile, SourceSpec
 from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError
-from perfcast.utils.io import atomic_folder, write_json
+from perfcast.utils.io import atomic_folder, atomic_path, write_json
 from perfcast.utils.result_digests import record_digests
 
-_STAGING = ".staging"
+MAX_MEMBERS = 100_000
+"""Members of a mirror's archive that are looked at."""
+_CHUNK_BYTES = 1 << 20
+_FULL_DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT}
+_DAMAGED = (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, PermissionError)
 
 
 @dataclass(frozen=True)
@@ -39,17 +58,128 @@ class IngestedFile:
 class IngestResult:
     """Result of the ingestion of one source.
 
-    `status` is present or missing, `attempts` are the origins that failed, `summary` is one line for the user.
+    `status` is present or missing, `reason` and `remedy` those of a missing one, `summary` is one line for the user.
     """
 
-    source: str
     status: str
     snapshot: str | None
     files: tuple[IngestedFile, ...]
-    attempts: tuple[FailedAttempt, ...]
     reason: str
     remedy: str
     summary: str
+
+
+@dataclass
+class _Search:
+    """Search for the files of one source; verified copies go to the folder `staging`."""
+
+    spec: SourceSpec
+    staging: Path
+    cache: Path
+    mirrors: Sequence[Path]
+    embedded: Path
+    earlier: Path
+    limits: DownloadLimits
+    progress: Progress
+    attempts: list[FailedAttempt] = field(default_factory=list)
+    found: dict[SourceFile, tuple[Path, IngestedFile]] = field(default_factory=dict)
+    missing: set[SourceFile] = field(default_factory=set)
+    unpacked: dict[Path, Path] = field(default_factory=dict)
+    unreachable: bool = False
+
+    def find_snapshot(self, *, network: bool) -> Snapshot | None:
+        """Return the first snapshot that is whole on this machine, else the first that downloads complete."""
+        for snapshot in self.spec.snapshots:
+            if all(self._find(file) for file in snapshot.files):
+                return snapshot
+        for snapshot in self.spec.snapshots if network else ():
+            if all(self._find(file) or self._download(file) for file in snapshot.files):
+                return snapshot
+        return None
+
+    def _find(self, file: SourceFile) -> bool:
+        """Copy a file of this machine and return whether it was there; every file is searched once."""
+        if file in self.found or file in self.missing:
+            return file in self.found
+        for location in list_locations(file, self.cache, self.mirrors, self.embedded, self.earlier):
+            origin = location.path if location.kind == ARCHIVE else location.folder
+            if self._take(file, location, str(origin)):
+                return True
+        self.missing.add(file)
+        return False
+
+    def _download(self, file: SourceFile) -> bool:
+        """Download a file to the cache, copy it, and return whether this succeeded.
+
+        After a failure to connect, the remaining files are not tried.
+        """
+        if file.url is None or file.sha256 is None:
+            return False
+        path, reason = cached_path(self.cache, file.sha256), "not tried, because there is no connection"
+        if not self.unreachable:
+            try:
+                download_file(file, path, self.limits, self.progress)
+                return self._take(file, FileLocation("address", self.cache, path), file.url)
+            except DownloadError as error:
+                self.unreachable, reason = error.unreachable, str(error)
+        self.attempts.append(FailedAttempt(file.name, "address", file.url, reason))
+        return False
+
+    def _take(self, file: SourceFile, location: FileLocation, origin: str) -> bool:
+        """Copy a file and verify the copy, which no other process changes; return whether it is the declared one."""
+        copy = self.staging / str(len(self.found))
+        reason = find_obstacle(file, location) or self._copy(file, location, copy)
+        if reason:
+            self.attempts.append(FailedAttempt(file.name, location.kind, origin, reason))
+            return False
+        with copy.open("rb") as content:
+            digest = hashlib.file_digest(content, "sha256").hexdigest()
+        if file.sha256 not in (None, digest):
+            reason = f"wrong checksum, the sha256 is {digest[:12]}… and not {str(file.sha256)[:12]}…"
+            self.attempts.append(FailedAttempt(file.name, location.kind, origin, reason))
+            return False
+        ingested = IngestedFile(file.name, digest, copy.stat().st_size, f"{location.kind} {origin}")
+        self.found[file] = (copy, ingested)
+        if location.kind in ("mirror", ARCHIVE):  # a mirror that is gone later costs no data
+            with suppress(OSError), atomic_path(cached_path(self.cache, digest)) as temporary:
+                shutil.copyfile(copy, temporary)
+        return True
+
+    def _copy(self, file: SourceFile, location: FileLocation, target: Path) -> str:
+        """Copy at most the declared bytes of a file; return why that failed, "" if it did not."""
+        try:
+            with self._path(file, location).open("rb") as source, target.open("wb") as copy:
+                left = file.max_bytes
+                while chunk := source.read(min(_CHUNK_BYTES, left)):
+                    copy.write(chunk)
+                    left -= len(chunk)
+        except FileNotFoundError:
+            return NOT_FOUND
+        except OSError as error:
+            if error.errno in _FULL_DISK_ERRORS:  # the disk of the copy is full; the source is not missing
+                raise
+            return f"cannot be copied ({error.strerror or 'input/output error'})"
+        return ""
+
+    def _path(self, file: SourceFile, location: FileLocation) -> Path:
+        """Return the path of a file, unpacked if it is in an archive.
+
+        Only regular members with the paths of declared files are written, and no more bytes than declared. A damaged
+        archive gives what could be read of it.
+        """
+        archive = location.path
+        if location.kind != ARCHIVE:
+            return archive
+        if archive not in self.unpacked:
+            target = self.unpacked[archive] = Path(tempfile.mkdtemp(dir=self.staging))
+            files = (each for snapshot in self.spec.snapshots for each in snapshot.files)
+            wanted = {each.mirror: each.max_bytes for each in files}
+            with suppress(*_DAMAGED), tarfile.open(archive, "r:gz") as members:
+                for member in islice(members, MAX_MEMBERS):
+                    name = str(PurePosixPath(archive.parent.name, member.name))
+                    if member.isreg() and member.size <= wanted.get(name, -1):
+                        members.extract(member, target, filter="data")
+        return self.unpacked[archive] / PurePosixPath(str(file.mirror)).relative_to(archive.parent.name)
 
 
 def ingest_source(
@@ -61,8 +191,8 @@ def ingest_source(
     embedded: Path,
     network: bool,
     strict: bool = False,
-    progress: FileProgress | None = None,
-    limits: DownloadLimits | None = None,
+    progress: Progress = lambda name, done, total: None,
+    limits: DownloadLimits = DownloadLimits(),  # noqa: B008
 ) -> IngestResult:
     """Write the files of one source and its manifest to the folder `out`, from the first origin that provides them.
 
@@ -75,39 +205,34 @@ def ingest_source(
     if spec.module:
         plugins.load("sources", spec.module)  # an unknown name is an error even where the files are missing
     with atomic_folder(out) as folder:
-        staging = folder / _STAGING
-        staging.mkdir()
-        show = progress or _ignore_progress
-        archives = unpack_mirrors(spec, cache, mirrors, staging)
-        mirrors = [*mirrors, *archives]
-        stager = FileStager(staging, cache, mirrors, embedded, out, show, limits or DownloadLimits())
-        snapshot = _choose_snapshot(spec, stager, network=network)
+        with tempfile.TemporaryDirectory(dir=folder) as staging:
+            search = _Search(spec, Path(staging), cache, mirrors, embedded, out, limits, progress)
+            snapshot = search.find_snapshot(network=network)
+            for file in snapshot.files if snapshot else ():
+                target = folder / file.name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                search.found[file][0].replace(target)
         if snapshot is None:
-            result = _describe_missing(spec, stager.attempts, network=network)
-            if strict:
-                fact = format_attempts(stager.attempts, with_paths=True)
-                raise UserError(f"source {spec.name!r} must be there", fact, result.remedy)
-            _keep_earlier(spec, out, stager.attempts)
+            result = _describe_missing(spec, search.attempts, network=network)
+            _refuse_loss(spec, out, search.attempts, result.remedy, strict=strict)
         else:
-            labels = {f"mirror {unpacked}": f"archive {archive}" for unpacked, archive in archives.items()}
-            result = _describe_present(spec, snapshot, stager, labels)
-            _move_files(snapshot, stager, folder)
+            result = _describe_present(spec, snapshot, search)
             check_structure(spec, folder)
-        shutil.rmtree(staging)
         write_json(folder / MANIFEST, _build_manifest(spec, result))
         record_digests(folder)
     return result
 
 
-def _keep_earlier(spec: SourceSpec, out: Path, attempts: Sequence[FailedAttempt]) -> None:
-    """Refuse to replace the files of an earlier ingestion by a manifest of a missing source."""
-    names = dict.fromkeys(file.name for snapshot in spec.snapshots for file in snapshot.files)
-    ingested = [name for name in names if (out / name).is_file()]
-    if ingested:
-        fact = f"{ingested[0]} of the last ingestion is in {out} and no file now fits: "
-        fact += format_attempts(attempts, with_paths=True)
-        remedy = f"bring the mirror or the network back, or delete {out} to go on without the source"
-        raise UserError(f"source {spec.name!r} must stay present", fact, remedy)
+def _refuse_loss(spec: SourceSpec, out: Path, attempts: Sequence[FailedAttempt], remedy: str, *, strict: bool) -> None:
+    """Refuse a missing source where it must be there, and where its manifest would replace files. Raises: UserError."""
+    fact = format_attempts(attempts, with_paths=True)
+    if strict:
+        raise UserError(f"source {spec.name!r} must be there", fact, remedy)
+    for file in (file for snapshot in spec.snapshots for file in snapshot.files):
+        if (out / file.name).is_file():
+            fact = f"{file.name} of the last ingestion is in {out} and no file now fits: {fact}"
+            remedy = f"bring the mirror or the network back, or delete {out} to go on without the source"
+            raise UserError(f"source {spec.name!r} must stay present", fact, remedy)
 
 
 def check_structure(spec: SourceSpec, folder: Path) -> None:
@@ -124,39 +249,15 @@ def check_structure(spec: SourceSpec, folder: Path) -> None:
         plugins.load("sources", spec.module).check(folder)
 
 
-def _choose_snapshot(spec: SourceSpec, stager: FileStager, *, network: bool) -> Snapshot | None:
-    """Return the first snapshot that is whole on this machine, else the first that downloads complete."""
-    for snapshot in spec.snapshots:
-        if all(stager.stage_local(file) for file in snapshot.files):
-            return snapshot
-    for snapshot in spec.snapshots if network else ():
-        if all(stager.stage_local(file) or stager.stage_download(file) for file in snapshot.files):
-            return snapshot
-    return None
-
-
-def _move_files(snapshot: Snapshot, stager: FileStager, folder: Path) -> None:
-    for file in snapshot.files:
-        target = folder / file.name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        stager.staged[file].path.replace(target)
-
-
-def _describe_present(
-    spec: SourceSpec, snapshot: Snapshot, stager: FileStager, labels: Mapping[str, str]
-) -> IngestResult:
-    staged = [(file.name, stager.staged[file]) for file in snapshot.files]
-    files = tuple(
-        IngestedFile(name, copy.sha256, copy.bytes, labels.get(copy.origin, copy.origin)) for name, copy in staged
-    )
+def _describe_present(spec: SourceSpec, snapshot: Snapshot, search: _Search) -> IngestResult:
+    files = tuple(search.found[file][1] for file in snapshot.files)
     size = decimal(sum(file.bytes for file in files))
     origins = ", ".join(dict.fromkeys(file.origin for file in files))
     label = f"{spec.name} (snapshot {snapshot.name})" if snapshot.name else spec.name
     summary = f"{label}: {len(files)} file{'s' if len(files) > 1 else ''}, {size}, from {origins}"
-    rejected = [attempt for attempt in stager.attempts if attempt.reason != NOT_FOUND]
-    if rejected:
+    if rejected := [attempt for attempt in search.attempts if attempt.reason != NOT_FOUND]:
         summary += f"; rejected: {format_attempts(rejected, with_paths=True)}"
-    return IngestResult(spec.name, "present", snapshot.name, files, tuple(stager.attempts), "", "", summary)
+    return IngestResult("present", snapshot.name, files, "", "", summary)
 
 
 def _describe_missing(spec: SourceSpec, attempts: Sequence[FailedAttempt], *, network: bool) -> IngestResult:
@@ -164,7 +265,7 @@ def _describe_missing(spec: SourceSpec, attempts: Sequence[FailedAttempt], *, ne
     reason = format_attempts(attempts, with_paths=False) + offline
     remedy = spec.remedy or _default_remedy(spec, network=network)
     summary = f"{spec.name} is missing: {format_attempts(attempts, with_paths=True)}{offline}. Remedy: {remedy}"
-    return IngestResult(spec.name, "missing", None, (), tuple(attempts), reason, remedy, summary)
+    return IngestResult("missing", None, (), reason, remedy, summary)
 
 
 def _default_remedy(spec: SourceSpec, *, network: bool) -> str:
@@ -175,24 +276,12 @@ def _default_remedy(spec: SourceSpec, *, network: bool) -> str:
 
 def _build_manifest(spec: SourceSpec, result: IngestResult) -> dict[str, Any]:
     """Return the manifest that later stages and the report read; it contains no times, paths or origins."""
+    about = {name: getattr(spec, name) for name in ("title", "license", "terms", "citation", "homepage", "retrieved")}
     return {
-        "source": spec.name,
-        "title": spec.title,
-        "status": result.status,
-        "snapshot": result.snapshot,
+        **{"source": spec.name, **about, "status": result.status, "snapshot": result.snapshot},
         "files": [{"name": file.name, "sha256": file.sha256, "bytes": file.bytes} for file in result.files],
-        "license": spec.license,
-        "terms": spec.terms,
-        "citation": spec.citation,
-        "homepage": spec.homepage,
-        "retrieved": spec.retrieved,
-        "reason": result.reason,
-        "remedy": result.remedy,
+        **{"reason": result.reason, "remedy": result.remedy},
     }
-
-
-def _ignore_progress(name: str, done: int, total: int | None) -> None:
-    """Show nothing."""
 
 
 class DownloadLines:

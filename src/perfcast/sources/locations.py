@@ -18,7 +18,7 @@ from perfcast.utils.io import read_object, sha256
 NOT_FOUND = "not found"
 MIRROR_VARIABLE = "PERFCAST_MIRROR"
 CACHE_VARIABLE = "PERFCAST_CACHE"
-PACKED_SUFFIX = ".tar.gz"
+ARCHIVE = "archive"
 
 
 class SourcePlaces(TypedDict):
@@ -68,14 +68,17 @@ def present_sources(raw: Path, names: Iterable[str]) -> dict[str, Path]:
 
 @dataclass(frozen=True)
 class FileLocation:
-    """One path at which a file may be; `folder` is the cache, mirror or embedded folder that contains it."""
+    """One path at which a file may be; `folder` is the cache, mirror or embedded folder that contains it.
+
+    The path of an `archive` is that of a mirror's <folder>/<folder>.tar.gz, which may contain the file.
+    """
 
     kind: str
     folder: Path
     path: Path
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.folder}"
+        return f"{self.kind} {self.path if self.kind == ARCHIVE else self.folder}"
 
 
 @dataclass(frozen=True)
@@ -92,40 +95,26 @@ class FailedAttempt:
 
 
 @dataclass(frozen=True)
-class LocatedFile:
-    """A file on this machine whose checksum has not been verified."""
-
-    name: str
-    location: FileLocation
-    bytes: int
-
-
-@dataclass(frozen=True)
 class LocatedSource:
-    """The files of one whole snapshot on this machine; without one, `files` is empty and `reason` says why."""
+    """Locations of the files of one whole snapshot on this machine; without one, `reason` says why there are none.
 
-    source: str
+    Units: size: bytes, None if unknown.
+    """
+
     snapshot: str | None
-    files: tuple[LocatedFile, ...]
-    reason: str
+    locations: tuple[FileLocation, ...]
+    size: int | None
+    reason: str = ""
 
     @property
     def is_local(self) -> bool:
         """True when every file of one snapshot is on this machine."""
-        return bool(self.files)
+        return bool(self.locations)
 
 
 def cached_path(cache: Path, sha256: str) -> Path:
-    """Return the path of the file with that checksum in the cache: <cache>/sha256/<first two digits>/<sha256>."""
+    """Return the path of a file in the cache, by its checksum."""
     return cache / "sha256" / sha256[:2] / sha256
-
-
-def packed_path(file: SourceFile, mirror: Path) -> Path | None:
-    """Return the archive of a mirror that may hold a file: <mirror>/<folder>/<folder>.tar.gz; None without a mirror."""
-    if file.mirror is None:
-        return None
-    top = PurePosixPath(str(file.mirror)).parts[0]
-    return mirror / top / f"{top}{PACKED_SUFFIX}"
 
 
 def list_locations(
@@ -139,25 +128,28 @@ def list_locations(
         return [FileLocation("embedded", embedded, embedded / file.name)]
     locations = [FileLocation("cache", cache, cached_path(cache, file.sha256))]
     if file.mirror is not None:
+        top = PurePosixPath(file.mirror).parts[0]
         locations += [FileLocation("mirror", mirror, mirror / file.mirror) for mirror in mirrors]
+        archives = [FileLocation(ARCHIVE, mirror, mirror / top / f"{top}.tar.gz") for mirror in mirrors]
+        locations += [location for location in archives if location.path.is_file()]
     if earlier is not None and (earlier / file.name).is_file():
         locations.append(FileLocation("results", earlier, earlier / file.name))
     return locations
 
 
-def find_obstacle(file: SourceFile, path: Path) -> str:
-    """Return, without reading the file, why `path` cannot be the declared file; empty if it can."""
+def find_obstacle(file: SourceFile, location: FileLocation) -> str:
+    """Return, without reading the file, why `location` cannot have the declared file; empty if it can."""
     try:
-        if not path.exists():
+        if not location.path.exists():
             return NOT_FOUND
-        if not path.is_file():
+        if not location.path.is_file():
             return "not a regular file"
-        length = path.stat().st_size
+        length = location.path.stat().st_size
     except OSError as error:
         return f"cannot be read ({error.strerror or 'input/output error'})"
-    if length > file.max_bytes:
-        return f"{length} bytes, more than the {file.max_bytes} declared"
-    return ""
+    if location.kind == ARCHIVE or (file.size in (None, length) and length <= file.max_bytes):
+        return ""
+    return f"{length} bytes, {f'not the {file.size}' if file.size else f'more than the {file.max_bytes}'} declared"
 
 
 def format_attempts(attempts: Iterable[FailedAttempt], *, with_paths: bool) -> str:
@@ -178,14 +170,25 @@ def locate_source(
     """Return the first snapshot that is whole on this machine, evaluated by names and sizes; nothing is read."""
     attempts: list[FailedAttempt] = []
     for snapshot in spec.snapshots:
-        candidates = [
-            _locate_file(file, list_locations(file, cache, mirrors, embedded, earlier), attempts)
-            for file in snapshot.files
-        ]
-        files = tuple(file for file in candidates if file is not None)
-        if len(files) == len(snapshot.files):
-            return LocatedSource(spec.name, snapshot.name, files, "")
-    return LocatedSource(spec.name, None, (), format_attempts(attempts, with_paths=True))
+        found = []
+        for file in snapshot.files:
+            for location in list_locations(file, cache, mirrors, embedded, earlier):
+                if not (reason := find_obstacle(file, location)):
+                    found.append(location)
+                    break
+                attempts.append(FailedAttempt(file.name, location.kind, str(location.folder), reason))
+        if len(found) == len(snapshot.files):
+            return LocatedSource(snapshot.name, tuple(found), _total_bytes(snapshot, found))
+    reason = format_attempts(attempts, with_paths=True)
+    return LocatedSource(None, (), _total_bytes(spec.snapshots[0], []), reason)
+
+
+def _total_bytes(snapshot: Snapshot, locations: Sequence[FileLocation]) -> int | None:
+    """Return the declared bytes of a snapshot, else those of its files; None where a length is unknown."""
+    sizes = [file.size for file in snapshot.files]
+    if not all(sizes):
+        sizes = [None if place.kind == ARCHIVE else place.path.stat().st_size for place in locations]
+    return sum(size or 0 for size in sizes) if sizes and all(size is not None for size in sizes) else None
 
 
 def tabulate_sources(
@@ -195,55 +198,10 @@ def tabulate_sources(
     rows = []
     for spec in specs:
         located = locate_source(spec, cache=cache, mirrors=mirrors, embedded=embedded)
-        archives = [] if located.is_local else find_archives(spec, mirrors)
         location = f"not on this machine: {located.reason}"
         if located.is_local:
-            location = _format_location(located)
-        elif archives:
-            location = f"packed: {', '.join(map(str, archives))}"
-        rows.append(
-            {
-                "name": spec.name,
-                "location": location,
-                "size": _format_size(spec.snapshots, located),
-                "license": spec.license,
-            }
-        )
+            snapshot = f" (snapshot {located.snapshot})" if located.snapshot else ""
+            location = ", ".join(dict.fromkeys(map(str, located.locations))) + snapshot
+        size = "unknown" if located.size is None else decimal(located.size)
+        rows.append({"name": spec.name, "location": location, "size": size, "license": spec.license})
     return rows
-
-
-def find_archives(spec: SourceSpec, mirrors: Sequence[Path]) -> list[Path]:
-    """Return the archives of the first mirror that has one for every file of a snapshot; nothing is read."""
-    for snapshot in spec.snapshots:
-        for mirror in mirrors:
-            archives = {packed_path(file, mirror) for file in snapshot.files}
-            known = sorted(path for path in archives if path is not None and path.is_file())
-            if known and len(known) == len(archives):
-                return known
-    return []
-
-
-def _locate_file(
-    file: SourceFile, locations: Iterable[FileLocation], attempts: list[FailedAttempt]
-) -> LocatedFile | None:
-    for location in locations:
-        reason = find_obstacle(file, location.path)
-        size = 0 if reason else location.path.stat().st_size
-        if not reason and file.size is not None and size != file.size:
-            reason = f"{size} bytes, not the {file.size} declared"
-        if not reason:
-            return LocatedFile(file.name, location, size)
-        attempts.append(FailedAttempt(file.name, location.kind, str(location.folder), reason))
-    return None
-
-
-def _format_location(located: LocatedSource) -> str:
-    snapshot = f" (snapshot {located.snapshot})" if located.snapshot else ""
-    return ", ".join(dict.fromkeys(str(file.location) for file in located.files)) + snapshot
-
-
-def _format_size(snapshots: Sequence[Snapshot], located: LocatedSource) -> str:
-    if located.is_local:
-        return decimal(sum(file.bytes for file in located.files))
-    sizes = [file.size for file in snapshots[0].files]
-    return decimal(sum(size for size in sizes if size)) if all(sizes) else "unknown"

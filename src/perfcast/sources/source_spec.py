@@ -3,52 +3,99 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Annotated, Any, Self
 from urllib.parse import urlsplit
 
-from perfcast.utils.errors import UserError, unknown_name
+from pydantic import AfterValidator, Field, PositiveInt, model_validator
+
+from perfcast.config.conf_files import StrictModel, require_mapping, validated
 
 MANIFEST = "manifest.json"
 MAX_FILE_BYTES = 64_000_000
 """Bound in bytes of an embedded file, whose size is not declared."""
-
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
-_REQUIRED_KEYS = {"title", "license", "terms", "citation"}
-_OPTIONAL_TEXTS = {"module", "homepage", "retrieved", "remedy"}
-_OPTIONAL_KEYS = {*_OPTIONAL_TEXTS, "files", "snapshots", "embedded", "dump", "columns"}
-_OPTIONAL_FILE_KEYS = {"sha256", "bytes", "max_bytes", "mirror", "url"}
 
 
-@dataclass(frozen=True)
-class SourceFile:
+def is_allowed_url(url: str) -> bool:
+    """Return whether `url` may be downloaded: https, or plain http on the loopback address."""
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        return False
+    return bool(host) and (parts.scheme == "https" or (parts.scheme == "http" and host in _LOOPBACK))
+
+
+def _check_text(value: str) -> str:
+    if not value.strip():
+        raise ValueError("must be a non-empty text")
+    return " ".join(value.split())
+
+
+def _check_path(value: str) -> str:
+    path = PurePosixPath(value)
+    if path.is_absolute() or ".." in path.parts or "\\" in value or str(path) != value or value in {"", ".", MANIFEST}:
+        raise ValueError(f"must be a plain relative path, and not {MANIFEST}")
+    return value
+
+
+def _check_digest(value: str) -> str:
+    if not re.fullmatch(r"[0-9a-f]{64}", value):
+        raise ValueError("must be 64 lower-case hexadecimal digits")
+    return value
+
+
+def _check_url(value: str) -> str:
+    if not is_allowed_url(value):
+        raise ValueError("must be an https address")
+    return value
+
+
+def _check_distinct(values: list[Any]) -> list[Any]:
+    names = [value.name for value in values]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise ValueError(f"must have different names; {twice[0]!r} is there twice")
+    return values
+
+
+_Text = Annotated[str, AfterValidator(_check_text)]
+_Path = Annotated[str, AfterValidator(_check_path)]
+
+
+class SourceFile(StrictModel):
     """One file of a source.
 
     `name` is its path in results/raw/<source>/ and `mirror` its path below a mirror folder. `size` is its length in
     bytes, None if unknown; a longer file than `max_bytes` is rejected unread. `sha256` is None for embedded files.
     """
 
-    name: str
-    sha256: str | None
-    size: int | None
-    max_bytes: int
-    mirror: str | None
-    url: str | None
+    name: _Path
+    sha256: Annotated[str, AfterValidator(_check_digest)] | None = None
+    size: PositiveInt | None = Field(default=None, alias="bytes")
+    bound: PositiveInt | None = Field(default=None, alias="max_bytes")
+    mirror: _Path | None = None
+    url: Annotated[str, AfterValidator(_check_url)] | None = None
+
+    @property
+    def max_bytes(self) -> int:
+        """The largest length."""
+        return self.size or self.bound or MAX_FILE_BYTES
 
 
-@dataclass(frozen=True)
-class Snapshot:
+_Files = Annotated[list[SourceFile], Field(min_length=1), AfterValidator(_check_distinct)]
+
+
+class Snapshot(StrictModel):
     """One complete set of files; `derived_from` names the published snapshot that a local-only one is a subset of."""
 
-    name: str | None
-    files: tuple[SourceFile, ...]
+    name: _Text | None
+    files: _Files
     derived_from: str | None = None
 
 
-@dataclass(frozen=True)
-class SourceSpec:
+class SourceSpec(StrictModel):
     """Source as declared in conf/source; any one of its `snapshots` suffices.
 
     `columns` maps CSV files to the columns that they must have. Rows of a `dump` may have defects, even of encoding,
@@ -56,29 +103,53 @@ class SourceSpec:
     """
 
     name: str
-    title: str
-    module: str
-    license: str
-    terms: str
-    citation: str
-    homepage: str
-    retrieved: str
-    embedded: bool
-    remedy: str
-    dump: bool
-    columns: Mapping[str, tuple[str, ...]]
-    snapshots: tuple[Snapshot, ...]
+    title: _Text
+    license: _Text
+    terms: _Text
+    citation: _Text
+    module: _Text = ""
+    homepage: _Text = ""
+    retrieved: _Text = ""
+    remedy: _Text = ""
+    embedded: bool = False
+    dump: bool = False
+    columns: dict[str, Annotated[list[_Text], Field(min_length=1)]] = Field(default_factory=dict)
+    files: _Files | None = None
+    declared: Annotated[list[Snapshot], Field(min_length=1), AfterValidator(_check_distinct)] | None = Field(
+        default=None, alias="snapshots"
+    )
 
+    @property
+    def snapshots(self) -> list[Snapshot]:
+        """The sets of files, in the order of preference."""
+        return self.declared or [Snapshot(name=None, files=self.files or [])]
 
-def is_allowed_url(url: str) -> bool:
-    """Return whether `url` may be downloaded: https, or plain http on the loopback address."""
-    try:
-        parts = urlsplit(url)
-        host = parts.hostname
-        _ = parts.port
-    except ValueError:
-        return False
-    return bool(host) and (parts.scheme == "https" or (parts.scheme == "http" and host in _LOOPBACK))
+    @model_validator(mode="after")
+    def _check_origins(self) -> Self:
+        """Check that every file can be had: by an address, or from a mirror and with a remedy that says how."""
+        if (self.files is None) == (self.declared is None):
+            raise ValueError("must declare either 'files' or 'snapshots'")
+        published = {each.name for each in self.snapshots if all(file.url for file in each.files)}
+        for snapshot in self.snapshots:
+            if snapshot.derived_from is not None and snapshot.derived_from not in published:
+                raise ValueError(f"'derived_from' must name a published snapshot, not {snapshot.derived_from!r}")
+            for file in snapshot.files:
+                self._check_file(file, is_subset=snapshot.derived_from is not None)
+        if unknown := set(self.columns) - {file.name for file in self.snapshots[0].files}:
+            raise ValueError(f"'columns' must be those of its files, not of {min(unknown)!r}")
+        return self
+
+    def _check_file(self, file: SourceFile, *, is_subset: bool) -> None:
+        if self.embedded:
+            if file.model_fields_set - {"name"}:
+                raise ValueError(f"file {file.name!r} must declare its name only, because the source is embedded")
+            return
+        if file.sha256 is None or (file.size is None) == (file.bound is None):
+            raise ValueError(f"file {file.name!r} must declare 'sha256', and either 'bytes' or 'max_bytes'")
+        if file.url is None and (file.mirror is None or not (is_subset or self.remedy)):
+            raise ValueError(
+                f"file {file.name!r} must declare 'url', or 'mirror' and a 'remedy' that says how it is made"
+            )
 
 
 def parse_source(name: str, conf: Mapping[str, Any]) -> SourceSpec:
@@ -86,146 +157,5 @@ def parse_source(name: str, conf: Mapping[str, Any]) -> SourceSpec:
 
     Raises: UserError when a key is unknown or missing, or a value has the wrong type or form.
     """
-    context = f"source {name!r}"
-    _check_keys(context, conf, _REQUIRED_KEYS, _OPTIONAL_KEYS)
-    embedded, dump = (_require_flag(context, conf, key) for key in ("embedded", "dump"))
-    if ("files" in conf) == ("snapshots" in conf):
-        raise UserError(f"{context} must declare either 'files' or 'snapshots'", "both or neither is declared")
-    if "files" in conf:
-        snapshots: tuple[Snapshot, ...] = (Snapshot(None, _parse_files(context, conf["files"], embedded)),)
-    else:
-        snapshots = tuple(_parse_snapshots(context, conf["snapshots"], embedded))
-    _check_origins(context, snapshots, embedded, has_remedy="remedy" in conf)
-    return SourceSpec(
-        name=name,
-        embedded=embedded,
-        snapshots=snapshots,
-        dump=dump,
-        columns=_parse_columns(context, conf.get("columns", {}), snapshots),
-        **{key: _require_text(context, conf, key) for key in sorted(_REQUIRED_KEYS)},
-        **{key: _require_text(context, conf, key) if key in conf else "" for key in sorted(_OPTIONAL_TEXTS)},
-    )
-
-
-def _parse_snapshots(context: str, entries: Any, embedded: bool) -> Iterator[Snapshot]:
-    names: set[str] = set()
-    for entry in _require_list(context, "snapshots", entries):
-        _check_keys(f"a snapshot of {context}", entry, {"name", "files"}, {"derived_from"})
-        name = _require_text(context, entry, "name")
-        if name in names:
-            raise UserError(f"the snapshots of {context} must have different names", f"{name!r} is there twice")
-        names.add(name)
-        origin = _require_text(context, entry, "derived_from") if "derived_from" in entry else None
-        yield Snapshot(name, _parse_files(f"{context}, snapshot {name!r}", entry["files"], embedded), origin)
-
-
-def _parse_columns(context: str, entries: Any, snapshots: Sequence[Snapshot]) -> dict[str, tuple[str, ...]]:
-    _check_keys(f"'columns' of {context}", entries, set(), {file.name for file in snapshots[0].files})
-    inside = f"'columns' of {context}"
-    return {
-        name: tuple(_require_text(inside, {name: column}, name) for column in _require_list(inside, name, columns))
-        for name, columns in entries.items()
-    }
-
-
-def _parse_files(context: str, entries: Any, embedded: bool) -> tuple[SourceFile, ...]:
-    files = tuple(_parse_file(context, entry, embedded) for entry in _require_list(context, "files", entries))
-    names = [file.name for file in files]
-    duplicates = sorted({name for name in names if names.count(name) > 1})
-    if duplicates:
-        raise UserError(f"the files of {context} must have different names", f"{duplicates[0]!r} is there twice")
-    return files
-
-
-def _parse_file(context: str, entry: Any, embedded: bool) -> SourceFile:
-    _check_keys(f"a file of {context}", entry, {"name"}, _OPTIONAL_FILE_KEYS)
-    name = _require_relative_path(context, entry, "name")
-    if name == MANIFEST:
-        raise UserError(f"a file of {context} must not be called {MANIFEST}", "ingestion writes a file of that name")
-    context = f"{context}, file {name!r}"
-    if embedded:
-        extra_keys = sorted(_OPTIONAL_FILE_KEYS & set(entry))
-        if extra_keys:
-            requirement = f"{context} must declare its name only, because the source is embedded"
-            raise UserError(requirement, f"got {', '.join(extra_keys)}")
-        return SourceFile(name, None, None, MAX_FILE_BYTES, None, None)
-    digest = _require_text(context, entry, "sha256") if "sha256" in entry else ""
-    if not re.fullmatch(r"[0-9a-f]{64}", digest):
-        raise UserError(f"'sha256' of {context} must be 64 lower-case hexadecimal digits", f"got {digest!r}")
-    if ("bytes" in entry) == ("max_bytes" in entry):
-        raise UserError(f"{context} must declare either 'bytes' or 'max_bytes'", "both or neither is declared")
-    size = _require_positive(context, entry, "bytes") if "bytes" in entry else None
-    url = _require_text(context, entry, "url") if "url" in entry else None
-    if url is not None and not is_allowed_url(url):
-        raise UserError(f"'url' of {context} must be an https address", f"got {url!r}")
-    return SourceFile(
-        name=name,
-        sha256=digest,
-        size=size,
-        max_bytes=size if size is not None else _require_positive(context, entry, "max_bytes"),
-        mirror=_require_relative_path(context, entry, "mirror") if "mirror" in entry else None,
-        url=url,
-    )
-
-
-def _check_origins(context: str, snapshots: Sequence[Snapshot], embedded: bool, *, has_remedy: bool) -> None:
-    """Check that every file has an address or a mirror, and that `derived_from` names a published snapshot.
-
-    A file without an address is a subset of a published snapshot, or packed: `remedy` says of what.
-    """
-    published = {entry.name for entry in snapshots if all(file.url for file in entry.files)}
-    for snapshot in snapshots:
-        if snapshot.derived_from is not None and snapshot.derived_from not in published:
-            raise unknown_name(f"'derived_from' in {context}", snapshot.derived_from, filter(None, published))
-        for file in snapshot.files:
-            if not embedded and file.url is None and snapshot.derived_from is None and not has_remedy:
-                remedy = "declare it, or declare 'remedy' with how the file is made"
-                raise UserError(f"file {file.name!r} of {context} must declare 'url'", "it has none", remedy)
-            if not embedded and file.url is None and file.mirror is None:
-                raise UserError(f"file {file.name!r} of {context} must declare 'mirror' or 'url'", "it has neither")
-
-
-def _check_keys(context: str, conf: Any, required: set[str], optional: set[str]) -> None:
-    if not isinstance(conf, Mapping):
-        raise UserError(f"{context} must be a mapping of keys to values", f"got {type(conf).__name__}")
-    for key in conf:
-        if key not in required | optional:
-            raise unknown_name(f"a key of {context}", str(key), required | optional)
-    missing = sorted(required - set(conf))
-    if missing:
-        raise UserError(f"{context} must declare {', '.join(sorted(required))}", f"{', '.join(missing)} is missing")
-
-
-def _require_list(context: str, key: str, value: Any) -> Sequence[Any]:
-    if isinstance(value, str) or not isinstance(value, Sequence) or not value:
-        raise UserError(f"{key!r} of {context} must be a non-empty list", f"got {value!r:.80}")
-    return value
-
-
-def _require_flag(context: str, conf: Mapping[str, Any], key: str) -> bool:
-    value = conf.get(key, False)
-    if not isinstance(value, bool):
-        raise UserError(f"{key!r} of {context} must be true or false", f"got {value!r}")
-    return value
-
-
-def _require_text(context: str, conf: Mapping[str, Any], key: str) -> str:
-    value = conf[key]
-    if not isinstance(value, str) or not value.strip():
-        raise UserError(f"{key!r} of {context} must be a non-empty text", f"got {value!r:.80}")
-    return " ".join(value.split())
-
-
-def _require_positive(context: str, conf: Mapping[str, Any], key: str) -> int:
-    value = conf[key]
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise UserError(f"{key!r} of {context} must be a whole number of bytes above 0", f"got {value!r:.80}")
-    return value
-
-
-def _require_relative_path(context: str, conf: Mapping[str, Any], key: str) -> str:
-    value = _require_text(context, conf, key)
-    path = PurePosixPath(value)
-    if path.is_absolute() or ".." in path.parts or "\\" in value or str(path) != value or value == ".":
-        raise UserError(f"{key!r} of {context} must be a plain relative path", f"got {value!r}")
-    return value
+    where = f"conf/source/{name}.yaml"
+    return validated(SourceSpec, where, {**require_mapping(conf, where), "name": name})

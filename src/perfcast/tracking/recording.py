@@ -2,40 +2,35 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
 import math
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
+from mlflow import MlflowClient
+from mlflow.entities import Dataset
+from mlflow.entities import Run as StoredRun
 
 from perfcast.evaluation import AVERAGE
 from perfcast.schema.display_names import replace_underscores
 from perfcast.schema.metric_names import POINTS
 from perfcast.schema.table_files import read_table
 from perfcast.splits import split_label
-from perfcast.tracking.client import open_client
 from perfcast.tracking.experiment_page import describe_experiment
-from perfcast.tracking.lifecycle import KIND_TAG, RECORD_TAG, close_abandoned, common_tags, open_experiment
 from perfcast.tracking.models import log_champion, log_predictor, register_champion
-from perfcast.tracking.run import DatasetEntry, Run
-from perfcast.tracking.store import RECORD, Store, locked
+from perfcast.tracking.run import KIND_TAG, LIVE_TAG, RECORD_TAG, Run, open_experiment, start_run
+from perfcast.tracking.store import RECORD, Store, locked, open_client
 from perfcast.utils.io import file_digests, read_json, sha256
 
-if TYPE_CHECKING:
-    from mlflow import MlflowClient
-    from mlflow.entities import Run as StoredRun
-
 _METRICS = (*POINTS, "mape", "medape", "coverage", "width", "interval_score", "p90")
-_COMPLETE_TAG = "perfcast.complete"
 _DIGEST = 36  # characters that MLflow keeps of a dataset's digest
 _ROUNDED = 1e-5  # an evaluation has six digits of an error
 
@@ -61,61 +56,74 @@ class _Recorder:
     store: Store
     results: ResultsToRecord
     dataset: str
-    experiment_id: str = ""
-    known: dict[str, StoredRun] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        name = f"perfcast/{self.dataset}"
-        self.experiment_id = open_experiment(self.client, self.store, name)
+        self.experiment = f"perfcast/{self.dataset}"
+        self.experiment_id = open_experiment(self.client, self.store, self.experiment)
         describe_experiment(self.client, self.experiment_id, self.results.titles.get(self.dataset, self.dataset))
+        self.known, self.live = self._tagged(RECORD_TAG), self._tagged(LIVE_TAG)
+
+    def _tagged(self, tag: str) -> dict[str, StoredRun]:
+        """Return the runs with a tag by its value."""
+        runs: list[StoredRun] = []
         token = None
         while token != "":
-            page = self.client.search_runs([self.experiment_id], f"tags.`{RECORD_TAG}` LIKE '%'", page_token=token)
-            self.known |= {run.data.tags[RECORD_TAG]: run for run in page}
+            page = self.client.search_runs([self.experiment_id], f"tags.`{tag}` LIKE '%'", page_token=token)
+            runs += page
             token = page.token or ""
+        return {run.data.tags[tag]: run for run in runs}
 
     @cached_property
     def table(self) -> pd.DataFrame:
         """The table with features that the dataset's predictors were trained on."""
         return read_table(self.results.folder / "features" / f"{self.dataset}.parquet").frame
 
-    def is_complete(self, digest: str) -> bool:
+    def is_recorded(self, digest: str) -> bool:
         """Return whether a run records this digest from beginning to end."""
-        return digest in self.known and self.known[digest].data.tags.get(_COMPLETE_TAG) == "true"
+        return digest in self.known and self.known[digest].info.status == "FINISHED"
 
     @contextmanager
     def run(self, digest: str, name: str, tags: Mapping[str, str], *, file: Path, seconds: float) -> Iterator[Run]:
-        """Open the run of a digest, a new one or that of a live training; it is complete when the block ends well.
+        """Open the run of a digest, a new one or that of a live training, in place of one that was cut off.
 
-        It ends at the time of the file that it records, and lasted so many seconds. It replaces one that was cut off.
+        It ends at the time of the file that it records, and lasted so many seconds.
         """
         end = int(file.stat().st_mtime * 1000)
-        marked = {**tags, **common_tags(self.store), RECORD_TAG: digest, _COMPLETE_TAG: "false"}
-        if digest in self.known and _COMPLETE_TAG in self.known[digest].data.tags:
-            self._delete_run(self.known.pop(digest).info.run_id)
+        tags = {**tags, "mlflow.source.type": "LOCAL", RECORD_TAG: digest}
         if digest in self.known:
-            run = Run(self.client, self.known[digest].info.run_id, self.store, time=end)
-            run.set_tags(marked)
+            self._delete(self.known[digest].info.run_id)
+        if digest in self.live and digest not in self.known:
+            run = Run(self.client, self.live[digest].info.run_id, self.store, end)
+            self.client.update_run(run.run_id, status="RUNNING")
+            run.set_tags(tags)
         else:
             start = end - int(seconds * 1000)
-            made = self.client.create_run(self.experiment_id, start_time=start, tags=marked, run_name=name)
-            run = Run(self.client, made.info.run_id, self.store, time=end)
-        try:
-            yield run
-        except BaseException:
-            with suppress(Exception):  # the store that failed, most often: the next pass replaces this run
-                self.client.set_terminated(run.run_id, status="FAILED")
-            raise
-        run.set_tags({_COMPLETE_TAG: "true"})
+            run = start_run(self.client, self.store, self.experiment, name, tags, start=start, time=end)
+        yield run
         self.client.set_terminated(run.run_id, end_time=end)
-        self.known[digest] = self.client.get_run(run.run_id)
 
-    def _delete_run(self, run_id: str) -> None:
+    def _delete(self, run_id: str) -> None:
         """Delete a run with its models."""
         self.client.delete_run(run_id)
-        models = self.client.search_logged_models([self.experiment_id], f"source_run_id = '{run_id}'")
-        for model in models:
+        for model in self.client.search_logged_models([self.experiment_id], f"source_run_id = '{run_id}'"):
             self.client.delete_logged_model(model.model_id)
+
+    def data(self, name: str, digest: str, profile: Mapping[str, int]) -> Dataset:
+        """Return rows of the dataset's table as an entry of MLflow."""
+        kinds = {
+            str(column): "double" if pd.api.types.is_numeric_dtype(kind) else "string"
+            for column, kind in self.table.dtypes.items()
+        }
+        schema = {"mlflow_colspec": [{"name": column, "type": kind} for column, kind in kinds.items()]}
+        source = {"uri": f"{self.results.folder.name}/features/{self.dataset}.parquet"}
+        return Dataset(
+            name=name,
+            digest=digest[:_DIGEST],
+            source_type="local",
+            source=json.dumps(source),
+            schema=json.dumps(schema),
+            profile=json.dumps(profile),
+        )
 
 
 def record_results(store: Store, results: ResultsToRecord, *, trainings_only: bool = False) -> int:
@@ -128,26 +136,12 @@ def record_results(store: Store, results: ResultsToRecord, *, trainings_only: bo
         files.setdefault(path.parts[-4], []).append(path)
     client = open_client(store)
     with locked(store, "record"):
-        close_abandoned(client)
         count = 0
         for dataset, paths in files.items():
             recorder = _Recorder(client, store, results, dataset)
-            count += _record_trainings(recorder, paths)
+            count += sum(_record_training(recorder, path) for path in paths)
             if not trainings_only:
                 count += _record_champion(recorder) + _record_report(recorder)
-    return count
-
-
-def _record_trainings(recorder: _Recorder, paths: Sequence[Path]) -> int:
-    count = 0
-    for path in paths:
-        digest, content = sha256(path), read_json(path)
-        scores = _scores(recorder, content)
-        if recorder.is_complete(digest):
-            _update_metrics(recorder.known[digest], recorder, scores)
-        else:
-            _record_training(recorder, path, digest, content, scores)
-            count += 1
     return count
 
 
@@ -173,65 +167,51 @@ def _update_metrics(stored: StoredRun, recorder: _Recorder, scores: Mapping[str,
     """Record the metrics that another evaluation, such as one with another level, changed."""
     changed = {name: value for name, value in scores.items() if stored.data.metrics.get(name) != value}
     if changed:
-        run = Run(recorder.client, stored.info.run_id, recorder.store)
         (model,), (data,) = stored.outputs.model_outputs, stored.inputs.dataset_inputs
-        headline = {name: changed[name] for name in _METRICS if name in changed}
-        entry = DatasetEntry(data.dataset.name, data.dataset.digest, data.dataset.source)
-        run.log_metrics(headline, model_id=model.model_id, dataset=entry)
-        run.log_metrics({name: value for name, value in changed.items() if name not in headline})
+        run = Run(recorder.client, stored.info.run_id, recorder.store)
+        _log_scores(run, changed, model.model_id, data.dataset)
 
 
-def _record_training(
-    recorder: _Recorder, path: Path, digest: str, content: Mapping[str, Any], scores: Mapping[str, float]
-) -> None:
-    split, predictor, folder = content["split"], content["predictor"], path.parent
+def _log_scores(run: Run, metrics: Mapping[str, float], model_id: str, data: Dataset) -> None:
+    """Record metrics; those that the page Models has in columns are of the model and the split's dataset."""
+    headline = {name: metrics[name] for name in _METRICS if name in metrics}
+    run.log_metrics(headline, model_id=model_id, data=data)
+    run.log_metrics({name: value for name, value in metrics.items() if name not in headline})
+
+
+def _record_training(recorder: _Recorder, path: Path) -> int:
+    """Record a training; 0 when the store has it."""
+    digest, content, folder = sha256(path), read_json(path), path.parent
+    scores = _scores(recorder, content)
+    if recorder.is_recorded(digest):
+        _update_metrics(recorder.known[digest], recorder, scores)
+        return 0
     names = {name: content[name] for name in ("dataset", "split", "predictor")}
     usage = _read_usage(recorder.results.folder / "benchmarks" / "train" / Path(*names.values()).with_suffix(".tsv"))
-    name = f"{predictor}-{split}"
-    tags = {
-        **{KIND_TAG: "training", **names, **content["tags"]},
-        **{"mlflow.source.name": "perfcast pipeline train", "mlflow.source.type": "LOCAL"},
-    }
-    seconds = usage.get("seconds", 0.0)
-    with recorder.run(digest, name, tags, file=path, seconds=seconds) as run:
+    name = f"{content['predictor']}-{content['split']}"
+    tags = {KIND_TAG: "training", **names, **content["tags"], "mlflow.source.name": "perfcast pipeline train"}
+    with recorder.run(digest, name, tags, file=path, seconds=usage.get("seconds", 0.0)) as run:
         run.log_params({**names, **content["parameters"]})
         digests = "".join(content["sha256"][name] for name in ("table", "folds"))
-        dataset = DatasetEntry(
-            name=f"{recorder.dataset}-{split}",
-            digest=hashlib.sha256(digests.encode()).hexdigest()[:_DIGEST],
-            source=json.dumps({"uri": f"{recorder.results.folder.name}/features/{recorder.dataset}.parquet"}),
-            schema=_schema(recorder.table),
-            profile=json.dumps({f"{subset}_rows": rows for subset, rows in content["rows"].items()}),
-        )
-        run.log_dataset(dataset, "test")
+        rows = {f"{subset}_rows": rows for subset, rows in content["rows"].items()}
+        joint = hashlib.sha256(digests.encode()).hexdigest()
+        data = recorder.data(f"{recorder.dataset}-{content['split']}", joint, rows)
+        run.log_dataset(data, "test")
         model = log_predictor(run, name, folder / content["model"], recorder.table, {**names, "preset": tags["preset"]})
-        metrics = {**content["metrics"], **scores}
-        # the page Models has a column for each metric of each split
-        headline = {name: metrics[name] for name in _METRICS if name in metrics}
-        run.log_metrics(headline, model_id=model.model_id, dataset=dataset)
-        run.log_metrics({name: value for name, value in {**metrics, **usage}.items() if name not in headline})
+        _log_scores(run, {**content["metrics"], **scores, **usage}, model.model_id, data)
         history = pd.read_csv(folder / content["curves"])
         if "epoch" in history:
             run.log_history(history)
         run.log_artifacts(path, folder / "config.yaml", folder / "predictions.parquet")
+    return 1
 
 
 def _read_usage(path: Path) -> dict[str, float]:
     """Return the seconds and the memory of a job that Snakemake measured; empty without its file."""
     if not path.exists():
         return {}
-    with path.open(newline="") as file:
-        row = next(csv.DictReader(file, delimiter="\t"), {})
-    named = {"seconds": row.get("s", ""), "memory_mib": row.get("max_rss", "")}
-    return {name: float(value) for name, value in named.items() if value.replace(".", "", 1).isdigit()}
-
-
-def _schema(table: pd.DataFrame) -> str:
-    """Return the columns of a table in the form of MLflow's datasets."""
-    kinds = {
-        str(name): "double" if pd.api.types.is_numeric_dtype(kind) else "string" for name, kind in table.dtypes.items()
-    }
-    return json.dumps({"mlflow_colspec": [{"name": name, "type": kind} for name, kind in kinds.items()]})
+    row = pd.read_csv(path, sep="\t", na_values="-").iloc[0]
+    return {"seconds": float(row["s"]), "memory_mib": float(row["max_rss"])}
 
 
 def _record_champion(recorder: _Recorder) -> int:
@@ -241,27 +221,18 @@ def _record_champion(recorder: _Recorder) -> int:
     if not (folder / "about.json").exists():
         return 0
     digest = hashlib.sha256(json.dumps(file_digests(folder), sort_keys=True).encode()).hexdigest()
-    if recorder.is_complete(digest):
+    if recorder.is_recorded(digest):
         return 0
     about = read_json(folder / "about.json")
     predictor = about["predictor"]
     usage = _read_usage(results.folder / "benchmarks" / "champion" / f"{dataset}.tsv")
     metrics = _by_split(results.scores.get(dataset, {}), predictor)
     tags = {"dataset": dataset, "predictor": predictor, "preset": str(about["preset"])}
-    marks = {KIND_TAG: "champion", "mlflow.source.name": "perfcast pipeline champion", "mlflow.source.type": "LOCAL"}
-    seconds = usage.get("seconds", 0.0)
-    with recorder.run(
-        digest, f"champion: {predictor}", {**tags, **marks}, file=folder / "about.json", seconds=seconds
-    ) as run:
+    marks = {KIND_TAG: "champion", "mlflow.source.name": "perfcast pipeline champion"}
+    name, seconds = f"champion: {predictor}", usage.get("seconds", 0.0)
+    with recorder.run(digest, name, {**tags, **marks}, file=folder / "about.json", seconds=seconds) as run:
         run.log_params({key: about[key] for key in ("predictor", "preset", "seed", "rows", "table_sha256")})
-        entry = DatasetEntry(
-            name=dataset,
-            digest=about["table_sha256"][:_DIGEST],
-            source=json.dumps({"uri": f"{results.folder.name}/features/{dataset}.parquet"}),
-            schema=_schema(recorder.table),
-            profile=json.dumps({"rows": about["rows"]}),
-        )
-        run.log_dataset(entry, "training")
+        run.log_dataset(recorder.data(dataset, about["table_sha256"], {"rows": about["rows"]}), "training")
         model = log_champion(run, f"champion-{dataset}", folder, tags)
         run.log_metrics(metrics, model_id=model.model_id)
         run.log_metrics(usage)
@@ -313,13 +284,13 @@ def _record_report(recorder: _Recorder) -> int:
     if not report.exists() or dataset not in results.scores:
         return 0
     digest = hashlib.sha256(f"{dataset} {sha256(report)}".encode()).hexdigest()
-    if recorder.is_complete(digest):
+    if recorder.is_recorded(digest):
         return 0
     about_file = folder / "champion" / dataset / "about.json"
     champion = str(read_json(about_file)["predictor"]) if about_file.exists() else ""
     tags = {
         **{KIND_TAG: "summary", "dataset": dataset, "predictor": champion},
-        **{"mlflow.source.name": "perfcast pipeline report", "mlflow.source.type": "LOCAL"},
+        "mlflow.source.name": "perfcast pipeline report",
     }
     with recorder.run(digest, f"summary {recorder.store.invocation}", tags, file=report, seconds=0.0) as run:
         chosen = ("preset", "seeds", "level", "resamples", "backtest_windows", "published_until", "split_seed")

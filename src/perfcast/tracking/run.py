@@ -3,39 +3,50 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import time
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
+from mlflow import MlflowClient
+from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, RunTag
+from mlflow.tracking.context.registry import resolve_tags
 
 from perfcast.tracking.store import Store, locked
 
-if TYPE_CHECKING:
-    from mlflow import MlflowClient
-
+KIND_TAG = "perfcast.kind"
+RECORD_TAG = "perfcast.record"
+"""Tag of a run: the SHA-256 of the file that it records."""
+LIVE_TAG = "perfcast.live"
+"""Tag of the run of a live training: the SHA-256 of the file that will be recorded in it."""
 _BATCH = 900  # MLflow accepts at most 1,000 metrics in one call
-_PARAM_LENGTH = 500
+# the UI then opens the experiment as trainings, not as traces of a language model
+_EXPERIMENT_TAGS = {"mlflow.experimentKind": "custom_model_development"}
+_CONTEXT = ("mlflow.user", "mlflow.source.git.commit")
 
 
-@dataclass(frozen=True)
-class DatasetEntry:
-    """A dataset as MLflow lists it: name, digest, place, and optionally schema and profile as JSON."""
+def open_experiment(client: MlflowClient, store: Store, name: str) -> str:
+    """Return the id of the experiment, made when there is none."""
+    with locked(store):
+        if experiment := client.get_experiment_by_name(name):
+            return str(experiment.experiment_id)
+        return str(client.create_experiment(name, artifact_location=store.place(name), tags=_EXPERIMENT_TAGS))
 
-    name: str
-    digest: str
-    source: str
-    schema: str | None = None
-    profile: str | None = None
+
+def common_tags(store: Store) -> dict[str, str]:
+    """Return the tags of every run: invocation, user, commit."""
+    known = resolve_tags()
+    return {"perfcast.invocation": store.invocation, **{name: known[name] for name in _CONTEXT if name in known}}
 
 
 @dataclass
 class Run:
-    """An open run: log to it until its `with` block ends.
+    """An open run of MLflow.
 
-    `time` is the time stamp of its metrics in milliseconds, by default the present.
+    `time` is the time stamp of its metrics in milliseconds, by default the present. One process at a time writes,
+    because sqlite lets those that wait starve when many write at once.
     """
 
     client: MlflowClient
@@ -43,41 +54,25 @@ class Run:
     store: Store
     time: int | None = None
 
-    def _record(self, **batch: Any) -> None:
-        """Write a batch; one process at a time, because sqlite lets those that wait starve when many write at once."""
-        with locked(self.store):
-            self.client.log_batch(self.run_id, **batch)
-
-    def _now(self) -> int:
-        return int(datetime.now(UTC).timestamp() * 1000) if self.time is None else self.time
-
     def log_params(self, params: Mapping[str, Any]) -> None:
         """Record parameters."""
-        from mlflow.entities import Param
+        with locked(self.store):
+            entries = [Param(name, str(value)) for name, value in sorted(params.items())]
+            self.client.log_batch(self.run_id, params=entries)
 
-        self._record(params=[Param(name, str(value)[:_PARAM_LENGTH]) for name, value in sorted(params.items())])
+    def set_tags(self, tags: Mapping[str, str]) -> None:
+        """Record tags."""
+        with locked(self.store):
+            self.client.log_batch(self.run_id, tags=[RunTag(name, value) for name, value in tags.items()])
 
     def log_metrics(
-        self,
-        metrics: Mapping[str, float],
-        step: int = 0,
-        *,
-        model_id: str | None = None,
-        dataset: DatasetEntry | None = None,
+        self, metrics: Mapping[str, float], step: int = 0, *, model_id: str | None = None, data: Dataset | None = None
     ) -> None:
         """Record numbers, as those of a model on a dataset if given; NaN and infinity are left out."""
-        from mlflow.entities import Metric
-
-        now = self._now()
         about = {"model_id": model_id, "run_id": self.run_id} if model_id else {}
-        if dataset:
-            about |= {"dataset_name": dataset.name, "dataset_digest": dataset.digest}
-        finite = {name: float(value) for name, value in metrics.items() if math.isfinite(value)}
-        self._log([Metric(name, value, now, step, **about) for name, value in finite.items()])
-
-    def _log(self, entries: list[Any]) -> None:
-        for start in range(0, len(entries), _BATCH):
-            self._record(metrics=entries[start : start + _BATCH])
+        if data:
+            about |= {"dataset_name": data.name, "dataset_digest": data.digest}
+        self._log(((name, value, step) for name, value in metrics.items()), **about)
 
     def log_history(self, history: pd.DataFrame) -> None:
         """Record per-epoch curves.
@@ -85,21 +80,21 @@ class Run:
         Shapes: `history` has the columns seed, fold, epoch and one column per curve. The first seed and fold go under
         the plain name of the curve, so that runs compare; the others carry their seed and fold.
         """
-        from mlflow.entities import Metric
-
-        now = self._now()
         curves = [name for name in history.select_dtypes("number") if name not in {"seed", "fold", "epoch"}]
-        first = (history["seed"].iloc[0], history["fold"].iloc[0]) if len(history) else None
-        entries = []
-        for (seed, fold), part in history.groupby(["seed", "fold"], sort=False):
-            where = "curve" if (seed, fold) == first else f"curve_seed{seed}_fold{fold}"
+        for number, ((seed, fold), rows) in enumerate(history.groupby(["seed", "fold"], sort=False)):
+            where = f"curve_seed{seed}_fold{fold}" if number else "curve"
             for name in curves:
-                entries += [
-                    Metric(f"{where}/{name}", float(value), now, int(epoch))
-                    for epoch, value in zip(part["epoch"], part[name], strict=True)
-                    if math.isfinite(value)
-                ]
-        self._log(entries)
+                values = zip(rows[name], rows["epoch"], strict=True)
+                self._log((f"{where}/{name}", value, epoch) for value, epoch in values)
+
+    def _log(self, entries: Iterable[tuple[str, float, int]], **about: str) -> None:
+        now = int(time.time() * 1000) if self.time is None else self.time
+        finite = [
+            Metric(name, float(value), now, int(step), **about) for name, value, step in entries if math.isfinite(value)
+        ]
+        for start in range(0, len(finite), _BATCH):
+            with locked(self.store):
+                self.client.log_batch(self.run_id, metrics=finite[start : start + _BATCH])
 
     def log_artifacts(self, *paths: Path) -> None:
         """Copy files and folders to the run; those that are missing are left out."""
@@ -109,16 +104,26 @@ class Run:
             elif path.is_file():
                 self.client.log_artifact(self.run_id, str(path))
 
-    def log_dataset(self, entry: DatasetEntry, context: str) -> None:
+    def log_dataset(self, dataset: Dataset, context: str) -> None:
         """Record a dataset of the run and the use of it."""
-        from mlflow.entities import Dataset, DatasetInput, InputTag
-
-        dataset = Dataset(entry.name, entry.digest, "local", entry.source, schema=entry.schema, profile=entry.profile)
         with locked(self.store):  # two runs with a new dataset would both insert it
             self.client.log_inputs(self.run_id, [DatasetInput(dataset, [InputTag("mlflow.data.context", context)])])
 
-    def set_tags(self, tags: Mapping[str, str]) -> None:
-        """Record tags."""
-        from mlflow.entities import RunTag
 
-        self._record(tags=[RunTag(name, value) for name, value in tags.items()])
+def start_run(
+    client: MlflowClient,
+    store: Store,
+    experiment: str,
+    name: str,
+    tags: Mapping[str, str],
+    *,
+    start: int | None = None,
+    time: int | None = None,
+) -> Run:
+    """Make a run in an experiment; its metrics have the time stamp `time`.
+
+    Units: start, time: milliseconds.
+    """
+    where, tagged = open_experiment(client, store, experiment), {**tags, **common_tags(store)}
+    made = client.create_run(where, start_time=start, tags=tagged, run_name=name)
+    return Run(client, made.info.run_id, store, time)

@@ -1,11 +1,15 @@
-"""The tracking store: its configuration, its locks, and lines about its faults."""
+"""The tracking store: its configuration, its client, its locks, and lines about its faults."""
 
 from __future__ import annotations
 
+import logging
 import os
+import shutil
+import sqlite3
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+import tempfile
+from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,10 +19,28 @@ from perfcast.utils.errors import UserError, printable, unknown_name
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
+    from mlflow import MlflowClient
 
 
-_SHORT_WAIT, _LONG_WAIT = 5, 300
-"""Time that a lock is waited for, without and with a line about it. Units: seconds."""
+LOCK_SECONDS = 300.0
+"""Time that a lock is waited for. Units: seconds."""
+_SQLITE = "sqlite:///"
+_SETTINGS = {
+    # a server that does not answer costs ten seconds; what it lacks is recorded later
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0",
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MLFLOW_LOGGING_LEVEL": "WARNING",
+    "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
+    "GIT_PYTHON_REFRESH": "quiet",
+}
+_PLACES = {
+    "experiments": "artifact_location",
+    "runs": "artifact_uri",
+    "logged_models": "artifact_location",
+    "model_versions": "storage_location",
+}
+"""Columns of artifact addresses in MLflow's database, by table."""
 RECORD = "record.json"
 """File of a training's folder that is recorded: parameters, metrics, tags and digests, without times."""
 
@@ -55,9 +77,8 @@ def store_from(conf: Mapping[str, Any], root: Path, environment: Mapping[str, st
     if not conf.get("enabled", True):
         return None
     uri = environment.get("MLFLOW_TRACKING_URI") or str(conf["uri"])
-    prefix = "sqlite:///"
-    if uri.startswith(prefix) and not uri.startswith(prefix + "/"):
-        uri = f"{prefix}{(root / uri.removeprefix(prefix)).resolve()}"
+    if uri.startswith(_SQLITE):
+        uri = f"{_SQLITE}{(root / uri.removeprefix(_SQLITE)).resolve()}"
     stamp = environment.get("PERFCAST_INVOCATION") or f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}-{os.getpid()}"
     artifacts = environment.get("PERFCAST_ARTIFACTS") or str(conf["artifacts"])
     bucket = artifacts.rstrip("/") if "://" in artifacts else ""
@@ -84,35 +105,70 @@ def _check(conf: Mapping[str, Any]) -> None:
         raise UserError(f"{where} must have the key {missing[0]!r}", "it is missing", f"edit {where}")
 
 
-def locked(store: Store, name: str = "store") -> AbstractContextManager[Any]:
+def locked(store: Store, name: str = "store") -> BaseFileLock:
     """Return one of the store's locks, a context manager: `store` for a write, `record` for a pass over results.
 
-    Raises: UserError, on entering, when another process holds it for too long.
+    Raises: filelock.Timeout, on entering, when another process holds it for too long.
     """
     from filelock import FileLock
 
     store.artifacts.mkdir(parents=True, exist_ok=True)
-    return _bounded(FileLock(store.artifacts.parent / f"{name}.lock"))
+    return FileLock(store.artifacts.parent / f"{name}.lock", timeout=LOCK_SECONDS)
 
 
-@contextmanager
-def _bounded(lock: BaseFileLock) -> Iterator[None]:
-    """Hold a lock that others hold for a moment each; say so when it takes longer."""
-    from filelock import Timeout
+def open_client(store: Store) -> MlflowClient:
+    """Return a client of the store.
 
-    try:
-        lock.acquire(timeout=_SHORT_WAIT)
-    except Timeout:
-        print("perfcast: tracking: waiting for another process that records", file=sys.stderr, flush=True)
-        try:
-            lock.acquire(timeout=_LONG_WAIT)
-        except Timeout:
-            fact = f"another process has held {lock.lock_file} for {_LONG_WAIT} s"
-            raise UserError("one process at a time may record", fact, "end it") from None
-    try:
-        yield
-    finally:
-        lock.release()
+    Processes race in the migrations of a fresh sqlite file, so the first access is under the lock. A kill during
+    migrations leaves tables that no later process can use, so a new file gets its name when it is whole.
+    """
+    for name, value in _SETTINGS.items():
+        os.environ.setdefault(name, value)
+    from mlflow import MlflowClient
+    from mlflow.store.db import utils
+
+    utils.MAX_RETRY_COUNT = 1  # ten attempts at a store that fails take minutes
+    logging.getLogger(utils.__name__).setLevel(logging.CRITICAL)  # it logs what it raises as well
+    with locked(store):
+        if store.uri.startswith(_SQLITE):
+            database = Path(store.uri.removeprefix(_SQLITE))
+            if database.is_file():
+                follow_move(database, store.artifacts)
+            else:
+                _make_database(database)
+        client = MlflowClient(tracking_uri=store.uri, registry_uri=store.uri)
+        client.search_experiments(max_results=1)
+    return client
+
+
+def _make_database(path: Path) -> None:
+    """Make MLflow's tables in a new sqlite file."""
+    from mlflow import MlflowClient
+
+    folder = path.with_name("new")
+    shutil.rmtree(folder, ignore_errors=True)  # what a kill left
+    folder.mkdir(parents=True)
+    new = Path(tempfile.mkdtemp(dir=folder)) / path.name  # a client remembers that it made the tables of an address
+    MlflowClient(f"{_SQLITE}{new}", f"{_SQLITE}{new}").search_experiments(max_results=1)
+    new.replace(path)
+    shutil.rmtree(folder)
+
+
+def follow_move(database: Path, artifacts: Path) -> None:
+    """Let the addresses in a database name the folder of artifacts beside it, after both were moved or copied."""
+    if database.parent.resolve() != artifacts.parent.resolve():
+        return
+    new = artifacts.as_uri()
+    with closing(sqlite3.connect(database)) as base, base:
+        if not base.execute("select 1 from sqlite_master where name = 'experiments'").fetchone():
+            return
+        located = base.execute("select name, artifact_location from experiments").fetchall()
+        roots = {where.removesuffix(f"/{name}") for name, where in located if where.endswith(f"/{name}")}
+        for old in {root for root in roots if root.startswith("file:")} - {new}:
+            for table, column in _PLACES.items():  # the names of tables and columns are those above
+                begins = f"substr({column}, 1, ?) = ?"
+                change = f"update {table} set {column} = ? || substr({column}, ?) where {begins}"
+                base.execute(change, (new, len(old) + 1, len(old) + 1, f"{old}/"))
 
 
 def explain_failure(error: BaseException) -> str:

@@ -15,6 +15,7 @@ import requests
 from loopback import Loopback, Page
 
 from perfcast.sources.download import DownloadError, DownloadLimits, download_file
+from perfcast.sources.source_spec import SourceFile
 from perfcast.utils.errors import UserError
 
 BODY = np.random.default_rng(0).integers(0, 256, 100_000, dtype=np.uint8).tobytes()
@@ -35,15 +36,9 @@ def target(tmp_path) -> Path:
 
 
 def download(url: str, path: Path, *, body: bytes = BODY, max_bytes: int = len(BODY), limits=LIMITS, progress=None):
-    download_file(
-        url,
-        hashlib.sha256(body).hexdigest(),
-        path,
-        size=len(body),
-        max_bytes=max_bytes,
-        limits=limits,
-        progress=progress or (lambda done, total: None),
-    )
+    sizes = {"bytes": max_bytes} if max_bytes == len(body) else {"max_bytes": max_bytes}
+    file = SourceFile.model_validate({"name": "file", "sha256": hashlib.sha256(body).hexdigest(), "url": url, **sizes})
+    download_file(file, path, limits, progress or (lambda name, done, total: None))
 
 
 def test_download_file_writes_the_bytes_and_reports_progress(internet, target):
@@ -52,7 +47,7 @@ def test_download_file_writes_the_bytes_and_reports_progress(internet, target):
     download(internet.url("/a"), target, progress=lambda *report: reports.append(report))
     assert target.read_bytes() == BODY
     assert reports == sorted(reports)
-    assert reports[-1] == (len(BODY), len(BODY))
+    assert reports[-1] == ("file", len(BODY), len(BODY))
     assert [path.name for path in target.parent.iterdir()] == ["file"]
 
 

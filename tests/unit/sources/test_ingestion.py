@@ -335,11 +335,9 @@ def test_locate_source_compares_sizes_and_does_not_read(folders):
     (folders.mirror / "src/a.csv").write_bytes(GOOD[:-1])
     assert "bytes, not the" in locate_source(spec, **options).reason
     (folders.second / "src/a.csv").write_bytes(BAD)
-    assert locate_source(spec, **options).files[0].location.folder == folders.second, (
-        "the checksum is left to ingestion"
-    )
+    assert locate_source(spec, **options).locations[0].folder == folders.second, "the checksum is left to ingestion"
     write_to_cache(folders, GOOD)
-    assert locate_source(spec, **options).files[0].location.kind == "cache"
+    assert locate_source(spec, **options).locations[0].kind == "cache"
 
 
 def test_tabulate_sources_returns_a_row_per_source(folders):

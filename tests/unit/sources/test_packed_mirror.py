@@ -109,5 +109,5 @@ def test_the_table_of_sources_names_the_archive(tmp_path):
     assert tabulate_sources([make_spec()], **places)[0]["location"].startswith("not on this machine")
     path = pack(tmp_path / "mirror", **WHOLE)
     row = tabulate_sources([make_spec()], **places)[0]
-    assert row["location"] == f"packed: {path}"
+    assert row["location"] == f"archive {path}"
     assert row["size"] == "11.5 kB"

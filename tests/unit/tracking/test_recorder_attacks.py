@@ -107,7 +107,7 @@ def test_store_that_fails_while_a_training_runs_costs_lines_alone(project, capsy
     assert "Traceback" not in done.stderr
     # not by MLflow: its connections of this process are to the file that was deleted
     with closing(sqlite3.connect(folder / "mlflow.db")) as base:
-        complete = "select run_uuid from tags where key = 'perfcast.complete' and value = 'true'"
+        complete = "select run_uuid from runs where status = 'FINISHED' and lifecycle_stage = 'active'"
         rows = base.execute(f"select value from latest_metrics where key = 'mape' and run_uuid in ({complete})")
         assert rows.fetchall() == [(8.0,)]
 

@@ -1,33 +1,39 @@
-"""The record: complete, closed, and safe under parallel jobs."""
+"""The record: complete, and safe under parallel jobs."""
 
-import os
 import signal
 import subprocess
 import sys
-import time
 
 import pandas as pd
 import pytest
 from mlflow import MlflowClient
+from mlflow.entities import Dataset
 
 from perfcast import tracking
-from perfcast.tracking import lifecycle as processes
+from perfcast.tracking.run import start_run
 
 
 def store_in(folder, invocation="now"):
     return tracking.Store(f"sqlite:///{folder}/mlflow/mlflow.db", folder / "mlflow" / "artifacts", invocation)
 
 
+def start(folder, name, tags):
+    store = store_in(folder)
+    return start_run(tracking.open_client(store), store, "perfcast/demo", name, tags)
+
+
 JOB = """
 import sys
 from pathlib import Path
+from mlflow.entities import Dataset
 from perfcast import tracking
+from perfcast.tracking.run import start_run
 folder, number = Path(sys.argv[1]), sys.argv[2]
 store = tracking.Store(f"sqlite:///{folder}/mlflow/mlflow.db", folder / "mlflow" / "artifacts", "now")
-with tracking.start_run(store, "perfcast/demo", f"job {number}", {"job": number}) as run:
-    run.log_dataset(tracking.DatasetEntry("shared", "1" * 36, "table.parquet"), "test")
-    for step in range(20):
-        run.log_metrics({"loss": float(step), "other": 1.0}, step)
+run = start_run(tracking.open_client(store), store, "perfcast/demo", f"job {number}", {"job": number})
+run.log_dataset(Dataset("shared", "1" * 36, "local", "table.parquet"), "test")
+for step in range(20):
+    run.log_metrics({"loss": float(step), "other": 1.0}, step)
 """
 
 
@@ -47,61 +53,17 @@ def test_parallel_jobs_lose_no_record(folder):
     runs = client.search_runs([experiment.experiment_id], "tags.job LIKE '%'")
     assert len(runs) == 3
     for run in runs:
-        assert run.info.status == "FINISHED"
         assert [m.value for m in client.get_metric_history(run.info.run_id, "loss")] == list(map(float, range(20)))
     assert {run.data.tags["perfcast.invocation"] for run in runs} == {"now"}
 
 
-def test_start_run_marks_errors_as_failed(folder):
+def test_training_that_fails_is_marked_as_failed(folder):
     with (
         pytest.raises(RuntimeError),
-        tracking.start_run(store_in(folder), "perfcast/fail", "broken", {}) as run,
+        tracking.live_record(store_in(folder), "perfcast/fail", "broken", {}) as live,
     ):
         raise RuntimeError
-    assert MlflowClient(store_in(folder).uri).get_run(run.run_id).info.status == "FAILED"
-
-
-SLEEPER = """
-import sys, time
-from pathlib import Path
-from perfcast import tracking
-folder = Path(sys.argv[1])
-store = tracking.Store(f"sqlite:///{folder}/mlflow/mlflow.db", folder / "mlflow" / "artifacts", "kill")
-with tracking.start_run(store, "perfcast/kill", "sleeper", {}) as run:
-    print(run.run_id, flush=True)
-    time.sleep(60)
-"""
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_killed_runs_are_closed(folder, number):
-    process = subprocess.Popen([sys.executable, "-c", SLEEPER, str(folder)], stdout=subprocess.PIPE, text=True)
-    run_id = process.stdout.readline().strip()
-    os.kill(process.pid, number)
-    process.wait(timeout=30)
-    # the next run, of whatever experiment, sweeps up what a SIGKILL left
-    with tracking.start_run(store_in(folder, "later"), "perfcast/another", "next", {}):
-        time.sleep(0)
-    assert MlflowClient(store_in(folder).uri).get_run(run_id).info.status == "KILLED"
-
-
-def test_is_gone_needs_the_same_machine(monkeypatch):
-    name = processes.process_name(os.getpid())
-    boot, pid, started, machine = name.split(":")
-    with subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE) as other:
-        alive = processes.process_name(other.pid)
-        assert not processes.is_gone(alive)
-        other.stdin.close()
-    assert processes.is_gone(alive)
-    assert not processes.is_gone(name)
-    assert processes.is_gone(f"{boot}:{pid}:1{started}:{machine}"), "the number belongs to another process by now"
-    assert not processes.is_gone(f"{boot}:{other.pid}:{started}:anothermachine"), "a container has its own numbers"
-    assert not processes.is_gone(f"another:{pid}:{started}"), "a name without the machine"
-    assert processes.is_gone(f"{boot}:{other.pid}:{started}")
-    assert not processes.is_gone("")
-    monkeypatch.setattr(processes, "_machine_digest", lambda: "thisone")
-    assert processes.is_gone(f"another:{pid}:{started}:thisone"), "a power loss ends a run as well"
-    assert not processes.is_gone(f"another:{pid}:{started}:anothermachine")
+    assert MlflowClient(store_in(folder).uri).get_run(live.run.run_id).info.status == "FAILED"
 
 
 MAKER = """
@@ -126,8 +88,7 @@ def test_killed_creation_leaves_no_store(tmp_path):
     process = subprocess.run([sys.executable, "-c", MAKER, str(tmp_path)], check=False, timeout=120)
     assert process.returncode == -signal.SIGKILL
     assert not (tmp_path / "mlflow" / "mlflow.db").exists()
-    with tracking.start_run(store_in(tmp_path), "perfcast/demo", "next", {}) as run:
-        assert run.run_id
+    assert start(tmp_path, "next", {}).run_id
     assert {path.name for path in (tmp_path / "mlflow").iterdir()} == {"artifacts", "mlflow.db", "store.lock"}
 
 
@@ -135,11 +96,11 @@ def test_run_records_params_curves_and_datasets(folder):
     history = pd.DataFrame(
         {"seed": [0, 0, 1], "fold": [0, 0, 0], "epoch": [0, 1, 0], "validation_loss": [3.0, 2.0, 9.0]}
     )
-    with tracking.start_run(store_in(folder), "perfcast/log", "run", {"split": "random"}) as run:
-        run.log_params({"d_token": 64})
-        run.log_history(history)
-        run.log_metrics({"mape": 1.5, "nothing": float("nan")})
-        run.log_dataset(tracking.DatasetEntry("demo-random", "0" * 36, "table.parquet"), "test")
+    run = start(folder, "run", {"split": "random"})
+    run.log_params({"d_token": 64})
+    run.log_history(history)
+    run.log_metrics({"mape": 1.5, "nothing": float("nan")})
+    run.log_dataset(Dataset("demo-random", "0" * 36, "local", "table.parquet"), "test")
     client = MlflowClient(store_in(folder).uri)
     got = client.get_run(run.run_id)
     assert got.data.params == {"d_token": "64"}

@@ -25,16 +25,18 @@ pytestmark = [
 JOB = """
 import os, sys
 from pathlib import Path
+from mlflow.entities import Dataset
 from perfcast import tracking
+from perfcast.tracking.run import start_run
 folder, number = Path(sys.argv[1]), sys.argv[2]
 store = tracking.store_from({"uri": "unused", "artifacts": "artifacts"}, folder, os.environ)
-with tracking.start_run(store, "perfcast/demo", f"job {number}", {"job": number}) as run:
-    run.log_params({"number": number, "epochs": 1})
-    run.log_dataset(tracking.DatasetEntry("shared", "1" * 36, "table.parquet"), "test")
-    for step in range(10):
-        run.log_metrics({"loss": float(step), "other": 1.0}, step)
-    (folder / f"{number}.txt").write_text(number)
-    run.log_artifacts(folder / f"{number}.txt")
+run = start_run(tracking.open_client(store), store, "perfcast/demo", f"job {number}", {"job": number})
+run.log_params({"number": number, "epochs": 1})
+run.log_dataset(Dataset("shared", "1" * 36, "local", "table.parquet"), "test")
+for step in range(10):
+    run.log_metrics({"loss": float(step), "other": 1.0}, step)
+(folder / f"{number}.txt").write_text(number)
+run.log_artifacts(folder / f"{number}.txt")
 """
 JOBS = 4
 

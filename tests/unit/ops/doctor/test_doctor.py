@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -18,10 +17,10 @@ from perfcast.config.experiment_params import Params, validate
 from perfcast.ops import doctor
 from perfcast.ops.deep_check import check_results
 from perfcast.ops.doctor import BROKEN, CARE, FINE, ProjectPlace, examine
-from perfcast.ops.made_here import record_report
 from perfcast.ops.run_lock import hold_results
-from perfcast.tracking import Store, start_run
+from perfcast.tracking import Store, open_client
 from perfcast.utils.io import atomic_path, remove_path
+from perfcast.utils.result_digests import record_digests
 
 PROJECT = Path(__file__).parents[4]
 
@@ -153,19 +152,13 @@ def test_leftovers_counts_partial_files(project):
     assert doctor.check_leftovers(make_place(project))[1].state == FINE
 
 
-def test_check_tracking_counts_abandoned_runs(project):
+def test_check_tracking_says_whether_the_store_answers(project):
     options = make_place(project)
     assert single(doctor.check_tracking(options)).fact.startswith("no store yet")
-    store = Store(
-        f"sqlite:///{project / 'results' / 'mlflow' / 'mlflow.db'}", project / "results/mlflow/artifacts", "x"
-    )
-    with start_run(store, "a", "run", {}):
-        assert single(doctor.check_tracking(options)).state == FINE, "this process is there"
-        with sqlite3.connect(project / "results" / "mlflow" / "mlflow.db") as base:
-            base.execute("update tags set value = replace(value, ?, ?)", (f":{os.getpid()}:", ":999999999:"))
-        finding = single(doctor.check_tracking(options))
-    assert (finding.state, finding.fact.split()[0]) == (CARE, "1")
-    (project / "results" / "mlflow" / "mlflow.db").write_bytes(b"no store")
+    folder = project / "results" / "mlflow"
+    open_client(Store(f"sqlite:///{folder / 'mlflow.db'}", folder / "artifacts", "x"))
+    assert single(doctor.check_tracking(options)).state == FINE
+    (folder / "mlflow.db").write_bytes(b"no store")
     finding = single(doctor.check_tracking(options))
     assert (finding.state, "\n" in finding.fact) == (CARE, False)
     assert "a run keeps its results" in finding.fact, "a store that fails stops no run"
@@ -177,9 +170,10 @@ def test_deep_check_leaves_out_what_no_stage_reads(project):
         path.mkdir(parents=True)
         (path / "table.csv").touch()
     (small / "report.html").touch()
-    record_report(small)
+    (small / "metrics.json").touch()
+    record_digests(small / "metrics.json")
     assert [finding.state for finding in check_results(make_place(project))] == [FINE]
-    (small / "report.html").write_text("changed")
+    (small / "metrics.json").write_text("changed")
     assert [finding.state for finding in check_results(make_place(project))] == [BROKEN, FINE]
 
 
