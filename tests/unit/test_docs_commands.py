@@ -26,7 +26,7 @@ from perfcast.cli.main import main
 EXECUTED = {"predict", "rank", "what-if", "similar", "compare", "plan", "sources", "config", "facts"}
 """Commands of perfcast that are executed with all their documented arguments."""
 
-PARSED = {"serve", "measure", "tune", "results", "reproduced", "doctor", "pipeline"}
+PARSED = {"serve", "measure", "tune", "reproduced", "doctor", "pipeline"}
 """Commands of perfcast that need a full run, a network or minutes, or that never end."""
 
 OTHERS = {

@@ -23,14 +23,12 @@ FAMILIES = {
     "champion": "Write a champion as one file, for another machine.",
     "facts": "Add, list and check dated facts of CPU models.",
     "measure": "Measure this machine: matrix products or a suite of kernels.",
-    "results": "Compare results folders.",
     "pipeline": "Run one stage of the pipeline, as the rules of Snakemake do.",
 }
 """Commands that consist of commands, with their summaries."""
 _RUN = ("ui", "doctor", "sources", "tune", "serve", "summary", "reproduced", "config", "completion", "leaderboard")
 _MEMBERS = {
     "champion": ("export",),
-    "results": ("compare",),
     "pipeline": (
         *(
             "available",

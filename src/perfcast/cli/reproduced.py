@@ -25,10 +25,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Compare and show; 1 when something is not reproduced."""
-    from perfcast.evaluation.results_diff.reproduction import as_text, compare_with_revision
+    from perfcast.evaluation.reproduction import compare_with_revision
     from perfcast.utils.progress import show_progress
 
     with show_progress() as show:
-        reproduction = compare_with_revision(options.project, options.revision, show)
-    print(as_text(reproduction, options.worst), end="")
-    return 0 if reproduction.tables_equal and reproduction.within else 1
+        reproduced, text = compare_with_revision(options.project, options.revision, options.worst, show)
+    print(text, end="")
+    return 0 if reproduced else 1

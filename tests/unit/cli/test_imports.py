@@ -22,7 +22,6 @@ ALLOWED = {
     "cli.measure interference": {"torch"},
     "cli.measure operators": {"torch"},
     "cli.measure suite": {"torch"},
-    "cli.results compare": {"matplotlib"},
     "cli.pipeline plots": {"matplotlib"},
     "cli.pipeline report": {"matplotlib"},
 }

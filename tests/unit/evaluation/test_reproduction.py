@@ -7,7 +7,6 @@ import pytest
 from small_project import call
 
 from perfcast.cli.main import main
-from perfcast.evaluation.results_diff.reproduction import compare_with_revision
 
 PIPELINE = """\
 stages:
@@ -99,11 +98,12 @@ def test_changed_bytes_count_in_tables_only(project, capsys, path, code):
     assert f"other bytes: {path.split('/')[0]}" in capsys.readouterr().out
 
 
-def test_missing_metric_is_not_reproduced(project):
+def test_missing_metric_is_not_reproduced(project, capsys):
     write(project, {"cpu": {"random": {**FIGURES["cpu"]["random"], "ridge": {"average": {"mape": 4.0}}}}})
-    comparison = compare_with_revision(project, "HEAD")
-    assert not comparison.within
-    assert comparison.lost == ["cpu/random/ridge/average/coverage", "cpu/random/ridge/average/r2"]
+    assert main(["reproduced", "--project", str(project)]) == 1
+    output = capsys.readouterr().out
+    assert "2 of 6 metrics are missing, such as cpu/random/ridge/average/coverage" in output
+    assert "not reproduced: tables equal, metrics beyond tolerance" in output
 
 
 def test_changed_code_and_parameters_are_listed(project, capsys):
