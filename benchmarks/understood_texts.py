@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from perfcast.domains.servers.datasets.spec_cpu.cpu2017_columns import COLUMNS
+from perfcast.domains.servers.datasets.spec_cpu.cpu2017 import COLUMNS
 from perfcast.domains.servers.parsing.text_normalization import is_stated
 from perfcast.domains.servers.server_fields import SERVER_FIELDS
 from perfcast.inference.machine_fields import MachineFields

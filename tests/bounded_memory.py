@@ -20,7 +20,7 @@ def doors():
     from perfcast.data.strict_csv import read_rows
     from perfcast.domains.nas.sources import help
     from perfcast.domains.servers.datasets.perfcastdb.sample_skus import read_skus
-    from perfcast.domains.servers.datasets.spec_cpu.spec_dump import read_dump
+    from perfcast.domains.servers.datasets.spec_cpu.dump_file import read_dump
     from perfcast.domains.servers.processors.catalog import read_catalog
     from perfcast.domains.servers.sources import perfcastdb
     from perfcast.inference.machine_files import read_entries

@@ -2,7 +2,7 @@
 
 import json
 
-from perfcast.domains.servers.datasets.spec_cpu.cpu2017_columns import COLUMNS
+from perfcast.domains.servers.datasets.spec_cpu.cpu2017 import COLUMNS
 from perfcast.domains.servers.hardware_info import read_hardware
 from perfcast.schema.table import Kind
 

@@ -6,7 +6,7 @@ import math
 
 from _refusing import refusing
 
-from perfcast.domains.servers.datasets.spec_cpu.cpu2017_columns import COLUMNS
+from perfcast.domains.servers.datasets.spec_cpu.cpu2017 import COLUMNS
 from perfcast.domains.servers.server_fields import SERVER_FIELDS
 from perfcast.inference.machine_fields import MachineFields, read_number
 from perfcast.inference.name_lookup import EntityNames

@@ -6,7 +6,7 @@ from dataclasses import is_dataclass
 from importlib import import_module
 
 _MODULES = (
-    *("cache", "compiler", "jvm", "memory", "memory_modules", "older_memory"),
+    *("cache", "compiler", "jvm", "memory"),
     *("operating_system", "processor_texts", "scalars", "storage"),
 )
 PARSERS = [

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from _refusing import refusing, written
 
-from perfcast.domains.servers.datasets.spec_cpu.spec_dump import read_dump
+from perfcast.domains.servers.datasets.spec_cpu.dump_file import read_dump
 from perfcast.domains.servers.datasets.spec_java.power import build
 from perfcast.domains.servers.testing import spec_cpu2017, spec_power
 

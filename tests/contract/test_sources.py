@@ -8,8 +8,8 @@ import pytest
 
 from perfcast import plugins
 from perfcast.config.conf_files import conf_files, read_conf
-from perfcast.domains.servers.datasets.spec_cpu import cpu2006_rows, cpu2017_rows
-from perfcast.domains.servers.datasets.spec_cpu.cpu2017_detail_columns import BENCHMARKS
+from perfcast.domains.servers.datasets.spec_cpu import cpu2006, cpu2017
+from perfcast.domains.servers.datasets.spec_cpu.detail_files import BENCHMARKS
 from perfcast.domains.servers.datasets.spec_java import jbb2015, power
 from perfcast.sources.ingestion import check_structure
 from perfcast.sources.source_spec import parse_source
@@ -74,11 +74,11 @@ def test_check_reads_the_declared_files(spec, tmp_path):
     assert any(file.name in str(caught.value) for file in spec.snapshots[0].files)
 
 
-@pytest.mark.parametrize("module", [cpu2006_rows, cpu2017_rows, jbb2015, power])
+@pytest.mark.parametrize("module", [cpu2006, cpu2017, jbb2015, power])
 def test_ingestion_requires_the_columns_that_a_dataset_of_a_dump_reads(module):
     """Only the levels of SPECpower that conf leaves out are checked by the dataset alone."""
     required = {frozenset(columns) for name in NAMES for columns in _columns(name).values()}
-    read = {name for name in module.RAW_COLUMNS if not re.search(r"@ ?[1-9]0% of target load", name)}
+    read = {name for name in module.DUMP.raw_columns if not re.search(r"@ ?[1-9]0% of target load", name)}
     assert any(read <= columns for columns in required)
 
 

@@ -13,7 +13,7 @@ import pytest
 from bounded_memory import ROOM, read_bounded
 
 from perfcast.data.strict_csv import read_rows
-from perfcast.domains.servers.datasets.spec_cpu.spec_dump import read_dump
+from perfcast.domains.servers.datasets.spec_cpu.dump_file import read_dump
 from perfcast.schema.table_files import read_parquet
 from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfcast.domains.servers.datasets.spec_cpu.cpu2017_columns import COLUMNS as SPEC_COLUMNS
+from perfcast.domains.servers.datasets.spec_cpu.cpu2017 import COLUMNS as SPEC_COLUMNS
 from perfcast.domains.servers.server_fields import SERVER_FIELDS
 from perfcast.inference import machine_files
 from perfcast.inference.machine_fields import MachineFields, alias_field, read_number

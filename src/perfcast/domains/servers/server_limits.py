@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from perfcast.domains.servers.datasets.spec_cpu.quarantine import THREADS_PER_CORE
+from perfcast.domains.servers.datasets.spec_cpu.spec_dump import THREADS_PER_CORE
 from perfcast.inference.cells import Cells
 from perfcast.inference.imputation.rules import Violation
 

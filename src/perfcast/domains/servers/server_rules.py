@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from perfcast.domains.servers.datasets.spec_cpu.cpu2017 import CATALOG, COLUMNS_OF_FACTS, join_processors
 from perfcast.domains.servers.processors.catalog import read_catalog, read_project_catalog
 from perfcast.domains.servers.processors.cpu_names import cpu_model_id, find_family
 from perfcast.domains.servers.processors.facts import Fact
+from perfcast.domains.servers.processors.joined_facts import CATALOG, COLUMNS_OF_FACTS, join_processors
 from perfcast.domains.servers.processors.listing import list_facts, list_joined_facts
 from perfcast.domains.servers.processors.memory_limit import find_memory_limit
 from perfcast.domains.servers.run_command import describe_runcpu

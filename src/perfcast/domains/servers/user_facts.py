@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pandas as pd
 
-from perfcast.domains.servers.datasets.spec_cpu.cpu2017 import COLUMNS_OF_FACTS
 from perfcast.domains.servers.processors.facts import Fact
 from perfcast.domains.servers.processors.families import look_up_facts
+from perfcast.domains.servers.processors.joined_facts import COLUMNS_OF_FACTS
 from perfcast.inference.champion import Champion
 
 

@@ -12,8 +12,7 @@ import pytest
 
 from perfcast import plugins, splits
 from perfcast.data.standardized import Standardized
-from perfcast.domains.servers.datasets.spec_cpu.cpu2006 import build
-from perfcast.domains.servers.datasets.spec_cpu.cpu2006_rows import older_cpu_model_key
+from perfcast.domains.servers.datasets.spec_cpu.cpu2006 import build, older_cpu_model_key
 from perfcast.domains.servers.testing import cpu_catalog, spec_cpu2006
 from perfcast.schema.table import Role
 from perfcast.utils.errors import UserError
@@ -182,7 +181,7 @@ def test_build_quarantines_bad_row_alone(
         (lambda data: lzma.compress(data)[:-2000], "must be a whole xz file"),
         (lambda data: lzma.compress(data)[:40] + b"\x00" * 400, "must be a whole xz file"),
         (lambda data: data.replace(b"Baseline", b"Base Line"), "the column 'Baseline' once"),
-        (lambda data: data.split(b"\n")[0] + b"\n", "must hold results"),
+        (lambda data: data.split(b"\n")[0] + b"\n", "must hold a usable result"),
         (lambda data: b"\x00\x01\x02 no table", "must have the column 'Benchmark'"),
     ],
 )

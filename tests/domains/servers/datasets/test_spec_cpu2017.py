@@ -11,8 +11,7 @@ import pytest
 
 from perfcast.data.standardized import Standardized
 from perfcast.domains.servers.datasets.spec_cpu.cpu2017 import build
-from perfcast.domains.servers.datasets.spec_cpu.dump_texts import extract_system_stem
-from perfcast.domains.servers.parsing.company_names import normalize_company
+from perfcast.domains.servers.parsing.names import extract_system_stem, normalize_company
 from perfcast.domains.servers.testing import cpu_catalog, spec_cpu2017
 from perfcast.schema.table_files import write_table
 from perfcast.utils.errors import UserError
@@ -169,7 +168,7 @@ def test_build_rejects_repeated_identifier_and_merges_repeated_line(lines: list[
             lambda data: data.replace(b"Base Result", b"Base Score"),
             "the column 'Base Result' once.*nearest unknown one is 'Base Score'",
         ),
-        (lambda data: data.split(b"\n")[0] + b"\n", "must hold results"),
+        (lambda data: data.split(b"\n")[0] + b"\n", "must hold a usable result"),
         (lambda data: b",".join(b"c%d" % i for i in range(1_000_000)), "at most 1000 columns"),
         (lambda data: b"\x00\x01\x02 no table", "must have the column 'Benchmark'"),
     ],

@@ -14,7 +14,7 @@ import pytest
 
 from perfcast.data.standardized import Standardized
 from perfcast.domains.servers.datasets.spec_cpu.cpu2017_detail import build
-from perfcast.domains.servers.datasets.spec_cpu.cpu2017_detail_columns import (
+from perfcast.domains.servers.datasets.spec_cpu.detail_files import (
     BENCHMARKS,
     COLUMNS,
     TARGETS,

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from perfcast.domains.servers.datasets.spec_cpu.cpu2017_repairs import MIN_PEERS, mark_far_below_peers
+from perfcast.domains.servers.datasets.spec_cpu.repairs import MIN_PEERS, mark_far_below_peers
 
 
 def results(scores: list[float], **columns: object) -> pd.DataFrame:

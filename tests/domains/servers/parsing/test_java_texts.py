@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from perfcast.domains.servers.datasets.spec_java.java_machines import java_cpu_model_key
 from perfcast.domains.servers.parsing.cache import parse_l1, parse_l2, parse_l3, rewrite_cache_text
 from perfcast.domains.servers.parsing.jvm import normalize_jvm_vendor, parse_jvm
-from perfcast.domains.servers.parsing.memory_modules import parse_dimms, parse_module
+from perfcast.domains.servers.parsing.memory import parse_dimms, parse_module
 from perfcast.domains.servers.parsing.operating_system import parse_any_operating_system
 from perfcast.domains.servers.parsing.text_normalization import MAX_LENGTH
 

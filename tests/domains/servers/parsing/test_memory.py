@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from perfcast.domains.servers.parsing.memory import (
     ECC_BY_TYPE,
     JEDEC_MTS,
-    convert_label_rate,
-    find_ddr_generation,
+    convert_label,
     parse_memory,
     snap_to_grade,
 )
@@ -77,14 +76,14 @@ def test_a_generated_text_round_trips(groups, generation, separator, hbm, data):
     ],
 )
 def test_the_number_of_a_label_is_a_rate_or_a_bandwidth_by_generation(generation, number, mts):
-    assert convert_label_rate(generation, number) == mts
+    assert convert_label(generation, number) == (generation, mts)
 
 
 @pytest.mark.parametrize(
-    ("label", "number", "generation"), [(4, 3200, 4), (4, 4800, 5), (4, 25600, 4), (5, 4800, 5), (2, 5300, None)]
+    ("label", "number", "generation"), [(4, 3200, 4), (4, 4800, 5), (4, 25600, 4), (5, 4800, 5), (1, 3200, None)]
 )
 def test_a_ddr4_label_cannot_have_a_rate_of_ddr5(label, number, generation):
-    assert find_ddr_generation(label, number) == generation
+    assert convert_label(label, number)[0] == generation
 
 
 @given(st.sampled_from(JEDEC_MTS), st.integers(-2, 2))

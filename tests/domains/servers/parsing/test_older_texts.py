@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from perfcast.domains.servers.parsing.cache import parse_l1, parse_l2
 from perfcast.domains.servers.parsing.compiler import parse_older_compiler
 from perfcast.domains.servers.parsing.distinct_texts import Parsed
-from perfcast.domains.servers.parsing.older_memory import parse_older_memory
+from perfcast.domains.servers.parsing.memory import parse_older_memory
 from perfcast.domains.servers.parsing.operating_system import parse_older_operating_system
 from perfcast.domains.servers.parsing.processor_texts import parse_characteristics, parse_older_orderable
 from perfcast.domains.servers.parsing.text_normalization import MAX_LENGTH

@@ -17,8 +17,7 @@ from perfcast.domains.servers.parsing import (
     compiler,
     dimm_part_number,
     jvm,
-    memory_modules,
-    older_memory,
+    memory,
     operating_system,
     processor_texts,
 )
@@ -31,11 +30,11 @@ from perfcast.schema.table import Column, Kind, Role
 from perfcast.utils.errors import UserError, printable
 
 PARSERS = {
-    memory_modules.parse_dimms: "8 x 16 GB DDR4-2933 (dual rank)",
-    memory_modules.parse_module: "16 GB 2Rx4 PC4-2933Y-R",
+    memory.parse_dimms: "8 x 16 GB DDR4-2933 (dual rank)",
+    memory.parse_module: "16 GB 2Rx4 PC4-2933Y-R",
     jvm.parse_jvm: "Oracle Java HotSpot 64-bit Server VM 1.8.0_25 on Linux, version 1.8.0_25",
     compiler.parse_older_compiler: "Intel C++ Compiler for Linux32 and Linux64 version 11.1 Build 20091130",
-    older_memory.parse_older_memory: "16 GB (8x2 GB PC3-8500R, 2 rank, CL7-7-7, ECC)",
+    memory.parse_older_memory: "16 GB (8x2 GB PC3-8500R, 2 rank, CL7-7-7, ECC)",
     processor_texts.parse_characteristics: "Turbo Boost Technology up to 3.33 GHz",
     operating_system.parse_older_operating_system: "SuSE Linux Enterprise Server 10 (x86_64) SP3, Kernel 2.6.16.60",
     processor_texts.parse_older_orderable: "1,2 chips",

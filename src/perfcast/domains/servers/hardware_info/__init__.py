@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from perfcast.domains.servers.datasets.spec_cpu.cpu2017_columns import COLUMNS
+from perfcast.domains.servers.datasets.spec_cpu.cpu2017 import COLUMNS
 from perfcast.domains.servers.hardware_info.cpu_facts import read_clocks, read_cpu_model, read_vectors
 from perfcast.domains.servers.hardware_info.cpu_topology import read_caches, read_cores
 from perfcast.domains.servers.hardware_info.installed_memory import read_memory
@@ -21,7 +21,7 @@ from perfcast.domains.servers.hardware_info.system_facts import (
     read_operating_system,
     read_storage,
 )
-from perfcast.domains.servers.parsing.company_names import normalize_company
+from perfcast.domains.servers.parsing.names import normalize_company
 from perfcast.microbench import readings
 from perfcast.microbench.readings import (
     FAILURES,

@@ -9,9 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from perfcast.domains.servers.parsing.memory import Memory, parse_memory, to_gib
-from perfcast.domains.servers.parsing.memory_modules import Module, parse_module
-from perfcast.domains.servers.parsing.older_memory import parse_older_memory
+from perfcast.domains.servers.parsing.memory import Memory, parse_memory, parse_module, parse_older_memory, to_gib
 from perfcast.domains.servers.parsing.text_normalization import compile_pattern, extract_all, is_consumed, normalize
 
 _REWRITES = tuple(
@@ -143,7 +141,7 @@ def _parse_words(text: str) -> Memory:
     )
 
 
-def _is_module(module: Module) -> bool:
+def _is_module(module: Memory) -> bool:
     return module.ddr_gen is not None or module.mem_rated_mts is not None or module.dimm_type is not None
 
 

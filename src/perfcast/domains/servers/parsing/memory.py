@@ -1,4 +1,9 @@
-"""Parser of the `Memory` column: capacity, groups of modules, and transfer rates snapped to the JEDEC grades."""
+"""Parsers of memory in published results: capacity, modules, and transfer rates snapped to the JEDEC grades.
+
+The texts have three forms. That of CPU2017 is fixed: `384 GB (12 x 32 GB 2Rx4 PC4-2933Y-R, running at 2666)`. The Java
+benchmarks have two columns, number and kind of the modules. The results of 2006 to 2014 are in any wording:
+`PC2-5300F`, `DDR2-667 FB-DIMM`, `4x1GB Micron, DDR3 1066`.
+"""
 
 from __future__ import annotations
 
@@ -14,19 +19,32 @@ from perfcast.domains.servers.parsing.text_normalization import (
     normalize,
 )
 
-ECC_BY_TYPE: dict[str, bool | None] = {"R": True, "L": True, "E": True, "M": True, "U": False, "S": None}
-"""Module type letter -> error correction: registered, load-reduced, unbuffered with and without ECC, SO-DIMM
-(either), multiplexed-rank."""
+ECC_BY_TYPE: dict[str, bool | None] = {
+    **{"R": True, "L": True, "E": True, "M": True, "F": True},
+    **{"U": False, "S": None},
+}
+"""Module type letter -> error correction: registered, load-reduced, unbuffered with ECC, multiplexed-rank, fully
+buffered; unbuffered without ECC, SO-DIMM (either)."""
 
 JEDEC_MTS = (800, 1066, 1333, 1600, 1866, 2133, 2400, 2667, 2933, *range(3200, 9201, 400))
 """Grades of DDR3, DDR4 and DDR5 in MT/s (JESD79-3, -4, -5)."""
 
+OLDER_MTS = (200, 266, 333, 400, 533, 667, 800, 1066, 1333, 1600, 1866)
+"""Grades of DDR, DDR2 and DDR3 in MT/s (JESD79, -2, -3)."""
+
+_DDR2_MTS = {3200: 400, 4200: 533, 5300: 667, 6400: 800}
+"""Module bandwidth in MB/s -> MT/s of DDR2 (JESD79-2)."""
+
 _MIN_BANDWIDTH = {3: 6400, 4: 12800, 5: 25600}
+_FASTEST = {3: 2133, 4: 3200, 5: 9200}
 _BYTES_PER_TRANSFER = 8
-_FASTEST_DDR4 = 3200
+_OLDER_MIN_BANDWIDTH, _OLDER_TOLERANCE = 2000, 0.03
+_FASTEST_DDR = 400
+_MIN_OF_GENERATION = {1: 1600, 2: 4200, 3: 8000}
+_LARGEST_DIMM_GB, _TYPO = 512, 0.01
 
 _GB_PER = {"MB": 1 / 1024, "GB": 1.0, "TB": 1024.0}
-_CAPACITY = compile_pattern(r"^(\d{1,6}(?:\.\d{1,3})?) ?([TGM]B)\b")
+_CAPACITY = compile_pattern(r"^(\d{1,6}(?:\.\d{1,3})?) ?([TGM]B)(?![a-z])")
 _GROUP = compile_pattern(
     r"\b(?P<count>\d{1,5}) ?x ?(?P<size>\d{1,5}(?:\.\d{1,3})?) ?(?P<unit>[TGM]B)\b ?"
     r"(?:(?P<hbm>HBM[0-9]?E?)\b|"
@@ -39,6 +57,51 @@ _RUNNING = compile_pattern(r"\b(?:running|configured) at ?(\d{3,5})(?: ?(?:MHz|M
 _TAIL = compile_pattern(
     r"\borderable using [\w#. -]{1,60}|\b\d{1,3}-way interleaved\b|\bpopulated on [\w ]{1,60}|\bECC\b|\b\d{2,3}-pin\b"
 )
+
+_DIMMS = compile_pattern(r"\b(\d{1,4}) ?x ?(\d{1,6}) ?([GM])B?\b")
+_DIMMS_TAIL = compile_pattern(r"\b\d{1,2}D?Rx\d{1,2}\b|\bPC\d-\w{1,10}\b|\band\b|\bDIMMs?\b")
+_MODULE_RANKS = compile_pattern(r"(?<![\w.])(\d{1,2})(?:S(\d)|D)?Rx(\d{1,2})\b|\b(\d) ?rank\b")
+_MODULE_LABEL = compile_pattern(
+    r"\bPC(?:L?(?P<pc>[2-5])(?:LV?)?)?[ -]{1,3}(?P<speed>\d{2,5})(?P<slower>/\d{2,5})?(?P<bin>[A-Z]{0,2})"
+    r"(?:-(?P<type>[RLEUSMH])[A-Z]?\d{0,2}\b)?"
+)
+_NAMED = compile_pattern(r"\bDDR(?P<gen>[2-5])(?:[^\d/]{1,40}?| ?)(?P<speed>\d{3,5})(?:[A-Z]{0,2}\b| ?M[HT])")
+_GENERATION = compile_pattern(r"\bDDR([2-5])\b|\bPC([2-5])\b")
+_RATE = compile_pattern(r"\b(\d{3,5})(?: ?MHz| ?MT/s|ER\b)")
+_MODULE_RUNNING = compile_pattern(r"\brunning (?:at|@) ?(\d{3,5})")
+_KINDS = tuple(
+    (letter, compile_pattern(pattern))
+    for letter, pattern in (
+        ("M", r"\bMRDIMM\b"),
+        ("L", r"\bLR-?DIMM|\bload[- ]reduced"),
+        ("F", r"\bFB-? ?DIMM|\bfully[ -]buffered"),
+        ("U", r"\bunbuffered\b|\bunregistered\b|\bU-?DIMM"),
+        ("S", r"\bSO-?DIMM"),
+        ("R", r"\bR-?DIMM|\bReg(?:istered|\b)"),
+    )
+)
+_ECC = compile_pattern(r"\bECC\b")
+_NO_ECC = compile_pattern(r"\bnon[ -]?ECC\b|\bno ECC\b")
+
+_OLDER_GROUP = compile_pattern(r"(?<![\w.])(\d{1,5}) ?[x*] ?(\d{1,5}(?:\.\d{1,2})?) ?([GM]B)(?![a-z])")
+_REVERSED = compile_pattern(r"(?<![\w.])(\d{1,5}(?:\.\d{1,2})?) ?([GM]B) ?(?:DIMM ?)?[x*] ?(\d{1,5})(?![\w.])")
+_OLDER_RUNNING = compile_pattern(
+    r"\b(?:running|downclocked|configured|clocked|runs|operated?s?|operating)(?: at| to)? ?@? ?(\d{3,4}) ?MHz"
+)
+_OLDER_LABELS = tuple(
+    map(
+        compile_pattern,
+        (
+            r"\bPC(?P<pc>[234])L?[ -]{0,3}(?P<speed>\d{4,5})(?P<type>[a-z]{0,2})(?![a-z0-9])",
+            r"\bPC ?-?(?P<speed>\d{4,5})(?P<type>[a-z]{0,2})(?![a-z0-9])",
+            r"\bDDR ?-?(?P<pc>[1-4])?(?:[ -]{0,3}(?P<speed>\d{3,5})(?P<type>[a-z]{0,2}))?(?![0-9])",
+        ),
+    )
+)
+_CLOCK = compile_pattern(r"(?<![\w.-])(\d{3,4}) ?MHz")
+_DEVICE = compile_pattern(r"(?<![\w])(\d)D?Rx(\d{1,2})(?!\w)")
+_RANKS = compile_pattern(r"(?<![\w])(?P<number>\d|single|dual|quad)[ -]?rank|(?<![\w])(?P<letter>[SDQ])R(?!\w)")
+_RANK_WORDS = {"s": 1, "d": 2, "q": 4}
 
 
 @dataclass(frozen=True)
@@ -64,8 +127,8 @@ class Memory:
 
     Units: `*_gb` GiB, `*_mts` MT/s. `mem_total_gb` is the stated capacity, `mem_sum_gb` count times size of all
     groups; both include HBM. `dimm_*` leave HBM out: count over all DIMM groups, `dimm_groups` their number; size,
-    ranks, width and type are those of the largest group. `mem_rated_mts` is the slowest group's,
-    `mem_eff_mts` the running rate or else the rated one.
+    ranks, width and type are those of the largest group, the type a letter of ECC_BY_TYPE. `mem_rated_mts` is the
+    slowest group's, `mem_eff_mts` the running rate or else the rated one.
     """
 
     mem_total_gb: float | None = None
@@ -96,8 +159,7 @@ def parse_memory(text: str) -> Memory:
     groups = tuple(map(_parse_group, matches))
     dimms = [group for group in groups if not group.hbm]
     main = max(dimms, key=lambda group: group.count, default=None)
-    rates = [group.rated_mts for group in dimms if group.rated_mts is not None]
-    rated = min(rates, default=None)
+    rated = min((group.rated_mts for group in dimms if group.rated_mts is not None), default=None)
     running_mts = snap_to_grade(int(running[1])) if running else None
     return Memory(
         mem_total_gb=to_gib(capacity[1], capacity[2]) if capacity else None,
@@ -119,30 +181,97 @@ def parse_memory(text: str) -> Memory:
     )
 
 
+def parse_dimms(text: str) -> Memory:
+    """Parse values such as `12 x 16384 MB` or `6 x 2 GB, 6 x 1 GB`; sizes near a power of two are snapped to it."""
+    matches, remainder = extract_all(_DIMMS, normalize(text))
+    groups = [(int(match[1]), _snap_size(int(match[2]), match[3].upper())) for match in matches if int(match[1])]
+    if not groups:
+        return Memory()
+    return Memory(
+        dimm_count=sum(count for count, _ in groups),
+        dimm_gb=max(groups)[1],
+        dimm_groups=len(groups),
+        mem_sum_gb=sum(count * size for count, size in groups),
+        complete=is_consumed(_DIMMS_TAIL.sub(" ", remainder)),
+    )
+
+
+def parse_module(text: str) -> Memory:
+    """Parse values such as `16GB 2Rx8 PC4-2933Y-R, running at 2666; slots 1-6 populated`: the kind, no capacity."""
+    value = normalize(text.replace("_", " "))
+    ranks, label, running = _MODULE_RANKS.search(value), _MODULE_LABEL.search(value), _MODULE_RUNNING.search(value)
+    generation, rated = _find_speed(label, _MODULE_RUNNING.sub(" ", value))
+    kind = _find_kind(label, generation, value)
+    running_mts = snap_to_grade(int(running[1])) if running else None
+    return Memory(
+        dimm_ranks=int(ranks[4] or int(ranks[1]) * int(ranks[2] or 1)) if ranks else None,
+        dimm_width=int(ranks[3]) if ranks and ranks[3] else None,
+        dimm_type=kind,
+        ecc=True if _ECC.search(value) else ECC_BY_TYPE.get(kind or ""),
+        ddr_gen=generation,
+        mem_rated_mts=rated,
+        mem_running_mts=running_mts,
+        mem_eff_mts=running_mts or rated,
+        complete=generation is not None and rated is not None,
+    )
+
+
+def parse_older_memory(text: str) -> Memory:
+    """Parse values such as `16 GB (8 x 2 GB DDR2-5300F ECC)`; of several kinds of module the first with a rate counts.
+
+    The text is free, so complete means that it states capacity, modules and rate.
+    """
+    capacity, remainder = extract_first(_CAPACITY, normalize(text))
+    running, remainder = extract_first(_OLDER_RUNNING, remainder)
+    groups = [(int(count), to_gib(size, unit)) for count, size, unit in _OLDER_GROUP.findall(remainder)] or [
+        (int(count), to_gib(size, unit)) for size, unit, count in _REVERSED.findall(remainder)
+    ]
+    groups = [(count, size) for count, size in groups if count and size]
+    main = max(groups, default=None)
+    generation, rate, letter = _find_older_module(remainder)
+    kind = letter or next((name for name, pattern in _KINDS if pattern.search(remainder)), None)
+    ranks, width = _count_ranks(remainder)
+    running_mts = _snap_to_older_grade(int(running[1])) if running else None
+    stated_ecc = False if _NO_ECC.search(remainder) else True if _ECC.search(remainder) else None
+    return Memory(
+        mem_total_gb=to_gib(capacity[1], capacity[2]) if capacity else None,
+        mem_sum_gb=sum(count * size for count, size in groups) if groups else None,
+        hbm_gb=0.0 if capacity or groups else None,
+        dimm_count=sum(count for count, _ in groups) if groups else None,
+        dimm_gb=main[1] if main else None,
+        dimm_groups=len(groups) if groups else None,
+        dimm_ranks=ranks,
+        dimm_width=width,
+        dimm_type=kind,
+        ecc=ECC_BY_TYPE.get(kind or "") if stated_ecc is None else stated_ecc,
+        ddr_gen=generation,
+        mem_rated_mts=rate,
+        mem_running_mts=running_mts,
+        mem_eff_mts=running_mts or rate,
+        complete=capacity is not None and bool(groups) and rate is not None,
+    )
+
+
 def to_gib(number: str, unit: str) -> float:
     """Convert a size in MB, GB or TB to GiB."""
     return float(number) * _GB_PER[unit.upper()]
 
 
-def find_ddr_generation(label: int, number: int) -> int | None:
-    """Return the DDR generation of a label PC<label>-<number>; None for generations before DDR3 or after DDR5.
-
-    A PC4 label with a rate that only DDR5 reaches is a misprint of PC5.
-    """
-    if label == 4 and _FASTEST_DDR4 < number < _MIN_BANDWIDTH[4]:
-        return 5
-    return label if label in _MIN_BANDWIDTH else None
-
-
-def convert_label_rate(generation: int, number: int) -> int:
-    """Return the rated MT/s of a module label's number.
+def convert_label(label: int, number: int) -> tuple[int | None, int | None]:
+    """Return DDR generation and rated MT/s of a label PC<label>-<number>; None before DDR2 and after DDR5.
 
     The number is module bandwidth in MB/s (8 bytes per transfer) from the smallest bandwidth of its generation
-    upwards and MT/s below: one threshold for all generations would misread multiplexed-rank DDR5 (12800 MT/s).
+    upwards and MT/s below: one threshold for all generations would misread multiplexed-rank DDR5 (12800 MT/s). A PC4
+    label with a rate that only DDR5 reaches is a misprint of PC5.
     """
+    if label == 2:
+        return 2, _DDR2_MTS.get(number, number if number in _DDR2_MTS.values() else None)
+    generation = 5 if label == 4 and _FASTEST[4] < number < _MIN_BANDWIDTH[4] else label
+    if generation not in _MIN_BANDWIDTH:
+        return None, None
     if number >= _MIN_BANDWIDTH[generation]:
-        return snap_to_grade(number / _BYTES_PER_TRANSFER, tolerance=10)
-    return snap_to_grade(number)
+        return generation, snap_to_grade(number / _BYTES_PER_TRANSFER, tolerance=10)
+    return generation, snap_to_grade(number)
 
 
 def snap_to_grade(mts: float, tolerance: float = 2) -> int:
@@ -151,13 +280,19 @@ def snap_to_grade(mts: float, tolerance: float = 2) -> int:
     return nearest if abs(nearest - mts) <= tolerance else round(mts)
 
 
+def _read_label_number(match: re.Match[str]) -> int:
+    # A pair such as 88/56 gives two rates in hundreds of MT/s; the first is the faster mode.
+    return int(match["speed"]) * (100 if match["slower"] and len(match["speed"]) < 3 else 1)
+
+
 def _parse_group(match: re.Match[str]) -> ModuleGroup:
-    generation = rate = None
-    if match["speed"]:
-        # A pair such as 88/56 gives two rates in hundreds of MT/s; the first is the faster mode.
-        number = int(match["speed"]) * (100 if match["slower"] and len(match["speed"]) < 3 else 1)
-        generation = find_ddr_generation(int(match["pc"]), number)
-        rate = convert_label_rate(generation, number) if generation else None
+    label = int(match["pc"] or 0)
+    generation, rate = convert_label(label, _read_label_number(match)) if label > 2 else (None, None)
+    letter = match["type"] or ("R" if match["registered"] else None)
+    if letter is None and label == 3:
+        # PC3 labels put the type where later generations put the latency bin: PC3-12800R-11.
+        letter = match["bin"]
+    letter = (letter or "").upper()
     return ModuleGroup(
         count=int(match["count"]),
         size_gb=to_gib(match["size"], match["unit"]),
@@ -166,19 +301,8 @@ def _parse_group(match: re.Match[str]) -> ModuleGroup:
         width=int(match["width"]) if match["width"] else None,
         ddr_gen=generation,
         rated_mts=rate,
-        dimm_type=_find_type(match),
+        dimm_type=letter if letter in ECC_BY_TYPE else None,
     )
-
-
-def _find_type(match: re.Match[str]) -> str | None:
-    letter = match["type"]
-    if letter is None and match["registered"]:
-        letter = "R"
-    if letter is None and match["pc"] == "3":
-        # PC3 labels put the type where later generations put the latency bin: PC3-12800R-11.
-        letter = match["bin"]
-    letter = (letter or "").upper()
-    return letter if letter in ECC_BY_TYPE else None
 
 
 def _is_complete(match: re.Match[str], group: ModuleGroup) -> bool:
@@ -190,3 +314,86 @@ def _is_complete(match: re.Match[str], group: ModuleGroup) -> bool:
 
 def _sum_gb(groups: Iterable[ModuleGroup]) -> float:
     return sum((group.count * group.size_gb for group in groups), start=0.0)
+
+
+def _snap_size(number: int, unit: str) -> float:
+    # "2048 GB" modules are megabytes with the wrong unit; 8196 and 32678 MB are mistyped powers of two.
+    gb = number / 1024 if unit == "M" or number > _LARGEST_DIMM_GB else float(number)
+    power = 2.0 ** round(gb).bit_length()
+    near = min((power / 2, power), key=lambda size: abs(size - gb))
+    return near if abs(gb / near - 1) < _TYPO else gb
+
+
+def _find_speed(label: re.Match[str] | None, text: str) -> tuple[int | None, int | None]:
+    """Return DDR generation and rated MT/s: of a label PC4-2933, else of words such as DDR4 2933 MHz."""
+    named = _NAMED.search(text)
+    if label is not None and label["pc"] is not None:
+        pc, number = int(label["pc"]), _read_label_number(label)
+    elif named is not None:
+        pc, number = int(named["gen"]), int(named["speed"])
+    else:
+        generation, rate = _GENERATION.search(text), _RATE.search(text)
+        stated = int(generation[1] or generation[2]) if generation else None
+        return stated, snap_to_grade(int(rate[1])) if rate else None
+    ddr, mts = convert_label(pc, number)
+    # "PC4-32003" is 3200 with a digit of the next word.
+    mistyped = ddr in _FASTEST and (mts or 0) > _FASTEST[ddr] and number >= 10_000
+    return ddr, snap_to_grade(int(str(number)[:4])) if mistyped else mts
+
+
+def _find_kind(label: re.Match[str] | None, generation: int | None, text: str) -> str | None:
+    letter = label["type"] if label else None
+    if letter is None and label and generation in (2, 3):
+        # Labels before DDR4 put the type where later ones put the latency bin: PC3L-10600R.
+        letter = label["bin"][:1] or None
+    letter = {"P": "R", "H": "M"}.get((letter or "").upper(), (letter or "").upper())
+    if letter in ECC_BY_TYPE:
+        return letter
+    return next((kind for kind, pattern in _KINDS if pattern.search(text)), None)
+
+
+def _find_older_module(text: str) -> tuple[int | None, int | None, str | None]:
+    """Return generation, rated MT/s and type letter of the first label that has a rate."""
+    generation = letter = None
+    for match in (match for pattern in _OLDER_LABELS for match in pattern.finditer(text)):
+        fields = match.groupdict()
+        stated = int(fields["pc"]) if fields.get("pc") else None
+        generation = generation or stated
+        kind = (fields["type"] or "")[:1].upper().replace("P", "R")
+        letter = letter or (kind if kind in ECC_BY_TYPE and kind != "M" else None)
+        if fields["speed"] and (rate := _find_older_rate(int(fields["speed"]))) is not None:
+            return stated or generation or _find_generation(int(fields["speed"])), rate, letter
+    clock = _CLOCK.search(text)
+    rate = _find_older_rate(int(clock[1])) if clock else None
+    if generation is None and rate is not None and re.search(r"\bFB-? ?DIMM|\bfully[ -]buffered", text, re.IGNORECASE):
+        generation = 2
+    return generation, rate, letter
+
+
+def _find_generation(number: int) -> int | None:
+    """Return the DDR generation by the bandwidth in MB/s, or by a rate that only the first generation has."""
+    if number <= _FASTEST_DDR:
+        return 1
+    fitting = [generation for generation, low in _MIN_OF_GENERATION.items() if number >= low]
+    return fitting[-1] if fitting else None
+
+
+def _find_older_rate(number: int) -> int | None:
+    """Return the MT/s of a label's number, which is MB/s from 2000 upwards; None where it is no grade."""
+    mts = number / _BYTES_PER_TRANSFER if number >= _OLDER_MIN_BANDWIDTH else float(number)
+    snapped = _snap_to_older_grade(mts)
+    return snapped if snapped in OLDER_MTS else None
+
+
+def _snap_to_older_grade(mts: float) -> int:
+    nearest = min(OLDER_MTS, key=lambda grade: abs(grade - mts))
+    return nearest if abs(nearest - mts) <= _OLDER_TOLERANCE * nearest else round(mts)
+
+
+def _count_ranks(text: str) -> tuple[int | None, int | None]:
+    device = _DEVICE.search(text)
+    if device:
+        return int(device[1]), int(device[2])
+    match: re.Match[str] | None = _RANKS.search(text)
+    word = (match["number"] or match["letter"]).lower() if match else ""
+    return (int(word) if word.isdigit() else _RANK_WORDS.get(word[:1])) or None, None

@@ -7,13 +7,13 @@ columns `fact`, `value` and `unit`. A cell without a value states nothing.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 
 import pandas as pd
+
+from perfcast.domains.servers import data_tables
 
 SUBJECTS = ("cpu_model", "family", "core", "process")
 """Columns that name what a fact is about; a long table has the first two."""
@@ -97,8 +97,7 @@ class Fact:
 
 def read_table(name: str) -> list[dict[str, str]]:
     """Return the rows of a table of this package by column name."""
-    text = files(__package__).joinpath(name).read_text(encoding="utf-8")
-    return list(csv.DictReader(text.splitlines()))
+    return data_tables.read_table(__package__, name)
 
 
 def parse_facts(rows: Iterable[Mapping[str, str]]) -> Iterator[Fact]:

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from perfcast.domains.servers.datasets.spec_cpu.cpu2017_detail_columns import BENCHMARKS
+from perfcast.domains.servers.datasets.spec_cpu.detail_files import BENCHMARKS
 from perfcast.domains.servers.testing import spec_cpu2017
 from perfcast.domains.servers.testing.servers import CPU_MODELS, Row
 from perfcast.utils.io import write_text

@@ -6,11 +6,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from perfcast.domains.servers.data_tables import read_table
 from perfcast.domains.servers.parsing.dimm_part_number import decode_part_number, pool_modules
 from perfcast.domains.servers.parsing.operating_system import parse_operating_system
 from perfcast.inference.name_lookup import cpu_model_key
 
-SKU_CODE = "META.metadata.cscope.qdf0"
 CPU_MODEL = "SVR.CPU.CPU Model"
 INSTALLED = "SVR.Memory.Installed"
 SLOT_SIZES = "META.metadata.cscope.MEMINFO.SIZE"
@@ -19,56 +19,30 @@ LISTED_PARTS = "Measure.DIMM.PartNo"
 LISTED_GB, LISTED_COUNT = "Measure.DIMM.Total", "Measure.DIMM.Num"
 LOGICAL_CPUS = "SVR.CPU.CPU(s)"
 L1D, L1I, L2, L3 = (f"SVR.CPU.{level} Cache" for level in ("L1d", "L1i", "L2", "L3"))
-CHIPS, CORES = "SVR.CPU.Socket(s)", "SVR.CPU.Core(s) per Socket"
 
-# standard name -> (stated column, factor to the standard unit)
-SCALED: dict[str, tuple[str, float]] = {
-    "base_mhz": ("SVR.CPU.Base Frequency", 1000.0),
-    "max_turbo_mhz": ("SVR.CPU.Maximum Frequency", 1000.0),
-    "all_core_turbo_mhz": ("SVR.CPU.All-core Maximum Frequency", 1000.0),
-    "tdp_w": ("SVR.Power.TDP", 1.0),
-    "cores_per_chip_of_cpu_model": (CORES, 1.0),
-    "chips": (CHIPS, 1.0),
-    "threads_per_core": ("SVR.CPU.Thread(s) per Core", 1.0),
-    "numa_nodes": ("SVR.CPU.NUMA Node(s)", 1.0),
-    "max_c_state": ("SVR.Power.Max C-State", 1.0),
-    "sampled_mhz": ("SVR.Power.Frequency (MHz)", 1.0),
-    "mem_seen_gb": ("SVR.Memory.MemTotal", 1 / 1024**2),
-}
-NUMERICAL = [*(column for column, _ in SCALED.values()), L1D, L1I, L2, L3, LOGICAL_CPUS, LISTED_GB, LISTED_COUNT]
+ISA, DEVICES, OS = "SVR.ISA", "SVR.Accelerators", "SVR.System.OS"
+
+_FACTORS = {"number": 1.0, "ghz": 1000.0, "kib": 1 / 1024**2}
+"""Reader of a number -> factor to the standard unit."""
+
+_SWITCH = {"enabled": 1, "disabled": 0}
+_TABLE = read_table(__package__, "columns.csv")
+
+
+def list_read(*readers: str) -> dict[str, str]:
+    """Return the stated column of every standard column of these readers in `columns.csv`.
+
+    For `instructions` and `devices` it is a key in the texts ISA and DEVICES.
+    """
+    return {row["name"]: row["stated"] for row in _TABLE if row["reader"] in readers}
+
+
+NUMERICAL = [*list_read(*_FACTORS).values(), L1D, L1I, L2, L3, LOGICAL_CPUS, LISTED_GB, LISTED_COUNT]
 """Stated columns of numbers; a cell may be empty."""
 
-TEXTS: dict[str, str] = {
-    "suite_version": "RESULT.WorkloadVersion",
-    "preset": "RESULT.WorkloadPreset",
-    "stepping": "META.metadata.cscope.stepping",
-    "microcode": "SVR.System.Microcode",
-    "sku_code": SKU_CODE,
-    "product": "SVR.System.Product Name",
-    "power_policy": "SVR.Power.Power & Perf Policy",
-    "governor": "SVR.Power.Frequency Governer",
-    "prefetchers": "SVR.CPU.Prefetchers",
-    "bios_tme": "BIOS.Memory Encryption (TME)",
-    "bios_tme_mt": "BIOS.Total Memory Encryption Multi-Tenant(TME-MT)",
-    "bios_sgx": "BIOS.SW Guard Extensions (SGX)",
-    "bios_snc": "BIOS.SNC",
-    "bios_volatile_mode": "BIOS.Volatile Memory Mode",
-    "bios_amp_prefetch": "BIOS.AMP Prefetch",
-    "bios_next_page_prefetch": "BIOS.L1 Next Page Prefetcher",
-}
-SWITCHES = {"turbo": "SVR.CPU.Turbo", "numa_balancing": "SVR.Memory.Automatic NUMA Balancing"}
-INSTRUCTIONS = {
-    "has_avx2": "AVX2",
-    "has_avx512": "AVX512F",
-    "has_avx512_vnni": "AVX512_VNNI",
-    "has_amx": "AMX-TILE",
-}
-ACCELERATORS = {"qat_count": "QAT", "dsa_count": "DSA", "iax_count": "IAX"}
-ISA, DEVICES, OS = "SVR.ISA", "SVR.Accelerators", "SVR.System.OS"
 STATED = [
     *NUMERICAL,
-    *TEXTS.values(),
-    *SWITCHES.values(),
+    *list_read("text", "switch").values(),
     *(CPU_MODEL, INSTALLED, SLOT_SIZES, SLOT_PARTS, LISTED_PARTS, ISA, DEVICES, OS),
 ]
 """All stated columns that are read, without names of hosts, clusters and namespaces."""
@@ -91,9 +65,13 @@ def characterize_run(stated: Mapping[str, str]) -> tuple[dict[str, Any], list[st
         stated: Text by column of `STATED`; those of `NUMERICAL` are numbers or empty.
     """
     repairs: list[str] = []
-    values: dict[str, Any] = {name: _scale(stated[column], factor) for name, (column, factor) in SCALED.items()}
-    values |= {name: " ".join(stated[column].split()) or None for name, column in TEXTS.items()}
-    values |= {name: {"enabled": 1, "disabled": 0}.get(stated[column].lower()) for name, column in SWITCHES.items()}
+    values: dict[str, Any] = {
+        name: _scale(stated[column], factor)
+        for reader, factor in _FACTORS.items()
+        for name, column in list_read(reader).items()
+    }
+    values |= {name: " ".join(stated[column].split()) or None for name, column in list_read("text").items()}
+    values |= {name: _SWITCH.get(stated[column].lower()) for name, column in list_read("switch").items()}
     values |= _parse_flags(stated)
     values |= _parse_processor(stated)
     if values["chips"] and values["cores_per_chip_of_cpu_model"]:
@@ -103,7 +81,7 @@ def characterize_run(stated: Mapping[str, str]) -> tuple[dict[str, Any], list[st
     values |= _parse_modules(stated)
     system = parse_operating_system(stated[OS])
     values |= {"os_name": system.os_name, "os_version": system.os_version}
-    values["preset_isa"] = next((isa for isa in _ISA_RANK if isa in stated[TEXTS["preset"]].upper()), None)
+    values["preset_isa"] = next((isa for isa in _ISA_RANK if isa in (values["preset"] or "").upper()), None)
     return values, repairs
 
 
@@ -114,9 +92,9 @@ def _scale(text: str, factor: float) -> float | None:
 def _parse_flags(stated: Mapping[str, str]) -> dict[str, float | None]:
     """Parse instruction sets such as `AVX2:Yes AMX-TILE:No`, and accelerators such as `QAT:2 DSA:8`."""
     sets, devices = _split_pairs(stated[ISA]), _split_pairs(stated[DEVICES])
-    counts = {name: devices.get(key, "") for name, key in ACCELERATORS.items()}
+    counts = {name: devices.get(key, "") for name, key in list_read("devices").items()}
     return {
-        **{name: {"Yes": 1.0, "No": 0.0}.get(sets.get(key, "")) for name, key in INSTRUCTIONS.items()},
+        **{name: {"Yes": 1.0, "No": 0.0}.get(sets.get(key, "")) for name, key in list_read("instructions").items()},
         **{name: float(text) if re.fullmatch(r"\d{1,3}", text, re.ASCII) else None for name, text in counts.items()},
     }
 

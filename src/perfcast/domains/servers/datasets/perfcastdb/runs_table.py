@@ -11,7 +11,7 @@ import pandas as pd
 
 from perfcast.data.standardized import Standardized
 from perfcast.data.strict_csv import Rejection, build_rejected_frame, read_rows
-from perfcast.domains.servers.datasets.perfcastdb import runs_columns as declared
+from perfcast.domains.servers.data_tables import read_columns
 from perfcast.domains.servers.datasets.perfcastdb.run_rows import (
     LOWER_IS_BETTER,
     READ_COLUMNS,
@@ -43,7 +43,7 @@ from perfcast.domains.servers.datasets.perfcastdb.run_values import (
 )
 from perfcast.domains.servers.datasets.perfcastdb.sample_skus import Skus, read_skus
 from perfcast.domains.servers.parsing.dimm_part_number import decode_part_number
-from perfcast.schema.table import Column, Table, build_table, out_of_bounds
+from perfcast.schema.table import Column, Kind, Role, Table, build_table, out_of_bounds
 from perfcast.utils.errors import UserError
 
 FILES = {"train": "train_data.csv", "test": "test_data.csv"}
@@ -118,14 +118,19 @@ def _build_table(runs: Runs, skus: Skus) -> tuple[Table, dict[str, int]]:
         **{name: runs.frame[name] for name in ("iterations", "tests", "spread_median", "spread_max", *runs.targets)},
     )
     targets = [
-        declared.target(name, suite, test, unit, lower_is_better=unit in LOWER_IS_BETTER)
+        Column(name, Kind.NUMERICAL, Role.TARGET, "workload", unit, _describe_target(suite, test, unit), low=0)
         for name, (suite, test, unit) in runs.targets.items()
     ]
-    columns: list[Column] = [*declared.COLUMNS, *targets]
+    columns = [*read_columns(__package__, "columns.csv"), *targets]
     frame = frame.reindex(columns=[column.name for column in columns])
     lower = [column.name for column in targets if column.unit in LOWER_IS_BETTER]
     table = build_table("perfcastdb", frame, columns, {"lower_is_better": lower})
     return table, dict(repairs)
+
+
+def _describe_target(suite: str, test: str, unit: str) -> str:
+    better = "lower" if unit in LOWER_IS_BETTER else "higher"
+    return f"{suite}: {test}, mean over iterations; {better} is better"
 
 
 def _find_out_of_bounds(table: Table) -> dict[str, str]:

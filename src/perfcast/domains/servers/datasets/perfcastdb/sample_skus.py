@@ -11,6 +11,7 @@ from typing import Any
 
 import pandas as pd
 
+from perfcast.domains.servers.data_tables import read_table
 from perfcast.sources.bounded_files import check_zip
 from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError
@@ -27,29 +28,12 @@ _QUANTITY = re.compile(r"(\d+(?:\.\d+)?)\s*(GHz|MHz|MB|W)?", re.ASCII)
 _GHZ = {"GHz": 1000.0, "MHz": 1.0, None: 1000.0}
 _COUNT: dict[str | None, float] = {None: 1.0, "MB": 1.0, "W": 1.0}
 
-# standard name -> (beginning of the title in the sheet, unit of the text -> factor)
 FIELDS: dict[str, tuple[str, dict[str | None, float]]] = {
-    "sku_cores": ("Functional Core", _COUNT),
-    "sku_l3_mb": ("Cache", _COUNT),
-    "sku_tdp_w": ("Thermal Design Power", _COUNT),
-    "sku_base_mhz": ("Speed", _GHZ),
-    "sku_all_core_mhz": ("All Core Turbo Freq", _GHZ),
-    "sku_max_turbo_mhz": ("Max Turbo Frequency", _GHZ),
-    "sku_avx2_base_mhz": ("AVX Deterministic P1 Freq", _GHZ),
-    "sku_avx2_all_core_mhz": ("AVX2 All Core Turbo Freq", _GHZ),
-    "sku_avx2_single_core_mhz": ("AVX2 Sngl Core Turbo Freq", _GHZ),
-    "sku_avx512_base_mhz": ("AVX3 Deterministic P1 Freq", _GHZ),
-    "sku_avx512_all_core_mhz": ("AVX3 All Core Turbo Freq", _GHZ),
-    "sku_avx512_single_core_mhz": ("AVX3 Sngl Core Turbo Freq", _GHZ),
-    "sku_amx_base_mhz": ("TMUL Deterministic P1 Freq", _GHZ),
-    "sku_amx_all_core_mhz": ("TMUL All Core Turbo Freq", _GHZ),
-    "sku_amx_single_core_mhz": ("TMUL Sngl Core Turbo Freq", _GHZ),
-    "sku_mesh_mhz": ("CLM P0 Max Freq", _GHZ),
-    "sku_fma_units": ("AVX FMA Execution Unit Count", _COUNT),
-    "sku_upi_links": ("Max UPI Port Cnt", _COUNT),
-    "sku_pcie_lanes": ("MAXIMUM PEG LANE COUNT", _COUNT),
-    "sku_mem_max_mts": ("DDR5 FREQ", _COUNT),
+    row["name"]: (row["stated"], _GHZ if row["reader"] == "sku_ghz" else _COUNT)
+    for row in read_table(__package__, "columns.csv")
+    if row["reader"].startswith("sku_")
 }
+"""Standard name -> beginning of the title in the sheet, and unit of the text -> factor."""
 
 
 @dataclass(frozen=True)

@@ -2,156 +2,80 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from perfcast.data.standardized import Standardized
-from perfcast.data.strict_csv import build_rejected_frame
-from perfcast.domains.servers.datasets.spec_cpu import cpu2017_repairs as repair
-from perfcast.domains.servers.datasets.spec_cpu.cpu2006_rows import (
-    FIRST_TEST,
-    RAW_COLUMNS,
-    parse_coverage,
-    parse_texts,
-    screen_rows,
+from perfcast.domains.servers.data_tables import read_columns
+from perfcast.domains.servers.datasets.spec_cpu import repairs as repair
+from perfcast.domains.servers.datasets.spec_cpu import spec_dump
+from perfcast.domains.servers.datasets.spec_cpu.cpu2017 import DUMP as CPU2017
+from perfcast.domains.servers.datasets.spec_cpu.cpu2017 import screen_scores, split_suite
+from perfcast.domains.servers.datasets.spec_cpu.dump_file import Quarantine
+from perfcast.domains.servers.datasets.spec_cpu.spec_dump import MEMORY_FIELDS, SYSTEM_FIELDS
+from perfcast.domains.servers.parsing.cache import parse_l1
+from perfcast.domains.servers.parsing.compiler import parse_older_compiler
+from perfcast.domains.servers.parsing.memory import parse_older_memory
+from perfcast.domains.servers.parsing.operating_system import parse_older_operating_system
+from perfcast.domains.servers.parsing.processor_texts import parse_characteristics, parse_older_orderable
+from perfcast.domains.servers.parsing.scalars import parse_flag, parse_number
+from perfcast.inference.name_lookup import cpu_model_key
+
+SUITES = {f"C{kind}2006{run}": f"C{kind}2006{run or 'speed'}" for kind in ("INT", "FP") for run in ("rate", "")}
+"""The dump's `Benchmark` -> suite; the dump omits the word speed."""
+
+FIRST_TEST = pd.Timestamp(2006, 1, 1)
+"""First possible test, on a release candidate; an older month is a typing error."""
+
+_CORE_COUNT = re.compile(r"^(?:dual|quad)-core (?=intel|amd)")
+_SPELLINGS = (
+    (re.compile(r"\bpentium dual core\b"), "pentium dual-core"),
+    (re.compile(r"\be7- (?=\d)"), "e7-"),
+    (re.compile(r" extreme edition$"), ""),
+    (re.compile(r"^(xeon 5148) lv$"), r"\1"),
+    (re.compile(r"\bultrasparc-"), "ultrasparc "),
+    (re.compile(r"^(core 2) duo (?=x6800)"), r"\1 extreme "),
+    (re.compile(r"^(core 2) quad (?=qx)"), r"\1 extreme "),
 )
-from perfcast.domains.servers.datasets.spec_cpu.cpu2017 import join_processors
-from perfcast.domains.servers.datasets.spec_cpu.cpu2017_columns import COLUMNS as COLUMNS_2017
-from perfcast.domains.servers.datasets.spec_cpu.dump_quality import summarize_quality
-from perfcast.domains.servers.datasets.spec_cpu.quarantine import Quarantine
-from perfcast.domains.servers.datasets.spec_cpu.spec_dump import (
-    find_only_file,
-    name_submissions,
-    read_dump,
-    reject_out_of_bounds,
-)
-from perfcast.domains.servers.processors.catalog import read_catalog, read_project_catalog
-from perfcast.domains.servers.processors.cpu_names import cpu_model_id
-from perfcast.schema.table import Column, Kind, Role, Tag, build_table
-from perfcast.utils.errors import UserError
+"""Spelling of a processor name -> the spelling of the catalog."""
 
-_OMITTED = frozenset(
-    {
-        *("compiler_classic", "oneapi", "mixed_fortran", "has_amx", "upi_links", "storage_class", "storage_gb"),
-        *("energy_base", "arrival_day", "xalanc_notice"),
-    }
-)
-"""Columns that the dump lacks, or that are equal on every row."""
-
-_BOUNDS: dict[str, tuple[float, float]] = {
-    "base_mhz": (200, 6000),
-    "max_turbo_mhz": (200, 6500),
-    "tdp_w": (1, 1000),
-    "l4_mb": (0, 1e7),
-    "mem_max_mts_1dpc": (200, 12800),
-    "mem_total_gb": (0.125, 131072),
-    "dimm_gb": (0.125, 2048),
-    "dimm_count": (0, 16384),
-    "ddr_gen": (1, 6),
-    "mem_rated_mts": (200, 12800),
-    "mem_running_mts": (200, 12800),
-    "mem_eff_mts": (200, 12800),
-    "chips": (1, 4096),
-    "cores_enabled_total": (1, 65536),
-    "orderable_min": (1, 4096),
-    "orderable_max": (1, 4096),
-}
-"""Bounds that differ from spec_cpu2017: DDR and DDR2, processors of a few watts, machines of many processors."""
-
-_MEANINGS = {
-    "result_id": "identifier of the result: its line, as the dump has no identifiers",
-    "suite": "CINT or CFP, rate or speed; the dump's CINT2006 is CINT2006speed",
-    "max_turbo_mhz": "highest clock of a core as stated, else of the catalog; the base clock where turbo is off",
-    "isa": "instruction set architecture: x86, ia64, power, sparc",
-    "dimm_type": "R registered, F fully buffered, L load-reduced, E or U unbuffered, S small",
-    "line": "line of the file",
-}
-
-_ADDED = {
-    "base_ptr": Column(
-        "mixed_compilers",
-        Kind.NUMERICAL,
-        Role.FEATURE,
-        "workload",
-        "",
-        "1 where the text names compilers of several vendors",
-        0,
-        1,
-        (Tag.CONFIG,),
-    ),
-    "process_node": Column(
-        "bus_mts",
-        Kind.NUMERICAL,
-        Role.FEATURE,
-        "processor",
-        "MT/s",
-        "rate of the front-side bus as stated; missing without a bus",
-        100,
-        4000,
-        (Tag.CONFIG,),
-    ),
-}
-"""Name of a column -> the additional column that follows it."""
+_parse_number = partial(parse_number, low=0)
 
 
-def _derive_columns() -> tuple[Column, ...]:
-    columns: list[Column] = []
-    for column in COLUMNS_2017:
-        if column.name in _OMITTED:
-            continue
-        low, high = _BOUNDS.get(column.name, (column.low, column.high))
-        columns.append(replace(column, low=low, high=high, meaning=_MEANINGS.get(column.name, column.meaning)))
-        columns += [_ADDED[column.name]] if column.name in _ADDED else []
-    return tuple(columns)
+def older_cpu_model_key(name: str) -> str:
+    """Return the join key of a processor name in a spelling of 2006 to 2014 (see `cpu_model_key`)."""
+    folded = " ".join(name.casefold().split())
+    key = cpu_model_key(_CORE_COUNT.sub("", folded))
+    for pattern, replacement in _SPELLINGS:
+        key = pattern.sub(replacement, key)
+    return key
 
 
-COLUMNS: tuple[Column, ...] = _derive_columns()
-"""Standard columns in table order."""
-
-SOURCE, CATALOG = "spec_cpu2006", "cpu_catalog"
-_ENDINGS = (".csv", ".csv.gz", ".csv.xz")
-
-
-def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
-    """Standardize the dump, and join the processor catalog where that source is available. There are no options.
-
-    Raises:
-        UserError: The file is not a whole table with the dump's columns, or holds no usable result.
-    """
-    del options
-    path = find_only_file(SOURCE, raw[SOURCE], _ENDINGS)
-    rows = read_dump(SOURCE, path, RAW_COLUMNS)
-    if rows.rows_in == 0:
-        raise UserError(f"{path} must hold results", "it has a header and no row", "ingest the source again")
-    quarantine = Quarantine(SOURCE, path.name, rows.rejections)
-    frame = screen_rows(rows.frame, quarantine)
-    if frame.empty:
-        raise UserError(f"{path} must hold a usable result", f"none of {rows.rows_in} rows is usable", "check the file")
-
-    merged = {"identical": int(frame["identical"].sum())}
-    frame = parse_texts(frame[~frame["identical"]])
-    catalog = read_catalog(raw[CATALOG]) if CATALOG in raw else read_project_catalog()
-    stated = frame["cores_per_chip_stated"]
-    frame = join_processors(frame, catalog).assign(cores_per_chip_stated=stated)
-    repairs = _repair_rows(frame)
-    frame = frame.assign(
-        source=SOURCE,
-        file=path.name,
-        cpu_model_id=frame["cpu_model"].map(cpu_model_id),
-        submission_id=name_submissions(frame),
-    )
-    frame = reject_out_of_bounds(frame, COLUMNS, quarantine)
-    table = build_table(SOURCE, frame, COLUMNS)
-    quality = summarize_quality(frame, table, repairs.counts, 0, parse_coverage(frame))
-    return Standardized(table, build_rejected_frame(quarantine.rejections), rows.rows_in, merged, quality)
+def _parse_file_system(text: str) -> str | None:
+    """Return the first word of a file system text, without the remarks that follow."""
+    words = text.strip().casefold().replace(",", " ").split()
+    return words[0] if words and not words[0].startswith("(") else None
 
 
-def _repair_rows(frame: pd.DataFrame) -> repair.Repairs:
-    repairs = repair.Repairs()
+def _screen(frame: pd.DataFrame, quarantine: Quarantine) -> pd.DataFrame:
+    counts = {"Cores": "cores", "Chips": "chips", "Cores Per Chip": "cores per chip"}
+    counts["Threads Per Core"] = "threads per core"
+    per_chip = frame["cores_per_chip_stated"]
+    return screen_scores(frame, quarantine, first="2006-08", per_chip=per_chip, counts=counts)
+
+
+def _derive(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame.assign(**split_suite(frame["suite"]), stated=frame["cores_per_chip_stated"])
+
+
+def _repair(frame: pd.DataFrame, repairs: repair.Repairs) -> pd.DataFrame:
+    frame["cores_per_chip_stated"] = frame["stated"]
     frame["cores_per_chip_of_cpu_model"] = repair.find_modal_cores(frame)
     _count_cores(frame, repairs)
     _complete_clocks(frame, repairs)
@@ -167,7 +91,7 @@ def _repair_rows(frame: pd.DataFrame) -> repair.Repairs:
     frame["q_date"] = frame["q_date"].mask(early, 1.0)
     repair.repair_unstated(frame, repairs)
     repair.add_flags(frame)
-    return repairs
+    return frame
 
 
 def _count_cores(frame: pd.DataFrame, repairs: repair.Repairs) -> None:
@@ -192,3 +116,51 @@ def _complete_clocks(frame: pd.DataFrame, repairs: repair.Repairs) -> None:
     listed = frame["max_turbo_mhz"]
     frame["max_turbo_mhz"] = frame["turbo_mhz"].where(frame["turbo_mhz"].notna(), listed)
     repairs.put(frame, "max_turbo_mhz", off, frame["base_mhz"], "turbo_off")
+
+
+_SHARED_VALUES = ("Base Pointer Size", "Peak Pointer Size", "Test Date", "HW Avail", "SW Avail", "Updated")
+DUMP = replace(
+    CPU2017,
+    source="spec_cpu2006",
+    columns=read_columns(__package__, "columns.csv", "cpu2006"),
+    required={
+        "suite": ("Benchmark", spec_dump.parse_suite(SUITES), "unknown_suite"),
+        "base_score": ("Baseline", _parse_number, "score_not_numeric"),
+        "peak_score": ("Result", _parse_number, "score_not_numeric"),
+        "cores": ("Cores", _parse_number, "count_not_numeric"),
+        "chips": ("Chips", _parse_number, "count_not_numeric"),
+        "cores_per_chip_stated": ("Cores Per Chip", _parse_number, "count_not_numeric"),
+        "threads_per_core": ("Threads Per Core", _parse_number, "count_not_numeric"),
+        "base_mhz": ("Processor MHz", _parse_number, "count_not_numeric"),
+        "published_month": spec_dump.PUBLISHED,
+    },
+    fields={
+        "1st Level Cache": (parse_l1, ("l1i_kb", "l1d_kb", "l1_scope")),
+        **{name: CPU2017.fields[name] for name in ("2nd Level Cache", "3rd Level Cache", "Other Cache")},
+        "Memory": (parse_older_memory, MEMORY_FIELDS),
+        "Operating System": (parse_older_operating_system, SYSTEM_FIELDS),
+        "Compiler": (parse_older_compiler, ("compiler_vendor", "compiler_major_minor", "mixed_compilers")),
+        "CPU(s) Orderable": (parse_older_orderable, ("orderable_min", "orderable_max")),
+        "Processor Characteristics": (parse_characteristics, ("turbo_mhz", "turbo_off", "bus_mts")),
+    },
+    values={
+        "Auto Parallelization": (parse_flag, "parallel"),
+        **{name: CPU2017.values[name] for name in _SHARED_VALUES},
+    },
+    names={
+        **spec_dump.name_companies("Hardware Vendor"),
+        "cpu_model": ("Processor", older_cpu_model_key),
+        "file_system": ("File System", _parse_file_system),
+    },
+    identity=None,
+    uncovered=frozenset(),
+    plain=None,
+    screen=_screen,
+    derive=_derive,
+    repair=_repair,
+)
+
+
+def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
+    """Standardize the dump, which has no identifiers and no dates of arrival; see `spec_dump.build`."""
+    return spec_dump.build(DUMP, raw, options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,147 +11,85 @@ import numpy as np
 import pandas as pd
 
 from perfcast.data.standardized import Standardized
-from perfcast.data.strict_csv import build_rejected_frame
-from perfcast.domains.servers.datasets.spec_cpu import cpu2017_repairs as repair
-from perfcast.domains.servers.datasets.spec_cpu.cpu2017_columns import COLUMNS
-from perfcast.domains.servers.datasets.spec_cpu.cpu2017_rows import (
-    RAW_COLUMNS,
-    parse_coverage,
-    parse_texts,
-    screen_rows,
+from perfcast.domains.servers.data_tables import read_columns
+from perfcast.domains.servers.datasets.spec_cpu import repairs as repair
+from perfcast.domains.servers.datasets.spec_cpu import spec_dump
+from perfcast.domains.servers.datasets.spec_cpu.dump_file import Quarantine
+from perfcast.domains.servers.datasets.spec_cpu.spec_dump import L3_FIELDS, MEMORY_FIELDS, SYSTEM_FIELDS, map_texts
+from perfcast.domains.servers.parsing.cache import parse_l1, parse_l2, parse_l3, parse_other_cache
+from perfcast.domains.servers.parsing.compiler import is_under_xalanc_notice, parse_compiler
+from perfcast.domains.servers.parsing.distinct_texts import map_distinct
+from perfcast.domains.servers.parsing.memory import parse_memory
+from perfcast.domains.servers.parsing.operating_system import parse_operating_system
+from perfcast.domains.servers.parsing.processor_texts import parse_orderable
+from perfcast.domains.servers.parsing.scalars import (
+    parse_disclosure,
+    parse_flag,
+    parse_month,
+    parse_number,
+    parse_pointer_bits,
 )
-from perfcast.domains.servers.datasets.spec_cpu.dump_quality import summarize_quality
-from perfcast.domains.servers.datasets.spec_cpu.quarantine import Quarantine
-from perfcast.domains.servers.datasets.spec_cpu.spec_dump import (
-    find_only_file,
-    name_submissions,
-    parse_last_month,
-    read_dump,
-    reject_out_of_bounds,
-)
-from perfcast.domains.servers.parsing.distinct_texts import encode_texts, expand_codes, is_coded, map_distinct
-from perfcast.domains.servers.processors.catalog import Catalog, read_catalog, read_project_catalog
-from perfcast.domains.servers.processors.cpu_names import cpu_model_id
-from perfcast.domains.servers.processors.families import look_up_facts
-from perfcast.schema.table import build_table
-from perfcast.utils.errors import UserError
+from perfcast.domains.servers.parsing.storage import parse_storage
+from perfcast.inference.name_lookup import cpu_model_key
 
-SOURCE, CATALOG = "spec_cpu2017", "cpu_catalog"
-_ALL_DIFFERENT = ("Disclosure",)
-_FROM_CATALOG = ("tdp_w", "max_turbo_mhz", "all_core_turbo_mhz", "launch_quarter", "upi_links", "max_sockets")
-_CATALOG_FIRST = ("fma_units", "pcie_gen", "process_node")
-_FROM_FAMILY = {
-    "cpu_vendor": "cpu_vendor",
-    "family": "family",
-    "series": "series",
-    "tier": "tier",
-    "suffix": "suffix",
-    "isa": "isa",
-    "simd_bits": "simd_bits",
-    "has_amx": "amx",
-    "mem_max_mts_1dpc": "max_mts_1dpc",
-    "mem_max_mts_2dpc": "max_mts_2dpc",
-    "mem_mrdimm_mts": "mrdimm_mts",
-    "family_ddr_gen": "ddr_gen",
-    "family_l1i_kb": "l1i_kb",
-    "family_l1d_kb": "l1d_kb",
-    "family_l2_kb_per_core": "l2_kb_per_core",
+COLUMNS = read_columns(__package__, "columns.csv", "cpu2017")
+"""Standard columns in table order."""
+
+SUITES = {
+    **{f"C{kind}2017{run}": f"C{kind}2017{run}" for kind in ("INT", "FP") for run in ("rate", "speed")},
+    **{f"C{kind}2017": f"C{kind}2017speed" for kind in ("INT", "FP")},
 }
-COLUMNS_OF_FACTS = {
-    **{fact: column for column, fact in _FROM_FAMILY.items()},
-    **{name: name for name in (*_FROM_CATALOG, *_CATALOG_FIRST, "base_mhz", "l3_mb_per_chip")},
-    **{name: name for name in ("l1i_kb", "l1d_kb", "l2_kb_per_core")},
-    "cores_per_chip": "cores_per_chip_of_cpu_model",
-    "channels_per_chip": "mem_channels_per_chip",
-    "ddr_gen": "ddr_gen",
-}
-"""Standard column of every fact."""
+"""The dump's `Benchmark` -> suite; the dump omits the word speed."""
+
+_parse_number = partial(parse_number, low=0)
 
 
-def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
-    """Standardize the dump, and join the processor catalog where that source is available.
+def screen_scores(
+    frame: pd.DataFrame, quarantine: Quarantine, *, first: str, per_chip: pd.Series, counts: Mapping[str, str]
+) -> pd.DataFrame:
+    """Quarantine results before the `first` month of the suite, without a score, and with impossible counts.
 
-    Options: `published_until`, the last month of publication as YYYY-MM. Rows published later are dropped, so every
-    snapshot of the dump gives the same table. None keeps all rows.
-
-    Raises:
-        UserError: The file is not a whole table with the dump's columns, holds no usable result, or the option is not a
-            month.
+    Args:
+        per_chip: Cores per chip; fewer enabled cores than installed are possible.
+        counts: Raw column of a count -> its words in the detail of a rejection.
     """
-    until = parse_last_month(options.get("published_until"))
-    path = find_only_file(SOURCE, raw[SOURCE])
-    rows = read_dump(SOURCE, path, RAW_COLUMNS, plain=_ALL_DIFFERENT)
-    if rows.rows_in == 0:
-        raise UserError(f"{path} must hold results", "it has a header and no row", "ingest the source again")
-    quarantine = Quarantine(SOURCE, path.name, rows.rejections)
-    screened = screen_rows(rows, quarantine, until)
-    if screened.frame.empty:
-        raise UserError(
-            f"{path} must hold a usable result",
-            f"of {rows.rows_in} rows {len(quarantine.rejections)} are unusable, {screened.after} after {until:%Y-%m}",
-            "check the file, or set published_until later",
-        )
-
-    frame, rows_in, after = screened.frame, rows.rows_in, screened.after
-    # These hold as much memory as the remaining frame of a large dump.
-    del rows, screened
-    frame = frame.drop(columns="Disclosure").sort_values("result_id", kind="stable")
-    identical = frame.duplicated([column for column in RAW_COLUMNS if column != "Disclosure"])
-    frame = parse_texts(frame[~identical])
-
-    catalog = read_catalog(raw[CATALOG]) if CATALOG in raw else read_project_catalog()
-    frame = join_processors(frame, catalog)
-    repairs = _repair_rows(frame)
-    same = np.zeros(len(frame), dtype=np.int8)
-    frame = frame.assign(
-        source=expand_codes([SOURCE], same, frame.index),
-        file=expand_codes([path.name], same, frame.index),
-        cpu_model_id=map_distinct(frame["cpu_model"], cpu_model_id),
-        submission_id=name_submissions(frame),
+    early = frame["published_month"] < pd.Timestamp(first)
+    frame = quarantine.reject(
+        frame, early, "date_impossible", "Published " + frame.loc[early, "Published"].astype("str")
     )
-
-    frame = reject_out_of_bounds(frame, COLUMNS, quarantine)
-    table = build_table(SOURCE, frame, COLUMNS, {"published_until": options.get("published_until")}, copy=False)
-    merged = {"identical_but_for_disclosure": int(identical.sum())}
-    return Standardized(
-        table,
-        build_rejected_frame(quarantine.rejections),
-        rows_in - after,
-        merged,
-        summarize_quality(frame, table, repairs.counts, after, parse_coverage(frame)),
-    )
-
-
-def join_processors(frame: pd.DataFrame, catalog: Catalog, as_of: pd.Timestamp | None = None) -> pd.DataFrame:
-    """Add the facts of each row's CPU model from the family tables and the catalog; unknown facts are missing.
-
-    Only facts that were public before `as_of` count, all of them without a day.
-    """
-    keys = frame["cpu_model"].drop_duplicates().astype("str")
-    families = pd.DataFrame([look_up_facts(key, as_of) for key in keys], index=pd.Index(keys, name="cpu_model"))
-    listed = catalog.lookup(keys, as_of)
-    facts = {name: families[fact] for name, fact in _FROM_FAMILY.items()}
-    facts |= {name: listed[name] for name in _FROM_CATALOG}
-    facts |= {name: _fill_missing(listed[name], families[name]) for name in _CATALOG_FIRST}
-    # The family table lists the channels of more CPU models than the catalog; the two agree wherever both do.
-    facts["mem_channels_per_chip"] = _fill_missing(families["channels_per_chip"], listed["mem_channels_per_chip"])
-    facts |= {"catalog_cores": listed["cores_per_chip"], "catalog_table": listed["table"]}
-    if is_coded(frame["cpu_model"]):
-        codes, names = encode_texts(frame["cpu_model"])
-        joined = frame.assign(
-            **{name: expand_codes(values.loc[names].tolist(), codes, frame.index) for name, values in facts.items()}
-        )
-    else:
-        joined = frame.join(pd.DataFrame(facts), on="cpu_model")
-    return joined.assign(cores_per_chip_stated=joined["cores"] / joined["chips"])
+    scoreless = frame["base_score"] == 0
+    named = "result_id" if "Disclosure" in frame else "Processor"
+    frame = quarantine.reject(frame, scoreless, "no_score", frame.loc[scoreless, named].astype("str"))
+    cores, chips, per_chip = frame["cores"], frame["chips"], per_chip[frame.index]
+    whole = (cores % 1 == 0) & (chips % 1 == 0) & (per_chip % 1 == 0) & (cores >= 1) & (chips >= 1)
+    possible = whole & per_chip.between(1, spec_dump.MAX_CORES_PER_CHIP) & (cores <= chips * per_chip)
+    possible &= frame["threads_per_core"].isin(spec_dump.THREADS_PER_CORE)
+    stated = frame.loc[~possible, list(counts)].astype("str")
+    words = [stated[column] + f" {word}" for column, word in counts.items()]
+    return quarantine.reject(frame, ~possible, "impossible_counts", words[0].str.cat(words[1:], sep=", "))
 
 
-def _fill_missing(first: pd.Series, second: pd.Series) -> pd.Series:
-    return first.astype(object).where(first.notna(), second).infer_objects()
+def split_suite(suite: pd.Series) -> dict[str, pd.Series]:
+    """Return the columns metric (rate or speed) and domain (int or fp) of suite names."""
+    return {
+        "metric": map_texts(suite, lambda name: "rate" if name.endswith("rate") else "speed"),
+        "domain": map_texts(suite, lambda name: "int" if name.startswith("CINT") else "fp"),
+    }
 
 
-def _repair_rows(frame: pd.DataFrame) -> repair.Repairs:
-    repairs = repair.Repairs()
+def _screen(frame: pd.DataFrame, quarantine: Quarantine) -> pd.DataFrame:
+    counts = {"# Cores": "cores", "# Chips": "chips", "# Enabled Threads Per Core": "threads per core"}
+    per_chip = frame["cores"] / frame["chips"].replace(0, np.nan)
+    return screen_scores(frame, quarantine, first="2017-06", per_chip=per_chip, counts=counts)
+
+
+def _derive(frame: pd.DataFrame) -> pd.DataFrame:
+    notice = map_distinct(frame["Compiler"], lambda text: is_under_xalanc_notice("CINT", parse_compiler(text)))
+    integer = frame["suite"].str.startswith("CINT")
+    return frame.assign(**split_suite(frame["suite"]), xalanc_notice=(integer & notice).astype("float64"))
+
+
+def _repair(frame: pd.DataFrame, repairs: repair.Repairs) -> pd.DataFrame:
     frame["cores_per_chip_of_cpu_model"] = repair.find_modal_cores(frame)
     repair.repair_cores(frame, repairs)
     repair.repair_caches(frame, repairs)
@@ -158,4 +97,60 @@ def _repair_rows(frame: pd.DataFrame) -> repair.Repairs:
     repair.repair_dates(frame, repairs)
     repair.repair_unstated(frame, repairs)
     repair.add_flags(frame)
-    return repairs
+    return frame
+
+
+DUMP = spec_dump.SpecDump(
+    source="spec_cpu2017",
+    columns=COLUMNS,
+    required={
+        "suite": ("Benchmark", spec_dump.parse_suite(SUITES), "unknown_suite"),
+        "base_score": ("Base Result", _parse_number, "score_not_numeric"),
+        "peak_score": ("Peak Result", _parse_number, "score_not_numeric"),
+        "cores": ("# Cores", _parse_number, "count_not_numeric"),
+        "chips": ("# Chips", _parse_number, "count_not_numeric"),
+        "threads_per_core": ("# Enabled Threads Per Core", _parse_number, "count_not_numeric"),
+        "base_mhz": ("Processor MHz", _parse_number, "count_not_numeric"),
+        "published_month": spec_dump.PUBLISHED,
+    },
+    fields={
+        "1st Level Cache": (parse_l1, ("l1i_kb", "l1d_kb")),
+        "2nd Level Cache": (parse_l2, ("l2_kb", "l2_scope", "l2_kb_per_core")),
+        "3rd Level Cache": (parse_l3, L3_FIELDS),
+        "Other Cache": (parse_other_cache, ("l4_mb",)),
+        "Memory": (parse_memory, MEMORY_FIELDS),
+        "Storage": (parse_storage, ("storage_class", "storage_gb")),
+        "Operating System": (parse_operating_system, SYSTEM_FIELDS),
+        "Compiler": (
+            parse_compiler,
+            ("compiler_vendor", "compiler_major_minor", "compiler_classic", "oneapi", "mixed_fortran"),
+        ),
+        "CPU(s) Orderable": (parse_orderable, ("orderable_min", "orderable_max")),
+    },
+    values={
+        "Parallel": (parse_flag, "parallel"),
+        "Base Pointer Size": (parse_pointer_bits, "base_ptr"),
+        "Peak Pointer Size": (parse_pointer_bits, "peak_ptr"),
+        "Energy Base Result": (_parse_number, "energy_base"),
+        "Test Date": (parse_month, "test_month"),
+        "HW Avail": (parse_month, "hw_avail"),
+        "SW Avail": (parse_month, "sw_avail"),
+        "Updated": (parse_month, "updated"),
+    },
+    names={
+        **spec_dump.name_companies("Hardware Vendor"),
+        "cpu_model": ("Processor", cpu_model_key),
+        "file_system": ("File System", lambda text: text.strip().casefold() or None),
+    },
+    identity=parse_disclosure,
+    uncovered=frozenset({"Benchmark"}),
+    plain=("Disclosure",),
+    screen=_screen,
+    derive=_derive,
+    repair=_repair,
+)
+
+
+def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
+    """Standardize the dump; see `spec_dump.build`."""
+    return spec_dump.build(DUMP, raw, options)

@@ -1,185 +1,288 @@
-"""Steps that the dumps of published SPEC results share: file, last month, submission, bounds."""
+"""Description of a dump of published SPEC results, and the one way from the dump to its standard table.
+
+Each dump has a `SpecDump`: raw column -> parser -> standard column. What a description cannot say, such as which rows
+are no results, are its three functions `screen`, `derive` and `repair`.
+"""
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Collection, Iterator, Sequence
-from difflib import get_close_matches
-from operator import itemgetter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 
-from perfcast.data.strict_csv import CsvRows, Rejection, limit_rows, require_rows
-from perfcast.domains.servers.datasets.spec_cpu.quarantine import Quarantine
-from perfcast.domains.servers.parsing.distinct_texts import expand_codes, is_coded, number_combinations
-from perfcast.schema.table import Column, Kind, as_declared, outside, select
-from perfcast.sources.bounded_files import header_of, kind_by_content, unpacked
-from perfcast.utils import size_limits
+from perfcast.data.standardized import Standardized
+from perfcast.data.strict_csv import build_rejected_frame
+from perfcast.domains.servers.datasets.spec_cpu.dump_file import Quarantine, find_only_file, read_dump
+from perfcast.domains.servers.datasets.spec_cpu.dump_quality import (
+    Parser,
+    describe_coverage,
+    measure_coverages,
+    summarize_quality,
+)
+from perfcast.domains.servers.datasets.spec_cpu.repairs import Repairs
+from perfcast.domains.servers.parsing.distinct_texts import (
+    Coverage,
+    expand_codes,
+    is_coded,
+    map_distinct,
+    number_combinations,
+    parse_column,
+)
+from perfcast.domains.servers.parsing.names import extract_system_stems, normalize_company
+from perfcast.domains.servers.parsing.scalars import Scalar, parse_month
+from perfcast.domains.servers.parsing.text_normalization import is_stated, normalize
+from perfcast.domains.servers.processors.cpu_names import cpu_model_id
+from perfcast.domains.servers.processors.joined_facts import join_catalog
+from perfcast.schema.table import Column, Kind, as_declared, build_table, outside, select
 from perfcast.utils.errors import UserError
 
-_ROWS_AT_ONCE = 1 << 16
-"""Number of rows buffered as lists before they move to arrays."""
+MAX_CORES_PER_CHIP = 512
+THREADS_PER_CORE = (1, 2, 4, 8)
 
-_UNUSED_LAST = ("Disclosure URL", "Disclosures")
-"""Last names of the header, without fields in the rows of SPEC's dumps."""
+MEMORY_FIELDS = (
+    *("mem_total_gb", "mem_sum_gb", "hbm_gb", "dimm_count", "dimm_gb", "dimm_groups", "dimm_ranks", "dimm_width"),
+    *("dimm_type", "ecc", "ddr_gen", "mem_rated_mts", "mem_running_mts", "mem_eff_mts"),
+)
+L3_FIELDS = ("l3_mb_per_chip", "l3_slice_mb", "l3_cores_per_slice", "l3_asymmetric")
+SYSTEM_FIELDS = ("os_name", "os_version", "kernel_series", "arch")
+PUBLISHED = ("Published", parse_month, "date_impossible")
+"""Entry of `SpecDump.required` for the month of publication, which every dump states."""
 
-_REMEDY = "ingest the source again"
+_DATES = ("test_month", "hw_avail", "sw_avail", "updated", "published_month", "arrival_day")
+_SUBMISSION = ("hw_vendor", "system_stem", "cpu_model", "chips", "published_month")
+_MANY_DEFECTS = 2
 
 
-def read_dump(source: str, path: Path, columns: Sequence[str], plain: Collection[str] | None = None) -> CsvRows:
-    """Read columns of a dump as text, and the line of each row; skip blank lines.
+def _keep(frame: pd.DataFrame, quarantine: Quarantine) -> pd.DataFrame:
+    del quarantine
+    return frame
 
-    A row is quarantined when it is not UTF-8, not CSV, too long, a repeated header, or differs from the header in its
-    number of fields.
 
-    Args:
-        source: Name of the source, for rejections and errors.
-        path: The dump, compressed or not.
-        columns: Columns to read.
-        plain: Columns to keep as plain text; the others are coded (`distinct_texts.py`), which stores each distinct
-            text of a large dump once. None keeps all as plain text.
+@dataclass(frozen=True, kw_only=True)
+class SpecDump:
+    """Description of a dump.
+
+    `columns` are the standard columns. `required` maps a typed column to its raw column, parser, and the reason to
+    quarantine a row where that column alone is invalid. `fields` maps a raw column to its parser and the parsed fields
+    that become columns, `values` one to its parser and column; `names` maps a column to the raw column of a name and a
+    function of its text. `others` are further raw columns to read, `derived` texts of `fields` that the dump does not
+    have. `identity` parses the identifier in the raw column Disclosure, without it the line identifies a row.
+    `uncovered` raw columns have no entry in the coverage of parsers. `plain` columns are not coded (see `read_dump`).
+
+    `screen` quarantines rows that are no results, `derive` adds columns after parsing, `repair` corrects joined rows.
+    """
+
+    source: str
+    columns: tuple[Column, ...]
+    required: Mapping[str, tuple[str, Parser, str]]
+    fields: Mapping[str, tuple[Parser, tuple[str, ...]]]
+    values: Mapping[str, tuple[Parser, str]]
+    names: Mapping[str, tuple[str, Callable[[str], str | None]]]
+    repair: Callable[[pd.DataFrame, Repairs], pd.DataFrame]
+    screen: Callable[[pd.DataFrame, Quarantine], pd.DataFrame] = _keep
+    derive: Callable[[pd.DataFrame], pd.DataFrame] = lambda frame: frame
+    identity: Parser | None = None
+    others: tuple[str, ...] = ()
+    derived: tuple[str, ...] = ()
+    uncovered: frozenset[str] = frozenset()
+    plain: tuple[str, ...] | None = None
+
+    @property
+    def raw_columns(self) -> tuple[str, ...]:
+        """Columns that are read."""
+        required = [column for column, _, _ in self.required.values()]
+        names = [column for column, _ in self.names.values()]
+        disclosure = ["Disclosure"] if self.identity else []
+        columns = dict.fromkeys((*required, *self.fields, *self.values, *names, "System", *self.others, *disclosure))
+        return tuple(column for column in columns if column not in self.derived)
+
+    def parse(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Add the standard columns of the text columns; every distinct text is parsed once."""
+        columns: dict[str, pd.Series] = {}
+        for column, (parse, names) in self.fields.items():
+            parsed = parse_column(frame[column], parse, names)
+            columns |= {name: parsed[name] for name in names}
+        for column, (parse, name) in self.values.items():
+            columns[name] = parse_column(frame[column], parse, ["value"])["value"]
+        columns |= {name: pd.to_datetime(columns[name]) for name in _DATES if name in columns}
+        columns |= {name: map_texts(frame[column], function) for name, (column, function) in self.names.items()}
+        return self.derive(frame.assign(**columns, system_stem=extract_system_stems(frame)))
+
+    def measure_coverage(self, frame: pd.DataFrame) -> dict[str, dict[str, Any]]:
+        """Return the coverage of each parsed raw column, without `uncovered`."""
+        parsers = {column: parse for column, (parse, _) in (*self.fields.items(), *self.values.items())}
+        parsers |= {column: parse for column, parse, _ in self.required.values()}
+        parsers = {column: parse for column, parse in parsers.items() if column not in self.uncovered}
+        coverage = measure_coverages(frame, parsers)
+        if self.identity and "Disclosure" not in self.uncovered:
+            # Links differ on every row, so parsing them again would take longer than all other columns together.
+            parsed = int(frame["disclosure_parsed"].sum())
+            coverage["Disclosure"] = describe_coverage(Coverage(len(frame), len(frame), parsed, ()))
+        return coverage
+
+
+@dataclass(frozen=True)
+class Results:
+    """Results published until the last month, ordered by identifier.
+
+    Shapes: `frame` has the raw columns as text, the columns of `SpecDump.required`, result_id, line_in_file and line,
+    and with an identifier arrival_day and disclosure_parsed. `after` counts the rows published later, `rows_in` all
+    others, `identical` those folded into a row that differs in its identifier alone.
+    """
+
+    frame: pd.DataFrame
+    quarantine: Quarantine
+    rows_in: int
+    after: int
+    identical: int
+
+
+def build(dump: SpecDump, raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
+    """Standardize a dump, and join the processor catalog where that source is available.
+
+    Options: `published_until`, the last month of publication as YYYY-MM. Rows published later are dropped, so every
+    snapshot of the dump gives the same table. None keeps all rows.
 
     Raises:
-        UserError: The file is empty, truncated or not a table, or lacks a column or has it twice.
+        UserError: The file is not a whole table with the dump's columns, holds no usable result, or the option is not a
+            month.
     """
-    if not path.is_file():
-        raise UserError(f"source {source!r} must have the file {path.name}", f"{path} is not there", _REMEDY)
-    with unpacked(path, kind_by_content(path), most=size_limits.DUMP, remedy=_REMEDY) as file:
-        header = _read_header(path, file, columns)
-        columns_read = _ColumnBuffers(columns, columns if plain is None else plain)
-        rejections = _read_rows(source, path.name, file, header, columns_read)
-    require_rows(columns_read.rows, str(path), rejections)
-    return CsvRows(columns_read.frame(), tuple(rejections), columns_read.rows + len(rejections))
+    results = read_results(dump, raw[dump.source], parse_last_month(options.get("published_until")))
+    # The copy consolidates the blocks of a frame that grew by columns; later steps are slow without it.
+    frame = join_catalog(dump.parse(results.frame), raw).copy()
+    repairs = Repairs()
+    frame = dump.repair(frame, repairs)
+    same = np.zeros(len(frame), dtype=np.int8)
+    frame = frame.assign(
+        source=expand_codes([dump.source], same, frame.index),
+        file=expand_codes([results.quarantine.file], same, frame.index),
+        cpu_model_id=map_texts(frame["cpu_model"], cpu_model_id),
+        submission_id=name_submissions(frame),
+    )
+    wrong, detail = describe_out_of_bounds(frame, dump.columns)
+    frame = results.quarantine.reject(frame, wrong, "out_of_bounds", detail)
+    facts = {name: options[name] for name in ("published_until",) if name in options}
+    table = build_table(dump.source, frame, dump.columns, facts, copy=False)
+    return Standardized(
+        table,
+        build_rejected_frame(results.quarantine.rejections),
+        results.rows_in,
+        {"identical_but_for_disclosure" if dump.identity else "identical": results.identical},
+        {
+            "after_published_until": results.after,
+            **summarize_quality(frame, table, repairs.counts, dump.measure_coverage(frame)),
+        },
+    )
 
 
-class _ColumnBuffers:
-    """Buffer of the texts read and their lines, moved from lists to arrays block by block."""
+def read_results(dump: SpecDump, folder: Path, until: pd.Timestamp) -> Results:
+    """Read the results of a dump that were published until a month, and quarantine rows that are not results.
 
-    def __init__(self, columns: Sequence[str], plain: Collection[str]) -> None:
-        self.columns, self.rows = tuple(columns), 0
-        self._codes = {name: _Codes() for name in columns if name not in plain}
-        self._block: list[tuple[str, ...]] = []
-        self._lines: list[int] = []
-        self._arrays: dict[str, list[Any]] = {name: [] for name in (*columns, "line")}
+    `line` counts the lines of the file without the rows published later, so every snapshot gives the same lines. Rows
+    that differ in their identifier alone are folded.
 
-    def add(self, line: int, texts: tuple[str, ...]) -> None:
-        self._lines.append(line)
-        self._block.append(texts)
-        self.rows += 1
-        if len(self._block) == _ROWS_AT_ONCE:
-            self._move_block()
-
-    def _move_block(self) -> None:
-        turned = zip(*self._block, strict=True) if self._block else ((),) * len(self.columns)
-        for name, texts in zip(self.columns, turned, strict=True):
-            if name in self._codes:
-                numbers = map(self._codes[name].__getitem__, texts)
-                self._arrays[name].append(np.fromiter(numbers, dtype=np.int32, count=len(texts)))
-            else:
-                self._arrays[name].append(pa.array(texts, pa.large_string()))
-        self._arrays["line"].append(np.array(self._lines, dtype=np.int64))
-        self._block, self._lines = [], []
-
-    def frame(self) -> pd.DataFrame:
-        self._move_block()
-        series = {}
-        for name in self.columns:
-            parts = self._arrays.pop(name)
-            if name in self._codes:
-                categories = pd.Index(list(self._codes[name]), dtype="str")
-                series[name] = pd.Series(pd.Categorical.from_codes(np.concatenate(parts), categories))
-            else:
-                series[name] = pa.chunked_array(parts, pa.large_string()).to_pandas()
-        return pd.DataFrame({**series, "line": np.concatenate(self._arrays["line"])}, copy=False)
+    Raises:
+        UserError: The file is not a whole table with the dump's columns, or no row is a result.
+    """
+    path = find_only_file(dump.source, folder)
+    rows = read_dump(dump.source, path, dump.raw_columns, dump.plain)
+    quarantine = Quarantine(dump.source, path.name, rows.rejections)
+    _refuse_none(path, rows.frame, rows.rows_in, quarantine)
+    frame = _type_columns(dump, rows.frame.rename(columns={"line": "line_in_file"}))
+    after = frame["published_month"] > until
+    frame = frame.assign(line=frame["line_in_file"] - after.cumsum())[~after]
+    reasons = {name: (column, reason) for name, (column, _, reason) in dump.required.items()}
+    reasons |= {"result_id": ("Disclosure", "no_result_id")} if dump.identity else {}
+    frame = dump.screen(_reject_untyped(frame, quarantine, reasons), quarantine)
+    repeated = _mark_repeated(frame, dump.raw_columns)
+    frame = quarantine.reject(frame, repeated, "duplicate_result_id", frame.loc[repeated, "result_id"].astype("str"))
+    _refuse_none(path, frame, rows.rows_in, quarantine, int(after.sum()))
+    frame = frame.sort_values("result_id", kind="stable")
+    identical = frame.duplicated([column for column in dump.raw_columns if column != "Disclosure"])
+    rows_in = rows.rows_in - int(after.sum())
+    frame = frame.drop(columns="Disclosure", errors="ignore")[~identical]
+    return Results(frame, quarantine, rows_in, int(after.sum()), int(identical.sum()))
 
 
-class _Codes(dict[str, int]):
-    """Mapping of texts to consecutive codes; a new text gets the next code."""
-
-    def __missing__(self, text: str) -> int:
-        self[text] = number = len(self)
-        return number
-
-
-def _read_header(path: Path, file: IO[bytes], columns: Sequence[str]) -> list[str]:
-    line = file.readline(size_limits.LINE).decode("utf-8-sig", errors="replace")
-    names = [" ".join(name.split()) for name in header_of(line, str(path), remedy=_REMEDY)]
-    for column in columns:
-        if names.count(column) != 1:
-            near = get_close_matches(column, [name for name in names if name not in columns], n=1, cutoff=0.4)
-            hint = f", the nearest unknown one is {near[0]!r}" if near else ""
-            raise UserError(
-                f"{path} must have the column {column!r} once",
-                f"found it {names.count(column)} times among {len(names)}{hint}",
-                _REMEDY,
-            )
-    return names
-
-
-def _read_rows(
-    source: str, name: str, file: IO[bytes], header: list[str], columns_read: _ColumnBuffers
-) -> list[Rejection]:
-    """Add the valid rows of the file to `columns_read`, and return the rejections."""
-    pick = itemgetter(*(header.index(column) for column in columns_read.columns))
-    widths = {len(header), len(header) - sum(name in _UNUSED_LAST for name in header[-len(_UNUSED_LAST) :])}
-    rejections: list[Rejection] = []
-    for number, line in _iterate_lines(file):
-        fields, reason, detail = _split_fields(line)
-        if not reason and fields[0] == header[0] and [" ".join(field.split()) for field in fields] == header:
-            reason, detail = "repeated_header", ""
-        elif not reason and len(fields) not in widths:
-            reason, detail = "wrong_field_count", f"{len(fields)} fields, the header has {len(header)}"
-        if reason:
-            rejections.append(Rejection(source, name, number, reason, detail))
-        else:
-            columns_read.add(number, pick(fields))
-        limit_rows(columns_read.rows, rejections, name, size_limits.DUMP_ROWS)
-    return rejections
-
-
-def _iterate_lines(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Yield each line that is not blank with its number, and truncate long lines; the header is line 1."""
-    number = 1
-    while line := file.readline(size_limits.LINE):
-        number += 1
-        remainder = line
-        while remainder and not remainder.endswith(b"\n"):
-            remainder = file.readline(size_limits.LINE)
-        if line.strip():
-            yield number, line
-
-
-def _split_fields(line: bytes) -> tuple[list[str], str, str]:
-    """Return the fields of a line, or no fields with the reason and the detail of a defect."""
-    if len(line) == size_limits.LINE:
-        return [], "line_too_long", f"longer than {size_limits.LINE} bytes"
-    try:
-        text = line.decode("utf-8")
-    except UnicodeDecodeError as error:
-        return [], "not_utf8", f"byte {line[error.start]:#04x} at {error.start}"
-    try:
-        return next(csv.reader([text.rstrip("\r\n")], strict=True)), "", ""
-    except csv.Error as error:
-        return [], "not_csv", str(error)
-
-
-_SUBMISSION = ("hw_vendor", "system_stem", "cpu_model", "chips", "published_month")
-
-
-def find_only_file(source: str, folder: Path, endings: tuple[str, ...] = (".csv", ".csv.gz")) -> Path:
-    """Return the only file of a source's folder with these endings. Raises: UserError for none or several."""
-    files = sorted(path for path in Path(folder).iterdir() if path.name.endswith(endings))
-    if len(files) != 1:
+def _refuse_none(path: Path, frame: pd.DataFrame, rows: int, quarantine: Quarantine, after: int = 0) -> None:
+    if frame.empty:
         raise UserError(
-            f"source {source!r} must be one file {' or '.join(f'*{ending}' for ending in endings)}",
-            f"{folder} has {', '.join(path.name for path in files) or 'none'}",
-            "ingest the source again",
+            f"{path} must hold a usable result",
+            f"of {rows} rows {len(quarantine.rejections)} are unusable, {after} too late",
+            "check the file" + (", or set published_until later" if after else ""),
         )
-    return files[0]
+
+
+def _type_columns(dump: SpecDump, raw: pd.DataFrame) -> pd.DataFrame:
+    """Add the required columns and the identifier; a value is missing where its text is invalid."""
+    typed = {
+        name: parse_column(raw[column], parse, ["value"])["value"] for name, (column, parse, _) in dump.required.items()
+    }
+    if dump.identity:
+        disclosure = parse_column(raw["Disclosure"], dump.identity, ["result_id", "arrival_day", "complete"])
+        typed |= {name: disclosure[name] for name in ("result_id", "arrival_day")}
+        typed["disclosure_parsed"] = disclosure["complete"]
+    else:
+        # The lines identify rows, because the file's checksum is verified.
+        prefix = dump.source.removeprefix("spec_")
+        typed["result_id"] = f"{prefix}-" + raw["line_in_file"].map("{:05d}".format)
+    return raw.assign(**{name: pd.to_datetime(typed[name]) if name in _DATES else typed[name] for name in typed})
+
+
+def _reject_untyped(
+    frame: pd.DataFrame, quarantine: Quarantine, reasons: Mapping[str, tuple[str, str]]
+) -> pd.DataFrame:
+    """Quarantine rows that lack a required value; several missing values mean shifted columns.
+
+    A peak score that is not stated is no defect. `reasons` maps a typed column to its raw column, and to the reason
+    where only that column is invalid.
+    """
+    missing = pd.DataFrame({name: frame[name].isna() for name in reasons}, index=frame.index)
+    if "peak_score" in reasons:
+        missing["peak_score"] &= map_distinct(frame[reasons["peak_score"][0]], is_stated)
+    defects = missing.sum(axis=1)
+    raw_columns = [column for column, _ in reasons.values()]
+    detail = pd.Series("", index=frame.index[defects > 0], dtype="object")
+    for row in detail.index:
+        wrong = [column for column, bad in zip(raw_columns, missing.loc[row], strict=True) if bad]
+        detail[row] = ", ".join(f"{column}={normalize(str(frame.at[row, column]))!r}" for column in wrong)
+    shifted = defects >= _MANY_DEFECTS
+    single = {reason: pd.Series(False, index=frame.index) for _, reason in reasons.values()}
+    for name, (_, reason) in reasons.items():
+        single[reason] |= missing[name] & ~shifted
+    for reason, bad in {"shifted_columns": shifted, **single}.items():
+        frame = quarantine.reject(frame, bad[frame.index], reason, detail)
+    return frame
+
+
+def _mark_repeated(frame: pd.DataFrame, columns: Sequence[str]) -> pd.Series:
+    """Mark rows that repeat an earlier identifier without being whole copies of that row."""
+    # Copies share their identifier, so only rows with a repeated one are compared.
+    shared = frame[frame["result_id"].duplicated(keep=False)]
+    again = shared["result_id"].duplicated() & ~shared.duplicated(list(columns))
+    return again.reindex(frame.index, fill_value=False)
+
+
+def parse_suite(suites: Mapping[str, str]) -> Parser:
+    """Return a parser of names of suites by their name in the dump."""
+    return lambda text: Scalar(suites.get(normalize(text)))
+
+
+def map_texts(texts: pd.Series, function: Callable[[str], str | None]) -> pd.Series:
+    """Apply a function to each text, once per distinct text; the result of coded texts is coded."""
+    if is_coded(texts):
+        return map_distinct(texts, function)
+    return texts.map({text: function(text) for text in texts.unique()})
+
+
+def name_companies(vendor: str) -> dict[str, tuple[str, Callable[[str], str | None]]]:
+    """Return the entries of `SpecDump.names` for companies; `vendor` is the raw column of the machine's vendor."""
+    companies = {"hw_vendor": vendor, "tester": "Tested By", "sponsor": "Test Sponsor"}
+    return {name: (column, normalize_company) for name, column in companies.items()}
 
 
 def parse_last_month(text: object) -> pd.Timestamp:
@@ -195,21 +298,12 @@ def parse_last_month(text: object) -> pd.Timestamp:
 def name_submissions(frame: pd.DataFrame) -> pd.Series:
     """Return the test campaign of each row as vendor, system, CPU model, chips and month of publication."""
     numbers, first = number_combinations(frame, _SUBMISSION)
-    keys = frame[list(_SUBMISSION)].iloc[first]
-    texts = keys[["system_stem", "cpu_model"]].astype("str")
-    texts = texts.assign(
-        chips=keys["chips"].astype("int64").astype("str"),
-        month=keys["published_month"].dt.strftime("%Y-%m"),
-    )
-    joined = keys["hw_vendor"].astype("str").fillna("?").str.cat(texts, sep=" | ")
+    keys = frame[list(_SUBMISSION)].iloc[first].astype({"hw_vendor": "str", "system_stem": "str", "cpu_model": "str"})
+    keys["chips"] = keys["chips"].map("{:.0f}".format, na_action="ignore").astype("str")
+    keys["published_month"] = keys["published_month"].dt.strftime("%Y-%m")
+    joined = keys["hw_vendor"].fillna("?").str.cat(keys[list(_SUBMISSION[1:])].fillna("?"), sep=" | ")
     coded = expand_codes(joined.tolist(), numbers, frame.index)
     return coded if is_coded(frame["cpu_model"]) else coded.astype("str")
-
-
-def reject_out_of_bounds(frame: pd.DataFrame, columns: Sequence[Column], quarantine: Quarantine) -> pd.DataFrame:
-    """Quarantine rows with a value outside its column's bounds; the detail names the first such column."""
-    wrong, detail = describe_out_of_bounds(frame, columns)
-    return quarantine.reject(frame, wrong, "out_of_bounds", detail)
 
 
 def describe_out_of_bounds(frame: pd.DataFrame, columns: Sequence[Column]) -> tuple[pd.Series, pd.Series]:

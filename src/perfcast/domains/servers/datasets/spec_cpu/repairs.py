@@ -128,7 +128,8 @@ def repair_dates(frame: pd.DataFrame, repairs: Repairs) -> None:
 
 def repair_unstated(frame: pd.DataFrame, repairs: Repairs) -> None:
     """Replace zeros that mean 'not stated' by missing values, and fill what the processor implies."""
-    frame["peak_score"] = frame["peak_score"].where(frame["peak_score"] > 0)
+    if "peak_score" in frame:
+        frame["peak_score"] = frame["peak_score"].where(frame["peak_score"] > 0)
     if "energy_base" in frame:
         # A few rows state 1 instead of a measured energy ratio; measured ratios are larger.
         frame["energy_base"] = frame["energy_base"].where(frame["energy_base"] > 1)

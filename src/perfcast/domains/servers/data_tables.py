@@ -1,0 +1,41 @@
+"""Tables of this domain as CSV files beside its modules: facts, names, and the columns of its datasets."""
+
+from __future__ import annotations
+
+import csv
+import json
+from importlib.resources import files
+
+from perfcast.schema.table import Column, Kind, Role, Tag
+
+
+def read_table(package: str, name: str) -> list[dict[str, str]]:
+    """Return the rows of a CSV file of a package by column name."""
+    text = files(package).joinpath(name).read_text(encoding="utf-8")
+    return list(csv.DictReader(text.splitlines()))
+
+
+def read_columns(package: str, name: str, table: str = "") -> tuple[Column, ...]:
+    """Return the declarations in a CSV file in its order, of a file with several tables those of one.
+
+    A column that differs between tables has one row for each of its forms; `all` stands for every table.
+    """
+
+    def bound(text: str) -> float | None:
+        return json.loads(text) if text else None
+
+    return tuple(
+        Column(
+            row["name"],
+            Kind(row["kind"]),
+            Role(row["role"]),
+            row["group"],
+            row["unit"],
+            row["meaning"],
+            bound(row["low"]),
+            bound(row["high"]),
+            tuple(map(Tag, row["tags"].split())),
+        )
+        for row in read_table(package, name)
+        if not table or {table, "all"} & set(row["tables"].split())
+    )
