@@ -9,9 +9,9 @@ from typing import Any
 import pandas as pd
 import published_values
 from markdown_text import page, table
+from perfcast.evaluation.described_metrics import LEVEL_LABELS
 
 from perfcast.evaluation import AVERAGE
-from perfcast.evaluation.described_metrics import LEVEL_LABELS
 from perfcast.evaluation.kind_errors import whole_kinds
 from perfcast.schema.metric_names import HIGH_IS_GOOD, PERCENT
 from perfcast.splits import describe_split, split_label
