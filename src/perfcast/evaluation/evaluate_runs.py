@@ -62,13 +62,6 @@ _TESTED = ["row", "target"]
 """Columns that name a test row and its score."""
 
 
-def _check_split_version(split: str, folder: Path) -> None:
-    """Raise a UserError where the record of a run names another version of its split than today's."""
-    record = Path(folder) / "record.json"
-    if record.is_file():
-        check_version(split, int(read_object(record).get(VERSION, 1)), record)
-
-
 def _check_same_rows(split: str, members: Sequence[Predictions]) -> None:
     """Raise a UserError when predictors of one split were tested on different rows, whose errors cannot be compared."""
     first = members[0]
@@ -178,8 +171,9 @@ def evaluate(
         for name, of_split in OF_SPLITS.items():
             parts[name].append(of_split(scores))
         for name, of_run in OF_RUNS.items():
-            parts[name] += [_with_names(run, of_run(run)) for run in members]
+            parts[name] += [of_run(run).assign(split=split, predictor=run.predictor) for run in members]
     made = {name: _stack(frames) for name, frames in parts.items()}
+    made |= {name: made[name][["split", "predictor", *made[name].columns[:-2]]] for name in OF_RUNS}
     options: dict[str, dict[str, Any]] = {
         "published": {"entries": published},
         "described": {"predictions": described, "level": level},
@@ -188,10 +182,6 @@ def evaluate(
     for name, tabulate in {**tables, **OF_DATASETS}.items():
         made[name] = tabulate(made["points"], table, **options.get(name, {}))
     return Evaluation(table.dataset, made, resamples, seed, level)
-
-
-def _with_names(run: Predictions, frame: pd.DataFrame) -> pd.DataFrame:
-    return frame.assign(split=run.split, predictor=run.predictor)[["split", "predictor", *frame]]
 
 
 def _stack(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
@@ -207,7 +197,8 @@ def _read_runs(
     dated = None if far is None else far.assign(month=months.reindex(far["row"]).to_numpy())
     members = []
     for predictor, folder in folders.items():
-        _check_split_version(split, folder)
+        if (record := Path(folder) / "record.json").is_file():
+            check_version(split, int(read_object(record).get(VERSION, 1)), record)
         run, backtests = read_predictions(split, predictor, folder), read_backtests(folder)
         frame = with_intervals(run.frame, backtests, far, level)
         members.append(replace(run, frame=frame, backtests=backtests, distances=dated))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -106,25 +105,8 @@ def _slabs(along: np.ndarray, inside: np.ndarray) -> list[tuple[float, float, fl
     return [(float(edges[low]), float(edges[high]), float(coverage[low, high]))]
 
 
-@dataclass(frozen=True)
-class Martingale:
-    """Values of a conformal test martingale after every observation, in decimal logarithms, (n,)."""
-
-    log10: np.ndarray
-
-    @property
-    def largest(self) -> float:
-        """The largest value; 0, the start, if all are smaller."""
-        return float(max(self.log10.max(initial=0.0), 0.0))
-
-    def first_alarm(self) -> int | None:
-        """Return the place of the first value above `ALARM`, None if there is none."""
-        above = np.flatnonzero(self.log10 > np.log10(ALARM))
-        return int(above[0]) if len(above) else None
-
-
-def bet_on_exchangeability(reference: np.ndarray, scores: np.ndarray, seed: int = 0) -> Martingale:
-    """Return the martingale of scores that arrive one by one after reference scores.
+def bet_on_exchangeability(reference: np.ndarray, scores: np.ndarray, seed: int = 0) -> np.ndarray:
+    """Return the martingale of scores that arrive one by one after reference scores, in decimal logarithms.
 
     Each score has the conformal p-value among the reference and the earlier ones, ties broken at random. The simple
     jumper bets that p-values are small, large, or neither, and moves a hundredth of its capital between the three. If
@@ -145,7 +127,7 @@ def bet_on_exchangeability(reference: np.ndarray, scores: np.ndarray, seed: int 
         capital = capital / capital.sum()
         values[place] = log10
         ordered = np.insert(ordered, low, value)
-    return Martingale(values)
+    return values
 
 
 def calibration_checks(
@@ -173,8 +155,9 @@ def calibration_checks(
         martingale = bet_on_exchangeability(
             _by_entity(reference, ["backtest"])[PIT].to_numpy(), arrived[PIT].to_numpy()
         )
-        largest, count, place = martingale.largest, len(arrived), martingale.first_alarm()
-        alarm = "" if place is None else f"{arrived['month'].iloc[place]:%Y-%m}"
+        largest, count = max(martingale.max(initial=0.0), 0.0), len(arrived)
+        for place in np.flatnonzero(martingale > np.log10(ALARM))[:1]:
+            alarm = f"{arrived['month'].iloc[place]:%Y-%m}"
     return pd.DataFrame([(slab, largest, alarm, count)], columns=CALIBRATION_COLUMNS)
 
 
