@@ -121,7 +121,7 @@ def measure_choices(table: Table, predictor: str, choices: list[str], windows: i
     if "excluded rows" in choices:
         for split in ("random", "forward_2023"):
             _, test, excluded = measurement.measure(split, function(split)(table, 0))
-            both = compare_all_rows(split, predictor, test, excluded)
+            both = compare_all_rows(test, excluded)
             average = both[both["task"] == AVERAGE].iloc[0]
             for variant, name in (("left out", "mape"), ("counted", "mape_all_rows")):
                 rows = int(average["rows"]) + (int(average["excluded"]) if variant == "counted" else 0)

@@ -11,8 +11,8 @@ import published_values
 from markdown_text import page, table
 
 from perfcast.evaluation import AVERAGE
-from perfcast.evaluation.described_metrics import LEVEL_LABELS
 from perfcast.evaluation.kind_errors import whole_kinds
+from perfcast.evaluation.supplementary_tables import LEVEL_LABELS
 from perfcast.schema.metric_names import HIGH_IS_GOOD, PERCENT
 from perfcast.splits import describe_split, split_label
 
@@ -121,9 +121,7 @@ def _describe_kinds(frame: pd.DataFrame) -> str:
     """Return the section of errors of runs by kind of result, a table for each split."""
     blocks = ["## Errors by kind of result", _KINDS]
     headings = ["kind", "predictor", "mean error", "median", "signed", "R2", "coverage in %", "width", "rows", "runs"]
-    whole = whole_kinds(frame)
-    whole = whole if "r2" in whole else whole.assign(r2=float("nan"))  # a file of an earlier version
-    for split, part in whole.groupby("split", sort=False):
+    for split, part in whole_kinds(frame).groupby("split", sort=False):
         ordered = part.sort_values(["kind", "mean"], kind="stable")
         rows = [
             [

@@ -7,7 +7,7 @@ distributions in the same way.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import entry_points
@@ -39,7 +39,8 @@ class Domain:
     """Title -> options of the most common fields with synonyms and meaning, as files and HTTP requests name them."""
     tables: Mapping[str, str] = field(default_factory=dict)
     """Further table of an evaluation -> the function that makes it, as a dotted path below the package."""
-
+    sections: Mapping[str, str] = field(default_factory=dict)
+    """Further table -> the function that makes a `Section` of the report of it, as a dotted path below the package."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """Column -> its label in reports, where its name with spaces is no name in plain words."""
     designs: str = ""
@@ -58,13 +59,11 @@ class Domain:
         return self.folder / "conf"
 
     def modules(self) -> list[str]:
-        """Return the modules of its descriptions, tables and leakage checks."""
-        paths = (
-            *self.descriptions.values(),
-            *self.tables.values(),
-            *self.leakage_checks,
-            *filter(None, [self.designs]),
-        )
+        """Return the modules of its descriptions, designs and leakage checks."""
+        return self.modules_of([*self.descriptions.values(), *self.leakage_checks, *filter(None, [self.designs])])
+
+    def modules_of(self, paths: Iterable[str]) -> list[str]:
+        """Return the modules of objects by their dotted paths below the package."""
         return sorted({f"{self.package}.{path.rpartition('.')[0]}" for path in paths})
 
     def load(self, path: str) -> Any:

@@ -15,6 +15,7 @@ from perfcast import plugins, splits
 from perfcast.config.conf_files import conf_files, read_yaml
 from perfcast.config.dataset_conf import read_dataset
 from perfcast.domain import Domain, conf_folders, domains
+from perfcast.evaluation.evaluate_runs import TABLES
 
 CONF = REPOSITORY / "conf"
 DOMAINS = {domain.name: domain for domain in domains()[1:]}
@@ -35,8 +36,11 @@ def confs(domain: str, group: str) -> list[Path]:
 @pytest.mark.parametrize("domain", DOMAINS.values(), ids=DOMAINS)
 class TestDomain:
     def test_every_path_loads(self, domain: Domain) -> None:
-        paths = [*domain.descriptions.values(), *domain.tables.values(), *domain.leakage_checks]
-        assert all(domain.load(path) is not None for path in [*paths, *filter(None, [domain.designs])])
+        paths = [*domain.descriptions.values(), *domain.tables.values(), *domain.sections.values()]
+        paths += [*domain.leakage_checks, *filter(None, [domain.designs])]
+        assert all(domain.load(path) is not None for path in paths)
+        assert domain.sections.keys() <= domain.tables.keys()
+        assert not domain.tables.keys() & {*TABLES}
 
     def test_every_command_is_a_module(self, domain: Domain) -> None:
         for command in domain.commands:
@@ -53,6 +57,7 @@ class TestDomain:
             assert plugins.load_function(conf.target, path.stem)
             assert set(conf.splits) <= set(splits.names())
             assert set(conf.features) <= set(plugins.names("features"))
+            assert conf.load_tables().keys() == conf.tables.keys()
 
 
 @pytest.mark.parametrize("kind", ["cli", "features", "sources", "testing"])

@@ -94,6 +94,7 @@ MISTAKES = {
     "feature group elsewhere": (put(DATASET, "features", value=["../../x"]), "'../../x'"),
     "unknown split of a dataset": (put(DATASET, "splits", value=["random", "randm"]), "'randm'"),
     "described split that it has not": (put(DATASET, "described", value=["forward_2023"]), "described"),
+    "unknown table of the evaluation": (put(DATASET, "tables", value={"errors": {}}), "tables of conf/dataset"),
     "another name than that of the file": (put(DATASET, "name", value="../gemm"), "name in conf/dataset"),
     "source file elsewhere": (first_file(name="../../x.csv"), "plain relative path"),
     "mirror path elsewhere": (first_file(mirror="../x.csv"), "plain relative path"),

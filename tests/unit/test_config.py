@@ -8,7 +8,7 @@ import yaml
 
 from perfcast.config.compose import compose
 from perfcast.config.conf_files import read_conf, read_yaml, validated
-from perfcast.config.dataset_conf import PublishedErrors
+from perfcast.config.dataset_conf import DatasetConf, PublishedErrors
 from perfcast.config.experiment_params import validate
 from perfcast.config.predictor_conf import PredictorConf
 from perfcast.utils.errors import UserError
@@ -233,6 +233,20 @@ def test_a_published_value_that_is_no_metric_by_task_is_one_line(values, words):
     assert "\n" not in str(raised.value)
     for word in words:
         assert word in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("tables", "words"),
+    [
+        ({"error_source": {"steps": {}}}, ["tables of conf/dataset/spec_cpu2017.yaml", "did you mean 'error_sources'"]),
+        ({"error_sources": {"step": {}}}, ["error_sources in tables of conf/dataset", "'step"]),
+    ],
+)
+def test_a_dataset_names_tables_of_its_domain_and_their_options(tables, words):
+    content = read_conf(PROJECT / "conf", "dataset", "spec_cpu2017")
+    with pytest.raises(UserError) as raised:
+        validated(DatasetConf, "a conf", {**content, "tables": tables}).load_tables()
+    assert all(word in str(raised.value) for word in words)
 
 
 @pytest.mark.parametrize(

@@ -64,16 +64,14 @@ rule evaluate:
         runs=folder("runs"),
         in_domain=folder("in_domain"),
         described=lambda w, input: ["--described", input.described] if input.described else [],
-        code=lambda w: GRAPH.code("evaluate", datasets=[w.dataset]),
+        code=lambda w: GRAPH.code("evaluate", *GRAPH.table_modules(w.dataset), datasets=[w.dataset]),
         resamples=PARAMS.resamples,
         level=PARAMS.level,
         seed=PARAMS.split_seed,
         splits=lambda w: GRAPH.splits_of(w.dataset),
         predictors=lambda w: GRAPH.predictors_of(w.dataset),
         published=lambda w: [entry.model_dump() for entry in GRAPH.datasets[w.dataset].published],
-        error_sources=lambda w: GRAPH.datasets[w.dataset].error_sources,
         tables=lambda w: GRAPH.datasets[w.dataset].tables,
-        series=lambda w: GRAPH.datasets[w.dataset].model_dump()["series"],
     shell:
         "logged {log:q} perfcast pipeline evaluate {wildcards.dataset:q} --table {input.table:q} --runs {params.runs:q} "
         "--in-domain {params.in_domain:q} --level {params.level:q} --splits {params.splits:q} --predictors {params.predictors:q} "

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from inspect import signature
 from pathlib import Path
 from typing import Any, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
 from perfcast.config.conf_files import StrictModel, known, read_conf, validated
+from perfcast.domain import domain_of
 from perfcast.schema.metric_names import METRICS
+from perfcast.utils.errors import UserError, unknown_name
 
 
 class DatasetSources(StrictModel):
@@ -48,17 +53,6 @@ class PublishedErrors(StrictModel):
         return self.__pydantic_extra__
 
 
-class Series(StrictModel):
-    """Rows that follow each other in time, for the plot over it."""
-
-    line: list[str] = Field(min_length=1)
-    """Columns that the rows of a line agree on."""
-    position: str
-    """Column of the time."""
-    complement: str = ""
-    """Name of 1 - target, where that is what a reader wants to see."""
-
-
 class DatasetConf(StrictModel):
     """conf/dataset/<name>.yaml: the definition of one dataset.
 
@@ -75,12 +69,8 @@ class DatasetConf(StrictModel):
     """Predictors that support the dataset; None: all."""
     described: list[str] = Field(default_factory=list)
     """Splits whose test machines are also predicted as users describe them, level by level."""
-    error_sources: dict[str, list[str]] = Field(default_factory=dict)
-    """Steps of an oracle: what it knows, and the columns that tell it, the largest groups first."""
     tables: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """Further tables of the evaluation that the domain makes, with their options."""
-    series: Series | None = None
-    """Lines of rows that are plotted over time."""
     label_outlier: float | None = Field(default=None, gt=0)
     published: list[PublishedErrors] = Field(default_factory=list)
     options: dict[str, Any] = Field(default_factory=dict)
@@ -89,6 +79,25 @@ class DatasetConf(StrictModel):
     def module(self) -> str:
         """The module that defines the function."""
         return self.target.rpartition(".")[0]
+
+    def load_tables(self) -> dict[str, Callable[..., Any]]:
+        """Return the functions of `tables`, each with its options.
+
+        Raises: UserError when the domain has no such table, or its function other options.
+        """
+        domain, where = domain_of(self.target), f"tables of conf/dataset/{self.name}.yaml"
+        functions: dict[str, Callable[..., Any]] = {}
+        for name, options in self.tables.items():
+            if name not in domain.tables:
+                raise unknown_name(f"a name in {where}", name, domain.tables)
+            function = domain.load(domain.tables[name])
+            try:
+                signature(function).bind("points", "table", **options)
+            except TypeError as error:
+                requirement = f"{name} in {where} must have the options of its function"
+                raise UserError(requirement, str(error), f"edit {name}") from None
+            functions[name] = partial(function, **options)
+        return functions
 
 
 def read_dataset(conf: Path, name: str) -> DatasetConf:

@@ -82,7 +82,8 @@ def validate(content: Any, conf: Path) -> Params:
 
 
 def _check_dataset(name: str, dataset: DatasetConf, params: Params, predictors: Iterable[str]) -> None:
-    """Check that a dataset has its sources, a split and a predictor."""
+    """Check that a dataset has its sources, a split, a predictor and the tables of its domain."""
+    dataset.load_tables()
     for source in (*dataset.sources.required, *dataset.sources.optional):
         if source not in params.sources:
             raise UserError(

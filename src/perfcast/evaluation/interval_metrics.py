@@ -1,18 +1,24 @@
-"""Calibration of prediction intervals beyond coverage: PIT histogram, worst slab, and a test of exchangeability."""
+"""Calibration of prediction intervals: coverage by level and score, PIT, worst slab, and a test of exchangeability."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 import pandas as pd
 
-from perfcast.evaluation.run_predictions import PIT, calibrate_folds, distance_names, is_covered
+from perfcast.evaluation.run_predictions import (
+    IN_DOMAIN_SCORE,
+    PIT,
+    calibrate_folds,
+    distance_names,
+    interval_widths,
+    is_covered,
+)
 from perfcast.uncertainty.conformal import TEST
 
-PIT_COLUMNS = ["split", "predictor", "task", "from", "to", "share", "rows"]
-CALIBRATION_COLUMNS = ["split", "predictor", "worst_slab_coverage", "log10_martingale", "alarm", "observations"]
+PIT_COLUMNS = ["task", "from", "to", "share", "rows"]
+CALIBRATION_COLUMNS = ["worst_slab_coverage", "log10_martingale", "alarm", "observations"]
 """`worst_slab_coverage` in %. Of forward splits alone: `log10_martingale`, the largest value of the martingale;
 `alarm`, the month in which it first passed `ALARM`, "" for never; `observations`, the number of its bets."""
 
@@ -40,7 +46,7 @@ def signed_pit(predictions: pd.DataFrame) -> np.ndarray:
     return np.asarray(0.5 + 0.5 * above * np.where(np.isnan(levels), np.nan, np.minimum(levels, 1.0)))
 
 
-def pit_histogram(split: str, predictor: str, predictions: pd.DataFrame) -> pd.DataFrame:
+def pit_histogram(predictions: pd.DataFrame) -> pd.DataFrame:
     """Return the share of measured scores in tenths of the predictive distribution by task: columns PIT_COLUMNS.
 
     Each share is 0.1 for perfect predictive distributions. Seeds are pooled. Source: Gneiting, Balabdaoui and Raftery
@@ -53,7 +59,7 @@ def pit_histogram(split: str, predictor: str, predictions: pd.DataFrame) -> pd.D
         values = pit[known][places]
         shares = np.histogram(values, _BINS)[0] / len(values)
         bins = zip(pairwise(_BINS), shares, strict=True)
-        rows += [(split, predictor, str(task), low, high, share, len(values)) for (low, high), share in bins]
+        rows += [(str(task), low, high, share, len(values)) for (low, high), share in bins]
     return pd.DataFrame(rows, columns=PIT_COLUMNS)
 
 
@@ -99,25 +105,8 @@ def _slabs(along: np.ndarray, inside: np.ndarray) -> list[tuple[float, float, fl
     return [(float(edges[low]), float(edges[high]), float(coverage[low, high]))]
 
 
-@dataclass(frozen=True)
-class Martingale:
-    """Values of a conformal test martingale after every observation, in decimal logarithms, (n,)."""
-
-    log10: np.ndarray
-
-    @property
-    def largest(self) -> float:
-        """The largest value; 0, the start, if all are smaller."""
-        return float(max(self.log10.max(initial=0.0), 0.0))
-
-    def first_alarm(self) -> int | None:
-        """Return the place of the first value above `ALARM`, None if there is none."""
-        above = np.flatnonzero(self.log10 > np.log10(ALARM))
-        return int(above[0]) if len(above) else None
-
-
-def bet_on_exchangeability(reference: np.ndarray, scores: np.ndarray, seed: int = 0) -> Martingale:
-    """Return the martingale of scores that arrive one by one after reference scores.
+def bet_on_exchangeability(reference: np.ndarray, scores: np.ndarray, seed: int = 0) -> np.ndarray:
+    """Return the martingale of scores that arrive one by one after reference scores, in decimal logarithms.
 
     Each score has the conformal p-value among the reference and the earlier ones, ties broken at random. The simple
     jumper bets that p-values are small, large, or neither, and moves a hundredth of its capital between the three. If
@@ -138,15 +127,11 @@ def bet_on_exchangeability(reference: np.ndarray, scores: np.ndarray, seed: int 
         capital = capital / capital.sum()
         values[place] = log10
         ordered = np.insert(ordered, low, value)
-    return Martingale(values)
+    return values
 
 
 def calibration_checks(
-    split: str,
-    predictor: str,
-    predictions: pd.DataFrame,
-    backtests: pd.DataFrame | None,
-    distances: pd.DataFrame | None,
+    predictions: pd.DataFrame, backtests: pd.DataFrame | None, distances: pd.DataFrame | None
 ) -> pd.DataFrame:
     """Return the worst-slab coverage and the test of exchangeability of one run: columns CALIBRATION_COLUMNS.
 
@@ -170,12 +155,53 @@ def calibration_checks(
         martingale = bet_on_exchangeability(
             _by_entity(reference, ["backtest"])[PIT].to_numpy(), arrived[PIT].to_numpy()
         )
-        largest, count, place = martingale.largest, len(arrived), martingale.first_alarm()
-        alarm = "" if place is None else f"{arrived['month'].iloc[place]:%Y-%m}"
-    return pd.DataFrame([(split, predictor, slab, largest, alarm, count)], columns=CALIBRATION_COLUMNS)
+        largest, count = max(martingale.max(initial=0.0), 0.0), len(arrived)
+        for place in np.flatnonzero(martingale > np.log10(ALARM))[:1]:
+            alarm = f"{arrived['month'].iloc[place]:%Y-%m}"
+    return pd.DataFrame([(slab, largest, alarm, count)], columns=CALIBRATION_COLUMNS)
 
 
 def _by_entity(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     """Return the median level and the first month by task and entity: repeated results are no independent evidence."""
     finite = rows.assign(**{PIT: rows[PIT].clip(upper=2.0)})
     return finite.groupby([*keys, "task", "entity"], sort=True).agg({PIT: "median", "month": "min"}).reset_index()
+
+
+SUPPORT_EDGES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0)
+IN_DOMAIN_COLUMNS = ["from", "to", "in_domain_score", "mape", "coverage", "width", "rows", "entities"]
+
+
+def errors_by_in_domain_score(predictions: pd.DataFrame) -> pd.DataFrame:
+    """Return error, coverage and median width by in-domain score, tasks and seeds pooled: columns IN_DOMAIN_COLUMNS.
+
+    Units: mape, coverage and width in %.
+    """
+    known = predictions[predictions[IN_DOMAIN_SCORE].notna()]
+    error = 100 * (known["predicted"] / known["measured"] - 1).abs()
+    errors = known.assign(mape=error, coverage=100 * is_covered(known), width=interval_widths(known))
+    bins = pd.cut(errors[IN_DOMAIN_SCORE], SUPPORT_EDGES, include_lowest=True, labels=False)
+    rows = []
+    for bin_number, part in errors.groupby(bins, sort=True):
+        edges = SUPPORT_EDGES[int(bin_number)], SUPPORT_EDGES[int(bin_number) + 1]
+        means = part[[IN_DOMAIN_SCORE, "mape", "coverage"]].mean()
+        counts = part["row"].nunique(), part["entity"].nunique()
+        rows.append((*edges, *means, part["width"].median(), *counts))
+    return pd.DataFrame(rows, columns=IN_DOMAIN_COLUMNS)
+
+
+LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
+_ROUNDING = 1e-9
+LEVEL_COLUMNS = ["level", "coverage", "rows"]
+
+
+def coverage_by_level(predictions: pd.DataFrame) -> pd.DataFrame:
+    """Return the share of measured scores inside intervals of LEVELS: columns LEVEL_COLUMNS; none without intervals.
+
+    Averaged over tasks, as the metrics are; seeds pooled. Units: level and coverage in %.
+    """
+    known = predictions[predictions[PIT].notna()]
+    rows = []
+    for level in LEVELS if len(known) else ():
+        inside = (known[PIT] <= level + _ROUNDING).groupby(known["task"]).mean()
+        rows.append((100 * level, 100 * inside.mean(), known["row"].nunique()))
+    return pd.DataFrame(rows, columns=LEVEL_COLUMNS)

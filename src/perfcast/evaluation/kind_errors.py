@@ -32,7 +32,7 @@ def predicts_shares(table: Table) -> bool:
     return bool(targets) and all(column.unit.startswith(_SHARE_UNIT) for column in targets)
 
 
-def tabulate_kind_errors(points: pd.DataFrame, table: Table, resamples: int, seed: int) -> pd.DataFrame:
+def tabulate_kind_errors(points: pd.DataFrame, table: Table, *, resamples: int, seed: int) -> pd.DataFrame:
     """Return the errors of every split, predictor and kind; no row for a table without kinds.
 
     The mean is that of the rows. Kinds are shares where the unit of the target says so; of those, every SLICE column
@@ -64,8 +64,8 @@ def tabulate_kind_errors(points: pd.DataFrame, table: Table, resamples: int, see
 
 
 def whole_kinds(kinds: pd.DataFrame) -> pd.DataFrame:
-    """Return the lines of all rows of a kind, without those of slices, which files of earlier versions lack."""
-    return kinds[kinds["slice"].isna() | (kinds["slice"] == "")] if "slice" in kinds else kinds
+    """Return the lines of all rows of a kind, without those of slices."""
+    return kinds[kinds["slice"].isna() | (kinds["slice"] == "")]
 
 
 def _summarize(part: pd.DataFrame, is_share: bool, resamples: int, seed: int) -> dict[str, object]:

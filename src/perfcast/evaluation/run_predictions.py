@@ -28,16 +28,20 @@ TARGET = "target"
 
 @dataclass(frozen=True)
 class Predictions:
-    """Predictions of one predictor for the test rows of one split.
+    """Predictions of one predictor for the test rows of one split, from the folder of its run.
 
     Shapes: `frame` has one row per (seed, fold, test row, target), columns `COLUMNS`, sorted; `history` has one row
-    per (seed, fold, epoch), columns `HISTORY_COLUMNS`, and no row when the predictor has no epochs.
+    per (seed, fold, epoch), columns `HISTORY_COLUMNS`, and no row when the predictor has no epochs; `backtests` and
+    `distances` as `with_intervals`, None without any.
     """
 
     split: str
     predictor: str
+    folder: Path
     frame: pd.DataFrame
     history: pd.DataFrame
+    backtests: pd.DataFrame | None = None
+    distances: pd.DataFrame | None = None
 
 
 def read_predictions(split: str, predictor: str, folder: Path) -> Predictions:
@@ -54,7 +58,7 @@ def read_predictions(split: str, predictor: str, folder: Path) -> Predictions:
     absent = [name for name in HISTORY_COLUMNS if name not in epochs]
     if absent:
         raise UserError(f"{history} must have the column {absent[0]!r}", "it lacks that column", _AGAIN)
-    return Predictions(split, predictor, predictions, epochs[HISTORY_COLUMNS])
+    return Predictions(split, predictor, Path(folder), predictions, epochs[HISTORY_COLUMNS])
 
 
 def read_excluded(split: str, predictor: str, folder: Path) -> pd.DataFrame:
@@ -235,54 +239,3 @@ def interval_scores(predictions: pd.DataFrame, level: float) -> np.ndarray:
     half = predictions[HALF_WIDTH].to_numpy(dtype=float)
     outside = np.maximum(np.abs(_residuals(predictions)) - half, 0)
     return np.asarray(100 * (2 * half + 2 / (1 - level) * outside))
-
-
-SUPPORT_EDGES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0)
-IN_DOMAIN_COLUMNS = [
-    "split",
-    "predictor",
-    "from",
-    "to",
-    "in_domain_score",
-    "mape",
-    "coverage",
-    "width",
-    "rows",
-    "entities",
-]
-
-
-def errors_by_in_domain_score(split: str, predictor: str, predictions: pd.DataFrame) -> pd.DataFrame:
-    """Return error, coverage and median width by in-domain score, tasks and seeds pooled: columns IN_DOMAIN_COLUMNS.
-
-    Units: mape, coverage and width in %.
-    """
-    known = predictions[predictions[IN_DOMAIN_SCORE].notna()]
-    error = 100 * (known["predicted"] / known["measured"] - 1).abs()
-    errors = known.assign(mape=error, coverage=100 * is_covered(known), width=interval_widths(known))
-    bins = pd.cut(errors[IN_DOMAIN_SCORE], SUPPORT_EDGES, include_lowest=True, labels=False)
-    rows = []
-    for bin_number, part in errors.groupby(bins, sort=True):
-        edges = SUPPORT_EDGES[int(bin_number)], SUPPORT_EDGES[int(bin_number) + 1]
-        means = part[[IN_DOMAIN_SCORE, "mape", "coverage"]].mean()
-        counts = part["row"].nunique(), part["entity"].nunique()
-        rows.append((split, predictor, *edges, *means, part["width"].median(), *counts))
-    return pd.DataFrame(rows, columns=IN_DOMAIN_COLUMNS)
-
-
-LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
-_ROUNDING = 1e-9
-LEVEL_COLUMNS = ["split", "predictor", "level", "coverage", "rows"]
-
-
-def coverage_by_level(split: str, predictor: str, predictions: pd.DataFrame) -> pd.DataFrame:
-    """Return the share of measured scores inside intervals of LEVELS: columns LEVEL_COLUMNS; none without intervals.
-
-    Averaged over tasks, as the metrics are; seeds pooled. Units: level and coverage in %.
-    """
-    known = predictions[predictions[PIT].notna()]
-    rows = []
-    for level in LEVELS if len(known) else ():
-        inside = (known[PIT] <= level + _ROUNDING).groupby(known["task"]).mean()
-        rows.append((split, predictor, 100 * level, 100 * inside.mean(), known["row"].nunique()))
-    return pd.DataFrame(rows, columns=LEVEL_COLUMNS)

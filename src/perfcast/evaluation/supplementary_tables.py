@@ -1,15 +1,15 @@
-"""Supplementary tables of an evaluation: all rows, noise floor, published values, importance and attention maps."""
+"""Supplementary tables: noise floor, published values, described machines, all rows, importance and attention maps."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from perfcast.evaluation.evaluation_tables import AVERAGE, PUBLISHED_COLUMNS
+from perfcast.evaluation.evaluation_tables import AVERAGE
 from perfcast.schema.metric_names import METRICS
 from perfcast.schema.table import Role, Table, Tag
 from perfcast.schema.table_files import read_csv
@@ -18,18 +18,19 @@ from perfcast.utils.errors import UserError
 NOISE_COLUMNS = ["task", "configurations", "rows", "cv_median", "cv_mean", "mape_floor", "medape_floor"]
 
 
-def estimate_noise_floor(table: Table, tasks: pd.Series) -> pd.DataFrame:
+def estimate_noise_floor(points: pd.DataFrame, table: Table) -> pd.DataFrame:
     """Return the spread of repeated results per task, and the error that remains when only the configuration is known.
 
     Rows equal on every CONFIG column and of one task and target repeat one configuration. `cv_*` are the median and
     mean over configurations of the coefficient of variation; `mape_floor` and `medape_floor` are the mean and median
     absolute percentage error of predicting the expected score of each configuration: deviations from the mean
     of n repetitions, widened by sqrt(n / (n - 1)) because that mean is fitted to the same n results.
-    Shapes: `tasks` holds the task of every row of the table. Units: %. Tasks without repetitions are not listed.
+    Shapes: `points` as in `Evaluation`. Units: %. Tasks without repetitions are not listed.
     """
     config = table.select(tag=Tag.CONFIG)
     if not config:
         return pd.DataFrame(columns=NOISE_COLUMNS)
+    tasks = _tasks_of(points, table)
     configuration = table.frame.groupby(config, dropna=False, sort=False).ngroup()
     repeats = [_repetitions(table.frame[target], configuration, tasks) for target in table.select(role=Role.TARGET)]
     deviations = pd.concat(repeats, ignore_index=True)
@@ -40,6 +41,14 @@ def estimate_noise_floor(table: Table, tasks: pd.Series) -> pd.DataFrame:
         sums = frame[["configurations", "rows"]].sum()
         lines.append({"task": AVERAGE, **dict(sums), **dict(means)})
     return pd.DataFrame(lines, columns=NOISE_COLUMNS)
+
+
+def _tasks_of(points: pd.DataFrame, table: Table) -> pd.Series:
+    """Return the task of every row of the table: the TASK column, or the only task when none is declared."""
+    names = table.select(tag=Tag.TASK)
+    if names:
+        return table.frame[names[0]]
+    return pd.Series(str(points["task"].iloc[0]), index=table.frame.index)
 
 
 def _repetitions(scores: pd.Series, configuration: pd.Series, tasks: pd.Series) -> pd.DataFrame:
@@ -66,13 +75,19 @@ def _summary(task: object, part: pd.DataFrame) -> dict[str, object]:
     }
 
 
-def tabulate_published_values(entries: Sequence[Mapping[str, Any]], tasks: Collection[str]) -> pd.DataFrame:
+PUBLISHED_COLUMNS = ["what", "split", "task", "metric", "value", "citation", "predictor"]
+
+
+def tabulate_published_values(
+    points: pd.DataFrame, table: Table, *, entries: Sequence[Mapping[str, Any]] = ()
+) -> pd.DataFrame:
     """Return one line per published value: columns PUBLISHED_COLUMNS.
 
     Each entry has the method (`what`), the `split` whose test rows are drawn alike, the `citation`, and under the
     name of any of METRICS a mapping from task, or "average" for the mean over them, to the value. Units: as the metric.
-    Raises: UserError when a task is none of `tasks`.
+    Raises: UserError when a task is not in the table.
     """
+    tasks = set(_tasks_of(points, table).dropna().astype(str))
     rows = []
     for entry in entries:
         for metric in METRICS:
@@ -83,24 +98,65 @@ def tabulate_published_values(entries: Sequence[Mapping[str, Any]], tasks: Colle
                         f"{entry['what']!r} has one of {task!r}",
                         "edit `published` in the conf of the dataset",
                     )
-                rows.append(
-                    (
-                        entry["what"],
-                        entry["split"],
-                        task,
-                        metric,
-                        float(value),
-                        entry["citation"],
-                        entry.get("predictor", ""),
-                    )
-                )
+                source = entry["citation"], entry.get("predictor", "")
+                rows.append((entry["what"], entry["split"], task, metric, float(value), *source))
     return pd.DataFrame(rows, columns=PUBLISHED_COLUMNS)
 
 
-ALL_ROWS_COLUMNS = ["split", "predictor", "task", "mape", "mape_all_rows", "rows", "excluded"]
+DESCRIBED_COLUMNS = [
+    *("split", "facts", "level", "task", "n", "mape", "medape"),
+    *("coverage", "width", "interval_score"),
+]
+"""`facts`: which facts of processors count, those at the cut of a forward split or all. `level`: from 1, the name
+alone, to the last one, everything that is published. `n`: rows. `width`: the median width of the interval."""
+
+LEVEL_LABELS = ("name", "and chips", "and memory", "the data sheet", "everything published")
+"""Names of the levels of description."""
+
+_DESCRIPTION = ["split", "facts", "level"]
 
 
-def compare_all_rows(split: str, predictor: str, evaluated: pd.DataFrame, excluded: pd.DataFrame) -> pd.DataFrame:
+def summarize_described(
+    points: pd.DataFrame, table: Table, *, predictions: pd.DataFrame | None, level: float
+) -> pd.DataFrame:
+    """Return metrics by split, facts, level of description and task, and their average over tasks.
+
+    Shapes: `predictions` as `predict_described_fold` -> DESCRIBED_COLUMNS; no row without predictions.
+    Units: mape, medape and coverage in %, width in % of the prediction, interval_score in % of the measured score.
+    """
+    del points, table
+    if predictions is None or predictions.empty:
+        return pd.DataFrame(columns=DESCRIBED_COLUMNS)
+    measured, low, high = (predictions[name] for name in ("measured", "low", "high"))
+    outside = (low - measured).clip(lower=0) + (measured - high).clip(lower=0)
+    rows = predictions[[*_DESCRIPTION, "task"]].assign(
+        error=100 * (predictions["predicted"] / measured - 1).abs(),
+        inside=100.0 * ((low <= measured) & (measured <= high)),
+        width=100 * (high - low) / predictions["predicted"],
+        score=100 * (high - low + 2 / (1 - level) * outside) / measured,
+    )
+    by_task = (
+        rows.groupby([*_DESCRIPTION, "task"], sort=False)
+        .agg(
+            n=("error", "size"),
+            mape=("error", "mean"),
+            medape=("error", "median"),
+            coverage=("inside", "mean"),
+            width=("width", "median"),
+            interval_score=("score", "mean"),
+        )
+        .reset_index()
+    )
+    average = by_task.drop(columns="task").groupby(_DESCRIPTION, sort=False, as_index=False).mean()
+    total = by_task.groupby(_DESCRIPTION, sort=False)["n"].sum().to_numpy()
+    lines = pd.concat([by_task, average.assign(n=total, task=AVERAGE)], ignore_index=True)
+    return lines.sort_values([*_DESCRIPTION, "task"], kind="stable", ignore_index=True)[DESCRIBED_COLUMNS]
+
+
+ALL_ROWS_COLUMNS = ["task", "mape", "mape_all_rows", "rows", "excluded"]
+
+
+def compare_all_rows(evaluated: pd.DataFrame, excluded: pd.DataFrame) -> pd.DataFrame:
     """Return the MAPE of a run without and with the excluded test rows, by task and on average: ALL_ROWS_COLUMNS.
 
     Seeds are averaged, then tasks, as in the metrics. `rows` counts evaluated rows and targets, `excluded` the others.
@@ -116,41 +172,31 @@ def compare_all_rows(split: str, predictor: str, evaluated: pd.DataFrame, exclud
     frame = pd.DataFrame(
         {"mape": means[0], "mape_all_rows": means[1], "rows": out.size() - out.sum(), "excluded": out.sum()}
     )
-    frame = frame.rename_axis("task").reset_index().assign(split=split, predictor=predictor)[ALL_ROWS_COLUMNS]
+    frame = frame.rename_axis("task").reset_index()[ALL_ROWS_COLUMNS]
     frame["task"] = frame["task"].astype(str)
     total = {**dict(frame[["mape", "mape_all_rows"]].mean()), **dict(frame[["rows", "excluded"]].sum())}
-    frame.loc[len(frame)] = {"split": split, "predictor": predictor, "task": AVERAGE, **total}
+    frame.loc[len(frame)] = {"task": AVERAGE, **total}
     return frame.astype({"rows": int, "excluded": int})
 
 
-IMPORTANCE_COLUMNS = ["split", "predictor", "group", "mape", "increase"]
-ATTENTION_COLUMNS = ["split", "predictor", "group", "asks", "looks_at", "share"]
+IMPORTANCE_COLUMNS = ["group", "mape", "increase"]
+ATTENTION_COLUMNS = ["group", "asks", "looks_at", "share"]
 BETWEEN = "between_groups"
 """The name, in the column `group`, of the map between groups."""
 
 
-def read_importances(runs: Mapping[tuple[str, str], Path]) -> pd.DataFrame:
-    """Return the grouped permutation importance of every run that has one: columns IMPORTANCE_COLUMNS."""
-    frames = [
-        read_csv(path).assign(split=split, predictor=predictor)
-        for (split, predictor), folder in runs.items()
-        if (path := folder / "explanation" / "importance.csv").is_file()
-    ]
-    return _stacked(frames, IMPORTANCE_COLUMNS)
+def read_importance(folder: Path) -> pd.DataFrame:
+    """Return the grouped permutation importance of a run: columns IMPORTANCE_COLUMNS, no row without one."""
+    path = folder / "explanation" / "importance.csv"
+    return read_csv(path)[IMPORTANCE_COLUMNS] if path.is_file() else pd.DataFrame(columns=IMPORTANCE_COLUMNS)
 
 
-def read_attentions(runs: Mapping[tuple[str, str], Path]) -> pd.DataFrame:
-    """Return the attention maps of every run that has some, one line per cell: columns ATTENTION_COLUMNS."""
-    frames = []
-    for (split, predictor), folder in runs.items():
-        for path in sorted((folder / "explanation").glob("attention_*.csv")):
-            shares = read_csv(path)
-            shares.columns = pd.Index(["asks", *shares.columns[1:]])
-            group = path.stem.removeprefix("attention_")
-            cells = shares.melt(id_vars="asks", var_name="looks_at", value_name="share")
-            frames.append(cells.assign(split=split, predictor=predictor, group=group))
-    return _stacked(frames, ATTENTION_COLUMNS)
-
-
-def _stacked(frames: list[pd.DataFrame], columns: list[str]) -> pd.DataFrame:
-    return pd.concat(frames, ignore_index=True)[columns] if frames else pd.DataFrame(columns=columns)
+def read_attention(folder: Path) -> pd.DataFrame:
+    """Return the attention maps of a run, one line per cell: columns ATTENTION_COLUMNS, no row without maps."""
+    frames = [pd.DataFrame(columns=ATTENTION_COLUMNS)]
+    for path in sorted((folder / "explanation").glob("attention_*.csv")):
+        shares = read_csv(path)
+        shares.columns = pd.Index(["asks", *shares.columns[1:]])
+        cells = shares.melt(id_vars="asks", var_name="looks_at", value_name="share")
+        frames.append(cells.assign(group=path.stem.removeprefix("attention_"))[ATTENTION_COLUMNS])
+    return pd.concat(frames[1:] or frames, ignore_index=True)

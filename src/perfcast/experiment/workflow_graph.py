@@ -143,7 +143,7 @@ class Graph:
         """Return a digest of what a command imports and of the plug-ins that it loads by name.
 
         An edit of one of them re-runs the jobs that depend on it. A command that knows splits loads those of the core
-        and of the domains of its `datasets`, by default of all, with their descriptions and tables.
+        and of the domains of its `datasets`, by default of all, with their descriptions.
         """
         stage = f"perfcast.cli.pipeline.{command}"
         loaded = list(modules)
@@ -181,6 +181,16 @@ class Graph:
     def feature_modules(self, dataset: str) -> list[str]:
         """Return the modules of a dataset's feature groups, for `code`."""
         return [plugins.load("features", name).__name__ for name in self.datasets[dataset].features]
+
+    def table_modules(self, dataset: str) -> list[str]:
+        """Return the modules of a dataset's further tables of the evaluation, for `code`."""
+        domain = domain_of(self.datasets[dataset].target)
+        return domain.modules_of(domain.tables[name] for name in self.datasets[dataset].tables)
+
+    def section_modules(self) -> list[str]:
+        """Return the modules of the sections that the domains of the experiment add to the report, for `code`."""
+        owners = [domain_of(self.datasets[name].target) for name in self.params.datasets]
+        return sorted({module for owner in owners for module in owner.modules_of(owner.sections.values())})
 
     def conf_digest(self, group: str, name: str) -> str:
         """Return a digest of the values of one conf file; comments and the search space of tuning do not count."""

@@ -10,8 +10,8 @@ from typing import Any
 import pandas as pd
 
 from perfcast.config.conf_files import read_yaml
-from perfcast.evaluation import read_evaluation
-from perfcast.evaluation.evaluation_tables import AVERAGE
+from perfcast.evaluation import AVERAGE, read_evaluation
+from perfcast.evaluation.evaluate_runs import TABLES
 from perfcast.schema.metric_names import POINTS
 from perfcast.schema.table_files import content_digest, read_csv, read_parquet, read_table
 from perfcast.splits import split_label, split_version
@@ -22,10 +22,10 @@ COLUMNS = [
     *("dataset", "dataset_version", "split", "split_version", "predictor", "preset", "backtests", "seeds"),
     *("task", "metric", "value", "low", "high", "rows", "code_digest"),
 ]
-DESCRIBED, ALL_ROWS, ERROR_SOURCES = "described", "all_rows", "error_sources"
-KINDS = "kinds"
-"""Folders of further tables: described machines, errors with the excluded rows, errors when levels are known, errors of
-training runs by kind of result."""
+ALL_ROWS = "all_rows"
+_FURTHER = ("described", ALL_ROWS, "kinds")
+"""Tables of the core that have a folder each: described machines, errors with the excluded rows, errors by kind of
+result. So have those of domains, but for tables of predictions."""
 NOISE_FLOOR = "noise floor"
 """Name of the rows of repeated measurements: the error that remains when a machine is known exactly."""
 _RUN = ["split", "predictor", "preset"]
@@ -47,7 +47,7 @@ def collect_leaderboard(results: Path, dataset: str) -> pd.DataFrame:
     """
     evaluation = read_evaluation(results / "evaluation" / dataset)
     metrics = evaluation.metrics[evaluation.metrics["metric"].isin(_METRICS)].dropna(subset=["value"])
-    noise = evaluation.noise
+    noise = evaluation.tables["noise"]
     if len(evaluation.tasks) > _MAX_TASKS:
         metrics, noise = (frame[frame["task"] == AVERAGE] for frame in (metrics, noise))
     runs = [
@@ -113,15 +113,10 @@ def update_leaderboard(path: Path, frame: pd.DataFrame) -> int:
 def update_tables(folder: Path, results: Path, dataset: str) -> None:
     """Write further tables of a run's evaluation to a folder each of `folder`, where the run has them."""
     evaluation = read_evaluation(results / "evaluation" / dataset)
-    tables = {
-        DESCRIBED: evaluation.described,
-        ALL_ROWS: evaluation.all_rows,
-        ERROR_SOURCES: evaluation.error_sources,
-        KINDS: evaluation.kinds,
-        **evaluation.tables,
-    }
-    for name, frame in tables.items():
-        if frame.empty or (name == ALL_ROWS and not frame["excluded"].any()):
+    for name, frame in evaluation.tables.items():
+        if name in TABLES and name not in _FURTHER:
+            continue
+        if frame.empty or "predicted" in frame or (name == ALL_ROWS and not frame["excluded"].any()):
             continue
         path = folder / name / f"{dataset}.csv"
         path.parent.mkdir(parents=True, exist_ok=True)

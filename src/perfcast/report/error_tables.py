@@ -67,7 +67,7 @@ def all_rows_grid(evaluation: Evaluation) -> Grid | None:
 
     None where no row is excluded, and for shares, near 0 of which a percentage says nothing.
     """
-    frame = evaluation.all_rows
+    frame = evaluation.tables["all_rows"]
     if frame.empty or not frame["excluded"].any() or evaluation.error_unit != "%":
         return None
     average = frame[frame["task"] == AVERAGE]
@@ -142,7 +142,7 @@ def interval_grid(evaluation: Evaluation) -> Grid | None:
 
 def paired_rows(evaluation: Evaluation) -> list[dict[str, Any]]:
     """Return, per predictor, the difference of its mean error to the baseline's on every split, with the claim."""
-    frame = evaluation.paired
+    frame = evaluation.tables["paired"]
     is_shown = (frame["task"] == AVERAGE) & (frame["metric"] == evaluation.error_metrics[0])
     frame = frame[(frame["against"] == "baseline") & is_shown]
     rows = []
@@ -157,7 +157,7 @@ def paired_rows(evaluation: Evaluation) -> list[dict[str, Any]]:
 def worst_slices(evaluation: Evaluation, predictor: str) -> list[dict[str, Any]]:
     """Return the slices of enough rows with the largest mean error of one predictor on every split."""
     metric = evaluation.error_metrics[0]
-    frame = evaluation.slices
+    frame = evaluation.tables["slices"]
     frame = frame[(frame["predictor"] == predictor) & (frame["rows"] >= _MIN_ROWS)]
     frame = frame.assign(error=frame[metric]).sort_values("error", ascending=False, kind="stable")
     worst = pd.concat([frame[frame["split"] == split].head(_WORST) for split in evaluation.splits])
@@ -167,7 +167,7 @@ def worst_slices(evaluation: Evaluation, predictor: str) -> list[dict[str, Any]]
 def _grid(
     evaluation: Evaluation, caption: str, groups: list[str], columns: list[tuple[str, str, str]], *, notes: bool = True
 ) -> Grid:
-    winners = {column: clear_winner(evaluation.paired, *column) for column in columns}
+    winners = {column: clear_winner(evaluation.tables["paired"], *column) for column in columns}
     rows = []
     for predictor in evaluation.ranking():
         cells = []
@@ -194,9 +194,10 @@ def _cell(row: pd.Series | None, *, notes: bool, best: bool) -> Cell:
 
 def _floor(evaluation: Evaluation, columns: list[tuple[str, str, str]]) -> list[tuple[str, list[Cell]]]:
     """Return the noise floor as a line below the predictors, empty without repeated configurations."""
-    if evaluation.noise.empty or evaluation.error_unit != "%":
+    noise = evaluation.tables["noise"]
+    if noise.empty or evaluation.error_unit != "%":
         return []  # the floor is in %
-    floors = {row["task"]: row for row in evaluation.noise.to_dict("records")}
+    floors = {row["task"]: row for row in noise.to_dict("records")}
     values = [floors.get(task, {}).get(f"{metric}_floor", np.nan) for _, task, metric in columns]
     return [("noise floor", [Cell(number(value)) for value in values])]
 
@@ -233,7 +234,7 @@ def published_tables(
 ) -> list[PublishedTable]:
     """Return one table per split with published values, empty where no such split was run."""
     tables = []
-    for split, entries in evaluation.published.groupby("split", sort=False):
+    for split, entries in evaluation.tables["published"].groupby("split", sort=False):
         if split not in evaluation.splits:
             continue
         splits = [str(split), *(other for other in evaluation.ranked_splits if other != split)]

@@ -69,7 +69,7 @@ def explorer_view(evaluation: Evaluation, rows: Rows, leader: str, *, maximum: i
 
     With more than `maximum` predictions, every k-th row is drawn, the same ones for all predictors.
     """
-    predictors, points = explorer_predictors(evaluation, leader), evaluation.points
+    predictors, points = explorer_predictors(evaluation, leader), evaluation.tables["points"]
     every = max(1, -(-len(points) // maximum))
     if every > 1:
         selected = pd.Index(sorted(points["row"].unique()))[::every]

@@ -61,9 +61,8 @@ def largest_errors(evaluation: Evaluation, rows: Rows, predictor: str) -> dict[s
     siblings = rows.siblings().set_index(["row", "target"])
     by_split = {}
     for split in evaluation.ranked_splits:
-        mine = evaluation.points[
-            (evaluation.points["split"] == split) & (evaluation.points["predictor"] == predictor)
-        ].copy()
+        mine = evaluation.tables["points"]
+        mine = mine[(mine["split"] == split) & (mine["predictor"] == predictor)].copy()
         if mine.empty:
             continue
         mine["log"] = np.log(mine["predicted"].astype(float) / mine["measured"].astype(float))

@@ -71,9 +71,8 @@ def release_errors(evaluation: Evaluation, rows: Rows, predictor: str) -> dict[s
         return {}
     by_split = {}
     for split in evaluation.ranked_splits:
-        points = evaluation.points[
-            (evaluation.points["split"] == split) & (evaluation.points["predictor"] == predictor)
-        ]
+        points = evaluation.tables["points"]
+        points = points[(points["split"] == split) & (points["predictor"] == predictor)]
         if points.empty or not rows.is_forward(split):
             continue
         lines = [line for name in families for line in _lines(evaluation, rows, points, name)]

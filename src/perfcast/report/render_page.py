@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -12,11 +11,10 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from perfcast.evaluation import BASELINE
+from perfcast.domain import domains
+from perfcast.evaluation import BASELINE, Evaluation
 from perfcast.report import error_tables
 from perfcast.report.answers import can_rank, dataset_answer, small_dataset_sentence, split_answers
-from perfcast.report.described_table import described_lines
-from perfcast.report.error_sources_table import error_source_tables
 from perfcast.report.error_tables import published_tables
 from perfcast.report.explorer import explorer_view, point_budgets
 from perfcast.report.largest_errors import RULES, largest_errors
@@ -35,20 +33,12 @@ from perfcast.report.summaries import (
     retrieval_text,
     select_spec_sources,
 )
+from perfcast.report.text_tables import Section, described_section
 from perfcast.schema.display_names import column_label
 from perfcast.splits import describe_split, scenario_label, split_label
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import atomic_folder, write_text
 from perfcast.utils.result_digests import record_digests
-
-
-@dataclass(frozen=True)
-class Section:
-    """One section of a dataset: its title, and the data of its template `<name>.html`."""
-
-    name: str
-    title: str
-    data: Any
 
 
 def render_pages(context: ReportContext, name: str = "report") -> dict[str, str]:
@@ -58,7 +48,7 @@ def render_pages(context: ReportContext, name: str = "report") -> dict[str, str]
     A dataset that is too small to rank predictors has a paragraph in the index and no page.
     """
     ranked = [part for part in context.datasets if can_rank(part)]
-    budgets = point_budgets([len(part.evaluation.points) if part.rows else 0 for part in ranked])
+    budgets = point_budgets([len(part.evaluation.tables["points"]) if part.rows else 0 for part in ranked])
     pages = {
         f"{name}/{part.name}.html": _render(
             "dataset.html", context, index=f"../{name}.html", **_view(part, context, maximum)
@@ -162,7 +152,7 @@ def _view(part: DatasetPart, context: ReportContext, maximum: int) -> dict[str, 
         "part": part,
         "evaluation": part.evaluation,
         "leader": leader,
-        "several_targets": part.evaluation.points["target"].nunique() > 1,
+        "several_targets": part.evaluation.tables["points"]["target"].nunique() > 1,
     }
     sections = [section for section in _sections(part, context, leader, maximum) if section.data]
     return {
@@ -187,8 +177,8 @@ def _sections(part: DatasetPart, context: ReportContext, leader: str, maximum: i
         Section("largest_errors", "Largest errors", largest_errors(evaluation, rows, leader) if rows else None),
         Section("releases", "Errors by product release", release_errors(evaluation, rows, leader) if rows else None),
         Section("interval_calibration", "Calibration of prediction intervals", calibration_tables(evaluation, leader)),
-        Section("error_sources", "What limits accuracy", error_source_tables(evaluation, leader)),
-        Section("described", "Machines as users describe them", described_lines(evaluation)),
+        *domain_sections(evaluation, leader),
+        described_section(evaluation),
         Section(
             "published", "Comparison with published values", published_tables(evaluation, leader, part.predictor_label)
         ),
@@ -197,6 +187,16 @@ def _sections(part: DatasetPart, context: ReportContext, leader: str, maximum: i
         Section("leakage", "Leakage checks", leakage_section(part.leakage)),
         Section("quality", "Data quality", quality_section(part.quality) if part.quality else None),
         Section("model_card", "Model card", model_card(part, context)),
+    ]
+
+
+def domain_sections(evaluation: Evaluation, leader: str) -> list[Section]:
+    """Return the sections of the tables that a domain has added to an evaluation."""
+    return [
+        domain.load(path)(evaluation, leader)
+        for domain in domains()
+        for name, path in domain.sections.items()
+        if name in evaluation.tables
     ]
 
 

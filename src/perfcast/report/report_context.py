@@ -305,7 +305,7 @@ def hardest_split_first(evaluation: Evaluation, predictor: str = "") -> Evaluati
         {split: -np.inf if row is None else row["value"] for split, row in errors.items()}
     )
     order = keys.sort_values(ascending=False, kind="stable").index
-    return replace(evaluation, metrics=evaluation.metrics.loc[order].reset_index(drop=True))
+    return evaluation.with_tables(metrics=evaluation.metrics.loc[order].reset_index(drop=True))
 
 
 def _rows(results: Path, name: str, evaluation: Evaluation) -> Rows | None:

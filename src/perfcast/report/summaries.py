@@ -99,7 +99,8 @@ def _error_increase(
     evaluation: Evaluation, rows: Rows, split: str, predictor: str, reduced: str
 ) -> ErrorIncrease | None:
     """Return the difference of MAPE, averaged over tasks, resampled by entity; None where one was not run."""
-    points = evaluation.points[evaluation.points["split"] == split]
+    points = evaluation.tables["points"]
+    points = points[points["split"] == split]
     errors = (100 * (points["predicted"] / points["measured"] - 1).abs()).astype(float)
     keyed = points[["row", "task", "target"]].assign(error=errors)
     first, second = (keyed[points["predictor"] == name] for name in (reduced, predictor))
@@ -139,10 +140,11 @@ class CalibrationCell:
 
 def calibration_remarks(evaluation: Evaluation, predictor: str) -> list[str]:
     """Return a sentence per split on its worst slab and on the test of exchangeability; none without intervals."""
-    if evaluation.calibration.empty:
+    frame = evaluation.tables["calibration"]
+    if frame.empty:
         return []
     sentences = []
-    frame = evaluation.calibration[evaluation.calibration["predictor"] == predictor]
+    frame = frame[frame["predictor"] == predictor]
     for line in frame[frame["split"].isin(evaluation.splits)].to_dict("records"):
         text = f"{split_label(line['split'])}: the worst fifth of the machines has {line['worst_slab_coverage']:.1f} %"
         if np.isfinite(line["log10_martingale"]):
@@ -186,7 +188,7 @@ def _by_task(evaluation: Evaluation, predictor: str) -> list[tuple[str, list[Cal
 
 
 def _by_slice(evaluation: Evaluation, predictor: str, name: str) -> list[tuple[str, list[CalibrationCell | None]]]:
-    frame = evaluation.slices
+    frame = evaluation.tables["slices"]
     frame = frame[(frame["slice"] == name) & (frame["predictor"] == predictor) & frame["coverage"].notna()]
     counts = frame.groupby("value")["rows"].max()
     values = sorted(counts.index) if name == YEAR else counts.sort_values(ascending=False, kind="stable").index

@@ -53,10 +53,6 @@ _COLUMNS = (
 )
 
 
-SERIES = {"line": ["part", "machine_vendor"], "position": "chips", "complement": ""}
-"""Lines of rows for the plot over time."""
-
-
 def fake_table(*, rows: int, seed: int, parts: int = 40) -> Table:
     """Build a table of two tasks whose scores depend on part and chips, with 1 % noise."""
     random = np.random.default_rng(seed)

@@ -24,7 +24,7 @@ def test_both_means_match_values_computed_by_hand():
         ("c", "fp", 0, 50, 55), ("c", "fp", 1, 50, 55),
     )  # fmt: skip
     excluded = predictions(("x", "int", 0, 10, 20), ("x", "int", 1, 10, 20))
-    lines = compare_all_rows("random", "ridge", counted, excluded).set_index("task")
+    lines = compare_all_rows(counted, excluded).set_index("task")
     assert lines.loc["int", ["mape", "mape_all_rows"]].tolist() == pytest.approx([15, (10 + 10 + 30 + 10 + 200) / 6])
     assert lines.loc["int", ["rows", "excluded"]].tolist() == [2, 1]
     assert lines.loc["fp", "mape"] == lines.loc["fp", "mape_all_rows"] == pytest.approx(10)
@@ -47,26 +47,31 @@ def test_the_evaluation_has_both_and_keeps_them(table, runs, tmp_path):
     frame = pd.read_parquet(folder / "predictions.parquet")
     moved = frame.iloc[:1].assign(predicted=frame["measured"].iloc[0] * 9)
     plain = evaluate(runs, table, resamples=10, seed=0)
-    assert (plain.all_rows["mape"] == plain.all_rows["mape_all_rows"]).all()
+    assert (plain.tables["all_rows"]["mape"] == plain.tables["all_rows"]["mape_all_rows"]).all()
     assert all_rows_grid(plain) is None
     moved.to_parquet(folder / "excluded.parquet", index=False)
     frame.iloc[1:].to_parquet(folder / "predictions.parquet", index=False)
     other = runs["random", "nearest"]
     pd.read_parquet(other / "predictions.parquet").iloc[1:].to_parquet(other / "predictions.parquet", index=False)
     evaluation = evaluate(runs, table, resamples=10, seed=0)
-    line = evaluation.all_rows.query("split == 'random' and predictor == 'ridge' and task == @AVERAGE").iloc[0]
+    line = (
+        evaluation.tables["all_rows"].query("split == 'random' and predictor == 'ridge' and task == @AVERAGE").iloc[0]
+    )
     assert line["excluded"] == 1
     assert line["mape"] == pytest.approx(evaluation.value("random", "ridge")["value"])
     assert line["mape_all_rows"] > line["mape"] + 1
     write_evaluation(evaluation, tmp_path / "evaluation")
     stored = read_evaluation(tmp_path / "evaluation")
-    pd.testing.assert_frame_equal(stored.all_rows, evaluation.all_rows, check_dtype=False, rtol=1e-4)
+    pd.testing.assert_frame_equal(
+        stored.tables["all_rows"], evaluation.tables["all_rows"], check_dtype=False, rtol=1e-4
+    )
     grid = all_rows_grid(stored)
     assert "1 in random" in grid.caption
     ridge = dict(grid.rows)["ridge"]
     assert ridge[0].key < ridge[1].key
     (tmp_path / "evaluation" / "all_rows.csv").unlink()
-    assert all_rows_grid(read_evaluation(tmp_path / "evaluation")) is None
+    with pytest.raises(UserError, match=r"all_rows\.csv must exist"):
+        read_evaluation(tmp_path / "evaluation")
 
 
 def test_a_run_without_the_file_has_no_excluded_rows(runs):

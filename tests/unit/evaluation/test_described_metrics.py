@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from perfcast.evaluation import AVERAGE
-from perfcast.evaluation.described_metrics import DESCRIBED_COLUMNS, summarize_described
+from perfcast.evaluation.supplementary_tables import DESCRIBED_COLUMNS, summarize_described
 
 
 def predictions():
@@ -18,8 +18,12 @@ def predictions():
     )
 
 
+def summarize(frame):
+    return summarize_described(pd.DataFrame(), None, predictions=frame, level=0.9)
+
+
 def test_metrics_are_averaged_over_tasks():
-    table = summarize_described(predictions(), 0.9).set_index("task")
+    table = summarize(predictions()).set_index("task")
     assert list(table.reset_index()[DESCRIBED_COLUMNS]) == DESCRIBED_COLUMNS
     assert table.loc["int", ["n", "mape", "medape", "coverage"]].tolist() == pytest.approx([2, 15, 15, 50])
     assert table.loc["int", "width"] == pytest.approx((100 * 22 / 110 + 100 * 18 / 80) / 2)
@@ -29,5 +33,5 @@ def test_metrics_are_averaged_over_tasks():
 
 
 def test_without_predictions_there_is_no_row():
-    assert summarize_described(None, 0.9).empty
-    assert summarize_described(predictions().head(0), 0.9).columns.tolist() == DESCRIBED_COLUMNS
+    assert summarize(None).empty
+    assert summarize(predictions().head(0)).columns.tolist() == DESCRIBED_COLUMNS

@@ -64,13 +64,13 @@ def test_seed_sd_of_one_seed_is_nan(evaluation):
 
 
 def test_paired_differences_are_narrower_than_the_intervals_they_compare(evaluation):
-    rows = evaluation.paired.query("against == 'baseline' and task == @AVERAGE and metric == 'mape'")
+    rows = evaluation.tables["paired"].query("against == 'baseline' and task == @AVERAGE and metric == 'mape'")
     assert set(rows["predictor"]) == {"network", "forest", "ridge", "power_law"}
     network = rows[(rows["predictor"] == "network") & (rows["split"] == "random")].iloc[0]
     value = [evaluation.value("random", name)["value"] for name in ("network", "nearest")]
     assert network["difference"] == pytest.approx(value[0] - value[1])
     assert network["claim"] == "better"
-    assert clear_winner(evaluation.paired, "random", AVERAGE, "mape") == "network"
+    assert clear_winner(evaluation.tables["paired"], "random", AVERAGE, "mape") == "network"
 
 
 def test_equal_predictors_have_no_claim(table, tmp_path):
@@ -80,14 +80,19 @@ def test_equal_predictors_have_no_claim(table, tmp_path):
             runs[split, predictor] = runs[split, "nearest"]
             assert folder != runs[split, predictor]
     result = evaluate(runs, table, resamples=100, seed=0)
-    assert (result.paired["difference"] == 0).all()
-    assert (result.paired["claim"] == "undecided").all()
-    assert clear_winner(result.paired, "random", AVERAGE, "mape") is None
+    assert (result.tables["paired"]["difference"] == 0).all()
+    assert (result.tables["paired"]["claim"] == "undecided").all()
+    assert clear_winner(result.tables["paired"], "random", AVERAGE, "mape") is None
 
 
 def test_slices_are_the_tasks_the_tagged_columns_and_the_year(evaluation):
-    assert list(dict.fromkeys(evaluation.slices["slice"])) == ["suite", "machine_vendor", "generation", "year"]
-    rows = evaluation.slices.query("split == 'random' and predictor == 'nearest'")
+    assert list(dict.fromkeys(evaluation.tables["slices"]["slice"])) == [
+        "suite",
+        "machine_vendor",
+        "generation",
+        "year",
+    ]
+    rows = evaluation.tables["slices"].query("split == 'random' and predictor == 'nearest'")
     totals = rows.groupby("slice")["rows"].sum()
     assert totals.nunique() == 1
 
@@ -99,7 +104,7 @@ def test_noise_floor_matches_values_computed_by_hand():
         Column("score", Kind.NUMERICAL, Role.TARGET, "workload"),
     )
     frame = pd.DataFrame({"id": list("abcde"), "machine": ["m", "m", "n", None, None], "score": [9, 11, 5, 20, 20]})
-    floor = estimate_noise_floor(build_table("small", frame, columns), pd.Series(["only"] * 5))
+    floor = estimate_noise_floor(pd.DataFrame({"task": ["only"]}), build_table("small", frame, columns))
     only = floor[floor["task"] == "only"].iloc[0]
     cv = 100 * np.std([9, 11], ddof=1) / 10
     assert (only["configurations"], only["rows"]) == (2, 4)
@@ -116,7 +121,7 @@ def test_noise_floor_recovers_the_error_of_an_oracle():
     )
     noise = random.normal(0, 0.02, 4000)
     frame = pd.DataFrame({"id": range(4000), "machine": np.arange(4000) // 2, "score": 50 * np.exp(noise)})
-    floor = estimate_noise_floor(build_table("noisy", frame, columns), pd.Series(["only"] * 4000))
+    floor = estimate_noise_floor(pd.DataFrame({"task": ["only"]}), build_table("noisy", frame, columns))
     assert floor.iloc[0]["mape_floor"] == pytest.approx(100 * np.abs(noise).mean(), rel=0.05)
 
 
@@ -128,8 +133,8 @@ def test_evaluate_accepts_a_dataset_without_configurations_and_slices(table, run
         ),
     )
     result = evaluate(runs, plain, resamples=20, seed=0)
-    assert result.noise.empty
-    assert set(result.slices["slice"]) == {"suite"}
+    assert result.tables["noise"].empty
+    assert set(result.tables["slices"]["slice"]) == {"suite"}
     assert "noise floor" not in headline(result)
 
 
@@ -138,7 +143,7 @@ def test_write_evaluation_is_deterministic(table, runs, evaluation, in_domain, t
     again = evaluate(runs, table, resamples=200, seed=0, published=PUBLISHED, in_domain=in_domain)
     write_evaluation(again, tmp_path / "two")
     names = sorted(path.name for path in (tmp_path / "one").iterdir())
-    assert len(names) == 21
+    assert len(names) == 19
     for name in names:
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
 
@@ -152,7 +157,7 @@ def test_intervals_are_calibrated_on_every_split(evaluation):
         evaluation.value("random", "nearest", metric="width")["value"]
         > 3 * (evaluation.value("random", "network", metric="width")["value"])
     )
-    levels = evaluation.levels
+    levels = evaluation.tables["levels"]
     ninety = levels[(levels["level"] == 90) & levels["split"].isin(evaluation.ranked_splits)]
     assert ninety["coverage"].to_numpy() == pytest.approx(
         coverage.loc[coverage["task"] == AVERAGE, "value"].to_numpy(), abs=1
@@ -160,12 +165,17 @@ def test_intervals_are_calibrated_on_every_split(evaluation):
     for _, by_level in levels.groupby(["split", "predictor"]):
         assert by_level["coverage"].is_monotonic_increasing
     for name in ("machine_vendor", "generation", "year"):
-        assert evaluation.slices.loc[evaluation.slices["slice"] == name, "coverage"].between(60, 100).all()
+        assert (
+            evaluation.tables["slices"]
+            .loc[evaluation.tables["slices"]["slice"] == name, "coverage"]
+            .between(60, 100)
+            .all()
+        )
 
 
 def test_in_domain_table_has_errors_by_score(evaluation):
-    in_domain_rows = evaluation.in_domain[
-        (evaluation.in_domain["split"] == "random") & (evaluation.in_domain["predictor"] == "ridge")
+    in_domain_rows = evaluation.tables["in_domain"][
+        (evaluation.tables["in_domain"]["split"] == "random") & (evaluation.tables["in_domain"]["predictor"] == "ridge")
     ]
     assert (in_domain_rows["from"] <= in_domain_rows["in_domain_score"]).all() and (
         in_domain_rows["in_domain_score"] <= in_domain_rows["to"]
@@ -177,7 +187,7 @@ def test_in_domain_table_has_errors_by_score(evaluation):
 def test_evaluate_without_distances_or_backtests_has_no_intervals(table, runs, in_domain):
     plain = evaluate(runs, table, resamples=10, seed=0)
     assert plain.metrics.loc[plain.metrics["metric"] == "coverage", "value"].isna().all()
-    assert plain.in_domain.empty
+    assert plain.tables["in_domain"].empty
 
 
 def test_with_intervals_calibrates_each_fold_by_its_backtests(runs, in_domain):
@@ -199,7 +209,7 @@ def test_read_evaluation_returns_what_was_written(evaluation, tmp_path):
     again = read_evaluation(tmp_path / "eval")
     assert headline(again) == headline(evaluation)
     for name in ("metrics", "slices", "paired", "noise", "history", "published"):
-        pd.testing.assert_frame_equal(getattr(again, name), getattr(evaluation, name), rtol=1e-5, check_dtype=False)
+        pd.testing.assert_frame_equal(again.tables[name], evaluation.tables[name], rtol=1e-5, check_dtype=False)
 
 
 def test_metrics_tree_holds_plain_rounded_numbers(evaluation):
@@ -237,11 +247,11 @@ def test_leaking_split_is_not_compared(evaluation):
     names = {"random": "shuffled"}
     best = (evaluation.metrics["split"] == "random") & (evaluation.metrics["predictor"] == "nearest")
     metrics = evaluation.metrics.assign(value=evaluation.metrics["value"].mask(best, 1e-9))
-    renamed = dataclasses.replace(evaluation, metrics=metrics.assign(split=metrics["split"].replace(names)))
+    renamed = evaluation.with_tables(metrics=metrics.assign(split=metrics["split"].replace(names)))
     assert (renamed.ranked_splits, renamed.comparison_splits) == (["unseen_cpu", "forward_2023"], ["shuffled"])
     assert renamed.ranking()[-1] == "nearest"
     assert headline(renamed).splitlines()[-2].startswith("shuffled: only for comparison")
-    alone = dataclasses.replace(renamed, metrics=renamed.metrics[renamed.metrics["split"] == "shuffled"])
+    alone = renamed.with_tables(metrics=renamed.metrics[renamed.metrics["split"] == "shuffled"])
     assert (alone.ranked_splits, alone.ranking()[0]) == (["shuffled"], "nearest")
 
 
@@ -251,19 +261,19 @@ def test_learning_curve_splits_are_measured_and_not_compared(evaluation):
     assert evaluation.learning_curve_splits == list(LESS_TRAINING)
     assert evaluation.value("random_05_percent", "ridge")["value"] > evaluation.value("random", "ridge")["value"]
     best = evaluation.metrics["split"].isin(LESS_TRAINING) & (evaluation.metrics["predictor"] == "nearest")
-    changed = dataclasses.replace(
-        evaluation, metrics=evaluation.metrics.assign(value=evaluation.metrics["value"].mask(best, 1e-9))
+    changed = evaluation.with_tables(
+        metrics=evaluation.metrics.assign(value=evaluation.metrics["value"].mask(best, 1e-9))
     )
     assert changed.ranking() == evaluation.ranking()
     assert headline(changed).splitlines()[-1] == "3 learning-curve splits: see the plots; not counted"
     assert not any(split in "\n".join(headline(changed).splitlines()) for split in LESS_TRAINING)
-    alone = dataclasses.replace(changed, metrics=changed.metrics[changed.metrics["split"].isin(LESS_TRAINING)])
+    alone = changed.with_tables(metrics=changed.metrics[changed.metrics["split"].isin(LESS_TRAINING)])
     assert alone.splits == alone.ranked_splits == list(LESS_TRAINING)
     assert alone.comparison_splits == []
 
 
 def test_published_values_need_known_tasks(evaluation, runs, table):
-    rows = evaluation.published[["task", "metric", "value"]].to_numpy().tolist()
+    rows = evaluation.tables["published"][["task", "metric", "value"]].to_numpy().tolist()
     assert rows == [
         ["float", "mape", 4.0],
         ["integer", "mape", 3.5],

@@ -1,6 +1,6 @@
 """Headline metrics: the champion and the best baseline of every split."""
 
-from perfcast.evaluation.headline_metrics import headline_metrics
+from perfcast.evaluation.evaluation_files import headline_metrics
 
 METRICS = {
     "servers": {

@@ -48,20 +48,20 @@ def test_ranking_tables_and_differences_are_in_points(evaluation):
     grid = headline_grid(evaluation)
     assert "points" in grid.caption
     assert grid.metrics == ["MAE", "MedAE"]
-    assert not evaluation.noise.empty
+    assert not evaluation.tables["noise"].empty
     assert grid.foot == []
-    excluded = dataclasses.replace(evaluation, all_rows=evaluation.all_rows.assign(excluded=1))
+    excluded = evaluation.with_tables(all_rows=evaluation.tables["all_rows"].assign(excluded=1))
     assert all_rows_grid(excluded) is None
     first = next(row for row in paired_rows(evaluation) if row["name"] == "ridge")
     difference = by_predictor["ridge"] - by_predictor["nearest"]
     assert first["cells"][0].key == pytest.approx(difference)
     assert f"{by_predictor['ridge']:.2f}" in headline(evaluation)
-    metrics = evaluation.pairs.loc[evaluation.pairs["split"] == "random", "metric"]
+    metrics = evaluation.tables["pairs"].loc[evaluation.tables["pairs"]["split"] == "random", "metric"]
     assert set(metrics) == {"mae", "medae", "mape", "medape"}
 
 
 def test_slices_are_in_points_with_an_interval_around_them(evaluation):
-    slices = evaluation.slices
+    slices = evaluation.tables["slices"]
     inside = (slices["low"] <= slices["mae"] + 1e-9) & (slices["mae"] <= slices["high"] + 1e-9)
     assert inside[np.isfinite(slices["low"])].mean() > 0.95
     worst = worst_slices(evaluation, "ridge")

@@ -72,12 +72,12 @@ def test_compare_all_pairs_leaves_equal_predictors_undecided():
 def test_pairs_table_survives_its_file(tmp_path):
     table = fake_table(rows=400, seed=0)
     evaluation = evaluate(write_runs(table, tmp_path / "runs", seed=1), table, resamples=100, seed=0)
-    assert len(evaluation.pairs) == evaluation.metrics["split"].nunique() * 3 * 2 * 10
-    row = evaluation.pairs.query("split == 'random' and task == @AVERAGE and metric == 'mape'")
+    assert len(evaluation.tables["pairs"]) == evaluation.metrics["split"].nunique() * 3 * 2 * 10
+    row = evaluation.tables["pairs"].query("split == 'random' and task == @AVERAGE and metric == 'mape'")
     row = row[(row["predictor"] == "nearest") & (row["other"] == "network")].iloc[0]
     assert row["claim"] == "worse"
     value = [evaluation.value("random", name)["value"] for name in ("nearest", "network")]
     assert row["difference"] == pytest.approx(value[0] - value[1])
     write_evaluation(evaluation, tmp_path / "out")
-    again = read_evaluation(tmp_path / "out").pairs
-    pd.testing.assert_frame_equal(again, evaluation.pairs, check_exact=False, rtol=1e-4, check_dtype=False)
+    again = read_evaluation(tmp_path / "out").tables["pairs"]
+    pd.testing.assert_frame_equal(again, evaluation.tables["pairs"], check_exact=False, rtol=1e-4, check_dtype=False)

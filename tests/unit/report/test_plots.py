@@ -1,4 +1,3 @@
-import dataclasses
 import re
 
 import matplotlib
@@ -58,8 +57,8 @@ def test_published_comparison_draws_published_errors(evaluation):
 
 
 def test_published_comparison_omits_splits_without_a_run(evaluation):
-    other = evaluation.published.assign(split="shuffled")
-    assert draw_svg(dataclasses.replace(evaluation, published=other), "published_comparison") is None
+    other = evaluation.tables["published"].assign(split="shuffled")
+    assert draw_svg(evaluation.with_tables(published=other), "published_comparison") is None
 
 
 @pytest.mark.parametrize(
@@ -84,12 +83,12 @@ def test_curves_have_a_panel_per_split_and_end_at_all_rows(evaluation, name, bas
 @pytest.mark.parametrize("name", ["training_size", "history"])
 def test_curves_need_learning_curve_splits(evaluation, name):
     metrics = evaluation.metrics[evaluation.metrics["split"].isin(evaluation.splits)]
-    assert draw_svg(dataclasses.replace(evaluation, metrics=metrics), name) is None
+    assert draw_svg(evaluation.with_tables(metrics=metrics), name) is None
 
 
 def test_curve_without_its_base_split_ends_before_all_rows(evaluation):
     metrics = evaluation.metrics[evaluation.metrics["split"].isin(LESS_TRAINING)]
-    drawn = draw_svg(dataclasses.replace(evaluation, metrics=metrics), "history")
+    drawn = draw_svg(evaluation.with_tables(metrics=metrics), "history")
     assert ">all<" not in drawn
     assert ">2<" in drawn
 
@@ -118,9 +117,13 @@ def test_plots_have_display_names(evaluation):
 
 
 def test_curves_need_three_epochs_and_two_years(evaluation):
-    history = evaluation.history[evaluation.history["epoch"] <= evaluation.history["epoch"].min() + 1]
+    history = evaluation.tables["history"][
+        evaluation.tables["history"]["epoch"] <= evaluation.tables["history"]["epoch"].min() + 1
+    ]
     assert len(history)
-    assert draw_svg(dataclasses.replace(evaluation, history=history), "learning_curves") is None
-    slices = evaluation.slices[(evaluation.slices["slice"] != "year") | (evaluation.slices["value"] == "2020")]
+    assert draw_svg(evaluation.with_tables(history=history), "learning_curves") is None
+    slices = evaluation.tables["slices"][
+        (evaluation.tables["slices"]["slice"] != "year") | (evaluation.tables["slices"]["value"] == "2020")
+    ]
     assert (slices["slice"] == "year").any()
-    assert draw_svg(dataclasses.replace(evaluation, slices=slices), "error_by_year") is None
+    assert draw_svg(evaluation.with_tables(slices=slices), "error_by_year") is None

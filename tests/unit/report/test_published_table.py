@@ -1,7 +1,5 @@
 """Published values beside the metrics of the run."""
 
-import dataclasses
-
 import pytest
 
 from perfcast.evaluation import evaluate
@@ -39,7 +37,7 @@ def test_published_table_compares_with_same_method_leader_and_best(evaluation):
 
 
 def test_published_table_marks_missing_methods_and_runs(evaluation):
-    alone = dataclasses.replace(evaluation, published=evaluation.published.assign(predictor=""))
+    alone = evaluation.with_tables(published=evaluation.tables["published"].assign(predictor=""))
     assert {line.same.text for line in published_tables(alone, "network")[0].lines} == {"–"}
-    elsewhere = dataclasses.replace(evaluation, published=evaluation.published.assign(split="shuffled"))
+    elsewhere = evaluation.with_tables(published=evaluation.tables["published"].assign(split="shuffled"))
     assert published_tables(elsewhere, "network") == []

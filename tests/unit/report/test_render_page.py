@@ -206,7 +206,7 @@ def test_dataset_too_small_to_rank_is_one_paragraph(context):
     part = context.datasets[0]
     assert can_rank(part)
     metrics = part.evaluation.metrics.assign(entities=9)
-    small = dataclasses.replace(part, name="tiny", evaluation=dataclasses.replace(part.evaluation, metrics=metrics))
+    small = dataclasses.replace(part, name="tiny", evaluation=part.evaluation.with_tables(metrics=metrics))
     assert not can_rank(small)
     pages = render_pages(dataclasses.replace(context, datasets=(part, small)))
     assert set(pages) == {INDEX, PAGE}
@@ -221,9 +221,7 @@ def test_summary_omits_leaking_splits(context, page):
     assert "serves comparison" not in page
     part = context.datasets[0]
     metrics = part.evaluation.metrics
-    other = dataclasses.replace(
-        part.evaluation, metrics=metrics.assign(split=metrics["split"].replace("random", "shuffled"))
-    )
+    other = part.evaluation.with_tables(metrics=metrics.assign(split=metrics["split"].replace("random", "shuffled")))
     other = dataclasses.replace(part, evaluation=other)
     assert "shuffled" not in dataset_answer(other) + str(split_answers(other))
     text = render_pages(dataclasses.replace(context, datasets=(other,)))[PAGE]
@@ -238,7 +236,7 @@ def test_headline_grid_marks_clear_winners_and_the_noise_floor(context):
     assert all(cell.best for cell in grid.rows[0][1])
     assert not any(cell.best for _, cells in grid.rows[1:] for cell in cells)
     assert grid.foot[0][0] == "noise floor"
-    undecided = dataclasses.replace(evaluation, paired=evaluation.paired.assign(claim="undecided"))
+    undecided = evaluation.with_tables(paired=evaluation.tables["paired"].assign(claim="undecided"))
     assert not any(cell.best for _, cells in headline_grid(undecided).rows for cell in cells)
 
 
@@ -252,7 +250,7 @@ def test_interval_grid_has_coverage_width_and_interval_score_without_winners(con
     )
     assert not any(cell.best for _, cells in grid.rows for cell in cells)
     metrics = evaluation.metrics[~evaluation.metrics["metric"].isin(["coverage", "width", "interval_score"])]
-    assert interval_grid(dataclasses.replace(evaluation, metrics=metrics)) is None
+    assert interval_grid(evaluation.with_tables(metrics=metrics)) is None
 
 
 def test_further_tables(context):

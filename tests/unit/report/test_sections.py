@@ -9,14 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from perfcast.report.described_table import described_lines
-from perfcast.report.error_sources_table import error_source_tables
 from perfcast.report.explorer import NO_INTERVAL, SCALE, explorer_predictors, explorer_view, point_budgets
 from perfcast.report.largest_errors import largest_errors
 from perfcast.report.model_card import cards, model_card
 from perfcast.report.release_errors import axis_limit, axis_position, release_errors
 from perfcast.report.report_context import NAME, Rows, collect, hardest_split_first
 from perfcast.report.summaries import ablation_tables, calibration_remarks, calibration_tables
+from perfcast.report.text_tables import described_section
 from perfcast.schema.table import Tag
 from perfcast.splits import describe_split, split_label
 from perfcast.testing.generated_results import FAKE_PARAMS, fake_table, write_results
@@ -55,7 +54,7 @@ def unfronted(coded):
 
 
 def test_explorer_columns_equal_the_points(part):
-    data, points = explorer_data(part), part.evaluation.points
+    data, points = explorer_data(part), part.evaluation.tables["points"]
     rows = unfronted(data["row"])
     names = unfronted(data["name"]["values"])
     codes = np.cumsum(data["name"]["codes"])
@@ -80,11 +79,11 @@ def test_explorer_columns_equal_the_points(part):
 
 
 def test_explorer_marks_predictors_without_interval_and_extreme_errors(part):
-    points = part.evaluation.points
+    points = part.evaluation.tables["points"]
     first = points.index[(points["predictor"] == "network") & (points["split"] == "random")][0]
     points = points.assign(half_width=np.nan)
     points.loc[first, "predicted"] = 1e9 * points.loc[first, "measured"]
-    other = dataclasses.replace(part, evaluation=dataclasses.replace(part.evaluation, points=points))
+    other = dataclasses.replace(part, evaluation=part.evaluation.with_tables(points=points))
     runs = explorer_data(other)["runs"].values()
     assert all((half == NO_INTERVAL).all() for _, half in runs)
     assert max(errors.max() for errors, _ in runs) == 32_767 / SCALE
@@ -141,11 +140,11 @@ def test_explorer_escapes_closing_script_tags(part):
 
 def planted(part, **changes):
     """The evaluation with one point of `random` changed so that it is the worst of all."""
-    points = part.evaluation.points.copy()
+    points = part.evaluation.tables["points"].copy()
     mine = points.index[(points["split"] == "random") & (points["predictor"] == "network")]
     for name, value in changes.items():
         points.loc[mine[0], name] = value
-    return dataclasses.replace(part.evaluation, points=points), str(points.loc[mine[0], "row"])
+    return part.evaluation.with_tables(points=points), str(points.loc[mine[0], "row"])
 
 
 def test_largest_error_is_blamed_on_the_measurement_by_siblings(part):
@@ -202,7 +201,7 @@ def test_largest_error_without_a_cause(part):
 def test_release_errors_are_signed_and_of_forward_splits(part):
     assert release_errors(part.evaluation, part.rows, "network") == {}
     frame = part.rows.table.frame
-    points = part.evaluation.points
+    points = part.evaluation.tables["points"]
     tested = set(points.loc[points["split"] == "forward_2023", "row"])
     late = frame["id"].isin(tested)
     turned = frame.assign(
@@ -214,7 +213,7 @@ def test_release_errors_are_signed_and_of_forward_splits(part):
     # biases of opposite sign: an average over the tasks would hide them
     factor = np.where(chips == 4, np.where(points["task"] == "float", 0.9, 1.1), 1.2)
     points = points.assign(predicted=points["measured"] * factor)
-    releases = release_errors(dataclasses.replace(part.evaluation, points=points), rows, "network")
+    releases = release_errors(part.evaluation.with_tables(points=points), rows, "network")
     assert list(releases) == ["forward_2023"]
     newest, old = releases["forward_2023"]
     assert (newest.family, newest.seen, newest.first) == ("newest", 0, "2023-06")
@@ -227,20 +226,20 @@ def test_release_errors_are_signed_and_of_forward_splits(part):
     assert axis_position(-10, 20) == -50
     assert axis_position(999, 20) == 100
     few = points[(points["task"] != "float") | (chips != 4)]
-    newest, _ = release_errors(dataclasses.replace(part.evaluation, points=few), rows, "network")["forward_2023"]
+    newest, _ = release_errors(part.evaluation.with_tables(points=few), rows, "network")["forward_2023"]
     assert newest.tasks["float"] is None
     assert newest.tasks["integer"] is not None
 
 
 def test_interval_calibration_flags_large_groups_only(part):
-    metrics, slices = part.evaluation.metrics.copy(), part.evaluation.slices.copy()
+    metrics, slices = part.evaluation.metrics.copy(), part.evaluation.tables["slices"].copy()
     metrics.loc[metrics["metric"] == "coverage", "value"] = 90.0
     here = (metrics["split"] == "random") & (metrics["predictor"] == "network") & (metrics["metric"] == "coverage")
     metrics.loc[here & (metrics["task"] == "float"), "value"] = 87.9
     metrics.loc[here & (metrics["task"] == "integer"), "value"] = 92.1
     slices["coverage"] = 50.0
     slices.loc[slices["value"] == "Alder", "rows"] = 19
-    tables = calibration_tables(dataclasses.replace(part.evaluation, metrics=metrics, slices=slices), "network")
+    tables = calibration_tables(part.evaluation.with_tables(metrics=metrics, slices=slices), "network")
     assert [table.column for table in tables] == ["task", "machine_vendor", "year"]
     flags = {label: [cell.flag for cell in cells] for label, cells in tables[0].lines}
     place = part.evaluation.splits.index("random")
@@ -252,54 +251,40 @@ def test_interval_calibration_flags_large_groups_only(part):
     assert {label for label, _ in tables[1].lines} == {"Birch", "Cedar & Sons"}
     assert {cell.flag for _, cells in tables[1].lines for cell in cells} == {"low"}
     bare = part.evaluation.metrics[~part.evaluation.metrics["metric"].isin(["coverage", "width"])]
-    none = dataclasses.replace(part.evaluation, metrics=bare, slices=slices.assign(coverage=np.nan))
+    none = part.evaluation.with_tables(metrics=bare, slices=slices.assign(coverage=np.nan))
     assert calibration_tables(none, "network") == []
 
 
 def test_calibration_remarks_name_the_worst_slab_and_the_alarm(part):
-    calibration = part.evaluation.calibration
+    calibration = part.evaluation.tables["calibration"]
     assert set(calibration["predictor"]) == set(part.evaluation.predictors)
     first, *others = calibration_remarks(part.evaluation, "network")
     assert len(others) == len(part.evaluation.splits) - 1
     assert "the worst fifth of the machines has" in first
     assert "martingale" not in first
     planted = calibration.assign(log10_martingale=5.25, alarm="2023-04")
-    remarks = calibration_remarks(dataclasses.replace(part.evaluation, calibration=planted), "network")
+    remarks = calibration_remarks(part.evaluation.with_tables(calibration=planted), "network")
     assert all("from 2023-04 on, errors are unlike those of backtests (martingale 10^5.2)" in line for line in remarks)
-    assert calibration_remarks(dataclasses.replace(part.evaluation, calibration=pd.DataFrame()), "network") == []
+    assert calibration_remarks(part.evaluation.with_tables(calibration=pd.DataFrame()), "network") == []
 
 
 def test_described_machines_are_listed_by_level(part):
     line = {"split": "random", "facts": "all", "level": 2, "n": 1000, "mape": 6.0, "medape": 3.5}
     metrics = {**line, "coverage": 90.0, "width": 20.0, "interval_score": 30.0}
     frame = pd.DataFrame([{**metrics, "task": "average"}, {**metrics, "task": "other"}])
-    (shown,) = described_lines(dataclasses.replace(part.evaluation, described=frame))
-    assert (shown.level, shown.rows, shown.mape, shown.width) == ("2 and chips", "1,000", "6.00", "20.0")
-    assert described_lines(part.evaluation) == []
-
-
-def test_sources_of_error_are_listed_by_split(part):
-    line = {"split": "random", "predictor": "network", "task": "average", "medape": 2.0}
-    steps = [
-        {**line, "step": 0, "known": "nothing", "mape": 6.0, "share": np.nan},
-        {**line, "step": 1, "known": "CPU model", "mape": 3.0, "share": 50.0},
-        {**line, "step": 1, "known": "CPU model", "mape": 9.0, "share": 50.0, "predictor": "ridge"},
-    ]
-    (shown,) = error_source_tables(dataclasses.replace(part.evaluation, error_sources=pd.DataFrame(steps)), "network")
-    assert shown.split == split_label("random")
-    assert shown.lines == [("nothing", "6.00", "2.00", "–"), ("CPU model", "3.00", "2.00", "50.0")]
-    assert error_source_tables(part.evaluation, "network") == []
+    (table,) = described_section(part.evaluation.with_tables(described=frame)).data
+    assert table.lines == [(split_label("random"), "all", "2 and chips", "1,000", "6.00", "3.50", "90.0", "20.0")]
+    assert described_section(part.evaluation).data == []
 
 
 def test_ablation_table_compares_on_the_same_rows(part):
     assert ablation_tables(part.evaluation, part.rows) == []
     evaluation = part.evaluation
-    points = evaluation.points[evaluation.points["predictor"] == "network"]
+    points = evaluation.tables["points"][evaluation.tables["points"]["predictor"] == "network"]
     points = points.assign(predicted=points["measured"] * 1.02)
     worse = points.assign(predictor="network_without_idea", predicted=points["measured"] * 1.05)
     metrics = evaluation.metrics[evaluation.metrics["predictor"] == "network"]
-    both = dataclasses.replace(
-        evaluation,
+    both = evaluation.with_tables(
         points=pd.concat([points, worse]),
         metrics=pd.concat([metrics, metrics.assign(predictor="network_without_idea")]),
     )
@@ -316,9 +301,7 @@ def test_hardest_split_is_first(part):
     errors = {"random": {"ridge": 9.0}, "unseen_cpu": {"ridge": 1.0}, "forward_2023": {"ridge": 5.0}}
     changed = (metrics["predictor"] == "ridge") & (metrics["metric"] == "mape")
     by_split = metrics["split"].map({split: error["ridge"] for split, error in errors.items()})
-    evaluation = dataclasses.replace(
-        part.evaluation, metrics=metrics.assign(value=by_split.where(changed, metrics["value"]))
-    )
+    evaluation = part.evaluation.with_tables(metrics=metrics.assign(value=by_split.where(changed, metrics["value"])))
     assert hardest_split_first(evaluation, "ridge").splits == ["random", "forward_2023", "unseen_cpu"]
     best = evaluation.ranking()[0]
     ordered = hardest_split_first(evaluation)

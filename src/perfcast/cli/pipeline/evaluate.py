@@ -9,13 +9,11 @@ Examples:
 from __future__ import annotations
 
 import argparse
-from functools import partial
 from itertools import product
 from pathlib import Path
 
 from perfcast.cli import arguments
 from perfcast.cli.arguments import add_shared
-from perfcast.domain import domain_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,8 +41,6 @@ def run(options: argparse.Namespace) -> int:
 
     names, distances = product(options.splits, options.predictors), options.in_domain
     declared = read_dataset(options.project / "conf", options.dataset)
-    domain = domain_of(declared.target)
-    tables = {name: partial(domain.load(domain.tables[name]), **values) for name, values in declared.tables.items()}
     evaluation = evaluate(
         {(split, predictor): options.runs / split / predictor for split, predictor in names},
         read_table(options.table),
@@ -53,9 +49,7 @@ def run(options: argparse.Namespace) -> int:
         published=[entry.model_dump() for entry in declared.published],
         in_domain={split: distances / f"{split}.parquet" for split in options.splits} if distances else {},
         described=read_parquet(options.described) if options.described else None,
-        error_sources=declared.error_sources,
-        tables=tables,
-        series=declared.series.model_dump() if declared.series else None,
+        tables=declared.load_tables(),
         level=LEVEL if options.level is None else options.level,
     )
     write_evaluation(evaluation, options.out)

@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write <out>/<dataset>/<split>.json."""
-    from perfcast.evaluation.headline_metrics import headline_metrics
+    from perfcast.evaluation.evaluation_files import headline_metrics
     from perfcast.utils.io import atomic_folder, read_object, write_json
     from perfcast.utils.result_digests import record_beside
 

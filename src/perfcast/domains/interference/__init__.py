@@ -4,4 +4,9 @@ from __future__ import annotations
 
 from perfcast.domain import Domain
 
-DOMAIN = Domain(name="interference", package=__name__, commands=("measure interference", "watch"))
+DOMAIN = Domain(
+    name="interference",
+    package=__name__,
+    commands=("measure interference", "watch"),
+    tables={"series": "series.tabulate_series"},
+)

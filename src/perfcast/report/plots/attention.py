@@ -25,7 +25,7 @@ _ON_CELLS = "#101418"
 )
 def attention(evaluation: Evaluation) -> Figure | None:
     """Draw the map between groups and one bar panel per group; None when no run has maps."""
-    maps = evaluation.attention
+    maps = evaluation.tables["attention"]
     if maps.empty:
         return None
     errors = {

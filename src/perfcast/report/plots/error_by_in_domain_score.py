@@ -22,17 +22,16 @@ _PREDICTORS = 3
 )
 def error_by_in_domain_score(evaluation: Evaluation) -> Figure | None:
     """Draw one panel per split, in-domain score along x; None without scores."""
-    if evaluation.in_domain.empty:
+    scores = evaluation.tables["in_domain"]
+    if scores.empty:
         return None
     predictors = select_leaders(evaluation.ranking(), _PREDICTORS)
     style = predictor_styles(evaluation.predictors)
-    splits = [split for split in evaluation.splits if split in set(evaluation.in_domain["split"])]
+    splits = [split for split in evaluation.splits if split in set(scores["split"])]
     figure, axes = panels(len(splits), columns=4, height=2.4, sharex=True)
     for panel, split in zip(axes, splits, strict=True):
         for predictor in predictors:
-            part = evaluation.in_domain[
-                (evaluation.in_domain["split"] == split) & (evaluation.in_domain["predictor"] == predictor)
-            ]
+            part = scores[(scores["split"] == split) & (scores["predictor"] == predictor)]
             panel.plot(
                 part["in_domain_score"],
                 part["mape"],

@@ -64,7 +64,8 @@ def error_by_setup(evaluation: Evaluation) -> Figure | None:
 
 def _draw_slices(evaluation: Evaluation, names: Sequence[str]) -> Figure | None:
     """Draw errors by the most frequent values of each named slice, splits side by side; None when there is no slice."""
-    rows = evaluation.slices[evaluation.slices["slice"].isin(names)]
+    rows = evaluation.tables["slices"]
+    rows = rows[rows["slice"].isin(names)]
     if rows.empty:
         return None
     values = {name: _frequent(evaluation, name) for name in names}
@@ -125,7 +126,8 @@ def _thin_out(panel: Axes) -> None:
 
 def _frequent(evaluation: Evaluation, name: str) -> list[str]:
     """Return the values of a slice that most test rows have, most frequent first, then by name."""
-    rows = evaluation.slices[evaluation.slices["slice"] == name]
+    rows = evaluation.tables["slices"]
+    rows = rows[rows["slice"] == name]
     counts = rows.drop_duplicates(["split", "value"]).groupby("value")["rows"].sum()
     return [str(value) for value in counts.sort_index().sort_values(ascending=False, kind="stable").index[:_VALUES]]
 

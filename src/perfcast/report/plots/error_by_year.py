@@ -21,7 +21,8 @@ _PREDICTORS = 3
 )
 def error_by_year(evaluation: Evaluation) -> Figure | None:
     """Draw one panel per split with several years, years along x; None when there is no such split."""
-    rows = evaluation.slices[evaluation.slices["slice"] == YEAR]
+    rows = evaluation.tables["slices"]
+    rows = rows[rows["slice"] == YEAR]
     predictors = select_leaders(evaluation.ranking(), _PREDICTORS)
     style = predictor_styles(evaluation.predictors)
     years_of = rows.groupby("split")["value"].nunique().to_dict()

@@ -20,7 +20,7 @@ _SHOWN = 4
 )
 def group_importance(evaluation: Evaluation) -> Figure | None:
     """Draw one panel per split; None without importances."""
-    importance = evaluation.importance
+    importance = evaluation.tables["importance"]
     if importance.empty:
         return None
     style = predictor_styles(evaluation.predictors)

@@ -24,8 +24,8 @@ def headline(evaluation: Evaluation) -> Figure | None:
     style = predictor_styles(order)
     height = 0.24 * len(order) + 0.9
     figure, axes = panels(len(evaluation.splits), columns=4, height=height, sharey=True, sharex=True)
-    is_shown = (evaluation.noise["task"] == AVERAGE) & (evaluation.error_unit == "%")
-    floor = evaluation.noise.loc[is_shown, "mape_floor"]
+    noise = evaluation.tables["noise"]
+    floor = noise.loc[(noise["task"] == AVERAGE) & (evaluation.error_unit == "%"), "mape_floor"]
     for panel, split in zip(axes, evaluation.splits, strict=True):
         for position, predictor in enumerate(order):
             row = evaluation.value(split, predictor)

@@ -21,7 +21,7 @@ _MIN_EPOCHS = 3
 )
 def learning_curves(evaluation: Evaluation) -> Figure | None:
     """Draw one panel per split; None when no predictor has enough epochs for a curve."""
-    history = evaluation.history
+    history = evaluation.tables["history"]
     history = history[history.groupby(["split", "predictor"])["epoch"].transform("nunique") >= _MIN_EPOCHS]
     if history.empty:
         return None

@@ -34,7 +34,8 @@ def measured_against_predicted(evaluation: Evaluation) -> Figure | None:
     grid = figure.subplots(len(predictors), len(splits), squeeze=False, sharex="col", sharey="col")
     cells = int(_CELLS / np.sqrt(grid.size))
     for column, split in enumerate(splits):
-        rows = evaluation.points[evaluation.points["split"] == split]
+        rows = evaluation.tables["points"]
+        rows = rows[rows["split"] == split]
         low, high = (float(extreme) for extreme in (rows["measured"].min() / 1.3, rows["measured"].max() * 1.3))
         for line, predictor in enumerate(predictors):
             panel = grid[line][column]

@@ -33,11 +33,9 @@ _MAX_NUMBERS = 12
 )
 def pairwise(evaluation: Evaluation) -> Figure | None:
     """Draw one triangle of pairs per split, predictors in the order of the split; None without any pair."""
-    known = evaluation.pairs[
-        (evaluation.pairs["task"] == AVERAGE)
-        & (evaluation.pairs["metric"] == evaluation.error_metrics[0])
-        & evaluation.pairs["p_family"].notna()
-    ]
+    pairs = evaluation.tables["pairs"]
+    is_shown = (pairs["task"] == AVERAGE) & (pairs["metric"] == evaluation.error_metrics[0])
+    known = pairs[is_shown & pairs["p_family"].notna()]
     orders = {split: order for split in evaluation.splits if len(order := _order(evaluation, known, split)) > 1}
     if not orders:
         return None

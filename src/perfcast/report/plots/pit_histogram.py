@@ -21,15 +21,16 @@ _PREDICTORS = 3
 )
 def pit_histogram(evaluation: Evaluation) -> Figure | None:
     """Draw one panel per split, the tenths along x; None without intervals."""
-    if evaluation.pit.empty:
+    histograms = evaluation.tables["pit"]
+    if histograms.empty:
         return None
     style = predictor_styles(evaluation.predictors)
-    splits = [split for split in evaluation.splits if split in set(evaluation.pit["split"])]
+    splits = [split for split in evaluation.splits if split in set(histograms["split"])]
     figure, axes = panels(len(splits), columns=4, height=2.5, sharex=True, sharey=True)
     for panel, split in zip(axes, splits, strict=True):
         panel.axhline(10, color=MUTED, linestyle="--", linewidth=1)
         for predictor in select_leaders(evaluation.ranking(), _PREDICTORS):
-            part = evaluation.pit[(evaluation.pit["split"] == split) & (evaluation.pit["predictor"] == predictor)]
+            part = histograms[(histograms["split"] == split) & (histograms["predictor"] == predictor)]
             shares = 100 * part.groupby("from")["share"].mean()
             panel.plot(
                 100 * (shares.index + 0.05),

@@ -31,7 +31,8 @@ _LINE = 160
 )
 def published_comparison(evaluation: Evaluation) -> Figure | None:
     """Draw one panel per task and metric published; None when there is none, or none of the splits was run."""
-    published = evaluation.published[evaluation.published["split"].isin(evaluation.splits)]
+    published = evaluation.tables["published"]
+    published = published[published["split"].isin(evaluation.splits)]
     outputs = [
         (task, metric)
         for metric in METRICS

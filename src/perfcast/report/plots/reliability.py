@@ -21,7 +21,7 @@ _PREDICTORS = 3
 )
 def reliability(evaluation: Evaluation) -> Figure | None:
     """Draw one panel per split, the level along x; None without intervals."""
-    table = evaluation.levels
+    table = evaluation.tables["levels"]
     splits = [split for split in evaluation.splits if split in set(table["split"])]
     if not splits:
         return None

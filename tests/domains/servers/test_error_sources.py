@@ -4,15 +4,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from perfcast.evaluation import AVERAGE
-from perfcast.evaluation.error_sources import (
+from perfcast.domains.servers.error_sources import (
     CONFIGURATION,
     ERROR_SOURCE_COLUMNS,
     NOTHING,
     subtract_level,
     tabulate_error_sources,
 )
+from perfcast.evaluation import AVERAGE, Evaluation
+from perfcast.report.render_page import domain_sections
 from perfcast.schema.table import Column, Kind, Role, Tag, build_table
+from perfcast.splits import split_label
 from perfcast.utils.errors import UserError
 
 
@@ -38,7 +40,7 @@ def machines(rows=400, seed=0):
 def test_known_levels_leave_the_noise():
     table, points = machines()
     steps = {"the core": ["core"], "the model": ["model"]}
-    frame = tabulate_error_sources(points, table, steps)
+    frame = tabulate_error_sources(points, table, steps=steps)
     assert list(frame) == ERROR_SOURCE_COLUMNS
     average = frame[frame["task"] == AVERAGE].set_index("known")
     assert list(average.index) == [NOTHING, "the core", "the model", CONFIGURATION]
@@ -68,18 +70,30 @@ def test_the_level_of_few_rows_is_shrunken():
 def test_groups_of_tasks_have_levels_of_their_own():
     table, points = machines(rows=80)
     other = points.assign(task="other", predicted=points["measured"] * 1.5)
-    frame = tabulate_error_sources(pd.concat([points, other]), table, {"the core": ["core"]})
+    frame = tabulate_error_sources(pd.concat([points, other]), table, steps={"the core": ["core"]})
     by_task = frame[frame["known"] == "the core"].set_index("task")["mape"]
     assert by_task["other"] == pytest.approx(0, abs=1e-9)
     assert by_task["only"] > 1
 
 
-def test_without_sources_there_is_no_row():
-    table, points = machines(rows=20)
-    assert tabulate_error_sources(points, table, {}).empty
-
-
 def test_unknown_columns_are_refused():
     table, points = machines(rows=20)
     with pytest.raises(UserError, match="'cores' of 'the core' is not"):
-        tabulate_error_sources(points, table, {"the core": ["cores"]})
+        tabulate_error_sources(points, table, steps={"the core": ["cores"]})
+
+
+def test_the_report_lists_them_by_split():
+    line = {"split": "random", "predictor": "network", "task": AVERAGE, "medape": 2.0}
+    frame = pd.DataFrame(
+        [
+            {**line, "step": 0, "known": "nothing", "mape": 6.0, "share": np.nan},
+            {**line, "step": 1, "known": "CPU model", "mape": 3.0, "share": 50.0},
+            {**line, "step": 1, "known": "CPU model", "mape": 9.0, "share": 50.0, "predictor": "ridge"},
+        ]
+    )
+    plain = Evaluation("servers", {"metrics": pd.DataFrame([{**line, "metric": "mape", "value": 6.0}])}, 10, 0, 0.9)
+    assert domain_sections(plain, "network") == []
+    (section,) = domain_sections(plain.with_tables(error_sources=frame), "network")
+    (shown,) = section.data
+    assert split_label("random") in shown.caption
+    assert shown.lines == [("nothing", "6.00", "2.00", "–"), ("CPU model", "3.00", "2.00", "50.0")]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from perfcast.evaluation.evaluation_tables import AVERAGE
+from perfcast.evaluation import AVERAGE
 from perfcast.schema.table import Table, Tag
 from perfcast.utils.errors import UserError
 
@@ -21,18 +21,20 @@ NOTHING, CONFIGURATION = "nothing", "the whole configuration"
 """Names of the first and the last step."""
 
 
-def tabulate_error_sources(points: pd.DataFrame, table: Table, sources: Mapping[str, Sequence[str]]) -> pd.DataFrame:
+def tabulate_error_sources(points: pd.DataFrame, table: Table, *, steps: Mapping[str, Sequence[str]]) -> pd.DataFrame:
     """Return the error of every predictor after each step of an oracle, by task and averaged over tasks.
 
-    A step knows the level of each group of test rows that agree on the columns of `sources` up to this one, see
+    A step knows the level of each group of test rows that agree on the columns of `steps` up to this one, see
     `subtract_level`. The last step knows the groups of equal configurations (CONFIG columns).
-    Shapes: `points` as in `Evaluation` -> ERROR_SOURCE_COLUMNS; no row without sources. Units: %.
-    Raises: UserError when the table lacks a column of `sources`.
+    Shapes: `points` as in `Evaluation` -> ERROR_SOURCE_COLUMNS. Units: %.
+    Raises: UserError when the table lacks a column of `steps`.
     """
-    steps = list(_steps(table, sources)) if sources else []
-    if not steps or points.empty:
+    keys = {
+        step: table.frame.groupby(columns, dropna=False, sort=False).ngroup()
+        for step, columns in _cumulated(steps, table)
+    }
+    if points.empty:
         return pd.DataFrame(columns=ERROR_SOURCE_COLUMNS)
-    keys = {step: table.frame.groupby(columns, dropna=False, sort=False).ngroup() for step, columns in steps}
     rows = pd.Index(table.frame[table.column_of(Tag.ROW)]).get_indexer(pd.Index(points["row"]))
     parts = []
     for index in points.groupby(["split", "predictor"], sort=False).indices.values():
@@ -56,10 +58,10 @@ def tabulate_error_sources(points: pd.DataFrame, table: Table, sources: Mapping[
     return frame[ERROR_SOURCE_COLUMNS]
 
 
-def _steps(table: Table, sources: Mapping[str, Sequence[str]]) -> Iterable[tuple[str, list[str]]]:
+def _cumulated(steps: Mapping[str, Sequence[str]], table: Table) -> Iterable[tuple[str, list[str]]]:
     """Yield every step with the columns that rows of a group agree on."""
     columns: list[str] = []
-    for name, added in sources.items():
+    for name, added in steps.items():
         if missing := [column for column in added if column not in table.frame]:
             raise UserError(
                 "columns of `error_sources` must be in the table",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -18,19 +17,21 @@ SERIES_COLUMNS = [
 """`axis` names the position, `quantity` the values; `low` and `high` bound the interval."""
 
 
-def tabulate_series(points: pd.DataFrame, table: Table, series: Mapping[str, Any] | None) -> pd.DataFrame:
+def tabulate_series(
+    points: pd.DataFrame, table: Table, *, line: Sequence[str], position: str, complement: str = ""
+) -> pd.DataFrame:
     """Return one line of test rows per split and task, as every predictor predicts it.
 
-    Rows that agree on the columns `series["line"]` are a line, in the order of the column `series["position"]`. The
-    line whose measured values differ most (standard deviation) is chosen, so predictions have no part in the choice.
-    With `series["complement"]`, values are 1 - target under that name.
-    Shapes: `points` as in `Evaluation` -> SERIES_COLUMNS; no row without `series`.
-    Raises: UserError when the table lacks a column of `series`.
+    Rows that agree on the columns `line` are a line, in the order of the column `position`, the time. The line whose
+    measured values differ most (standard deviation) is chosen, so predictions have no part in the choice.
+    `complement` names 1 - target, where that is what a reader wants to see: values are those then.
+    Shapes: `points` as in `Evaluation` -> SERIES_COLUMNS.
+    Raises: UserError when the table lacks a column.
     """
-    if not series or points.empty:
+    if points.empty:
         return pd.DataFrame(columns=SERIES_COLUMNS)
     known = table.frame.set_index(table.column_of(Tag.ROW))
-    if missing := [name for name in [*series["line"], series["position"]] if name not in known]:
+    if missing := [name for name in [*line, position] if name not in known]:
         raise UserError(
             "columns of `series` must be in the table",
             f"{missing[0]!r} is not",
@@ -38,12 +39,12 @@ def tabulate_series(points: pd.DataFrame, table: Table, series: Mapping[str, Any
         )
     rows = known.loc[points["row"]].reset_index(drop=True)
     frame = points.reset_index(drop=True).assign(
-        line=rows[series["line"]].astype(str).agg(", ".join, axis=1),
-        position=rows[series["position"]].astype(float),
-        axis=series["position"],
+        line=rows[list(line)].astype(str).agg(", ".join, axis=1),
+        position=rows[position].astype(float),
+        axis=position,
     )
     chosen = [_largest_spread(part) for _, part in frame.groupby(["split", "task"], sort=False)]
-    return _bounded(pd.concat(chosen, ignore_index=True), str(series.get("complement") or ""))[SERIES_COLUMNS]
+    return _bounded(pd.concat(chosen, ignore_index=True), complement)[SERIES_COLUMNS]
 
 
 def _largest_spread(part: pd.DataFrame) -> pd.DataFrame:

@@ -21,10 +21,10 @@ _FLOOR = -1.0
 )
 def predictions_over_time(evaluation: Evaluation) -> Figure | None:
     """Draw one panel per split and task; None for a dataset without such rows."""
-    series = evaluation.series
-    series = series[series["split"].isin(evaluation.splits)]
-    if series.empty:
+    series = evaluation.tables.get("series")
+    if series is None or series.empty:
         return None
+    series = series[series["split"].isin(evaluation.splits)]
     lines = list(series.groupby(["split", "task"], sort=False))
     figure, axes = panels(len(lines), columns=3, height=2.0)
     for panel, ((split, task), rows) in zip(axes, lines, strict=True):
