@@ -74,7 +74,7 @@ def read_hardware(run: Run = run_command, root: Path = Path("/")) -> HardwareInf
     cores = read_cores(collector, host, fields, environment)
     read_clocks(collector, host, fields, environment, where)
     read_vectors(collector, fields, environment, where)
-    read_caches(collector, host, fields, environment, cores)
+    read_caches(collector, fields, environment, cores)
     read_memory(collector, host, environment)
     read_storage(collector, host, environment)
     _read_vendor(collector, host, environment)
