@@ -95,16 +95,14 @@ class L3Cache:
     l3_slice_mb: float | None = None
     l3_cores_per_slice: float | None = None
     l3_asymmetric: bool | None = None
-    l3_on_chip: bool | None = None
     complete: bool = False
 
 
 @dataclass(frozen=True)
 class OtherCache:
-    """Any further level. Units: MiB per `l4_scope`; 0 where there is none."""
+    """Any further level. Units: MiB; 0 where there is none."""
 
     l4_mb: float | None = None
-    l4_scope: str | None = None
     complete: bool = False
 
 
@@ -170,7 +168,6 @@ def parse_l3(text: str) -> L3Cache:
         l3_slice_mb=sum(mb for mb, _ in slices) / len(slices) if slices else None,
         l3_cores_per_slice=sum(cores) / len(cores) if cores else None,
         l3_asymmetric=len(set(slices)) > 1,
-        l3_on_chip=unified[3].lower() == "on",
         complete=is_consumed(remainder) and (scope == "core" or (scope in _WHOLES and number is None)),
     )
 
@@ -183,8 +180,7 @@ def parse_other_cache(text: str) -> OtherCache:
     unified, remainder = extract_first(_UNIFIED, value)
     if unified is None:
         return OtherCache()
-    scope = " ".join(part for part in (unified[4], unified[5].lower()) if part)
-    return OtherCache(_to_mib(unified[1], unified[2]), scope, complete=is_consumed(remainder))
+    return OtherCache(_to_mib(unified[1], unified[2]), complete=is_consumed(remainder))
 
 
 def rewrite_cache_text(text: str) -> str:

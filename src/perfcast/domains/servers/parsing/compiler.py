@@ -84,14 +84,12 @@ class Compiler:
     """Compilers as stated; None for what the text omits.
 
     Vendor and version are those of the C/C++ compiler, the oneAPI one where there are two. `compiler_major_minor`
-    is text, `compiler_order` the same as a number that orders releases of one vendor (major * 100 + minor).
-    `compiler_classic`: an Intel compiler of the classic code base is among them; `oneapi`: one of oneAPI is;
+    is text. `compiler_classic`: an Intel compiler of the classic code base is among them; `oneapi`: one of oneAPI is;
     `mixed_fortran`: Fortran uses another vendor or version than C/C++.
     """
 
     compiler_vendor: str | None = None
     compiler_major_minor: str | None = None
-    compiler_order: int | None = None
     compiler_classic: bool | None = None
     oneapi: bool | None = None
     mixed_fortran: bool | None = None
@@ -117,7 +115,6 @@ def parse_compiler(text: str) -> Compiler:
     return Compiler(
         compiler_vendor=main.vendor,
         compiler_major_minor=f"{major}.{minor}",
-        compiler_order=major * 100 + minor,
         compiler_classic=any(part.classic for part in parts),
         oneapi=any(part.vendor == "Intel oneAPI" for part in parts),
         mixed_fortran=any(
