@@ -15,6 +15,7 @@ from perfcast.domains.servers.testing.servers import (
     draw_cpu_models,
     format_csv_line,
     format_month,
+    list_fields,
 )
 from perfcast.utils.io import atomic_path
 
@@ -113,12 +114,12 @@ def write_dump(path: Path, header: Sequence[str], rows: Sequence[Row], broken: b
     fields = header[:-2]
     lines = [
         _format_line(header),
-        *(_format_line([row[name] for name in fields[:-1]], row[fields[-1]]) for row in rows),
+        *(_format_line(list_fields(row, fields[:-1]), row[fields[-1]]) for row in rows),
     ]
     if broken and rows:
         lines += [
             _format_line(header),
-            _format_line(list(rows[0].values())[:9]),
+            _format_line(list_fields(rows[0], fields[:9])),
             lines[1].replace(b",", b",\xff\xfe", 1),
         ]
     with atomic_path(path) as temporary:
