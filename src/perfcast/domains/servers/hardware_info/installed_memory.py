@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from perfcast.domains.servers.hardware_info.system_facts import Environment
 from perfcast.domains.servers.parsing.memory import snap_to_grade
+from perfcast.domains.servers.parsing.text_normalization import compile_kinds, find_kind
 from perfcast.microbench.readings import FAILURES, Host, ReadingCollector, parse_count
 
 _FIELDS = frozenset(
@@ -32,15 +33,12 @@ _BITS = re.compile(r"(\d{1,4}) bits", re.ASCII)
 _RANK = re.compile(r"[1-9]\d?", re.ASCII)
 _NOT_VOLATILE = re.compile(r"non-volatile|flash|persistent|NVDIMM-[FP]", re.IGNORECASE)
 _SOLDERED = re.compile(r"LPDDR|Row Of Chips|\bDie\b|\bChip\b", re.IGNORECASE)
-_TYPES = tuple(
-    (letter, re.compile(pattern, re.IGNORECASE))
-    for letter, pattern in (
-        ("M", r"MR-?DIMM|Multiplexed"),
-        ("S", r"SO-?DIMM"),
-        ("L", r"LR-?DIMM|Load[- ]Reduced"),
-        ("R", r"\bRegistered\b"),
-        ("U", r"\bUn(?:buffered|registered)\b"),
-    )
+_TYPES = compile_kinds(
+    ("M", r"MR-?DIMM|Multiplexed"),
+    ("S", r"SO-?DIMM"),
+    ("L", r"LR-?DIMM|Load[- ]Reduced"),
+    ("R", r"\bRegistered\b"),
+    ("U", r"\bUn(?:buffered|registered)\b"),
 )
 """Type letter -> its words; the word boundary excludes 'Unregistered' from 'Registered'."""
 
@@ -135,7 +133,7 @@ def _parse_rate(text: str) -> int | None:
 
 def _type(words: str, check_bits: bool | None) -> str | None:
     """Return the letter of the module type; unbuffered modules differ by their check bits."""
-    letter = next((letter for letter, pattern in _TYPES if pattern.search(words)), None)
+    letter = find_kind(_TYPES, words)
     if letter == "U":
         return None if check_bits is None else "E" if check_bits else "U"
     return letter
