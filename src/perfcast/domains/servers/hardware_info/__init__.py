@@ -23,15 +23,7 @@ from perfcast.domains.servers.hardware_info.system_facts import (
 )
 from perfcast.domains.servers.parsing.names import normalize_company
 from perfcast.microbench import readings
-from perfcast.microbench.readings import (
-    FAILURES,
-    HardwareInfo,
-    Host,
-    Reading,
-    ReadingCollector,
-    Run,
-    run_command,
-)
+from perfcast.microbench.readings import FAILURES, HardwareInfo, Host, Reading, ReadingCollector, Run, run_command
 
 __all__ = ["HardwareInfo", "Reading", "read_hardware"]
 

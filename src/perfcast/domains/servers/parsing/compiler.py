@@ -41,10 +41,7 @@ _WORDS = compile_pattern(
 )
 _FIRST_YEAR_NAMED_RELEASE = 2021
 _OLDER_VENDORS = compile_kinds(
-    (
-        "Intel classic",
-        r"\bIntel (?:64 )?(?:Visual )?(?:C\+\+|C/C\+\+|Fortran|C |Compiler|Composer|Parallel|Studio)",
-    ),
+    ("Intel classic", r"\bIntel (?:64 )?(?:Visual )?(?:C\+\+|C/C\+\+|Fortran|C |Compiler|Composer|Parallel|Studio)"),
     ("PGI", r"\bPGI\b|\bPortland\b"),
     ("PathScale", r"\bPathScale\b"),
     ("Open64", r"\bOpen64\b"),

@@ -98,9 +98,7 @@ def parse_described_compiler(text: str) -> Compiler:
     if older.compiler_vendor is None:
         return Compiler(compiler_vendor=vendor)
     return Compiler(
-        compiler_vendor=older.compiler_vendor,
-        compiler_major_minor=older.compiler_major_minor,
-        complete=older.complete,
+        compiler_vendor=older.compiler_vendor, compiler_major_minor=older.compiler_major_minor, complete=older.complete
     )
 
 

@@ -29,19 +29,10 @@ _RELEASES = tuple(
 )
 _J9_RELEASES = tuple(
     compile_pattern(pattern)
-    for pattern in (
-        r"(?<![\d.])(?P<release>[5-8])\.0\b",
-        r"\bp\w{2}(?:32|64)(?P<release>[5-8])0",
-    )
+    for pattern in (r"(?<![\d.])(?P<release>[5-8])\.0\b", r"\bp\w{2}(?:32|64)(?P<release>[5-8])0")
 )
 _SERVICE_RELEASE = compile_pattern(r"sr ?(\d{1,2})(?=\D|$)")
-_COMPANIES = (
-    ("oracl", "Oracle"),
-    ("sun micro", "Oracle"),
-    ("bea ", "BEA"),
-    ("ibm", "IBM"),
-    ("openjdk", "OpenJDK"),
-)
+_COMPANIES = (("oracl", "Oracle"), ("sun micro", "Oracle"), ("bea ", "BEA"), ("ibm", "IBM"), ("openjdk", "OpenJDK"))
 
 
 @dataclass(frozen=True)

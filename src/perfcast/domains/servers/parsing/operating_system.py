@@ -64,10 +64,7 @@ _OLDER_WORDINGS = compile_rewrites(
     (r"\bWindows\*? ?Vista ?(?:32|64)?", "Windows 6.0 "),
     (r"\bWindows\*? ?XP\*?", "Windows 5.1 "),
     (r"\bWindows (\d{4}) Server\b", r"Windows Server \1"),
-    (
-        r"\bWindows Server (\d{4}),? R2\b|\bWindows Server (\d{4}) (?=.*\bR2\b)",
-        r"Windows Server \1\2 ",
-    ),
+    (r"\bWindows Server (\d{4}),? R2\b|\bWindows Server (\d{4}) (?=.*\bR2\b)", r"Windows Server \1\2 "),
     (r"\bMicorsoft\b|\bMicrosoft\b|\bIBM\b|\bSUES\b", " "),
     (r"\bHP-?UX ?(?:11i)?[\w -]{0,60}?(?=B\.)B\.", "HP-UX "),
     (r"\bSLES(\d)", r"SLES \1"),
@@ -84,10 +81,7 @@ _OLDER_WORDINGS = compile_rewrites(
     (r"\b(?:with|updated (?:to|with)) (?:the )?[\w-]{0,12} ?,? ?Technology Level.*$", " "),
     (r"\b(?:updated to|with) Service Pack ?\d.*$", " "),
     (r"\bService Pack ?(\d)", r" SP\1 "),
-    (
-        r"\bon,? an? (?=x86_64|AMD64)|\bfor (?=x86_64)|\bSserver\b|\bAdvanced (?:Platform|Server)\b",
-        " ",
-    ),
+    (r"\bon,? an? (?=x86_64|AMD64)|\bfor (?=x86_64)|\bSserver\b|\bAdvanced (?:Platform|Server)\b", " "),
     (r"\bkernel-(?=\d\.)", "kernel "),
     (r"\bBuild:? ?[\w.]{2,12}|\bN/A\b|\bw/", " "),
     (r"\b(?:Ultimate|Business|Home|Premium|Professional|Pro|Standard|Edition|Ent|with|update)\b", " "),

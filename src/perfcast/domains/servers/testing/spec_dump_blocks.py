@@ -80,13 +80,7 @@ def _rename_machine(row: Row, number: int) -> Row:
 
 
 def _set_dates(row: Row, month: int) -> Row:
-    dates = {
-        "Published": month,
-        "Updated": month,
-        "Test Date": month - 1,
-        "HW Avail": month - 1,
-        "SW Avail": month - 3,
-    }
+    dates = {"Published": month, "Updated": month, "Test Date": month - 1, "HW Avail": month - 1, "SW Avail": month - 3}
     sound = row["Test Date"] == format_month(spec.parse_month_text(row["Published"]) - 1)
     if not sound:  # a defective date stays
         return {}
