@@ -35,7 +35,6 @@ PARSERS = {
     "disclosure": scalars.parse_disclosure,
     "month": scalars.parse_month,
     "number": scalars.parse_number,
-    "score": scalars.parse_score,
     "flag": scalars.parse_flag,
     "pointer": scalars.parse_pointer_bits,
 }

@@ -16,7 +16,6 @@ from machine_outputs import (
     as_json,
     as_text,
     check,
-    cpus,
     module,
     plant,
     read,
@@ -81,21 +80,6 @@ def test_cache_sizes_of_older_and_newer_lscpu(tmp_path):
     columns = values(read(tmp_path, {"lscpu -J": as_json([*fields.items()])}))
     assert (columns["l1d_kb"], columns["l3_mb_per_chip"]) == (32, 35.75)
     assert "l3_slice_mb" not in columns
-
-
-def test_shared_caches_of_the_kernel_count_once(tmp_path):
-    files = cpus("0-1", "0-1", "2-3", "2-3")
-    for cpu in range(4):
-        for index, level, kind, size, sharing in (
-            (0, 1, "Data", "48K", "0-1" if cpu < 2 else "2-3"),
-            (1, 3, "Unified", "32768K", "0-3"),
-        ):
-            folder = f"/sys/devices/system/cpu/cpu{cpu}/cache/index{index}"
-            files |= {f"{folder}/level": str(level), f"{folder}/type": kind, f"{folder}/size": size}
-            files |= {f"{folder}/shared_cpu_list": sharing}
-    columns = values(read(tmp_path, {}, files))
-    assert (columns["cores_enabled_total"], columns["threads_per_core"], columns["chips"]) == (2, 2, 1)
-    assert (columns["l1d_kb"], columns["l3_mb_per_chip"]) == (48, 32)
 
 
 @pytest.mark.parametrize(
@@ -220,7 +204,7 @@ def test_garbled_outputs_never_raise_and_stay_within_bounds(outputs, plain, modu
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.lists(st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=60), min_size=12, max_size=12))
+@given(st.lists(st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=60), min_size=11, max_size=11))
 def test_garbled_files_never_raise(texts):
     paths = [
         "/etc/os-release",
@@ -228,7 +212,6 @@ def test_garbled_files_never_raise(texts):
         "/proc/mounts",
         "/proc/cpuinfo",
         "/sys/class/dmi/id/sys_vendor",
-        "/sys/devices/system/cpu/cpu0/topology/core_cpus_list",
         "/sys/devices/system/cpu/cpu0/topology/physical_package_id",
         "/sys/devices/system/cpu/cpu0/cpufreq/base_frequency",
         "/sys/devices/system/edac/mc/mc0/dimm0/size",

@@ -30,8 +30,6 @@ WELL_FORMED = {
     processor_texts.parse_orderable: "1, 3 to 6 chip(s)",
     storage.parse_storage: "3 x 450 GB SATA SSD, RAID 0",
     scalars.parse_number: "7.25",
-    scalars.parse_integer: "7",
-    scalars.parse_score: "7.25",
     scalars.parse_flag: "Yes",
     scalars.parse_pointer_bits: "32/64-bit",
     scalars.parse_month: "Mar-2031",

@@ -9,10 +9,8 @@ from hypothesis import strategies as st
 from perfcast.domains.servers.parsing.processor_texts import parse_orderable
 from perfcast.domains.servers.parsing.scalars import (
     parse_disclosure,
-    parse_integer,
     parse_month,
     parse_number,
-    parse_score,
 )
 from perfcast.domains.servers.parsing.storage import parse_storage
 
@@ -28,7 +26,6 @@ def test_months_round_trip(day):
 @given(st.integers(-(10**9), 10**9), st.integers(0, 3))
 def test_numbers_round_trip(number, places):
     assert parse_number(f"{number / 10**places:.{places}f}").value == number / 10**places
-    assert parse_integer(str(number)).value == number
 
 
 @pytest.mark.parametrize(
@@ -36,21 +33,12 @@ def test_numbers_round_trip(number, places):
     [
         ("", "no number"),
         ("abc", "not a number: 'abc'"),
-        ("7.5", "not a whole number: 7.5"),
-        ("0", "0 is below 1"),
-        ("2049", "2049 is above 2048"),
+        ("0.5", "0.5 is below 1"),
     ],
 )
-def test_impossible_counts_have_a_reason(text, reason):
-    count = parse_integer(text, low=1, high=2048)
+def test_impossible_numbers_have_a_reason(text, reason):
+    count = parse_number(text, low=1)
     assert (count.value, count.reason, count.complete) == (None, reason, False)
-
-
-def test_a_score_of_zero_stands_for_no_score():
-    assert parse_score("0").reason == "no score (0)"
-    assert parse_score("NC").reason == "not a number: 'NC'"
-    assert parse_score("-1").reason == "-1 is below 0"
-    assert parse_score("0.01").value == 0.01
 
 
 @settings(max_examples=50, deadline=None)
@@ -61,7 +49,6 @@ def test_disclosures_round_trip(day, number, quarter):
     disclosure = parse_disclosure(links)
     assert disclosure.complete
     assert (disclosure.result_id, disclosure.arrival_day) == (name, day)
-    assert disclosure.quarter == f"{day.year}q{quarter}"
     other = parse_disclosure(links.replace(name, f"cpu2017-{day + timedelta(1):%Y%m%d}-{number:05}", 1))
     assert not other.complete
 

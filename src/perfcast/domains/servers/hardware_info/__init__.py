@@ -23,15 +23,7 @@ from perfcast.domains.servers.hardware_info.system_facts import (
 )
 from perfcast.domains.servers.parsing.names import normalize_company
 from perfcast.microbench import readings
-from perfcast.microbench.readings import (
-    FAILURES,
-    HardwareInfo,
-    Host,
-    Reading,
-    ReadingCollector,
-    Run,
-    run_command,
-)
+from perfcast.microbench.readings import FAILURES, HardwareInfo, Host, Reading, ReadingCollector, Run, run_command
 
 __all__ = ["HardwareInfo", "Reading", "read_hardware"]
 
@@ -74,7 +66,7 @@ def read_hardware(run: Run = run_command, root: Path = Path("/")) -> HardwareInf
     cores = read_cores(collector, host, fields, environment)
     read_clocks(collector, host, fields, environment, where)
     read_vectors(collector, fields, environment, where)
-    read_caches(collector, host, fields, environment, cores)
+    read_caches(collector, fields, environment, cores)
     read_memory(collector, host, environment)
     read_storage(collector, host, environment)
     _read_vendor(collector, host, environment)

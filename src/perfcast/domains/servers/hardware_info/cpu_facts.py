@@ -147,14 +147,10 @@ def read_clocks(
         )
         return
     stated = readings.first_value(fields, "CPU max MHz")
-    highest, source = _MHZ.match(stated), where
-    if highest is None:
-        khz = readings.parse_count(host.read_text(f"{_FREQUENCY}/cpuinfo_max_freq"))
-        stated, source = (str(khz / 1000), f"{_FREQUENCY}/cpuinfo_max_freq") if khz else ("", "")
-        highest = _MHZ.match(stated)
+    highest = _MHZ.match(stated)
     reason = _explain_missing_turbo(collector, host, fields)
     if highest and not reason:
-        collector.add("max_turbo_mhz", round(float(highest[0])), f"{stated} MHz", source)
+        collector.add("max_turbo_mhz", round(float(highest[0])), f"{stated} MHz", where)
     collector.add_missing(
         ["max_turbo_mhz"], f"{reason or 'the driver does not have it'}: give the value or the name of the processor"
     )

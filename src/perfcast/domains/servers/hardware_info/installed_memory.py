@@ -9,28 +9,18 @@ import math
 import re
 import subprocess
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from perfcast.domains.servers.hardware_info.system_facts import Environment
 from perfcast.domains.servers.parsing.memory import snap_to_grade
-from perfcast.microbench.readings import FAILURES, Host, ReadingCollector
+from perfcast.domains.servers.parsing.text_normalization import compile_kinds, find_kind
+from perfcast.microbench.readings import FAILURES, Host, ReadingCollector, parse_count
 
 _FIELDS = frozenset(
     {
-        "Configured Clock Speed",
-        "Configured Memory Speed",
-        "Data Width",
-        "Error Correction Type",
-        "Form Factor",
-        "Memory Technology",
-        "Rank",
-        "Size",
-        "Speed",
-        "Total Width",
-        "Type",
-        "Type Detail",
-        "Use",
+        *("Configured Clock Speed", "Configured Memory Speed", "Data Width", "Error Correction Type", "Form Factor"),
+        *("Memory Technology", "Rank", "Size", "Speed", "Total Width", "Type", "Type Detail", "Use"),
     }
 )
 """Privacy filter: all other fields are dropped, among them vendors, part and serial numbers, tags and locations."""
@@ -43,6 +33,14 @@ _BITS = re.compile(r"(\d{1,4}) bits", re.ASCII)
 _RANK = re.compile(r"[1-9]\d?", re.ASCII)
 _NOT_VOLATILE = re.compile(r"non-volatile|flash|persistent|NVDIMM-[FP]", re.IGNORECASE)
 _SOLDERED = re.compile(r"LPDDR|Row Of Chips|\bDie\b|\bChip\b", re.IGNORECASE)
+_TYPES = compile_kinds(
+    ("M", r"MR-?DIMM|Multiplexed"),
+    ("S", r"SO-?DIMM"),
+    ("L", r"LR-?DIMM|Load[- ]Reduced"),
+    ("R", r"\bRegistered\b"),
+    ("U", r"\bUn(?:buffered|registered)\b"),
+)
+"""Type letter -> its words; the word boundary excludes 'Unregistered' from 'Registered'."""
 
 
 @dataclass(frozen=True, order=True)
@@ -135,18 +133,10 @@ def _parse_rate(text: str) -> int | None:
 
 def _type(words: str, check_bits: bool | None) -> str | None:
     """Return the letter of the module type; unbuffered modules differ by their check bits."""
-    if re.search(r"MR-?DIMM|Multiplexed", words, re.IGNORECASE):
-        return "M"
-    if re.search(r"SO-?DIMM", words, re.IGNORECASE):
-        return "S"
-    if re.search(r"LR-?DIMM|Load[- ]Reduced", words, re.IGNORECASE):
-        return "L"
-    # the word boundary excludes 'Unregistered'
-    if re.search(r"\bRegistered\b", words, re.IGNORECASE):
-        return "R"
-    if re.search(r"\bUn(?:buffered|registered)\b", words, re.IGNORECASE) and check_bits is not None:
-        return "E" if check_bits else "U"
-    return None
+    letter = find_kind(_TYPES, words)
+    if letter == "U":
+        return None if check_bits is None else "E" if check_bits else "U"
+    return letter
 
 
 COMMAND = ("dmidecode", "-t", "memory")
@@ -157,11 +147,9 @@ _MAX_RESERVE = 0.08
 """Share of the installed memory that kernel, firmware and graphics reserve at most."""
 
 _EDAC = "/sys/devices/system/edac/mc"
-_ENTRY = re.compile(r"(dimm|rank)\d{1,4}", re.ASCII)
-_KINDS = {"Registered": "R", "Load-Reduced": "L"}
-_TYPE = re.compile(r"(Registered|Load-Reduced|Unbuffered)-DDR([2-9])(?:-RAM)?", re.ASCII)
-_WIDTH = re.compile(r"x(\d{1,2})", re.ASCII)
-_DIGITS = re.compile(r"\d{1,9}", re.ASCII)
+_EDAC_KINDS = {"Registered": "R", "Load-Reduced": "L"}
+_EDAC_TYPE = re.compile(r"(Registered|Load-Reduced|Unbuffered)-DDR([2-9])(?:-RAM)?", re.ASCII)
+_EDAC_WIDTH = re.compile(r"x(\d{1,2})", re.ASCII)
 
 
 def read_memory(collector: ReadingCollector, host: Host, environment: Environment) -> None:
@@ -218,13 +206,9 @@ def _read_modules(collector: ReadingCollector, modules: tuple[Module, ...], ecc:
     # on a tie the larger module, so that the order of the slots does not matter
     main, most = max(kinds.items(), key=lambda item: (item[1], item[0].size_gib, _describe_modules(*item)))
     everything = "; ".join(sorted((_describe_modules(kind, number) for kind, number in kinds.items()), reverse=True))
-    collector.add("dimm_count", len(dimms), everything, _DMIDECODE)
-    collector.add("dimm_groups", len(kinds), everything, _DMIDECODE)
-    text = _describe_modules(main, most)
-    collector.add("dimm_gb", main.size_gib, text, _DMIDECODE)
-    collector.add("dimm_ranks", main.ranks, text, _DMIDECODE)
-    collector.add("dimm_type", main.dimm_type, text, _DMIDECODE)
-    collector.add("ddr_gen", main.ddr_gen, text, _DMIDECODE)
+    _add_all(collector, {"dimm_count": len(dimms), "dimm_groups": len(kinds)}, everything, _DMIDECODE)
+    of_main = {"dimm_gb": main.size_gib, "dimm_ranks": main.ranks, "dimm_type": main.dimm_type, "ddr_gen": main.ddr_gen}
+    _add_all(collector, of_main, _describe_modules(main, most), _DMIDECODE)
     collector.add("ecc", ecc, f"error correction: {'yes' if ecc else 'no'}", _DMIDECODE)
 
 
@@ -291,32 +275,38 @@ def _explain_dmidecode_error(error: Exception) -> str:
 
 
 def _read_edac(collector: ReadingCollector, host: Host) -> None:
-    """Read number, size, kind, generation and device width of the modules from EDAC."""
-    sizes: Counter[float] = Counter()
-    ranks, types, widths = False, set[str](), set[str]()
-    for controller in host.list_names(_EDAC):
-        for name in host.list_names(f"{_EDAC}/{controller}"):
-            entry, folder = _ENTRY.fullmatch(name), f"{_EDAC}/{controller}/{name}"
-            size = host.read_text(f"{folder}/size") if entry else ""
-            if entry and _DIGITS.fullmatch(size) and int(size):
-                sizes[int(size) / 1024] += 1
-                ranks |= entry[1] == "rank"
-                types.add(host.read_text(f"{folder}/dimm_mem_type"))
-                widths.add(host.read_text(f"{folder}/dimm_dev_type"))
-    if not sizes:
+    """Read number, size, kind, generation and device width of the modules from EDAC, which needs no root."""
+    folders = [
+        f"{_EDAC}/{controller}/{name}"
+        for controller in host.list_names(_EDAC)
+        for name in host.list_names(f"{_EDAC}/{controller}")
+    ]
+    folders = [
+        folder for folder in folders if re.fullmatch(r"(?:dimm|rank)\d{1,4}", folder.rpartition("/")[2], re.ASCII)
+    ]
+    filled = {folder: size for folder in folders if (size := parse_count(host.read_text(f"{folder}/size")))}
+    if not filled:
         return
-    kind = _TYPE.fullmatch(types.pop()) if len(types) == 1 else None
-    width = _WIDTH.fullmatch(widths.pop()) if len(widths) == 1 else None
-    total = sum(size * number for size, number in sizes.items())
+    sizes = Counter(size / 1024 for size in filled.values())
     text = ", ".join(f"{number} x {size:g} GiB" for size, number in sorted(sizes.items()))
-    collector.add("mem_total_gb", total, text, _EDAC)
-    if not ranks:
-        # some drivers list ranks, and a module can have several
-        collector.add("dimm_count", sizes.total(), text, _EDAC)
-        collector.add("dimm_gb", max(sizes, key=lambda size: (sizes[size], size)), text, _EDAC)
-        collector.add("dimm_groups", len(sizes), text, _EDAC)
-    if kind:
-        collector.add("dimm_type", _KINDS.get(kind[1]), kind[0], _EDAC)
-        collector.add("ddr_gen", int(kind[2]), kind[0], _EDAC)
-        collector.add("ecc", True if kind[1] in _KINDS else None, kind[0], _EDAC)
-    collector.add("dimm_width", int(width[1]) if width else None, width[0] if width else "", _EDAC)
+    collector.add("mem_total_gb", sum(size * number for size, number in sizes.items()), text, _EDAC)
+    # some drivers list ranks, and a module can have several
+    if not any("/rank" in folder for folder in filled):
+        most = max(sizes, key=lambda size: (sizes[size], size))
+        modules = {"dimm_count": sizes.total(), "dimm_gb": most, "dimm_groups": len(sizes)}
+        _add_all(collector, modules, text, _EDAC)
+    types, widths = (
+        {host.read_text(f"{folder}/{name}") for folder in filled} for name in ("dimm_mem_type", "dimm_dev_type")
+    )
+    if len(types) == 1 and (kind := _EDAC_TYPE.fullmatch(types.pop())):
+        letter = _EDAC_KINDS.get(kind[1])
+        _add_all(
+            collector, {"dimm_type": letter, "ddr_gen": int(kind[2]), "ecc": True if letter else None}, kind[0], _EDAC
+        )
+    if len(widths) == 1 and (width := _EDAC_WIDTH.fullmatch(widths.pop())):
+        collector.add("dimm_width", int(width[1]), width[0], _EDAC)
+
+
+def _add_all(collector: ReadingCollector, values: Mapping[str, float | str | None], text: str, where: str) -> None:
+    for column, value in values.items():
+        collector.add(column, value, text, where)

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 
 from perfcast.domains.servers.parsing.text_normalization import (
     compile_pattern,
+    compile_rewrites,
     extract_all,
     extract_first,
     is_consumed,
     normalize,
+    rewrite,
 )
 
 _MB_PER = {"KB": 1 / 1024, "MB": 1.0, "GB": 1024.0}
@@ -31,30 +33,27 @@ _NUCA = compile_pattern(r"\bshared NUCA\b(?: ?/ ?([1-9]\d{0,2}) cores?\b)?")
 _PER_CHIP = compile_pattern(rf"\({_SIZE} per chip\)")
 _WHOLES = ("chip", "die")
 _NONE = "none"
-_REWRITES = tuple(
-    (compile_pattern(pattern), replacement)
-    for pattern, replacement in (
-        (r"\(\s?(I ?\+ ?D|I|D)\s?\)", r" \1 "),
-        (r"\bI ?\+ ?D\b", "I+D"),
-        (r"(?<=\d)M\b", " MB"),
-        (r"(?<=\d)([KM]B)", r" \1"),
-        (r"\bmicro-ops\b", "KB"),
-        (r"\bK KB\b", "KB"),
-        (r"\bKB on chip per\b", "on chip per"),
-        (r"\bL3 cache\b", "I+D"),
-        (r"\b([KM]B) (?=(?:on chip )?per\b)", r"\1 I+D "),
-        (r"\b(I\+D|D) ?(?:KB )?per\b", r"\1 on chip per"),
-        (r"\b(I\+D|D)on chip\b", r"\1 on chip"),
-        (r"\bon chip (?:/ ?)?(core|chip)\b", r"on chip per \1"),
-        (r"\bper dual core\b", "per 2 cores"),
-        (r"\b(\d{1,2})-core\b", r"\1 cores"),
-        (r"\bper (\d{1,2}) core\b", r"per \1 cores"),
-        (r"\b(?:shared|shard) per\b", "shared /"),
-        (r"\b(?:shard|shared) ?/ ?(\d{1,2}) ?cores\b", r"shared / \1 cores"),
-        (r"\((\d{1,4} MB) / (\d{1,2}) cores?\)", r", \1 shared / \2 cores"),
-        (r"\bchip[sp]\b", "chip"),
-        (r", NUCA$", ""),
-    )
+_REWRITES = compile_rewrites(
+    (r"\(\s?(I ?\+ ?D|I|D)\s?\)", r" \1 "),
+    (r"\bI ?\+ ?D\b", "I+D"),
+    (r"(?<=\d)M\b", " MB"),
+    (r"(?<=\d)([KM]B)", r" \1"),
+    (r"\bmicro-ops\b", "KB"),
+    (r"\bK KB\b", "KB"),
+    (r"\bKB on chip per\b", "on chip per"),
+    (r"\bL3 cache\b", "I+D"),
+    (r"\b([KM]B) (?=(?:on chip )?per\b)", r"\1 I+D "),
+    (r"\b(I\+D|D) ?(?:KB )?per\b", r"\1 on chip per"),
+    (r"\b(I\+D|D)on chip\b", r"\1 on chip"),
+    (r"\bon chip (?:/ ?)?(core|chip)\b", r"on chip per \1"),
+    (r"\bper dual core\b", "per 2 cores"),
+    (r"\b(\d{1,2})-core\b", r"\1 cores"),
+    (r"\bper (\d{1,2}) core\b", r"per \1 cores"),
+    (r"\b(?:shared|shard) per\b", "shared /"),
+    (r"\b(?:shard|shared) ?/ ?(\d{1,2}) ?cores\b", r"shared / \1 cores"),
+    (r"\((\d{1,4} MB) / (\d{1,2}) cores?\)", r", \1 shared / \2 cores"),
+    (r"\bchip[sp]\b", "chip"),
+    (r", NUCA$", ""),
 )
 """Other spellings -> the grammar of the parsers, applied in order."""
 
@@ -95,16 +94,14 @@ class L3Cache:
     l3_slice_mb: float | None = None
     l3_cores_per_slice: float | None = None
     l3_asymmetric: bool | None = None
-    l3_on_chip: bool | None = None
     complete: bool = False
 
 
 @dataclass(frozen=True)
 class OtherCache:
-    """Any further level. Units: MiB per `l4_scope`; 0 where there is none."""
+    """Any further level. Units: MiB; 0 where there is none."""
 
     l4_mb: float | None = None
-    l4_scope: str | None = None
     complete: bool = False
 
 
@@ -170,7 +167,6 @@ def parse_l3(text: str) -> L3Cache:
         l3_slice_mb=sum(mb for mb, _ in slices) / len(slices) if slices else None,
         l3_cores_per_slice=sum(cores) / len(cores) if cores else None,
         l3_asymmetric=len(set(slices)) > 1,
-        l3_on_chip=unified[3].lower() == "on",
         complete=is_consumed(remainder) and (scope == "core" or (scope in _WHOLES and number is None)),
     )
 
@@ -183,16 +179,12 @@ def parse_other_cache(text: str) -> OtherCache:
     unified, remainder = extract_first(_UNIFIED, value)
     if unified is None:
         return OtherCache()
-    scope = " ".join(part for part in (unified[4], unified[5].lower()) if part)
-    return OtherCache(_to_mib(unified[1], unified[2]), scope, complete=is_consumed(remainder))
+    return OtherCache(_to_mib(unified[1], unified[2]), complete=is_consumed(remainder))
 
 
 def rewrite_cache_text(text: str) -> str:
     """Return a cache value such as `32KB(I)+48KB(D)on chip per core` as `32 KB I + 48 KB D on chip per core`."""
-    value = normalize(text)
-    for pattern, replacement in _REWRITES:
-        value = " ".join(pattern.sub(replacement, value).split())
-    return value
+    return rewrite(text, _REWRITES)
 
 
 def _extract_slices(text: str, size: float) -> tuple[list[tuple[float, int | None]], str]:

@@ -6,9 +6,11 @@ import re
 from dataclasses import dataclass
 
 from perfcast.domains.servers.parsing.text_normalization import (
+    compile_kinds,
     compile_pattern,
     extract_all,
     extract_first,
+    find_kind,
     is_consumed,
     normalize,
 )
@@ -17,20 +19,17 @@ _SEGMENT = compile_pattern(r"(?<![\w/])(?=(?:C/C\+\+(?:/Fortran)?|Fortran) ?: ?V
 _HEAD = compile_pattern(
     r"^(C/C\+\+/Fortran|C/C\+\+|Fortran) ?: ?Version (\d{1,4}(?:\.\d{1,8}){0,3})(?![\w.]) (?:of|for)\b"
 )
-_VENDORS = tuple(
-    (vendor, compile_pattern(pattern))
-    for vendor, pattern in (
-        ("Intel oneAPI", r"\boneAPI\b"),
-        ("Intel classic", r"\bIntel\b"),
-        ("AOCC", r"\bAOCC\b"),
-        ("BiSheng", r"\bBiSheng\b"),
-        ("Oracle", r"\bOracle\b"),
-        ("IBM XL", r"\bIBM\b"),
-        ("NVIDIA", r"\bNVIDIA\b|\bPGI\b"),
-        ("Arm", r"\bArm\b"),
-        ("LLVM", r"\bLLVM\b|\bclang\b"),
-        ("GCC", r"\bGCC\b|\bGNU\b|\bgfortran\b"),
-    )
+_VENDORS = compile_kinds(
+    ("Intel oneAPI", r"\boneAPI\b"),
+    ("Intel classic", r"\bIntel\b"),
+    ("AOCC", r"\bAOCC\b"),
+    ("BiSheng", r"\bBiSheng\b"),
+    ("Oracle", r"\bOracle\b"),
+    ("IBM XL", r"\bIBM\b"),
+    ("NVIDIA", r"\bNVIDIA\b|\bPGI\b"),
+    ("Arm", r"\bArm\b"),
+    ("LLVM", r"\bLLVM\b|\bclang\b"),
+    ("GCC", r"\bGCC\b|\bGNU\b|\bgfortran\b"),
 )
 _CLASSIC = compile_pattern(r"\bClassic\b")
 _BUILD = compile_pattern(r"\bBuild(?: \d{8})?(?!\w)")
@@ -41,21 +40,15 @@ _WORDS = compile_pattern(
     r"|LLVM|clang|Arm|NVIDIA|HPC|SDK|PGI|Compilers?|Collection|Fortran|Classic|Professional|for|Linux|AIX)\b"
 )
 _FIRST_YEAR_NAMED_RELEASE = 2021
-_OLDER_VENDORS = tuple(
-    (vendor, compile_pattern(pattern))
-    for vendor, pattern in (
-        (
-            "Intel classic",
-            r"\bIntel (?:64 )?(?:Visual )?(?:C\+\+|C/C\+\+|Fortran|C |Compiler|Composer|Parallel|Studio)",
-        ),
-        ("PGI", r"\bPGI\b|\bPortland\b"),
-        ("PathScale", r"\bPathScale\b"),
-        ("Open64", r"\bOpen64\b"),
-        ("IBM XL", r"\bXL C|\bXL Fortran|\bXLC\b"),
-        ("Oracle", r"\b(?:Sun|Solaris|Oracle)(?: Solaris| Developer)? Studio\b|\bStudio 1[12]\b|\bOracle Solaris\b"),
-        ("HP", r"\bHP (?:C|aC|Fortran)|\baC\+\+"),
-        ("GCC", r"\bgcc(?:fss)?\b|\bGNU\b|\bgfortran\b"),
-    )
+_OLDER_VENDORS = compile_kinds(
+    ("Intel classic", r"\bIntel (?:64 )?(?:Visual )?(?:C\+\+|C/C\+\+|Fortran|C |Compiler|Composer|Parallel|Studio)"),
+    ("PGI", r"\bPGI\b|\bPortland\b"),
+    ("PathScale", r"\bPathScale\b"),
+    ("Open64", r"\bOpen64\b"),
+    ("IBM XL", r"\bXL C|\bXL Fortran|\bXLC\b"),
+    ("Oracle", r"\b(?:Sun|Solaris|Oracle)(?: Solaris| Developer)? Studio\b|\bStudio 1[12]\b|\bOracle Solaris\b"),
+    ("HP", r"\bHP (?:C|aC|Fortran)|\baC\+\+"),
+    ("GCC", r"\bgcc(?:fss)?\b|\bGNU\b|\bgfortran\b"),
 )
 """Vendor -> pattern; of several vendors the first named counts."""
 
@@ -84,14 +77,12 @@ class Compiler:
     """Compilers as stated; None for what the text omits.
 
     Vendor and version are those of the C/C++ compiler, the oneAPI one where there are two. `compiler_major_minor`
-    is text, `compiler_order` the same as a number that orders releases of one vendor (major * 100 + minor).
-    `compiler_classic`: an Intel compiler of the classic code base is among them; `oneapi`: one of oneAPI is;
+    is text. `compiler_classic`: an Intel compiler of the classic code base is among them; `oneapi`: one of oneAPI is;
     `mixed_fortran`: Fortran uses another vendor or version than C/C++.
     """
 
     compiler_vendor: str | None = None
     compiler_major_minor: str | None = None
-    compiler_order: int | None = None
     compiler_classic: bool | None = None
     oneapi: bool | None = None
     mixed_fortran: bool | None = None
@@ -117,7 +108,6 @@ def parse_compiler(text: str) -> Compiler:
     return Compiler(
         compiler_vendor=main.vendor,
         compiler_major_minor=f"{major}.{minor}",
-        compiler_order=major * 100 + minor,
         compiler_classic=any(part.classic for part in parts),
         oneapi=any(part.vendor == "Intel oneAPI" for part in parts),
         mixed_fortran=any(
@@ -157,7 +147,7 @@ class OlderCompiler:
 def parse_older_compiler(text: str) -> OlderCompiler:
     """Parse values such as `Intel C++ Compiler 11.1 for Linux, Build 20091130`; commas are line breaks."""
     value = normalize(text.replace(",", " ").replace(";", " "))
-    named = sorted((match.start(), vendor) for vendor, pattern in _OLDER_VENDORS if (match := pattern.search(value)))
+    named = sorted((match.start(), vendor) for pattern, vendor in _OLDER_VENDORS if (match := pattern.search(value)))
     if not named:
         return OlderCompiler()
     vendor, end = named[0][1], named[1][0] if len(named) > 1 else len(value)
@@ -169,7 +159,7 @@ def parse_older_compiler(text: str) -> OlderCompiler:
 def _parse_segment(segment: str) -> tuple[CompilerPart | None, bool]:
     """Return the compiler of one segment, and True where nothing else remains of the segment."""
     head, product = extract_first(_HEAD, segment)
-    vendor = next((name for name, pattern in _VENDORS if pattern.search(product)), None)
+    vendor = find_kind(_VENDORS, product)
     if head is None or vendor is None:
         return None, False
     languages = {"c/c++": "C/C++", "fortran": "Fortran"}.get(head[1].lower(), "C/C++/Fortran")

@@ -10,41 +10,45 @@ import re
 from dataclasses import replace
 
 from perfcast.domains.servers.parsing.memory import Memory, parse_memory, parse_module, parse_older_memory, to_gib
-from perfcast.domains.servers.parsing.text_normalization import compile_pattern, extract_all, is_consumed, normalize
+from perfcast.domains.servers.parsing.text_normalization import (
+    compile_pattern,
+    compile_rewrites,
+    extract_all,
+    is_consumed,
+    normalize,
+    rewrite,
+)
 
-_REWRITES = tuple(
-    (compile_pattern(pattern), replacement)
-    for pattern, replacement in (
-        (r"[\u00d7\u2715*]", "x"),
-        (r"[_|\u00a0]", " "),
-        (r"\(R\)|\(TM\)", " "),
-        (r"\bTruDDR(?=\d)", "DDR"),
-        (r"(?<=\d) ?-? ?(?:giga?bytes?|gigs?|GiB|Gi)\b", " GB"),
-        (r"(?<=\d) ?-? ?(?:tera?bytes?|TiB|Ti)\b", " TB"),
-        (r"(?<=\d) ?(?:MiB|Mi)\b", " MB"),
-        (r"(?:(?<![\w.-])|(?<=\dx))(\d{1,5}(?:\.\d{1,3})?) ?([GT])(?![a-z0-9])", r"\1 \2B"),
-        (r"[;,(]? ?\b(?:all (?:DIMM )?)?slots?\b.*?(?=\brunning|$)", " "),
-        (r"[;,(]? ?\b\d{1,2}-way interleaved\b", " "),
-        (r"(?<=\d) ?(?:MT/?s|MTps|megatransfers?(?: per second)?)(?![a-z])", " MT/s"),
-        (r"\b(?:configured (?:memory|clock) speed|current speed) ?: ?(\d{3,5}) ?(?:MT/s|MHz)", r" running at \1 "),
-        (r"\b(?:downclocked|clocked|configured|operating|runs)(?: at| to)? ?@? ?(\d{3,5})\b", r" running at \1"),
-        (r"\b(\d{3,5}) ?(?=MT/s|MHz)", r"\1 "),
-        (r"\bspeed ?: ?unknown\b|\b(?:volatile|logical|cache|non-volatile) size ?: ?\d{1,5} ?[GMT]B", " "),
-        (r"\b(?:maximum|max\.?|installable) (?:capacity|size) ?: ?\d{1,5} ?[GT]B", " "),
-        (r"\bsize ?: ?(?:no module installed|none)", " "),
-        (r"\b(\d{1,3}) (?=\d{1,3} ?GB\b)", r"\1 x "),
-        (r"\brank ?: ?(\d)\b", r"\1 rank"),
-        (r"\b(?:single|1)[ -]?rank(?:ed)?(?: ?x ?(\d{1,2})\b)?", r" 1Rx\1 "),
-        (r"\b(?:dual|2)[ -]?rank(?:ed)?(?: ?x ?(\d{1,2})\b)?", r" 2Rx\1 "),
-        (r"\b(?:quad|4)[ -]?rank(?:ed)?(?: ?x ?(\d{1,2})\b)?", r" 4Rx\1 "),
-        (r"\b(?:octal?|8)[ -]?rank(?:ed)?(?: ?x ?(\d{1,2})\b)?", r" 8Rx\1 "),
-        (r"\b(\d)Rx(?!\d)", r"\1 rank"),
-        (r"\bMCR-?DIMM\b", "MRDIMM"),
-        (r"\b([RU]DIMM)-A\b|\b\d{1,2}x[48]\b(?= ?\w*DIMM)", r"\1"),
-        (r"(?<=DIMM)(s?),? ?@? ?(\d{4,5})\b(?! ?(?:MT/s|MHz|x))", r"\1 \2 MT/s"),
-        (r"\btotal width ?: ?(?:72|80) bits?", " ECC "),
-        (r"\btotal width ?: ?64 bits?|\bdata width ?: ?64 bits?", " "),
-    )
+_REWRITES = compile_rewrites(
+    (r"[\u00d7\u2715*]", "x"),
+    (r"[_|\u00a0]", " "),
+    (r"\(R\)|\(TM\)", " "),
+    (r"\bTruDDR(?=\d)", "DDR"),
+    (r"(?<=\d) ?-? ?(?:giga?bytes?|gigs?|GiB|Gi)\b", " GB"),
+    (r"(?<=\d) ?-? ?(?:tera?bytes?|TiB|Ti)\b", " TB"),
+    (r"(?<=\d) ?(?:MiB|Mi)\b", " MB"),
+    (r"(?:(?<![\w.-])|(?<=\dx))(\d{1,5}(?:\.\d{1,3})?) ?([GT])(?![a-z0-9])", r"\1 \2B"),
+    (r"[;,(]? ?\b(?:all (?:DIMM )?)?slots?\b.*?(?=\brunning|$)", " "),
+    (r"[;,(]? ?\b\d{1,2}-way interleaved\b", " "),
+    (r"(?<=\d) ?(?:MT/?s|MTps|megatransfers?(?: per second)?)(?![a-z])", " MT/s"),
+    (r"\b(?:configured (?:memory|clock) speed|current speed) ?: ?(\d{3,5}) ?(?:MT/s|MHz)", r" running at \1 "),
+    (r"\b(?:downclocked|clocked|configured|operating|runs)(?: at| to)? ?@? ?(\d{3,5})\b", r" running at \1"),
+    (r"\b(\d{3,5}) ?(?=MT/s|MHz)", r"\1 "),
+    (r"\bspeed ?: ?unknown\b|\b(?:volatile|logical|cache|non-volatile) size ?: ?\d{1,5} ?[GMT]B", " "),
+    (r"\b(?:maximum|max\.?|installable) (?:capacity|size) ?: ?\d{1,5} ?[GT]B", " "),
+    (r"\bsize ?: ?(?:no module installed|none)", " "),
+    (r"\b(\d{1,3}) (?=\d{1,3} ?GB\b)", r"\1 x "),
+    (r"\brank ?: ?(\d)\b", r"\1 rank"),
+    (r"\b(?:single|1)[ -]?rank(?:ed)?(?: ?x ?(\d{1,2})\b)?", r" 1Rx\1 "),
+    (r"\b(?:dual|2)[ -]?rank(?:ed)?(?: ?x ?(\d{1,2})\b)?", r" 2Rx\1 "),
+    (r"\b(?:quad|4)[ -]?rank(?:ed)?(?: ?x ?(\d{1,2})\b)?", r" 4Rx\1 "),
+    (r"\b(?:octal?|8)[ -]?rank(?:ed)?(?: ?x ?(\d{1,2})\b)?", r" 8Rx\1 "),
+    (r"\b(\d)Rx(?!\d)", r"\1 rank"),
+    (r"\bMCR-?DIMM\b", "MRDIMM"),
+    (r"\b([RU]DIMM)-A\b|\b\d{1,2}x[48]\b(?= ?\w*DIMM)", r"\1"),
+    (r"(?<=DIMM)(s?),? ?@? ?(\d{4,5})\b(?! ?(?:MT/s|MHz|x))", r"\1 \2 MT/s"),
+    (r"\btotal width ?: ?(?:72|80) bits?", " ECC "),
+    (r"\btotal width ?: ?64 bits?|\bdata width ?: ?64 bits?", " "),
 )
 """Wordings -> those of the patterns below, applied in order."""
 
@@ -112,9 +116,7 @@ def _rename_letter(match: re.Match[str]) -> str:
 
 
 def _parse_words(text: str) -> Memory:
-    value = normalize(text)
-    for pattern, replacement in _REWRITES:
-        value = " ".join(pattern.sub(replacement, value).split())
+    value = rewrite(text, _REWRITES)
     module = parse_module(value)
     groups, total, remainder = _find_sizes(value, has_ranks=_RANKED.search(value) is not None)
     main = max(groups, default=None, key=lambda group: group[0] or 0)

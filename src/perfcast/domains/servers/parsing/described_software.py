@@ -14,71 +14,66 @@ from perfcast.domains.servers.parsing.operating_system import (
     parse_operating_system,
 )
 from perfcast.domains.servers.parsing.storage import Storage, parse_storage
-from perfcast.domains.servers.parsing.text_normalization import compile_pattern, normalize
+from perfcast.domains.servers.parsing.text_normalization import (
+    compile_kinds,
+    compile_pattern,
+    compile_rewrites,
+    find_kind,
+    normalize,
+    rewrite,
+)
 
-_COMPILERS = tuple(
-    (vendor, compile_pattern(pattern))
-    for vendor, pattern in (
-        ("AOCC", r"\bAOCC\b|\bAMD Optimizing\b"),
-        ("Intel oneAPI", r"\boneAPI\b|\bicpx\b|\bicx\b|\bifx\b|\bDPC\+\+"),
-        ("Intel classic", r"\bicc\b|\bicpc\b|\bifort\b|\bIntel\b"),
-        ("BiSheng", r"\bBiSheng\b"),
-        ("NVIDIA", r"\bNVIDIA\b|\bNVHPC\b|\bnvc(?:\+\+)?(?!\w)|\bPGI\b|\bpgcc\b"),
-        ("Oracle", r"\bOracle\b|\bSolaris Studio\b"),
-        ("IBM XL", r"\bIBM\b|\bXLC?\b"),
-        ("Arm", r"\bArm\b|\bACfL\b|\barmclang\b"),
-        ("LLVM", r"\bLLVM\b|\bclang(?:\+\+)?(?!\w)|\bflang\b"),
-        ("GCC", r"\bGCC\b|\bGNU\b|\bg\+\+|\bgfortran\b"),
-    )
+_COMPILERS = compile_kinds(
+    ("AOCC", r"\bAOCC\b|\bAMD Optimizing\b"),
+    ("Intel oneAPI", r"\boneAPI\b|\bicpx\b|\bicx\b|\bifx\b|\bDPC\+\+"),
+    ("Intel classic", r"\bicc\b|\bicpc\b|\bifort\b|\bIntel\b"),
+    ("BiSheng", r"\bBiSheng\b"),
+    ("NVIDIA", r"\bNVIDIA\b|\bNVHPC\b|\bnvc(?:\+\+)?(?!\w)|\bPGI\b|\bpgcc\b"),
+    ("Oracle", r"\bOracle\b|\bSolaris Studio\b"),
+    ("IBM XL", r"\bIBM\b|\bXLC?\b"),
+    ("Arm", r"\bArm\b|\bACfL\b|\barmclang\b"),
+    ("LLVM", r"\bLLVM\b|\bclang(?:\+\+)?(?!\w)|\bflang\b"),
+    ("GCC", r"\bGCC\b|\bGNU\b|\bg\+\+|\bgfortran\b"),
 )
 """Vendor -> names of its compilers and of their commands."""
 
 _VERSION = compile_pattern(r"(?<![\w.])v?(\d{1,4})(?:\.(\d{1,4}))?(?:\.\d{1,8}){0,3}(?![\w%])")
-_SYSTEM_REWRITES = tuple(
-    (compile_pattern(pattern), replacement)
-    for pattern, replacement in (
-        (r"\b(?:PRETTY_NAME|NAME|VERSION|ID) ?= ?|[\"'*]", " "),
-        (r"\((?:R|TM)\)", " "),
-        (r"\b(SLES|SLED|RHEL|Ubuntu|Debian|CentOS|Fedora|Rocky|AlmaLinux|Alma)[ _-]?v?(?=\d)", r"\1 "),
-        (r"\bAlma (?=\d)", "AlmaLinux "),
-        (r"\bSuSE ?SLES\b|\bSUES\b", "SLES"),
-        (r"(?<=\d)[ _-]?sp[ _-]?(?=\d)", " SP"),
-        (r"\bGNU/Linux\b", " "),
-        (r"\bx64_64\b|\bx86-64\b|\bx64\b", "x86_64"),
-        (r"\b(?:64|32)[ -]?bits?\b", " "),
-        (r"\b(?:Datacenter|Standard|Essentials|Enterprise Edition)(?: Edition)?\b", " "),
-        (r"\b(?:minimal|server edition|BaseOS)\b|#\d{1,4}.*$", " "),
-        (r"^Linux (?:[\w-]{1,60} )?(?=\d{1,2}\.\d{1,3}\.)", "kernel "),
-        (r"\bLinux kernel\b", "kernel"),
-        (r"\bKernel ?[:=]", "kernel "),
-        (r"\bWindows (?!Server\b)(?=20\d\d\b)", "Windows Server "),
-        (r"\bHPUX11i\b", "HP-UX 11i "),
-        (r"\bWin(?:dows)?[ -]?Srv\b|\bWin ?Server\b", "Windows Server"),
-    )
+_SYSTEM_REWRITES = compile_rewrites(
+    (r"\b(?:PRETTY_NAME|NAME|VERSION|ID) ?= ?|[\"'*]", " "),
+    (r"\((?:R|TM)\)", " "),
+    (r"\b(SLES|SLED|RHEL|Ubuntu|Debian|CentOS|Fedora|Rocky|AlmaLinux|Alma)[ _-]?v?(?=\d)", r"\1 "),
+    (r"\bAlma (?=\d)", "AlmaLinux "),
+    (r"\bSuSE ?SLES\b|\bSUES\b", "SLES"),
+    (r"(?<=\d)[ _-]?sp[ _-]?(?=\d)", " SP"),
+    (r"\bGNU/Linux\b", " "),
+    (r"\bx64_64\b|\bx86-64\b|\bx64\b", "x86_64"),
+    (r"\b(?:64|32)[ -]?bits?\b", " "),
+    (r"\b(?:Datacenter|Standard|Essentials|Enterprise Edition)(?: Edition)?\b", " "),
+    (r"\b(?:minimal|server edition|BaseOS)\b|#\d{1,4}.*$", " "),
+    (r"^Linux (?:[\w-]{1,60} )?(?=\d{1,2}\.\d{1,3}\.)", "kernel "),
+    (r"\bLinux kernel\b", "kernel"),
+    (r"\bKernel ?[:=]", "kernel "),
+    (r"\bWindows (?!Server\b)(?=20\d\d\b)", "Windows Server "),
+    (r"\bHPUX11i\b", "HP-UX 11i "),
+    (r"\bWin(?:dows)?[ -]?Srv\b|\bWin ?Server\b", "Windows Server"),
 )
 """Wordings of systems -> those of published results, applied in order."""
 
-_STORAGE_CLASSES = (
-    ("nvme", compile_pattern(r"\bU\.?[23]\b|\bE[13]\.[SL]\b|\bPCIe\b|\bEDSFF\b|\bBOSS(?:-\w+)?\b|\bOptane\b")),
-    ("ssd", compile_pattern(r"\bflash\b|\beMMC\b|\bmixed[ -]use\b|\bread[ -]intensive\b")),
-    (
-        "hdd",
-        compile_pattern(r"\bhard (?:disk|drive)s?\b|\bHDs?\b|\bspinning\b|\b(?:5400|7200|10000|15000)\b|\bdisks?\b"),
-    ),
-    ("ram", compile_pattern(r"\b(?:shm|in memory)\b")),
+_STORAGE_CLASSES = compile_kinds(
+    ("nvme", r"\bU\.?[23]\b|\bE[13]\.[SL]\b|\bPCIe\b|\bEDSFF\b|\bBOSS(?:-\w+)?\b|\bOptane\b"),
+    ("ssd", r"\bflash\b|\beMMC\b|\bmixed[ -]use\b|\bread[ -]intensive\b"),
+    ("hdd", r"\bhard (?:disk|drive)s?\b|\bHDs?\b|\bspinning\b|\b(?:5400|7200|10000|15000)\b|\bdisks?\b"),
+    ("ram", r"\b(?:shm|in memory)\b"),
 )
-_STORAGE_REWRITES = tuple(
-    (compile_pattern(pattern), replacement)
-    for pattern, replacement in (
-        (r"[\u00d7\u2715*]", "x"),
-        (r"(?<=\d) ?-? ?(?:giga?bytes?|gigs?|GiB)\b", " GB"),
-        (r"(?<=\d) ?-? ?(?:tera?bytes?|TiB)\b", " TB"),
-        (r"^(?:one|a|an) ", "1 x "),
-        (r"^two ", "2 x "),
-        (r"^(\d{1,3}) (?=\d{1,5}(?:\.\d{1,3})? ?[GT]B)", r"\1 x "),
-        (r"(\d)\(", r"\1 ("),
-        (r"(?<=GB)\(", " ("),
-    )
+_STORAGE_REWRITES = compile_rewrites(
+    (r"[\u00d7\u2715*]", "x"),
+    (r"(?<=\d) ?-? ?(?:giga?bytes?|gigs?|GiB)\b", " GB"),
+    (r"(?<=\d) ?-? ?(?:tera?bytes?|TiB)\b", " TB"),
+    (r"^(?:one|a|an) ", "1 x "),
+    (r"^two ", "2 x "),
+    (r"^(\d{1,3}) (?=\d{1,5}(?:\.\d{1,3})? ?[GT]B)", r"\1 x "),
+    (r"(\d)\(", r"\1 ("),
+    (r"(?<=GB)\(", " ("),
 )
 
 
@@ -92,7 +87,7 @@ def parse_described_compiler(text: str) -> Compiler:
         return replace(parsed, complete=True)
     value = normalize(text.replace("_", " "))
     # the order of the list decides: AOCC is built on LLVM, and the commands of oneAPI name Intel
-    matches = [(vendor, match) for vendor, pattern in _COMPILERS if (match := pattern.search(value))]
+    matches = [(vendor, match) for pattern, vendor in _COMPILERS if (match := pattern.search(value))]
     vendor = matches[0][0] if matches else None
     version = _VERSION.search(value, matches[0][1].end()) if matches else None
     if vendor is not None and version is not None:
@@ -103,9 +98,7 @@ def parse_described_compiler(text: str) -> Compiler:
     if older.compiler_vendor is None:
         return Compiler(compiler_vendor=vendor)
     return Compiler(
-        compiler_vendor=older.compiler_vendor,
-        compiler_major_minor=older.compiler_major_minor,
-        complete=older.complete,
+        compiler_vendor=older.compiler_vendor, compiler_major_minor=older.compiler_major_minor, complete=older.complete
     )
 
 
@@ -114,9 +107,7 @@ def parse_described_operating_system(text: str) -> OperatingSystem:
     parsed = parse_operating_system(text)
     if parsed.complete and parsed.os_name != "Windows":
         return parsed
-    value = normalize(text)
-    for pattern, replacement in _SYSTEM_REWRITES:
-        value = " ".join(pattern.sub(replacement, value).split())
+    value = rewrite(text, _SYSTEM_REWRITES)
     readings = (parse_operating_system(value), parsed, parse_older_operating_system(value))
     best = max(readings, key=_count_known)
     return best if best.os_name is not None else replace(best, os_version=None)
@@ -124,11 +115,9 @@ def parse_described_operating_system(text: str) -> OperatingSystem:
 
 def parse_described_storage(text: str) -> Storage:
     """Parse devices such as `two 960 GB NVMe drives` or `1 x 960 GB`; class or capacity alone is complete, too."""
-    value = normalize(text)
-    for pattern, replacement in _STORAGE_REWRITES:
-        value = pattern.sub(replacement, value)
+    value = rewrite(text, _STORAGE_REWRITES)
     parsed = parse_storage(value)
-    kind = parsed.storage_class or next((name for name, pattern in _STORAGE_CLASSES if pattern.search(value)), None)
+    kind = parsed.storage_class or find_kind(_STORAGE_CLASSES, value)
     return Storage(kind, parsed.storage_gb, complete=kind is not None or parsed.storage_gb is not None)
 
 

@@ -5,18 +5,15 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from perfcast.domains.servers.parsing.text_normalization import compile_pattern, normalize
+from perfcast.domains.servers.parsing.text_normalization import compile_kinds, compile_pattern, find_kind, normalize
 
-_NAMES = tuple(
-    (name, compile_pattern(pattern))
-    for name, pattern in (
-        ("J9", r"\bJ9\b"),
-        # JRockit builds are P27, P28, R27: some texts state nothing else.
-        ("JRockit", r"\bJRockit\b|\b[PR]2[78]\.\d"),
-        ("GraalVM", r"\bGraalVM\b"),
-        ("OpenJDK", r"\bOpenJDK\b"),
-        ("HotSpot", r"\bHotSpot\b|\bJava(?:\(TM\))? SE\b|\bJDK\b"),
-    )
+_NAMES = compile_kinds(
+    ("J9", r"\bJ9\b"),
+    # JRockit builds are P27, P28, R27: some texts state nothing else.
+    ("JRockit", r"\bJRockit\b|\b[PR]2[78]\.\d"),
+    ("GraalVM", r"\bGraalVM\b"),
+    ("OpenJDK", r"\bOpenJDK\b"),
+    ("HotSpot", r"\bHotSpot\b|\bJava(?:\(TM\))? SE\b|\bJDK\b"),
 )
 _RELEASES = tuple(
     compile_pattern(pattern)
@@ -32,19 +29,10 @@ _RELEASES = tuple(
 )
 _J9_RELEASES = tuple(
     compile_pattern(pattern)
-    for pattern in (
-        r"(?<![\d.])(?P<release>[5-8])\.0\b",
-        r"\bp\w{2}(?:32|64)(?P<release>[5-8])0",
-    )
+    for pattern in (r"(?<![\d.])(?P<release>[5-8])\.0\b", r"\bp\w{2}(?:32|64)(?P<release>[5-8])0")
 )
 _SERVICE_RELEASE = compile_pattern(r"sr ?(\d{1,2})(?=\D|$)")
-_COMPANIES = (
-    ("oracl", "Oracle"),
-    ("sun micro", "Oracle"),
-    ("bea ", "BEA"),
-    ("ibm", "IBM"),
-    ("openjdk", "OpenJDK"),
-)
+_COMPANIES = (("oracl", "Oracle"), ("sun micro", "Oracle"), ("bea ", "BEA"), ("ibm", "IBM"), ("openjdk", "OpenJDK"))
 
 
 @dataclass(frozen=True)
@@ -64,7 +52,7 @@ class Jvm:
 def parse_jvm(text: str) -> Jvm:
     """Parse values such as `Java HotSpot(TM) 64-Bit Server VM 18.9 (build 11.0.15+8-LTS-149, mixed mode)`."""
     value = normalize(text)
-    name = next((name for name, pattern in _NAMES if pattern.search(value)), None)
+    name = find_kind(_NAMES, value)
     match = _search_first(_RELEASES, value)
     if match is None and name == "J9":
         match = _search_first(_J9_RELEASES, value)

@@ -12,9 +12,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from perfcast.domains.servers.parsing.text_normalization import (
+    compile_kinds,
     compile_pattern,
     extract_all,
     extract_first,
+    find_kind,
     is_consumed,
     normalize,
 )
@@ -69,16 +71,13 @@ _NAMED = compile_pattern(r"\bDDR(?P<gen>[2-5])(?:[^\d/]{1,40}?| ?)(?P<speed>\d{3
 _GENERATION = compile_pattern(r"\bDDR([2-5])\b|\bPC([2-5])\b")
 _RATE = compile_pattern(r"\b(\d{3,5})(?: ?MHz| ?MT/s|ER\b)")
 _MODULE_RUNNING = compile_pattern(r"\brunning (?:at|@) ?(\d{3,5})")
-_KINDS = tuple(
-    (letter, compile_pattern(pattern))
-    for letter, pattern in (
-        ("M", r"\bMRDIMM\b"),
-        ("L", r"\bLR-?DIMM|\bload[- ]reduced"),
-        ("F", r"\bFB-? ?DIMM|\bfully[ -]buffered"),
-        ("U", r"\bunbuffered\b|\bunregistered\b|\bU-?DIMM"),
-        ("S", r"\bSO-?DIMM"),
-        ("R", r"\bR-?DIMM|\bReg(?:istered|\b)"),
-    )
+_KINDS = compile_kinds(
+    ("M", r"\bMRDIMM\b"),
+    ("L", r"\bLR-?DIMM|\bload[- ]reduced"),
+    ("F", r"\bFB-? ?DIMM|\bfully[ -]buffered"),
+    ("U", r"\bunbuffered\b|\bunregistered\b|\bU-?DIMM"),
+    ("S", r"\bSO-?DIMM"),
+    ("R", r"\bR-?DIMM|\bReg(?:istered|\b)"),
 )
 _ECC = compile_pattern(r"\bECC\b")
 _NO_ECC = compile_pattern(r"\bnon[ -]?ECC\b|\bno ECC\b")
@@ -229,7 +228,7 @@ def parse_older_memory(text: str) -> Memory:
     groups = [(count, size) for count, size in groups if count and size]
     main = max(groups, default=None)
     generation, rate, letter = _find_older_module(remainder)
-    kind = letter or next((name for name, pattern in _KINDS if pattern.search(remainder)), None)
+    kind = letter or find_kind(_KINDS, remainder)
     ranks, width = _count_ranks(remainder)
     running_mts = _snap_to_older_grade(int(running[1])) if running else None
     stated_ecc = False if _NO_ECC.search(remainder) else True if _ECC.search(remainder) else None
@@ -349,7 +348,7 @@ def _find_kind(label: re.Match[str] | None, generation: int | None, text: str) -
     letter = {"P": "R", "H": "M"}.get((letter or "").upper(), (letter or "").upper())
     if letter in ECC_BY_TYPE:
         return letter
-    return next((kind for kind, pattern in _KINDS if pattern.search(text)), None)
+    return find_kind(_KINDS, text)
 
 
 def _find_older_module(text: str) -> tuple[int | None, int | None, str | None]:

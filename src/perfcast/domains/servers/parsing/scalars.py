@@ -26,12 +26,11 @@ _PLAIN = compile_pattern(rf"^()({_IDENTIFIER})$")
 class Disclosure:
     """Identity of a published result.
 
-    `arrival_day` is the day in the identifier, when the result was handed in; `quarter` is that of publication.
+    `arrival_day` is the day in the identifier, when the result was handed in.
     """
 
     result_id: str | None = None
     arrival_day: date | None = None
-    quarter: str | None = None
     complete: bool = False
 
 
@@ -48,7 +47,6 @@ def parse_disclosure(text: str) -> Disclosure:
     return Disclosure(
         result_id=first[2].lower(),
         arrival_day=day,
-        quarter=first[1].lower() or None,
         complete=len(agree) == 1 and day is not None and is_consumed(remainder),
     )
 
@@ -66,8 +64,8 @@ class Scalar(Generic[T]):
         return self.value is not None
 
 
-def parse_number(text: str, low: float | None = None, high: float | None = None) -> Scalar[float]:
-    """Parse a decimal number within inclusive bounds."""
+def parse_number(text: str, low: float | None = None) -> Scalar[float]:
+    """Parse a decimal number of at least `low`."""
     shown = normalize(text)
     if not shown:
         return Scalar(reason="no number" if not text.strip() else "text too long")
@@ -76,25 +74,7 @@ def parse_number(text: str, low: float | None = None, high: float | None = None)
     number = float(shown)
     if low is not None and number < low:
         return Scalar(reason=f"{shown} is below {low:g}")
-    if high is not None and number > high:
-        return Scalar(reason=f"{shown} is above {high:g}")
     return Scalar(number)
-
-
-def parse_integer(text: str, low: int | None = None, high: int | None = None) -> Scalar[int]:
-    """Parse a whole number within inclusive bounds."""
-    number = parse_number(text, low, high)
-    if number.value is None:
-        return Scalar(reason=number.reason)
-    if not number.value.is_integer():
-        return Scalar(reason=f"not a whole number: {normalize(text)}")
-    return Scalar(int(number.value))
-
-
-def parse_score(text: str) -> Scalar[float]:
-    """Parse a benchmark score, a positive ratio to the reference machine; 0 stands for no result."""
-    score = parse_number(text, low=0)
-    return Scalar(reason="no score (0)") if score.value == 0 else score
 
 
 def parse_flag(text: str) -> Scalar[bool]:

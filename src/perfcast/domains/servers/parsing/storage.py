@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from perfcast.domains.servers.parsing.text_normalization import compile_pattern, normalize
+from perfcast.domains.servers.parsing.text_normalization import compile_kinds, compile_pattern, find_kind, normalize
 
-_CLASSES = tuple(
-    (name, compile_pattern(pattern))
-    for name, pattern in (
-        ("ram", r"\b(?:tmpfs|ramfs|ram ?disk)\b"),
-        ("nvme", r"\bNVMe"),
-        ("ssd", r"SSDs?\b|\bM\.?2\b|\bDOM\b|\bsolid state\b"),
-        ("hdd", r"\bHDDs?\b|RPM\b|\b(?:7\.2|10|10\.5|15) ?K\b|\bSAS(?:\d|\b)|\bSATA|\bFib(?:re|er) Channel\b"),
-    )
+_CLASSES = compile_kinds(
+    ("ram", r"\b(?:tmpfs|ramfs|ram ?disk)\b"),
+    ("nvme", r"\bNVMe"),
+    ("ssd", r"SSDs?\b|\bM\.?2\b|\bDOM\b|\bsolid state\b"),
+    ("hdd", r"\bHDDs?\b|RPM\b|\b(?:7\.2|10|10\.5|15) ?K\b|\bSAS(?:\d|\b)|\bSATA|\bFib(?:re|er) Channel\b"),
 )
 _GB_PER = {"G": 1.0, "T": 1000.0}
 _NUMBER = r"(\d{1,6}(?:\.\d{1,3})?)"
@@ -41,7 +38,7 @@ class Storage:
 def parse_storage(text: str) -> Storage:
     """Parse values such as `1 x 960 GB SATA SSD`, `2 x SAS HDD, 600GB, 10K RPM` or `800 GB tmpfs`."""
     value = normalize(text)
-    kind = next((name for name, pattern in _CLASSES if pattern.search(value)), None)
+    kind = find_kind(_CLASSES, value)
     matches = _SIZE.findall(value) or _SHORT_SIZE.findall(value)
     sizes = [float(number) * _GB_PER[unit.upper()] for number, unit in matches]
     size = next((gb for gb in sizes if gb >= _MIN_GB), None)

@@ -45,3 +45,30 @@ def extract_all(pattern: re.Pattern[str], text: str) -> tuple[list[re.Match[str]
 def is_consumed(remainder: str) -> bool:
     """Return whether nothing but blanks and punctuation remains."""
     return _WORD.search(remainder) is None
+
+
+Rules = tuple[tuple[re.Pattern[str], str], ...]
+"""Patterns with their replacements, or with the names of what they find, in the order in which they are tried."""
+
+
+def compile_rewrites(*rules: tuple[str, str]) -> Rules:
+    """Compile pairs of a pattern and its replacement for `rewrite`."""
+    return tuple((compile_pattern(pattern), replacement) for pattern, replacement in rules)
+
+
+def rewrite(text: str, rules: Rules) -> str:
+    """Return the normal form of a text after all replacements in order, with single blanks after each."""
+    value = normalize(text)
+    for pattern, replacement in rules:
+        value = " ".join(pattern.sub(replacement, value).split())
+    return value
+
+
+def compile_kinds(*kinds: tuple[str, str]) -> Rules:
+    """Compile pairs of a name and its pattern for `find_kind`."""
+    return tuple((compile_pattern(pattern), name) for name, pattern in kinds)
+
+
+def find_kind(kinds: Rules, text: str) -> str | None:
+    """Return the name of the first pattern that is in a text, None where none is."""
+    return next((name for pattern, name in kinds if pattern.search(text)), None)

@@ -20,55 +20,11 @@ SUBJECTS = ("cpu_model", "family", "core", "process")
 PROVENANCE = ("known_from", "source", "quality", "note")
 QUALITIES = {0: "as remembered", 1: "one source", 2: "two sources that agree, or compared with the catalog tables"}
 
-UNITS = {
-    "cores_per_chip": "",
-    "base_mhz": "MHz",
-    "max_turbo_mhz": "MHz",
-    "all_core_turbo_mhz": "MHz",
-    "l1i_kb": "KiB",
-    "l1d_kb": "KiB",
-    "l2_kb_per_core": "KiB",
-    "l3_mb_per_chip": "MiB",
-    "tdp_w": "W",
-    "max_sockets": "",
-    "list_price_usd": "USD",
-    "generation": "",
-    "ddr_gen": "",
-    "channels_per_chip": "",
-    "max_mts_1dpc": "MT/s",
-    "max_mts_2dpc": "MT/s",
-    "mrdimm_mts": "MT/s",
-    "simd_bits": "bit",
-    "fma_units": "",
-    "amx": "",
-    "smt": "",
-    "pcie_gen": "",
-    "gain_percent": "%",
-}
+NAMES = data_tables.read_table(__package__, "fact_names.csv")
+"""Numerical facts: unit, smallest and largest plausible value, and 1 for whole numbers and for facts of families."""
+UNITS = {row["name"]: row["unit"] for row in NAMES}
 """Units of the numerical facts; "" for counts."""
-LIMITS = {
-    "cores_per_chip": (1, 1024),
-    "base_mhz": (800, 6500),
-    "max_turbo_mhz": (800, 7000),
-    "all_core_turbo_mhz": (800, 7000),
-    "l1i_kb": (4, 1024),
-    "l1d_kb": (4, 1024),
-    "l2_kb_per_core": (64, 16384),
-    "l3_mb_per_chip": (0, 4096),
-    "tdp_w": (5, 2000),
-    "max_sockets": (1, 64),
-    "list_price_usd": (1, 100_000),
-    "ddr_gen": (1, 6),
-    "channels_per_chip": (1, 32),
-    "max_mts_1dpc": (400, 12800),
-    "max_mts_2dpc": (400, 12800),
-    "mrdimm_mts": (6400, 25600),
-    "simd_bits": (64, 2048),
-    "fma_units": (0, 8),
-    "amx": (0, 1),
-    "smt": (1, 8),
-    "pcie_gen": (1, 8),
-}
+LIMITS = {row["name"]: (float(row["low"]), float(row["high"])) for row in NAMES if row["low"]}
 """Smallest and largest plausible value of a numerical fact."""
 
 

@@ -12,24 +12,9 @@ from functools import cache
 import pandas as pd
 
 from perfcast.domains.servers.processors.cpu_names import find_family, find_suffix, find_tier
-from perfcast.domains.servers.processors.facts import Fact, read_facts, read_table
+from perfcast.domains.servers.processors.facts import NAMES, Fact, read_facts, read_table
 
-NUMERIC_FACTS = (
-    "generation",
-    "ddr_gen",
-    "channels_per_chip",
-    "max_mts_1dpc",
-    "max_mts_2dpc",
-    "mrdimm_mts",
-    "simd_bits",
-    "fma_units",
-    "amx",
-    "smt",
-    "pcie_gen",
-    "l1i_kb",
-    "l1d_kb",
-    "l2_kb_per_core",
-)
+NUMERIC_FACTS = tuple(row["name"] for row in NAMES if row["of_families"])
 TEXT_FACTS = ("cpu_vendor", "isa", "series", "lineage", "predecessor", "process_node")
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from perfcast.domains.servers.processors.cpu_names import find_family
 from perfcast.domains.servers.processors.facts import (
     LIMITS,
+    NAMES,
     PROVENANCE,
     QUALITIES,
     UNITS,
@@ -40,7 +41,7 @@ FACTS_OF_MODELS = (
 COLUMNS = ("cpu_model", "family", *FACTS_OF_MODELS, *PROVENANCE)
 TABLES = ("families.csv", "caches.csv", "exceptions.csv", "cpu_models.csv", "cores.csv", "processes.csv")
 """The tables of the project."""
-WHOLE = {"cores_per_chip", "max_sockets", "ddr_gen", "channels_per_chip", "simd_bits", "fma_units", "amx", "pcie_gen"}
+WHOLE = frozenset(row["name"] for row in NAMES if row["whole"])
 """Facts that are whole numbers."""
 YEARS = (1970, 2100)
 _REMEDY = "see `perfcast facts check`"

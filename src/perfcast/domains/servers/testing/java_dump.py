@@ -15,6 +15,7 @@ from perfcast.domains.servers.testing.servers import (
     draw_cpu_models,
     format_csv_line,
     format_month,
+    list_fields,
 )
 from perfcast.utils.io import atomic_path
 
@@ -58,10 +59,7 @@ def format_jvm(month: int) -> tuple[str, str]:
     """Return the texts of vendor and version of a Java virtual machine of that month."""
     year = month // 12
     if year < 2019:
-        return (
-            "Oracle Corporation",
-            f"Java HotSpot Server VM (build 25.{year}-b1, mixed mode), version 1.8.0_152",
-        )
+        return ("Oracle Corporation", f"Java HotSpot Server VM (build 25.{year}-b1, mixed mode), version 1.8.0_152")
     if month % 7 == 0:
         return "IBM Corporation", "IBM J9 VM 8.0.5.16 (IBM JDK8 SR5 FP16)"
     release = 10 + (year - 2018) * 2
@@ -111,14 +109,11 @@ def write_results(
 def write_dump(path: Path, header: Sequence[str], rows: Sequence[Row], broken: bool = True) -> None:
     """Write a header whose last two names have no field, the rows, and then lines that are not rows."""
     fields = header[:-2]
-    lines = [
-        _format_line(header),
-        *(_format_line([row[name] for name in fields[:-1]], row[fields[-1]]) for row in rows),
-    ]
+    lines = [_format_line(header), *(_format_line(list_fields(row, fields[:-1]), row[fields[-1]]) for row in rows)]
     if broken and rows:
         lines += [
             _format_line(header),
-            _format_line(list(rows[0].values())[:9]),
+            _format_line(list_fields(rows[0], fields[:9])),
             lines[1].replace(b",", b",\xff\xfe", 1),
         ]
     with atomic_path(path) as temporary:

@@ -29,6 +29,22 @@ def format_csv_line(fields: Sequence[str], end: str = "\r\n") -> bytes:
     return buffer.getvalue().encode()
 
 
+def list_fields(row: Row, header: Sequence[str]) -> list[str]:
+    """Return the fields of a row in the order of a header, whose names have stray blanks; absent ones are empty."""
+    return [row.get(" ".join(name.split()), "") for name in header]
+
+
+def format_dump(
+    header: Sequence[str], sound: Sequence[Row], defective: Sequence[Row], random: np.random.Generator, end: str
+) -> bytes:
+    """Return the lines of a dump: rows in random order, then lines that are no rows; Disclosures has no fields."""
+    names = [name for name in header if name != "Disclosures"]
+    texts = [format_csv_line(list_fields(row, names), end) for row in [*sound, *defective]]
+    order = random.permutation(len(texts))
+    broken = make_broken_lines(texts, header, end)
+    return b"".join([format_csv_line(header, end), *(texts[i] for i in order), *broken])
+
+
 def make_broken_lines(lines: Sequence[bytes], header: Sequence[str], end: str) -> list[bytes]:
     """Return lines that are not rows: a repeated header, shifted fields, missing fields, and bad UTF-8."""
     if not lines:
@@ -36,6 +52,27 @@ def make_broken_lines(lines: Sequence[bytes], header: Sequence[str], end: str) -
     fields = next(csv.reader([lines[0].decode()]))
     rows = [header, [fields[-1], *fields[:-1]], fields[:20]]
     return [*(format_csv_line(row, end) for row in rows), lines[0].replace(b" GHz", b" GHz \xff\xfe")]
+
+
+def describe_machine(machine: Machine, caches: Sequence[str]) -> Row:
+    """Return the fields of a machine and of its publication that most dumps share."""
+    cpu_model, published, before = machine.cpu_model, format_month(machine.month), format_month(machine.month - 1)
+    return {
+        "Hardware Vendor": machine.vendor,
+        "System": f"{machine.system} ({cpu_model.name}, {cpu_model.mhz / 1000:.2f} GHz)",
+        "Processor": cpu_model.name,
+        "Processor MHz": str(cpu_model.mhz),
+        **dict(zip(("1st Level Cache", "2nd Level Cache", "3rd Level Cache"), caches, strict=True)),
+        "Other Cache": "None",
+        "HW Avail": before,
+        "SW Avail": format_month(machine.month - 3),
+        "License": "55",
+        "Tested By": machine.vendor,
+        "Test Sponsor": machine.vendor,
+        "Test Date": before,
+        "Published": published,
+        "Updated": published,
+    }
 
 
 def format_caches(cpu_model: CpuModel) -> tuple[str, str, str]:

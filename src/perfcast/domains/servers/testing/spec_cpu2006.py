@@ -24,10 +24,10 @@ from perfcast.domains.servers.testing.servers import (
     Machine,
     Row,
     copy_with_defects,
+    describe_machine,
     draw_results,
-    format_csv_line,
+    format_dump,
     format_month,
-    make_broken_lines,
 )
 from perfcast.domains.servers.testing.spec_cpu2017 import compute_score
 from perfcast.utils.io import atomic_path
@@ -57,11 +57,9 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
     sound = draw_results(
         rows, random, cpu_models=OLDER_CPU_MODELS, suites=_SUITES, draw_machine=_draw_machine, make_result=_make_result
     )
-    texts = [format_csv_line(list(row.values()), "\n") for row in [*sound, *_make_defective(sound, random)]]
-    order = random.permutation(len(texts))
-    lines = [format_csv_line(HEADER, "\n"), *(texts[i] for i in order), *make_broken_lines(texts, HEADER, "\n")]
+    data = format_dump(HEADER, sound, _make_defective(sound, random), random, "\n")
     with atomic_path(Path(folder) / FILE) as path:
-        path.write_bytes(lzma.compress(b"".join(lines), preset=1))
+        path.write_bytes(lzma.compress(data, preset=1))
 
 
 def _draw_machine(cpu_model: CpuModel, random: np.random.Generator) -> Machine:
@@ -79,41 +77,26 @@ def _make_result(machine: Machine, suite: str, number: int, random: np.random.Ge
     base = 3 * compute_score(cpu_model, machine.chips, suite, 2 if smt else 1) * float(np.exp(random.normal(0, 0.02)))
     peak = f"{base * random.uniform(1.0, 1.08):.3g}" if random.random() < 0.95 else "0"
     channels = int(cpu_model.number("channels_per_chip", 4 if find_bus_rate(cpu_model) else 2))
-    l1, l2, l3 = format_older_caches(cpu_model)
-    memory = format_older_memory(cpu_model, machine.chips * channels, machine.dimm_gb, machine.wording)
     chips = {1: "1 chip", 2: "1,2 chips", 4: "2,4 chip"}[machine.chips]
     return {
+        **describe_machine(machine, format_older_caches(cpu_model)),
         "Benchmark": suite,
-        "Hardware Vendor": machine.vendor,
-        "System": f"{machine.system} ({cpu_model.name}, {cpu_model.mhz / 1000:.2f} GHz)",
         "Result": f"{float(peak):g}",
         "Baseline": f"{float(f'{base:.3g}'):g}",
         "Cores": str(machine.cores),
         "Chips": str(machine.chips),
         "Cores Per Chip": str(cpu_model.cores),
         "Threads Per Core": "2" if smt else "1",
-        "Processor": cpu_model.name,
-        "Processor MHz": str(cpu_model.mhz),
         "Processor Characteristics": format_characteristics(cpu_model),
         "CPU(s) Orderable": "4,8 cores" if cpu_model.facts["isa"] == "power" else chips,
         "Auto Parallelization": "No" if rate or machine.wording % 2 else "Yes",
         "Base Pointer Size": "32-bit" if suite.startswith("CINT") else "64-bit",
         "Peak Pointer Size": "32/64-bit" if peak != "0" else "Not Applicable",
-        "1st Level Cache": l1,
-        "2nd Level Cache": l2,
-        "3rd Level Cache": l3,
-        "Other Cache": "None",
-        "Memory": memory,
+        "Memory": format_older_memory(cpu_model, machine.chips * channels, machine.dimm_gb, machine.wording),
         "Operating System": format_older_operating_system(year, machine.wording),
         "File System": "ext3" if year < 2011 else "ext4",
         "Compiler": format_older_compiler(cpu_model, year, suite.startswith("CFP")),
-        "HW Avail": format_month(machine.month - 1),
         "SW Avail": format_month(machine.month - 4),
-        "License": "55",
-        "Tested By": machine.vendor,
-        "Test Sponsor": machine.vendor,
-        "Test Date": format_month(machine.month - 1),
-        "Published": format_month(machine.month),
         "Updated": "Mar-2012",
     }
 

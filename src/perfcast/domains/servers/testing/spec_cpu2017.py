@@ -18,14 +18,13 @@ from perfcast.domains.servers.testing.servers import (
     Machine,
     Row,
     copy_with_defects,
+    describe_machine,
     draw_chips,
     format_caches,
     format_compiler,
-    format_csv_line,
+    format_dump,
     format_memory,
-    format_month,
     format_operating_system,
-    make_broken_lines,
 )
 from perfcast.utils.io import atomic_path
 
@@ -55,11 +54,8 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
     """Write cpu2017-results.csv.gz: `rows` sound results of 2017-06 to 2024-12, and every known defect a few times."""
     random = np.random.default_rng(seed)
     sound = draw_results(rows, random)
-    texts = [format_csv_line(list(row.values())[:-1]) for row in [*sound, *make_defective(sound, random)]]
-    order = random.permutation(len(texts))
-    lines = [format_csv_line(HEADER), *(texts[i] for i in order), *make_broken_lines(texts, HEADER, "\r\n")]
     # The gzip header has no name and no time, so equal rows give equal bytes.
-    data = gzip.compress(b"".join(lines), mtime=0)
+    data = gzip.compress(format_dump(HEADER, sound, make_defective(sound, random), random, "\r\n"), mtime=0)
     with atomic_path(Path(folder) / FILE) as path:
         path.write_bytes(data)
 
@@ -106,43 +102,25 @@ def _make_result(machine: Machine, suite: str, number: int, random: np.random.Ge
     base = compute_score(cpu_model, machine.chips, suite, threads) * float(np.exp(random.normal(0, 0.02)))
     peak = f"{base * random.uniform(1.0, 1.06):.3g}" if random.random() < 0.67 else "0"
     channels, slots = int(cpu_model.number("channels_per_chip", 8)), int(random.choice([1, 2], p=[0.7, 0.3]))
-    l1, l2, l3 = format_caches(cpu_model)
-    published, bits = format_month(machine.month), "64-bit" if peak != "0" else "Not Applicable"
     return {
-        **dict.fromkeys(HEADER, ""),
+        **describe_machine(machine, format_caches(cpu_model)),
         "Benchmark": suite,
-        "Hardware Vendor\t": machine.vendor,
-        "System": f"{machine.system} ({cpu_model.name}, {cpu_model.mhz / 1000:.2f} GHz)",
         "Peak Result": _format_score(peak),
         "Base Result": _format_score(f"{base:.3g}"),
         "Energy Peak Result": "0",
         "Energy Base Result": "600" if number % 97 == 0 else "0",
         "# Cores": str(machine.cores),
-        "# Chips ": str(machine.chips),
+        "# Chips": str(machine.chips),
         "# Enabled Threads Per Core": str(threads),
-        "Processor ": cpu_model.name,
-        "Processor MHz": str(cpu_model.mhz),
         "CPU(s) Orderable": {1: "1 chip", 2: "1,2 chips", 4: "2,4 chips"}[machine.chips],
         "Parallel": "No" if rate else "Yes",
         "Base Pointer Size": "64-bit",
-        "Peak Pointer Size": bits,
-        "1st Level Cache": l1,
-        "2nd Level Cache": l2,
-        "3rd Level Cache": l3,
-        "Other Cache": "None",
+        "Peak Pointer Size": "64-bit" if peak != "0" else "Not Applicable",
         "Memory": format_memory(cpu_model, machine.chips * channels * slots, machine.dimm_gb),
         "Storage": str(random.choice(["1 x 960 GB SATA SSD", "125 GB on tmpfs", "1 x 1.2 TB SAS, 10000 RPM"])),
         "Operating System": format_operating_system(machine.month // 12),
         "File System": "xfs",
         "Compiler": format_compiler(cpu_model, machine.month // 12),
-        "HW Avail": format_month(machine.month - 1),
-        "SW Avail": format_month(machine.month - 3),
-        "License": "55",
-        "Tested By": machine.vendor,
-        "Test Sponsor": machine.vendor,
-        "Test Date": format_month(machine.month - 1),
-        "Published": published,
-        "Updated ": published,
         "Disclosure": format_links(machine.month, number, number % 28 + 1),
     }
 
@@ -165,15 +143,15 @@ def make_defective(sound: list[Row], random: np.random.Generator) -> list[Row]:
     """Return copies of sound rows with one known defect each."""
     changes: list[Row] = [
         {"Base Result": "0", "Peak Result": "0"},
-        {"Base Result": "0", "Processor ": "redacted", "Processor MHz": "0", "# Cores": "0"},
+        {"Base Result": "0", "Processor": "redacted", "Processor MHz": "0", "# Cores": "0"},
         {"Base Result": "NC"},
-        {"# Cores": "7", "# Chips ": "2"},
+        {"# Cores": "7", "# Chips": "2"},
         {"Test Date": "Jan-2098"},
         {"Published": "Mar-2025"},
         {"Memory": "512 MB (8 x 64 GB 2Rx4 PC4-3200AA-R)"},
         {"Memory": "1 TB (16 x 64 GB 2Rx4 PC4-4800AA-R)"},
         {"Memory": "768 GB (16 x 32 GB 2Rx4 PC5-4800B-R; 16 x 16 GB 1Rx8 PC5-4800B-R)"},
-        {"Memory": "640 GB (16 x 32 GB 2Rx4 PC5-4800B-R) + 2 x 64 GB HBM", "Processor ": "Intel Xeon Max 9468"},
+        {"Memory": "640 GB (16 x 32 GB 2Rx4 PC5-4800B-R) + 2 x 64 GB HBM", "Processor": "Intel Xeon Max 9468"},
         {"Operating System": "  SUSE Linux Enterprise Server 15 SP4,  Kerenl 5.14.21-150400.22-default "},
         {"Peak Result": "1"},
         {},
@@ -188,11 +166,11 @@ def make_defective(sound: list[Row], random: np.random.Generator) -> list[Row]:
 def _make_misnamed(sound: list[Row], number: int) -> list[Row]:
     """Return copies with another spelling of the processor, or with threads in place of cores."""
     edits = (
-        ("Intel Xeon Gold 6534", {"Processor ": "Intel Xeon Gold  6534"}),
-        ("Intel Xeon Platinum 8468", {"Processor ": "Intel Xeon platinum 8468"}),
+        ("Intel Xeon Gold 6534", {"Processor": "Intel Xeon Gold  6534"}),
+        ("Intel Xeon Platinum 8468", {"Processor": "Intel Xeon platinum 8468"}),
         ("Intel Xeon E-2236", {"# Cores": "12"}),
     )
-    match = [(next((row for row in sound if row["Processor "] == name), None), edit) for name, edit in edits]
+    match = [(next((row for row in sound if row["Processor"] == name), None), edit) for name, edit in edits]
     return [
         _renumber({**row, **edit, "System": row["System"] + " B"}, row, number + i)
         for i, (row, edit) in enumerate(match)

@@ -57,7 +57,7 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
 
 def _is_detail_result(row: Row) -> bool:
     """Return True for a result with a processor and a date of the detail files."""
-    return row["Processor "] in _CPU_MODELS and _find_identifier(row)[8:14] < _LAST_YEAR_AND_MONTH
+    return row["Processor"] in _CPU_MODELS and _find_identifier(row)[8:14] < _LAST_YEAR_AND_MONTH
 
 
 def _find_identifier(row: Row) -> str:
@@ -78,8 +78,8 @@ def _describe_machines(linked: list[Row], further: list[Row], random: np.random.
 
 
 def _describe_machine(row: Row, random: np.random.Generator) -> dict[str, object]:
-    cpu_model = _CPU_MODELS[row["Processor "]]
-    amd, chips, rate = cpu_model.name.startswith("AMD"), int(row["# Chips "]), row["Parallel"] == "No"
+    cpu_model = _CPU_MODELS[row["Processor"]]
+    amd, chips, rate = cpu_model.name.startswith("AMD"), int(row["# Chips"]), row["Parallel"] == "No"
     threads = int(row["# Enabled Threads Per Core"])
     memory = _MEMORY.search(row["Memory"])
     dimms, dimm_gb, rated = (int(number) for number in memory.groups()) if memory else (8, 16, 2666)
@@ -87,7 +87,7 @@ def _describe_machine(row: Row, random: np.random.Generator) -> dict[str, object
     logical = cpu_model.cores * chips * threads
     return {
         "vendor": "AMD" if amd else "Intel",
-        "hardware_vendor": row["Hardware Vendor\t"],
+        "hardware_vendor": row["Hardware Vendor"],
         "model_name": cpu_model.name.removeprefix("AMD ").removeprefix("Intel "),
         "test_sponsor": row["Test Sponsor"],
         "nominal_mhz": cpu_model.mhz,

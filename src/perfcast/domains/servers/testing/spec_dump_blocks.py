@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from perfcast.domains.servers.testing import spec_cpu2017 as spec
-from perfcast.domains.servers.testing.servers import Row, format_month
+from perfcast.domains.servers.testing.servers import Row, format_month, list_fields
 from perfcast.utils.io import atomic_path
 
 BLOCK_ROWS = 41_000
@@ -67,7 +67,7 @@ def _iterate_block(rows: list[Row], number: int, counts: Counter[int]) -> Iterat
             **shifted,
             "Disclosure": spec.format_links(published, count % _PER_DAY, count // _PER_DAY % _DAYS + 1),
         }
-        yield [shifted[name] for name in names]
+        yield list_fields(shifted, names)
 
 
 def _rename_machine(row: Row, number: int) -> Row:
@@ -80,13 +80,7 @@ def _rename_machine(row: Row, number: int) -> Row:
 
 
 def _set_dates(row: Row, month: int) -> Row:
-    dates = {
-        "Published": month,
-        "Updated ": month,
-        "Test Date": month - 1,
-        "HW Avail": month - 1,
-        "SW Avail": month - 3,
-    }
+    dates = {"Published": month, "Updated": month, "Test Date": month - 1, "HW Avail": month - 1, "SW Avail": month - 3}
     sound = row["Test Date"] == format_month(spec.parse_month_text(row["Published"]) - 1)
     if not sound:  # a defective date stays
         return {}

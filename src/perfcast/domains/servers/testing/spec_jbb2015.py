@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from perfcast.domains.servers.testing.java_dump import format_jvm, format_link, format_module, write_results
-from perfcast.domains.servers.testing.servers import Machine, Row, format_caches, format_month
+from perfcast.domains.servers.testing.servers import Machine, Row, describe_machine, format_caches, format_month
 
 FILE = "jbb2015-results.csv"
 HEADER = (
@@ -32,13 +32,13 @@ _SYSTEMS = (
 )
 
 _CHANGES: tuple[Row, ...] = (
-    {"Max-jOPS\t": "0"},
-    {"Critical-jOPS\t": "9e+09"},
-    {"Max-jOPS\t": "NC"},
+    {"Max-jOPS": "0"},
+    {"Critical-jOPS": "9e+09"},
+    {"Max-jOPS": "NC"},
     {"Benchmark": "JBB2013"},
     {"# cores": "7", "# chips": "2"},
     {"Memory (GB)": "1024(Virtual Memory: 2048)"},
-    {"DIMMS ": "None"},
+    {"DIMMS": "None"},
     {"Secondary Cache": "24 MB (I+D) per core"},
     {},
 )
@@ -58,42 +58,39 @@ def _make_result(machine: Machine, number: int, random: np.random.Generator) -> 
     highest = base * (0.8 if kind == "JBB2015COMP" else 1.0) * noise[0]
     critical = highest * min(0.98, 0.6 * float(noise[1]))
     (os, files), (vendor, jvm) = _SYSTEMS[number % len(_SYSTEMS)], format_jvm(machine.month)
-    l1, l2, l3 = format_caches(cpu_model)
+    l1, l2, l3 = caches = format_caches(cpu_model)
     threads = machine.threads_per_core
     return {
-        **dict.fromkeys(HEADER, ""),
+        **describe_machine(machine, caches),
         "Benchmark": kind,
         "Company": machine.vendor,
         "System": machine.system,
-        "Max-jOPS\t": f"{highest:.6g}",
-        "Critical-jOPS\t": f"{critical:.6g}",
+        "Max-jOPS": f"{highest:.6g}",
+        "Critical-jOPS": f"{critical:.6g}",
         "JVM": jvm,
-        "JVM Vendor  ": vendor,
+        "JVM Vendor": vendor,
         "# of nodes": str(nodes),
         "# cores": str(machine.cores * nodes),
         "# chips": str(machine.chips * nodes),
         "# cores per chip": str(cpu_model.cores),
         # On some rows threads per core holds the total.
-        "# of threads per core ": str(threads if number % 9 else threads * machine.cores * nodes),
-        "Total # of threads ": str(threads * machine.cores * nodes),
+        "# of threads per core": str(threads if number % 9 else threads * machine.cores * nodes),
+        "Total # of threads": str(threads * machine.cores * nodes),
         "Processor": cpu_model.name.replace("Intel Xeon", "Intel(R) Xeon(R)") if number % 2 else cpu_model.name,
         "CPU Speed": str(cpu_model.mhz),
         "Primary Cache": l1.replace(" KB I + ", "KB(I)+").replace(" KB D ", "KB(D)"),
         "Secondary Cache": l2.replace("I+D on chip", "(I+D)"),
         "Tertiary Cache": l3,
         "Memory (GB)": f"{machine.dimms * machine.dimm_gb * nodes}{'GB' if number % 5 == 0 else ''}",
-        "DIMMS ": f"{machine.dimms * nodes} x {machine.dimm_gb}GB",
+        "DIMMS": f"{machine.dimms * nodes} x {machine.dimm_gb}GB",
         "Memory Details": format_module(machine),
-        "Disk \t": "1 x 960GB SATA SSD",
-        "File System \t": files,
+        "Disk": "1 x 960GB SATA SSD",
+        "File System": files,
         "Operating System": os,
-        "Form factor\t": "2U Rack",
+        "Form factor": "2U Rack",
         "Hardware Availability": format_month(machine.month - 1),
         "SW Availability": format_month(machine.month - 2),
-        "License": "55",
-        "Tested By": machine.vendor,
-        "Test Sponsor": machine.vendor,
-        "Published": format_month(machine.month),
-        "Updated ": format_month(machine.month - 1),
+        "Test Date": "",
+        "Updated": format_month(machine.month - 1),
         "Disclosure": format_link("jbb2015", machine.month, number),
     }

@@ -11,7 +11,7 @@ import numpy as np
 
 from perfcast.domains.servers.datasets.spec_java.power import LOADS, OPERATIONS, WATTS
 from perfcast.domains.servers.testing.java_dump import format_jvm, format_link, format_module, write_results
-from perfcast.domains.servers.testing.servers import Machine, Row, format_caches, format_month
+from perfcast.domains.servers.testing.servers import Machine, Row, describe_machine, format_caches, format_month
 
 FILE = "power_ssj2008-results.csv"
 HEADER = (
@@ -35,7 +35,7 @@ _CHANGES: tuple[Row, ...] = (
     {"Result": "0"},
     {"Result": "NC"},
     {"Result": "7.1e+06"},
-    {"# Cores": "0", "# Chips ": "0"},
+    {"# Cores": "0", "# Chips": "0"},
     {"Published": "May-0000"},
     {"Disclosure": "http://www.spec.org/"},
     {"Test Date": "Mar-2005"},
@@ -61,46 +61,34 @@ def _make_result(machine: Machine, number: int, random: np.random.Generator) -> 
     operations = [full * load / 100 for load in LOADS]
     watts = [idle + (peak - idle) * load / 100 for load in (*LOADS, 0)]
     (os, version, files), (vendor, jvm) = _PLATFORMS[number % len(_PLATFORMS)], format_jvm(machine.month)
-    l1, l2, l3 = format_caches(cpu_model)
     shared = nodes > 1
     return {
-        **dict.fromkeys(HEADER, ""),
+        **describe_machine(machine, format_caches(cpu_model)),
         "Benchmark": "power_ssj2008",
         "Benchmark Version": "1.2",
-        "Hardware Vendor\t": machine.vendor,
         "System": machine.system,
-        "Nodes\t": str(nodes),
-        "Form Factor\t": "blade" if shared else "2U",
-        "Test Method\t": "Multi Node" if shared else "Single Node",
+        "Nodes": str(nodes),
+        "Form Factor": "blade" if shared else "2U",
+        "Test Method": "Multi Node" if shared else "Single Node",
         "Result": f"{sum(operations) / sum(watts):.6g}",
         **{name: f"{value:.6g}" for name, value in zip(OPERATIONS, operations, strict=True)},
         **{name: f"{value:.6g}" for name, value in zip(WATTS, watts, strict=True)},
         "# Cores": str(machine.cores * nodes),
-        "# Chips ": str(machine.chips * nodes),
-        "# Cores Per Chip ": str(cpu_model.cores),
+        "# Chips": str(machine.chips * nodes),
+        "# Cores Per Chip": str(cpu_model.cores),
         "# Threads Per Core": str(machine.threads_per_core),
-        "Processor ": f"{cpu_model.name} {cpu_model.mhz / 1000:.2f} GHz" if number % 2 else cpu_model.name,
-        "Processor MHz": str(cpu_model.mhz),
-        "1st Level Cache": l1,
-        "2nd Level Cache": l2,
-        "3rd Level Cache": l3,
+        "Processor": f"{cpu_model.name} {cpu_model.mhz / 1000:.2f} GHz" if number % 2 else cpu_model.name,
         "Memory (GB)": f"{machine.dimms * machine.dimm_gb * nodes:,}",
         "Operating System": os,
         "Operating System Version": version,
         "File System": files,
         "DIMMS": f"{machine.dimms} x {machine.dimm_gb * 1024} MB",
-        "Memory Description\t": format_module(machine),
-        "JVM Vendor ": vendor,
-        "JVM Version ": jvm,
-        "Disk Drive ": "1 x 480 GB SATA SSD",
-        "Power Supplies Installed ": "0" if shared else "1",
+        "Memory Description": format_module(machine),
+        "JVM Vendor": vendor,
+        "JVM Version": jvm,
+        "Disk Drive": "1 x 480 GB SATA SSD",
+        "Power Supplies Installed": "0" if shared else "1",
         "Power Supply Rating (watts)": "0" if shared else str(round(peak * 1.6 / 100) * 100 + 100),
-        "HW Avail": format_month(machine.month - 1),
-        "SW Avail": format_month(machine.month - 3),
-        "Tested By": machine.vendor,
-        "Test Sponsor": machine.vendor,
         "Test Date": format_month(machine.month - 1) if number % 40 else "",
-        "Published": format_month(machine.month),
-        "Updated ": format_month(machine.month),
         "Disclosure": format_link("power_ssj2008", machine.month, number),
     }

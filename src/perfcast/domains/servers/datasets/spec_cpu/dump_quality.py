@@ -25,10 +25,7 @@ _JOINED_FACTS = (
 
 
 def summarize_quality(
-    frame: pd.DataFrame,
-    table: Table,
-    repairs: Mapping[str, int],
-    coverage: Mapping[str, Mapping[str, Any]],
+    frame: pd.DataFrame, table: Table, repairs: Mapping[str, int], coverage: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
     """Return the quality facts of a standardized dump.
 

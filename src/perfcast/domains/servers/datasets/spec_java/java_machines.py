@@ -22,7 +22,7 @@ from perfcast.domains.servers.parsing.memory import parse_dimms, parse_module
 from perfcast.domains.servers.parsing.operating_system import parse_any_operating_system
 from perfcast.domains.servers.parsing.scalars import Scalar, parse_month
 from perfcast.domains.servers.parsing.storage import parse_storage
-from perfcast.domains.servers.parsing.text_normalization import compile_pattern, normalize
+from perfcast.domains.servers.parsing.text_normalization import compile_pattern, compile_rewrites, normalize, rewrite
 from perfcast.inference.name_lookup import cpu_model_key
 from perfcast.schema.table import Column, Kind
 
@@ -44,23 +44,20 @@ _FIELDS: dict[str, tuple[Parser, tuple[str, ...]]] = {
 }
 """Common name of a text column -> its parser, and the parsed fields that become columns of the same name."""
 
-_REWRITES = tuple(
-    (re.compile(pattern), replacement)
-    for pattern, replacement in (
-        (r"[®™]", " "),
-        (r"\((?:r|tm)\)", " "),
-        (r"\bprocessors?\b|\b(?:dual|quad|six|eight|twelve)-core\b|\b64-bit multi-core\b", " "),
-        # Clocks, order numbers and turbo modes follow a bracket or comma; a clock also stands at either end.
-        (r"\s*[(\[,].*$", ""),
-        (r"^\d(?:\.\d+)? ?ghz\s+(?=\w)", ""),
-        (r"(?<=\d)((?:\S*\s+(?:v\d\s+)?)(?:cpu\s+)?)@?\s*\d(?:\.\d+)? ?ghz$", r"\1"),
-        (r"(?<=\d)(he|ee)$", r" \1"),
-        (r"\bcortex[ -]a53\b.*", "cortex-a53"),
-        (r"\bplatunum\b", "platinum"),
-        (r"\bxeon-d\b\s*", "xeon d-"),
-        (r"\bcpu\b", " "),
-        (r"^intel (?=(?:e\d-|[elwx]\d{4}))", "intel xeon "),
-    )
+_REWRITES = compile_rewrites(
+    (r"[®™]", " "),
+    (r"\((?:r|tm)\)", " "),
+    (r"\bprocessors?\b|\b(?:dual|quad|six|eight|twelve)-core\b|\b64-bit multi-core\b", " "),
+    # Clocks, order numbers and turbo modes follow a bracket or comma; a clock also stands at either end.
+    (r"\s*[(\[,].*$", ""),
+    (r"^\d(?:\.\d+)? ?ghz\s+(?=\w)", ""),
+    (r"(?<=\d)((?:\S*\s+(?:v\d\s+)?)(?:cpu\s+)?)@?\s*\d(?:\.\d+)? ?ghz$", r"\1"),
+    (r"(?<=\d)(he|ee)$", r" \1"),
+    (r"\bcortex[ -]a53\b.*", "cortex-a53"),
+    (r"\bplatunum\b", "platinum"),
+    (r"\bxeon-d\b\s*", "xeon d-"),
+    (r"\bcpu\b", " "),
+    (r"^intel (?=(?:e\d-|[elwx]\d{4}))", "intel xeon "),
 )
 _MISTYPED = {
     "xeon 5675": "xeon x5675",
@@ -153,10 +150,7 @@ def parse_identity(text: str) -> Identity:
 
 def java_cpu_model_key(name: str) -> str:
     """Return the join key of a processor name such as `Xeon E5-2660 v2, 2.20 GHz (Turbo up to 3.00 GHz)`."""
-    text = " ".join(name.casefold().split())
-    for pattern, replacement in _REWRITES:
-        text = " ".join(pattern.sub(replacement, text).split())
-    key = cpu_model_key(text or name)
+    key = cpu_model_key(rewrite(name.casefold(), _REWRITES) or name)
     return _MISTYPED.get(key, key)
 
 
