@@ -10,7 +10,6 @@ finds.
 from __future__ import annotations
 
 import argparse
-import math
 import re
 import shutil
 import subprocess
@@ -19,9 +18,10 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import pandas as pd
 import reference
 
-from perfcast.ops.run_summary import Job, as_text, read_jobs
+from perfcast.ops.run_summary import as_text, read_jobs
 
 RUN_SECONDS, RUN_MIB = 15 * 60, 4 * 1024
 RUN_CPU_SECONDS, DATA_SECONDS, NOTHING_TO_DO_SECONDS = 500, 40, 4
@@ -50,25 +50,22 @@ class Measurement:
         return f"{text} {sign} {self.budget:6g} {self.measured / self.budget:8.2f}  {'yes' if within else 'NO'}"
 
 
-def peak_together(jobs: list[Job]) -> float:
+def peak_together(jobs: pd.DataFrame) -> float:
     """Return the largest sum of the peaks of jobs that ran at the same time: an upper bound of the memory used."""
-    sampled = [job for job in jobs if math.isfinite(job.peak)]
-    return max(sum(job.peak for job in sampled if job.start <= started.start < job.end) for started in jobs)
+    return max(jobs.loc[(jobs["start"] <= start) & (start < jobs["end"]), "peak"].sum() for start in jobs["start"])
 
 
-def recorded(jobs: list[Job], cores: int, reference_seconds: float) -> list[Measurement]:
-    data = [job for job in jobs if job.rule in DATA_RULES and job.name == DATASET]
-    span = max(job.end for job in jobs) - min(job.start for job in jobs)
-    cpu_seconds = sum(job.cpu_seconds for job in jobs if math.isfinite(job.cpu_seconds))
+def recorded(jobs: pd.DataFrame, cores: int, reference_seconds: float) -> list[Measurement]:
+    data = jobs[jobs["rule"].isin(DATA_RULES) & (jobs["name"] == DATASET)]
+    span = jobs["end"].max() - jobs["start"].min()
+    cpu_seconds = jobs["cpu_seconds"].sum()
     return [
         Measurement("run: processor time of the jobs", cpu_seconds, "s", RUN_CPU_SECONDS),
         Measurement("  beside the reference computation", cpu_seconds / reference_seconds, "times"),
-        Measurement(f"run: job seconds / {cores} cores", sum(job.seconds for job in jobs) / cores, "s", RUN_SECONDS),
+        Measurement(f"run: job seconds / {cores} cores", jobs["seconds"].sum() / cores, "s", RUN_SECONDS),
         Measurement("run: first start to last end, pauses included", span, "s", RUN_SECONDS),
         Measurement("run: memory, peaks of simultaneous jobs added", peak_together(jobs), "MiB", RUN_MIB),
-        Measurement(
-            f"ingestion + standardization + features of {DATASET}", sum(job.seconds for job in data), "s", DATA_SECONDS
-        ),
+        Measurement(f"ingestion + standardization + features of {DATASET}", data["seconds"].sum(), "s", DATA_SECONDS),
     ]
 
 
@@ -134,7 +131,7 @@ def main() -> None:
     options = parser.parse_args()
     measurements: list[Measurement] = []
     jobs = read_jobs(options.results)
-    if not jobs:
+    if jobs.empty:
         print(f"no run is recorded in {options.results}/benchmarks; `make run` leaves one")
     else:
         print(as_text(jobs))

@@ -90,6 +90,11 @@ def add_shared(parser: argparse.ArgumentParser, *names: str, **changed: str) -> 
         parser.add_argument(name, **{**SHARED[name], "help": help_text})
 
 
+def chosen(options: argparse.Namespace, *names: str) -> dict[str, Any]:
+    """Return options as keywords of the function that a command calls."""
+    return {name: getattr(options, name) for name in names}
+
+
 def parse_experiment(options: argparse.Namespace) -> dict[str, Any]:
     """Return the experiment of --experiment, or that of params.yaml. Raises: UserError when it is no JSON object."""
     from perfcast.config.conf_files import read_yaml, require_mapping

@@ -30,19 +30,8 @@ _RUN = ("ui", "doctor", "sources", "tune", "serve", "summary", "reproduced", "co
 _MEMBERS = {
     "champion": ("export",),
     "pipeline": (
-        *(
-            "available",
-            "champion",
-            "described",
-            "evaluate",
-            "fake",
-            "features",
-            "forget",
-            "headline",
-            "in_domain",
-            "ingest",
-        ),
-        *("leakage", "metrics", "plots", "record", "report", "split", "standardize", "times", "train"),
+        *("available", "champion", "described", "evaluate", "fake", "features", "forget", "headline", "in_domain"),
+        *("ingest", "leakage", "metrics", "plots", "record", "report", "split", "standardize", "times", "train"),
     ),
 }
 _OF_DOMAINS = [tuple(command.split()) for domain in domains() for command in domain.commands]

@@ -82,7 +82,7 @@ class _Search:
     limits: DownloadLimits
     progress: Progress
     attempts: list[FailedAttempt] = field(default_factory=list)
-    found: dict[SourceFile, tuple[Path, IngestedFile]] = field(default_factory=dict)
+    staged: dict[SourceFile, tuple[Path, IngestedFile]] = field(default_factory=dict)
     missing: set[SourceFile] = field(default_factory=set)
     unpacked: dict[Path, Path] = field(default_factory=dict)
     unreachable: bool = False
@@ -99,8 +99,8 @@ class _Search:
 
     def _find(self, file: SourceFile) -> bool:
         """Copy a file of this machine and return whether it was there; every file is searched once."""
-        if file in self.found or file in self.missing:
-            return file in self.found
+        if file in self.staged or file in self.missing:
+            return file in self.staged
         for location in list_locations(file, self.cache, self.mirrors, self.embedded, self.earlier):
             origin = location.path if location.kind == ARCHIVE else location.folder
             if self._take(file, location, str(origin)):
@@ -127,7 +127,7 @@ class _Search:
 
     def _take(self, file: SourceFile, location: FileLocation, origin: str) -> bool:
         """Copy a file and verify the copy, which no other process changes; return whether it is the declared one."""
-        copy = self.staging / str(len(self.found))
+        copy = self.staging / str(len(self.staged))
         reason = find_obstacle(file, location) or self._copy(file, location, copy)
         if reason:
             self.attempts.append(FailedAttempt(file.name, location.kind, origin, reason))
@@ -139,7 +139,7 @@ class _Search:
             self.attempts.append(FailedAttempt(file.name, location.kind, origin, reason))
             return False
         ingested = IngestedFile(file.name, digest, copy.stat().st_size, f"{location.kind} {origin}")
-        self.found[file] = (copy, ingested)
+        self.staged[file] = (copy, ingested)
         if location.kind in ("mirror", ARCHIVE):  # a mirror that is gone later costs no data
             with suppress(OSError), atomic_path(cached_path(self.cache, digest)) as temporary:
                 shutil.copyfile(copy, temporary)
@@ -211,7 +211,7 @@ def ingest_source(
             for file in snapshot.files if snapshot else ():
                 target = folder / file.name
                 target.parent.mkdir(parents=True, exist_ok=True)
-                search.found[file][0].replace(target)
+                search.staged[file][0].replace(target)
         if snapshot is None:
             result = _describe_missing(spec, search.attempts, network=network)
             _refuse_loss(spec, out, search.attempts, result.remedy, strict=strict)
@@ -250,7 +250,7 @@ def check_structure(spec: SourceSpec, folder: Path) -> None:
 
 
 def _describe_present(spec: SourceSpec, snapshot: Snapshot, search: _Search) -> IngestResult:
-    files = tuple(search.found[file][1] for file in snapshot.files)
+    files = tuple(search.staged[file][1] for file in snapshot.files)
     size = decimal(sum(file.bytes for file in files))
     origins = ", ".join(dict.fromkeys(file.origin for file in files))
     label = f"{spec.name} (snapshot {snapshot.name})" if snapshot.name else spec.name

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from perfcast.cli.main import main
-from perfcast.ops.run_summary import as_text, by_rule, read_jobs
+from perfcast.ops.run_summary import as_text, read_jobs
 
 HEAD = "s\th:m:s\tmax_rss\tmax_vms\tmax_uss\tmax_pss\tio_in\tio_out\tmean_load\tcpu_time\n"
 
@@ -31,16 +31,17 @@ def results(tmp_path):
 
 
 def test_read_jobs_takes_the_last_run(results):
-    grouped = dict(by_rule(read_jobs(results)))
-    assert list(grouped) == ["train", "report"]
-    assert [(job.name, job.seconds, job.cpu_seconds, job.peak, job.start) for job in grouped["train"]] == [
+    jobs = read_jobs(results)
+    trained = jobs[jobs["rule"] == "train"]
+    columns = ["name", "seconds", "cpu_seconds", "peak", "start"]
+    assert list(trained[columns].itertuples(index=False, name=None)) == [
         ("d/random/a", 4.0, 3.5, 300.0, 96.0),
         ("d/random/b", 6.0, 5.0, 200.5, 100.0),
     ]
 
 
 def test_read_jobs_omits_older_jobs(results):
-    assert [job.name for job in read_jobs(results, since=101)] == ["", "d/random/b"]
+    assert list(read_jobs(results, since=101)["name"]) == ["", "d/random/b"]
 
 
 def test_as_text_sums_jobs_and_ignores_missing_samples(results):

@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from perfcast.cli.arguments import add_shared
+from perfcast.cli.arguments import add_shared, chosen
 from perfcast.utils.progress import show_progress
 
 
@@ -27,18 +27,15 @@ def run(options: argparse.Namespace) -> int:
     from perfcast.experiment.champion import ChampionFiles, write_champion
 
     files = ChampionFiles(options.runs, options.table, options.standard, options.raw)
+    choices = chosen(options, "dataset", "splits", "predictors", "preset", "seed")
     with show_progress() as show:
         about = write_champion(
             options.out,
             files,
             options.project / "conf",
-            options.dataset,
-            splits=options.splits,
-            predictors=options.predictors,
-            preset=options.preset,
-            seed=options.seed,
             max_backtests=options.backtest_windows,
             progress=show,
+            **choices,
         )
     print(f"{options.dataset}: champion {about['predictor']}", file=sys.stderr)
     return 0

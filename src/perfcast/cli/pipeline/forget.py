@@ -1,4 +1,4 @@
-"""Forget which sources are missing, so that the next run looks for them again.
+"""Let the next run look for missing sources again.
 
 Examples:
     perfcast pipeline forget

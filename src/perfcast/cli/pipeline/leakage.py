@@ -14,7 +14,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from perfcast.cli.arguments import add_shared
+from perfcast.cli.arguments import add_shared, chosen
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,16 +31,8 @@ def run(options: argparse.Namespace) -> int:
     from perfcast.utils.io import write_json
     from perfcast.utils.result_digests import record_digests
 
-    artifacts = collect_artifacts(
-        options.project / "conf",
-        table=options.table,
-        standard=options.standard,
-        folds=options.folds,
-        runs=options.runs,
-        splits=options.splits,
-        predictors=options.predictors,
-        seed=options.seed,
-    )
+    files = chosen(options, "table", "standard", "folds", "runs", "splits", "predictors", "seed")
+    artifacts = collect_artifacts(options.project / "conf", **files)
     report = check_leakage(artifacts)
     write_json(options.out, report)
     record_digests(options.out)

@@ -23,9 +23,9 @@ def run(options: argparse.Namespace) -> int:
     from perfcast.ops.run_summary import as_text, read_jobs
 
     jobs = read_jobs(options.results, options.since or 0.0)
-    if not jobs and options.since:
+    if jobs.empty and options.since:
         return 0  # a run with nothing to do
-    if not jobs:
+    if jobs.empty:
         raise UserError("times come from a run", f"there are none in {options.results / 'benchmarks'}", "run snakemake")
     print(as_text(jobs))
     return 0
