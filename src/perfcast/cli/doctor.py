@@ -35,8 +35,7 @@ def run(options: argparse.Namespace) -> int:
 
     with show_progress() as show:
         show("imports", 0, 1)
-        from perfcast.ops.deep_check import check_results
-        from perfcast.ops.doctor import BROKEN, examine, find_place, tabulate_findings
+        from perfcast.ops.doctor import BROKEN, check_results, examine, find_place, tabulate_findings
 
         place = find_place(options.project, os.environ)
         findings = examine(place, show)

@@ -23,6 +23,7 @@ ALLOWED = {
     "cli.measure operators": {"torch"},
     "cli.measure suite": {"torch"},
     "cli.pipeline plots": {"matplotlib"},
+    "cli.pipeline record": {"mlflow", "fastapi", "scipy"},
     "cli.pipeline report": {"matplotlib"},
 }
 """What a command may import beside NumPy, pandas and Arrow, all others nothing; a predictor adds what it is made of."""

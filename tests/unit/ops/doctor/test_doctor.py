@@ -15,8 +15,7 @@ from perfcast.cli.main import main
 from perfcast.config.conf_files import read_yaml
 from perfcast.config.experiment_params import Params, validate
 from perfcast.ops import doctor
-from perfcast.ops.deep_check import check_results
-from perfcast.ops.doctor import BROKEN, CARE, FINE, ProjectPlace, examine
+from perfcast.ops.doctor import BROKEN, CARE, FINE, ProjectPlace, check_results, examine
 from perfcast.ops.run_lock import hold_results
 from perfcast.tracking import Store, open_client
 from perfcast.utils.io import atomic_path, remove_path
