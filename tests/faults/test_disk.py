@@ -20,10 +20,13 @@ def expected(tmp_path_factory):
 
 
 def read_failures(run):
-    """Check that each failed job has one line of perfcast and no traceback; return the lines by command."""
+    """Check that each failed job has one line of perfcast and no traceback; return the lines by command.
+
+    Snakemake shows its own traceback where it may not remove an empty folder at the end.
+    """
     assert run.process.returncode not in (0, None)
     output = run.output()
-    assert "Traceback" not in output
+    assert all("in cleanup_workdir" in text for text in output.split("Traceback")[1:]), output[-3000:]
     failed = set(re.findall(r"^Error in rule (\w+):", output, re.MULTILINE))
     assert failed, output[-3000:]
     messages = [line for line in output.splitlines() if line.startswith("perfcast ")]
