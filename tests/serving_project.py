@@ -8,12 +8,12 @@ import urllib.error
 import urllib.request
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import uvicorn
 
 from perfcast.serving import create_app
-from perfcast.serving.http_protocol import BoundedHttpProtocol
-from perfcast.serving.http_server import address_of, listen
+from perfcast.serving.http_server import UVICORN, address_of, listen
 from perfcast.serving.request_limits import DEFAULT_LIMITS
 
 JSON = {"Content-Type": "application/json"}
@@ -55,15 +55,11 @@ def request(address, body=None, headers=JSON, method=None):
 
 
 @contextmanager
-def served(champion, limits=DEFAULT_LIMITS, protocol=BoundedHttpProtocol, **options):
+def served(champion, limits=DEFAULT_LIMITS, uvicorn_options=MappingProxyType({}), **options):
     """Yield the address of a server that ends with the block."""
     app = create_app(champion, limits, **options)
     with listen("127.0.0.1", 0) as listening:
-        server = uvicorn.Server(
-            uvicorn.Config(
-                app, http=protocol, ws="none", log_level="error", access_log=False, timeout_graceful_shutdown=2
-            )
-        )
+        server = uvicorn.Server(uvicorn.Config(app, **{**UVICORN, "timeout_graceful_shutdown": 2, **uvicorn_options}))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()
         try:

@@ -130,8 +130,7 @@ def request_limits(conf: Path) -> str:
     meanings = {
         "body": "bytes of a request",
         "machines": "machines of a request (`--max-batch`)",
-        "seconds": "seconds until a request is canceled",
-        "hung": "seconds after which a worker that still computes is replaced",
+        "seconds": "seconds until a body has arrived, and until an answer is there",
         "waiting": "requests of a worker at once",
         "neighbors": "nearest machines of a prediction",
         "suggestions": "suggested CPU names",

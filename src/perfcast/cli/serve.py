@@ -30,20 +30,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="processes that answer (default: one for each core, at most 4)",
     )
     parser.add_argument("--max-batch", type=whole(1, 10_000), default=1000, metavar="N", help="machines per request")
+    parser.add_argument(
+        "--limit-concurrency",
+        type=whole(2, 100_000),
+        default=1000,
+        metavar="N",
+        help="connections of a worker; further requests get status 503",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
     """Serve until SIGINT or SIGTERM."""
-    from perfcast.serving.http_server import address_of, default_workers, is_loopback, listen, serve
+    from perfcast.serving.http_server import address_of, is_loopback, listen, serve
 
     with listen(options.host, options.port) as listening:
         read_champion(options)  # refuse what is wrong with it once, before every worker reads it
         if not is_loopback(options.host):
             warning = f"perfcast serve: warning: {options.host} is open to other machines, without password or TLS"
             print(warning, file=sys.stderr, flush=True)
-        address = address_of(listening, options.host)
-        ready = partial(print, f"perfcast on {address}", flush=True)
-        serve(partial(_create_app, options), listening, options.workers or default_workers(), ready)
+        print(f"perfcast on {address_of(listening, options.host)}", flush=True)
+        serve(partial(_create_app, options), listening, options.workers, options.limit_concurrency)
     return 0
 
 

@@ -174,30 +174,28 @@ class CpuModelsResponse(BaseModel):
     cpu_models: list[str]
 
 
-class FieldDescription(BaseModel):
-    """A short name that stands for one column or several."""
-
+class _Description(BaseModel):
     name: str
     meaning: str
-    example: str
     number: bool
     unit: str
-    columns: list[str] = Field(description="Columns that the field fills.")
     capacity: str | None = Field(description="Column of the CPU model with the largest possible value.")
+
+
+class FieldDescription(_Description):
+    """A short name that stands for one column or several."""
+
+    example: str
+    columns: list[str] = Field(description="Columns that the field fills.")
     aliases: list[str]
 
 
-class ColumnDescription(BaseModel):
+class ColumnDescription(_Description):
     """A column of the dataset."""
 
-    name: str
     group: str
-    meaning: str
-    number: bool
-    unit: str
     low: float | None
     high: float | None
-    capacity: str | None = Field(description="Column of the CPU model with the largest possible value.")
 
 
 class FieldsResponse(BaseModel):
@@ -210,7 +208,7 @@ class FieldsResponse(BaseModel):
 class HealthResponse(_ChampionResponse):
     """Predictor and limits of the server."""
 
-    status: Literal["ok", "late"] = Field(description="late: a computation exceeds its time, and other requests wait.")
+    status: Literal["ok"]
     version: str
     tasks: list[str]
     limits: dict[str, float]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -36,7 +35,7 @@ from perfcast.serving.api_models import (
 )
 from perfcast.serving.decision_models import DECISIONS, DecisionRequest
 from perfcast.serving.machine_answers import describe_champion, describe_fields, impute_batch
-from perfcast.serving.prediction_thread import PredictionThread
+from perfcast.serving.prediction_queue import PredictionQueue
 from perfcast.serving.request_limits import DEFAULT_LIMITS, JsonRoute, RefusedRequest, RequestLimits
 from perfcast.serving.server_metrics import SECURITY_HEADERS, MetricsMiddleware, ServerMetrics
 from perfcast.utils.errors import UserError
@@ -73,14 +72,8 @@ def create_app(
     whose name resolves to this machine (DNS rebinding) could send requests.
     """
     metrics = ServerMetrics()
-    thread = PredictionThread(champion, limits, metrics)
-
-    @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        metrics.starts.inc()
-        yield
-        thread.close()
-
+    queue = PredictionQueue(champion, limits, metrics)
+    metrics.starts.inc()
     app = FastAPI(
         title="perfcast",
         version=__version__,
@@ -88,35 +81,31 @@ def create_app(
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        lifespan=lifespan,
     )
     app.state.limits = limits
     _add_error_handlers(app)
-    app.include_router(_create_page_router())
     app.mount("/static", StaticFiles(directory=PAGE_FOLDER))
-    app.include_router(_create_info_router(champion, limits, metrics, thread))
-    app.include_router(_create_prediction_router(champion, limits, thread))
+    app.include_router(_create_info_router(champion, limits, metrics))
+    app.include_router(_create_prediction_router(champion, limits, queue))
     app.add_middleware(_HostCheck, hosts=hosts)
     app.add_middleware(MetricsMiddleware, metrics=metrics)
     return app
 
 
 class _HostCheck:
-    """Refuses requests that name no host, several, or another than this server."""
+    """Refuses requests that name another host than this server."""
 
     def __init__(self, app: ASGIApp, hosts: Sequence[str] | None) -> None:
         self.app, self.hosts = app, hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one request."""
-        given = [value for name, value in scope.get("headers", ()) if name == b"host"]
-        is_accepted = self._is_accepted(given[0]) if len(given) == 1 else not given and self.hosts is None
-        if scope["type"] != "http" or is_accepted:
-            await self.app(scope, receive, send)
-            return
-        fact = "it names another" if len(given) == 1 else f"there are {len(given)} of them"
-        error = UserError("the Host header must name this server", fact, "--host serves other names than localhost")
-        await _refuse(400, str(error), {"connection": "close"})(scope, receive, send)
+        """Handle one request; h11 has refused those with several hosts."""
+        app = self.app
+        if scope["type"] == "http" and not self._is_accepted(dict(scope["headers"]).get(b"host", b"")):
+            requirement, remedy = "the Host header must name this server", "--host serves other names than localhost"
+            error = UserError(requirement, "it names another", remedy)
+            app = _refuse(400, str(error), {"connection": "close"})
+        await app(scope, receive, send)
 
     def _is_accepted(self, given: bytes) -> bool:
         host = _HOST.fullmatch(given)
@@ -147,29 +136,14 @@ def _add_error_handlers(app: FastAPI) -> None:
         return _refuse(500, "the prediction failed unexpectedly; see the server log", SECURITY_HEADERS)
 
 
-def _create_page_router() -> APIRouter:
-    router = APIRouter(include_in_schema=False)
-
-    @router.get("/")
-    async def get_page() -> Response:
-        return FileResponse(PAGE_FOLDER / "index.html")
-
-    @router.get("/docs")
-    async def get_api_page() -> Response:
-        return FileResponse(PAGE_FOLDER / "api.html")
-
-    return router
-
-
-def _create_info_router(
-    champion: Champion, limits: RequestLimits, metrics: ServerMetrics, thread: PredictionThread
-) -> APIRouter:
+def _create_info_router(champion: Champion, limits: RequestLimits, metrics: ServerMetrics) -> APIRouter:
     router = APIRouter(responses={422: _REFUSALS[422]})
     fields = describe_fields(champion)
     health = {
+        "status": "ok",
         "version": __version__,
         **describe_champion(champion),
-        "tasks": sorted(champion.typical_rows),
+        "tasks": [champion.rules.task_titles.get(task, task) for task in champion.tasks],
         "limits": asdict(limits),
         "origins": {**ORIGINS, **champion.rules.origin_meanings},
         "form": champion.rules.form_fields,
@@ -177,15 +151,17 @@ def _create_info_router(
         "page_texts": champion.rules.page_texts,
     }
 
-    @router.get(
-        "/health",
-        summary="Return the predictor and the limits of the server",
-        response_model=HealthResponse,
-        responses={503: {"model": HealthResponse, "description": "A computation exceeds its time; others wait."}},
-    )
-    async def get_health() -> Response:
-        is_late = thread.is_late()
-        return JSONResponse({"status": "late" if is_late else "ok", **health}, 503 if is_late else 200)
+    @router.get("/", include_in_schema=False)
+    async def get_page() -> Response:
+        return FileResponse(PAGE_FOLDER / "index.html")
+
+    @router.get("/docs", include_in_schema=False)
+    async def get_api_page() -> Response:
+        return FileResponse(PAGE_FOLDER / "api.html")
+
+    @router.get("/health", summary="Return the predictor and the limits of the server", response_model=HealthResponse)
+    async def get_health() -> dict[str, Any]:
+        return health
 
     @router.get("/metrics", summary="Return metrics in the text format of Prometheus", response_class=PlainTextResponse)
     async def get_metrics() -> Response:
@@ -204,14 +180,14 @@ def _create_info_router(
     return router
 
 
-def _create_prediction_router(champion: Champion, limits: RequestLimits, thread: PredictionThread) -> APIRouter:
+def _create_prediction_router(champion: Champion, limits: RequestLimits, queue: PredictionQueue) -> APIRouter:
     router = APIRouter(route_class=JsonRoute, responses=_REFUSALS)
 
     @router.post("/predict", summary="Predict one machine, or several", response_model=PredictResponse)
     async def post_predict(body: RequestBody, query: Annotated[PredictQuery, Query()]) -> Response:
         entries = list_entries(body, limits)
         options = query.to_options(len(entries), limits)
-        return await thread.predict(entries, options, partial(_encode_predictions, strict=query.strict))
+        return await queue.predict(entries, options, partial(_encode_predictions, strict=query.strict))
 
     @router.post(
         "/impute",
@@ -220,12 +196,12 @@ def _create_prediction_router(champion: Champion, limits: RequestLimits, thread:
     )
     async def post_impute(body: RequestBody, query: Annotated[PredictQuery, Query()]) -> Response:
         chosen = {"assume": query.assume, "strict": query.strict}
-        machines = await thread.call(partial(impute_batch, list_entries(body, limits), champion, **chosen))
+        machines = await queue.call(partial(impute_batch, list_entries(body, limits), champion, **chosen))
         return JSONResponse({**describe_champion(champion), "machines": machines})
 
     def add_decision(name: str, model: type, response: type, summary: str) -> None:
         async def post_decision(body: Any) -> Response:
-            return await thread.call(partial(_decide, body, champion, limits))
+            return await queue.call(partial(_decide, body, champion, limits))
 
         # FastAPI reads the model of the body from the annotation
         post_decision.__annotations__["body"] = model

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from abc import abstractmethod
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
@@ -27,7 +28,6 @@ from perfcast.utils.errors import UserError
 
 Answer = Comparison | Grid | NearestMachines | Predictions | Ranking
 _MACHINES = Field(min_length=1, description="Names from GET /fields with values.")
-_MEASURED = Field((), description="Scores of these machines or of similar ones: machines with a task and a score.")
 
 
 class DecisionRequest(BaseModel):
@@ -38,9 +38,9 @@ class DecisionRequest(BaseModel):
     when: Annotated[str, AfterValidator(check_month)] | None = Field(None, description="Month of the measurement.")
     assume: bool = Field(True, description="Fill unknown values with those of similar machines.")
 
+    @abstractmethod
     def answer(self, champion: Champion, limits: RequestLimits) -> Answer:
         """Return the answer. Raises: UserError or RefusedRequest for a request that cannot be answered."""
-        raise NotImplementedError
 
     def options(self, neighbors: int = 0, *, explain: bool = False) -> PredictOptions:
         """Return the options of the predictions."""
@@ -48,48 +48,51 @@ class DecisionRequest(BaseModel):
         return make_options(**chosen, neighbors=neighbors, explain=explain)  # type: ignore[arg-type]
 
 
-def _read_measured(
-    measured: Sequence[MachineRequest], entries: Sequence[MachineEntry], champion: Champion, limits: RequestLimits
-) -> UserMeasurements | None:
-    if not measured:
-        return None
-    machine = dict(entries[0].values) if len(entries) == 1 else None
-    return read_measurements(list_entries(measured, limits), champion, machine)
+class _MeasuredRequest(DecisionRequest):
+    measured: tuple[MachineRequest, ...] = Field(
+        (), description="Scores of these machines or of similar ones: machines with a task and a score."
+    )
+
+    def read_measured(
+        self, champion: Champion, limits: RequestLimits, entries: list[MachineEntry] | None = None
+    ) -> UserMeasurements | None:
+        """Return the measurements; those of a single machine may leave out its description."""
+        if not self.measured:
+            return None
+        machine = dict(entries[0].values) if entries and len(entries) == 1 else None
+        return read_measurements(list_entries(self.measured, limits), champion, machine)
 
 
-class CompareRequest(DecisionRequest):
+class CompareRequest(_MeasuredRequest):
     """Machines side by side."""
 
     machines: list[MachineRequest] = _MACHINES
-    measured: tuple[MachineRequest, ...] = _MEASURED
 
     def answer(self, champion: Champion, limits: RequestLimits) -> Comparison:
         """Return the comparison."""
         entries = list_entries(self.machines, limits)
-        measurements = _read_measured(self.measured, [], champion, limits)
+        measurements = self.read_measured(champion, limits)
         return compare_machines(entries, champion, self.options(), measurements=measurements)
 
 
-class MeasuredRequest(DecisionRequest):
+class MeasuredRequest(_MeasuredRequest):
     """Machines whose predictions own measurements correct."""
 
     machines: list[MachineRequest] = _MACHINES
-    measured: tuple[MachineRequest, ...] = _MEASURED
 
     def answer(self, champion: Champion, limits: RequestLimits) -> Predictions:
         """Return the corrected predictions."""
         entries = list_entries(self.machines, limits)
-        measurements = _read_measured(self.measured, entries, champion, limits)
+        measurements = self.read_measured(champion, limits, entries)
         small = len(entries) <= limits.explained
         options = self.options(PredictOptions.neighbors * small, explain=small)
         return predict_batch(entries, champion, options, measurements)
 
 
-class RankRequest(DecisionRequest):
+class RankRequest(_MeasuredRequest):
     """Candidates: machines that may have a name, a price and watts."""
 
     machines: list[MachineRequest] = _MACHINES
-    measured: tuple[MachineRequest, ...] = _MEASURED
     targets: list[str] = Field([], max_length=32, description="Such as CINT2017rate >= 1500.")
     by: str = Field("score", description="score, watts, price, cost, probability or tasks, joined by * and /.")
     weights: str | None = Field(None, description="Weights of the score's tasks: TASK=NUMBER,...")
@@ -103,7 +106,7 @@ class RankRequest(DecisionRequest):
         rates = CostRates(electricity_price=self.electricity_price, years=self.years, memory_price=self.memory_price)
         chosen = {"by": self.by, "weights": self.weights, "sure": self.sure}
         request = read_request(self.targets, champion, **chosen, rates=rates)  # type: ignore[arg-type]
-        measurements = _read_measured(self.measured, [], champion, limits)
+        measurements = self.read_measured(champion, limits)
         entries = list_entries(self.machines, limits)
         return rank_machines(entries, champion, request, self.options(), measurements=measurements)
 
@@ -122,25 +125,22 @@ class SimilarRequest(DecisionRequest):
         return find_nearest_machines(parsed, champion, count=self.count, tasks=tasks, assume=self.assume)
 
 
-class WhatIfRequest(DecisionRequest):
+class WhatIfRequest(_MeasuredRequest):
     """One machine with some fields varied, in all combinations."""
 
     machine: MachineRequest
     vary: list[str] = Field(min_length=1, max_length=32, description="Such as cores=64..96:16, or chips=1,2.")
     tasks: list[str] = Field([], max_length=64, description="All by default.")
-    measured: tuple[MachineRequest, ...] = _MEASURED
 
     def answer(self, champion: Champion, limits: RequestLimits) -> Grid:
         """Return the grid."""
         entries = list_entries(self.machine, limits)
         varied = read_varied_fields(self.vary, champion.fields)
-        count = 1
-        for field in varied:
-            count *= len(field.points)
+        count = math.prod(len(field.points) for field in varied)
         if count > limits.machines:
             raise UserError(f"at most {limits.machines} combinations are possible", f"there are {count}")
         tasks = [champion.task_names.get(name, "tasks") for name in self.tasks]
-        measurements = _read_measured(self.measured, entries, champion, limits)
+        measurements = self.read_measured(champion, limits, entries)
         return predict_grid(entries[0], varied, champion, tasks, self.options(), measurements=measurements)
 
 

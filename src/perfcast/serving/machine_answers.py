@@ -42,24 +42,20 @@ def impute_batch(
     completed = complete_machines(batch.machines, champion, assume=assume)
     names, missing = list(completed.cells), completed.has_origin(MISSING)
     inputs = [column.name for column in measured.columns if column.role in (Role.FEATURE, Role.KEY)]
-    keys = completed.cells.index.tolist()
-    refused: dict[str, Any] = {"values": [], "unknown": [], "notes": [], "status": REFUSED}
     results: dict[int, list[dict[str, Any]]] = {entry.line: [] for entry in entries}
     rows_of: dict[int, list[int]] = {}
-    for row, key in enumerate(keys):
+    for row, key in enumerate(completed.cells.index.tolist()):
         rows_of.setdefault(key, []).append(row)
     for key, rows in sorted(rows_of.items()):
         row = rows[0]
-        results[batch.machines.line_of(key)].append(
-            {
-                "machine": name_machine({name: values[row] for name, values in completed.cells.items()}, measured),
-                "values": [asdict(value) for value in list_values(completed, rows, measured)],
-                "unknown": [name for name in inputs if missing[row, names.index(name)]],
-                "notes": list(batch.machines.notes.get(key, ())),
-                "status": OK,
-                "message": "",
-            }
-        )
+        result = {
+            "machine": name_machine({name: values[row] for name, values in completed.cells.items()}, measured),
+            "values": [asdict(value) for value in list_values(completed, rows, measured)],
+            "unknown": [name for name in inputs if missing[row, names.index(name)]],
+            "notes": list(batch.machines.notes.get(key, ())),
+        }
+        results[batch.machines.line_of(key)].append({**result, "status": OK, "message": ""})
+    refused: dict[str, Any] = {"values": [], "unknown": [], "notes": [], "status": REFUSED}
     for entry in entries:
         if entry.line in batch.refusals:
             results[entry.line] = [{"machine": entry.label, **refused, "message": str(batch.refusals[entry.line])}]
@@ -68,34 +64,20 @@ def impute_batch(
 
 def describe_fields(champion: Champion) -> dict[str, list[dict[str, Any]]]:
     """Return fields and columns with meaning, unit, and bounds or an example, as in `FieldsResponse`."""
-    machine_fields, types = champion.fields, champion.field_types()
+    types, columns = champion.field_types(), champion.fields.columns
     capacities = {**champion.rules.capacities, **champion.rules.largest_values}
-    fields = {field.name: field for field in machine_fields.fields.values()}
-    return {
-        "fields": [
-            {
-                "name": name,
-                "meaning": field.meaning,
-                "example": field.example,
-                "number": types[name] == "double",
-                "unit": machine_fields.columns[field.columns[0]].unit if len(field.columns) == 1 else "",
-                "columns": list(field.columns),
-                "capacity": capacities.get(field.columns[0]) if len(field.columns) == 1 else None,
-                "aliases": list(field.aliases),
-            }
-            for name, field in fields.items()
-        ],
-        "columns": [
-            {
-                "name": column.name,
-                "group": name_group(column),
-                "meaning": column.meaning,
-                "number": types[column.name] == "double",
-                "unit": column.unit,
-                "low": column.low,
-                "high": column.high,
-                "capacity": capacities.get(column.name),
-            }
-            for column in machine_fields.columns.values()
-        ],
-    }
+
+    def describe(name: str, meaning: str, column: str | None) -> dict[str, Any]:
+        unit, capacity = (columns[column].unit, capacities.get(column)) if column else ("", None)
+        return {"name": name, "meaning": meaning, "number": types[name] == "double", "unit": unit, "capacity": capacity}
+
+    fields = []
+    for name, field in {field.name: field for field in champion.fields.fields.values()}.items():
+        filled = list(field.columns)
+        described = describe(name, field.meaning, filled[0] if len(filled) == 1 else None)
+        fields.append({**described, "example": field.example, "columns": filled, "aliases": list(field.aliases)})
+    listed = [
+        {**describe(name, column.meaning, name), "group": name_group(column), "low": column.low, "high": column.high}
+        for name, column in columns.items()
+    ]
+    return {"fields": fields, "columns": listed}

@@ -28,16 +28,14 @@ _MAX_DISCARDED = 32
 class RequestLimits:
     """Limits of one worker.
 
-    Units: `body` bytes; `machines` per request; `seconds` until a request is canceled, its body included; `hung`
-    seconds after which a worker that still computes is replaced; `waiting` requests at once; `neighbors` nearest
-    machines per prediction; `suggestions` suggested CPU models; `explained` machines up to which a prediction is
-    explained by default.
+    Units: `body` bytes; `machines` per request; `seconds` until a body or an answer must be there; `waiting` requests
+    at once; `neighbors` nearest machines per prediction; `suggestions` suggested CPU models; `explained` machines up to
+    which a prediction is explained by default.
     """
 
     body: int = 1 << 20
     machines: int = 1000
     seconds: float = 10.0
-    hung: float = 60.0
     waiting: int = 64
     neighbors: int = 10
     suggestions: int = 12

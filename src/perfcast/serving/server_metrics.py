@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -40,12 +40,6 @@ class ServerMetrics:
         self.batches = Counter("perfcast_batches", "Batches of predicted machines.", registry=registry)
         self.failures = Counter("perfcast_failures", "Unexpected errors.", registry=registry)
         self.starts = Counter("perfcast_worker_starts", "Workers started, replaced ones included.", registry=registry)
-        self.waiting = Gauge(
-            "perfcast_waiting",
-            "Requests that wait or are being predicted.",
-            registry=registry,
-            multiprocess_mode="livesum",
-        )
 
     def as_text(self) -> bytes:
         """Return the metrics of all workers in the text format of Prometheus."""

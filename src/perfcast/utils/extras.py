@@ -5,7 +5,7 @@ from __future__ import annotations
 from perfcast.utils.errors import UserError
 
 _MODULES = {
-    "serve": "fastapi httptools prometheus_client starlette uvicorn",
+    "serve": "fastapi prometheus_client starlette uvicorn",
     "train": "psutil pytorch_lightning rtdl_num_embeddings rtdl_revisiting_models sklearn tabm torch xgboost",
     "pipeline": "dvc dvc_data filelock hydra jinja2 markupsafe mlflow omegaconf openpyxl optuna pooch pydantic "
     "requests snakemake sqlalchemy urllib3",

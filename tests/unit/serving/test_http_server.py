@@ -80,7 +80,7 @@ def command(*options, host="127.0.0.1"):
         port = re.fullmatch(rf"perfcast on http://{re.escape(host)}:(\d+)\n", process.stdout.readline())[1]
         yield Server(process, f"http://127.0.0.1:{port}")
     finally:
-        process.kill()
+        process.terminate()
         process.wait()
 
 
@@ -97,7 +97,7 @@ def test_command_serves_until_a_signal_arrives(end, host):
     assert "Traceback" not in errors
 
 
-@pytest.mark.reliability("workers of the server killed or stopped", cases=4)
+@pytest.mark.reliability("workers of the server killed or stopped", cases=3)
 def test_workers_that_die_or_stop_are_replaced_and_counted():
     with command("--workers", "2") as server:
         first: Reply = server.answer_again()
@@ -110,20 +110,9 @@ def test_workers_that_die_or_stop_are_replaced_and_counted():
             assert server.answer_again().body == first.body
             _await(lambda: f"perfcast_worker_starts_total {starts}.0" in server.metrics())  # noqa: B023
             assert len(server.workers - gone) == 2
-        server.signal_workers(signal.SIGSTOP)
         seconds, errors = server.end()
         assert seconds < 11
-    assert set(errors.splitlines()) == {"perfcast serve: a worker ended or hung; another takes its place"}
-
-
-def test_workers_end_with_a_server_that_is_killed_and_leave_no_folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    with command("--workers", "2") as server:
-        workers = server.workers
-        assert len(workers) == 2
-        server.process.kill()
-        _await(lambda: not any(map(_is_running, workers)))
-        assert list(tmp_path.glob("perfcast-*")) == []
+    assert errors == ""
 
 
 def _await(condition):
@@ -131,10 +120,3 @@ def _await(condition):
     while not condition():
         assert time.monotonic() < until
         time.sleep(0.1)
-
-
-def _is_running(pid):
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
