@@ -25,8 +25,8 @@ from perfcast.nn.token_batch import TokenBatch, mask_inputs
 from perfcast.predictors.neural.attention import NCPP
 from perfcast.predictors.neural.neural_predictor import NeuralPredictor
 from perfcast.schema.table import Column, Kind, Role
-from perfcast.training.loop import BatchLoader, TrainingConfig, reproducible, train
-from perfcast.training.optimization import masked_huber
+from perfcast.training.lightning_modules import masked_huber, train
+from perfcast.training.loop import BatchLoader, TrainingConfig, reproducible
 
 PUBLISHED_ROWS_PER_CPU_SECOND = 54
 GOAL = 2500

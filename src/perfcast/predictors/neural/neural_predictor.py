@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -19,9 +19,12 @@ from perfcast.predictors.neural.linear_skip import DEFAULT_ALPHA, LinearSkip, ch
 from perfcast.predictors.predictor import Predictor
 from perfcast.predictors.task_rows import measured_rows, task_labels
 from perfcast.training.devices import TrainerConfig
-from perfcast.training.loop import BatchLoader, History, TrainingConfig, reproducible, train
+from perfcast.training.loop import BatchLoader, TrainingConfig, reproducible
 from perfcast.utils.io import atomic_path, write_json
 from perfcast.utils.model_files import read_arrays, read_state
+
+if TYPE_CHECKING:
+    from perfcast.training.lightning_modules import Regression
 
 PREDICT_BATCH_SIZE = 512
 _ALL = ""
@@ -130,7 +133,7 @@ class NeuralPredictor(TrainingConfig, Predictor):
                 first = self._fit_step(fitting, held_out, config, alpha)
                 error = np.expm1(self._predict(held_out.X) - held_out.logs)
                 self.validation_mape_ = 100.0 * float(np.nanmean(np.abs(error)))
-                config = replace(config, epochs=first.chosen_epoch, min_steps=0)
+                config = replace(config, epochs=first.best_epoch, min_steps=0)
         second = self._fit_step(everything, None, config, alpha) if first is None or self.refit else None
         self.history_ = _join_histories(first, second)
 
@@ -143,8 +146,12 @@ class NeuralPredictor(TrainingConfig, Predictor):
             (encoder.transform(validation.X), validation.tasks, validation.logs),
         )
 
-    def _fit_step(self, training: _Subset, validation: _Subset | None, config: TrainingConfig, alpha: float) -> History:
+    def _fit_step(
+        self, training: _Subset, validation: _Subset | None, config: TrainingConfig, alpha: float
+    ) -> Regression:
         """Fit encoder, skip, scale and network on the training rows."""
+        from perfcast.training.lightning_modules import train  # seconds of imports, which no prediction needs
+
         self.encoder_ = self.encoder_class().fit(training.X, self.columns_)
         tokens, n_outputs = self.encoder_.transform(training.X), training.logs.shape[1]
         if self.linear_skip:
@@ -207,11 +214,11 @@ class NeuralPredictor(TrainingConfig, Predictor):
         self.network_.eval()
 
 
-def _join_histories(first: History | None, second: History | None) -> list[dict[str, float]]:
+def _join_histories(first: Regression | None, second: Regression | None) -> list[dict[str, float]]:
     """Return one entry per epoch with the curves of both steps."""
     nan = float("nan")
-    entries = [] if first is None else [{**entry, "refit_loss": nan} for entry in first.epochs]
-    for position, entry in enumerate([] if second is None else second.epochs):
+    entries = [] if first is None else [{**entry, "refit_loss": nan} for entry in first.history]
+    for position, entry in enumerate([] if second is None else second.history):
         if position == len(entries):
             entries.append({**entry, "validation_loss": nan, "validation_error": nan})
         entries[position]["refit_loss"] = entry["train_loss"]
