@@ -54,7 +54,7 @@ class Regression(pl.LightningModule):
     """Train a network on standardized targets, and keep the weights of the best validation epoch.
 
     Without validation rows it keeps the weights of the last epoch. `history` gets one entry per epoch. The best weights
-    are kept in memory: a file per epoch would take a short training a third of its time.
+    are kept in memory, and in checkpoints if there are any: a file of every epoch takes as long as a short epoch.
     """
 
     def __init__(self, network: nn.Module, config: TrainingConfig, steps: int, seed: int = 0) -> None:
