@@ -21,7 +21,8 @@ from perfcast.features.encoding.token_arrays import TokenSpec
 from perfcast.features.encoding.tokens import TokenEncoder
 from perfcast.nn.token_batch import TokenBatch
 from perfcast.predictors.neural.neural_predictor import NeuralPredictor
-from perfcast.training.loop import reproducible, train
+from perfcast.training.lightning_modules import train
+from perfcast.training.loop import reproducible
 
 CONF = Path(__file__).parents[1] / "conf" / "predictor"
 TABLE_ROWS = 30_000

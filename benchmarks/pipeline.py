@@ -109,7 +109,7 @@ def throughput() -> list[Measurement]:
     done = subprocess.run([sys.executable, str(script)], check=False, capture_output=True, text=True)
     rates = re.findall(r"^  Lightning +(\d+) rows per CPU-second$", done.stdout, re.MULTILINE)
     ratios = re.findall(r"^  time / plain loop +([\d.]+) ", done.stdout, re.MULTILINE)
-    if len(rates) != 2 or len(ratios) != 2:
+    if len(rates) != 3 or len(ratios) != 3:
         print(f"not measured: training, because {script.name} failed: {done.stderr[-300:]}")
         return []
     speed = float(rates[0])
@@ -118,7 +118,7 @@ def throughput() -> list[Measurement]:
         Measurement("  beside the published code", speed, "rows/s", PUBLISHED_ROWS_PER_CPU_SECOND, at_least=True),
         *[
             Measurement(f"{name}: training time beside a plain torch loop", float(ratio), "", LOOP_RATIO)
-            for name, ratio in zip(("ncpp", "hybrid_attention"), ratios, strict=True)
+            for name, ratio in zip(("ncpp", "group_pooling", "mlp"), ratios, strict=True)
         ],
     ]
 

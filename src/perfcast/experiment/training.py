@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
+import shutil
 import sys
 import tempfile
 import time
@@ -110,6 +111,7 @@ class TrainingJob:
     """A predictor, by name, to be trained on a split of a dataset: the files read, and the folder written.
 
     `table_file` is the table with features, `folds_file` the split; `max_backtests` limits those of a forward split.
+    `checkpoints` is a folder from which a job that was killed continues, if given; it is removed at the end.
     """
 
     dataset: str
@@ -119,6 +121,7 @@ class TrainingJob:
     folds_file: Path
     out: Path
     max_backtests: int = 1
+    checkpoints: Path | None = None
 
     def names(self) -> dict[str, str]:
         """Return dataset, split and predictor."""
@@ -172,7 +175,10 @@ def train_predictor(job: TrainingJob, table: Table, config: Mapping[str, Any]) -
         "preset": config["preset"],
         "seeds": seeds,
     }
-    candidates = fold_candidates(conf, config["preset"], config["trainer"], key, len(folds.columns))
+    code, trainer = code_digest("perfcast.cli.pipeline.train", conf.module), config["trainer"]
+    if job.checkpoints:
+        trainer = {**trainer, "default_root_dir": str(job.checkpoints / code)}
+    candidates = fold_candidates(conf, config["preset"], trainer, key, len(folds.columns))
     outlier = config["dataset"].get("label_outlier")
     results, started = _FoldResults(), time.perf_counter()
     job.out.parent.mkdir(parents=True, exist_ok=True)
@@ -198,10 +204,7 @@ def train_predictor(job: TrainingJob, table: Table, config: Mapping[str, Any]) -
             VERSION: version,
             "parameters": {name: str(value) for name, value in parameters.items() if value not in (None, [], {})},
             "metrics": {name: value for name, value in metrics.items() if math.isfinite(value)},
-            "tags": {
-                "preset": config["preset"],
-                "code_digest": code_digest("perfcast.cli.pipeline.train", conf.module),
-            },
+            "tags": {"preset": config["preset"], "code_digest": code},
             "rows": {name: int((folds.iloc[:, 0] == name).sum()) for name in ("train", "validation", "test")},
             "sha256": {
                 "table": sha256(job.table_file),
@@ -212,6 +215,8 @@ def train_predictor(job: TrainingJob, table: Table, config: Mapping[str, Any]) -
         }
         write_json(folder / RECORD, record)
         record_digests(folder)
+    if job.checkpoints:
+        shutil.rmtree(job.checkpoints, ignore_errors=True)
 
 
 def _report_progress(job: TrainingJob, fit: FoldFit, seconds: float) -> None:

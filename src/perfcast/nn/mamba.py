@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -10,9 +11,9 @@ from torch import Tensor, nn
 
 from perfcast.features.encoding.token_arrays import TokenSpec
 from perfcast.nn.group_attention import GroupAttentionNetwork
-from perfcast.nn.selective_scan import selective_scan
-from perfcast.nn.token_batch import TokenBatch
 
+_CHUNK_VALUES = 2**20
+"""Rows are scanned in chunks of about this many numbers of state: few enough for the processor cache."""
 _EXPANSION = 2
 _KERNEL = 4
 _STEP_RANGE = (1e-3, 1e-1)
@@ -92,6 +93,103 @@ class MambaGroupNetwork(GroupAttentionNetwork):
         super().__init__(spec, n_outputs, d_token=d_token, **attention)
         self.mamba = nn.Sequential(*(MambaBlock(d_token, d_state) for _ in range(n_mamba_blocks)))
 
-    def _tokens(self, batch: TokenBatch) -> Tensor:
-        tokens: Tensor = self.mamba(super()._tokens(batch))
-        return tokens
+    def related(self, tokens: Tensor) -> Tensor:
+        """Return the tokens as attention reads them."""
+        following: Tensor = self.mamba(tokens)
+        return following
+
+
+def selective_scan(x: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor) -> Tensor:
+    """Return y of the selective scan of Mamba, with a derivative of its own and few sequential steps.
+
+    Every channel carries a state of N numbers along the sequence:
+
+        h[t] = exp(dt[t] a) h[t-1] + dt[t] x[t] b[t],    y[t] = sum over N of c[t] h[t]
+
+    `dt`, `b` and `c` depend on the input, `a` does not. As in the publication (arXiv 2312.00752), states are not kept
+    for the derivative but computed again: moving them costs more.
+    Shapes: x and dt (rows, steps, channels); a (channels, N), negative; b and c (rows, steps, N); y as x.
+    """
+    # Rows last: every operation then runs along contiguous rows, whatever it broadcasts over.
+    u, dt, b, c = (tensor.permute(1, 2, 0) for tensor in (x * dt, dt, b, c))
+    y: Tensor = _Scan.apply(a.t().unsqueeze(2), u.unsqueeze(1), dt.unsqueeze(1), b.unsqueeze(2), c.unsqueeze(2))
+    return y.squeeze(1).permute(2, 0, 1)
+
+
+class _Scan(torch.autograd.Function):
+    """The scan over states of shape (steps, N, channels, rows).
+
+    Shapes: a (N, channels, 1); u = x dt and dt (steps, 1, channels, rows); b and c (steps, N, 1, rows); result as u.
+    """
+
+    @staticmethod
+    def forward(context: Any, a: Tensor, *inputs: Tensor) -> Tensor:
+        context.save_for_backward(a, *inputs)
+        y, memory = torch.empty_like(inputs[0]), _memory(2, a, inputs[0])
+        for chunk_y, *chunk in _chunks(_rows(a, y), y, *inputs):
+            u, dt, b, c = (tensor.contiguous() for tensor in chunk)
+            decay, states = _shaped(memory, a, u)
+            torch.mul(b, u, out=states)
+            _carry(states, decay, a, dt)
+            chunk_y.copy_(states.mul_(c).sum(dim=1, keepdim=True))
+        return y
+
+    @staticmethod
+    def backward(context: Any, *gradients: Tensor) -> tuple[Tensor, ...]:
+        a, *inputs = context.saved_tensors
+        to_a, (to_u, to_dt, to_b, to_c) = torch.zeros_like(a), map(torch.empty_like, inputs)
+        memory = _memory(4, a, inputs[0])
+        results = to_u, to_dt, to_b, to_c
+        for chunk in _chunks(_rows(a, to_u), gradients[0], *inputs, *results):
+            to_y, u, dt, b, c = (tensor.contiguous() for tensor in chunk[:5])
+            chunk_to_u, chunk_to_dt, chunk_to_b, chunk_to_c = chunk[5:]
+            decay, states, to_state, product = _shaped(memory, a, u)
+            torch.mul(b, u, out=states)
+            _carry(states, decay, a, dt)
+            # The derivative to a state: by its own output, and by the next state.
+            torch.mul(c, to_y, out=to_state)
+            for later, earlier, left in zip(
+                reversed(to_state[1:].unbind()),
+                reversed(to_state[:-1].unbind()),
+                reversed(decay[1:].unbind()),
+                strict=True,
+            ):
+                earlier.addcmul_(left, later)
+            chunk_to_c.copy_(torch.mul(states, to_y, out=product).sum(dim=2, keepdim=True))
+            chunk_to_b.copy_(torch.mul(to_state, u, out=product).sum(dim=2, keepdim=True))
+            chunk_to_u.copy_(torch.mul(to_state, b, out=product).sum(dim=1, keepdim=True))
+            # From here on the derivative to the exponent dt a; the first step has no state to decay.
+            to_exponent = to_state[1:].mul_(states[:-1]).mul_(decay[1:])
+            chunk_to_dt[:1].zero_()
+            chunk_to_dt[1:].copy_(torch.mul(to_exponent, a, out=product[1:]).sum(dim=1, keepdim=True))
+            to_a += torch.mul(to_exponent, dt[1:], out=product[1:]).sum(dim=(0, 3)).unsqueeze(2)
+        return to_a, to_u, to_dt, to_b, to_c
+
+
+def _carry(states: Tensor, decay: Tensor, a: Tensor, dt: Tensor) -> None:
+    """Add to what each step puts into `states` what it keeps of the earlier ones; `decay` is filled in."""
+    torch.mul(dt, a, out=decay).exp_()
+    for earlier, later, left in zip(states[:-1].unbind(), states[1:].unbind(), decay[1:].unbind(), strict=True):
+        later.addcmul_(left, earlier)
+
+
+def _rows(a: Tensor, u: Tensor) -> int:
+    """Return the rows of a chunk."""
+    return min(u.shape[-1], max(1, _CHUNK_VALUES // (len(u) * a.numel())))
+
+
+def _chunks(rows: int, *tensors: Tensor) -> Iterator[tuple[Tensor, ...]]:
+    return zip(*(tensor.split(rows, dim=-1) for tensor in tensors), strict=True)
+
+
+def _memory(count: int, a: Tensor, u: Tensor) -> Tensor:
+    """Return memory for `count` tensors of states of one chunk.
+
+    Taken anew for every chunk it cost a third of the time.
+    """
+    return u.new_empty(count, len(u) * a.numel() * _rows(a, u))
+
+
+def _shaped(memory: Tensor, a: Tensor, u: Tensor) -> list[Tensor]:
+    shape = (len(u), *a.shape[:2], u.shape[-1])
+    return [tensor[: math.prod(shape)].view(shape) for tensor in memory]

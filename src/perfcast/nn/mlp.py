@@ -5,6 +5,8 @@ Sources: Gorishniy et al. 2021, arXiv 2106.11959; Gorishniy et al. 2024, arXiv 2
 
 from __future__ import annotations
 
+from typing import Any
+
 import rtdl_revisiting_models
 import tabm
 import torch
@@ -22,7 +24,7 @@ class FlatNetwork(nn.Module):
     width of every part of the vector, in order. A subclass sets `backbone`, from vectors to (rows, outputs).
     """
 
-    backbone: nn.Module
+    backbone: Any
 
     def __init__(self, spec: TokenSpec, number: nn.Module | None, d_embedding: int) -> None:
         super().__init__()
@@ -49,22 +51,11 @@ class MLPNetwork(FlatNetwork):
     """Embedded columns side by side, then the package's MLP. The output layer starts at zero."""
 
     def __init__(
-        self,
-        spec: TokenSpec,
-        n_outputs: int,
-        *,
-        number: nn.Module | None,
-        d_embedding: int,
-        d_block: int,
-        n_blocks: int,
-        dropout: float,
+        self, spec: TokenSpec, n_outputs: int, *, number: nn.Module, d_embedding: int, **backbone: Any
     ) -> None:
         super().__init__(spec, number, d_embedding)
-        backbone = rtdl_revisiting_models.MLP(
-            d_in=sum(self.sizes), d_out=n_outputs, n_blocks=n_blocks, d_block=d_block, dropout=dropout
-        )
-        initialize_to_zero(backbone.output)
-        self.backbone = backbone
+        self.backbone = rtdl_revisiting_models.MLP(d_in=sum(self.sizes), d_out=n_outputs, **backbone)
+        initialize_to_zero(self.backbone.output)
 
 
 class ResNetNetwork(FlatNetwork):
@@ -76,26 +67,21 @@ class ResNetNetwork(FlatNetwork):
         n_outputs: int,
         *,
         d_embedding: int,
-        d_block: int,
-        d_hidden: int,
-        n_blocks: int,
         hidden_dropout: float,
         residual_dropout: float,
+        **backbone: int,
     ) -> None:
         super().__init__(spec, None, d_embedding)
-        backbone = rtdl_revisiting_models.ResNet(
+        self.backbone = rtdl_revisiting_models.ResNet(
             d_in=sum(self.sizes),
             d_out=n_outputs,
-            n_blocks=n_blocks,
-            d_block=d_block,
-            d_hidden=d_hidden,
             d_hidden_multiplier=None,
             dropout1=hidden_dropout,
             dropout2=residual_dropout,
+            **backbone,
         )
-        initialize_to_zero(backbone.output.linear)
-        self.backbone = backbone
-        self.norms = [module for module in backbone.modules() if isinstance(module, nn.BatchNorm1d)]
+        initialize_to_zero(self.backbone.output.linear)
+        self.norms = [module for module in self.backbone.modules() if isinstance(module, nn.BatchNorm1d)]
 
     def forward(self, batch: TokenBatch) -> Tensor:
         """Predict standardized targets; a training batch of one row takes the running statistics.
@@ -126,19 +112,17 @@ class TabMNetwork(FlatNetwork):
         k: int,
         d_embedding: int,
         d_block: int,
-        n_blocks: int,
-        dropout: float,
+        **backbone: Any,
     ) -> None:
         super().__init__(spec, number, d_embedding)
         self.view = tabm.EnsembleView(k=k)
         self.backbone = tabm.make_tabm_backbone(
             d_in=sum(self.sizes),
-            n_blocks=n_blocks,
             d_block=d_block,
-            dropout=dropout,
             k=k,
             start_scaling_init="normal",
             start_scaling_init_chunks=self.sizes,
+            **backbone,
         )
         self.head = tabm.LinearEnsemble(d_block, n_outputs, k=k)
         initialize_to_zero(self.head)

@@ -1,1 +1,1 @@
-"""Training of neural predictors: one loader, one loss, a loop for one device and Lightning for several."""
+"""Training of neural predictors: one loader, one loss, and Lightning for every device."""

@@ -1,21 +1,18 @@
-"""Training of one network with Lightning: hyperparameters, batches, and the fit; it changes no global state."""
+"""Hyperparameters, batches and random generators of training; no Lightning, which takes seconds to import."""
 
 from __future__ import annotations
 
-import logging
 import math
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any
 
 import torch
-from torch import nn
 
 from perfcast.nn.token_batch import TokenBatch
-from perfcast.training.devices import TrainerConfig, rank_and_size
-from perfcast.utils.errors import UserError
+from perfcast.training.devices import rank_and_size
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -93,30 +90,24 @@ class BatchLoader:
     ) -> None:
         self.rows, self.batch_size, self.shuffle_seed, self.shared = rows, batch_size, shuffle_seed, shared
         self.limit = limit
-        self._generator: torch.Generator | None = None
+
+    @cached_property
+    def generator(self) -> torch.Generator | None:
+        """The generator of the order, made in the process that uses it: see `TokenBatch.__reduce__`."""
+        return None if self.shuffle_seed is None else torch.Generator().manual_seed(self.shuffle_seed)
 
     def __len__(self) -> int:
         return limit_steps(math.ceil(len(self.rows) / self.batch_size), self.limit)
 
     def __iter__(self) -> Iterator[TokenBatch]:
         rank, processes = rank_and_size() if self.shared else (0, 1)
-        if self.shuffle_seed is None:
+        if self.generator is None:
             for start in range(0, len(self.rows), self.batch_size):
                 yield self.rows.take(slice(start + rank, start + self.batch_size, processes))
             return
-        if self._generator is None:  # made in the process that uses it: see `TokenBatch.__reduce__`
-            self._generator = torch.Generator().manual_seed(self.shuffle_seed)
-        order = torch.randperm(len(self.rows), generator=self._generator).to(self.rows.targets.device)
+        order = torch.randperm(len(self.rows), generator=self.generator).to(self.rows.targets.device)
         for index in order.split(self.batch_size)[: len(self)]:
             yield self.rows.take(index[rank::processes])
-
-
-@dataclass(frozen=True)
-class History:
-    """Learning curve: one entry per epoch, and the epoch whose weights the network holds now."""
-
-    epochs: list[dict[str, float]]
-    chosen_epoch: int
 
 
 @contextmanager
@@ -133,72 +124,3 @@ def reproducible(seed: int) -> Iterator[None]:
             yield
     finally:
         torch.set_num_threads(threads)
-
-
-def train(
-    network: nn.Module,
-    training: TokenBatch,
-    validation: TokenBatch | None,
-    config: TrainingConfig,
-    seed: int,
-    *,
-    trainer_config: TrainerConfig | None = None,
-) -> History:
-    """Train `network` in place with Lightning; with validation rows, it ends with the weights of its best epoch.
-
-    Training then stops `patience` epochs after that epoch. Call it inside `reproducible`, together with the
-    construction of the network, for equal bytes from equal seeds. On several devices a step takes the same rows as on
-    one, each device its share, and every device evaluates all validation rows.
-
-    Raises:
-        UserError: this machine has no such devices.
-    """
-    import pytorch_lightning as pl
-    from pytorch_lightning.callbacks import EarlyStopping
-    from pytorch_lightning.utilities.exceptions import MisconfigurationException
-
-    from perfcast.training.lightning_modules import Regression, TokenDataModule
-    from perfcast.training.optimization import VALIDATION_METRIC
-
-    data = TokenDataModule(training, validation, config, seed)
-    epochs = config.count_epochs(len(training))
-    module = Regression(network, config, steps=epochs * len(data.training), seed=seed)
-    stopping = EarlyStopping(VALIDATION_METRIC, patience=config.patience, strict=False, check_finite=False)
-    with _quiet():
-        try:
-            trainer = pl.Trainer(
-                **(trainer_config or TrainerConfig()).trainer_options(),
-                max_epochs=epochs,
-                callbacks=[] if validation is None else [stopping],
-                gradient_clip_val=config.gradient_clip_val,
-                logger=False,
-                enable_checkpointing=False,
-                enable_progress_bar=False,
-                enable_model_summary=False,
-                num_sanity_val_steps=0,
-                use_distributed_sampler=False,
-            )
-        except MisconfigurationException as error:
-            message = str(error).strip().splitlines()[0]
-            raise UserError("conf/trainer must name devices that this machine has", message) from None
-        trainer.fit(module, datamodule=data)
-    network.cpu().eval()
-    return History(module.history, module.best_epoch or epochs)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence Lightning's notes about hardware and loaders, which do not concern the result."""
-    loggers = [logging.getLogger(name) for name in ("pytorch_lightning", "lightning_fabric")]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", module="pytorch_lightning")
-            warnings.filterwarnings("ignore", module="lightning_fabric")
-            warnings.filterwarnings("ignore", module="torch")
-            yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import yaml
@@ -17,9 +18,11 @@ from leakage_project import machines
 from perfcast import splits
 from perfcast.experiment import training
 from perfcast.experiment.training import TrainingJob, train_predictor
+from perfcast.nn.token_batch import TokenBatch
 from perfcast.schema.table import Table
 from perfcast.schema.table_files import write_table
 from perfcast.tracking import RECORD
+from perfcast.training.lightning_modules import Regression
 from perfcast.utils.io import file_digests, sha256
 
 REPOSITORY = Path(__file__).parents[3]
@@ -35,11 +38,12 @@ def inputs() -> tuple[Table, Path]:
     return table, folder
 
 
-def train(out: Path) -> Mapping[str, str]:
+def train(out: Path, predictor: str = "nearest", **options: Any) -> Mapping[str, str]:
     """Train, and return the digests of the files of the run."""
     table, folder = inputs()
-    job = TrainingJob("demo", "random", "nearest", folder / "table.parquet", folder / "folds.parquet", out)
-    conf = yaml.safe_load((REPOSITORY / "conf" / "predictor" / "nearest.yaml").read_text())
+    job = TrainingJob("demo", "random", predictor, folder / "table.parquet", folder / "folds.parquet", out, **options)
+    conf = yaml.safe_load((REPOSITORY / "conf" / "predictor" / f"{predictor}.yaml").read_text())
+    conf["quick"] = {"epochs": 2, "min_steps": 0} if predictor == "mlp" else conf.get("quick", {})
     config: dict[str, Any] = {
         **{"dataset": {"name": "demo"}, "split": "random", "predictor": conf},
         **{"preset": "quick", "seeds": [0], "trainer": {}},
@@ -94,3 +98,26 @@ def test_a_training_replaces_the_whole_run_by_equal_bytes(tmp_path: Path) -> Non
     record = json.loads((tmp_path / "run" / RECORD).read_text())
     assert record["sha256"]["predictions"] == sha256(tmp_path / "run" / "predictions.parquet")
     assert record["sha256"]["table"] == sha256(inputs()[1] / "table.parquet")
+
+
+@pytest.mark.reliability("a training is killed, and continues with the bits of one that was not")
+def test_a_training_that_stopped_continues_from_its_checkpoints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = train(tmp_path / "uninterrupted", "mlp")
+    steps: list[int] = []
+    step = Regression.training_step
+
+    def count(self: Regression, batch: TokenBatch, index: int) -> Any:
+        steps.append(index)
+        return step(self, batch, index)
+
+    monkeypatch.setattr(Regression, "training_step", count)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(training, "_save_model", Mock(side_effect=KeyboardInterrupt))
+        train(tmp_path / "run", "mlp", checkpoints=tmp_path / "checkpoints")
+    assert steps and list((tmp_path / "checkpoints").glob("*/*.ckpt"))
+    steps.clear()
+    assert train(tmp_path / "run", "mlp", checkpoints=tmp_path / "checkpoints") == expected
+    assert not steps
+    assert not (tmp_path / "checkpoints").exists()

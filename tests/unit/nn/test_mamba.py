@@ -11,9 +11,8 @@ import torch
 from torch import nn
 
 from perfcast.features.encoding.tokens import TokenEncoder
-from perfcast.nn import selective_scan as selective_scan_module
-from perfcast.nn.mamba import CausalConvolution, MambaBlock, MambaGroupNetwork
-from perfcast.nn.selective_scan import reference_scan, selective_scan
+from perfcast.nn import mamba as mamba_module
+from perfcast.nn.mamba import CausalConvolution, MambaBlock, MambaGroupNetwork, selective_scan
 from perfcast.nn.token_batch import TokenBatch
 from perfcast.predictors.neural.attention import MaC
 from perfcast.schema.table import Column, Kind, Role, Tag
@@ -59,6 +58,19 @@ def literal(x: np.ndarray, dt: np.ndarray, a: np.ndarray, b: np.ndarray, c: np.n
     return y
 
 
+def reference_scan(
+    x: torch.Tensor, dt: torch.Tensor, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor
+) -> torch.Tensor:
+    """Return y by the recurrence as it is written, differentiated by torch: the reference."""
+    state = x.new_zeros(x.shape[0], x.shape[2], a.shape[1])
+    outputs = []
+    for t in range(x.shape[1]):
+        decay = torch.exp(dt[:, t, :, None] * a)
+        state = decay * state + (dt[:, t] * x[:, t])[:, :, None] * b[:, t, None, :]
+        outputs.append((state * c[:, t, None, :]).sum(dim=-1))
+    return torch.stack(outputs, dim=1)
+
+
 @pytest.mark.parametrize("scan", [reference_scan, selective_scan])
 @pytest.mark.parametrize("steps", [1, 9])
 def test_scan_is_the_literal_recurrence(scan: Any, steps: int) -> None:
@@ -72,7 +84,7 @@ def test_fast_scan_and_its_derivatives_are_those_of_the_reference(
     chunk_rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows, tensors = 11, inputs(rows=11)
-    monkeypatch.setattr(selective_scan_module, "_CHUNK_VALUES", chunk_rows * 9 * 4 * 3)
+    monkeypatch.setattr(mamba_module, "_CHUNK_VALUES", chunk_rows * 9 * 4 * 3)
     weights = torch.randn(rows, 9, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     fast, reference = selective_scan(*tensors), reference_scan(*tensors)
     torch.testing.assert_close(fast, reference, rtol=1e-12, atol=1e-12)

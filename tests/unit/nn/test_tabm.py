@@ -12,7 +12,7 @@ from torch import nn
 from perfcast.nn.mlp import TabMNetwork
 from perfcast.nn.token_batch import TokenBatch
 from perfcast.predictors.neural.tabm import TabM
-from perfcast.training.optimization import masked_huber
+from perfcast.training.lightning_modules import masked_huber
 
 SMALL: dict[str, Any] = {"k": 4, "d_embedding": 4, "d_block": 16, "n_blocks": 2, "batch_size": 32, "min_steps": 0}
 

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import os
+import signal
 from dataclasses import replace
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +17,8 @@ from perfcast.nn.token_batch import TokenBatch
 from perfcast.predictors.neural.neural_predictor import TargetScale
 from perfcast.training import loop as loop_module
 from perfcast.training.devices import TrainerConfig, is_first
-from perfcast.training.loop import BatchLoader, TrainingConfig, reproducible, train
-from perfcast.training.optimization import masked_huber
+from perfcast.training.lightning_modules import Regression, masked_huber, train
+from perfcast.training.loop import BatchLoader, TrainingConfig, reproducible
 from perfcast.utils.errors import UserError
 
 
@@ -111,14 +114,14 @@ class TestSeveralDevices:
         for trainer_config in (TrainerConfig(), TrainerConfig(devices=2, strategy="ddp")):
             with reproducible(0):
                 network = Quiet()
-                history = train(network, rows, validation, config, 0, trainer_config=trainer_config)
-            ended.append((network, history))
+                trained = train(network, rows, validation, config, 0, trainer_config=trainer_config)
+            ended.append((network, trained))
         (alone, its), (together, theirs) = ended
         assert not together.training
-        assert theirs.chosen_epoch == its.chosen_epoch < len(its.epochs) == len(theirs.epochs) < 40
+        assert theirs.best_epoch == its.best_epoch < len(its.history) == len(theirs.history) < 40
         for name, weight in alone.state_dict().items():
             torch.testing.assert_close(together.state_dict()[name], weight, rtol=1e-3, atol=1e-4)
-        for mine, other in zip(its.epochs, theirs.epochs, strict=True):
+        for mine, other in zip(its.history, theirs.history, strict=True):
             assert other == pytest.approx(mine, rel=1e-3)
 
     @pytest.mark.parametrize(
@@ -227,12 +230,12 @@ class TestTrain:
     def test_training_learns_and_reports_every_epoch(self) -> None:
         with reproducible(0):
             network = Line()
-            history = train(network, some_rows(200), some_rows(50, seed=1), CONFIG, 0)
-        assert [entry["epoch"] for entry in history.epochs] == [1, 2, 3, 4, 5]
+            trained = train(network, some_rows(200), some_rows(50, seed=1), CONFIG, 0)
+        assert [entry["epoch"] for entry in trained.history] == [1, 2, 3, 4, 5]
         assert all(
-            {"train_loss", "validation_loss", "validation_error", "learning_rate"} <= set(e) for e in history.epochs
+            {"train_loss", "validation_loss", "validation_error", "learning_rate"} <= set(e) for e in trained.history
         )
-        assert history.epochs[-1]["validation_loss"] < history.epochs[0]["validation_loss"] / 2
+        assert trained.history[-1]["validation_loss"] < trained.history[0]["validation_loss"] / 2
         assert not network.training
 
     def test_training_restores_the_best_weights(self) -> None:
@@ -240,11 +243,11 @@ class TestTrain:
         config = TrainingConfig(epochs=8, min_steps=0, batch_size=16, learning_rate=0.5)
         with reproducible(0):
             network = Line()
-            history = train(network, some_rows(200), validation, config, 0)
-        errors = [entry["validation_error"] for entry in history.epochs]
+            trained = train(network, some_rows(200), validation, config, 0)
+        errors = [entry["validation_error"] for entry in trained.history]
         with torch.inference_mode():
             error = (network(validation) - validation.targets).abs().mean().item()
-        assert history.chosen_epoch == 1 + int(np.argmin(errors))
+        assert trained.best_epoch == 1 + int(np.argmin(errors))
         assert error == pytest.approx(min(errors), rel=1e-5)
 
     def test_training_stops_early(self) -> None:
@@ -252,8 +255,8 @@ class TestTrain:
         opposite = TokenBatch(**{**vars(wrong), "targets": -10 * wrong.targets})
         config = TrainingConfig(epochs=50, min_steps=0, batch_size=16, learning_rate=0.5, patience=3)
         with reproducible(0):
-            history = train(Line(), some_rows(200), opposite, config, 0)
-        assert len(history.epochs) == history.chosen_epoch + 3 < 50
+            trained = train(Line(), some_rows(200), opposite, config, 0)
+        assert len(trained.history) == trained.best_epoch + 3 < 50
 
     def test_training_is_seeded(self) -> None:
         weights = []
@@ -281,6 +284,50 @@ class TestTrain:
             torch.set_num_threads(threads)
         assert list(tmp_path.iterdir()) == []
 
+    @pytest.mark.reliability("a training is killed, and continues with the bits of one that was not")
+    @pytest.mark.parametrize("validation", [some_rows(50, seed=1), None], ids=["stops early", "all epochs"])
+    @pytest.mark.parametrize("finished", [False, True])
+    def test_a_killed_training_continues_with_the_same_bits(
+        self, tmp_path: Path, finished: bool, validation: TokenBatch | None
+    ) -> None:
+        config = TrainingConfig(epochs=12, min_steps=0, batch_size=16, learning_rate=0.5, patience=3)
+
+        def trained(folder: str = "", last_epoch: int = 0) -> tuple[Line, Regression, list[int]]:
+            def end_epoch(self: Regression) -> None:
+                epochs.append(self.current_epoch)
+                if self.current_epoch == last_epoch:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                on_epoch_end(self)
+
+            epochs: list[int] = []
+            on_epoch_end = Regression.on_train_epoch_end
+            with reproducible(0), pytest.MonkeyPatch.context() as patch:
+                patch.setattr(Regression, "on_train_epoch_end", end_epoch)
+                network = Line()
+                options = TrainerConfig(default_root_dir=folder)
+                return network, train(network, some_rows(200), validation, config, 0, trainer_config=options), epochs
+
+        expected, uninterrupted, _ = trained(last_epoch=-1)
+        kill = len(uninterrupted.history) if finished else 4
+        process = get_context("fork").Process(target=trained, args=(str(tmp_path), kill))
+        process.start()
+        process.join()
+        assert process.exitcode == (0 if finished else -signal.SIGKILL)
+        network, continued, epochs = trained(str(tmp_path), last_epoch=-1)
+        assert epochs == list(range(kill, len(uninterrupted.history)))
+        assert continued.history == uninterrupted.history
+        assert continued.best_epoch == uninterrupted.best_epoch
+        for name, weight in expected.state_dict().items():
+            assert torch.equal(network.state_dict()[name], weight)
+        assert len(list(tmp_path.iterdir())) == 1
+
+    def test_a_checkpoint_of_other_rows_is_not_used(self, tmp_path: Path) -> None:
+        for seed in (0, 1):
+            with reproducible(0):
+                options = TrainerConfig(default_root_dir=str(tmp_path))
+                assert len(train(Line(), some_rows(64, seed), None, CONFIG, 0, trainer_config=options).history) == 5
+        assert len(list(tmp_path.glob("*.ckpt"))) == 2
+
     def test_training_of_a_small_table_has_min_steps(self) -> None:
         config = TrainingConfig(epochs=3, min_steps=100, batch_size=16)
         assert config.count_epochs(8) == 100
@@ -296,4 +343,4 @@ class TestTrain:
         assert len(first) == len(second) == 48
         assert sorted(first.flatten().tolist()) != sorted(second.flatten().tolist())
         with reproducible(0):
-            assert len(train(Line(), some_rows(100), None, config, 0).epochs) == 4
+            assert len(train(Line(), some_rows(100), None, config, 0).history) == 4

@@ -35,6 +35,8 @@ def run(options: argparse.Namespace) -> int:
 
     store = tracking.store_from(config["tracking"], options.project, os.environ)
     files = {"table_file": options.table, "folds_file": options.folds, "out": options.out}
+    if options.preset != "quick":  # whose trainings take seconds
+        files["checkpoints"] = options.out.with_name(f".{options.out.name}.checkpoints")
     job = TrainingJob(**names, **files, max_backtests=options.backtest_windows)
     train_on_every_node(job, config, store, os.environ)
     return 0

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from perfcast.features.encoding.token_arrays import TokenSpec
-from perfcast.nn.group_pooling import GroupPoolingNetwork
+from perfcast.nn.group_attention import GroupPoolingNetwork
 from perfcast.nn.token_batch import TokenBatch, distinct_rows
 from perfcast.predictors.neural.attention import Attention, mean_weights
 from perfcast.predictors.neural.neural_predictor import PREDICT_BATCH_SIZE, NeuralPredictor

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -15,17 +15,24 @@ from torch import nn
 from perfcast.features.encoding.token_arrays import Tokens, TokenSpec
 from perfcast.features.encoding.tokens import TokenEncoder
 from perfcast.nn.token_batch import TokenBatch
-from perfcast.predictors.neural.linear_skip import DEFAULT_ALPHA, LinearSkip, choose_alpha
 from perfcast.predictors.predictor import Predictor
 from perfcast.predictors.task_rows import measured_rows, task_labels
 from perfcast.training.devices import TrainerConfig
-from perfcast.training.loop import BatchLoader, History, TrainingConfig, reproducible, train
+from perfcast.training.loop import BatchLoader, TrainingConfig, reproducible
 from perfcast.utils.io import atomic_path, write_json
 from perfcast.utils.model_files import read_arrays, read_state
 
+if TYPE_CHECKING:
+    from perfcast.training.lightning_modules import Regression
+
 PREDICT_BATCH_SIZE = 512
 _ALL = ""
-"""Key of the scale of all rows together."""
+"""Key of the scale and of the linear skip of all rows together."""
+
+ALPHAS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+"""Candidate ridge penalties (alpha), per row and in units of the standardized inputs."""
+
+DEFAULT_ALPHA = 1e-3
 
 
 @dataclass(frozen=True)
@@ -74,6 +81,87 @@ def _center_spread(column: np.ndarray, center: float, spread: float) -> tuple[fl
         return center, spread
     deviation = float(known.std())
     return float(known.mean()), deviation if deviation > 1e-9 else 1.0
+
+
+@dataclass(frozen=True)
+class LinearSkip:
+    """A ridge regression per task that a network corrects; a task that was not fitted takes the weights of all rows.
+
+    Not part of the published networks. A network does not extrapolate; a straight line in logarithms continues to
+    machines that are larger than any in training.
+    Shapes: each entry of `weights` (1 + 2 x numerical, targets); the first row is the intercept.
+    """
+
+    weights: dict[str, np.ndarray]
+
+    @classmethod
+    def fit(cls, tokens: Tokens, tasks: np.ndarray, logs: np.ndarray, alpha: float) -> Self:
+        """Solve the ridge regressions. Shapes: tasks (n,), logs (n, targets), NaN where not measured."""
+        inputs = _inputs(tokens)
+        weights = {_ALL: _ridge(inputs, logs, alpha)}
+        for task in sorted(set(tasks.tolist()) - {_ALL}):
+            weights[task] = _ridge(inputs[tasks == task], logs[tasks == task], alpha)
+        return cls(weights)
+
+    @classmethod
+    def zero(cls, tokens: Tokens, targets: int) -> Self:
+        """Return the skip that predicts zero."""
+        return cls({_ALL: np.zeros((_inputs(tokens).shape[1], targets))})
+
+    def predict(self, tokens: Tokens, tasks: np.ndarray) -> np.ndarray:
+        """Return the linear prediction of the log targets, (n, targets)."""
+        prediction = np.zeros((len(tokens.numbers), self.weights[_ALL].shape[1]))
+        if not any(weights.any() for weights in self.weights.values()):
+            return prediction
+        inputs = _inputs(tokens)
+        for task in sorted(set(tasks.tolist())):
+            rows = tasks == task
+            prediction[rows] = np.einsum("nf,ft->nt", inputs[rows], self.weights.get(task, self.weights[_ALL]))
+        return prediction
+
+    def state(self) -> dict[str, Any]:
+        """Return the weights as values that JSON can hold."""
+        return {task: weights.tolist() for task, weights in self.weights.items()}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """Rebuild a skip from `state()`."""
+        return cls({task: np.array(weights) for task, weights in state.items()})
+
+
+def choose_alpha(
+    fitting: tuple[Tokens, np.ndarray, np.ndarray], validation: tuple[Tokens, np.ndarray, np.ndarray]
+) -> float:
+    """Return the penalty whose fit on the first rows has the smallest mean absolute error of logs on the second.
+
+    Both are (tokens, tasks, logs).
+    """
+    tokens, tasks, logs = validation
+    errors = {
+        alpha: float(np.nanmean(np.abs(LinearSkip.fit(*fitting, alpha).predict(tokens, tasks) - logs)))
+        for alpha in ALPHAS
+    }
+    return min(errors, key=lambda alpha: (errors[alpha], alpha))
+
+
+def _inputs(tokens: Tokens) -> np.ndarray:
+    ones = np.ones((len(tokens.numbers), 1))
+    return np.hstack([ones, tokens.numbers.astype(float), tokens.missing.astype(float)])
+
+
+def _ridge(inputs: np.ndarray, logs: np.ndarray, alpha: float) -> np.ndarray:
+    weights = np.zeros((inputs.shape[1], logs.shape[1]))
+    for target, values in enumerate(logs.T):
+        measured = ~np.isnan(values)
+        if not measured.any():
+            continue
+        X, center = inputs[measured], values[measured].mean()
+        gram = X.T @ X / len(X)
+        shrink = np.full(len(gram), alpha)
+        shrink[0] = 1e-9
+        weights[:, target] = np.linalg.solve(gram + np.diag(shrink), X.T @ (values[measured] - center) / len(X))
+        weights[0, target] += center
+    return weights
 
 
 @dataclass(frozen=True)
@@ -130,7 +218,7 @@ class NeuralPredictor(TrainingConfig, Predictor):
                 first = self._fit_step(fitting, held_out, config, alpha)
                 error = np.expm1(self._predict(held_out.X) - held_out.logs)
                 self.validation_mape_ = 100.0 * float(np.nanmean(np.abs(error)))
-                config = replace(config, epochs=first.chosen_epoch, min_steps=0)
+                config = replace(config, epochs=first.best_epoch, min_steps=0)
         second = self._fit_step(everything, None, config, alpha) if first is None or self.refit else None
         self.history_ = _join_histories(first, second)
 
@@ -143,8 +231,12 @@ class NeuralPredictor(TrainingConfig, Predictor):
             (encoder.transform(validation.X), validation.tasks, validation.logs),
         )
 
-    def _fit_step(self, training: _Subset, validation: _Subset | None, config: TrainingConfig, alpha: float) -> History:
+    def _fit_step(
+        self, training: _Subset, validation: _Subset | None, config: TrainingConfig, alpha: float
+    ) -> Regression:
         """Fit encoder, skip, scale and network on the training rows."""
+        from perfcast.training.lightning_modules import train  # seconds of imports, which no prediction needs
+
         self.encoder_ = self.encoder_class().fit(training.X, self.columns_)
         tokens, n_outputs = self.encoder_.transform(training.X), training.logs.shape[1]
         if self.linear_skip:
@@ -207,11 +299,11 @@ class NeuralPredictor(TrainingConfig, Predictor):
         self.network_.eval()
 
 
-def _join_histories(first: History | None, second: History | None) -> list[dict[str, float]]:
+def _join_histories(first: Regression | None, second: Regression | None) -> list[dict[str, float]]:
     """Return one entry per epoch with the curves of both steps."""
     nan = float("nan")
-    entries = [] if first is None else [{**entry, "refit_loss": nan} for entry in first.epochs]
-    for position, entry in enumerate([] if second is None else second.epochs):
+    entries = [] if first is None else [{**entry, "refit_loss": nan} for entry in first.history]
+    for position, entry in enumerate([] if second is None else second.history):
         if position == len(entries):
             entries.append({**entry, "validation_loss": nan, "validation_error": nan})
         entries[position]["refit_loss"] = entry["train_loss"]

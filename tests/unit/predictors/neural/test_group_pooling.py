@@ -10,7 +10,7 @@ import pytest
 import torch
 from factory import tiny_table
 
-from perfcast.nn.group_pooling import GroupPoolingNetwork
+from perfcast.nn.group_attention import GroupPoolingNetwork
 from perfcast.nn.token_batch import TokenBatch, distinct_rows
 from perfcast.predictors.neural.group_pooling import GroupPoolingPredictor
 from perfcast.schema.table import Kind, Role

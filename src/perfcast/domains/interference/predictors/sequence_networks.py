@@ -9,17 +9,133 @@ from typing import ClassVar, cast
 
 import numpy as np
 import pandas as pd
-from torch import nn
+import torch
+from torch import Tensor, nn
 
-from perfcast.domains.interference.nn.sequence_networks import (
-    Cell,
-    RecurrentSequenceNetwork,
-    TemporalConvolutionNetwork,
-)
 from perfcast.features.encoding.sequences import SequenceEncoder, SequenceSpec
 from perfcast.features.encoding.token_arrays import TokenSpec
+from perfcast.nn.embedding import CategoryEmbedding, make_head
+from perfcast.nn.token_batch import TokenBatch
 from perfcast.predictors.neural.neural_predictor import NeuralPredictor
 from perfcast.predictors.task_rows import task_labels
+
+Cell = type[nn.LSTM] | type[nn.GRU]
+
+
+def split_sequences(batch: TokenBatch, spec: SequenceSpec) -> tuple[Tensor, Tensor]:
+    """Return the sequences of a batch, and where they are missing. Shapes: both (rows, metrics, steps)."""
+    shape = (len(batch), spec.n_metrics, spec.n_steps)
+    return batch.numbers[:, spec.n_static :].reshape(shape), batch.missing[:, spec.n_static :].reshape(shape)
+
+
+class StaticEmbedding(nn.Module):
+    """One vector for what does not change within a window: plain numbers, and the mean of all categories.
+
+    Shapes: rows to (rows, d_model).
+    """
+
+    def __init__(self, spec: SequenceSpec, d_model: int) -> None:
+        super().__init__()
+        self.n_static, self.has_categories = spec.n_static, spec.n_categories > 0
+        self.numbers = nn.Linear(1 + 2 * spec.n_static, d_model)
+        self.categories = CategoryEmbedding(spec, d_model)
+
+    def forward(self, batch: TokenBatch) -> Tensor:
+        """Embed a batch."""
+        always = batch.numbers.new_ones(len(batch), 1)
+        some = slice(0, self.n_static)
+        vector: Tensor = self.numbers(torch.cat([always, batch.numbers[:, some], batch.missing[:, some]], dim=1))
+        return vector + self.categories(batch).mean(dim=1) if self.has_categories else vector
+
+
+class StepEmbedding(nn.Module):
+    """One vector for each step: all metrics of that second, where they are missing, and the static vector.
+
+    Shapes: rows to (rows, steps, d_model).
+    """
+
+    def __init__(self, spec: SequenceSpec, d_model: int, dropout: float) -> None:
+        super().__init__()
+        self.spec = spec
+        self.static = StaticEmbedding(spec, d_model)
+        self.metrics = nn.Linear(1 + 2 * spec.n_metrics, d_model)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, batch: TokenBatch) -> Tensor:
+        """Embed a batch."""
+        numbers, missing = split_sequences(batch, self.spec)
+        always = numbers.new_ones(len(batch), 1, self.spec.n_steps)
+        steps = torch.cat([always, numbers, missing], dim=1).transpose(1, 2)
+        vectors: Tensor = self.metrics(self.dropout(steps)) + self.static(batch).unsqueeze(1)
+        return vectors
+
+
+class RecurrentSequenceNetwork(nn.Module):
+    """A recurrent cell over the steps; the head reads the last state and the mean of all. Shapes: (rows, outputs)."""
+
+    def __init__(
+        self,
+        spec: SequenceSpec,
+        n_outputs: int,
+        *,
+        cell: Cell,
+        d_model: int,
+        hidden_size: int,
+        num_layers: int,
+        dropout: float,
+    ) -> None:
+        super().__init__()
+        self.steps = StepEmbedding(spec, d_model, dropout)
+        self.recurrent = cell(d_model, hidden_size, num_layers)
+        self.head = make_head(2 * hidden_size, 2 * hidden_size, n_outputs, dropout)
+
+    def forward(self, batch: TokenBatch) -> Tensor:
+        """Predict standardized targets."""
+        states, _ = self.recurrent(self.steps(batch).transpose(0, 1))
+        prediction: Tensor = self.head(torch.cat([states[-1], states.mean(dim=0)], dim=1))
+        return prediction
+
+
+class _CausalBlock(nn.Module):
+    """Two dilated convolutions that see earlier steps only, beside an identity. Shapes: (rows, channels, steps)."""
+
+    def __init__(self, channels: int, kernel_size: int, dilation: int, dropout: float) -> None:
+        super().__init__()
+        self.padding = (kernel_size - 1) * dilation
+        self.first = nn.Conv1d(channels, channels, kernel_size, dilation=dilation)
+        self.second = nn.Conv1d(channels, channels, kernel_size, dilation=dilation)
+        self.norm = nn.GroupNorm(1, channels)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, steps: Tensor) -> Tensor:
+        """Return the steps of the next layer."""
+        hidden = torch.relu(self.first(nn.functional.pad(self.norm(steps), (self.padding, 0))))
+        hidden = self.second(nn.functional.pad(self.dropout(hidden), (self.padding, 0)))
+        following: Tensor = steps + hidden
+        return following
+
+
+class TemporalConvolutionNetwork(nn.Module):
+    """Causal convolutions of dilation 1, 2, 4 and so on; the head reads the last step and the mean of all.
+
+    Shapes: rows to (rows, outputs).
+    """
+
+    def __init__(
+        self, spec: SequenceSpec, n_outputs: int, *, d_model: int, n_blocks: int, kernel_size: int, dropout: float
+    ) -> None:
+        super().__init__()
+        self.steps = StepEmbedding(spec, d_model, dropout)
+        self.blocks = nn.Sequential(
+            *(_CausalBlock(d_model, kernel_size, 2**block, dropout) for block in range(n_blocks))
+        )
+        self.head = make_head(2 * d_model, 2 * d_model, n_outputs, dropout)
+
+    def forward(self, batch: TokenBatch) -> Tensor:
+        """Predict standardized targets."""
+        steps = self.blocks(self.steps(batch).transpose(1, 2))
+        prediction: Tensor = self.head(torch.cat([steps[:, :, -1], steps.mean(dim=2)], dim=1))
+        return prediction
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -1,1 +1,0 @@
-"""Torch modules of networks over seconds."""
