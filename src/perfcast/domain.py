@@ -42,8 +42,8 @@ class Domain:
 
     labels: Mapping[str, str] = field(default_factory=dict)
     """Column -> its label in reports, where its name with spaces is no name in plain words."""
-    designs: str = ""
-    """Function that tells the design of every row, such as the microarchitecture of a processor, "" where unknown."""
+    shift: str = ""
+    """Class that labels how new rows are to training rows: `fit(X, columns)`, then `of(X)`; by default the entity."""
     leakage_checks: tuple[str, ...] = ()
     """Further leakage checks, `LeakageCheck`s, as dotted paths below the package."""
 
@@ -59,12 +59,7 @@ class Domain:
 
     def modules(self) -> list[str]:
         """Return the modules of its descriptions, tables and leakage checks."""
-        paths = (
-            *self.descriptions.values(),
-            *self.tables.values(),
-            *self.leakage_checks,
-            *filter(None, [self.designs]),
-        )
+        paths = (*self.descriptions.values(), *self.tables.values(), *self.leakage_checks, *filter(None, [self.shift]))
         return sorted({f"{self.package}.{path.rpartition('.')[0]}" for path in paths})
 
     def load(self, path: str) -> Any:

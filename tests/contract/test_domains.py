@@ -36,7 +36,7 @@ def confs(domain: str, group: str) -> list[Path]:
 class TestDomain:
     def test_every_path_loads(self, domain: Domain) -> None:
         paths = [*domain.descriptions.values(), *domain.tables.values(), *domain.leakage_checks]
-        assert all(domain.load(path) is not None for path in [*paths, *filter(None, [domain.designs])])
+        assert all(domain.load(path) is not None for path in [*paths, *filter(None, [domain.shift])])
 
     def test_every_command_is_a_module(self, domain: Domain) -> None:
         for command in domain.commands:

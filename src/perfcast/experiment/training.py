@@ -38,6 +38,7 @@ from perfcast.splits import BASE, VERSION, check_version, read_folds
 from perfcast.tracking import RECORD, Store, live_record
 from perfcast.training.progress import listening
 from perfcast.utils.io import atomic_folder, sha256, write_json, write_text
+from perfcast.utils.nested import flattened
 from perfcast.utils.result_digests import record_digests
 from perfcast.utils.safe_yaml import yaml_text
 
@@ -188,7 +189,7 @@ def train_predictor(job: TrainingJob, table: Table, config: Mapping[str, Any]) -
         write_text(folder / "config.yaml", yaml_text(used, sort_keys=True))
         first = settings[0] if isinstance(settings, list) else settings
         parameters = {
-            **first[chosen],
+            **flattened(first[chosen]),
             **{"candidate": chosen, "class": conf.target.rpartition(".")[2], "preset": config["preset"]},
             **{"seeds": seeds, "without_columns": conf.without_columns, "label_outlier": outlier},
         }
@@ -200,7 +201,7 @@ def train_predictor(job: TrainingJob, table: Table, config: Mapping[str, Any]) -
             "metrics": {name: value for name, value in metrics.items() if math.isfinite(value)},
             "tags": {
                 "preset": config["preset"],
-                "code_digest": code_digest("perfcast.cli.pipeline.train", conf.module),
+                "code_digest": code_digest("perfcast.cli.pipeline.train", *conf.modules),
             },
             "rows": {name: int((folds.iloc[:, 0] == name).sum()) for name in ("train", "validation", "test")},
             "sha256": {

@@ -9,7 +9,7 @@ DOMAIN = Domain(
     package=__name__,
     descriptions={"spec_cpu2006": "server_rules.SPEC_CPU2006", "spec_cpu2017": "server_rules.SPEC_CPU2017"},
     commands=("facts add", "facts check", "facts list"),
-    designs="predictors.terms.cores_of_rows",
+    shift="predictors.training_shift.TrainingShift",
     leakage_checks=("leakage.announcements.ANNOUNCEMENTS", "leakage.fact_dates.FACT_DATES"),
     labels={
         "cores_per_chip_of_cpu_model": "cores per chip of the CPU model",
