@@ -43,8 +43,8 @@ FEW = {
     **{"min_steps": 8, "queries": 20, "meta_batch_size": 2, "episodes_per_epoch": 4},
 }
 
-# Mean absolute error of log targets after learning eight rows by heart: at most that of the mean. Predictors with a seed
-# and these others bend through eight points.
+# Mean absolute error of log targets after learning eight rows by heart: at most that of the mean. Predictors with a
+# seed and these others bend through eight points.
 EXACT_BOUND = 0.05
 EXACT = {
     *("analytical", "analytical_time", "elastic_net", "lasso", "nearest", "power_law", "ridge"),
