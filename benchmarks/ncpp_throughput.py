@@ -19,10 +19,9 @@ import pandas as pd
 import torch
 import yaml
 
-from perfcast.domains.servers.predictors.attention_hybrids import HybridAttentionPredictor
 from perfcast.features.encoding.tokens import TokenEncoder
 from perfcast.nn.token_batch import TokenBatch, mask_inputs
-from perfcast.predictors.neural.attention import NCPP
+from perfcast.predictors.factory import predictor_class
 from perfcast.predictors.neural.neural_predictor import NeuralPredictor
 from perfcast.schema.table import Column, Kind, Role
 from perfcast.training.loop import BatchLoader, TrainingConfig, reproducible, train
@@ -67,12 +66,11 @@ def plain_loop(network: torch.nn.Module, rows: TokenBatch, config: TrainingConfi
 def predictor_of(name: str, epochs: int) -> NeuralPredictor:
     """Return the predictor whose network is timed, with the hyperparameters of its conf."""
     conf = yaml.safe_load((CONF / f"{name}.yaml").read_text(encoding="utf-8"))
-    params = {**conf["params"], "epochs": epochs}
-    if name == "ncpp":
-        return NCPP(**{**params, "min_steps": 0})
-    (network,) = HybridAttentionPredictor(**{**params, "min_steps": 0})._new_learners().values()
-    assert isinstance(network, NeuralPredictor)
-    return network
+    network = conf["params"].get("learners", {}).get("attention", {"_target_": conf["_target_"], **conf["params"]})
+    params = {key: value for key, value in network.items() if key != "_target_"}
+    predictor = predictor_class(network["_target_"])(**{**params, "epochs": epochs, "min_steps": 0})
+    assert isinstance(predictor, NeuralPredictor)
+    return predictor
 
 
 def compare(name: str, encoder: TokenEncoder, rows: TokenBatch, epochs: int, repetitions: int) -> None:

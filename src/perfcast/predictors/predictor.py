@@ -39,7 +39,7 @@ class Predictor(ABC):
     not the base because its import would add 0.8 s to the 0.4 s of imports of a cold prediction.
 
     `fit` receives training rows alone. `validation` marks the rows among them that choices are made on, such as early
-    stopping or a penalty. They are the latest rows for forward splits and whole processors for unseen ones.
+    stopping or a penalty. They are the latest rows for forward splits and whole entities for unseen ones.
     Errors are relative in this field, so predictors learn natural logarithms of the targets.
 
     A task may have some of the targets only: a benchmark belongs to one suite. For the rows of such a task (`partial_`)
