@@ -12,10 +12,12 @@ import result_pages
 from markdown_text import fenced, page, table
 
 from perfcast.config.conf_files import conf_files
-from perfcast.config.predictor_conf import read_predictor
+from perfcast.config.predictor_conf import PredictorConf, read_predictor
 from perfcast.evaluation import AVERAGE
-from perfcast.predictors.factory import predictor_class
+from perfcast.plugins import load_class
+from perfcast.predictors.factory import Composite, predictor_class
 from perfcast.predictors.predictor import Predictor
+from perfcast.predictors.residual_stack import EqualWeights
 from perfcast.splits import split_label
 from perfcast.utils.safe_yaml import read_yaml_text
 
@@ -62,7 +64,6 @@ def _index(families: dict[str, dict[str, dict[str, str]]]) -> str:
 
 def _describe(name: str, texts: dict[str, str], conf: Path, board: pd.DataFrame, family: str) -> str:
     settings = read_predictor(conf, name)
-    described = predictor_class(settings.target)
     equation = f'<div class="equation" markdown>\n\n{fenced(texts["equation"])}\n\n</div>'
     blocks = [
         f"**Idea.** {texts['idea']}",
@@ -70,7 +71,7 @@ def _describe(name: str, texts: dict[str, str], conf: Path, board: pd.DataFrame,
         "## Equation",
         equation,
         "## How it works",
-        *docstrings(described),
+        *docstrings(settings),
         "## Source",
         texts["source"],
         "## Configuration",
@@ -82,10 +83,17 @@ def _describe(name: str, texts: dict[str, str], conf: Path, board: pd.DataFrame,
     return page(name, *blocks, section=family)
 
 
-def docstrings(described: type[Predictor]) -> list[str]:
-    """Return the docstrings of a class and of its bases, without those of every predictor and without sources."""
-    bases = [base for base in described.__mro__ if issubclass(base, Predictor) and base is not Predictor]
-    return [_SOURCE.sub("", inspect.cleandoc(base.__doc__)) for base in bases if base.__doc__]
+def docstrings(settings: PredictorConf) -> list[str]:
+    """Return the docstrings of a class, of its bases and of its weights, without those of every predictor.
+
+    Sources are left out: they are on the page.
+    """
+    classes: list[type] = [predictor_class(settings.target)]
+    if weights := settings.params.get("weights_by"):
+        classes.append(load_class(weights["_target_"], "weights_by"))
+    bases = [base for each in classes for base in each.__mro__ if issubclass(base, (Predictor, EqualWeights))]
+    described = [base for base in bases if base not in (Predictor, Composite) and base.__doc__]
+    return [_SOURCE.sub("", inspect.cleandoc(str(base.__doc__))) for base in described]
 
 
 def results_of(name: str, board: pd.DataFrame) -> str:

@@ -35,6 +35,7 @@ from perfcast.predictors.predictor import Predictor
 from perfcast.uncertainty.conformal import LEVEL
 from perfcast.utils.errors import UserError
 from perfcast.utils.extras import explain_missing_module
+from perfcast.utils.nested import merged
 
 __all__ = [
     "DEFAULT_CHAMPION",
@@ -62,7 +63,7 @@ __all__ = [
 
 DEFAULT_CHAMPION = Path("results/champion/spec_cpu2017")
 Preset = Literal["quick", "full"]
-Hyperparameter = bool | int | float | str | None | Sequence[float] | Sequence[str]
+Hyperparameter = bool | int | float | str | None | Sequence[float] | Sequence[str] | Mapping[str, object]
 Month = str | date | None
 """`2026-03` or a date; None is this month, as for the commands."""
 
@@ -336,19 +337,20 @@ def estimator(name: str, *, preset: Preset | None = None, **hyperparameters: Hyp
     """Return an unfitted predictor that follows scikit-learn's conventions: clone, cross-validate, search, pipe it.
 
     Args: `name` is that of a predictor's configuration such as `hybrid_trees`, or of a class such as `Ridge`, or its
-    dotted path; `preset` takes the hyperparameters of the configuration, those of the class without; `hyperparameters`
-    replace some. Without declared columns `fit` takes every column of X as a feature, typed by its pandas type.
+    dotted path; `preset` takes the hyperparameters of the configuration. Without, they are those of the class, or of
+    `full` for a predictor made of others. `hyperparameters` replace some, nested mappings value by value. Without
+    declared columns `fit` takes every column of X as a feature, typed by its pandas type.
     Raises: UserError when there is no such predictor or preset; TypeError for an unknown hyperparameter.
     """
     from perfcast.predictors.factory import find_predictor
 
     path, values = _read_configured(name, preset)
     chosen = find_predictor(path)
-    known = sorted(chosen().get_params(deep=False))
+    known = sorted(inspect.signature(chosen).parameters)
     unknown = sorted(set(hyperparameters) - set(known))
     if unknown:
         raise _unknown_keyword(f"estimator({name!r})", unknown[0], known)
-    return chosen(**{**values, **hyperparameters})
+    return chosen(**merged(values, hyperparameters))
 
 
 def _read_configured(name: str, preset: Preset | None) -> tuple[str, dict[str, object]]:
@@ -365,9 +367,15 @@ def _read_configured(name: str, preset: Preset | None) -> tuple[str, dict[str, o
     by_class = {conf["_target_"]: conf for conf in reversed(contents.values())}
     by_class |= {path.rpartition(".")[2]: conf for path, conf in by_class.items()}
     conf = contents.get(name) or by_class.get(name)
-    if preset is None:
+    if preset is None and not _is_composite(contents.get(name, {})):
         return (contents[name]["_target_"] if name in contents else name), {}
     if conf is None:
         raise UserError("preset needs a predictor of conf/predictor", f"{name!r} has no configuration", "leave it out")
     quick = conf.get("quick", {}) if preset == "quick" else {}
-    return conf["_target_"], {**conf.get("params", {}), **quick}
+    return conf["_target_"], merged(conf.get("params", {}), quick)
+
+
+def _is_composite(conf: Mapping[str, object]) -> bool:
+    """Return whether a configuration names predictors that the predictor is made of."""
+    params = conf.get("params")
+    return isinstance(params, Mapping) and any(isinstance(value, Mapping) for value in params.values())

@@ -43,8 +43,8 @@ class Domain:
     """Further table -> the function that makes a `Section` of the report of it, as a dotted path below the package."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """Column -> its label in reports, where its name with spaces is no name in plain words."""
-    designs: str = ""
-    """Function that tells the design of every row, such as the microarchitecture of a processor, "" where unknown."""
+    shift: str = ""
+    """Class that labels how new rows are to training rows: `fit(X, columns)`, then `of(X)`; by default the entity."""
     leakage_checks: tuple[str, ...] = ()
     """Further leakage checks, `LeakageCheck`s, as dotted paths below the package."""
 
@@ -59,8 +59,8 @@ class Domain:
         return self.folder / "conf"
 
     def modules(self) -> list[str]:
-        """Return the modules of its descriptions, designs and leakage checks."""
-        return self.modules_of([*self.descriptions.values(), *self.leakage_checks, *filter(None, [self.designs])])
+        """Return the modules of its descriptions, shift and leakage checks."""
+        return self.modules_of([*self.descriptions.values(), *self.leakage_checks, *filter(None, [self.shift])])
 
     def modules_of(self, paths: Iterable[str]) -> list[str]:
         """Return the modules of objects by their dotted paths below the package."""

@@ -37,7 +37,7 @@ def confs(domain: str, group: str) -> list[Path]:
 class TestDomain:
     def test_every_path_loads(self, domain: Domain) -> None:
         paths = [*domain.descriptions.values(), *domain.tables.values(), *domain.sections.values()]
-        paths += [*domain.leakage_checks, *filter(None, [domain.designs])]
+        paths += [*domain.leakage_checks, *filter(None, [domain.shift])]
         assert all(domain.load(path) is not None for path in paths)
         assert domain.sections.keys() <= domain.tables.keys()
         assert not domain.tables.keys() & {*TABLES}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import pickle
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from perfcast import plugins
 from perfcast.config.conf_files import conf_files
 from perfcast.config.predictor_conf import PredictorConf, read_predictor
 from perfcast.predictors import factory
+from perfcast.predictors.factory import Composite
 from perfcast.predictors.predictor import Predictor, load_predictor
 from perfcast.schema.table import Kind, Role
 from perfcast.utils.errors import UserError
@@ -34,106 +37,54 @@ VARIANTS = {"flops", "gpperf_forest", "lightgbm_large", "ncpp_published"} | {
     name for name in NAMES if "_without_" in name
 }
 CLASSES = [name for name in NAMES if name not in VARIANTS]
-EPOCHS = ("epochs", "max_epochs")
+EPOCHS = "epochs"
 FEW = {
-    **dict.fromkeys(EPOCHS, 2),
-    **dict.fromkeys(("length_scale_steps", "gp_length_scale_steps"), 5),
+    **{EPOCHS: 2, "length_scale_steps": 5, "n_estimators": 20},
     **{"min_steps": 8, "queries": 20, "meta_batch_size": 2, "episodes_per_epoch": 4},
-    **dict.fromkeys(("n_estimators", "boosting_n_estimators"), 20),
 }
 
-# Mean absolute error of log targets after learning eight rows by heart. Some cannot bend through eight points: a lookup
-# gives equal machines one answer, a scaling law has three exponents per task, ridge is held back by its penalty, a
-# roofline model of a table without amounts, or a law of shares without any, is one constant per task, and a Gaussian
-# process takes a hundredth of the variance for noise. A table without bounds or tiles has a median per task. A learner
-# of a residual may have a weight below 1. Trees with two rows a leaf do not repeat eight rows, nor do trees of a fifth
-# of few columns. Laws of training runs are power laws on any other table.
-OVERFIT_BOUND = {
-    "nearest": 0.10,
-    "power_law": 0.15,
-    "ridge": 0.10,
-    "roofline": 2.0,
-    "roofline_factors": 2.0,
-    "roofline_ensemble": 0.20,
-    "composition": 2.0,
-    "composition_trees": 0.20,
-    "composition_ensemble": 0.20,
-    "speed_of_light": 2.0,
-    "roofline_boost": 0.10,
-    "gaussian_process": 0.10,
-    "lightgbm": 0.10,
-    "entity_median": 2.0,
-    "core_share": 2.0,
-    "idle_time": 2.0,
-    "schedstat": 2.0,
-    "pressure_stall": 2.0,
-    "resource_shares_trees": 2.0,
-    "use_of_alone": 2.0,
-    "work_of_alone": 2.0,
-    "last_value": 2.0,
-    "remaining_gain": 2.0,
-    "curve_ensemble": 2.0,
-    "work_of_alone_trees": 2.0,
-    "chinchilla_law": 0.15,
-    "overtraining_law": 0.15,
-    "two_step_law": 0.15,
-    "compute_sigmoid": 0.15,
-    "scaling_ensemble": 0.15,
-    "broken_law": 0.15,
-}
+# Mean absolute error of log targets after learning eight rows by heart: at most that of the mean. Predictors with a
+# seed and these others bend through eight points.
 EXACT_BOUND = 0.05
 EXACT = {
-    "analytical",
-    "analytical_time",
-    "catboost",
-    "cloudformer",
-    "device_attention",
-    "elastic_net",
-    "extra_trees",
-    "ft_transformer",
-    "group_pooling",
-    "gru",
-    "help_maml",
-    "hybrid_attention",
-    "hybrid_ensemble",
-    "hybrid_trees",
-    "lasso",
-    "light_trees",
-    "lstm",
-    "mac",
-    "mlp",
-    "mlp_plr",
-    "ncpp",
-    "random_forest",
-    "resnet",
-    "ridge_transfer",
-    "roofline_attention",
-    "roofline_ridge",
-    "roofline_trees",
-    "sequence_gru",
-    "sequence_lstm",
-    "svm",
-    "tabm",
-    "tabm_ple",
-    "tcn",
-    "xgboost",
+    *("analytical", "analytical_time", "elastic_net", "lasso", "nearest", "power_law", "ridge"),
+    *("ridge_transfer", "roofline_ridge", "broken_law", "chinchilla_law", "compute_sigmoid", "overtraining_law"),
+    *("scaling_ensemble", "two_step_law"),
 }
-"""Predictors that bend through eight points. One that is in neither list must do as well as the mean."""
+# A roofline model of a table without amounts is one constant per task, or per category. A Gaussian process takes a
+# hundredth of the variance for noise. Trees with two rows a leaf do not repeat eight rows, nor do trees of few columns.
+LOOSE_BOUND = {
+    **{"roofline": 2.0, "composition": 0.3, "gaussian_process": 0.1},
+    **dict.fromkeys(("composition_ensemble", "composition_trees", "roofline_ensemble"), 0.2),
+    **dict.fromkeys(("resource_shares_trees", "work_of_alone_trees"), 0.1),
+}
 
 
 def predictor_class(name: str) -> type[Predictor]:
     return factory.predictor_class(conf(name).target)
 
 
+def known(target: str) -> set[str]:
+    """Return the names of the constructor's parameters."""
+    return set(inspect.signature(plugins.load_class(target, "_target_")).parameters)
+
+
+def shrunken(arguments: Mapping[str, Any], target: str | None) -> dict[str, Any]:
+    """Return arguments with which a class, and those that they name, train in a moment."""
+    few = {key: min(value, arguments.get(key, value)) for key, value in FEW.items() if target and key in known(target)}
+    nested = {
+        key: shrunken(value, value.get("_target_")) for key, value in arguments.items() if isinstance(value, Mapping)
+    }
+    return {**arguments, **nested, **few}
+
+
 def build(name: str, *, tiny: bool = True, **more: Any) -> Predictor:
     params = conf(name).settings("quick")["quick"]
-    kind = predictor_class(name)
-    known = kind().get_params(deep=False)
     if tiny:
-        params.update({key: min(few, params.get(key, few)) for key, few in FEW.items() if key in known})
+        params = shrunken(params, conf(name).target)
     if conf(name).stochastic:
         params["random_state"] = 1
-    return kind(**{**params, **more})
+    return predictor_class(name)(**{**params, **more})
 
 
 def need_packages(name: str) -> None:
@@ -159,8 +110,7 @@ def fitted(name: str, part: Part, *, tiny: bool = True, **options: Any) -> Predi
 
 
 def is_neural(name: str) -> bool:
-    known = predictor_class(name)().get_params(deep=False)
-    return any(key in known for key in EPOCHS)
+    return any(EPOCHS in known(target) for target in conf(name).targets)
 
 
 def assert_same(name: str, left: pd.DataFrame, right: pd.DataFrame) -> None:
@@ -191,24 +141,27 @@ def test_every_predictor_has_a_configuration_and_every_configuration_a_predictor
         pending += kind.__subclasses__()
         if not kind.__subclasses__() and kind.__module__.startswith("perfcast."):
             concrete.add(kind)
-    configured = {predictor_class(name) for name in NAMES}
-    assert concrete <= configured
-    assert {predictor_class(name) for name in CLASSES} == configured
-    assert len(CLASSES) == len(configured)
+    made_of = {name: frozenset(conf(name).targets) for name in NAMES}
+    assert {f"{kind.__module__}.{kind.__qualname__}" for kind in concrete} <= frozenset().union(*made_of.values())
+    tested = [made_of[name] for name in CLASSES]
+    assert len(set(tested)) == len(tested)
+    assert {made_of[name] for name in VARIANTS if "_without_" not in name} <= set(tested)
 
 
 @pytest.mark.parametrize("name", NAMES)
 class TestConfiguration:
     def test_params_are_parameters_of_the_constructor(self, name: str) -> None:
-        known = predictor_class(name)().get_params(deep=False)
-        assert set().union(conf(name).params, conf(name).quick, *conf(name).candidates.values()) <= set(known)
-        assert conf(name).stochastic == ("random_state" in known), "`stochastic: true` is for a `random_state`"
+        values = (conf(name).params, conf(name).quick, *conf(name).candidates.values())
+        assert set().union(*values) <= known(conf(name).target)
+        made_of = [target for target in conf(name).targets if not issubclass(plugins.load_class(target, ""), Composite)]
+        is_seeded = any("random_state" in known(target) for target in made_of)
+        assert conf(name).stochastic == is_seeded, "`stochastic: true` is for a `random_state`"
 
     def test_space_and_tuned_values_are_of_the_constructor_and_the_space_holds_the_default_values(
         self, name: str
     ) -> None:
         checked = read_predictor(CONF, name)
-        params = {**predictor_class(name)().get_params(deep=False), **checked.params}
+        params = predictor_class(name)(**checked.params).get_params(deep=False)
         assert set(checked.space) <= set(params) - {"random_state"}
         assert [key for key, dimension in checked.space.items() if not dimension.holds(params[key])] == []
         tuned = [values for splits in checked.tuned.values() for entry in splits.values() for values in entry.folds]
@@ -392,7 +345,8 @@ class TestLearning:
         predictor = fitted(name, part, tiny=False)
         error = np.abs(np.log(predictor.predict(part.X) / part.y)).to_numpy().mean()
         of_mean = float(np.log(part.y.to_numpy()).std())  # no less than its mean absolute error
-        assert error < (EXACT_BOUND if name in EXACT else OVERFIT_BOUND.get(name, of_mean))
+        bound = EXACT_BOUND if conf(name).stochastic or name in EXACT else of_mean
+        assert error < LOOSE_BOUND.get(name, bound)
 
     def test_several_targets_with_missing_measurements(self, name: str, tmp_path: Path) -> None:
         part, test = parts(tiny_table(), 72, ("score", "second_score"))

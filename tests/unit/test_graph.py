@@ -66,8 +66,8 @@ def test_options_of_stages_follow_from_the_experiment():
 
 def test_a_digest_of_code_depends_on_the_plug_ins_that_are_loaded():
     plan = graph()
-    assert plan.code("train", plan.predictor_module("ridge")) == plan.code("train", "perfcast.predictors.linear")
-    assert plan.code("train", plan.predictor_module("ridge")) != plan.code("train", plan.predictor_module("mlp"))
+    assert plan.code("train", *plan.modules_of("ridge")) == plan.code("train", "perfcast.predictors.linear")
+    assert plan.code("train", *plan.modules_of("ridge")) != plan.code("train", *plan.modules_of("mlp"))
     assert plan.conf_digest("predictor", "ridge") != plan.conf_digest("predictor", "lasso")
     assert plan.embedded_digest("spec_cpu2017", EMBEDDED) == ""
     assert len(plan.embedded_digest("host_gemm", EMBEDDED)) == 16
@@ -85,6 +85,30 @@ def code_of_stages(dataset, *sources):
         "features": plan.code("features", *plan.feature_modules(dataset)),
         **{source: plan.source_code(source) for source in sources},
     }
+
+
+@pytest.mark.parametrize(
+    ("module", "trained_again"),
+    [
+        ("predictors/trees.py", {"hybrid_trees", "composition_ensemble", "random_forest"}),
+        ("predictors/residual_stack.py", {"hybrid_trees", "composition_ensemble"}),
+        ("predictors/roofline.py", {"composition_ensemble"}),
+        ("domains/servers/predictors/shift_weights.py", {"hybrid_trees"}),
+    ],
+)
+def test_an_edit_of_a_nested_class_trains_the_predictors_that_name_it(tmp_path, monkeypatch, module, trained_again):
+    root = shutil.copytree(ROOT / "src" / "perfcast", tmp_path / "perfcast")
+    monkeypatch.setattr(code_hash, "_ROOT", root)
+    monkeypatch.setattr(code_hash, "_folders", lambda: {"perfcast": root})
+    names = ("hybrid_trees", "composition_ensemble", "random_forest", "ridge")
+    digests = []
+    for edit in ("", "\nEDITED = True\n"):
+        (root / module).write_text((root / module).read_text() + edit)
+        code_hash._parse.cache_clear()
+        plan = graph()
+        digests.append({name: plan.code("train", *plan.modules_of(name), datasets=[]) for name in names})
+    assert {name for name in names if digests[0][name] != digests[1][name]} == trained_again
+    code_hash._parse.cache_clear()
 
 
 def test_an_edit_in_a_domain_runs_no_stage_of_another_again(tmp_path, monkeypatch):

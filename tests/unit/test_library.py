@@ -75,7 +75,7 @@ def test_inference_imports_no_learning_library():
     # their import takes longer than a prediction; the predictor of the champion imports what it needs
     heavy = ["sklearn", "scipy", "torch", "mlflow", "pytorch_lightning", "matplotlib", "rich"]
     code = (
-        "import sys, perfcast.inference, perfcast.domains.servers.predictors.server_hybrids\n"
+        "import sys, perfcast.inference, perfcast.domains.servers.predictors.shift_weights, perfcast.predictors.trees\n"
         f"print([name for name in {heavy} if name in sys.modules])"
     )
     assert call([sys.executable, "-c", code], ROOT) == "[]\n"

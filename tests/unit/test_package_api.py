@@ -131,9 +131,12 @@ def test_a_wrong_keyword_names_the_nearest(champion):
 
 def test_estimator_takes_presets_of_the_configuration():
     quick, full = (perfcast.estimator("hybrid_trees", preset=preset) for preset in ("quick", "full"))
-    assert quick.get_params()["n_estimators"] < full.get_params()["n_estimators"]
-    assert perfcast.estimator("hybrid_trees", preset="full", n_estimators=7).get_params()["n_estimators"] == 7
-    assert type(perfcast.estimator("HybridTreesPredictor", preset="quick")) is type(quick)
+    trees = [predictor.get_params()["learners"]["extra_trees"] for predictor in (quick, full)]
+    assert trees[0]["n_estimators"] < trees[1]["n_estimators"]
+    few = perfcast.estimator("hybrid_trees", preset="full", learners={"extra_trees": {"n_estimators": 7}})
+    assert few.get_params()["learners"]["extra_trees"] == {**trees[1], "n_estimators": 7}
+    assert perfcast.estimator("hybrid_trees").get_params() == full.get_params()
+    assert type(perfcast.estimator("AnalyticalPredictor", preset="quick")).__name__ == "AnalyticalPredictor"
     assert perfcast.estimator("ridge").get_params() == perfcast.estimator("Ridge").get_params()
     with pytest.raises(ValueError, match="preset must be quick or full, but it is 'quik'"):
         perfcast.estimator("ridge", preset="quik")
@@ -189,7 +192,7 @@ answer = perfcast.predict(machine, champion, when=date(2026, 3, 1), level=0.8)
 median: float = answer.machines[0].estimates[0].median
 best: str = champion.rank([machine], targets=["CINT2017rate >= 1500"]).candidates[0].name
 grid = champion.what_if(machine, vary={"cores": [64, 96]})
-forest = perfcast.estimator("hybrid_trees", preset="quick", n_estimators=5)
+forest = perfcast.estimator("hybrid_trees", preset="quick", learners={"extra_trees": {"n_estimators": 5}})
 perfcast.predict(machine, champion, wen=3)  # wrong
 perfcast.predict(machine, champion, level="nonsense")  # wrong
 champion.similar(machine, count="ten")  # wrong

@@ -23,7 +23,7 @@ rule leakage:
         runs=folder("runs"),
         control=LEAKAGE.model_dump(),
         conf=GRAPH.conf_digest("predictor", LEAKAGE.control),
-        code=lambda w: GRAPH.code("leakage", GRAPH.predictor_module(LEAKAGE.control), datasets=[w.dataset]),
+        code=lambda w: GRAPH.code("leakage", *GRAPH.modules_of(LEAKAGE.control), datasets=[w.dataset]),
         seed=PARAMS.split_seed,
         splits=lambda w: GRAPH.splits_of(w.dataset),
         predictors=lambda w: GRAPH.predictors_of(w.dataset),

@@ -25,7 +25,7 @@ rule train:
     params:
         folder=subpath(output.predictions, parent=True),
         settings=lambda w: GRAPH.settings_of(w.dataset, w.split, w.predictor),
-        code=lambda w: GRAPH.code("train", GRAPH.predictor_module(w.predictor), datasets=[w.dataset]),
+        code=lambda w: GRAPH.code("train", *GRAPH.modules_of(w.predictor), datasets=[w.dataset]),
         outlier=lambda w: GRAPH.datasets[w.dataset].label_outlier,
         preset=PARAMS.preset,
         backtest_windows=PARAMS.backtest_windows,

@@ -11,6 +11,7 @@ from perfcast.config.conf_files import Ablation, read_ablations, read_conf, read
 from perfcast.config.predictor_conf import read_tuned
 from perfcast.domain import conf_folders
 from perfcast.utils.errors import UserError
+from perfcast.utils.nested import flattened
 
 _ALWAYS = ("trainer=default", "tracking=default")
 """Choices of config.yaml that an override may replace."""
@@ -35,7 +36,7 @@ def _resolve_ablation(conf: Path, override: str, ablations: Mapping[str, Ablatio
     values = [
         f"++predictor.{block}.{key}={json.dumps(value)}"
         for block in ("params", "quick")
-        for key, value in ablation.params.items()
+        for key, value in flattened(ablation.params).items()
     ]
     hidden = read_conf(conf, "predictor", name)["without_columns"]
     return [f"predictor={ablation.predictor}", *values, f"++predictor.without_columns={json.dumps(hidden)}"]

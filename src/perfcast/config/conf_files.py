@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from perfcast.domain import conf_folders
 from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError, unknown_name
+from perfcast.utils.nested import merged
 from perfcast.utils.result_digests import verify_digest
 from perfcast.utils.safe_yaml import read_yaml_text
 
@@ -36,8 +37,8 @@ class Ablation(StrictModel):
         """Return the content of the predictor's conf file with this ablation applied."""
         return {
             **{key: value for key, value in conf.items() if key != "label"},
-            "params": {**conf.get("params", {}), **self.params},
-            "quick": {**conf.get("quick", {}), **self.params},
+            "params": merged(conf.get("params", {}), self.params),
+            "quick": merged(conf.get("quick", {}), self.params),
             "without_columns": [*conf.get("without_columns", []), *self.without_columns],
         }
 

@@ -12,6 +12,7 @@ from perfcast.config.conf_files import StrictModel, conf_files, read_conf, read_
 from perfcast.config.search_space import Choices, Dimension, Range
 from perfcast.domain import conf_folders
 from perfcast.utils.errors import unknown_name
+from perfcast.utils.nested import flattened, merged
 
 Settings = dict[str, dict[str, Any]]
 """Arguments of the constructor by the name of the setting."""
@@ -47,8 +48,9 @@ class _TunedFile(StrictModel):
 class PredictorConf(StrictModel):
     """conf/predictor/<name>.yaml: one predictor class with its parameters.
 
-    `_target_` is Hydra's key for the dotted path of a class inside `perfcast.predictors`, and the only key that is
-    required. `stochastic` tells that the class has a parameter `random_state`. `without_columns` names
+    `_target_` is Hydra's key for the dotted path of a class inside perfcast or a domain, and the only key that is
+    required. Hyperparameters may name further classes in the same way: those of the predictors that a predictor is made
+    of. `stochastic` tells that one of the classes has a parameter `random_state`. `without_columns` names
     feature columns, by shell patterns, that an ablation removes. `space` is the search space of `perfcast tune`;
     `tuned` holds its results by dataset and split, from conf/tuned.
     """
@@ -65,9 +67,15 @@ class PredictorConf(StrictModel):
     tuned: dict[str, dict[str, Tuned]] = Field(default_factory=dict)
 
     @property
-    def module(self) -> str:
-        """The module that defines the class."""
-        return self.target.rpartition(".")[0]
+    def targets(self) -> list[str]:
+        """The class, and those that its hyperparameters name."""
+        settings = flattened({"params": self.params, "quick": self.quick, "candidates": self.candidates})
+        return [self.target, *sorted({str(value) for path, value in settings.items() if path.endswith("._target_")})]
+
+    @property
+    def modules(self) -> list[str]:
+        """The modules of all these classes."""
+        return sorted({target.rpartition(".")[0] for target in self.targets})
 
     @field_validator("space", mode="before")
     @classmethod
@@ -88,12 +96,12 @@ class PredictorConf(StrictModel):
     def settings(self, preset: str) -> Settings:
         """Return the arguments of the constructor by setting: inner validation chooses one for each training part.
 
-        The quick preset has one setting: `quick` overrides values of `params`. Otherwise every entry of `candidates`
-        overrides values of `params`; without candidates `params` is the only setting.
+        The quick preset has one setting: `quick` overrides values of `params`, nested ones too. Otherwise every entry
+        of `candidates` overrides values of `params`; without candidates `params` is the only setting.
         """
         if preset == "quick":
-            return {"quick": {**self.params, **self.quick}}
-        return {name: {**self.params, **values} for name, values in (self.candidates or {"params": {}}).items()}
+            return {"quick": merged(self.params, self.quick)}
+        return {name: merged(self.params, values) for name, values in (self.candidates or {"params": {}}).items()}
 
     def tuned_settings(self, preset: str, dataset: str, *splits: str) -> list[Settings]:
         """Return the tuned setting of every fold, in the order of folds; empty where no split is tuned.

@@ -15,9 +15,11 @@ from perfcast.config.experiment_params import Params, validate
 from perfcast.config.predictor_conf import PredictorConf, read_predictor
 from perfcast.domain import conf_folders, domain_of
 from perfcast.experiment.leakage_control import read_leakage_conf
+from perfcast.predictors.factory import TARGET, WITHOUT_COLUMNS
 from perfcast.sources.source_spec import parse_source
 from perfcast.tracking import store_from
 from perfcast.utils.errors import UserError, unknown_name
+from perfcast.utils.nested import merged
 
 _TRAINER = "perfcast.training.devices.TrainerConfig"
 _OF_PROJECT = ("conf", "workflow", "src", "data", "docs", "tests", ".git", ".snakemake", ".dvc")
@@ -41,8 +43,8 @@ def check_experiment(content: Any, project: Path) -> Params:
     for name in {*params.predictors, read_leakage_conf(conf).control}:
         _check_predictor(name, read_predictor(conf, name))
     for name, ablation in read_ablations(conf).items():
-        target = read_predictor(conf, ablation.predictor).target
-        check_arguments(target, ablation.params, f"ablations.{name}.params")
+        base = read_predictor(conf, ablation.predictor)
+        check_arguments(base.target, merged(base.params, ablation.params), f"ablations.{name}.params")
     trainer = require_mapping(read_yaml(conf / "trainer" / "default.yaml"), "conf/trainer/default.yaml")
     check_arguments(_TRAINER, trainer, "conf/trainer/default.yaml")
     store_from(read_yaml(conf / "tracking" / "default.yaml"), project, {})
@@ -80,9 +82,9 @@ def _check_predictor(name: str, predictor: PredictorConf) -> None:
     """Check every argument in the conf of a predictor against the constructor of its class."""
     where = f"conf/predictor/{name}.yaml"
     check_arguments(predictor.target, predictor.params, f"params in {where}")
-    check_arguments(predictor.target, predictor.quick, f"quick in {where}")
+    check_arguments(predictor.target, merged(predictor.params, predictor.quick), f"quick in {where}")
     for candidate, values in predictor.candidates.items():
-        check_arguments(predictor.target, values, f"candidates.{candidate} in {where}")
+        check_arguments(predictor.target, merged(predictor.params, values), f"candidates.{candidate} in {where}")
     for dataset, tuned in predictor.tuned.items():
         for entry in tuned.values():
             for values in entry.folds:
@@ -109,6 +111,7 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
 def check_arguments(path: str, arguments: Mapping[str, Any], where: str) -> None:
     """Check that the dataclass of a dotted path takes arguments of these names and values.
 
+    Classes that the arguments name are checked in the same way.
     Raises: UserError, which names the place `where`.
     """
     loaded: Any = plugins.load_class(path, f"_target_ in {where.rpartition(' in ')[2]}")
@@ -116,12 +119,25 @@ def check_arguments(path: str, arguments: Mapping[str, Any], where: str) -> None
     for name, value in arguments.items():
         if name not in fields:
             raise unknown_name(f"each of {where}", str(name), fields)
+        _check_nested(value, f"{where}.{name}")
         annotation = fields[name].removesuffix(" | None")
         if value is None and annotation != fields[name]:
             continue
         words, is_right = _KINDS.get(annotation, ("", lambda value: True))
         if not is_right(value):
             raise UserError(f"{where}.{name} must be {words}", f"it is {value!r:.80}")
+
+
+def _check_nested(value: Any, where: str) -> None:
+    """Check every class that a value names, see `check_arguments`."""
+    if not isinstance(value, Mapping):
+        return
+    if TARGET in value:
+        arguments = {name: inner for name, inner in value.items() if name not in (TARGET, WITHOUT_COLUMNS)}
+        check_arguments(str(value[TARGET]), arguments, where)
+    else:
+        for name, inner in value.items():
+            _check_nested(inner, f"{where}.{name}")
 
 
 def _require(what: str, names: Iterable[str], allowed: Iterable[str]) -> None:

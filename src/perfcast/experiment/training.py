@@ -39,6 +39,7 @@ from perfcast.splits import BASE, VERSION, check_version, read_folds
 from perfcast.tracking import RECORD, Store, live_record
 from perfcast.training.progress import listening
 from perfcast.utils.io import atomic_folder, sha256, write_json, write_text
+from perfcast.utils.nested import flattened
 from perfcast.utils.result_digests import record_digests
 from perfcast.utils.safe_yaml import yaml_text
 
@@ -175,7 +176,7 @@ def train_predictor(job: TrainingJob, table: Table, config: Mapping[str, Any]) -
         "preset": config["preset"],
         "seeds": seeds,
     }
-    code, trainer = code_digest("perfcast.cli.pipeline.train", conf.module), config["trainer"]
+    code, trainer = code_digest("perfcast.cli.pipeline.train", *conf.modules), config["trainer"]
     if job.checkpoints:
         trainer = {**trainer, "default_root_dir": str(job.checkpoints / code)}
     candidates = fold_candidates(conf, config["preset"], trainer, key, len(folds.columns))
@@ -194,7 +195,7 @@ def train_predictor(job: TrainingJob, table: Table, config: Mapping[str, Any]) -
         write_text(folder / "config.yaml", yaml_text(used, sort_keys=True))
         first = settings[0] if isinstance(settings, list) else settings
         parameters = {
-            **first[chosen],
+            **flattened(first[chosen]),
             **{"candidate": chosen, "class": conf.target.rpartition(".")[2], "preset": config["preset"]},
             **{"seeds": seeds, "without_columns": conf.without_columns, "label_outlier": outlier},
         }

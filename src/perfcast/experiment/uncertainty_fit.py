@@ -6,6 +6,7 @@ Apart from `backtesting.py`, which training imports: an edit here fits intervals
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,7 +20,6 @@ from perfcast.experiment.fitting import (
     tested_rows,
     training_rows,
 )
-from perfcast.predictors.hybrid.training_shift import TrainingShift
 from perfcast.predictors.predictor import Predictor
 from perfcast.schema.table import TASK_KIND, Kind, Role, Table, Tag, select
 from perfcast.uncertainty.conformal import TEST, ConformalCalibration, UncertaintyModel, outputs_of
@@ -33,11 +33,14 @@ _MIN_SHARE = 0.05
 """Least share of the rows of an entity that is held out alone."""
 
 
-def fold_distances(table: Table, folds: pd.DataFrame, label_outlier: float | None, limit: int) -> pd.DataFrame:
+def fold_distances(
+    table: Table, folds: pd.DataFrame, label_outlier: float | None, limit: int, shift: Any = None
+) -> pd.DataFrame:
     """Return the distances of the rows of every backtest and of the test part from the rows fitted on.
 
     Shapes: one row per fold, backtest (`TEST`: the test part) and predicted row, with the columns fold, backtest, row,
-    those of `InDomainModel`, the shift of the machine, and the kind of result and the block of the row, "" without.
+    those of `InDomainModel`, the shift of the row by the class `shift` (see `Domain`), and the kind of result and the
+    block of the row, "" without.
     """
     frames = []
     for fold, name in enumerate(folds.columns):
@@ -47,7 +50,7 @@ def fold_distances(table: Table, folds: pd.DataFrame, label_outlier: float | Non
         frames += [
             _distances(table, backtest).assign(
                 fold=fold,
-                shift=_shifts(table, backtest),
+                shift=_shifts(table, backtest, shift),
                 kind=result_kinds(table)[backtest.testing],
                 block=_blocks(table)[backtest.testing],
             )
@@ -185,6 +188,9 @@ def _distances(table: Table, backtest: Backtest) -> pd.DataFrame:
     return distances.assign(backtest=backtest.number)
 
 
-def _shifts(table: Table, backtest: Backtest) -> np.ndarray:
-    fitted = TrainingShift.fit(table.frame.loc[backtest.fitting], table.columns)
-    return fitted.of(table.frame.loc[backtest.testing])
+def _shifts(table: Table, backtest: Backtest, shift: Any) -> np.ndarray:
+    fitting, testing = table.frame.loc[backtest.fitting], table.frame.loc[backtest.testing]
+    if shift is not None:
+        return np.asarray(shift.fit(fitting, table.columns).of(testing))
+    entity = table.column_of(Tag.ENTITY)
+    return np.where(testing[entity].astype(str).isin(fitting[entity].astype(str)), "seen entity", "unseen entity")

@@ -55,7 +55,7 @@ class Graph:
     project: Path
     params: Params
     _digests: dict[tuple[str, ...], str] = field(default_factory=dict, repr=False, compare=False)
-    _modules: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
+    _modules: dict[str, list[str]] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def read(cls, project: Path, content: Mapping[str, Any]) -> Graph:
@@ -85,7 +85,7 @@ class Graph:
     @property
     def baselines(self) -> list[str]:
         """The experiment's predictors that count as baselines."""
-        return [name for name in self.params.predictors if self.predictor_module(name) == _BASELINES]
+        return [name for name in self.params.predictors if self.modules_of(name) == [_BASELINES]]
 
     def predictors_of(self, dataset: str) -> list[str]:
         """Return the experiment's predictors that support a dataset."""
@@ -164,15 +164,15 @@ class Graph:
         module = read_conf(self.conf, "source", source).get("module")
         return self._remember(plugins.load("sources", module).__name__ if module else "perfcast.sources.file_checks")
 
-    def predictor_module(self, predictor: str) -> str:
-        """Return the module of a predictor, for `code`."""
+    def modules_of(self, predictor: str) -> list[str]:
+        """Return the modules of a predictor and of those that it is made of, for `code`."""
         if predictor not in self._modules:
-            self._modules[predictor] = read_predictor(self.conf, predictor).module
+            self._modules[predictor] = read_predictor(self.conf, predictor).modules
         return self._modules[predictor]
 
     def predictor_modules(self, dataset: str) -> list[str]:
         """Return the modules of the experiment's predictors that support a dataset, for `code`."""
-        return [self.predictor_module(name) for name in self.predictors_of(dataset)]
+        return [module for name in self.predictors_of(dataset) for module in self.modules_of(name)]
 
     def dataset_module(self, dataset: str) -> str:
         """Return the module of a dataset, for `code`."""

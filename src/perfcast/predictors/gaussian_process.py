@@ -29,7 +29,7 @@ _INITIAL_LENGTH = 1.6
 """In units of a typical distance of two rows."""
 
 _BLOCK = 32
-"""Rows of one block of a prediction. Their kernel stays in a processor's cache, which halves the time. The size is
+"""Rows of one block of a prediction. Their kernel stays in a core's cache, which halves the time. The size is
 fixed: a product of another shape rounds differently, and a prediction must not depend on the number of rows."""
 
 

@@ -39,7 +39,7 @@ class Predictor(ABC):
     not the base because its import would add 0.8 s to the 0.4 s of imports of a cold prediction.
 
     `fit` receives training rows alone. `validation` marks the rows among them that choices are made on, such as early
-    stopping or a penalty. They are the latest rows for forward splits and whole processors for unseen ones.
+    stopping or a penalty. They are the latest rows for forward splits and whole entities for unseen ones.
     Errors are relative in this field, so predictors learn natural logarithms of the targets.
 
     A task may have some of the targets only: a benchmark belongs to one suite. For the rows of such a task (`partial_`)
@@ -256,6 +256,12 @@ def _is_learned(name: str) -> bool:
     return name.endswith("_") and not name.startswith("_") and name not in _OF_BASE
 
 
+def predict_logs(predictor: Predictor, X: pd.DataFrame) -> np.ndarray:
+    """Return the natural logarithms of the predictions, (n, targets)."""
+    logs: np.ndarray = np.log(predictor.predict(X).to_numpy(dtype=float))
+    return logs
+
+
 def load_predictor(folder: Path) -> Predictor:
     """Read a predictor written by `Predictor.save`.
 
@@ -267,7 +273,10 @@ def load_predictor(folder: Path) -> Predictor:
     if not path.is_file():
         raise UserError("a model folder must hold predictor.json", f"there is none in {folder}", "train it first")
     try:
-        return _read_predictor(Path(folder), path)
+        # compiled libraries may crash on what they did not write
+        if changed := first_changed(Path(folder), read_json(path)["files"]):
+            raise UserError("a model folder must be as it was saved", f"{changed} was changed", "train it again")
+        return read_predictor(Path(folder))
     except UserError:
         raise
     except Exception as error:  # libraries raise many types for bytes that they did not write
@@ -277,12 +286,11 @@ def load_predictor(folder: Path) -> Predictor:
         raise UserError("a model folder must be as it was saved", fact, "train it again, or fetch it again") from error
 
 
-def _read_predictor(folder: Path, path: Path) -> Predictor:
+def read_predictor(folder: Path) -> Predictor:
+    """Read a predictor as `load_predictor` does, of a folder whose digests were verified."""
+    path = folder / _ABOUT
     about = read_json(path)
-    files = about["files"]
     check_schema_version(about, path)
-    if changed := first_changed(folder, files):  # compiled libraries may crash on what they did not write
-        raise UserError("a model folder must be as it was saved", f"{changed} was changed", "train it again")
     module, _, name = about["class"].partition(":")
     loaded = plugins.load_class(f"{module}.{name}", f"the class in {path}")
     if not issubclass(loaded, Predictor):

@@ -24,11 +24,11 @@ _LARGEST_LOG = 250.0
 """Largest size of the logarithm of a target."""
 
 _WALKS = 8192
-"""Walks of a row through a tree that advance together; more leave the cache of a processor."""
+"""Walks of a row through a tree that advance together; more leave the cache of a core."""
 
 _GRAIN = 2.0**-24
 """Targets are rounded to multiples of this, so that their sums are exact in any order. Two splits that divide the rows
-alike then tie exactly. Otherwise the last bits of a target would choose, and these differ between processors."""
+alike then tie exactly. Otherwise the last bits of a target would choose, and these differ between computers."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,11 @@ from perfcast import plugins
 from perfcast.config.conf_files import conf_files, read_yaml
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import sha256, write_text
+from perfcast.utils.nested import merged
 from perfcast.utils.safe_yaml import yaml_text
 
 # What makes a training take a second: only parameters that a predictor's conf has are touched.
-_SMALL = {"epochs": 2, "max_epochs": 2, "trees": 5, "rounds": 10, "n_estimators": 10}
+_SMALL = {"epochs": 2, "n_estimators": 10}
 
 
 def make_project(project: Path, out: Path, *, rows: int, seed: int) -> None:
@@ -43,11 +45,17 @@ def make_project(project: Path, out: Path, *, rows: int, seed: int) -> None:
         _generate_source(out, source, rows, seed)
     for name, path in conf_files(out / "conf", "predictor").items():
         conf = read_yaml(path)
-        arguments = {**conf.get("params", {}), **conf.get("quick", {})}
-        conf["quick"] = {**conf.get("quick", {}), **{k: v for k, v in _SMALL.items() if k in arguments}}
+        quick = conf.get("quick", {})
+        conf["quick"] = merged(quick, _small_values(merged(conf.get("params", {}), quick)))
         write_text(out / "conf" / "predictor" / f"{name}.yaml", yaml_text(conf))
     params |= {"mirrors": ["mirror"], "network": False, "resamples": 50}
     write_text(out / "params.yaml", yaml_text(params))
+
+
+def _small_values(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments that make a training take a second, those of nested predictors too."""
+    nested = {name: _small_values(value) for name, value in arguments.items() if isinstance(value, Mapping)}
+    return {**{name: _SMALL[name] for name in _SMALL if name in arguments}, **{k: v for k, v in nested.items() if v}}
 
 
 def _generate_source(out: Path, source: str, rows: int, seed: int) -> None:

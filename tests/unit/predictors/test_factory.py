@@ -50,9 +50,14 @@ def test_names_of_configured_classes_are_unique() -> None:
     assert configured <= {*classes.values()}
 
 
-def test_conf_names_the_class_and_its_module() -> None:
+def test_conf_names_the_class_and_the_modules_of_all_classes() -> None:
     conf = read_predictor(ROOT / "conf", "ridge")
-    assert (conf.target, conf.module) == ("perfcast.predictors.linear.Ridge", "perfcast.predictors.linear")
+    assert (conf.target, conf.modules) == ("perfcast.predictors.linear.Ridge", ["perfcast.predictors.linear"])
+    assert read_predictor(ROOT / "conf", "roofline_trees").modules == [
+        "perfcast.predictors.residual_stack",
+        "perfcast.predictors.roofline",
+        "perfcast.predictors.trees",
+    ]
 
 
 def test_missing_target_is_named_as_written() -> None:

@@ -11,7 +11,7 @@ DOMAIN = Domain(
     commands=("facts add", "facts check", "facts list"),
     tables={"error_sources": "error_sources.tabulate_error_sources"},
     sections={"error_sources": "report.error_sources.error_sources_section"},
-    designs="predictors.terms.cores_of_rows",
+    shift="predictors.training_shift.TrainingShift",
     leakage_checks=("leakage.announcements.ANNOUNCEMENTS", "leakage.fact_dates.FACT_DATES"),
     labels={
         "cores_per_chip_of_cpu_model": "cores per chip of the CPU model",

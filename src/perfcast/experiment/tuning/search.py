@@ -14,6 +14,7 @@ from perfcast.config.search_space import Dimension
 from perfcast.experiment import selection
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import write_text
+from perfcast.utils.nested import merged
 from perfcast.utils.safe_yaml import yaml_text
 
 Values = dict[str, Any]
@@ -80,7 +81,7 @@ def make_search(
             f"{predictor} has none",
             "add `space:`, parameter by parameter",
         )
-    arguments = {**conf.params, **fixed}
+    arguments = merged(conf.params, fixed)
     known = selection.make_predictor(conf.target, arguments, None).get_params(deep=False)
     for key, dimension in space.items():
         if key not in known:

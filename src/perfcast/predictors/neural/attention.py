@@ -120,7 +120,7 @@ class FTTransformer(NeuralPredictor):
     The backbone is that of `rtdl_revisiting_models`. In contrast to `ncpp`, every column attends to every other one
     from the first block on. Differences from the paper: n-grams in the category tokens, a vector for a missing number,
     the output layer that starts at zero, no dropout of attention weights, the preset and the linear skip. It is much
-    narrower than in the paper (192), for the time bound on one processor core.
+    narrower than in the paper (192), for the time bound on one core.
     """
 
     d_token: int = 32

@@ -45,8 +45,8 @@ class GroupPoolingPredictor(NeuralPredictor):
         super()._fit(X, log_y, validation)
 
     def _predict_scaled(self, rows: TokenBatch) -> torch.Tensor:
-        # The vector of a group depends on its columns alone, and many machines share a processor, a memory, a workload:
-        # of 20,000 published SPEC results a fifth of the groups are distinct.
+        # The vector of a group depends on its columns alone, and many rows share those of a group: of
+        # 20,000 published results of one dataset a fifth of the groups are distinct.
         network, vectors = cast(GroupPoolingNetwork, self.network_), []
         for group in range(len(self.encoder_.groups)):
             first, inverse = distinct_rows(rows, *network.columns(group))

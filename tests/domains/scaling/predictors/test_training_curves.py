@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from perfcast.domains.scaling.predictors.curve_ensemble import CurveEnsemblePredictor
+import perfcast
 from perfcast.domains.scaling.predictors.training_curves import LastValuePredictor, RemainingGainPredictor
 from perfcast.predictors.predictor import load_predictor
 from perfcast.schema.table import Column, Kind, Role, Tag
@@ -67,7 +67,7 @@ def test_the_last_value_is_the_last_value() -> None:
 
 def test_the_ensemble_is_the_mean_of_the_logarithms(tmp_path: Path) -> None:
     frame = runs()
-    ensemble = fitted(CurveEnsemblePredictor(), frame)
+    ensemble = fitted(perfcast.estimator("curve_ensemble"), frame)
     parts = [np.log(member.predict(frame)["value"]) for member in ensemble.members_.values()]
     assert len(parts) == 2
     np.testing.assert_allclose(np.log(ensemble.predict(frame)["value"]), np.mean(parts, axis=0))

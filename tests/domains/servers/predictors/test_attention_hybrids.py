@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,14 +13,24 @@ import torch
 from generated_servers import COLUMNS, compute_scores, daily_dates, generate_servers
 from torch import nn
 
-from perfcast.domains.servers.predictors.attention_hybrids import HybridAttentionPredictor, HybridEnsemblePredictor
+import perfcast
 from perfcast.features.encoding.tokens import TokenEncoder
 from perfcast.nn.token_batch import TokenBatch
 from perfcast.predictors.neural.group_pooling import GroupPoolingPredictor
-from perfcast.predictors.predictor import load_predictor
-from perfcast.training.devices import TrainerConfig
+from perfcast.predictors.predictor import Predictor, load_predictor
 
 SMALL = {"d_token": 8, "d_block": 16, "epochs": 4}
+
+
+def hybrid_attention(network: Mapping[str, object], **options: Any) -> Predictor:
+    return perfcast.estimator("hybrid_attention", learners={"attention": {**SMALL, **network}}, **options)
+
+
+def hybrid_ensemble(estimators: int, steps: int, leave_out: Sequence[str] = (), **options: Any) -> Predictor:
+    boosting = {"n_estimators": estimators}
+    learners = {"attention": SMALL, "boosting": boosting, "boosting_median": boosting}
+    learners["gaussian_process"] = {"length_scale_steps": steps}
+    return perfcast.estimator("hybrid_ensemble", learners={**learners, **dict.fromkeys(leave_out)}, **options)
 
 
 def interacting_scores(frame: pd.DataFrame) -> pd.DataFrame:
@@ -30,13 +42,11 @@ def interacting_scores(frame: pd.DataFrame) -> pd.DataFrame:
 @pytest.mark.parametrize(
     "predictor",
     [
-        HybridAttentionPredictor(**SMALL),
-        HybridEnsemblePredictor(**SMALL, boosting_n_estimators=50, gp_length_scale_steps=20),
+        hybrid_attention({}),
+        hybrid_ensemble(50, 20),
     ],
 )
-def test_learners_reduce_the_error_of_the_analytical_models(
-    predictor: HybridAttentionPredictor, tmp_path: Path
-) -> None:
+def test_learners_reduce_the_error_of_the_analytical_models(predictor: Predictor, tmp_path: Path) -> None:
     train = generate_servers(800)
     y = interacting_scores(train)
     validation = np.arange(len(train)) >= 700
@@ -51,13 +61,6 @@ def test_learners_reduce_the_error_of_the_analytical_models(
     pd.testing.assert_frame_equal(load_predictor(tmp_path).predict(test), predictor.predict(test))
     assert len(predictor.history_) >= SMALL["epochs"]
     assert predictor.attention(test).inter.sum(axis=1).to_numpy() == pytest.approx(1.0, abs=1e-5)
-
-
-def test_trainer_config_reaches_the_network() -> None:
-    predictor = HybridEnsemblePredictor()
-    predictor.trainer_config = TrainerConfig("gpu", 1)
-    learner = predictor._new_learners()["attention"]
-    assert isinstance(learner, GroupPoolingPredictor) and learner.trainer_config == predictor.trainer_config
 
 
 def build_network() -> tuple[nn.Module, TokenBatch]:
@@ -111,9 +114,12 @@ def test_attention_weights_sum_to_one() -> None:
 def test_ablation_parameters_remove_components() -> None:
     train = generate_servers(300)
     y, validation = compute_scores(train), np.arange(300) >= 250
-    plain = HybridAttentionPredictor(**SMALL, announced_gains=False, backtest_weights=False, grouped=False).fit(
-        train, y, columns=COLUMNS, validation=validation
-    )
+    gains = {"announced_gains": False}
+    plain = hybrid_attention(
+        {"grouped": False},
+        structure={"analytical": gains, "analytical_time": gains},
+        weights_by={"backtests": False},
+    ).fit(train, y, columns=COLUMNS, validation=validation)
     assert plain.structure_["analytical"].terms_.clock_gains == {}
     assert set(plain.weights_["any"].values()) == {1.0}
     assert list(plain.attention(train).intra) == ["all"]
@@ -124,26 +130,25 @@ def test_ablation_parameters_remove_components() -> None:
 @pytest.mark.parametrize(
     ("left_out", "learners"),
     [
-        ("network", ["boosting", "boosting_median", "gaussian_process"]),
-        ("boosting", ["attention", "gaussian_process"]),
-        ("gaussian_process", ["attention", "boosting", "boosting_median"]),
+        (["attention"], ["boosting", "boosting_median", "gaussian_process"]),
+        (["boosting", "boosting_median"], ["attention", "gaussian_process"]),
+        (["gaussian_process"], ["attention", "boosting", "boosting_median"]),
     ],
 )
-def test_learner_can_be_left_out(left_out: str, learners: list[str], tmp_path: Path) -> None:
+def test_learner_can_be_left_out(left_out: list[str], learners: list[str], tmp_path: Path) -> None:
     train = generate_servers(300)
-    few = {"boosting_n_estimators": 5, "gp_length_scale_steps": 2}
-    predictor = HybridEnsemblePredictor(**SMALL, **few, backtest_weights=False, **{left_out: False})
+    predictor = hybrid_ensemble(5, 2, left_out, weights_by={"backtests": False})
     predictor.fit(train, compute_scores(train), columns=COLUMNS)
     assert sorted(predictor.weights_["any"]) == learners
     predictor.save(tmp_path)
     pd.testing.assert_frame_equal(load_predictor(tmp_path).predict(train), predictor.predict(train))
     # Callers read attention maps and learning curves only where hasattr reports them.
-    assert [hasattr(predictor, name) for name in ("attention", "history_")] == 2 * [left_out != "network"]
+    assert [hasattr(predictor, name) for name in ("attention", "history_")] == 2 * ["attention" not in left_out]
 
 
 def test_columns_left_out_are_not_read() -> None:
     train = generate_servers(300)
-    predictor = HybridAttentionPredictor(**SMALL)
+    predictor = hybrid_attention({})
     predictor.without_columns = ("mem_*", "compiler_*")
     predictor.fit(train, compute_scores(train), columns=COLUMNS)
     test = train.drop(columns=["mem_gbps_total", "compiler_version", "compiler_vendor"])

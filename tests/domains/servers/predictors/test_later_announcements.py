@@ -16,8 +16,6 @@ import perfcast
 from perfcast import splits
 from perfcast.domains.servers.predictors.analytical import AnalyticalPredictor
 from perfcast.domains.servers.predictors.analytical_time import AnalyticalTimePredictor
-from perfcast.domains.servers.predictors.attention_hybrids import HybridAttentionPredictor
-from perfcast.domains.servers.predictors.server_hybrids import HybridTreesPredictor
 from perfcast.domains.servers.processors import announcements
 from perfcast.schema.table import Column, Kind, Role, Tag, build_table
 
@@ -25,7 +23,7 @@ CUT = pd.Timestamp("2022-12-31")
 KINDS = {
     "analytical": AnalyticalPredictor,
     "analytical_time": AnalyticalTimePredictor,
-    "hybrid_trees": lambda: HybridTreesPredictor(n_estimators=2),
+    "hybrid_trees": lambda: perfcast.estimator("hybrid_trees", learners={"extra_trees": {"n_estimators": 2}}),
 }
 LATER = ("Sapphire Rapids", "Emerald Rapids", "Granite Rapids-SP", "Sierra Forest", "Turin", "Turin Dense")
 
@@ -125,4 +123,6 @@ def test_gains_reach_predictors_through_the_terms_alone():
                 if is_reader and not {alias.name for alias in node.names} <= harmless:
                     readers.add(path.relative_to(root).as_posix())
     assert readers == {"domains/servers/predictors/terms.py"}
-    assert issubclass(HybridAttentionPredictor, HybridTreesPredictor.__mro__[1])
+    for name in ("hybrid_attention", "hybrid_ensemble"):
+        params = [perfcast.estimator(each).get_params() for each in (name, "hybrid_trees")]
+        assert params[0]["structure"] == params[1]["structure"]

@@ -9,18 +9,16 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
+from perfcast.domains.llm.predictors.roofline_factors import RooflineFactorsPredictor
 from perfcast.features.encoding.columns import feature_columns, labels, number_matrix
-from perfcast.predictors.analytical.roofline_factors import RooflineFactorsPredictor
-from perfcast.predictors.hybrid.roofline_hybrids import RooflineTreesPredictor
-from perfcast.predictors.predictor import Predictor, load_predictor
+from perfcast.predictors.factory import load_nested, save_nested
+from perfcast.predictors.predictor import Predictor, predict_logs
 from perfcast.predictors.trees import ExtraTrees
 from perfcast.schema.table import Column, Kind, Role, Tag, select
 from perfcast.utils.io import write_json
 from perfcast.utils.model_files import read_state
 
 _SUFFIX = "_slowdown"
-_N_INNER_TREES = 10
-"""Trees of a slowdown below other trees."""
 _MIN_ROWS = 10
 """Fewest rows that a slowdown is learned from."""
 
@@ -88,14 +86,14 @@ class CompositionPredictor(Predictor):
             self.slowdowns_ = trees.fit(X[rows], frame, columns=self._tree_columns())
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
-        logs: np.ndarray = np.log(self.fallback_.predict(X).to_numpy(dtype=float))
+        logs = predict_logs(self.fallback_, X)
         if self.sum_ is None:
             return logs
         composed = self._compose(X)
         rows = np.isfinite(composed).all(axis=1)
         if rows.any():
             inputs = self._with_parts(X[rows], composed[rows])
-            logs[rows] = np.log(self.sum_.predict(inputs).to_numpy(dtype=float))
+            logs[rows] = predict_logs(self.sum_, inputs)
         return logs
 
     def _compose(self, X: pd.DataFrame) -> np.ndarray:
@@ -156,30 +154,13 @@ class CompositionPredictor(Predictor):
         return names
 
     def _save(self, folder: Path) -> None:
-        state = {
-            "entities": sorted(self.entities_),
-            "has_slowdowns": self.slowdowns_ is not None,
-            "has_sum": self.sum_ is not None,
-        }
-        write_json(folder / "composition.json", state)
-        for name, model in (("fallback", self.fallback_), ("slowdowns", self.slowdowns_), ("sum", self.sum_)):
-            if model is not None:
-                model.save(folder / name)
+        models = {"fallback": self.fallback_, "slowdowns": self.slowdowns_, "sum": self.sum_}
+        fitted = {name: model for name, model in models.items() if model is not None}
+        write_json(folder / "composition.json", {"entities": sorted(self.entities_), "models": list(fitted)})
+        save_nested(folder, fitted)
 
     def _load(self, folder: Path) -> None:
         state = read_state(folder / "composition.json")
-        self.entities_ = set(state["entities"])
-        self.fallback_ = load_predictor(folder / "fallback")
-        self.sum_ = load_predictor(folder / "sum") if state["has_sum"] else None
-        self.slowdowns_ = load_predictor(folder / "slowdowns") if state["has_slowdowns"] else None
-
-
-@dataclass(kw_only=True, eq=False, repr=False)
-class CompositionTreesPredictor(RooflineTreesPredictor):
-    """The composition of measured operators, with extremely randomized trees on its residual."""
-
-    n_estimators: int = 60
-    min_samples_leaf: int = 2
-
-    def _new_structure(self) -> dict[str, Predictor]:
-        return {"composition": CompositionPredictor(n_estimators=_N_INNER_TREES, random_state=self.random_state)}
+        models = load_nested(folder, state["models"])
+        self.entities_, self.fallback_ = set(state["entities"]), models["fallback"]
+        self.sum_, self.slowdowns_ = models.get("sum"), models.get("slowdowns")

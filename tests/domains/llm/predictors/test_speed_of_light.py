@@ -4,9 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from perfcast.predictors.analytical.speed_of_light import SpeedOfLightPredictor
-from perfcast.predictors.hybrid.boosted_residuals import LightTreesPredictor, RooflineBoostPredictor
-from perfcast.predictors.predictor import load_predictor
+import perfcast
+from perfcast.domains.llm.predictors.speed_of_light import SpeedOfLightPredictor
 from perfcast.schema.table import Column, Kind, Role, Tag
 
 
@@ -48,6 +47,10 @@ def fit(predictor, frame, latency, columns=COLUMNS, **options):
     return predictor.fit(frame, pd.DataFrame({"latency": latency}), columns=columns, **options)
 
 
+def light_trees(**options):
+    return perfcast.estimator("light_trees", preset="full", learners={"lightgbm": options})
+
+
 def test_speed_of_light_is_the_longest_bound():
     frame, latency = cases()
     predicted = fit(SpeedOfLightPredictor(), frame, latency).predict(frame)["latency"]
@@ -66,7 +69,7 @@ def test_speed_of_light_ignores_a_missing_bound_and_needs_one():
 def test_light_trees_learn_the_share_of_the_peak_that_is_reached():
     frame, latency = cases()
     new, expected = cases(seed=1)
-    model = fit(LightTreesPredictor(min_child_samples=5), frame, latency)
+    model = fit(light_trees(min_child_samples=5), frame, latency)
     error = np.abs(model.predict(new)["latency"] / expected - 1)
     assert np.median(error) < 0.05
     # far outside the sizes of training the share stays
@@ -77,27 +80,7 @@ def test_light_trees_learn_the_share_of_the_peak_that_is_reached():
 def test_trees_do_not_see_the_columns_left_out():
     frame, latency = cases()
     latency = latency * np.exp(frame["peak"].to_numpy())  # a factor per machine, which trees would learn by its peak
-    blind, seeing = (fit(LightTreesPredictor(without=without), frame, latency) for without in (("pe*", "t_*"), ()))
+    blind, seeing = (fit(light_trees(without_columns=without), frame, latency) for without in (["pe*", "t_*"], []))
     other = frame.assign(peak=frame["peak"].to_numpy()[::-1])
     np.testing.assert_array_equal(blind.predict(other), blind.predict(frame))
     assert not np.allclose(seeing.predict(other), seeing.predict(frame))
-
-
-def test_all_tasks_share_one_weight_chosen_on_validation_rows(tmp_path):
-    frame, latency = cases()
-    model = fit(RooflineBoostPredictor(), frame, latency, validation=(frame["gpu"] == "g3").to_numpy())
-    weights = {weight["lightgbm"] for weight in model.weights_.values()}
-    assert len(weights) == 1
-    assert 0.5 <= weights.pop() <= 1
-    model.save(tmp_path / "model")
-    pd.testing.assert_frame_equal(load_predictor(tmp_path / "model").predict(frame), model.predict(frame))
-
-
-def test_trees_of_noise_get_no_weight():
-    frame, _ = cases()
-    noise = np.random.default_rng(3).normal(0, 0.4, len(frame))
-    latency = (1 + frame["t_compute"] + frame["t_memory"]) * np.exp(noise)
-    model = fit(
-        RooflineBoostPredictor(min_child_samples=2), frame, latency, validation=(frame["gpu"] == "g3").to_numpy()
-    )
-    assert model.weights_["gemm\x1f"]["lightgbm"] <= 0.5

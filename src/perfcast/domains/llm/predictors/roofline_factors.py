@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.features.encoding.columns import labels
-from perfcast.predictors.analytical.roofline import RooflinePredictor
+from perfcast.predictors.roofline import RooflinePredictor
 from perfcast.predictors.task_rows import POOLED, groups_of, measured_rows, task_labels
 from perfcast.schema.table import Column, Kind, Role, Tag, select
 from perfcast.utils.io import write_json

@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 import pandas as pd
 
-from perfcast.domain import domains
+from perfcast.domains.servers.predictors.terms import cores_of_rows
 from perfcast.features.encoding.columns import map_labels
 from perfcast.schema.table import Column, Kind, Role, Tag
 
@@ -31,7 +31,7 @@ class TrainingShift:
         """Store the CPU models and microarchitectures of training rows."""
         entity = next((column.name for column in columns if Tag.ENTITY in column.tags and column.name in X), None)
         cpu_models = [] if entity is None else sorted(set(X[entity].astype(str)))
-        return cls(entity, cpu_models, sorted(set(_find_designs(X))))
+        return cls(entity, cpu_models, sorted(set(cores_of_rows(X))))
 
     def of(self, X: pd.DataFrame) -> np.ndarray:
         """Return the shift of every row, (n,) object."""
@@ -40,15 +40,5 @@ class TrainingShift:
         models, designs = set(self.cpu_models), set(self.microarchitectures)
         entity = Column(self.entity, Kind.CATEGORICAL, Role.KEY, "")
         seen = map_labels(X, entity, models.__contains__, False).astype(bool)
-        core = np.array([design in designs for design in _find_designs(X).tolist()], dtype=bool)
+        core = np.array([design in designs for design in cores_of_rows(X).tolist()], dtype=bool)
         return np.where(seen, SEEN_CPU, np.where(core, UNSEEN_CPU, UNSEEN_MICROARCHITECTURE)).astype(object)
-
-
-def _find_designs(X: pd.DataFrame) -> np.ndarray:
-    """Return the design of what every row measures, "" where no domain knows it, (n,) object."""
-    designs = np.full(len(X), "", dtype=object)
-    for domain in domains():
-        if domain.designs:
-            known = domain.load(domain.designs)(X)
-            designs = np.where(designs == "", known, designs)
-    return designs

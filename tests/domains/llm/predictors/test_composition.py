@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from perfcast.predictors.analytical.roofline_factors import RooflineFactorsPredictor
-from perfcast.predictors.hybrid.composition import CompositionPredictor
+from perfcast.domains.llm.predictors.composition import CompositionPredictor
+from perfcast.domains.llm.predictors.roofline_factors import RooflineFactorsPredictor
 from perfcast.predictors.predictor import load_predictor
 from perfcast.schema.table import Column, Kind, Role, Tag
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from perfcast.predictors.analytical.roofline_factors import RooflineFactorsPredictor
+from perfcast.domains.llm.predictors.roofline_factors import RooflineFactorsPredictor
 from perfcast.predictors.predictor import load_predictor
 from perfcast.schema.table import Column, Kind, Role, Tag
 

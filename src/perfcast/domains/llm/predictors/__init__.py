@@ -1,0 +1,1 @@
+"""Predictors of GPU operators and of the models that they make up."""

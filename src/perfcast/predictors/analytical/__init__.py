@@ -1,1 +1,0 @@
-"""Analytical models: physical terms and announced gains with fitted coefficients."""

@@ -1,1 +1,0 @@
-"""Hybrid (gray-box) predictors: an analytical model plus learners of its residual."""
