@@ -15,7 +15,6 @@ import pandas as pd
 from perfcast import plugins
 from perfcast.inference.cells import Cells
 from perfcast.inference.champion_archive import WITHOUT_SCORES, LeftOutScores, SourceTerms, unpack_champion
-from perfcast.inference.champion_check import try_champion
 from perfcast.inference.description_levels import list_levels
 from perfcast.inference.imputation import DescriptionRules, find_rules
 from perfcast.inference.imputation.hot_deck import HotDeck
@@ -32,7 +31,8 @@ from perfcast.schema.table import Column, Kind, Table, Tag, build_table
 from perfcast.uncertainty.conformal import UncertaintyModel
 from perfcast.utils.errors import UserError
 from perfcast.utils.extras import explain_missing_module
-from perfcast.utils.io import file_digests, first_changed, read_json, write_json
+from perfcast.utils.io import read_json, write_json
+from perfcast.utils.result_digests import FOLDER_RECORD, read_record, record_digests, verify_digest
 
 _REFERENCE_DATA = "reference_data"
 
@@ -250,9 +250,9 @@ def load_champion(folder: Path | str, dataset: str | None = None) -> Champion:
                 "run the experiment that trains it, or name its folder with --results",
             )
         try:
-            champion = _load(unpacked, read_json(unpacked / "about.json"), dataset)
-            try_champion(champion)
-            return champion
+            if unpacked is given:  # members of a file are verified when they are unpacked
+                _verify(given)
+            return _load(unpacked, dataset)
         except UserError:
             raise
         except Exception as error:  # any error that a library raises for bytes that it did not write
@@ -262,13 +262,19 @@ def load_champion(folder: Path | str, dataset: str | None = None) -> Champion:
             raise UserError("a champion must be as it was saved", fact, "make it again, or fetch it again") from error
 
 
-def _load(folder: Path, about: Mapping[str, Any], dataset: str | None) -> Champion:
-    files = about["files"]
+def _verify(folder: Path) -> None:
+    record = folder / FOLDER_RECORD
+    for name in read_record(record) if record.is_file() else ():
+        if not (folder / name).is_file():
+            raise UserError("a champion must be as it was saved", f"{name} is missing", "make it again")
+        verify_digest(folder / name)
+
+
+def _load(folder: Path, dataset: str | None) -> Champion:
+    about = read_json(folder / "about.json")
     check_schema_version(about, folder / "about.json")
     if dataset is not None and about["dataset"] != dataset:
         raise UserError(f"the champion must be one of {dataset!r}", f"it is of {about['dataset']!r}")
-    if changed := first_changed(folder, files):
-        raise UserError("a champion must be as it was saved", f"{changed} was changed", "make it again")
     reference_data = ReferenceData.load(folder / _REFERENCE_DATA)
     intervals = folder / "intervals"
     without = about.get(WITHOUT_SCORES)
@@ -325,5 +331,5 @@ def save_champion(
         ordered = table.frame.set_index(row).loc[reference_data.measured.frame[row]].reset_index()
         encoded = calibrated.in_domain.encode(ordered).astype(np.float32)
         NeighborIndex(reference_data.measured, encoded, calibrated).save(folder / _REFERENCE_DATA)
-    (folder / "about.json").unlink(missing_ok=True)
-    write_json(folder / "about.json", {SCHEMA_KEY: SCHEMA_VERSION, **about, "files": file_digests(folder)})
+    write_json(folder / "about.json", {SCHEMA_KEY: SCHEMA_VERSION, **about})
+    record_digests(folder)

@@ -114,7 +114,6 @@ def _leave_out_scores(
     scoreless = Table(table.dataset, table.frame.assign(**targets), table.columns, table.facts)
     write_table(scoreless, temporary / _MEASURED)
     about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
-    about["files"][name] = sha256(temporary / _MEASURED)
     write_json(temporary / "about.json", {**about, WITHOUT_SCORES: asdict(left_out)})
     return {name: temporary / _MEASURED, "about.json": temporary / "about.json"}
 
