@@ -24,10 +24,9 @@ from perfcast.decisions.ranking import Ranking, rank_machines, read_request
 from perfcast.decisions.varied_fields import read_varied_fields
 from perfcast.decisions.what_if import Grid, predict_grid
 from perfcast.inference import champion as champion_folder
-from perfcast.inference.alternatives import parse_alternatives
-from perfcast.inference.batch import predict_batch
+from perfcast.inference.batch import parse_machines
 from perfcast.inference.machine_files import MachineEntry, Machines, read_machines
-from perfcast.inference.predict import PredictOptions, make_options
+from perfcast.inference.predict import PredictOptions, make_options, predict_batch
 from perfcast.inference.prediction import Driver, Estimate, Neighbor, Prediction, Predictions, Value
 from perfcast.inference.published import PublishedScores
 from perfcast.inference.user_measurements import UserMeasurements, read_measurements
@@ -217,7 +216,7 @@ class Champion(champion_folder.Champion):
         """Find the measured machines that are nearest to described ones, `count` of every task, with differences."""
         if not 1 <= count <= MAX_COUNT:
             raise UserError(f"count must be between 1 and {MAX_COUNT}", f"it is {count}")
-        parsed = parse_alternatives(self.read_entries(machines), self)
+        parsed = parse_machines(self.read_entries(machines), self)
         return find_nearest_machines(parsed, self, count=count, tasks=self._read_tasks(tasks), assume=assume)
 
     @_for_python

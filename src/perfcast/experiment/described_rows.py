@@ -68,10 +68,10 @@ def _predict_level(
     champion: Champion, standard: Table, frame: pd.DataFrame, columns: tuple[str, ...], level: float
 ) -> pd.DataFrame:
     entries = list(describe_rows(frame, standard, columns))
-    machines = parse_batch(entries, champion).machines
+    machines = parse_batch(entries, champion)
     if (column := champion.rules.enumerated) is not None:
         # of the answers for every value of this column, a user reads that of the own machine
-        expected = frame[column].to_numpy()[list(map(machines.line_of, machines.cells.index.tolist()))]
+        expected = frame[column].to_numpy()[list(map(machines.line_of, machines.keys))]
         machines = machines.take(machines.cells[column] == expected)
     drawn = DrawPredictions(impute_draws(machines, champion), champion)
     lines = list(map(machines.line_of, drawn.completed.cells.index.tolist()))

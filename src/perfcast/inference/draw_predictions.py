@@ -5,19 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from perfcast.inference.batch import ParsedMachines
 from perfcast.inference.cells import Cells
 from perfcast.inference.champion import Champion
+from perfcast.inference.completed import ASSUMED, GIVEN, IMPLIED, CompletedMachines
 from perfcast.inference.description_levels import find_level
-from perfcast.inference.impute import (
-    ASSUMED,
-    GIVEN,
-    IMPLIED,
-    CompletedMachines,
-    DrawnMachines,
-    Steps,
-    impute_draws,
-)
-from perfcast.inference.parse import ParsedMachines
+from perfcast.inference.impute import DrawnMachines, impute_draws
 from perfcast.schema.table import Table, Tag
 from perfcast.uncertainty.conformal import LEVEL, outputs_of
 from perfcast.uncertainty.mixture import mixture_quantiles, weighted_medians
@@ -137,19 +130,16 @@ def _clear_assumed(completed: CompletedMachines, champion: Champion, *, measured
 
     With `measured`, given cells are cleared as well where they could have been assumed: see `find_measured`.
     """
-    steps = Steps(completed.cells, completed.codes.copy())
-    everywhere = np.ones(len(steps.codes), dtype=bool)
-    steps.clear(everywhere, list(steps.cells), ASSUMED, IMPLIED)
-    joint = champion.rules.joint
+    cleared, joint = completed.has_origin(ASSUMED, IMPLIED), champion.rules.joint
     if measured and joint is not None:
-        given = dict(zip(steps.cells, np.any(completed.has_origin(GIVEN), axis=0).tolist(), strict=True))
+        given, places = completed.has_origin(GIVEN), {name: place for place, name in enumerate(completed.cells)}
         assumable = (*joint.taken, *(name for block in champion.rules.blocks for name in block.columns))
-        names = [name for name in dict.fromkeys(assumable) if given.get(name)]
+        names = [name for name in dict.fromkeys(assumable) if name in places and given[:, places[name]].any()]
         for name, rows in champion.reference_data.find_measured(completed.cells, names).items():
             bounds = (*joint.at_most.get(name, ()), *([joint.launch] if name in joint.dates else []))
             at_bound = [completed.cells[name] == completed.cells[bound] for bound in bounds]
-            steps.clear(np.logical_or.reduce([rows, *at_bound]), [name], GIVEN)
-    return champion.rules.fill_implied(steps.cells)
+            cleared[:, places[name]] |= given[:, places[name]] & np.logical_or.reduce([rows, *at_bound])
+    return champion.rules.fill_implied(completed.clear(cleared))
 
 
 def _find_nearest(gaps: np.ndarray, owners: np.ndarray, machines: np.ndarray, shared: np.ndarray) -> np.ndarray:

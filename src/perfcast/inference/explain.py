@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 
 from perfcast.inference.champion import Champion
+from perfcast.inference.completed import ASSUMED, GIVEN, MISSING, ORIGINS, CompletedMachines
 from perfcast.inference.draw_predictions import DrawPredictions
 from perfcast.inference.imputation import find_rules
-from perfcast.inference.impute import ASSUMED, GIVEN, MISSING, ORIGINS, CompletedMachines
 from perfcast.inference.machine_fields import name_group
 from perfcast.inference.prediction import Driver, Neighbor, Value
 from perfcast.inference.published import describe_outside

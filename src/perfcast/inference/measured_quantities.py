@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from perfcast.inference.alternatives import parse_alternatives
+from perfcast.inference.batch import parse_machines
 from perfcast.inference.champion import Champion
 from perfcast.inference.derived import DerivedOutput, is_known
 from perfcast.inference.draw_predictions import DrawPredictions
@@ -55,7 +55,7 @@ def solve_quantities(
     described = [
         MachineEntry(place, entries[place].label, {**defaults, **solved[place].values}) for place in typed_values
     ]
-    machines = parse_alternatives(described, champion)
+    machines = parse_machines(described, champion)
     drawn = DrawPredictions(impute_draws(machines, champion), champion)
     cells = drawn.completed.cells
     lines = np.array([machines.line_of(key) for key in cells.index.tolist()])

@@ -12,9 +12,9 @@ import pandas as pd
 
 from perfcast.inference.basis import Basis
 from perfcast.inference.basis_text import format_basis
+from perfcast.inference.completed import ORIGINS
 from perfcast.inference.derived import DERIVED, DerivedValue
 from perfcast.inference.imputation import find_rules
-from perfcast.inference.impute import ORIGINS
 from perfcast.inference.published import PublishedGroup, PublishedScores
 from perfcast.uncertainty.in_domain import AHEAD, RESULTS
 from perfcast.utils.terminal_tables import NO_BREAK, format_interval, format_number, render_table, wrap_text

@@ -11,14 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from perfcast.inference.alternatives import parse_alternatives
+from perfcast.inference.batch import ParsedMachines, parse_machines
 from perfcast.inference.champion import Champion
 from perfcast.inference.draw_predictions import DrawPredictions
 from perfcast.inference.impute import impute_draws
 from perfcast.inference.machine_fields import MachineFields, alias_field
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.measured_quantities import solve_quantities
-from perfcast.inference.parse import ParsedMachines
 from perfcast.schema.table import Role, Table, Tag
 from perfcast.uncertainty.conformal import UncertaintyModel, outputs_of
 from perfcast.uncertainty.correlation import ErrorCorrelation, ErrorRows, shared_labels
@@ -88,7 +87,7 @@ def read_measurements(
         raise UserError(f"user measurements must be at most {MAX_MEASUREMENTS}", fact, "give the newest")
     entries = solve_quantities(entries, champion, machine or {}, (*champion.predictor.targets_, _SCORE))
     scores = [_read_scores(entry, champion) for entry in entries]
-    alternatives = parse_alternatives(_machine_entries(entries, champion, machine or {}), champion)
+    alternatives = parse_machines(_machine_entries(entries, champion, machine or {}), champion)
     machines = _choose_alternatives(alternatives, scores, champion)
     drawn = DrawPredictions(impute_draws(machines, champion), champion)
     table = drawn.table

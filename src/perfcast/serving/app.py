@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from perfcast import __version__
 from perfcast.inference.champion import Champion
-from perfcast.inference.impute import ORIGINS
+from perfcast.inference.completed import ORIGINS
 from perfcast.inference.prediction import Predictions
 from perfcast.serving.api_models import (
     CpuModelsResponse,
