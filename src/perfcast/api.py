@@ -108,8 +108,8 @@ def _name_arguments(text: str) -> str:
 class Champion(champion_folder.Champion):
     """Best predictor of a dataset, fitted on every row, with its reference data and calibration.
 
-    `machines` is one machine or several: names with values such as `{"processor": "EPYC 9654", "chips": 2}`, a list of
-    them, a frame with a machine per row, or a .csv, .json or .yaml file. Arguments of several operations:
+    `machines` is one machine or several: names with values, a list of them, a frame with a machine per row, or a .csv,
+    .json or .yaml file. Arguments of several operations:
 
     - `when`: month of the measurement, None for this month.
     - `level`: level of the intervals, 0 to 1.

@@ -265,7 +265,7 @@ def _make_base(
             raise error
         return _Base(machine, violation=f"{error.requirement}: {error.fact.removesuffix(f' ({machine.label})')}")
     frame = champion.fields.stack([machine.cells], [machine.line]).to_frame()
-    per_chip = champion.rules.give_per_chip(frame)
+    per_chip = champion.rules.give_per_unit(frame)
     columns = {column for each in changing for column in each.columns}
     changed = {
         str(name): per_chip[name].iloc[0]

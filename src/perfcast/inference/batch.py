@@ -236,6 +236,6 @@ def _name_field(
     name = next((typed[column].name for column in violation.columns if column in typed), champion.fields.name_of(first))
     entity = champion.reference_data.measured.column_of(Tag.ENTITY)
     if entity in typed:
-        return name, violation.fact.replace("{cpu}", typed[entity].text)
+        return name, violation.fact.replace("{entity}", typed[entity].text)
     key = cells[entity][np.flatnonzero(cells.index == violation.line)[0]]
-    return name, violation.fact.replace("{cpu}", f"the {champion.rules.named_field}" if key is None else key)
+    return name, violation.fact.replace("{entity}", f"the {champion.rules.named_field}" if key is None else key)

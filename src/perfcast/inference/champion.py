@@ -76,6 +76,11 @@ class Champion:
         """The imputation rules of the dataset."""
         return find_rules(self.dataset)
 
+    @property
+    def named_field(self) -> str:
+        """The field of the name in a short text of a machine."""
+        return self.rules.named_field or self.reference_data.measured.column_of(Tag.ENTITY)
+
     @cached_property
     def fields(self) -> MachineFields:
         """The fields that may describe a machine."""
@@ -90,12 +95,12 @@ class Champion:
 
     @cached_property
     def entity_names(self) -> EntityNames:
-        """The names of the CPU models, the most measured first."""
+        """The names of the entities, the most measured first."""
         measured = self.reference_data.measured
         counts = measured.frame[measured.column_of(Tag.ENTITY)].astype("str").value_counts()
         facts = self.reference_data.entity_facts
         groups = (pair for name in self.rules.group_columns for pair in facts[name].dropna().items())
-        return EntityNames([*counts.index, *facts.index], ((str(group), str(key)) for key, group in groups))
+        return EntityNames(self.rules, [*counts.index, *facts.index], ((str(group), str(key)) for key, group in groups))
 
     @cached_property
     def tasks(self) -> list[str]:
@@ -110,7 +115,7 @@ class Champion:
 
     @cached_property
     def designs(self) -> list[str]:
-        """The measured designs of CPU models, the most measured first; see `DescriptionRules.design_column`."""
+        """The measured designs of entities, the most measured first; see `DescriptionRules.design_column`."""
         column = self.rules.design_column
         return [] if column is None else list(self.reference_data.measured.frame[column].value_counts().index)
 
@@ -200,7 +205,7 @@ class Champion:
         return [entry._replace(values=self.rules.read_files(entry.values)) for entry in entries]
 
     def find_entity(self, text: str) -> str:
-        """Return the entity of a typed name, such as the CPU model; an unknown name stays as it is."""
+        """Return the entity of a typed name; an unknown name stays as it is."""
         entity = self.reference_data.measured.column_of(Tag.ENTITY)
         name = str(self.fields.cells({entity: text}, "the name").get(entity, text))
         return self.entity_names.find(name).key or name

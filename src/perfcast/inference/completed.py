@@ -21,13 +21,13 @@ GIVEN, LOOKED_UP, IMPLIED, MEASURED, ASSUMED, MISSING = (
 )
 ORIGINS = {
     GIVEN: "as described",
-    LOOKED_UP: "a fact of the {entity}, from the catalog or its family",
-    MEASURED: "all measured results of the {entity}, or of the task, have it",
+    LOOKED_UP: "a fact of the entity, from a catalog",
+    MEASURED: "all measured results of the entity, or of the task, have it",
     IMPLIED: "follows from other values of the machine",
     ASSUMED: "usual: most recent measured machines of the kind have it",
     MISSING: "unknown",
 }
-"""Origins of a value and their meaning; see `DescriptionRules.explain_origins`."""
+"""Origins of a value and their meaning; see `DescriptionRules.origin_meanings`."""
 _NAMES = np.array(list(ORIGINS), dtype=object)
 CODES = {origin: code for code, origin in enumerate(ORIGINS)}
 """Origin -> its place among ORIGINS."""

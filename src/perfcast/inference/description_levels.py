@@ -15,7 +15,7 @@ def list_levels(table: Table, rules: DescriptionRules, describing: Sequence[str]
     """Return the columns that are given at every level, those of the levels before included; none without levels.
 
     Args: `describing` are all columns that may describe a machine. The last level gives all of them but those that the
-    name of the CPU model tells. Every level gives the task.
+    name of the entity tells. Every level gives the task.
     """
     if not rules.description_levels:
         return ()

@@ -34,7 +34,7 @@ class ParsedMachine:
 
 
 def parse_machine(entry: MachineEntry, champion: Champion) -> ParsedMachine:
-    """Parse one machine entry; CPU models and tasks are found in any spelling. Raises: see `parse_machines`."""
+    """Parse one machine entry; Entities and tasks are found in any spelling. Raises: see `parse_machines`."""
     line, label = entry.line, entry.label
     cells, typed, ignored = champion.fields.parse(entry.values, label)
     if not cells:
@@ -50,16 +50,17 @@ def parse_machine(entry: MachineEntry, champion: Champion) -> ParsedMachine:
             notes += _read_new_entity(cells, typed, match, champion, label)
         else:
             others = f" (not {', '.join(match.candidates)})" if match.candidates else ""
-            notes += [] if match.exact else [f"the processor {cells[entity]!r} was read as {match.key!r}{others}"]
+            read = f"the {champion.rules.named_field} {cells[entity]!r} was read as {match.key!r}{others}"
+            notes += [] if match.exact else [read]
             cells[entity] = match.key
-            if any(fact.cpu_model == match.key for fact in champion.reference_data.user_facts):
+            if match.key in champion.reference_data.user_entities:
                 notes.append(f"facts of {match.key} are from your table")
     notes += champion.rules.check_names(cells, typed, label)
     return ParsedMachine(line, cells, (*notes, *champion.rules.list_notes(cells)), label, typed)
 
 
 def check_design(cells: Mapping[str, Any], typed: Mapping[str, TypedField], champion: Champion, label: str) -> None:
-    """Refuse a CPU design without any measured result: a new design must be given as the nearest measured one."""
+    """Refuse a design without any measured result: a new design must be given as the nearest measured one."""
     column = champion.rules.design_column
     if column is not None and column in cells and cells[column] not in champion.designs:
         candidates = get_close_matches(str(cells[column]), champion.designs, n=_MAX_CANDIDATES, cutoff=0.4)
@@ -71,7 +72,7 @@ def check_design(cells: Mapping[str, Any], typed: Mapping[str, TypedField], cham
 def _read_new_entity(
     cells: dict[str, Cell], typed: Mapping[str, TypedField], match: EntityMatch, champion: Champion, label: str
 ) -> list[str]:
-    """Add what the name of an unknown CPU model tells, and return its note.
+    """Add what the name of an unknown entity tells, and return its note.
 
     Raises: UserError when the name tells no design, and a required field is missing.
     """
@@ -86,8 +87,8 @@ def _read_new_entity(
         if match.candidates:
             remedy = f"write one of {', '.join(match.candidates)}, or {remedy}"
         fact = f"{label} has {cells[entity]!r}" if entity in cells else f"{label} names none"
-        name = typed[entity].name if entity in typed else "processor"
-        raise UserError(f"{name} must be a known CPU model", fact, remedy)
+        name = typed[entity].name if entity in typed else rules.named_field
+        raise UserError(f"{name} must be a known {rules.entity_name}", fact, remedy)
     text = cells.get(entity, "")
     for column, cell in implied.items():
         cells.setdefault(column, cell)
@@ -104,7 +105,7 @@ def _read_new_entity(
     if design:
         cells[entity] = named.name
     near = f" (known names: {', '.join(match.candidates)})" if match.candidates else ""
-    return [f"no data names the processor {text!r}{near}; {note}"]
+    return [f"no data names the {rules.named_field} {text!r}{near}; {note}"]
 
 
 def _columns_of(name: str, champion: Champion) -> tuple[str, ...]:

@@ -173,7 +173,7 @@ def _create_info_router(
         "limits": asdict(limits),
         "origins": {**ORIGINS, **champion.rules.origin_meanings},
         "form": champion.rules.form_fields,
-        "named_field": champion.rules.named_field,
+        "named_field": champion.named_field,
         "page_texts": champion.rules.page_texts,
     }
 

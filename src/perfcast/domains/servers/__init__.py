@@ -7,7 +7,10 @@ from perfcast.domain import Domain
 DOMAIN = Domain(
     name="servers",
     package=__name__,
-    descriptions={"spec_cpu2006": "server_rules.SPEC_CPU2006", "spec_cpu2017": "server_rules.SPEC_CPU2017"},
+    descriptions={
+        **dict.fromkeys(("perfcastdb", "spec_cpu2017_detail", "spec_jbb2015", "spec_power"), "server_names.SERVERS"),
+        **{"spec_cpu2006": "server_rules.SPEC_CPU2006", "spec_cpu2017": "server_rules.SPEC_CPU2017"},
+    },
     commands=("facts add", "facts check", "facts list"),
     designs="predictors.terms.cores_of_rows",
     leakage_checks=("leakage.announcements.ANNOUNCEMENTS", "leakage.fact_dates.FACT_DATES"),

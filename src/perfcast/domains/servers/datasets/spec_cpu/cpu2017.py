@@ -30,7 +30,7 @@ from perfcast.domains.servers.parsing.scalars import (
     parse_pointer_bits,
 )
 from perfcast.domains.servers.parsing.storage import parse_storage
-from perfcast.inference.name_lookup import cpu_model_key
+from perfcast.domains.servers.processors.cpu_names import cpu_model_key
 
 COLUMNS = read_columns(__package__, "columns.csv", "cpu2017")
 """Standard columns in table order."""

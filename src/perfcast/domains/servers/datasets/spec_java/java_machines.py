@@ -23,7 +23,7 @@ from perfcast.domains.servers.parsing.operating_system import parse_any_operatin
 from perfcast.domains.servers.parsing.scalars import Scalar, parse_month
 from perfcast.domains.servers.parsing.storage import parse_storage
 from perfcast.domains.servers.parsing.text_normalization import compile_pattern, normalize
-from perfcast.inference.name_lookup import cpu_model_key
+from perfcast.domains.servers.processors.cpu_names import cpu_model_key
 from perfcast.schema.table import Column, Kind
 
 _FIELDS: dict[str, tuple[Parser, tuple[str, ...]]] = {
