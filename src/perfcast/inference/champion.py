@@ -14,8 +14,7 @@ import pandas as pd
 
 from perfcast import plugins
 from perfcast.inference.cells import Cells
-from perfcast.inference.champion_archive import WITHOUT_SCORES, LeftOutScores, SourceTerms, unpack_champion
-from perfcast.inference.description_levels import list_levels
+from perfcast.inference.champion_archive import WITHOUT_SCORES, LeftOutScores, unpack_champion
 from perfcast.inference.imputation import DescriptionRules, find_rules
 from perfcast.inference.imputation.hot_deck import HotDeck
 from perfcast.inference.imputation.joint_draws import JointDeck
@@ -142,8 +141,8 @@ class Champion:
 
     @cached_property
     def description_levels(self) -> tuple[tuple[str, ...], ...]:
-        """The columns that are given at every level of description; see `list_levels`."""
-        return list_levels(self.reference_data.measured, self.rules, list(self.fields.columns))
+        """The columns that are given at every level of description."""
+        return self.rules.list_levels(self.reference_data.measured, list(self.fields.columns))
 
     @cached_property
     def joint_deck(self) -> JointDeck | None:
@@ -295,20 +294,6 @@ def _load(folder: Path, dataset: str | None) -> Champion:
         NeighborIndex.load(folder / _REFERENCE_DATA, reference_data.measured, calibrated) if calibrated else None,
         LeftOutScores(**{**without, "sources": tuple(without["sources"])}) if without else None,
     )
-
-
-def list_left_out(champion: Champion, terms: Sequence[SourceTerms]) -> LeftOutScores | None:
-    """Return what replaces the published scores of a champion whose sources do not let everybody pass them on.
-
-    Args: `terms` are those of the sources of its scores. Raises: UserError when the predictor consists of the scores.
-    """
-    closed = tuple(each.title for each in terms if not each.shareable)
-    if not closed:
-        return None
-    if champion.predictor.stores_scores:
-        fact = f"{champion.name} stores the scores of {', '.join(closed)}"
-        raise UserError("a shared champion must hold no published scores", fact, "choose another, or --with-scores")
-    return LeftOutScores(closed, champion.typical_rows, {task: champion.targets_of(task) for task in champion.tasks})
 
 
 def save_champion(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+
 import numpy as np
 import pandas as pd
 
@@ -9,7 +11,6 @@ from perfcast.inference.batch import ParsedMachines
 from perfcast.inference.cells import Cells
 from perfcast.inference.champion import Champion
 from perfcast.inference.completed import ASSUMED, GIVEN, IMPLIED, CompletedMachines
-from perfcast.inference.description_levels import find_level
 from perfcast.inference.impute import DrawnMachines, impute_draws
 from perfcast.schema.table import Table, Tag
 from perfcast.uncertainty.conformal import LEVEL, outputs_of
@@ -177,3 +178,13 @@ def _differs(frame: pd.DataFrame, known: np.ndarray, shown: np.ndarray) -> pd.Da
         else:
             unknown[:, place] = np.asarray(values[known] != values[shown]) | values[known].isna()
     return pd.DataFrame(unknown, columns=frame.columns)
+
+
+def find_level(given: Collection[str], levels: Sequence[Collection[str]]) -> int:
+    """Return the number, from 1, of the level whose columns agree best with the given ones.
+
+    Agreement is Jaccard's index: columns in both over columns in either. The lower level wins a tie.
+    """
+    wanted = set(given)
+    agreement = [len(wanted & set(columns)) / len(wanted | set(columns)) for columns in levels]
+    return 1 + agreement.index(max(agreement))

@@ -12,8 +12,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast import plugins
-from perfcast.inference.cells import Cells, read_column
-from perfcast.inference.coded_frame import CodedFrame
+from perfcast.inference.cells import Cells, CodedFrame, read_column
 from perfcast.inference.imputation import find_rules
 from perfcast.inference.imputation.joint_draws import MIN_CANDIDATES
 from perfcast.inference.imputation.rules import EntityFacts

@@ -15,7 +15,7 @@ from perfcast.inference.derived import DerivedOutput, derive_values
 from perfcast.inference.imputation import find_rules
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.predict import predict_batch
-from perfcast.inference.prediction import format_predictions
+from perfcast.inference.prediction_text import format_predictions
 from perfcast.utils.errors import UserError
 
 EXPLAINED = PredictOptions()

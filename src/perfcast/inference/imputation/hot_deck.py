@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from perfcast.inference.cells import Cells, is_missing, list_rows
-from perfcast.inference.coded_frame import CodedFrame
+from perfcast.inference.cells import Cells, CodedFrame, is_missing, list_rows
 from perfcast.schema.table import Table, Tag
 
 _RECENT = pd.DateOffset(months=12)

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from perfcast.inference.cells import Cells, is_missing, list_rows, mask_cells, read_column
-from perfcast.inference.coded_frame import UNKNOWN, CodedFrame
+from perfcast.inference.cells import UNKNOWN, Cells, CodedFrame, is_missing, list_rows, mask_cells, read_column
 from perfcast.schema.table import Kind, Table, Tag
 
 DRAWS = 21

@@ -17,7 +17,7 @@ from perfcast.inference.derived import DerivedOutput
 from perfcast.inference.imputation.hot_deck import Block
 from perfcast.inference.imputation.joint_draws import JointRules
 from perfcast.inference.machine_fields import Cell, Field, TypedField
-from perfcast.schema.table import TASK_KIND
+from perfcast.schema.table import TASK_KIND, Table, Tag
 from perfcast.utils.errors import UserError
 
 _REMARKS = re.compile(r"\((?:r|tm|c)\)|[®™©\u200b]|\([^()]*\)|\[[^\[\]]*\]")
@@ -201,6 +201,22 @@ class DescriptionRules:
         words = key.replace("_", " ").split()
         named = next((place for place, word in enumerate(words) if _DIGITS.search(word)), len(words))
         return _JOINTS.sub("", " ".join(words[named:]))
+
+    def list_levels(self, table: Table, describing: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+        """Return the columns that are given at every level of description, from the name to all; none without levels.
+
+        Args: `describing` are all columns that may describe a machine. Every level gives the task and the columns of
+        the levels before; the last gives all but those that the name of the entity tells.
+        """
+        if not self.description_levels:
+            return ()
+        given: list[str] = [table.column_of(Tag.TASK)]
+        levels = []
+        for columns in self.description_levels:
+            given += [name for name in columns if name in describing]
+            levels.append(tuple(given))
+        everything = [name for name in describing if name not in (*given, *self.named_columns)]
+        return (*levels, (*given, *everything))
 
     def alias_tasks(self, tasks: list[str]) -> Mapping[str, str]:
         """Return other names of the measured tasks: `task_aliases`, or what their own names tell."""

@@ -22,10 +22,10 @@ from perfcast.domains.servers.parsing import (
     processor_texts,
 )
 from perfcast.domains.servers.parsing.text_normalization import MAX_LENGTH
-from perfcast.domains.servers.processors.cpu_names import cpu_model_id
+from perfcast.domains.servers.processors.cpu_names import cpu_model_id, cpu_model_key
 from perfcast.domains.servers.server_names import SERVERS
 from perfcast.inference.machine_fields import MachineFields, read_number
-from perfcast.inference.name_lookup import EntityNames, cpu_model_key
+from perfcast.inference.name_lookup import EntityNames
 from perfcast.microbench import readings as lscpu
 from perfcast.schema.table import Column, Kind, Role
 from perfcast.utils.errors import UserError, printable
