@@ -26,7 +26,8 @@ class ServerNames(DescriptionRules):
 
     def name_machine(self, entity: str, cells: Mapping[str, Any]) -> str:
         """Return a name made of product and processors."""
-        name, chips, stem = super().name_machine(entity, cells), cells.get("chips"), cells.get("system_stem")
+        name = "a new CPU model" if pd.isna(cells[entity]) else str(cells[entity])
+        chips, stem = cells.get("chips"), cells.get("system_stem")
         name = name if chips is None or pd.isna(chips) else f"{chips:g} x {name}"
         return name if stem is None or pd.isna(stem) else f"{stem}, {name}"
 

@@ -184,8 +184,8 @@ class DescriptionRules:
         return NamedEntity(name, "", {})
 
     def name_machine(self, entity: str, cells: Mapping[str, Any]) -> str:
-        """Return the name of a machine by its entity and `naming_columns`; `entity` is the column of the former."""
-        return f"a new {self.entity_name}" if pd.isna(cells[entity]) else str(cells[entity])
+        """Return the name of a machine by its entity and `naming_columns`; `entity` is the column of the entity."""
+        return f"a new {entity}" if pd.isna(cells[entity]) else str(cells[entity])
 
     def read_key(self, name: str) -> str:
         """Return the join key of a typed name: marks and bracketed remarks removed, case folded; never empty."""
