@@ -209,7 +209,7 @@ def _find_facts(
     memory = champion.fields.fields.get(_MEMORY)
     rules = champion.rules
     read = list(dict.fromkeys([*rules.price_columns, *(name for each in rules.derived for name in each.columns)]))
-    if machines.frame.empty or not (rules.power_columns or memory or read):
+    if not machines.keys or not (rules.power_columns or memory or read):
         return facts
     one_task = machines.for_tasks([next(iter(champion.typical_rows))], champion)
     completed = complete_machines(one_task, champion, assume=options.assume).frame

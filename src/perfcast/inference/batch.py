@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Self
 
 import numpy as np
-import pandas as pd
 
 from perfcast.inference.cells import Cells, fill_missing
 from perfcast.inference.champion import Champion
 from perfcast.inference.completed import IMPLIED, LOOKED_UP, MEASURED, CompletedMachines, Steps
 from perfcast.inference.imputation.rules import Violation
-from perfcast.inference.machine_fields import LINE, TypedField
+from perfcast.inference.machine_fields import TypedField
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.parse import ParsedMachine, parse_machine
 from perfcast.schema.table import Tag
@@ -49,11 +47,6 @@ class ParsedMachines:
     def notes(self) -> dict[int, tuple[str, ...]]:
         """The notes of machines by key, for those that have any."""
         return {key: notes for key in dict.fromkeys(self.keys) if (notes := self.machines[key].notes)}
-
-    @cached_property
-    def frame(self) -> pd.DataFrame:
-        """The cells as a frame, index `LINE`."""
-        return self.cells.to_frame().rename_axis(LINE)
 
     def line_of(self, key: int) -> int:
         """Return the line of a machine."""

@@ -15,9 +15,9 @@ import pandas as pd
 from perfcast import plugins
 from perfcast.inference.cells import Cells
 from perfcast.inference.champion_archive import WITHOUT_SCORES, LeftOutScores, unpack_champion
-from perfcast.inference.imputation import DescriptionRules, find_rules
 from perfcast.inference.imputation.hot_deck import HotDeck
 from perfcast.inference.imputation.joint_draws import JointDeck
+from perfcast.inference.imputation.rules import DescriptionRules, find_rules
 from perfcast.inference.machine_fields import MachineFields, alias_field
 from perfcast.inference.machine_files import EXTRAS, MachineEntry, Machines, is_table, read_machines
 from perfcast.inference.name_lookup import EntityNames, TaskNames
@@ -169,10 +169,6 @@ class Champion:
         measured = self.reference_data.measured
         rows = measured.frame[measured.frame[measured.column_of(Tag.TASK)].astype(str) == task]
         return [name for name in self.predictor.targets_ if rows[name].notna().any()]
-
-    def build_features(self, frame: pd.DataFrame) -> Table:
-        """Return standard rows with the derived features that the predictor reads."""
-        return build_features(self.dataset, frame, self.reference_data.measured.columns, self.features)
 
     def derive_features(self, cells: Cells) -> Table:
         """Return machines with every standard column, and the derived features that the predictor reads; no labels."""

@@ -20,9 +20,6 @@ from perfcast.utils.errors import UserError
 Cell = str | float
 """A value of a described machine, typed as its column is; dates are text, YYYY-MM."""
 
-LINE = "line"
-"""Index of machines: the line where a machine begins in a CSV file, else its number, from 1."""
-
 MONTH = "a month such as 2026-03, from 1990 to 2099"
 """Requirement of a month in errors; see `is_month`."""
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from perfcast.inference.completed import ORIGINS
 from perfcast.inference.derived import DERIVED, DerivedValue
-from perfcast.inference.imputation import find_rules
+from perfcast.inference.imputation.rules import find_rules
 from perfcast.inference.prediction import (
     MEASURED_FACTOR,
     OK,

@@ -12,7 +12,7 @@ from perfcast.domains.llm.deployment_fields import DERIVED_OUTPUTS
 from perfcast.inference import PredictOptions, predict_machines
 from perfcast.inference.batch import parse_machines
 from perfcast.inference.derived import DerivedOutput, derive_values
-from perfcast.inference.imputation import find_rules
+from perfcast.inference.imputation.rules import find_rules
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.predict import predict_batch
 from perfcast.inference.prediction_text import format_predictions

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import pandas as pd
 
+from perfcast.domain import find_description
 from perfcast.inference.cells import Cells, mask_cells, read_column
 from perfcast.inference.derived import DerivedOutput
 from perfcast.inference.imputation.hot_deck import Block
@@ -309,3 +310,9 @@ class DescriptionRules:
     def give_per_unit(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Convert totals into values of one unit, so that the number of units may vary."""
         return frame
+
+
+def find_rules(dataset: str) -> DescriptionRules:
+    """Return the rules of a dataset, those of the base class where it has none of its own."""
+    rules: DescriptionRules | None = find_description(dataset)
+    return rules or DescriptionRules()
