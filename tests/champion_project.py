@@ -19,12 +19,13 @@ from perfcast.inference import (
     Predictions,
     PredictOptions,
     load_champion,
-    parse_machines,
     predict_machines,
     read_machines,
 )
+from perfcast.inference.batch import ParsedMachines, stack_machines
 from perfcast.inference.cells import Cells
 from perfcast.inference.champion import build_features, save_champion
+from perfcast.inference.parse import ParsedMachine, parse_machine
 from perfcast.predictors.linear import Ridge
 from perfcast.schema.table import Table, build_table
 
@@ -72,7 +73,22 @@ def project() -> Project:
 def predict(machines: object, champion: Champion | None = None, options: PredictOptions = PLAIN) -> Predictions:
     """Return the predictions of described machines by a champion, by default the project's."""
     known = champion or project().champion
-    return predict_machines(parse_machines(read_machines(machines), known), known, options)
+    parsed = [parse_machine(entry, known) for entry in read_machines(machines)]
+    return predict_machines(_stack(parsed, known), known, options)
+
+
+def _stack(parsed: list[ParsedMachine], champion: Champion) -> ParsedMachines:
+    """Return machines once each, also those without the enumerated column. Raises: the first error of one."""
+    machines = stack_machines(parsed, champion, expand=False)
+    for error in machines.refusals.values():
+        raise error
+    return machines
+
+
+def make_machines(frame: pd.DataFrame) -> ParsedMachines:
+    """Return the machines of a frame, one per row, with its index as their lines."""
+    rows = zip(frame.index.tolist(), frame.astype(object).to_dict("records"), strict=True)
+    return _stack([ParsedMachine(line, cells) for line, cells in rows], project().champion)
 
 
 def make_row(**cells: object) -> pd.DataFrame:

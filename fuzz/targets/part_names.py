@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from perfcast.domains.servers.hardware_info.cpu_facts import find_cpu_model
 from perfcast.domains.servers.parsing.dimm_part_number import decode_part_number, pool_modules
-from perfcast.domains.servers.processors.cpu_names import cpu_model_id
-from perfcast.inference.name_lookup import cpu_model_key
+from perfcast.domains.servers.processors.cpu_names import cpu_model_id, cpu_model_key
 
 SEEDS = [
     b"Intel(R) Xeon(R) Gold 6252 CPU @ 2.10GHz",

@@ -24,10 +24,9 @@ from perfcast.decisions.ranking import Ranking, rank_machines, read_request
 from perfcast.decisions.varied_fields import read_varied_fields
 from perfcast.decisions.what_if import Grid, predict_grid
 from perfcast.inference import champion as champion_folder
-from perfcast.inference.alternatives import parse_alternatives
-from perfcast.inference.batch import predict_batch
+from perfcast.inference.batch import parse_machines
 from perfcast.inference.machine_files import MachineEntry, Machines, read_machines
-from perfcast.inference.predict import PredictOptions, make_options
+from perfcast.inference.predict import PredictOptions, make_options, predict_batch
 from perfcast.inference.prediction import Driver, Estimate, Neighbor, Prediction, Predictions, Value
 from perfcast.inference.published import PublishedScores
 from perfcast.inference.user_measurements import UserMeasurements, read_measurements
@@ -110,8 +109,8 @@ def _name_arguments(text: str) -> str:
 class Champion(champion_folder.Champion):
     """Best predictor of a dataset, fitted on every row, with its reference data and calibration.
 
-    `machines` is one machine or several: names with values such as `{"processor": "EPYC 9654", "chips": 2}`, a list of
-    them, a frame with a machine per row, or a .csv, .json or .yaml file. Arguments of several operations:
+    `machines` is one machine or several: names with values, a list of them, a frame with a machine per row, or a .csv,
+    .json or .yaml file. Arguments of several operations:
 
     - `when`: month of the measurement, None for this month.
     - `level`: level of the intervals, 0 to 1.
@@ -218,7 +217,7 @@ class Champion(champion_folder.Champion):
         """Find the measured machines that are nearest to described ones, `count` of every task, with differences."""
         if not 1 <= count <= MAX_COUNT:
             raise UserError(f"count must be between 1 and {MAX_COUNT}", f"it is {count}")
-        parsed = parse_alternatives(self.read_entries(machines), self)
+        parsed = parse_machines(self.read_entries(machines), self)
         return find_nearest_machines(parsed, self, count=count, tasks=self._read_tasks(tasks), assume=assume)
 
     @_for_python

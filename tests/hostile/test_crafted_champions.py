@@ -26,11 +26,12 @@ from perfcast.predictors.boosting.xgboost import XgboostPredictor
 from perfcast.predictors.predictor import Predictor
 from perfcast.predictors.trees import RandomForest
 from perfcast.utils.io import file_digests
+from perfcast.utils.result_digests import record_digests
 
 MACHINE = ["--processor", "Xeon Gold 6148", "--chips", "2"]
 SECONDS, MEGABYTES = 60, 600
 LINEAR, CALIBRATION, PREDICTOR = "model/linear.json", "intervals/calibration.json", "model/predictor.json"
-NEIGHBORS, MEASURED, GROUP = "reference_data/neighbors.npy", "reference_data/measured.parquet", "intervals/memory.npz"
+GROUP = "intervals/memory.npz"
 FOREST = "model/forest_0_0.parquet"
 
 
@@ -48,11 +49,12 @@ def champion_of(kind: type[Predictor]) -> Path:
 
 def signed(champion: Path) -> None:
     """Write all digests anew."""
-    for about in (champion / "model" / "predictor.json", champion / "about.json"):
-        content = json.loads(about.read_text())
-        digests = file_digests(about.parent)
-        content["files"] = {name: digests[name] for name in content["files"] if name in digests}
-        about.write_text(json.dumps(content))
+    about = champion / "model" / "predictor.json"
+    content = json.loads(about.read_text())
+    digests = file_digests(about.parent)
+    content["files"] = {name: digests[name] for name in content["files"] if name in digests}
+    about.write_text(json.dumps(content))
+    record_digests(champion)
 
 
 def change_json(name, change):
@@ -70,10 +72,6 @@ def weight(value):
             weights[0] = value
 
     return change_json(LINEAR, change)
-
-
-def last_weight(state):
-    list(state["weights"]["base_score"].values())[-1][-1] = "three"
 
 
 def text(name, old, new):
@@ -133,18 +131,6 @@ def long_header(champion):
             archive.writestr(name, header.getvalue() + bytes(800))
 
 
-def neighbors(change):
-    def craft(champion):
-        np.save(champion / NEIGHBORS, change(np.load(champion / NEIGHBORS)))
-
-    return craft
-
-
-def no_results(champion):
-    table = pq.read_table(champion / MEASURED)
-    pq.write_table(table.slice(0, 0), champion / MEASURED)
-
-
 def nodes(**change):
     def craft(champion):
         table = pq.read_table(champion / FOREST)
@@ -176,19 +162,11 @@ CRAFTED = {
     "constant 1e308": weight(1e308),
     "constant -1e308": weight(-1e308),
     "constant infinite": text(LINEAR, '"clip": 1.0', '"clip": 1e999'),
-    "constant 1000: overflows as a score": weight(1000.0),
-    "constant -1000: 0 as a score": weight(-1000.0),
-    "constant a text": weight("three"),
-    "constant null": weight(None),
-    "one weight of one task a text": change_json(LINEAR, last_weight),
-    "weights of another number": change_json(LINEAR, lambda state: state["weights"].update(base_score={"\x1e": [1.0]})),
-    "no weights": change_json(LINEAR, lambda state: state.update(weights={})),
     "calibration base -1": calibration(base=-1.0),
     "calibration base 0": calibration(base=0.0),
     "calibration base a text": calibration(base="x"),
     "calibration largest -1": calibration(most=-1.0),
     "calibration weight negative": change_json(CALIBRATION, lambda s: s["weights"].update({"few results": -9.0})),
-    "calibration without a weight": change_json(CALIBRATION, lambda s: s["weights"].pop("few results")),
     "quantiles falling": quantiles(lambda values: values[::-1]),
     "quantiles negative": quantiles(lambda values: [-1.0, *values[1:]]),
     "quantiles too few": quantiles(lambda values: values[:3]),
@@ -200,13 +178,7 @@ CRAFTED = {
     "scales of zero": arrays(GROUP, scales=np.zeros_like),
     "references of 2.4 GB packed": packed_zeros,
     "header of 2.4 GB": long_header,
-    "neighbors of other columns": neighbors(lambda x: x[:, :2]),
-    "neighbors of other rows": neighbors(lambda x: x[:3]),
-    "no measured results": no_results,
-    "no targets": about(PREDICTOR, {"targets": []}),
-    "targets unknown": about(PREDICTOR, {"targets": ["speed"]}),
     "targets no list": about(PREDICTOR, {"targets": 3}),
-    "no columns": about(PREDICTOR, {"columns": []}),
     "parameters unknown": about(PREDICTOR, {"params": {"color": "red"}}),
     "feature group elsewhere": about("about.json", {"features": ["../../x"]}),
     "feature groups missing": about("about.json", {"features": []}),

@@ -16,8 +16,7 @@ from champion_project import KNOWN, project
 
 import perfcast
 from perfcast.cli.main import main
-from perfcast.inference.champion import list_left_out
-from perfcast.inference.champion_archive import MANIFEST, SourceTerms, pack_champion
+from perfcast.inference.champion_archive import MANIFEST, SourceTerms, list_left_out, pack_champion
 from perfcast.predictors.baselines import NearestPredictor
 from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError

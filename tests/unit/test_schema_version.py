@@ -14,6 +14,7 @@ from perfcast.schema.schema_version import SCHEMA_VERSION
 from perfcast.schema.table_files import read_table, write_table
 from perfcast.testing.generated_results import fake_table
 from perfcast.utils.errors import UserError
+from perfcast.utils.result_digests import record_digests
 
 OTHERS = [1, None]
 
@@ -50,6 +51,7 @@ def test_a_champion(tmp_path, version):
     shutil.copytree(project().folder, tmp_path / "champion")
     path = tmp_path / "champion" / "about.json"
     set_version(path, version)
+    record_digests(tmp_path / "champion")
     expect_refusal(lambda: load_champion(tmp_path / "champion"), path, version)
 
 

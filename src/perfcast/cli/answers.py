@@ -102,7 +102,7 @@ def report(counted: str, champion: str, preset: str, level: float) -> None:
 
 def report_refused(refused: int, total: int) -> int:
     """Print the number of refused machines on standard error, and return the exit code of the command."""
-    from perfcast.inference.batch import find_exit_code
+    from perfcast.inference.predict import find_exit_code
 
     if refused:
         counted = f"{refused} of {count_words(total, 'machine')} refused"

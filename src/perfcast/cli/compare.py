@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
         if text.lower().endswith(ENDINGS):
             machines += machine.read_file(text, champion)
         else:
-            machines += champion.read_files([read_short_machine(text, rules.named_field)])
+            machines += champion.read_files([read_short_machine(text, champion.named_field, rules.short_example)])
     machines = [entry._replace(line=number) for number, entry in enumerate(machines, start=1)]
     entries = add_fields(machines, rules.read_files(machine.read_machine_flags(options)))
     measurements = machine.read_user_measurements(options, entries, champion)

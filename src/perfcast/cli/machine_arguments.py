@@ -49,8 +49,8 @@ def read_champion(options: argparse.Namespace) -> Champion:
     if options.facts is None:
         return champion
     champion = cast("Champion", champion.rules.add_user_facts(champion, options.facts))
-    stated = {fact.cpu_model for fact in champion.reference_data.user_facts}
-    print(f"{options.facts}: {len(stated)} CPU model{'s'[: len(stated) != 1]} of yours", file=sys.stderr)
+    count = len(champion.reference_data.user_entities)
+    print(f"{options.facts}: {count} {champion.rules.entity_name}{'s'[: count != 1]} of yours", file=sys.stderr)
     return champion
 
 

@@ -35,8 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Predict, and print or write."""
-    from perfcast.inference.batch import predict_batch
-    from perfcast.inference.prediction import format_predictions
+    from perfcast.inference.predict import predict_batch
+    from perfcast.inference.prediction_text import format_predictions
     from perfcast.utils.terminal_tables import terminal_width
 
     check_out(options)

@@ -29,13 +29,13 @@ def run(options: argparse.Namespace) -> int:
     """Find, and print or write."""
     from perfcast.decisions.decision_text import format_nearest
     from perfcast.decisions.nearest_machines import find_nearest_machines
-    from perfcast.inference.alternatives import parse_alternatives
+    from perfcast.inference.batch import parse_machines
     from perfcast.utils.terminal_tables import terminal_width
 
     check_out(options, ".csv", ".json")
     champion = machine.read_champion(options)
     names = {"count": options.count, "tasks": machine.read_tasks(options, champion)}
-    machines = parse_alternatives(machine.read_entries(options, champion), champion)
+    machines = parse_machines(machine.read_entries(options, champion), champion)
     nearest = find_nearest_machines(machines, champion, **names, assume=not options.no_assume)
     width = terminal_width()
     write_answer(options, nearest, lambda: "\n\n".join(format_nearest(each, width) for each in nearest.machines))

@@ -11,14 +11,12 @@ import pandas as pd
 
 from perfcast.decisions.joint_errors import JointErrors
 from perfcast.decisions.ranking_answer import RefusedCandidate
-from perfcast.inference.alternatives import parse_alternatives
-from perfcast.inference.batch import parse_batch
+from perfcast.inference.batch import ParsedMachines, parse_batch
 from perfcast.inference.champion import Champion
 from perfcast.inference.draw_predictions import DrawPredictions
 from perfcast.inference.explain import attribute_difference, list_drivers
 from perfcast.inference.impute import impute_draws
 from perfcast.inference.machine_files import MachineEntry
-from perfcast.inference.parse import ParsedMachines
 from perfcast.inference.predict import PredictOptions, predict_machines
 from perfcast.inference.prediction import ESTIMATE, Answer, Driver, Estimate, Prediction, name_tasks
 from perfcast.inference.user_measurements import UserMeasurements
@@ -103,12 +101,12 @@ def compare_machines(
     Raises: UserError for fewer than two machines or more than `MAX_COMPARED`, and where fewer than two can be used.
     """
     placed = [entry._replace(line=place) for place, entry in enumerate(entries)]
-    refusals = parse_batch(placed, champion, has_task=False).refusals
+    machines = parse_batch(placed, champion, has_task=False).numbered()
+    refusals = machines.refusals
     usable = [entry for place, entry in enumerate(entries) if place not in refusals]
     if len(usable) < 2 and refusals:
         raise refusals[min(refusals)]
-    machines = parse_alternatives([entry._replace(line=place) for place, entry in enumerate(usable)], champion)
-    count = len(machines.cells.index)
+    count = len(machines.keys)
     if not 2 <= count <= MAX_COMPARED:
         fact = f"there {'is 1' if count == 1 else f'are {count}'}"
         if count > len(usable):
@@ -141,7 +139,7 @@ def compare_machines(
         champion=champion.name,
         preset=champion.preset,
         level=options.level,
-        machines=tuple(replace(each, line=usable[machines.line_of(each.line)].line) for each in answer),
+        machines=tuple(replace(each, line=entries[machines.line_of(each.line)].line) for each in answer),
         pairs=tuple(pairs),
         notes=_list_notes(machines, champion),
         refused=tuple(

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from perfcast.inference.batch import ParsedMachines
 from perfcast.inference.champion import Champion
+from perfcast.inference.completed import ASSUMED, CompletedMachines
 from perfcast.inference.draw_predictions import DrawPredictions
 from perfcast.inference.explain import describe_neighbor, find_neighbors, name_machine
-from perfcast.inference.impute import ASSUMED, CompletedMachines, impute_draws
-from perfcast.inference.parse import ParsedMachines
+from perfcast.inference.impute import impute_draws
 from perfcast.inference.prediction import Answer, Neighbor, name_tasks
 from perfcast.schema.table import Column, Kind, Role, Tag, select
 from perfcast.utils.errors import UserError
@@ -108,11 +109,8 @@ def find_nearest_machines(
         raise UserError("similar machines need a champion with distances", "this one has no calibration")
     measured = champion.reference_data.measured
     task = measured.column_of(Tag.TASK)
-    frame = machines.frame
-    if tasks:
-        positions = np.repeat(np.arange(len(frame)), len(tasks))
-        frame = frame.iloc[positions].assign(**{task: list(tasks) * len(frame)})
-    drawn = DrawPredictions(impute_draws(machines.with_frame(frame), champion, assume=assume), champion)
+    machines = machines.for_tasks(tasks, champion) if tasks else machines
+    drawn = DrawPredictions(impute_draws(machines, champion, assume=assume), champion)
     completed = drawn.completed
     units = {column.name: column.unit for column in measured.columns}
     by_line: dict[int, NearestResults] = {}

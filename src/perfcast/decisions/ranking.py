@@ -25,16 +25,14 @@ from perfcast.decisions.criteria import (
 from perfcast.decisions.joint_errors import JointErrors
 from perfcast.decisions.order_draws import criterion_facts, find_first_shares
 from perfcast.decisions.ranking_answer import SURE, Ranked, Ranking, RankingRequest, RefusedCandidate
-from perfcast.inference.batch import parse_batch
+from perfcast.inference.batch import ParsedMachines, parse_batch
 from perfcast.inference.champion import Champion
 from perfcast.inference.draw_predictions import DrawPredictions, complete_machines
 from perfcast.inference.impute import hold_equal, impute_draws
 from perfcast.inference.machine_files import EXTRAS, PRICE, WATTS, MachineEntry
-from perfcast.inference.parse import ParsedMachines
 from perfcast.inference.predict import PredictOptions, predict_machines
 from perfcast.inference.prediction import Prediction
 from perfcast.inference.user_measurements import UserMeasurements
-from perfcast.schema.table import Tag
 from perfcast.uncertainty.conformal import joint_bounds
 from perfcast.utils.errors import UserError
 
@@ -96,7 +94,6 @@ def rank_machines(
     predictions = predict_machines(machines, champion, plain, measurements, progress=progress)
     common = measurements.notes if measurements else ()
     own_notes = {each.line: tuple(note for note in each.notes if note not in common) for each in predictions}
-    machines = replace(machines, notes=own_notes)
     ranked = []
     for prediction in predictions:
         try:
@@ -139,7 +136,7 @@ def rank_machines(
             replace(each, rank=rank, carried=carried[each.line])
             for rank, each in enumerate(_make_names_unique(lined), start=1)
         ),
-        notes=(*held, *_list_notes(ranked, machines, request, champion), *common),
+        notes=(*held, *_list_notes(ranked, own_notes, request, champion), *common),
         refused=tuple(
             RefusedCandidate(entry.line, entry.label, str(refusals[entry.line]), carried[entry.line])
             for entry in entries
@@ -164,8 +161,8 @@ def _read_candidates(
     usable = [entry for entry in entries if entry.line in candidates]
     batch = parse_batch(usable, champion, strict=strict, has_task=False)
     refusals |= batch.refusals
-    keys = batch.machines.cells.index.tolist()
-    lines = Counter(map(batch.machines.line_of, keys))
+    keys = batch.keys
+    lines = Counter(map(batch.line_of, keys))
     column = champion.rules.enumerated
     for entry in usable:
         if lines[entry.line] > 1 and candidates[entry.line].price is not None:
@@ -173,13 +170,13 @@ def _read_candidates(
             refusals[entry.line] = UserError(requirement, fact, f"add {column}")
             if strict:
                 raise refusals[entry.line]
-    by_key = {key: candidates[batch.machines.line_of(key)] for key in keys}
+    by_key = {key: candidates[batch.line_of(key)] for key in keys}
     for place, (key, candidate) in enumerate(by_key.items()):
         if candidate.name and lines[candidate.line] > 1:
-            value = batch.machines.cells[str(column)][place]
+            value = batch.cells[str(column)][place]
             by_key[key] = replace(candidate, name=f"{candidate.name}, {column} {value:g}")
     is_kept = np.array([each.line not in refusals for each in by_key.values()], dtype=bool)
-    return batch.machines.take(is_kept), by_key, refusals
+    return batch.take(is_kept), by_key, refusals
 
 
 def sort_candidates(ranked: Sequence[Ranked], request: RankingRequest, *, lower_is_better: bool) -> list[Ranked]:
@@ -212,12 +209,10 @@ def _find_facts(
     memory = champion.fields.fields.get(_MEMORY)
     rules = champion.rules
     read = list(dict.fromkeys([*rules.price_columns, *(name for each in rules.derived for name in each.columns)]))
-    if machines.frame.empty or not (rules.power_columns or memory or read):
+    if not machines.keys or not (rules.power_columns or memory or read):
         return facts
-    one_task = machines.frame.assign(
-        **{champion.reference_data.measured.column_of(Tag.TASK): next(iter(champion.typical_rows))}
-    )
-    completed = complete_machines(machines.with_frame(one_task), champion, assume=options.assume).frame
+    one_task = machines.for_tasks([next(iter(champion.typical_rows))], champion)
+    completed = complete_machines(one_task, champion, assume=options.assume).frame
     power_columns = list(rules.power_columns)
     power = completed[power_columns].prod(axis=1, skipna=False) if power_columns else pd.Series(dtype=float)
     for line in map(int, completed.index):
@@ -306,9 +301,12 @@ def _make_names_unique(ranked: Sequence[Ranked]) -> list[Ranked]:
 
 
 def _list_notes(
-    ranked: Sequence[Ranked], machines: ParsedMachines, request: RankingRequest, champion: Champion
+    ranked: Sequence[Ranked],
+    notes_of: Mapping[int, tuple[str, ...]],
+    request: RankingRequest,
+    champion: Champion,
 ) -> tuple[str, ...]:
-    notes = [f"{candidate.name}: {note}" for candidate in ranked for note in machines.notes.get(candidate.line, ())]
+    notes = [f"{candidate.name}: {note}" for candidate in ranked for note in notes_of.get(candidate.line, ())]
     assumed = sum(candidate.watts_assumed for candidate in ranked)
     if assumed:
         which = "" if assumed == len(ranked) else " where marked ~"

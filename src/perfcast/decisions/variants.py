@@ -3,32 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from perfcast.decisions.varied_fields import Point, VariedField, combinations
-from perfcast.inference.alternatives import expand_machines
+from perfcast.inference.batch import name_violations, stack_machines
 from perfcast.inference.champion import Champion
-from perfcast.inference.impute import (
-    ASSUMED,
-    GIVEN,
-    IMPLIED,
-    LOOKED_UP,
-    MEASURED,
-    MISSING,
-    DrawnMachines,
-    change_draws,
-    complete_draws,
-    find_first_violations,
-    impute_draws,
-    join_draws,
-)
+from perfcast.inference.completed import ASSUMED, GIVEN, IMPLIED, LOOKED_UP, MEASURED, MISSING
+from perfcast.inference.impute import DrawnMachines, change_draws, complete_draws, impute_draws, join_draws
 from perfcast.inference.machine_fields import Cell, TypedField
 from perfcast.inference.machine_files import MachineEntry
-from perfcast.inference.parse import ParsedMachine, ParsedMachines, check_design, parse_machine, stack_machines
+from perfcast.inference.parse import ParsedMachine, check_design, parse_machine
 from perfcast.schema.table import Role, Tag
 from perfcast.utils.errors import UserError
 
@@ -39,7 +27,7 @@ _FACTS = (LOOKED_UP, MEASURED)
 class _Base:
     """Machine before anything is varied, with a CPU model: its draws, or why it is impossible."""
 
-    machine: ParsedMachines
+    machine: ParsedMachine
     drawn: DrawnMachines | None = None
     violation: str = ""
 
@@ -99,7 +87,7 @@ class Variants:
             varied = complete_draws(join_draws(changed), champion, assume=assume)
             typed = {number: _list_typed(self.varied, each.points, each.base) for number, each in chosen.items()}
             cells = varied.completed.cells
-            beyond = find_first_violations(ParsedMachines(cells, typed=typed), champion, cells)
+            beyond = name_violations(cells, typed, champion)
             reasons |= beyond
             is_impossible = np.isin(cells.index, list(beyond))
             if not is_impossible.all():
@@ -203,7 +191,7 @@ def make_variants(
         champion.rules.check_names(known, _list_typed(varied, points, base), "--vary")
         arrays = {name: values[name][[place]] for name in cells}
         variants.append(Variant(points, base, arrays, frozenset(derived - set(cells)), base_cpu))
-    notes = dict.fromkeys(note for base in bases.values() for lines in base.machine.notes.values() for note in lines)
+    notes = dict.fromkeys(note for base in bases.values() for note in base.machine.notes)
     return Variants(
         varied,
         tuple(variants),
@@ -225,9 +213,8 @@ def _add_enumerated(
     cpus = [[(each, point)] for each in varied if dependencies.cpu in each.columns for point in each.points] or [[]]
     changing = [each for each in varied if dependencies.cpu not in each.columns]
     machines = [_parse_base(entry, defining, changing, dependencies) for defining in cpus]
-    values = sorted(
-        {float(str(each.cells[column])) for each in expand_machines(machines, champion) if column in each.cells}
-    )
+    stacked = stack_machines(machines, champion)
+    values = sorted({float(each.cells[column]) for each in stacked.machines.values() if column in each.cells})
     points = tuple(Point(f"{value:g}", {column: value}) for value in values)
     return (VariedField(column, points, champion.fields.columns[column].unit), *varied) if points else tuple(varied)
 
@@ -271,22 +258,31 @@ def _make_base(
 ) -> _Base:
     """Parse and draw the machine that some values define; its processors share what it gives for all together."""
     champion = dependencies.champion
-    machine = stack_machines([_parse_base(entry, defining, changing, dependencies)], champion)
-    reasons = find_first_violations(machine, champion)
-    if reasons:
-        return _Base(machine, violation=next(iter(reasons.values())))
-    frame = machine.frame
-    per_chip = champion.rules.give_per_chip(frame)
+    machine = _parse_base(entry, defining, changing, dependencies)
+    stacked = stack_machines([machine], champion, expand=False)
+    for error in stacked.refusals.values():
+        if machine.cells.get(dependencies.task) not in (None, *champion.tasks):
+            raise error
+        return _Base(machine, violation=f"{error.requirement}: {error.fact.removesuffix(f' ({machine.label})')}")
+    frame = champion.fields.stack([machine.cells], [machine.line]).to_frame()
+    per_chip = champion.rules.give_per_unit(frame)
     columns = {column for each in changing for column in each.columns}
     changed = {
-        str(name): per_chip[name] for name in per_chip if name not in columns and not per_chip[name].equals(frame[name])
+        str(name): per_chip[name].iloc[0]
+        for name in per_chip
+        if name not in columns and not per_chip[name].equals(frame[name])
     }
-    return _Base(machine, impute_draws(machine.with_frame(frame.assign(**changed)), champion, assume=assume))
+    if changed:
+        given = replace(machine, cells={**machine.cells, **changed})
+        stacked = stack_machines([given], champion, expand=False)
+    for error in stacked.refusals.values():
+        raise error
+    return _Base(machine, impute_draws(stacked, champion, assume=assume))
 
 
 def _list_typed(varied: Sequence[VariedField], points: Sequence[Point], base: _Base) -> dict[str, TypedField]:
     """Return the fields of a combination as the user typed them, by column."""
-    typed = dict(next(iter(base.machine.typed.values()), {}))
+    typed = dict(base.machine.typed)
     for each, point in zip(varied, points, strict=True):
         typed |= dict.fromkeys(point.cells, TypedField(each.name, point.text))
     return typed

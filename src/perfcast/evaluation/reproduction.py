@@ -145,7 +145,7 @@ def _read_pinned(project: Path, name: str) -> tuple[str, str, str]:
             "`git tag` and `git log --oneline` list revisions",
         )
     files = DVCFileSystem(str(project), rev=commit)
-    texts = []
+    texts: list[str] = []
     for path in ("dvc.lock", METRICS):
         try:
             texts.append(str(files.read_text(path, encoding="utf-8")))
@@ -155,7 +155,8 @@ def _read_pinned(project: Path, name: str) -> tuple[str, str, str]:
                 f"{name!r} has no {path}",
                 f"name a revision that holds one (`git log --oneline -- {path}`)",
             )
-    return commit, *texts
+    lock, metrics = texts
+    return commit, lock, metrics
 
 
 def _read_stages(lock: str) -> tuple[dict[str, str], dict[str, str], dict[str, Any]]:

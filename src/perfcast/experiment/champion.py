@@ -27,7 +27,6 @@ from perfcast.sources.locations import present_sources
 from perfcast.splits import is_compared
 from perfcast.utils.io import atomic_folder, read_object, sha256
 from perfcast.utils.progress import Progress, ignore_progress
-from perfcast.utils.result_digests import record_digests
 
 _REASON = "geometric mean over splits of the inner validation {error}, measured inside the training parts"
 _NO_SPLIT = "first predictor listed: every split leaks on purpose or trains on less, so no split compares predictors"
@@ -158,5 +157,4 @@ def write_champion(
     progress(f"writing of {out}", 3, 4)
     with atomic_folder(out) as folder:
         save_champion(folder, predictor, uncertainty, standard=standard, table=table, raw=raw, about=about)
-        record_digests(folder)
     return about

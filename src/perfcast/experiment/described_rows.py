@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,10 +11,10 @@ import pandas as pd
 
 from perfcast.inference.batch import parse_batch
 from perfcast.inference.champion import Champion
-from perfcast.inference.description_levels import describe_rows
 from perfcast.inference.draw_predictions import DrawPredictions
 from perfcast.inference.impute import impute_draws
-from perfcast.schema.table import Table, Tag
+from perfcast.inference.machine_files import MachineEntry
+from perfcast.schema.table import Kind, Table, Tag
 from perfcast.uncertainty.conformal import LEVEL
 
 MAX_MACHINES = 300
@@ -68,10 +68,10 @@ def _predict_level(
     champion: Champion, standard: Table, frame: pd.DataFrame, columns: tuple[str, ...], level: float
 ) -> pd.DataFrame:
     entries = list(describe_rows(frame, standard, columns))
-    machines = parse_batch(entries, champion).machines
+    machines = parse_batch(entries, champion)
     if (column := champion.rules.enumerated) is not None:
         # of the answers for every value of this column, a user reads that of the own machine
-        expected = frame[column].to_numpy()[list(map(machines.line_of, machines.cells.index.tolist()))]
+        expected = frame[column].to_numpy()[list(map(machines.line_of, machines.keys))]
         machines = machines.take(machines.cells[column] == expected)
     drawn = DrawPredictions(impute_draws(machines, champion), champion)
     lines = list(map(machines.line_of, drawn.completed.cells.index.tolist()))
@@ -99,3 +99,16 @@ def _predict_level(
         parts.append(part)
     long = pd.concat(parts, ignore_index=True)
     return long[long["measured"].notna()]
+
+
+def describe_rows(frame: pd.DataFrame, table: Table, columns: Sequence[str]) -> Iterator[MachineEntry]:
+    """Yield every row as a user would type it, with the known cells of some columns; lines are numbered from 0."""
+    dates = {column.name for column in table.columns if column.kind is Kind.DATE}
+    names = [name for name in columns if name in frame]
+    for line, cells in enumerate(frame[names].itertuples(index=False, name=None)):
+        values: dict[str, object] = {
+            name: f"{cell:%Y-%m}" if name in dates else cell
+            for name, cell in zip(names, cells, strict=True)
+            if not pd.isna(cell)
+        }
+        yield MachineEntry(line, f"machine {line}", values)

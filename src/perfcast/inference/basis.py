@@ -2,67 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pandas as pd
 
 from perfcast.inference.champion import Champion
 from perfcast.inference.draw_predictions import DrawPredictions
-from perfcast.inference.imputation.rules import Check, FactSource
+from perfcast.inference.prediction import MEASURED_FACTOR, BacktestError, Basis, Move
 from perfcast.schema.table import Tag
 from perfcast.uncertainty.conformal import outputs_of
 from perfcast.uncertainty.correlation import ErrorRows, shared_labels
 
-MEASURED_FACTOR = 1.1
-"""Measured score over its prediction, in the example of how one result moves the others."""
 _NOTHING = 1 - 1e-6
 """Remaining width from which a measured result tells nothing about the others."""
 _MAX_OUTPUTS = 16
 """Outputs of a machine up to which the most useful measurement is searched."""
-
-
-@dataclass(frozen=True)
-class BacktestError:
-    """Errors of an output in backtests, at the distance of the machine: half and nine tenths of them are smaller.
-
-    Units: `median` and `p90` shares, 0.05 is 5 %.
-    """
-
-    task: str
-    target: str
-    median: float
-    p90: float
-
-
-@dataclass(frozen=True)
-class Move:
-    """Change of another prediction by one measured score, which is `MEASURED_FACTOR` times its prediction.
-
-    `factor` multiplies the estimate; `width` is the share of its interval's width, in logarithms, that remains.
-    """
-
-    task: str
-    target: str
-    factor: float
-    width: float
-
-
-@dataclass(frozen=True)
-class Basis:
-    """Basis of the estimates of one machine.
-
-    `trained_until` is the month of the newest of the `measured_results` of training, "" without dates. `moves` are
-    those by a result of `measured_task`, the one that narrows the other intervals most.
-    """
-
-    measured_results: int
-    trained_until: str
-    errors: tuple[BacktestError, ...] = ()
-    facts: tuple[FactSource, ...] = ()
-    checks: tuple[Check, ...] = ()
-    measured_task: str = ""
-    moves: tuple[Move, ...] = ()
 
 
 class BasisFinder:

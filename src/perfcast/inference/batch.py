@@ -1,47 +1,91 @@
-"""Batches of machines in which some cannot be used: each of those has its reason, and the others are answered."""
+"""Batches of parsed machines: each is looked up, checked against the limits once, and has its alternatives."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Self
 
 import numpy as np
 
-from perfcast.inference.alternatives import expand_machines
+from perfcast.inference.cells import Cells, fill_missing
 from perfcast.inference.champion import Champion
-from perfcast.inference.impute import find_refusals
+from perfcast.inference.completed import IMPLIED, LOOKED_UP, MEASURED, CompletedMachines, Steps
+from perfcast.inference.imputation.rules import Violation
+from perfcast.inference.machine_fields import TypedField
 from perfcast.inference.machine_files import MachineEntry
-from perfcast.inference.parse import ParsedMachine, ParsedMachines, parse_machine, stack_machines
-from perfcast.inference.predict import PredictOptions, predict_machines
-from perfcast.inference.prediction import REFUSED, Prediction, Predictions, name_tasks
-from perfcast.inference.user_measurements import UserMeasurements
+from perfcast.inference.parse import ParsedMachine, parse_machine
 from perfcast.schema.table import Tag
 from perfcast.utils.errors import UserError
 
-NONE_ANSWERED, PARTLY_ANSWERED = 2, 3
-"""Exit codes of a batch of which no machine, or not every one, could be used."""
-
 
 @dataclass(frozen=True)
-class ParsedBatch:
-    """Machines of a batch that can be used, several of one line where it has alternatives; errors of others by line."""
+class ParsedMachines:
+    """Batch of parsed machines with what does not depend on the task: facts of the entity, and what a row implies.
 
-    machines: ParsedMachines
-    refusals: Mapping[int, UserError]
+    Shapes: `known` has one row per machine; its index is the key of every machine: its line, or its number from 0
+    where several machines have one line. `machines` are the machines by key, `refusals` the errors of those that cannot
+    be used, which are left out, by line.
+    """
+
+    known: CompletedMachines
+    machines: Mapping[int, ParsedMachine]
+    refusals: Mapping[int, UserError] = field(default_factory=dict)
+
+    @property
+    def cells(self) -> Cells:
+        """The cells of every standard column."""
+        return self.known.cells
+
+    @property
+    def keys(self) -> list[int]:
+        """The keys of the machines."""
+        keys: list[int] = self.known.cells.index.tolist()
+        return keys
+
+    @property
+    def notes(self) -> dict[int, tuple[str, ...]]:
+        """The notes of machines by key, for those that have any."""
+        return {key: notes for key in dict.fromkeys(self.keys) if (notes := self.machines[key].notes)}
+
+    def line_of(self, key: int) -> int:
+        """Return the line of a machine."""
+        return self.machines[key].line
+
+    def take(self, rows: np.ndarray) -> Self:
+        """Return some machines, by numbers (m,) int or flags (n,) bool."""
+        return replace(self, known=self.known.take(rows))
+
+    def numbered(self) -> Self:
+        """Return the batch with the number of every machine, from 0, as its key."""
+        known = replace(self.known, cells=Cells(self.cells, np.arange(len(self.keys))))
+        return replace(self, known=known, machines=dict(enumerate(self.machines[key] for key in self.keys)))
+
+    def for_tasks(self, tasks: Sequence[str], champion: Champion) -> Self:
+        """Return every machine once for each of some tasks."""
+        count = len(self.cells.index)
+        repeated = self.known.take(np.repeat(np.arange(count), len(tasks)))
+        column = champion.reference_data.measured.column_of(Tag.TASK)
+        return replace(self, known=repeated.give(column, np.array([*tasks] * count, dtype=object)))
+
+
+def parse_machines(entries: Sequence[MachineEntry], champion: Champion) -> ParsedMachines:
+    """Parse machines, each as often as it has alternatives; see `parse_batch`.
+
+    Raises: UserError for the first machine that cannot be used.
+    """
+    return parse_batch(entries, champion, strict=True)
 
 
 def parse_batch(
-    entries: Sequence[MachineEntry],
-    champion: Champion,
-    *,
-    strict: bool = False,
-    has_task: bool = True,
-) -> ParsedBatch:
+    entries: Sequence[MachineEntry], champion: Champion, *, strict: bool = False, has_task: bool = True
+) -> ParsedMachines:
     """Parse machines, and check them against the limits of the dataset's rules.
 
     Without `has_task` a machine that names a task is refused.
     Raises: UserError of the first machine that cannot be used, with `strict` or when it is the only one.
     """
+    strict = strict or len(entries) == 1
     task = champion.reference_data.measured.column_of(Tag.TASK)
     parsed: list[ParsedMachine] = []
     refusals: dict[int, UserError] = {}
@@ -53,47 +97,138 @@ def parse_batch(
                 raise UserError("ranked and compared machines must name no task", fact, "leave it out")
             parsed.append(machine)
         except UserError as error:
-            if strict or len(entries) == 1:
+            if strict:
                 raise
             refusals[entry.line] = error
-    machines = stack_machines(expand_machines(parsed, champion), champion)
-    beyond_limits = find_refusals(machines, champion) if parsed else {}
-    if beyond_limits and (strict or len(entries) == 1):
-        raise beyond_limits[min(beyond_limits)]
-    usable = ~np.isin(machines.cells.index, list(beyond_limits))
-    refusals |= {machines.line_of(key): error for key, error in beyond_limits.items()}
-    return ParsedBatch(machines.take(usable), refusals)
+    machines = stack_machines(parsed, champion)
+    if strict and machines.refusals:
+        raise next(iter(machines.refusals.values()))
+    return replace(machines, refusals={**refusals, **machines.refusals})
 
 
-def predict_batch(
-    entries: Sequence[MachineEntry],
-    champion: Champion,
-    options: PredictOptions,
-    measurements: UserMeasurements | None = None,
-    *,
-    strict: bool = False,
-    progress: bool = False,
-) -> Predictions:
-    """Predict every machine that can be used, see `predict_machines`; the others are refused with their reason.
+def stack_machines(machines: Sequence[ParsedMachine], champion: Champion, *, expand: bool = True) -> ParsedMachines:
+    """Return machines as one batch, without those that break a limit or name an unknown task.
 
-    Raises: see `parse_batch`.
+    With `expand` a machine that leaves out the enumerated column stands once for each of its values, without those that
+    break a limit, unless all do: then the first one stands for them.
     """
-    batch = parse_batch(entries, champion, strict=strict)
-    answer = predict_machines(batch.machines, champion, options, measurements, progress=progress)
-    by_line: dict[int, list[Prediction]] = {entry.line: [] for entry in entries}
-    for prediction in answer:
-        line = batch.machines.line_of(prediction.line)
-        by_line[line].append(replace(prediction, line=line))
-    for entry in entries:
-        if entry.line in batch.refusals:
-            message = str(batch.refusals[entry.line])
-            by_line[entry.line] = [Prediction(entry.line, entry.label, (), status=REFUSED, message=message)]
-    machines = tuple(replace(each, carried=entry.plain_carried) for entry in entries for each in by_line[entry.line])
-    return replace(answer, machines=name_tasks(machines, champion.rules.task_titles))
+    cells = champion.fields.stack([machine.cells for machine in machines], range(len(machines)))
+    steps = Steps(cells.complete(champion.reference_data.cell_types))
+    if not machines:
+        return ParsedMachines(steps.completed, {})
+    fill_facts(steps, champion)
+    stacked = list(machines)
+    owners = _expand(steps, stacked, champion) if expand else np.full(len(stacked), -1)
+    steps.conclude(champion.rules.fill_implied, IMPLIED)
+    errors = _find_errors(steps.numbered, stacked, champion)
+    rows = _choose_alternatives(owners, stacked, errors, champion) if (owners >= 0).any() else range(len(stacked))
+    lines = [stacked[row].line for row in rows]
+    keys = lines if len({*lines}) == len(lines) else list(range(len(lines)))
+    refusals = {stacked[row].line: errors[row] for row in rows if row in errors}
+    usable = [place for place, row in enumerate(rows) if row not in errors]
+    taken = steps.completed.take(np.array([rows[place] for place in usable], dtype=int))
+    index = np.array([keys[place] for place in usable], dtype=int)
+    known = replace(taken, cells=Cells(taken.cells, index))
+    return ParsedMachines(known, dict(zip(keys, (stacked[row] for row in rows), strict=True)), refusals)
 
 
-def find_exit_code(answered: int, refused: int) -> int:
-    """Return the exit code of a batch: 0 when no machine was refused."""
-    if not refused:
-        return 0
-    return PARTLY_ANSWERED if answered else NONE_ANSWERED
+def fill_facts(steps: Steps, champion: Champion) -> None:
+    """Fill facts of the entity, and what all of its measured results have."""
+    steps.take(champion.rules.fill_entity_facts(steps.cells, champion.reference_data.facts_by_model), LOOKED_UP)
+    steps.take(fill_common(steps.cells, champion, Tag.ENTITY), MEASURED)
+
+
+def fill_common(cells: Cells, champion: Champion, tag: Tag) -> Cells:
+    """Fill missing features of the tagged column's group with the value that all its measured rows have."""
+    reference_data = champion.reference_data
+    values = cells[reference_data.measured.column_of(tag)].tolist()
+    common = {value: reference_data.find_common_values(tag, value) for value in dict.fromkeys(values) if value}
+    candidates = {}
+    for name in dict.fromkeys(name for known in common.values() for name in known):
+        facts = [common.get(value, {}).get(name) for value in values]
+        candidates[name] = np.array(facts, dtype=cells[name].dtype)
+    return fill_missing(cells, candidates)
+
+
+def _expand(steps: Steps, machines: list[ParsedMachine], champion: Champion) -> np.ndarray:
+    """Repeat machines that leave out the enumerated column, in both, once for each of its values.
+
+    Values are those of `DescriptionRules.list_alternatives` and those of the measured results of the entity.
+    Returns: the number of the machine of every alternative, -1 for a machine without any, (rows,).
+    """
+    column, reference_data = champion.rules.enumerated, champion.reference_data
+    is_open = [column is not None and column not in machine.cells for machine in machines]
+    if column is None or not any(is_open):
+        return np.full(len(machines), -1)
+    entities = steps.cells[reference_data.measured.column_of(Tag.ENTITY)].tolist()
+    listed = [
+        sorted({*sold, *reference_data.list_values(column, entity)}) if missing else []
+        for missing, entity, sold in zip(is_open, entities, champion.rules.list_alternatives(steps.cells), strict=True)
+    ]
+    counts = [max(1, len(values)) for values in listed]
+    owners = np.repeat([place if values else -1 for place, values in enumerate(listed)], counts)
+    steps.repeat(np.repeat(np.arange(len(machines)), counts))
+    steps.give(column, owners >= 0, np.array([value for values in listed for value in values], dtype=float))
+    machines[:] = [
+        each
+        for machine, values in zip(machines, listed, strict=True)
+        for each in [replace(machine, cells={**machine.cells, column: value}) for value in values] or [machine]
+    ]
+    return owners
+
+
+def _choose_alternatives(
+    owners: np.ndarray, machines: list[ParsedMachine], errors: Mapping[int, UserError], champion: Champion
+) -> list[int]:
+    """Return the rows of possible alternatives and of other machines; each alternative gets a note that names all."""
+    column, rows = str(champion.rules.enumerated), list[int]()
+    for group in np.split(np.arange(len(owners)), 1 + np.flatnonzero((np.diff(owners) != 0) | (owners[1:] < 0))):
+        listed = group.tolist()
+        if owners[listed[0]] >= 0:
+            listed = [row for row in listed if row not in errors] or listed[:1]
+            shown = " and ".join(f"{machines[row].cells[column]:g}" for row in listed)
+            note = f"{column} is not given: there is an answer for {shown}"
+            for row in listed:
+                machines[row] = replace(machines[row], notes=(*machines[row].notes, note))
+        rows += listed
+    return rows
+
+
+def _find_errors(cells: Cells, machines: Sequence[ParsedMachine], champion: Champion) -> dict[int, UserError]:
+    """Return by row the first limit that a machine breaks, or its unknown task, with the field as typed."""
+    errors: dict[int, UserError] = {}
+    for violation in champion.rules.find_violations(cells):
+        machine = machines[violation.line]
+        field_name, fact = _name_field(violation, machine.typed, cells, champion)
+        text = f"{fact} ({machine.label})" if machine.label[-1:].isdigit() else fact
+        errors.setdefault(violation.line, UserError(field_name, text, violation.remedy))
+    task = champion.reference_data.measured.column_of(Tag.TASK)
+    for row, name in enumerate(cells[task].tolist()):
+        if name is not None and name not in champion.tasks:
+            typed = machines[row].typed.get(task, TypedField(task, str(name)))
+            fact = f"{machines[row].label} has {typed.text!r}"
+            requirement = f"{typed.name} must be one of {', '.join(champion.tasks)}"
+            errors.setdefault(row, UserError(requirement, fact, "or leave it out"))
+    return errors
+
+
+def name_violations(cells: Cells, typed: Mapping[int, Mapping[str, TypedField]], champion: Champion) -> dict[int, str]:
+    """Return by key (index) the first limit that a machine breaks; `typed` are its fields by column."""
+    reasons: dict[int, str] = {}
+    for violation in champion.rules.find_violations(cells):
+        named = _name_field(violation, typed.get(violation.line, {}), cells, champion)
+        reasons.setdefault(violation.line, ": ".join(named))
+    return reasons
+
+
+def _name_field(
+    violation: Violation, typed: Mapping[str, TypedField], cells: Cells, champion: Champion
+) -> tuple[str, str]:
+    """Return the wrong field as the user typed it, and the fact with the name of the entity."""
+    first = violation.columns[0]
+    name = next((typed[column].name for column in violation.columns if column in typed), champion.fields.name_of(first))
+    entity = champion.reference_data.measured.column_of(Tag.ENTITY)
+    if entity in typed:
+        return name, violation.fact.replace("{entity}", typed[entity].text)
+    key = cells[entity][np.flatnonzero(cells.index == violation.line)[0]]
+    return name, violation.fact.replace("{entity}", f"the {champion.rules.named_field}" if key is None else key)

@@ -14,12 +14,10 @@ import pandas as pd
 
 from perfcast import plugins
 from perfcast.inference.cells import Cells
-from perfcast.inference.champion_archive import WITHOUT_SCORES, LeftOutScores, SourceTerms, unpack_champion
-from perfcast.inference.champion_check import try_champion
-from perfcast.inference.description_levels import list_levels
-from perfcast.inference.imputation import DescriptionRules, find_rules
+from perfcast.inference.champion_archive import WITHOUT_SCORES, LeftOutScores, unpack_champion
 from perfcast.inference.imputation.hot_deck import HotDeck
 from perfcast.inference.imputation.joint_draws import JointDeck
+from perfcast.inference.imputation.rules import DescriptionRules, find_rules
 from perfcast.inference.machine_fields import MachineFields, alias_field
 from perfcast.inference.machine_files import EXTRAS, MachineEntry, Machines, is_table, read_machines
 from perfcast.inference.name_lookup import EntityNames, TaskNames
@@ -32,7 +30,8 @@ from perfcast.schema.table import Column, Kind, Table, Tag, build_table
 from perfcast.uncertainty.conformal import UncertaintyModel
 from perfcast.utils.errors import UserError
 from perfcast.utils.extras import explain_missing_module
-from perfcast.utils.io import file_digests, first_changed, read_json, write_json
+from perfcast.utils.io import read_json, write_json
+from perfcast.utils.result_digests import FOLDER_RECORD, read_record, record_digests, verify_digest
 
 _REFERENCE_DATA = "reference_data"
 
@@ -76,6 +75,11 @@ class Champion:
         """The imputation rules of the dataset."""
         return find_rules(self.dataset)
 
+    @property
+    def named_field(self) -> str:
+        """The field of the name in a short text of a machine."""
+        return self.rules.named_field or self.reference_data.measured.column_of(Tag.ENTITY)
+
     @cached_property
     def fields(self) -> MachineFields:
         """The fields that may describe a machine."""
@@ -90,12 +94,12 @@ class Champion:
 
     @cached_property
     def entity_names(self) -> EntityNames:
-        """The names of the CPU models, the most measured first."""
+        """The names of the entities, the most measured first."""
         measured = self.reference_data.measured
         counts = measured.frame[measured.column_of(Tag.ENTITY)].astype("str").value_counts()
         facts = self.reference_data.entity_facts
         groups = (pair for name in self.rules.group_columns for pair in facts[name].dropna().items())
-        return EntityNames([*counts.index, *facts.index], ((str(group), str(key)) for key, group in groups))
+        return EntityNames(self.rules, [*counts.index, *facts.index], ((str(group), str(key)) for key, group in groups))
 
     @cached_property
     def tasks(self) -> list[str]:
@@ -110,7 +114,7 @@ class Champion:
 
     @cached_property
     def designs(self) -> list[str]:
-        """The measured designs of CPU models, the most measured first; see `DescriptionRules.design_column`."""
+        """The measured designs of entities, the most measured first; see `DescriptionRules.design_column`."""
         column = self.rules.design_column
         return [] if column is None else list(self.reference_data.measured.frame[column].value_counts().index)
 
@@ -137,8 +141,8 @@ class Champion:
 
     @cached_property
     def description_levels(self) -> tuple[tuple[str, ...], ...]:
-        """The columns that are given at every level of description; see `list_levels`."""
-        return list_levels(self.reference_data.measured, self.rules, list(self.fields.columns))
+        """The columns that are given at every level of description."""
+        return self.rules.list_levels(self.reference_data.measured, list(self.fields.columns))
 
     @cached_property
     def joint_deck(self) -> JointDeck | None:
@@ -165,10 +169,6 @@ class Champion:
         measured = self.reference_data.measured
         rows = measured.frame[measured.frame[measured.column_of(Tag.TASK)].astype(str) == task]
         return [name for name in self.predictor.targets_ if rows[name].notna().any()]
-
-    def build_features(self, frame: pd.DataFrame) -> Table:
-        """Return standard rows with the derived features that the predictor reads."""
-        return build_features(self.dataset, frame, self.reference_data.measured.columns, self.features)
 
     def derive_features(self, cells: Cells) -> Table:
         """Return machines with every standard column, and the derived features that the predictor reads; no labels."""
@@ -200,7 +200,7 @@ class Champion:
         return [entry._replace(values=self.rules.read_files(entry.values)) for entry in entries]
 
     def find_entity(self, text: str) -> str:
-        """Return the entity of a typed name, such as the CPU model; an unknown name stays as it is."""
+        """Return the entity of a typed name; an unknown name stays as it is."""
         entity = self.reference_data.measured.column_of(Tag.ENTITY)
         name = str(self.fields.cells({entity: text}, "the name").get(entity, text))
         return self.entity_names.find(name).key or name
@@ -250,9 +250,9 @@ def load_champion(folder: Path | str, dataset: str | None = None) -> Champion:
                 "run the experiment that trains it, or name its folder with --results",
             )
         try:
-            champion = _load(unpacked, read_json(unpacked / "about.json"), dataset)
-            try_champion(champion)
-            return champion
+            if unpacked is given:  # members of a file are verified when they are unpacked
+                _verify(given)
+            return _load(unpacked, dataset)
         except UserError:
             raise
         except Exception as error:  # any error that a library raises for bytes that it did not write
@@ -262,13 +262,19 @@ def load_champion(folder: Path | str, dataset: str | None = None) -> Champion:
             raise UserError("a champion must be as it was saved", fact, "make it again, or fetch it again") from error
 
 
-def _load(folder: Path, about: Mapping[str, Any], dataset: str | None) -> Champion:
-    files = about["files"]
+def _verify(folder: Path) -> None:
+    record = folder / FOLDER_RECORD
+    for name in read_record(record) if record.is_file() else ():
+        if not (folder / name).is_file():
+            raise UserError("a champion must be as it was saved", f"{name} is missing", "make it again")
+        verify_digest(folder / name)
+
+
+def _load(folder: Path, dataset: str | None) -> Champion:
+    about = read_json(folder / "about.json")
     check_schema_version(about, folder / "about.json")
     if dataset is not None and about["dataset"] != dataset:
         raise UserError(f"the champion must be one of {dataset!r}", f"it is of {about['dataset']!r}")
-    if changed := first_changed(folder, files):
-        raise UserError("a champion must be as it was saved", f"{changed} was changed", "make it again")
     reference_data = ReferenceData.load(folder / _REFERENCE_DATA)
     intervals = folder / "intervals"
     without = about.get(WITHOUT_SCORES)
@@ -284,20 +290,6 @@ def _load(folder: Path, about: Mapping[str, Any], dataset: str | None) -> Champi
         NeighborIndex.load(folder / _REFERENCE_DATA, reference_data.measured, calibrated) if calibrated else None,
         LeftOutScores(**{**without, "sources": tuple(without["sources"])}) if without else None,
     )
-
-
-def list_left_out(champion: Champion, terms: Sequence[SourceTerms]) -> LeftOutScores | None:
-    """Return what replaces the published scores of a champion whose sources do not let everybody pass them on.
-
-    Args: `terms` are those of the sources of its scores. Raises: UserError when the predictor consists of the scores.
-    """
-    closed = tuple(each.title for each in terms if not each.shareable)
-    if not closed:
-        return None
-    if champion.predictor.stores_scores:
-        fact = f"{champion.name} stores the scores of {', '.join(closed)}"
-        raise UserError("a shared champion must hold no published scores", fact, "choose another, or --with-scores")
-    return LeftOutScores(closed, champion.typical_rows, {task: champion.targets_of(task) for task in champion.tasks})
 
 
 def save_champion(
@@ -325,5 +317,5 @@ def save_champion(
         ordered = table.frame.set_index(row).loc[reference_data.measured.frame[row]].reset_index()
         encoded = calibrated.in_domain.encode(ordered).astype(np.float32)
         NeighborIndex(reference_data.measured, encoded, calibrated).save(folder / _REFERENCE_DATA)
-    (folder / "about.json").unlink(missing_ok=True)
-    write_json(folder / "about.json", {SCHEMA_KEY: SCHEMA_VERSION, **about, "files": file_digests(folder)})
+    write_json(folder / "about.json", {SCHEMA_KEY: SCHEMA_VERSION, **about})
+    record_digests(folder)

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import atomic_path, file_digests, sha256, write_json
 from perfcast.utils.result_digests import FOLDER_RECORD
+
+if TYPE_CHECKING:
+    from perfcast.inference.champion import Champion
 
 MANIFEST = "manifest.json"
 FORMAT = "perfcast champion"
@@ -78,6 +81,20 @@ class LeftOutScores:
         return f"scores of measured machines are left out by the terms of {', '.join(self.sources)}"
 
 
+def list_left_out(champion: Champion, terms: Sequence[SourceTerms]) -> LeftOutScores | None:
+    """Return what replaces the published scores of a champion whose sources do not let everybody pass them on.
+
+    Args: `terms` are those of the sources of its scores. Raises: UserError when the predictor consists of the scores.
+    """
+    closed = tuple(each.title for each in terms if not each.shareable)
+    if not closed:
+        return None
+    if champion.predictor.stores_scores:
+        fact = f"{champion.name} stores the scores of {', '.join(closed)}"
+        raise UserError("a shared champion must hold no published scores", fact, "choose another, or --with-scores")
+    return LeftOutScores(closed, champion.typical_rows, {task: champion.targets_of(task) for task in champion.tasks})
+
+
 def pack_champion(folder: Path, out: Path, left_out: LeftOutScores | None, terms: Sequence[SourceTerms]) -> None:
     """Write the folder of a champion as one file, without its published scores where `left_out` replaces them.
 
@@ -114,7 +131,6 @@ def _leave_out_scores(
     scoreless = Table(table.dataset, table.frame.assign(**targets), table.columns, table.facts)
     write_table(scoreless, temporary / _MEASURED)
     about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
-    about["files"][name] = sha256(temporary / _MEASURED)
     write_json(temporary / "about.json", {**about, WITHOUT_SCORES: asdict(left_out)})
     return {name: temporary / _MEASURED, "about.json": temporary / "about.json"}
 

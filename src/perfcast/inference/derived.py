@@ -1,4 +1,4 @@
-"""Quantities that follow from the predictions of several tasks by a formula: tokens per second from latencies."""
+"""Quantities that follow from the predictions of several tasks by a formula."""
 
 from __future__ import annotations
 

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+
 import numpy as np
 import pandas as pd
 
+from perfcast.inference.batch import ParsedMachines
 from perfcast.inference.cells import Cells
 from perfcast.inference.champion import Champion
-from perfcast.inference.description_levels import find_level
-from perfcast.inference.impute import (
-    ASSUMED,
-    GIVEN,
-    IMPLIED,
-    CompletedMachines,
-    DrawnMachines,
-    Steps,
-    impute_draws,
-)
-from perfcast.inference.parse import ParsedMachines
+from perfcast.inference.completed import ASSUMED, GIVEN, IMPLIED, CompletedMachines
+from perfcast.inference.impute import DrawnMachines, impute_draws
 from perfcast.schema.table import Table, Tag
 from perfcast.uncertainty.conformal import LEVEL, outputs_of
 from perfcast.uncertainty.mixture import mixture_quantiles, weighted_medians
@@ -137,19 +131,16 @@ def _clear_assumed(completed: CompletedMachines, champion: Champion, *, measured
 
     With `measured`, given cells are cleared as well where they could have been assumed: see `find_measured`.
     """
-    steps = Steps(completed.cells, completed.codes.copy())
-    everywhere = np.ones(len(steps.codes), dtype=bool)
-    steps.clear(everywhere, list(steps.cells), ASSUMED, IMPLIED)
-    joint = champion.rules.joint
+    cleared, joint = completed.has_origin(ASSUMED, IMPLIED), champion.rules.joint
     if measured and joint is not None:
-        given = dict(zip(steps.cells, np.any(completed.has_origin(GIVEN), axis=0).tolist(), strict=True))
+        given, places = completed.has_origin(GIVEN), {name: place for place, name in enumerate(completed.cells)}
         assumable = (*joint.taken, *(name for block in champion.rules.blocks for name in block.columns))
-        names = [name for name in dict.fromkeys(assumable) if given.get(name)]
+        names = [name for name in dict.fromkeys(assumable) if name in places and given[:, places[name]].any()]
         for name, rows in champion.reference_data.find_measured(completed.cells, names).items():
             bounds = (*joint.at_most.get(name, ()), *([joint.launch] if name in joint.dates else []))
             at_bound = [completed.cells[name] == completed.cells[bound] for bound in bounds]
-            steps.clear(np.logical_or.reduce([rows, *at_bound]), [name], GIVEN)
-    return champion.rules.fill_implied(steps.cells)
+            cleared[:, places[name]] |= given[:, places[name]] & np.logical_or.reduce([rows, *at_bound])
+    return champion.rules.fill_implied(completed.clear(cleared))
 
 
 def _find_nearest(gaps: np.ndarray, owners: np.ndarray, machines: np.ndarray, shared: np.ndarray) -> np.ndarray:
@@ -187,3 +178,13 @@ def _differs(frame: pd.DataFrame, known: np.ndarray, shown: np.ndarray) -> pd.Da
         else:
             unknown[:, place] = np.asarray(values[known] != values[shown]) | values[known].isna()
     return pd.DataFrame(unknown, columns=frame.columns)
+
+
+def find_level(given: Collection[str], levels: Sequence[Collection[str]]) -> int:
+    """Return the number, from 1, of the level whose columns agree best with the given ones.
+
+    Agreement is Jaccard's index: columns in both over columns in either. The lower level wins a tie.
+    """
+    wanted = set(given)
+    agreement = [len(wanted & set(columns)) / len(wanted | set(columns)) for columns in levels]
+    return 1 + agreement.index(max(agreement))

@@ -1,86 +1,19 @@
-"""Impute the missing cells of parsed machines, and record the origin of every cell."""
+"""Impute the missing cells of parsed machines: what must be assumed is drawn several times."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 import pandas as pd
 
-from perfcast.inference.cells import Cells, fill_missing, is_missing, mask_cells
+from perfcast.inference.batch import ParsedMachines, fill_common, fill_facts, stack_machines
+from perfcast.inference.cells import Cells, mask_cells
 from perfcast.inference.champion import Champion
+from perfcast.inference.completed import ASSUMED, CODES, GIVEN, IMPLIED, MEASURED, MISSING, CompletedMachines, Steps
 from perfcast.inference.imputation.joint_draws import DRAWS, JointDeck
-from perfcast.inference.limit_errors import list_errors, name_field
-from perfcast.inference.parse import ParsedMachines
-from perfcast.inference.reference_data import ReferenceData
 from perfcast.schema.table import Tag
-from perfcast.utils.errors import UserError
-
-GIVEN, LOOKED_UP, IMPLIED, MEASURED, ASSUMED, MISSING = (
-    "given",
-    "looked up",
-    "implied",
-    "measured",
-    "assumed",
-    "missing",
-)
-ORIGINS = {
-    GIVEN: "as described",
-    LOOKED_UP: "a fact of the CPU model, from the catalog or its family",
-    MEASURED: "all measured results of the CPU model, or of the task, have it",
-    IMPLIED: "follows from other values of the machine",
-    ASSUMED: "usual: most recent measured machines of the kind have it",
-    MISSING: "unknown",
-}
-"""Origins of a value and their meaning."""
-
-
-_NAMES = np.array(list(ORIGINS), dtype=object)
-_CODES = {origin: code for code, origin in enumerate(ORIGINS)}
-
-
-@dataclass(frozen=True)
-class CompletedMachines:
-    """Batch of machines by task with every standard column.
-
-    Shapes: `codes` (n, columns) int8, the place of every cell's origin among ORIGINS; the index is that of the
-    machines, repeated by task.
-    """
-
-    cells: Cells
-    codes: np.ndarray
-
-    @cached_property
-    def frame(self) -> pd.DataFrame:
-        """The cells as a frame."""
-        return self.cells.to_frame()
-
-    @cached_property
-    def origins(self) -> pd.DataFrame:
-        """The origin of every cell as text, in the form of `frame`."""
-        return pd.DataFrame(_NAMES[self.codes], pd.Index(self.cells.index), list(self.cells), dtype=object)
-
-    def has_origin(self, *origins: str) -> np.ndarray:
-        """Return which cells have one of some origins, (n, columns) bool."""
-        return np.asarray(np.isin(self.codes, [_CODES[origin] for origin in origins]))
-
-    def take(self, rows: np.ndarray) -> CompletedMachines:
-        """Return some rows, by their numbers (m,) int."""
-        return CompletedMachines(self.cells.take(rows), self.codes[rows])
-
-
-def impute(machines: ParsedMachines, champion: Champion, *, assume: bool = True) -> CompletedMachines:
-    """Fill missing cells; given cells stay. A machine without a task stands once for every task.
-
-    In this order: facts of the CPU model, values that all measured rows of the model have, values that the row implies,
-    values that all measured rows of the task have, and, with `assume`, usual values and what they imply.
-
-    Raises: UserError for an unknown task or a machine that breaks a limit of the dataset's rules.
-    """
-    steps = _impute_possible(machines, champion)
-    return _assume(steps, champion, assume=assume)
 
 
 @dataclass(frozen=True)
@@ -104,12 +37,15 @@ class DrawnMachines:
 
 
 def impute_draws(machines: ParsedMachines, champion: Champion, *, assume: bool = True) -> DrawnMachines:
-    """Fill missing cells as `impute`, but draw what must be assumed jointly from measured set-ups, several times.
+    """Fill missing cells, several times: what must be assumed is drawn jointly from measured set-ups.
 
-    What identifies a machine is drawn once for all of its tasks. A machine without a missing cell, and one of a dataset
-    without rules of draws, has one draw. Raises: see `impute`.
+    A machine without a task stands once for every task. In this order: what the batch knows, values that all measured
+    rows of the task have, and, with `assume`, usual values and what they imply; given cells stay. What identifies a
+    machine is drawn once for all of its tasks. A machine without a missing cell, and one of a dataset without rules of
+    draws, has one draw.
     """
-    steps = _impute_possible(machines, champion)
+    steps = Steps(machines.cells, machines.known.codes, concluded=IMPLIED)
+    _repeat_by_task(steps, champion)
     deck = champion.joint_deck if assume else None
     rows = np.arange(len(steps.cells.index))
     if deck is None:
@@ -127,10 +63,11 @@ def impute_draws(machines: ParsedMachines, champion: Champion, *, assume: bool =
 
 
 def complete_draws(drawn: DrawnMachines, champion: Champion, *, assume: bool = True) -> DrawnMachines:
-    """Fill the missing cells of draws whose cells were changed, as `impute` does."""
+    """Fill the missing cells of draws whose cells were changed, as `impute_draws` does."""
     steps = Steps(drawn.completed.cells, drawn.completed.codes)
-    _fill_known(steps, champion)
-    steps.take(_fill_common(steps.cells, champion.reference_data, Tag.TASK), MEASURED)
+    fill_facts(steps, champion)
+    steps.conclude(champion.rules.fill_implied, IMPLIED)
+    steps.take(fill_common(steps.cells, champion, Tag.TASK), MEASURED)
     return _complete_draws(steps, drawn, champion, assume=assume)
 
 
@@ -153,15 +90,15 @@ def change_draws(
     changed = dict(given)
     for place, (name, column) in enumerate(cells.items()):
         if name in given:
-            codes[:, place] = _CODES[GIVEN]
-        elif name in per_unit and name in cleared and codes[0, place] != _CODES[GIVEN]:
+            codes[:, place] = CODES[GIVEN]
+        elif name in per_unit and name in cleared and codes[0, place] != CODES[GIVEN]:
             factors = [given.get(unit, cells[unit]) / cells[unit] for unit in per_unit[name]]
             changed[name] = np.maximum(np.rint(column * np.prod(factors, axis=0)), np.minimum(column, 1.0))
         else:
-            unsure = np.full(count, name in cleared) | (codes[:, place] == _CODES[IMPLIED])
+            unsure = np.full(count, name in cleared) | (codes[:, place] == CODES[IMPLIED])
             if given and unsure.any():
                 changed[name] = mask_cells(column, unsure)
-                codes[unsure, place] = _CODES[MISSING]
+                codes[unsure, place] = CODES[MISSING]
     completed = CompletedMachines(Cells({**cells, **changed}, np.full(count, key)), codes)
     return replace(drawn, completed=completed)
 
@@ -192,16 +129,18 @@ def hold_equal(machines: ParsedMachines, champion: Champion) -> tuple[ParsedMach
     """
     notes: list[str] = []
     for name in champion.rules.held_equal:
-        missing = is_missing(machines.cells[name])
-        if not missing.any() or len(missing) < 2:
+        parsed = [machines.machines[key] for key in machines.keys]
+        missing = [name not in machine.cells for machine in parsed]
+        if not any(missing) or len(missing) < 2:
             continue
         drawn = impute_draws(machines, champion)
         counts = pd.Series(drawn.weights).groupby(drawn.completed.cells[name]).sum().sort_values(ascending=False)
         measured = pd.Series(champion.reference_data.column(name)).value_counts()
         for value in dict.fromkeys([*counts.index, *measured.index]):
-            cells = machines.cells.assign({name: np.where(missing, value, machines.cells[name])})
-            if not any(champion.rules.find_violations(impute_known(cells, champion).cells)):
-                machines = replace(machines, cells=cells)
+            stated = [replace(each, cells={name: value, **each.cells}) for each in parsed]
+            held = stack_machines(stated, champion, expand=False)
+            if not held.refusals:
+                machines = replace(held, refusals=machines.refusals)
                 notes.append(f"{name}: {value} is assumed for all candidates that state none")
                 break
         else:
@@ -254,122 +193,13 @@ def _replace_rows(cells: Cells, rows: np.ndarray, replacement: Cells) -> Cells:
     return cells.assign(changed)
 
 
-def find_refusals(machines: ParsedMachines, champion: Champion) -> dict[int, UserError]:
-    """Return by line (index) the first error of every machine that breaks a limit or names an unknown task."""
-    refusals: dict[int, UserError] = {}
-    for line, error in list_errors(impute_known(machines.cells, champion).cells, machines, champion):
-        refusals.setdefault(line, error)
-    return refusals
-
-
-def find_first_violations(
-    machines: ParsedMachines, champion: Champion, completed: Cells | None = None
-) -> dict[int, str]:
-    """Return by key (index) the first limit that a machine breaks, or its `completed` cells."""
-    reasons: dict[int, str] = {}
-    cells = impute_known(machines.cells, champion).cells if completed is None else completed
-    for violation in champion.rules.find_violations(cells):
-        if violation.line not in reasons:
-            reasons[violation.line] = ": ".join(name_field(violation, machines, cells, champion))
-    return reasons
-
-
-class Steps:
-    """Cells that are filled in steps, with the origin of every one."""
-
-    def __init__(self, cells: Cells, codes: np.ndarray | None = None) -> None:
-        self.cells = cells
-        self._places = {name: place for place, name in enumerate(cells)}
-        if codes is None:
-            missing = np.column_stack([is_missing(values) for values in cells.values()])
-            codes = np.where(missing, _CODES[MISSING], _CODES[GIVEN]).astype(np.int8)
-        self.codes = codes
-        self._fills_at_conclusion: dict[str, int] = {}
-        self._fills = 0
-
-    def take(self, filled: Cells, origin: str) -> None:
-        """Take the result of a step: the same columns, with the known cells unchanged."""
-        self.cells, before = filled, self.cells
-        for name, values in filled.items():
-            if values is before[name]:
-                continue
-            codes = self.codes[:, self._places[name]]
-            new = (codes == _CODES[MISSING]) & ~is_missing(values)
-            if new.any():
-                codes[new] = _CODES[origin]
-                self._fills += 1
-
-    def conclude(self, rule: Callable[[Cells], Cells], origin: str) -> None:
-        """Take the result of a rule, unless no cell was filled since the rule of this origin last ran."""
-        if self._fills_at_conclusion.get(origin) != self._fills:
-            self.take(rule(self.cells), origin)
-            self._fills_at_conclusion[origin] = self._fills
-
-    def clear(self, rows: np.ndarray, names: Iterable[str], *origins: str) -> None:
-        """Clear the cells of some rows, (n,) bool, and columns that have one of some origins."""
-        for name in names:
-            codes = self.codes[:, self._places[name]]
-            cleared = rows & np.isin(codes, [_CODES[origin] for origin in origins])
-            if cleared.any():
-                self.cells = self.cells.assign({name: mask_cells(self.cells[name], cleared)})
-                codes[cleared] = _CODES[MISSING]
-
-    @property
-    def completed(self) -> CompletedMachines:
-        """The cells with their origins."""
-        return CompletedMachines(self.cells, self.codes)
-
-    @property
-    def numbered(self) -> Cells:
-        """The cells with the number of every row as its index."""
-        return Cells(self.cells, np.arange(len(self.cells.index)))
-
-    def has_origin(self, row: int, name: str, origin: str) -> bool:
-        """Return whether a cell has an origin."""
-        return bool(self.codes[row, self._places[name]] == _CODES[origin])
-
-    def replace(self, row: int, changed: Mapping[str, np.ndarray]) -> None:
-        """Replace cells of one row, given as columns of one cell, and keep their origins."""
-        selected = np.arange(len(self.codes)) == row
-        self.cells = self.cells.assign(
-            {name: np.where(selected, values, self.cells[name]) for name, values in changed.items()}
-        )
-
-    def repeat(self, rows: np.ndarray) -> None:
-        """Repeat rows, (m,) int of row numbers."""
-        self.cells, self.codes = self.cells.take(rows), self.codes[rows]
-
-
-def _impute_possible(machines: ParsedMachines, champion: Champion) -> Steps:
-    """Fill what need not be assumed, for every task. Raises: UserError for a machine that breaks a limit."""
-    steps = impute_known(machines.cells, champion)
-    for _, error in list_errors(steps.cells, machines, champion):
-        raise error
-    _repeat_by_task(steps, champion)
-    return steps
-
-
-def impute_known(cells: Cells, champion: Champion) -> Steps:
-    """Fill what does not depend on the task: facts of the CPU model, and what a row implies."""
-    steps = Steps(cells.complete(champion.reference_data.cell_types))
-    _fill_known(steps, champion)
-    return steps
-
-
-def _fill_known(steps: Steps, champion: Champion) -> None:
-    reference_data, rules = champion.reference_data, champion.rules
-    steps.take(rules.fill_entity_facts(steps.cells, reference_data.facts_by_model), LOOKED_UP)
-    steps.take(_fill_common(steps.cells, reference_data, Tag.ENTITY), MEASURED)
-    steps.conclude(rules.fill_implied, IMPLIED)
-
-
 def _repeat_by_task(steps: Steps, champion: Champion) -> None:
     """Repeat machines by task, and fill what all measured rows of the task have."""
     task = champion.reference_data.measured.column_of(Tag.TASK)
     tasks = [champion.tasks if name is None else [name] for name in steps.cells[task].tolist()]
     steps.repeat(np.repeat(np.arange(len(tasks)), [len(names) for names in tasks]))
     steps.take(steps.cells.assign({task: np.array([name for names in tasks for name in names], dtype=object)}), GIVEN)
-    steps.take(_fill_common(steps.cells, champion.reference_data, Tag.TASK), MEASURED)
+    steps.take(fill_common(steps.cells, champion, Tag.TASK), MEASURED)
 
 
 def _assume(steps: Steps, champion: Champion, *, assume: bool) -> CompletedMachines:
@@ -387,14 +217,3 @@ def _assume(steps: Steps, champion: Champion, *, assume: bool) -> CompletedMachi
             steps.clear(np.arange(len(steps.codes)) == violation.line, violation.columns, ASSUMED, IMPLIED)
         steps.take(rules.fill_implied(steps.cells), IMPLIED)
     return steps.completed
-
-
-def _fill_common(cells: Cells, reference_data: ReferenceData, tag: Tag) -> Cells:
-    """Fill missing features of the tagged column's group with the value that all its measured rows have."""
-    values = cells[reference_data.measured.column_of(tag)].tolist()
-    common = {value: reference_data.find_common_values(tag, value) for value in dict.fromkeys(values) if value}
-    candidates = {}
-    for name in dict.fromkeys(name for known in common.values() for name in known):
-        facts = [common.get(value, {}).get(name) for value in values]
-        candidates[name] = np.array(facts, dtype=cells[name].dtype)
-    return fill_missing(cells, candidates)

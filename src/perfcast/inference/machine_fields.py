@@ -20,9 +20,6 @@ from perfcast.utils.errors import UserError
 Cell = str | float
 """A value of a described machine, typed as its column is; dates are text, YYYY-MM."""
 
-LINE = "line"
-"""Index of machines: the line where a machine begins in a CSV file, else its number, from 1."""
-
 MONTH = "a month such as 2026-03, from 1990 to 2099"
 """Requirement of a month in errors; see `is_month`."""
 
@@ -120,7 +117,7 @@ _COUNTED = re.compile(
     r"|(?P<word>single|one|dual|two|quad|four|eight)(?:[ -]sockets?)?[ -](?!cores?\b))(?P<name>\S.*)",
     re.IGNORECASE,
 )
-"""`2x EPYC 9654`, `2S EPYC 9654`, `dual EPYC 9654`; a `dual-core` processor is one."""
+"""A number of units before a name: `2x NAME`, `2S NAME`, `dual NAME`; a `dual-core` one is one unit."""
 _COUNTS = {"single": 1, "one": 1, "dual": 2, "two": 2, "quad": 4, "four": 4, "eight": 8}
 
 
@@ -285,7 +282,7 @@ def _as_array(cells: list[Any], column: Column) -> np.ndarray:
 
 
 _FLAGS = ("false", "true")
-"""Texts of truth values, for columns from 0 to 1 alone: true is no number of chips."""
+"""Texts of truth values, for columns from 0 to 1 alone: true is no number of units."""
 
 
 def _as_text(value: object, name: str, label: str) -> str:

@@ -130,15 +130,15 @@ _SHOWN_LETTERS = 60
 """Letters of a machine's text that messages show."""
 
 
-def read_short_machine(text: str, named: str) -> MachineEntry:
-    """Return the machine of a short text: `2 x EPYC 9654`, or `EPYC 9654; chips=2; os=SLES 15`.
+def read_short_machine(text: str, named: str, example: str) -> MachineEntry:
+    """Return the machine of a short text: its name, or its name and fields, `NAME; FIELD=VALUE; FIELD=VALUE`.
 
-    Args: `named` is the field of the name. Raises: UserError for another text.
+    Args: `named` is the field of the name, `example` a remedy for another text. Raises: UserError for another text.
     """
     name, *others = (piece.strip() for piece in text.split(";"))
     if not name or not all("=" in field for field in others):
-        remedy = "such as '2 x EPYC 9654' or 'EPYC 9654; chips=2'"
-        raise UserError(f"a machine must be a file or a {named}, then NAME=VALUE", f"it is {text[:60]!r}", remedy)
+        requirement = f"a machine must be a file or a {named}, then NAME=VALUE"
+        raise UserError(requirement, f"it is {text[:60]!r}", f"such as {example}")
     return make_entry(1, name[:_SHOWN_LETTERS], read_assignments(filter(None, others), {named: name}))
 
 

@@ -1,4 +1,4 @@
-"""Find CPU models and tasks by the names that people type; another model number is another CPU model."""
+"""Find entities and tasks by the names that people type; another model number is another entity."""
 
 from __future__ import annotations
 
@@ -7,36 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher, get_close_matches
 
+from perfcast.inference.imputation.rules import DescriptionRules
 from perfcast.utils.errors import UserError
 
-VENDOR_WORDS = (
-    *("intel", "amd", "ibm", "oracle", "sun", "fujitsu", "huawei", "hisilicon", "ampere", "t-head", "zxic", "hygon"),
-    *("nvidia", "aws", "annapurna labs", "google", "microsoft"),
-)
-"""Names of vendors, which are dropped from the front of a key."""
-
-_MARKS = re.compile(r"\((?:r|tm|c)\)|[®™©\u200b]", re.IGNORECASE)
-_NOISE = re.compile(
-    r"""
-      \([^()]*\) | \[[^\[\]]*\]              # any bracketed remark
-    | @\s*\d+(?:\.\d+)?\s*[gm]hz             # '@ 2.50GHz'
-    | \b\d+-cores?\b                         # '64-Core'
-    | ,?\s*\bwith\s+ipu\b.*                  # ARK's ', with IPU' variants are the same CPU model
-    | \b(?:cpu|processor)s?\b
-    """,
-    re.VERBOSE,
-)
-_VENDOR = re.compile(rf"^(?:{'|'.join(VENDOR_WORDS)})\s+")
-_VERSION = re.compile(r"(?<=[0-9])([al]?)v(?=[2-9]$)")
-"""'E5-2620v4' is 'E5-2620 v4', 'E3-1240Lv5' is 'E3-1240L v5'; the version itself is part of the name."""
 _JOINTS = re.compile(r"[\s_.,;:/-]+")
 _DIGITS = re.compile(r"\d+")
-_STEPPING = re.compile(r"(?<=\d) 0$")
-"""The operating system calls the first Xeon E5 `E5-2690 0`, those after it `v2` and so on."""
-_TIER_NUMBER = re.compile(r"\b(xeon|ryzen|ultra) \d(?= )")
-"""Number of a line or tier before the model number: `Xeon 6 6980P`, `Ryzen 9 7950X`."""
-_XEON_6 = re.compile(r"^xeon ?6 (?=6)")
-"""Brand of all models whose number begins with 6: it tells nothing beside the number."""
 _CANDIDATE_SIMILARITY = 0.8
 """Similarity from which a name is offered as a candidate."""
 _MAX_CANDIDATES, _MAX_OF_GROUP = 6, 12
@@ -44,24 +19,9 @@ _MAX_MATCHES = 10_000
 """Names whose matches are remembered: a batch repeats them."""
 
 
-def cpu_model_key(name: str) -> str:
-    """Return the join key of a processor name: vendor word, marks, clock and core count removed, case folded.
-
-    '+', suffix letters and 'v4' stay, because they distinguish CPU models (8592+ is not 8592V). The key of a key is the
-    key itself. A name of noise or marks alone keeps its folded text, so that no key is empty.
-    """
-    folded = " ".join(_MARKS.sub(" ", name).casefold().split())
-    key, before = folded, None
-    while key != before:
-        before = key
-        key = " ".join(_NOISE.sub(" ", key).split()).strip(" ,")
-        key = _VERSION.sub(r"\1 v", _VENDOR.sub("", key))
-    return key or folded or " ".join(name.casefold().split())
-
-
 @dataclass(frozen=True)
 class EntityMatch:
-    """A known CPU model and whether its name was typed exactly; without a model, the nearest candidates."""
+    """A known entity and whether its name was typed exactly; without an entity, the nearest candidates."""
 
     key: str | None
     exact: bool = False
@@ -69,35 +29,37 @@ class EntityMatch:
 
 
 class EntityNames:
-    """The CPU models that are known by name, in the order they are offered (the most measured first).
+    """The entities that are known by name, in the order they are offered (the most measured first).
 
-    `groups` are pairs of a family, series or vendor and a model of it: a typed group offers its models.
+    `rules` read names; `groups` are pairs of a family, series or vendor and an entity of it: a typed group offers its
+    entities.
     """
 
-    def __init__(self, keys: Iterable[str], groups: Iterable[tuple[str, str]] = ()) -> None:
+    def __init__(self, rules: DescriptionRules, keys: Iterable[str], groups: Iterable[tuple[str, str]] = ()) -> None:
+        self._rules = rules
         self.keys = tuple(dict.fromkeys(keys))
         self._known = frozenset(self.keys)
         self._squashed: dict[str, list[str]] = {}
         self._by_number: dict[str, list[str]] = {}
         for key in self.keys:
             self._squashed.setdefault(_squash(key), []).append(key)
-            self._by_number.setdefault(_model_number(key), []).append(key)
+            self._by_number.setdefault(rules.model_number(key), []).append(key)
         self._groups: dict[str, set[str]] = {}
         for group, key in groups:
             self._groups.setdefault(group.lower(), set()).add(key)
         self._matches: dict[str, EntityMatch] = {}
 
     def find(self, text: str) -> EntityMatch:
-        """Return the CPU model of a typed name.
+        """Return the entity of a typed name.
 
-        In this order: the normalized name; the same letters and digits with other joints (`EPYC9654`, `Xeon
-        Gold-6430`); the model with the same model number and with every typed word (`9654`, `Xeon 6430`), if it is the
-        only one or the others have its name and more words (`epyc embedded 9654`).
-        Otherwise there is no model, and the candidates are those of the typed family, series or vendor, those of the
-        same number, those that complete the typed name, or those that look alike with their line (`Apple M4`). A name
-        whose number differs in a letter or digit is never a model.
+        In this order: the normalized name; the same letters and digits with other joints; the entity
+        with the same model number and with every typed word, if it is the only one or the others have its name and more
+        words.
+        Otherwise there is no entity, and the candidates are those of the typed family, series or vendor, those of the
+        same number, those that complete the typed name, or those that look alike with their line. A name whose number
+        differs in a letter or digit is never an entity.
         """
-        key = _STEPPING.sub("", cpu_model_key(text))
+        key = self._rules.read_key(text)
         if key in self._known:
             return EntityMatch(key, exact=True)
         if key not in self._matches:
@@ -107,8 +69,8 @@ class EntityNames:
         return self._matches[key]
 
     def _find_spelling(self, key: str) -> EntityMatch:
-        key = _XEON_6.sub("xeon ", key)
-        words, number = {word for word in _JOINTS.split(key) if word}, _model_number(key)
+        key = self._rules.shorten_key(key)
+        words, number = {word for word in _JOINTS.split(key) if word}, self._rules.model_number(key)
         same = self._squashed.get(_squash(key), [])
         numbered = [known for known in self._by_number.get(number, []) if number and words <= _words(known)]
         for matches in (same, numbered):
@@ -129,7 +91,7 @@ class EntityNames:
         return EntityMatch(None, candidates=tuple(dict.fromkeys(offered))[:_MAX_OF_GROUP])
 
     def _find_members(self, words: set[str]) -> list[str]:
-        """Return the models of the groups with every typed word, those of a small group of this very name first."""
+        """Return the entities of the groups with every typed word, those of a small group of this very name first."""
         named = {group: _words(group) for group in self._groups if words and words <= _words(group)}
         members = set().union(*(self._groups[group] for group in named))
         exact = set().union(*(self._groups[group] for group in named if named[group] == words))
@@ -141,7 +103,7 @@ class EntityNames:
 
         Names that contain the typed text elsewhere come after them.
         """
-        key = cpu_model_key(text) or text.strip().lower()
+        key = self._rules.read_key(text)
         words, squashed = [word for word in _JOINTS.split(key) if word], _squash(key)
         if not squashed:
             return list(self.keys[:count])
@@ -154,7 +116,7 @@ class EntityNames:
         """Return the known names that look alike, or whose model number in the same line does; nearest first."""
         line = {word for word in _words(key) if not _DIGITS.search(word)}
         scores = {known: score for score, known in _find_similar(_squash(key), self._squashed)}
-        for score, known in _find_similar(_model_number(key), self._by_number):
+        for score, known in _find_similar(self._rules.model_number(key), self._by_number):
             if line <= _words(known):
                 scores[known] = max(score, scores.get(known, 0.0))
         return sorted(scores, key=lambda known: (-scores[known], self.keys.index(known)))
@@ -199,13 +161,6 @@ def _squash(key: str) -> str:
 
 def _words(key: str) -> set[str]:
     return set(_JOINTS.split(key))
-
-
-def _model_number(key: str) -> str:
-    """Return the letters and digits of the model: the name without line and tier, "" for a name without digits."""
-    words = _TIER_NUMBER.sub(r"\1", key).replace("_", " ").split()
-    named = next((place for place, word in enumerate(words) if _DIGITS.search(word)), len(words))
-    return _squash(" ".join(words[named:]))
 
 
 def _begins(words: set[str], known: str) -> bool:

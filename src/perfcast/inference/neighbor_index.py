@@ -19,7 +19,7 @@ class NeighborIndex:
     """Index that finds the nearest measured results of a task.
 
     The distance is the sum over groups of columns of Gower's distance, weighted by what the calibration found the group
-    to add to the expected error, at least by the error at distance 0, and that error once more for another CPU model.
+    to add to the expected error, at least by the error at distance 0, and that error once more for another entity.
     Units: natural logarithms of the score; 0.05 is an expected error of 5 % more.
     Shapes: `encoded` (measured rows, encoded columns), float32, the groups of `InDomainModel` one after another.
     """

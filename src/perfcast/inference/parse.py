@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from difflib import get_close_matches
-from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
-import numpy as np
-import pandas as pd
-
-from perfcast.inference.cells import Cells
 from perfcast.inference.champion import Champion
 from perfcast.inference.imputation.rules import NamedEntity
-from perfcast.inference.machine_fields import LINE, Cell, TypedField
+from perfcast.inference.machine_fields import Cell, TypedField
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.name_lookup import EntityMatch
 from perfcast.schema.table import Tag
@@ -38,54 +33,8 @@ class ParsedMachine:
     typed: Mapping[str, TypedField] = field(default_factory=dict, compare=False)
 
 
-@dataclass(frozen=True)
-class ParsedMachines:
-    """Batch of parsed machines: their cells, and notes, labels and typed fields by key.
-
-    Shapes: `cells` has the columns of the champion's fields; its index is the key of every machine: its line, or its
-    number from 0 where several machines have one line. `lines` has the lines by key.
-    """
-
-    cells: Cells
-    notes: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
-    labels: Mapping[int, str] = field(default_factory=dict)
-    typed: Mapping[int, Mapping[str, TypedField]] = field(default_factory=dict)
-    lines: Mapping[int, int] = field(default_factory=dict)
-
-    def line_of(self, key: int) -> int:
-        """Return the line of a machine."""
-        return self.lines.get(key, key)
-
-    def label_of(self, line: int) -> str:
-        """Return the name of a machine in errors."""
-        return self.labels.get(line) or f"machine {line}"
-
-    @cached_property
-    def frame(self) -> pd.DataFrame:
-        """The cells as a frame, index `LINE`."""
-        return self.cells.to_frame().rename_axis(LINE)
-
-    @classmethod
-    def from_frame(cls, frame: pd.DataFrame, **described: Any) -> Self:
-        """Return a batch whose cells are those of a frame; `described` has notes, labels and typed fields by line."""
-        return cls(Cells.read(frame), **described)
-
-    def with_frame(self, frame: pd.DataFrame) -> Self:
-        """Return the batch with the cells of another frame."""
-        return replace(self, cells=Cells.read(frame))
-
-    def take(self, rows: np.ndarray) -> Self:
-        """Return some machines, by numbers (m,) int or flags (n,) bool."""
-        return replace(self, cells=self.cells.take(rows))
-
-
-def parse_machines(entries: Sequence[MachineEntry], champion: Champion) -> ParsedMachines:
-    """Parse machine entries. Raises: UserError for the first value that cannot be used, such as an unknown CPU."""
-    return stack_machines([parse_machine(entry, champion) for entry in entries], champion)
-
-
 def parse_machine(entry: MachineEntry, champion: Champion) -> ParsedMachine:
-    """Parse one machine entry; CPU models and tasks are found in any spelling. Raises: see `parse_machines`."""
+    """Parse one machine entry; Entities and tasks are found in any spelling. Raises: see `parse_machines`."""
     line, label = entry.line, entry.label
     cells, typed, ignored = champion.fields.parse(entry.values, label)
     if not cells:
@@ -101,29 +50,17 @@ def parse_machine(entry: MachineEntry, champion: Champion) -> ParsedMachine:
             notes += _read_new_entity(cells, typed, match, champion, label)
         else:
             others = f" (not {', '.join(match.candidates)})" if match.candidates else ""
-            notes += [] if match.exact else [f"the processor {cells[entity]!r} was read as {match.key!r}{others}"]
+            read = f"the {champion.rules.named_field} {cells[entity]!r} was read as {match.key!r}{others}"
+            notes += [] if match.exact else [read]
             cells[entity] = match.key
-            if any(fact.cpu_model == match.key for fact in champion.reference_data.user_facts):
+            if match.key in champion.reference_data.user_entities:
                 notes.append(f"facts of {match.key} are from your table")
     notes += champion.rules.check_names(cells, typed, label)
     return ParsedMachine(line, cells, (*notes, *champion.rules.list_notes(cells)), label, typed)
 
 
-def stack_machines(machines: Sequence[ParsedMachine], champion: Champion) -> ParsedMachines:
-    """Return machines as one batch."""
-    lines = [machine.line for machine in machines]
-    keyed = dict(zip(lines if len({*lines}) == len(lines) else range(len(lines)), machines, strict=True))
-    return ParsedMachines(
-        champion.fields.stack([machine.cells for machine in machines], list(keyed)),
-        {key: machine.notes for key, machine in keyed.items() if machine.notes},
-        {key: machine.label for key, machine in keyed.items()},
-        {key: machine.typed for key, machine in keyed.items()},
-        {key: machine.line for key, machine in keyed.items()},
-    )
-
-
 def check_design(cells: Mapping[str, Any], typed: Mapping[str, TypedField], champion: Champion, label: str) -> None:
-    """Refuse a CPU design without any measured result: a new design must be given as the nearest measured one."""
+    """Refuse a design without any measured result: a new design must be given as the nearest measured one."""
     column = champion.rules.design_column
     if column is not None and column in cells and cells[column] not in champion.designs:
         candidates = get_close_matches(str(cells[column]), champion.designs, n=_MAX_CANDIDATES, cutoff=0.4)
@@ -135,7 +72,7 @@ def check_design(cells: Mapping[str, Any], typed: Mapping[str, TypedField], cham
 def _read_new_entity(
     cells: dict[str, Cell], typed: Mapping[str, TypedField], match: EntityMatch, champion: Champion, label: str
 ) -> list[str]:
-    """Add what the name of an unknown CPU model tells, and return its note.
+    """Add what the name of an unknown entity tells, and return its note.
 
     Raises: UserError when the name tells no design, and a required field is missing.
     """
@@ -150,8 +87,8 @@ def _read_new_entity(
         if match.candidates:
             remedy = f"write one of {', '.join(match.candidates)}, or {remedy}"
         fact = f"{label} has {cells[entity]!r}" if entity in cells else f"{label} names none"
-        name = typed[entity].name if entity in typed else "processor"
-        raise UserError(f"{name} must be a known CPU model", fact, remedy)
+        name = typed[entity].name if entity in typed else rules.named_field
+        raise UserError(f"{name} must be a known {rules.entity_name}", fact, remedy)
     text = cells.get(entity, "")
     for column, cell in implied.items():
         cells.setdefault(column, cell)
@@ -168,7 +105,7 @@ def _read_new_entity(
     if design:
         cells[entity] = named.name
     near = f" (known names: {', '.join(match.candidates)})" if match.candidates else ""
-    return [f"no data names the processor {text!r}{near}; {note}"]
+    return [f"no data names the {rules.named_field} {text!r}{near}; {note}"]
 
 
 def _columns_of(name: str, champion: Champion) -> tuple[str, ...]:

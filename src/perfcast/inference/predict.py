@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import date
@@ -12,13 +12,15 @@ import numpy as np
 import pandas as pd
 
 from perfcast.inference.basis import BasisFinder
+from perfcast.inference.batch import ParsedMachines, parse_batch
 from perfcast.inference.champion import Champion
+from perfcast.inference.completed import ASSUMED
 from perfcast.inference.derived import derive_values
 from perfcast.inference.draw_predictions import DrawPredictions
 from perfcast.inference.explain import Explainer
-from perfcast.inference.impute import ASSUMED, DrawnMachines, impute_draws
+from perfcast.inference.impute import DrawnMachines, impute_draws
 from perfcast.inference.machine_fields import MONTH, is_month
-from perfcast.inference.parse import ParsedMachines
+from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.prediction import (
     NEVER,
     OK,
@@ -43,6 +45,8 @@ _MAX_NAMED = 8
 """Names of measured entities up to which a refusal lists them."""
 BATCH_SIZE = 500
 """Machines that are predicted together, so that many machines fit in memory."""
+NONE_ANSWERED, PARTLY_ANSWERED = 2, 3
+"""Exit codes of a batch of which no machine, or not every one, could be used."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +105,38 @@ def check_level(level: float, name: str = "level") -> float:
     return float(level)
 
 
+def predict_batch(
+    entries: Sequence[MachineEntry],
+    champion: Champion,
+    options: PredictOptions,
+    measurements: UserMeasurements | None = None,
+    *,
+    strict: bool = False,
+    progress: bool = False,
+) -> Predictions:
+    """Predict every machine that can be used, see `predict_machines`; the others are refused with their reason.
+
+    Raises: see `parse_batch`.
+    """
+    machines = parse_batch(entries, champion, strict=strict)
+    answer = predict_machines(machines, champion, options, measurements, progress=progress)
+    by_line: dict[int, list[Prediction]] = {entry.line: [] for entry in entries}
+    for prediction in answer:
+        line = machines.line_of(prediction.line)
+        by_line[line].append(replace(prediction, line=line))
+    for entry in entries:
+        if entry.line in machines.refusals:
+            message = str(machines.refusals[entry.line])
+            by_line[entry.line] = [Prediction(entry.line, entry.label, (), status=REFUSED, message=message)]
+    listed = tuple(replace(each, carried=entry.plain_carried) for entry in entries for each in by_line[entry.line])
+    return replace(answer, machines=name_tasks(listed, champion.rules.task_titles))
+
+
+def find_exit_code(answered: int, refused: int) -> int:
+    """Return the exit code of a batch: 0 when no machine was refused."""
+    return (PARTLY_ANSWERED if answered else NONE_ANSWERED) if refused else 0
+
+
 def predict_machines(
     machines: ParsedMachines,
     champion: Champion,
@@ -113,10 +149,9 @@ def predict_machines(
 
     A task has predictions for the targets that it was measured in, see `Predictor`; user measurements correct all
     predictions. `progress` shows a bar on a terminal.
-    Raises: UserError when a machine breaks a limit, or a task is unknown.
     """
     predictions: list[Prediction] = []
-    for rows in batches(len(machines.cells.index), progress=progress):
+    for rows in batches(len(machines.keys), progress=progress):
         batch = machines.take(rows)
         drawn = impute_draws(batch, champion, assume=options.assume)
         predictions += predict_draws(drawn, champion, options, measurements, batch.notes)

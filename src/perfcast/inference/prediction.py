@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from html import escape
@@ -10,19 +11,14 @@ from typing import Any, TypeVar
 
 import pandas as pd
 
-from perfcast.inference.basis import Basis
-from perfcast.inference.basis_text import format_basis
-from perfcast.inference.derived import DERIVED, DerivedValue
-from perfcast.inference.imputation import find_rules
-from perfcast.inference.impute import ORIGINS
-from perfcast.inference.published import PublishedGroup, PublishedScores
+from perfcast.inference.derived import DerivedValue
+from perfcast.inference.imputation.rules import Check, FactSource
+from perfcast.inference.published import PublishedScores
 from perfcast.uncertainty.in_domain import AHEAD, RESULTS
-from perfcast.utils.terminal_tables import NO_BREAK, format_interval, format_number, render_table, wrap_text
+from perfcast.utils.terminal_tables import format_interval, format_number
 
 ESTIMATE = "estimates, not official results"
 _MAX_HTML_ROWS = 60
-_MAX_GROUPS = 4
-"""Groups of published results that the text shows of a task, the newest first; JSON has all."""
 
 
 @dataclass(frozen=True)
@@ -137,6 +133,53 @@ class Unpredicted:
     message: str
 
 
+MEASURED_FACTOR = 1.1
+"""Measured score over its prediction, in the example of how one result moves the others."""
+
+
+@dataclass(frozen=True)
+class BacktestError:
+    """Errors of an output in backtests, at the distance of the machine: half and nine tenths of them are smaller.
+
+    Units: `median` and `p90` shares, 0.05 is 5 %.
+    """
+
+    task: str
+    target: str
+    median: float
+    p90: float
+
+
+@dataclass(frozen=True)
+class Move:
+    """Change of another prediction by one measured score, which is `MEASURED_FACTOR` times its prediction.
+
+    `factor` multiplies the estimate; `width` is the share of its interval's width, in logarithms, that remains.
+    """
+
+    task: str
+    target: str
+    factor: float
+    width: float
+
+
+@dataclass(frozen=True)
+class Basis:
+    """Basis of the estimates of one machine.
+
+    `trained_until` is the month of the newest of the `measured_results` of training, "" without dates. `moves` are
+    those by a result of `measured_task`, the one that narrows the other intervals most.
+    """
+
+    measured_results: int
+    trained_until: str
+    errors: tuple[BacktestError, ...] = ()
+    facts: tuple[FactSource, ...] = ()
+    checks: tuple[Check, ...] = ()
+    measured_task: str = ""
+    moves: tuple[Move, ...] = ()
+
+
 OK, REFUSED = "ok", "refused"
 """Status of a machine in a batch."""
 
@@ -203,12 +246,12 @@ _TASK_FIELDS = ("task", "measured_task")
 
 
 @dataclass(frozen=True)
-class Answer:
-    """Base of what a command answers, as JSON; its subclasses have `to_frame` for CSV and no `repr` of their own."""
+class Answer(ABC):
+    """Base of what a command answers, as JSON; its subclasses have no `repr` of their own."""
 
+    @abstractmethod
     def to_frame(self) -> pd.DataFrame:
-        """Return the answer as a table."""
-        raise NotImplementedError
+        """Return the answer as a table, for CSV."""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {len(self.to_frame())} rows of estimates; see to_frame()>"
@@ -278,136 +321,3 @@ _COLUMNS = (
     *("published", "published_median", "published_outside", "assumed", "champion", "features_missing", "features"),
     *("status", "message", "notes"),
 )
-_HEADER = ["task", "estimate", "interval", "unit", "trust"]
-
-
-def format_predictions(predictions: Predictions, width: int | None = None) -> str:
-    """Return the machines one after another: estimates, nearest measured results, drivers, and values by origin.
-
-    Predictions without values are one table. `width` is that of the terminal, None for no limit.
-    """
-    refused = [wrap_text(f"{each.machine}: refused, {each.message}", width) for each in predictions.refused]
-    answered = [prediction for prediction in predictions if prediction.status == OK]
-    if any(prediction.values for prediction in answered):
-        origins = {**ORIGINS, **find_rules(predictions.dataset).origin_meanings}
-        return "\n\n".join([*(_format_prediction(prediction, origins, width) for prediction in answered), *refused])
-    rows = [
-        [each.machine, *cells]
-        for each in answered
-        for cells in (*map(_estimate_cells, each.estimates), *map(_derived_cells, each.derived))
-    ]
-    notes: dict[str, list[str]] = {}
-    for each in answered:
-        for note in each.notes:
-            notes.setdefault(note, []).append(each.machine)
-    lines = [wrap_text(f"{_name_some(machines)}: {note}", width) for note, machines in notes.items()]
-    return "\n".join([*lines, *([render_table(["machine", *_HEADER], rows, width)] if rows else []), *refused])
-
-
-def _name_some(machines: Sequence[str]) -> str:
-    return machines[0] if len(machines) == 1 else f"{machines[0]} and {len(machines) - 1} more"
-
-
-def _format_prediction(prediction: Prediction, origins: Mapping[str, str], width: int | None) -> str:
-    estimates = prediction.estimates
-    interval = f"{100 * estimates[0].level:g} % interval"
-    header = [interval if name == "interval" else name for name in _HEADER]
-    first = list_outside(estimates)
-    parts = [wrap_text(": ".join([prediction.machine, *first]), width)]
-    parts += [wrap_text(f"note: {note}", width) for note in prediction.notes if note not in first]
-    if published := [row for estimate in estimates for row in _published_rows(estimate)]:
-        parts.append("published results of this machine")
-        parts.append(render_table(["task", "results", "median", "range", "compiler, year", "newest"], published, width))
-        parts.append("prediction")
-    parts.append(render_table(header, [_estimate_cells(estimate) for estimate in estimates], width))
-    if prediction.derived:
-        rows = [[*_derived_cells(each)[:4], each.formula] for each in prediction.derived]
-        parts.append("derived from the estimates, as if their errors were fully correlated")
-        parts.append(render_table([DERIVED, "estimate", interval, "unit", "formula"], rows, width))
-    changes = [
-        f"{each.task} {100 * (each.user_factor - 1):+.1f} %" for each in estimates if each.user_factor is not None
-    ]
-    if changes:
-        parts.append(wrap_text(f"changed by your own measurements: {', '.join(changes)}", width))
-    if any(estimate.neighbors for estimate in estimates):
-        parts.append("nearest measured machines")
-        rows = [row for estimate in estimates for row in _neighbor_rows(estimate)]
-        parts.append(render_table(["task", "score", "machine", "published", "distance"], rows, width))
-    if any(estimate.typical_machine for estimate in estimates):
-        parts.append("drivers: factors on the score of a typical machine of the last year")
-        groups = sorted({driver.group for estimate in estimates for driver in estimate.drivers})
-        rows = [[each.task, *_driver_cells(each, groups), _typical_cell(each)] for each in estimates]
-        header = ["task", *groups, "typical machine"]
-        parts.append(render_table(header, rows, width))
-    for origin, meaning in origins.items():
-        values = [_format_value(value) for value in prediction.values if value.origin == origin]
-        if values:
-            parts.append(wrap_text(f"{origin} ({meaning}): {', '.join(values)}", width))
-    return "\n".join([*parts, *(wrap_text(line, width) for line in format_basis(prediction.basis))])
-
-
-def _estimate_cells(estimate: Estimate) -> list[str]:
-    interval = format_interval(estimate.low, estimate.high)
-    return [
-        estimate.task,
-        format_number(estimate.median),
-        interval,
-        estimate.unit,
-        estimate.trust,
-    ]
-
-
-def _derived_cells(value: DerivedValue) -> list[str]:
-    interval = format_interval(value.low, value.high)
-    return [value.name, format_number(value.median), interval, value.unit, DERIVED]
-
-
-def _published_rows(estimate: Estimate) -> list[list[str]]:
-    """Return the row of all published results, with the id of the newest, and one for every compiler and year."""
-    published = estimate.published
-    if published is None:
-        return []
-    newest = published.results[0].result if published.results else ""
-    rows = [[estimate.task, *_summary_cells(published), "all", newest]]
-    for group in published.groups[:_MAX_GROUPS] if len(published.groups) > 1 else published.groups[:0]:
-        label = ", ".join(map(str, filter(None, (group.setup, group.year))))
-        rows.append(["", *_summary_cells(group), label, ""])
-    return rows
-
-
-def _summary_cells(scores: PublishedScores | PublishedGroup) -> list[str]:
-    return [str(scores.count), format_number(scores.median), format_interval(scores.low, scores.high)]
-
-
-def _neighbor_rows(estimate: Estimate) -> list[list[str]]:
-    """Return one row per neighbor; the task stands in the first."""
-    return [
-        [
-            estimate.task if position == 0 else "",
-            _format_score(neighbor.score),
-            neighbor.machine,
-            neighbor.published,
-            f"{neighbor.distance:.3f}",
-        ]
-        for position, neighbor in enumerate(estimate.neighbors)
-    ]
-
-
-def _driver_cells(estimate: Estimate, groups: Sequence[str]) -> list[str]:
-    factors = {driver.group: driver.factor for driver in estimate.drivers}
-    return [f"{factors.get(group, 1.0):.2f}" for group in groups]
-
-
-def _typical_cell(estimate: Estimate) -> str:
-    machine = estimate.typical_machine
-    return "" if machine is None else f"{machine.machine} (measured {_format_score(machine.score)})"
-
-
-def _format_score(score: float | None) -> str:
-    return "-" if score is None else format_number(score)
-
-
-def _format_value(value: Value) -> str:
-    text = f"{value.value:g}" if isinstance(value.value, float) else value.value
-    unit = f" {value.unit}" if value.unit and value.unit not in ("month", "quarter") else ""
-    return f"{value.column} {text}{unit}".replace(" ", NO_BREAK)

@@ -37,7 +37,7 @@ class PublishedResult:
 
 @dataclass(frozen=True)
 class PublishedGroup:
-    """Published results of the machine with one compiler in one year (None without dates)."""
+    """Published results of the machine with one set-up in one year (None without dates)."""
 
     setup: str
     year: int | None
@@ -51,7 +51,7 @@ class PublishedGroup:
 class PublishedScores:
     """Published results of exactly the described machine: their number, range and median.
 
-    `groups` are by compiler and year, the newest first; `results` has the newest results with their ids. Units: those
+    `groups` are by set-up and year, the newest first; `results` has the newest results with their ids. Units: those
     of the target.
     """
 
@@ -77,9 +77,9 @@ def describe_outside(exact: PublishedScores | None, alike: PublishedScores | Non
 
 
 class PublishedIndex:
-    """Index of measured results by task and machine: CPU model, chips and whatever else is tagged IDENTITY.
+    """Index of measured results by task and machine: whatever is tagged IDENTITY.
 
-    Args: `setup_columns` name the compiler; results are summarized by them and by year.
+    Args: `setup_columns` name the set-up; results are summarized by them and by year.
     """
 
     def __init__(self, reference_data: ReferenceData, setup_columns: tuple[str, ...]) -> None:
@@ -105,7 +105,7 @@ class PublishedIndex:
         """Return the measured rows of every machine that are exactly this machine.
 
         Args: `given` and `known` are flags of all cells, (n, columns) bool: those that the user gave, and those that
-        are not assumed. The CPU model and the number of chips must be known. A result also has every other given value,
+        are not assumed. What is tagged IDENTITY must be known. A result also has every other given value,
         or none in that column.
         """
         place_of = {name: place for place, name in enumerate(machines)}
@@ -163,7 +163,7 @@ class PublishedIndex:
 
     @cached_property
     def _labels(self) -> tuple[np.ndarray, list[int], list[str], np.ndarray]:
-        """Return of every measured row its month since 1970, its year (0 without a date), compiler and id."""
+        """Return of every measured row its month since 1970, its year (0 without a date), set-up and id."""
         measured = self._reference_data.measured
         frame, times = measured.frame, measured.select(tag=Tag.TIME)
         when = frame[times[0]] if times else pd.Series(pd.NaT, frame.index, dtype="datetime64[us]")

@@ -1,4 +1,4 @@
-"""Reference data of a champion: every measured result, and the facts of every CPU model."""
+"""Reference data of a champion: every measured result, and the facts of every entity."""
 
 from __future__ import annotations
 
@@ -12,36 +12,32 @@ import numpy as np
 import pandas as pd
 
 from perfcast import plugins
-from perfcast.inference.cells import Cells, read_column
-from perfcast.inference.coded_frame import CodedFrame
-from perfcast.inference.imputation import find_rules
+from perfcast.inference.cells import Cells, CodedFrame, read_column
 from perfcast.inference.imputation.joint_draws import MIN_CANDIDATES
-from perfcast.inference.imputation.rules import EntityFacts
+from perfcast.inference.imputation.rules import EntityFacts, find_rules
 from perfcast.schema.table import Column, Kind, Role, Table, Tag
 from perfcast.schema.table_files import read_parquet, read_table, write_table
 from perfcast.uncertainty.correlation import entity_slices
 from perfcast.utils.io import atomic_path
 
-_MEASURED, _CPU_FACTS = "measured.parquet", "cpu_models.parquet"
+_MEASURED, _ENTITY_FACTS = "measured.parquet", "cpu_models.parquet"
 _UNUSED = "set_aside"
 _YEAR = pd.DateOffset(months=12)
 MAX_RESULTS = 100_000
 """Most results that are kept, so that a prediction takes no longer however many are measured."""
 
-_SHOWN = {"system_stem"}
-"""Columns that name a measured machine and that no prediction reads."""
-
 
 @dataclass(frozen=True)
 class ReferenceData:
-    """Measured results with their standard columns, and facts by CPU model (index), empty without a table of them.
+    """Measured results with their standard columns, and facts by entity (index), empty without a table of them.
 
-    `user_facts` are those of a user's table, which `entity_facts` contains; they are not saved.
+    `user_facts` are those of a user's table on `user_entities`, which `entity_facts` contains; they are not saved.
     """
 
     measured: Table
     entity_facts: pd.DataFrame
     user_facts: tuple[Any, ...] = ()
+    user_entities: frozenset[str] = frozenset()
 
     @classmethod
     def gather(
@@ -53,12 +49,13 @@ class ReferenceData:
         rows: np.ndarray | None = None,
         as_of: pd.Timestamp | None = None,
     ) -> Self:
-        """Collect what predictions read and show from a standard table, and CPU facts from the ingested sources.
+        """Collect what predictions read and show from a standard table, and facts from the ingested sources.
 
         `rows`, (n,) bool, are those of the table that count as measured, all without it. Only facts that were public
-        before `as_of` count; the names of all CPU models of the table are known.
-        Of more than `MAX_RESULTS` results the newest of every CPU model and task are kept, equally many of each.
+        before `as_of` count; the names of all entities of the table are known.
+        Of more than `MAX_RESULTS` results the newest of every entity and task are kept, equally many of each.
         """
+        rules = find_rules(standard.dataset)
         machine_columns = {column.name for column in describing_columns(standard, features)}
         columns = [
             column
@@ -66,7 +63,7 @@ class ReferenceData:
             if column.name in machine_columns
             or column.role is Role.TARGET
             or Tag.TIME in column.tags
-            or column.name in _SHOWN
+            or column.name in rules.naming_columns
         ]
         names = [column.name for column in columns]
         facts = {_UNUSED: sorted({column.name for column in standard.columns} - set(names))}
@@ -74,7 +71,7 @@ class ReferenceData:
         frame = counted.frame.loc[_newest(counted), names].reset_index(drop=True)
         measured = Table(standard.dataset, frame, tuple(columns), facts)
         entities = standard.frame[standard.column_of(Tag.ENTITY)].dropna().unique()
-        return cls(measured, find_rules(standard.dataset).read_entity_facts(raw, entities, as_of))
+        return cls(measured, rules.read_entity_facts(raw, entities, as_of))
 
     @property
     def unused_columns(self) -> frozenset[str]:
@@ -162,7 +159,7 @@ class ReferenceData:
 
     @cached_property
     def facts_by_model(self) -> EntityFacts:
-        """The facts of CPU models as imputation looks them up."""
+        """The facts of entities as imputation looks them up."""
         return EntityFacts(self.entity_facts)
 
     @cached_property
@@ -207,13 +204,13 @@ class ReferenceData:
     def save(self, folder: Path) -> None:
         """Write both as Parquet."""
         write_table(self.measured, folder / _MEASURED)
-        with atomic_path(folder / _CPU_FACTS) as temporary:
+        with atomic_path(folder / _ENTITY_FACTS) as temporary:
             self.entity_facts.to_parquet(temporary)
 
     @classmethod
     def load(cls, folder: Path) -> Self:
         """Read what `save` wrote."""
-        return cls(read_table(folder / _MEASURED), read_parquet(folder / _CPU_FACTS))
+        return cls(read_table(folder / _MEASURED), read_parquet(folder / _ENTITY_FACTS))
 
 
 def _newest(standard: Table) -> pd.Index:
@@ -226,11 +223,11 @@ def _newest(standard: Table) -> pd.Index:
     by_age = chance.to_frame("chance").assign(
         when=frame[times[0]] if times else 0,
         task=frame[standard.column_of(Tag.TASK)].astype("str"),
-        cpu_model=frame[standard.column_of(Tag.ENTITY)].astype("str"),
+        entity=frame[standard.column_of(Tag.ENTITY)].astype("str"),
     )
     by_age = by_age.sort_values(["when", "chance"], ascending=[False, True])
-    # the first of every CPU model and task, then the second; within each turn, the tasks alternate
-    by_age["turn"] = by_age.groupby(["cpu_model", "task"], dropna=False).cumcount()
+    # the first of every entity and task, then the second; within each turn, the tasks alternate
+    by_age["turn"] = by_age.groupby(["entity", "task"], dropna=False).cumcount()
     by_age["place"] = by_age.groupby(["turn", "task"], dropna=False).cumcount()
     return by_age.sort_values(["turn", "place"], kind="stable").index[:MAX_RESULTS].sort_values()
 

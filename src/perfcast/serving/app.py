@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from perfcast import __version__
 from perfcast.inference.champion import Champion
-from perfcast.inference.impute import ORIGINS
+from perfcast.inference.completed import ORIGINS
 from perfcast.inference.prediction import Predictions
 from perfcast.serving.api_models import (
     CpuModelsResponse,
@@ -147,7 +147,7 @@ def _create_info_router(champion: Champion, limits: RequestLimits, metrics: Serv
         "limits": asdict(limits),
         "origins": {**ORIGINS, **champion.rules.origin_meanings},
         "form": champion.rules.form_fields,
-        "named_field": champion.rules.named_field,
+        "named_field": champion.named_field,
         "page_texts": champion.rules.page_texts,
     }
 

@@ -14,11 +14,10 @@ from perfcast.decisions.nearest_machines import NearestMachines, find_nearest_ma
 from perfcast.decisions.ranking import Ranking, rank_machines, read_request
 from perfcast.decisions.varied_fields import read_varied_fields
 from perfcast.decisions.what_if import Grid, predict_grid
-from perfcast.inference.alternatives import parse_alternatives
-from perfcast.inference.batch import predict_batch
+from perfcast.inference.batch import parse_machines
 from perfcast.inference.champion import Champion
 from perfcast.inference.machine_files import MachineEntry
-from perfcast.inference.predict import PredictOptions, make_options
+from perfcast.inference.predict import PredictOptions, make_options, predict_batch
 from perfcast.inference.prediction import Predictions
 from perfcast.inference.user_measurements import UserMeasurements, read_measurements
 from perfcast.serving.api_models import MachineRequest, check_month, list_entries
@@ -120,7 +119,7 @@ class SimilarRequest(DecisionRequest):
 
     def answer(self, champion: Champion, limits: RequestLimits) -> NearestMachines:
         """Return the nearest measured results."""
-        parsed = parse_alternatives(list_entries(self.machines, limits), champion)
+        parsed = parse_machines(list_entries(self.machines, limits), champion)
         tasks = [champion.task_names.get(name, "tasks") for name in self.tasks]
         return find_nearest_machines(parsed, champion, count=self.count, tasks=tasks, assume=self.assume)
 

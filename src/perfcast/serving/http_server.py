@@ -15,10 +15,9 @@ from fastapi import FastAPI
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
-from perfcast.inference.batch import predict_batch
 from perfcast.inference.champion import Champion
 from perfcast.inference.machine_files import MachineEntry
-from perfcast.inference.predict import PredictOptions
+from perfcast.inference.predict import PredictOptions, predict_batch
 from perfcast.schema.table import Tag
 from perfcast.serving.app import LOOPBACK, create_app
 from perfcast.serving.request_limits import RequestLimits

@@ -8,9 +8,9 @@ from typing import Any
 
 from perfcast.inference.batch import parse_batch
 from perfcast.inference.champion import Champion
+from perfcast.inference.completed import MISSING
 from perfcast.inference.draw_predictions import complete_machines
 from perfcast.inference.explain import list_values, name_machine
-from perfcast.inference.impute import MISSING
 from perfcast.inference.machine_fields import name_group
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.prediction import ESTIMATE, OK, REFUSED
@@ -39,7 +39,7 @@ def impute_batch(
     measured = champion.reference_data.measured
     if len(batch.refusals) == len(entries):
         raise batch.refusals[entries[0].line]
-    completed = complete_machines(batch.machines, champion, assume=assume)
+    completed = complete_machines(batch, champion, assume=assume)
     names, missing = list(completed.cells), completed.has_origin(MISSING)
     inputs = [column.name for column in measured.columns if column.role in (Role.FEATURE, Role.KEY)]
     results: dict[int, list[dict[str, Any]]] = {entry.line: [] for entry in entries}
@@ -52,9 +52,9 @@ def impute_batch(
             "machine": name_machine({name: values[row] for name, values in completed.cells.items()}, measured),
             "values": [asdict(value) for value in list_values(completed, rows, measured)],
             "unknown": [name for name in inputs if missing[row, names.index(name)]],
-            "notes": list(batch.machines.notes.get(key, ())),
+            "notes": list(batch.notes.get(key, ())),
         }
-        results[batch.machines.line_of(key)].append({**result, "status": OK, "message": ""})
+        results[batch.line_of(key)].append({**result, "status": OK, "message": ""})
     refused: dict[str, Any] = {"values": [], "unknown": [], "notes": [], "status": REFUSED}
     for entry in entries:
         if entry.line in batch.refusals:

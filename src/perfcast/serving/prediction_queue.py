@@ -9,10 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from perfcast.inference.batch import predict_batch
 from perfcast.inference.champion import Champion
 from perfcast.inference.machine_files import MachineEntry
-from perfcast.inference.predict import PredictOptions
+from perfcast.inference.predict import PredictOptions, predict_batch
 from perfcast.inference.prediction import Predictions
 from perfcast.serving.request_limits import RefusedRequest, RequestLimits
 from perfcast.serving.server_metrics import ServerMetrics

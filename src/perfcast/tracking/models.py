@@ -19,6 +19,7 @@ from mlflow.types import ColSpec, Schema
 
 import perfcast
 from perfcast.inference import load_champion, parse_machines, predict_machines, read_machines
+from perfcast.inference.champion import build_features
 from perfcast.inference.predict import make_options
 from perfcast.predictors.predictor import load_predictor
 from perfcast.tracking.run import Run
@@ -54,7 +55,8 @@ def log_champion(run: Run, name: str, folder: Path, tags: Mapping[str, str]) -> 
     """
     champion = load_champion(folder)
     if not champion.describes_machines:
-        rows = champion.build_features(champion.reference_data.measured.frame.tail(3))
+        measured = champion.reference_data.measured
+        rows = build_features(champion.dataset, measured.frame.tail(3), measured.columns, champion.features)
         return log_predictor(run, name, folder / "model", rows.frame, tags)
     example = champion.example_machine()
     options = make_options(neighbors=0, explain=False)

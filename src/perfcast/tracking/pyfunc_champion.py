@@ -11,8 +11,7 @@ from mlflow.protos.databricks_pb2 import BAD_REQUEST
 from mlflow.pyfunc import PythonModel, PythonModelContext
 
 from perfcast.inference import Champion, load_champion, read_machines
-from perfcast.inference.batch import predict_batch
-from perfcast.inference.predict import make_options
+from perfcast.inference.predict import make_options, predict_batch
 from perfcast.utils.errors import UserError
 
 

@@ -117,7 +117,8 @@ class Regression(pl.LightningModule):
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
         """Take that state."""
-        vars(self).update(state)
+        for name, value in state.items():
+            setattr(self, name, value)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state with the network as bytes, for the reason that `TokenBatch` is pickled as arrays."""
@@ -173,10 +174,12 @@ class TokenDataModule(pl.LightningDataModule):
     def state_dict(self) -> dict[str, Any]:
         """Return the states of the order of rows and of the noise."""
         noise = [torch.get_rng_state(), *torch.cuda.get_rng_state_all()]
+        assert self.training.generator is not None  # training rows are shuffled
         return {"order": self.training.generator.get_state(), "noise": noise}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take these states."""
+        assert self.training.generator is not None
         self.training.generator.set_state(state["order"])
         noise, *on_devices = state["noise"]
         torch.set_rng_state(noise)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from perfcast.domains.llm.accelerators.accelerator_catalog import read_gpus, read_models
 from perfcast.inference import PredictOptions
-from perfcast.inference.batch import predict_batch
 from perfcast.inference.machine_files import MachineEntry
+from perfcast.inference.predict import predict_batch
 
 PLAIN = PredictOptions(neighbors=0, explain=False)
 SLACK = 1 + 1e-9

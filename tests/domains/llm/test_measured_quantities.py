@@ -12,7 +12,7 @@ from serving_project import request, served
 from perfcast.cli.main import main
 from perfcast.domains.llm.deployment_fields import DERIVED_OUTPUTS
 from perfcast.inference import MachineEntry, PredictOptions
-from perfcast.inference.batch import predict_batch
+from perfcast.inference.predict import predict_batch
 from perfcast.inference.user_measurements import read_measurements
 from perfcast.utils.errors import UserError
 

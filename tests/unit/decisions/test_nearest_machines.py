@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from champion_project import SUITES, project
+from champion_project import SUITES, make_machines, project
 
 from perfcast.cli.main import main
 from perfcast.decisions.nearest_machines import find_nearest_machines
 from perfcast.domains.servers.server_rules import SPEC_CPU2017
-from perfcast.inference import ParsedMachines, parse_machines, read_machines
+from perfcast.inference import parse_machines, read_machines
 from perfcast.inference.reference_data import describing_columns
 from perfcast.utils.errors import UserError
 
@@ -32,7 +32,7 @@ def measured_machine(row, **changed):
     columns = [column.name for column in describing_columns(project().standard, ())]
     cells = champion.reference_data.measured.frame.iloc[[row]].assign(**changed)
     frame = cells.reindex(columns=list(champion.fields.columns))
-    return ParsedMachines.from_frame(frame[[name for name in frame if name in columns]].set_axis([1]))
+    return make_machines(frame[[name for name in frame if name in columns]].set_axis([1]))
 
 
 def test_find_nearest_machines_finds_a_measured_machine_itself():

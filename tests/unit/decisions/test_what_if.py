@@ -23,8 +23,8 @@ from perfcast.decisions.what_if import note_unchanged, predict_grid
 from perfcast.decisions.what_if_plot import draw_grid
 from perfcast.experiment.champion import fit_all_rows
 from perfcast.inference import Champion, MachineEntry, PredictOptions, parse_machines, predict_machines, read_machines
-from perfcast.inference.batch import predict_batch
-from perfcast.inference.impute import impute
+from perfcast.inference.draw_predictions import complete_machines
+from perfcast.inference.predict import predict_batch
 from perfcast.inference.reference_data import ReferenceData
 from perfcast.predictors.linear import Ridge
 from perfcast.schema.table import Column, Kind, Role, build_table
@@ -172,7 +172,7 @@ def test_too_many_cores_make_a_hypothetical_cpu_model():
     assert completed(other)["cpu_model"].isna().tolist() == [False, True]
     assert "xeon gold 6148 has its own cores" in other.notes[0]
     champion = project().champion
-    facts = impute(parse_machines(read_machines(GOLD), champion), champion, assume=False).frame
+    facts = complete_machines(parse_machines(read_machines(GOLD), champion), champion, assume=False).frame
     for name in ("family", "l3_mb_per_chip", "base_mhz", "tdp_w", "mem_channels_per_chip"):
         assert completed(other)[name].tolist() == [facts[name].iloc[0]] * 2
 

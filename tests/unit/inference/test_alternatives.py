@@ -9,13 +9,13 @@ from machine_requests import requests
 
 from perfcast.decisions.ranking import rank_machines, read_request
 from perfcast.domains.servers.server_rules import SPEC_CPU2017
+from perfcast.experiment.described_rows import describe_rows
 from perfcast.inference import MachineEntry, read_machines
-from perfcast.inference.alternatives import parse_alternatives
-from perfcast.inference.batch import parse_batch, predict_batch
-from perfcast.inference.description_levels import describe_rows
+from perfcast.inference.batch import parse_batch, parse_machines
+from perfcast.inference.completed import ASSUMED, GIVEN
 from perfcast.inference.draw_predictions import DrawPredictions
-from perfcast.inference.impute import ASSUMED, GIVEN, impute_draws
-from perfcast.inference.predict import PredictOptions
+from perfcast.inference.impute import impute_draws
+from perfcast.inference.predict import PredictOptions, predict_batch
 from perfcast.inference.user_measurements import read_measurements
 from perfcast.schema.table import Tag
 
@@ -35,8 +35,8 @@ def draw(machines):
 def parse(machine):
     """Return a generated machine once for each number of processors; one that breaks a limit is left out."""
     entries = [MachineEntry(1, "machine 1", machine), MachineEntry(2, "machine 2", KNOWN)]
-    machines = parse_batch(entries, project().champion).machines
-    described = machines.take(np.array([machines.line_of(key) == 1 for key in machines.cells.index.tolist()]))
+    machines = parse_batch(entries, project().champion)
+    described = machines.take(np.array([machines.line_of(key) == 1 for key in machines.keys]))
     assume(len(described.cells.index))
     return described
 
@@ -91,7 +91,7 @@ def test_every_cpu_model_has_an_answer_that_agrees_with_the_results_of_its_label
     frame = project().champion.reference_data.measured.frame
     names = sorted(frame["cpu_model"].astype(str).unique())
     by_label = frame.groupby([frame["cpu_model"].astype(str), "chips", "suite"], observed=True)["base_score"].median()
-    machines = parse_alternatives(read_machines([{"processor": name} for name in names]), project().champion)
+    machines = parse_machines(read_machines([{"processor": name} for name in names]), project().champion)
     drawn = draw(machines)
     cells = drawn.completed.cells
     keys = zip(cells["cpu_model"], cells["chips"], cells["suite"], strict=True)
@@ -152,7 +152,7 @@ def test_assumed_values_typed_back_are_accepted_and_lead_into_the_interval(machi
     ]
     batch = parse_batch([*typed, MachineEntry(len(frame), "m", KNOWN)], champion)
     assert dict(batch.refusals) == {}
-    after = draw(batch.machines.take(np.arange(len(frame))))
+    after = draw(batch.take(np.arange(len(frame))))
     intervals, later = before.intervals(0), after.intervals(0)
     shift = np.log(after.medians[:, 0] / before.medians[:, 0])
     assert (shift <= intervals["above"].to_numpy() + 1e-9).all()

@@ -9,7 +9,7 @@ from champion_project import KNOWN, PLAIN, project
 import perfcast
 from perfcast.cli.main import main
 from perfcast.inference import read_machines
-from perfcast.inference.batch import predict_batch
+from perfcast.inference.predict import predict_batch
 from perfcast.utils.errors import UserError
 
 CSV = """name,processor,chips,price

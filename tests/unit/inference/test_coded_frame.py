@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from perfcast.inference.coded_frame import CodedFrame
+from perfcast.inference.cells import CodedFrame
 
 
 def test_coded_columns_compare_like_the_frame():

@@ -2,13 +2,14 @@
 
 from champion_project import project
 
-from perfcast.inference.description_levels import describe_rows, find_level, list_levels
-from perfcast.inference.imputation import find_rules
+from perfcast.experiment.described_rows import describe_rows
+from perfcast.inference.draw_predictions import find_level
+from perfcast.inference.imputation.rules import find_rules
 
 
 def levels():
     champion = project().champion
-    return list_levels(champion.reference_data.measured, champion.rules, list(champion.fields.columns))
+    return champion.rules.list_levels(champion.reference_data.measured, list(champion.fields.columns))
 
 
 def test_levels_grow_and_the_last_has_everything_but_what_the_name_tells():
@@ -22,7 +23,7 @@ def test_levels_grow_and_the_last_has_everything_but_what_the_name_tells():
 
 
 def test_a_dataset_without_levels_has_none():
-    assert list_levels(project().standard, find_rules("host_gemm"), ["a"]) == ()
+    assert find_rules("host_gemm").list_levels(project().standard, ["a"]) == ()
 
 
 def test_the_level_of_given_columns_is_the_one_that_agrees_best():

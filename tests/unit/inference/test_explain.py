@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from champion_project import KNOWN, is_possible, predict, project
+from champion_project import KNOWN, is_possible, make_machines, predict, project
 
-from perfcast.inference import ParsedMachines, PredictOptions, predict_machines
+from perfcast.inference import PredictOptions, predict_machines
 from perfcast.inference.reference_data import describing_columns
 
 OPTIONS = PredictOptions(neighbors=0, explain=False)
@@ -26,7 +26,7 @@ def describe_more_and_more(row, seed):
     for name in names:
         known = np.array([name in order[:count] for count in counts])
         frame[name] = frame[name].where(known)
-    return ParsedMachines.from_frame(frame)
+    return make_machines(frame)
 
 
 @pytest.mark.parametrize("seed", range(4))

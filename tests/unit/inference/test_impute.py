@@ -12,9 +12,10 @@ from champion_project import FEATURES, KNOWN, is_possible, make_cells, project
 from perfcast.domains.servers.server_rules import SPEC_CPU2017 as RULES
 from perfcast.inference import parse_machines, read_machines
 from perfcast.inference.cells import Cells
+from perfcast.inference.completed import ORIGINS
+from perfcast.inference.draw_predictions import complete_machines
 from perfcast.inference.imputation.hot_deck import HotDeck
 from perfcast.inference.imputation.rules import EntityFacts
-from perfcast.inference.impute import ORIGINS, impute
 from perfcast.inference.reference_data import describing_columns
 from perfcast.schema.table import Table
 from perfcast.utils.errors import UserError
@@ -130,14 +131,14 @@ def test_find_violations_states_the_values(cells, column, fact):
 def test_impute_names_the_violated_field_as_typed(machine, message):
     champion = project().champion
     with pytest.raises(UserError, match=rf"^{message}"):
-        impute(parse_machines(read_machines(machine), champion), champion)
+        complete_machines(parse_machines(read_machines(machine), champion), champion)
 
 
 def test_uneven_modules_are_a_note():
     champion = project().champion
     parsed = parse_machines(read_machines({**KNOWN, "memory": "3 x 64 GB DDR4-2666"}), champion)
     assert parsed.notes[1] == ("3 memory modules are not shared equally by 2 processors",)
-    assert impute(parsed, champion).frame["dimm_count"].tolist() == [3.0] * 4
+    assert complete_machines(parsed, champion).frame["dimm_count"].tolist() == [3.0] * 4
 
 
 def test_find_violations_accepts_most_measured_machines():
@@ -185,11 +186,11 @@ def test_hot_deck_uses_no_later_result():
 def test_impute_records_the_origin_of_every_value():
     champion = project().champion
     described = parse_machines(read_machines(KNOWN), champion)
-    completed = impute(described, champion)
+    completed = complete_machines(described, champion)
     assert set(np.unique(completed.origins.to_numpy().astype(str))) <= set(ORIGINS)
     missing = completed.frame.isna().to_numpy()
     assert (completed.origins.to_numpy() == "missing").tolist() == missing.tolist()
     row = completed.origins.iloc[0]
     assert row[["cpu_model", "family", "compiler_vendor"]].tolist() == ["given", "looked up", "assumed"]
-    without = impute(described, champion, assume=False).origins
+    without = complete_machines(described, champion, assume=False).origins
     assert not (without == "assumed").any(axis=None)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from perfcast.domains.servers.datasets.spec_cpu.cpu2017 import COLUMNS as SPEC_COLUMNS
 from perfcast.domains.servers.server_fields import SERVER_FIELDS
+from perfcast.domains.servers.server_names import SERVERS
 from perfcast.inference import machine_files
 from perfcast.inference.machine_fields import MachineFields, alias_field, read_number
 from perfcast.inference.machine_files import MAX_NESTED_BYTES, read_entries
@@ -30,10 +31,11 @@ TABLE_FIELDS = MachineFields(
 )
 SERVER = MachineFields(SPEC_COLUMNS, SERVER_FIELDS)
 NAMES = EntityNames(
+    SERVERS,
     [
         *("epyc 9654", "epyc 9654p", "xeon platinum 8592+", "xeon platinum 8592v", "core i5-8600", "epyc 9755"),
         *("xeon 6740e", "xeon 6980p", "xeon e5-2690", "ryzen 9 7950x"),
-    ]
+    ],
 )
 
 
@@ -237,6 +239,7 @@ def test_cpu_names_never_guesses(typed, candidates):
 
 
 GROUPED = EntityNames(
+    SERVERS,
     ["epyc 9654", "xeon 6980e+", "apple m1", "apple m1 max", "epyc embedded 9654", "xeon 6990e+"],
     [
         *(("Clearwater Forest", "xeon 6980e+"), ("Clearwater Forest", "xeon 6990e+"), ("Xeon 6+ E", "xeon 6990e+")),

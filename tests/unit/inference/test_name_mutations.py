@@ -9,6 +9,7 @@ import pytest
 from champion_project import KNOWN, predict
 
 from perfcast.domains.servers.processors.catalog import read_project_catalog
+from perfcast.domains.servers.server_names import SERVERS
 from perfcast.inference.name_lookup import EntityNames
 
 NAMES = sorted(read_project_catalog().facts.index)
@@ -35,7 +36,7 @@ def mutate(number: str) -> Iterator[str]:
 
 def find_misreadings(keys: list[str]) -> list[tuple[str, str]]:
     """Return mutated names and the CPU models of other numbers that they were taken for."""
-    names = EntityNames(keys)
+    names = EntityNames(SERVERS, keys)
     wrong = []
     for name in keys:
         line, number = split_name(name)

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from champion_project import FEATURES, KNOWN, PLAIN, SUITES, is_possible, predict, project
+from champion_project import FEATURES, KNOWN, PLAIN, SUITES, is_possible, make_machines, predict, project
 
 from perfcast.domains.servers.server_rules import SPEC_CPU2017 as RULES
 from perfcast.experiment.champion import fit_all_rows
-from perfcast.inference import Champion, ParsedMachines, PredictOptions, parse_machines, predict_machines, read_machines
+from perfcast.inference import Champion, PredictOptions, parse_machines, predict_machines, read_machines
 from perfcast.inference.cells import Cells
 from perfcast.inference.champion import build_features
 from perfcast.inference.explain import shapley_values
@@ -72,10 +72,10 @@ def test_given_cells_reach_the_predictor_unchanged():
     expected = champion.predictor.predict(table.frame)["base_score"]
     assert rows[columns].notna().all(axis=None)
     try:
-        answer = predict_machines(ParsedMachines.from_frame(rows[columns]), champion, PLAIN)
+        answer = predict_machines(make_machines(rows[columns]), champion, PLAIN)
     except UserError:  # filling crosswise may make machines that cannot be
         possible = [n for n in rows.index if is_possible(rows.loc[[n]])]
-        answer = predict_machines(ParsedMachines.from_frame(rows.loc[possible, columns]), champion, PLAIN)
+        answer = predict_machines(make_machines(rows.loc[possible, columns]), champion, PLAIN)
         expected = expected[possible]
     assert len(answer.machines) > 5
     assert answer.to_frame()["estimate"].to_numpy() == pytest.approx(expected.to_numpy(), rel=1e-9)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perfcast.inference import PredictOptions
-from perfcast.inference.prediction import format_predictions
+from perfcast.inference.prediction_text import format_predictions
 from perfcast.utils.terminal_tables import format_number
 
 

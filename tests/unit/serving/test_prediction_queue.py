@@ -10,9 +10,8 @@ import pytest
 from champion_project import project
 from serving_project import KNOWN, WRONG
 
-from perfcast.inference.batch import predict_batch
 from perfcast.inference.machine_files import read_tree
-from perfcast.inference.predict import PredictOptions
+from perfcast.inference.predict import PredictOptions, predict_batch
 from perfcast.serving import prediction_queue
 from perfcast.serving.prediction_queue import PredictionQueue
 from perfcast.serving.request_limits import DEFAULT_LIMITS, RefusedRequest

@@ -38,8 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Export, and print what was left out."""
-    from perfcast.inference.champion import list_left_out, load_champion
-    from perfcast.inference.champion_archive import pack_champion
+    from perfcast.inference.champion import load_champion
+    from perfcast.inference.champion_archive import list_left_out, pack_champion
 
     check_out(options, ".zip")
     folder = options.champion or options.results / "champion" / options.dataset

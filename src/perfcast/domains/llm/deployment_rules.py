@@ -59,7 +59,9 @@ class DeploymentRules(DescriptionRules):
         *("gpu", "model", "batch", "input", "output", "tensor-parallel", "attention-dp", "expert-parallel"),
         *("precision", "backend"),
     )
+    entity_name = "GPU"
     named_field = "gpu"
+    short_example = "'4 x H200; model=llama-3.1-70b; batch=32; input=2048; output=256'"
     example = "--gpu H200 --model llama-3.1-70b --batch 32 --input 2048 --output 256"
     page_texts: ClassVar[Mapping[str, str]] = {
         "question": "How fast will this model be served?",
@@ -227,6 +229,10 @@ class DeploymentRules(DescriptionRules):
             tokens = "+".join(f"{known[n]:g}" for n in ("input_tokens", "output_tokens") if n in known)
             parts.append(f"batch {known['concurrency']:g}" + (f" of {tokens} tokens" if tokens else ""))
         return ", ".join(map(str, parts))
+
+    def read_key(self, name: str) -> str:
+        """Return the key of a GPU: without the name of its vendor."""
+        return super().read_key(name).removeprefix("nvidia ").removeprefix("amd ")
 
     def check_names(self, cells: Mapping[str, Cell], typed: Mapping[str, TypedField], label: str) -> tuple[str, ...]:
         """Return notes on a GPU and a model that no table lists.

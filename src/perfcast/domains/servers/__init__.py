@@ -7,7 +7,10 @@ from perfcast.domain import Domain
 DOMAIN = Domain(
     name="servers",
     package=__name__,
-    descriptions={"spec_cpu2006": "server_rules.SPEC_CPU2006", "spec_cpu2017": "server_rules.SPEC_CPU2017"},
+    descriptions={
+        **dict.fromkeys(("perfcastdb", "spec_cpu2017_detail", "spec_jbb2015", "spec_power"), "server_names.SERVERS"),
+        **{"spec_cpu2006": "server_rules.SPEC_CPU2006", "spec_cpu2017": "server_rules.SPEC_CPU2017"},
+    },
     commands=("facts add", "facts check", "facts list"),
     tables={"error_sources": "error_sources.tabulate_error_sources"},
     sections={"error_sources": "report.error_sources.error_sources_section"},

@@ -53,7 +53,7 @@ _LIMITS = (
         lambda f: f["cores_enabled_total"] > f["chips"] * f["cores_per_chip_of_cpu_model"],
         lambda r: (
             f"{r.cores_enabled_total / r.chips:g} per chip is more than "
-            f"the {r.cores_per_chip_of_cpu_model:g} of {{cpu}}"
+            f"the {r.cores_per_chip_of_cpu_model:g} of {{entity}}"
         ),
         "correct it, or name another processor",
     ),
@@ -66,7 +66,7 @@ _LIMITS = (
     _Limit(
         ("chips",),
         lambda f: (f["chips"] > f["max_sockets"]) & (f["max_sockets"] < _NODE_SOCKETS),
-        lambda r: f"{r.chips:g} is more than the {r.max_sockets:g} sockets that {{cpu}} supports",
+        lambda r: f"{r.chips:g} is more than the {r.max_sockets:g} sockets that {{entity}} supports",
         "correct it, or name another processor",
     ),
     _Limit(

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.domains.servers.processors.catalog import read_catalog, read_project_catalog
-from perfcast.domains.servers.processors.cpu_names import cpu_model_id, find_family
+from perfcast.domains.servers.processors.cpu_names import cpu_model_id, cpu_model_key, find_family
 from perfcast.domains.servers.processors.facts import Fact
 from perfcast.domains.servers.processors.joined_facts import CATALOG, COLUMNS_OF_FACTS, join_processors
 from perfcast.domains.servers.processors.listing import list_facts, list_joined_facts
@@ -19,12 +19,12 @@ from perfcast.domains.servers.processors.memory_limit import find_memory_limit
 from perfcast.domains.servers.run_command import describe_runcpu
 from perfcast.domains.servers.server_fields import SERVER_FIELDS
 from perfcast.domains.servers.server_limits import find_server_violations
+from perfcast.domains.servers.server_names import ServerNames
 from perfcast.inference.cells import Cells, fill_missing, is_missing
 from perfcast.inference.imputation.hot_deck import Block
 from perfcast.inference.imputation.joint_draws import JointRules
 from perfcast.inference.imputation.rules import (
     Check,
-    DescriptionRules,
     EntityFacts,
     FactSource,
     NamedEntity,
@@ -32,7 +32,6 @@ from perfcast.inference.imputation.rules import (
     name_kinds,
 )
 from perfcast.inference.machine_fields import Cell
-from perfcast.inference.name_lookup import cpu_model_key
 
 if TYPE_CHECKING:
     from perfcast.inference.champion import Champion
@@ -85,7 +84,7 @@ def _share_cores(cells: Cells) -> np.ndarray:
     return np.where(cores % 1 == 0, cores, np.nan)
 
 
-class ServerRules(DescriptionRules):
+class ServerRules(ServerNames):
     """Rules of servers that SPEC CPU measured; `task_aliases` maps SPEC's metrics, which answers name, to tasks."""
 
     def __init__(self, task_aliases: Mapping[str, str]) -> None:
@@ -148,7 +147,7 @@ class ServerRules(DescriptionRules):
             ("family",),
             (("cpu_vendor", "ddr_gen"), ("cpu_vendor",), ("ddr_gen",), ()),
             recent=True,
-            new_cpu=True,
+            new_entity=True,
         ),
         Block(
             "design of the processor",
@@ -165,7 +164,7 @@ class ServerRules(DescriptionRules):
             ("cores_per_chip_of_cpu_model", "base_mhz"),
             (("family",), ("cpu_vendor", "ddr_gen"), ("cpu_vendor",), ()),
             recent=False,
-            new_cpu=True,
+            new_entity=True,
         ),
         Block(
             "size of the processor",
@@ -403,7 +402,7 @@ class ServerRules(DescriptionRules):
         counts_less = [suite.endswith("rate") and _is_hybrid(model, family) for model, family, suite in rows]
         return np.where(counts_less, _EFFICIENT_CORES, 0.0)
 
-    def give_per_chip(self, frame: pd.DataFrame) -> pd.DataFrame:
+    def give_per_unit(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Give the enabled cores of each processor where only the total is given."""
         stated, total = frame["cores_per_chip_stated"], frame["cores_enabled_total"]
         per_chip = total / frame["chips"]

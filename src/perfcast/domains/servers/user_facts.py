@@ -33,7 +33,9 @@ def add_user_facts(champion: Champion, facts: Sequence[Fact]) -> Champion:
     others = listed.drop(index=[key for key in rows if key in listed.index])
     merged = pd.concat([stated.astype(object), others.astype(object)]).astype(listed.dtypes.to_dict())
     merged.index.name = listed.index.name
-    reference_data = replace(champion.reference_data, entity_facts=merged, user_facts=tuple(facts))
+    reference_data = replace(
+        champion.reference_data, entity_facts=merged, user_facts=tuple(facts), user_entities=frozenset(rows)
+    )
     return replace(champion, reference_data=reference_data)
 
 

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from perfcast.inference.cells import Cells, is_missing, list_rows
-from perfcast.inference.coded_frame import CodedFrame
+from perfcast.inference.cells import Cells, CodedFrame, is_missing, list_rows
 from perfcast.schema.table import Table, Tag
 
 _RECENT = pd.DateOffset(months=12)
@@ -22,14 +21,14 @@ class Block:
 
     `columns`: the most important first. `ladder`: sets of columns in which donors must equal the machine, the
     strictest first. `recent`: whether only the last year of results may donate (software changes) or all of them (a
-    memory module does not). `new_cpu`: whether only machines whose CPU model has no measured result receive.
+    memory module does not). `new_entity`: whether only machines whose entity has no measured result receive.
     """
 
     name: str
     columns: tuple[str, ...]
     ladder: tuple[tuple[str, ...], ...]
     recent: bool
-    new_cpu: bool = False
+    new_entity: bool = False
 
 
 class HotDeck:
@@ -65,7 +64,7 @@ class HotDeck:
         block = replace(block, columns=columns, ladder=ladder)
         missing = {name: is_missing(machines[name]) for name in columns}
         incomplete = np.any(list(missing.values()), axis=0) if columns else np.zeros(0, dtype=bool)
-        if block.new_cpu:
+        if block.new_entity:
             incomplete &= [model not in self._measured for model in machines[self._entity].tolist()]
         if not incomplete.any():
             return machines

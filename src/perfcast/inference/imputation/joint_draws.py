@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from perfcast.inference.cells import Cells, is_missing, list_rows, mask_cells, read_column
-from perfcast.inference.coded_frame import UNKNOWN, CodedFrame
+from perfcast.inference.cells import UNKNOWN, Cells, CodedFrame, is_missing, list_rows, mask_cells, read_column
 from perfcast.schema.table import Kind, Table, Tag
 
 DRAWS = 21
@@ -40,8 +39,8 @@ class JointRules:
     `at_most`: taken columns with the columns of their largest values, ascending: a donor that reaches its own largest
     value gives that of the machine. `only_with`: taken columns that a donor gives only where it agrees with the machine
     in another column. `launch`: column of the day before which there is no machine: results near it count as new ones
-    for a CPU model without results, and the drawn `dates` are not earlier. `software`: column of the day from which the
-    software was to be had: a CPU model newer than all results runs the newest, so its age lowers the weight like that
+    for an entity without results, and the drawn `dates` are not earlier. `software`: column of the day from which the
+    software was to be had: an entity newer than all results runs the newest, so its age lowers the weight like that
     of the result. `replaced`: whether assumed cells that break a limit become those of the most frequent set-up that
     breaks none.
     """
@@ -139,7 +138,7 @@ class JointDeck:
         sizes = np.cumsum([0, *map(len, candidates)])
         begin = 0
         while begin < len(machines):
-            # machines whose candidates together stay in the cache of a processor
+            # machines whose candidates together stay in a cache
             end = max(begin + 1, int(np.searchsorted(sizes, sizes[begin] + _ROWS_AT_ONCE, side="right")) - 1)
             rows = np.concatenate(candidates[begin:end])
             penalties = self._penalties(machines[begin:end], rows, np.diff(sizes[begin : end + 1]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,14 +12,17 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import pandas as pd
 
+from perfcast.domain import find_description
 from perfcast.inference.cells import Cells, mask_cells, read_column
 from perfcast.inference.derived import DerivedOutput
 from perfcast.inference.imputation.hot_deck import Block
 from perfcast.inference.imputation.joint_draws import JointRules
 from perfcast.inference.machine_fields import Cell, Field, TypedField
-from perfcast.schema.table import TASK_KIND
+from perfcast.schema.table import TASK_KIND, Table, Tag
 from perfcast.utils.errors import UserError
 
+_REMARKS = re.compile(r"\((?:r|tm|c)\)|[®™©\u200b]|\([^()]*\)|\[[^\[\]]*\]")
+_DIGITS, _JOINTS = re.compile(r"\d+"), re.compile(r"[\s_.,;:/-]+")
 SHARE = "accuracy"
 """Start of the kinds of tasks whose results are shares of correct answers."""
 
@@ -27,7 +31,7 @@ class Violation(NamedTuple):
     """A machine that breaks a limit.
 
     `columns`: columns of the wrong value; the message names the first that the user typed. `fact`: the wrong value and
-    the rule; `{cpu}` in it stands for the CPU model. `remedy`: what the user can do.
+    the rule; `{entity}` in it stands for the name of the entity. `remedy`: what the user can do.
     """
 
     line: int
@@ -37,7 +41,7 @@ class Violation(NamedTuple):
 
 
 class NamedEntity(NamedTuple):
-    """CPU model that no data names: its normalized name, the design that the name tells ("" for none), and cells."""
+    """Entity that no data names: its normalized name, the design that the name tells ("" for none), and cells."""
 
     name: str
     design: str
@@ -46,7 +50,7 @@ class NamedEntity(NamedTuple):
 
 @dataclass(frozen=True)
 class FactSource:
-    """Facts of one subject, a CPU model or a family, that one source made public on one day."""
+    """Facts of one subject, an entity or a family, that one source made public on one day."""
 
     subject: str
     known_from: str
@@ -69,7 +73,7 @@ def name_kinds(kinds: Mapping[str, Any]) -> list[str]:
 
 
 class EntityFacts:
-    """Facts of CPU models, by name, as arrays of the kind of the columns that they fill."""
+    """Facts of entities, by name, as arrays of the kind of the columns that they fill."""
 
     def __init__(self, frame: pd.DataFrame) -> None:
         self.frame = frame
@@ -80,7 +84,7 @@ class EntityFacts:
         return name in self._places
 
     def look_up(self, names: Sequence[str | None], like: Cells) -> dict[str, np.ndarray]:
-        """Return the facts of CPU models by column of `like`, (n,) each, missing for an unlisted model."""
+        """Return the facts of entities by column of `like`, (n,) each, missing for an unlisted one."""
         places = np.array([self._places.get(name, -1) for name in names], dtype=int)
         listed = [str(name) for name in self.frame if name in like]
         return {name: self._column(name, like[name].dtype)[places] for name in listed}
@@ -105,24 +109,28 @@ class DescriptionRules:
     """Short fields beside the columns."""
     form_fields: ClassVar[tuple[str, ...]] = ()
     """Fields and columns that the web page asks for first, in this order; without any, the first columns."""
-    named_field: ClassVar[str] = "processor"
-    """Field of a short text such as `2 x EPYC 9654`."""
+    entity_name: ClassVar[str] = "entity"
+    """What the entity is, in messages."""
+    named_field: ClassVar[str] = ""
+    """Field of the name in a short text of a machine; "" for the column of the entity."""
+    short_example: ClassVar[str] = "'NAME' or 'NAME; FIELD=VALUE'"
+    """Short texts of a machine, as a remedy for others."""
     page_texts: ClassVar[Mapping[str, str]] = {}
-    """Texts of the web page that differ from those about servers: its `question`, and examples of `machines`,
+    """Texts of the web page that differ from its own: its `question`, and examples of `machines`,
     `targets`, `measured` and `measured_machines`."""
-    example: ClassVar[str] = "--processor 'EPYC 9654' --chips 2"
+    example: ClassVar[str] = "--set NAME=VALUE"
     """Flags of a machine, as a remedy where none is described."""
     lower_is_better: ClassVar[bool] = False
     """Whether the targets are times or costs."""
     derived: ClassVar[tuple[DerivedOutput, ...]] = ()
     """Quantities that follow from the predictions of several tasks."""
     price_columns: ClassVar[tuple[str, ...]] = ()
-    """Columns whose product multiplies the given price of one unit, such as GPUs; a price is then one of an hour."""
+    """Columns whose product multiplies the given price of one unit; a price is then one of an hour."""
     origin_meanings: ClassVar[Mapping[str, str]] = {}
-    """Meanings of origins of values that differ from `impute.ORIGINS`."""
+    """Meanings of origins of values that differ from `completed.ORIGINS`."""
     held_equal: ClassVar[tuple[str, ...]] = ()
     """Columns of which all candidates of a ranking that state none have one value, in this order."""
-    naming_columns: ClassVar[tuple[str, ...]] = ("chips", "system_stem")
+    naming_columns: ClassVar[tuple[str, ...]] = ()
     """Columns that name a machine beside its entity."""
     enumerated: ClassVar[str | None] = None
     """Column with an answer for each of its values where a machine leaves it out, see `list_alternatives`."""
@@ -131,23 +139,23 @@ class DescriptionRules:
     task_titles: Mapping[str, str] = MappingProxyType({})
     """Names of tasks in answers, where they are not the tasks' own."""
     new_entity_fields: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-    """Fields that a CPU model of unknown design requires, each with the columns that may give it."""
+    """Fields that an entity of unknown design requires, each with the columns that may give it."""
     new_entity_hints: ClassVar[tuple[str, ...]] = ()
-    """Fields that narrow the interval of an unknown CPU model, the most important first."""
+    """Fields that narrow the interval of an unknown entity, the most important first."""
     group_columns: ClassVar[tuple[str, ...]] = ()
-    """Columns of `read_entity_facts` that group CPU models by names that people type, such as the family."""
+    """Columns of `read_entity_facts` that group entities by names that people type, such as the family."""
     design_column: ClassVar[str | None] = None
-    """Column of the CPU's design, whose value must have been measured. None: any name of a CPU model is accepted."""
+    """Column of the design, whose value must have been measured. None: any name of an entity is accepted."""
     blocks: ClassVar[tuple[Block, ...]] = ()
     """Blocks of hot-deck imputation, in this order: later ones may use what earlier ones filled."""
     joint: ClassVar[JointRules | None] = None
     """Rules of joint draws; without them, a machine is imputed once."""
     setup_columns: ClassVar[tuple[str, ...]] = ()
-    """Columns that name the compiler: published results of a machine are summarized by them."""
+    """Columns that name the set-up of a result: published results of a machine are summarized by them."""
     description_levels: ClassVar[tuple[tuple[str, ...], ...]] = ()
     """Columns that users give, level by level, each level with those before it. A last level gives everything."""
     named_columns: ClassVar[tuple[str, ...]] = ()
-    """Columns that the name of the CPU model tells: no level of description gives them."""
+    """Columns that the name of the entity tells: no level of description gives them."""
     power_columns: ClassVar[tuple[str, ...]] = ()
     """Columns whose product stands for the power of a machine where the user gives none. Units: W."""
     power_meaning: ClassVar[str] = ""
@@ -155,9 +163,9 @@ class DescriptionRules:
     kind_columns: ClassVar[tuple[str, ...]] = ()
     """Columns that tell the kinds of a machine."""
     capacities: ClassVar[Mapping[str, str]] = {}
-    """Columns that the CPU model bounds, with its own column: a larger value means another CPU model."""
+    """Columns that the entity bounds, with its own column: a larger value means another entity."""
     largest_values: ClassVar[Mapping[str, str]] = {}
-    """Columns with the column of the CPU model that has their largest possible value, beside `capacities`."""
+    """Columns with the column of the entity that has their largest possible value, beside `capacities`."""
     replaced: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """By varied column: columns that are derived anew even where the user gave them, since they would contradict it."""
     adapted: ClassVar[Mapping[str, tuple[str, ...]]] = {}
@@ -166,24 +174,50 @@ class DescriptionRules:
     def read_entity_facts(
         self, raw: Mapping[str, Path], measured: Iterable[str], as_of: pd.Timestamp | None = None
     ) -> pd.DataFrame:
-        """Return the facts of every listed or measured CPU model, one row per key (index), with standard columns.
+        """Return the facts of every listed or measured entity, one row per key (index), with standard columns.
 
         `raw` maps the ingested sources to their folders. Only facts that were public before `as_of` count.
         """
         return pd.DataFrame()
 
     def read_entity_name(self, name: str) -> NamedEntity:
-        """Return what the typed name of an unlisted CPU model tells."""
+        """Return what the typed name of an unlisted entity tells."""
         return NamedEntity(name, "", {})
 
     def name_machine(self, entity: str, cells: Mapping[str, Any]) -> str:
-        """Return a name made of product and processors; `entity` is the column of the CPU model."""
-        name = "a new CPU model" if pd.isna(cells[entity]) else str(cells[entity])
-        chips = cells.get("chips")
-        if chips is not None and not pd.isna(chips):
-            name = f"{chips:g} x {name}"
-        stem = cells.get("system_stem")
-        return name if stem is None or pd.isna(stem) else f"{stem}, {name}"
+        """Return the name of a machine by its entity and `naming_columns`; `entity` is the column of the entity."""
+        return f"a new {entity}" if pd.isna(cells[entity]) else str(cells[entity])
+
+    def read_key(self, name: str) -> str:
+        """Return the join key of a typed name: marks and bracketed remarks removed, case folded; never empty."""
+        folded = " ".join(name.casefold().split())
+        return " ".join(_REMARKS.sub(" ", folded).split()) or folded
+
+    def shorten_key(self, key: str) -> str:
+        """Return a key without words that tell nothing."""
+        return key
+
+    def model_number(self, key: str) -> str:
+        """Return the letters and digits of the model: the name from the first word with a digit, "" without any."""
+        words = key.replace("_", " ").split()
+        named = next((place for place, word in enumerate(words) if _DIGITS.search(word)), len(words))
+        return _JOINTS.sub("", " ".join(words[named:]))
+
+    def list_levels(self, table: Table, describing: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+        """Return the columns that are given at every level of description, from the name to all; none without levels.
+
+        Args: `describing` are all columns that may describe a machine. Every level gives the task and the columns of
+        the levels before; the last gives all but those that the name of the entity tells.
+        """
+        if not self.description_levels:
+            return ()
+        given: list[str] = [table.column_of(Tag.TASK)]
+        levels = []
+        for columns in self.description_levels:
+            given += [name for name in columns if name in describing]
+            levels.append(tuple(given))
+        everything = [name for name in describing if name not in (*given, *self.named_columns)]
+        return (*levels, (*given, *everything))
 
     def alias_tasks(self, tasks: list[str]) -> Mapping[str, str]:
         """Return other names of the measured tasks: `task_aliases`, or what their own names tell."""
@@ -194,7 +228,7 @@ class DescriptionRules:
         return ()
 
     def read_files(self, values: Mapping[str, object]) -> dict[str, object]:
-        """Return the fields of a machine with the content of the files that they name. A server never calls it.
+        """Return the fields of a machine with the content of the files that they name.
 
         Raises: UserError for a file that cannot be used.
         """
@@ -213,7 +247,7 @@ class DescriptionRules:
     def list_fact_sources(
         self, cells: Mapping[str, Any], entity_facts: pd.DataFrame, user_facts: Sequence[Any] = ()
     ) -> tuple[FactSource, ...]:
-        """Return the dated facts on the CPU model of a machine, the newest first.
+        """Return the dated facts on the entity of a machine, the newest first.
 
         Args: `entity_facts` is the table of `read_entity_facts`; `user_facts`, of a user's table, count first.
         """
@@ -224,7 +258,7 @@ class DescriptionRules:
         return None
 
     def fill_entity_facts(self, cells: Cells, facts: EntityFacts) -> Cells:
-        """Fill what is known of the CPU models; `facts` is the table of `read_entity_facts`."""
+        """Fill what is known of the entities; `facts` is the table of `read_entity_facts`."""
         return cells
 
     def fill_implied(self, cells: Cells) -> Cells:
@@ -273,6 +307,12 @@ class DescriptionRules:
         """Return what to take off the logarithms of predictions of kinds that were never measured, (n,) or (1,)."""
         return np.zeros(1)
 
-    def give_per_chip(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Convert totals into values of one processor, so that the number of processors may vary."""
+    def give_per_unit(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Convert totals into values of one unit, so that the number of units may vary."""
         return frame
+
+
+def find_rules(dataset: str) -> DescriptionRules:
+    """Return the rules of a dataset, those of the base class where it has none of its own."""
+    rules: DescriptionRules | None = find_description(dataset)
+    return rules or DescriptionRules()

@@ -22,9 +22,10 @@ from perfcast.domains.servers.parsing import (
     processor_texts,
 )
 from perfcast.domains.servers.parsing.text_normalization import MAX_LENGTH
-from perfcast.domains.servers.processors.cpu_names import cpu_model_id
+from perfcast.domains.servers.processors.cpu_names import cpu_model_id, cpu_model_key
+from perfcast.domains.servers.server_names import SERVERS
 from perfcast.inference.machine_fields import MachineFields, read_number
-from perfcast.inference.name_lookup import EntityNames, cpu_model_key
+from perfcast.inference.name_lookup import EntityNames
 from perfcast.microbench import readings as lscpu
 from perfcast.schema.table import Column, Kind, Role
 from perfcast.utils.errors import UserError, printable
@@ -100,7 +101,7 @@ def test_the_key_of_a_key_is_the_key(text):
     find_cpu_model(text)
 
 
-NAMES = EntityNames(["epyc 9654", "epyc 9654p", "xeon platinum 8592+", "xeon platinum 8592v", "core i5-8600"])
+NAMES = EntityNames(SERVERS, ["epyc 9654", "epyc 9654p", "xeon platinum 8592+", "xeon platinum 8592v", "core i5-8600"])
 
 
 @given(HOSTILE | st.sampled_from(NAMES.keys))

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfcast.domains.servers.processors.cpu_names import cpu_model_id
+from perfcast.domains.servers.processors.cpu_names import cpu_model_id, cpu_model_key
 from perfcast.domains.servers.testing.servers import CPU_MODELS
-from perfcast.inference.name_lookup import cpu_model_key
 
 SETTINGS = settings(max_examples=200, deadline=None)
 

@@ -8,10 +8,15 @@ import pandas as pd
 import pytest
 
 from perfcast.domains.servers.processors import families
-from perfcast.domains.servers.processors.cpu_names import find_family, find_suffix, find_tier, list_rule_families
+from perfcast.domains.servers.processors.cpu_names import (
+    cpu_model_key,
+    find_family,
+    find_suffix,
+    find_tier,
+    list_rule_families,
+)
 from perfcast.domains.servers.processors.facts import read_facts
 from perfcast.domains.servers.processors.families import family_table, look_up_facts
-from perfcast.inference.name_lookup import cpu_model_key
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 
 from perfcast.domains.servers.hardware_info.system_facts import Environment
-from perfcast.domains.servers.processors.cpu_names import find_family
+from perfcast.domains.servers.processors.cpu_names import cpu_model_key, find_family
 from perfcast.domains.servers.processors.families import look_up_facts
-from perfcast.inference.name_lookup import cpu_model_key
 from perfcast.microbench import readings
 from perfcast.microbench.readings import Host, ReadingCollector
 

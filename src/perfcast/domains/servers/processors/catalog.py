@@ -19,10 +19,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from perfcast.domains.servers.processors.cpu_names import find_family
+from perfcast.domains.servers.processors.cpu_names import cpu_model_key, find_family
 from perfcast.domains.servers.processors.facts import read_facts, read_table
 from perfcast.domains.servers.processors.families import find_launch
-from perfcast.inference.name_lookup import cpu_model_key
 from perfcast.sources.bounded_files import PLAIN, header_of, records, text_lines, unpacked
 from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError

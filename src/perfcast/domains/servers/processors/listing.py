@@ -10,10 +10,9 @@ from typing import Any
 import pandas as pd
 
 from perfcast.domains.servers.processors.catalog import FACTS, KNOWN_FROM, read_catalog
-from perfcast.domains.servers.processors.cpu_names import find_family
+from perfcast.domains.servers.processors.cpu_names import cpu_model_key, find_family
 from perfcast.domains.servers.processors.facts import UNITS, Fact, read_facts
 from perfcast.domains.servers.processors.families import find_launch
-from perfcast.inference.name_lookup import cpu_model_key
 
 _LAUNCH = "launch_quarter"
 

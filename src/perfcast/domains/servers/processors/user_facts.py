@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
 
-from perfcast.domains.servers.processors.cpu_names import find_family
+from perfcast.domains.servers.processors.cpu_names import cpu_model_key, find_family
 from perfcast.domains.servers.processors.facts import (
     LIMITS,
     NAMES,
@@ -26,7 +26,6 @@ from perfcast.domains.servers.processors.facts import (
     read_facts,
 )
 from perfcast.domains.servers.processors.families import family_table
-from perfcast.inference.name_lookup import cpu_model_key
 from perfcast.sources.bounded_files import PLAIN, header_of, records, text_lines, unpacked
 from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError

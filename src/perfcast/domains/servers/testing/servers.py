@@ -10,8 +10,8 @@ from functools import cached_property
 
 import numpy as np
 
+from perfcast.domains.servers.processors.cpu_names import cpu_model_key
 from perfcast.domains.servers.processors.families import look_up_facts
-from perfcast.inference.name_lookup import cpu_model_key
 
 Row = dict[str, str]
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")

@@ -9,7 +9,7 @@ from typing import Any
 from perfcast.domains.servers.data_tables import read_table
 from perfcast.domains.servers.parsing.dimm_part_number import decode_part_number, pool_modules
 from perfcast.domains.servers.parsing.operating_system import parse_operating_system
-from perfcast.inference.name_lookup import cpu_model_key
+from perfcast.domains.servers.processors.cpu_names import cpu_model_key
 
 CPU_MODEL = "SVR.CPU.CPU Model"
 INSTALLED = "SVR.Memory.Installed"

@@ -26,7 +26,7 @@ from perfcast.domains.servers.parsing.operating_system import parse_older_operat
 from perfcast.domains.servers.parsing.processor_texts import parse_characteristics, parse_older_orderable
 from perfcast.domains.servers.parsing.scalars import parse_flag, parse_number
 from perfcast.domains.servers.parsing.text_normalization import compile_rewrites, rewrite
-from perfcast.inference.name_lookup import cpu_model_key
+from perfcast.domains.servers.processors.cpu_names import cpu_model_key
 
 SUITES = {f"C{kind}2006{run}": f"C{kind}2006{run or 'speed'}" for kind in ("INT", "FP") for run in ("rate", "")}
 """The dump's `Benchmark` -> suite; the dump omits the word speed."""

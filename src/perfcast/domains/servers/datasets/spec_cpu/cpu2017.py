@@ -30,7 +30,7 @@ from perfcast.domains.servers.parsing.scalars import (
     parse_pointer_bits,
 )
 from perfcast.domains.servers.parsing.storage import parse_storage
-from perfcast.inference.name_lookup import cpu_model_key
+from perfcast.domains.servers.processors.cpu_names import cpu_model_key
 
 COLUMNS = read_columns(__package__, "columns.csv", "cpu2017")
 """Standard columns in table order."""
@@ -66,7 +66,7 @@ def screen_scores(
     possible &= frame["threads_per_core"].isin(spec_dump.THREADS_PER_CORE)
     stated = frame.loc[~possible, list(counts)].astype("str")
     words = [stated[column] + f" {word}" for column, word in counts.items()]
-    return quarantine.reject(frame, ~possible, "impossible_counts", words[0].str.cat(words[1:], sep=", "))
+    return quarantine.reject(frame, ~possible, "impossible_counts", pd.concat(words, axis=1).agg(", ".join, axis=1))
 
 
 def split_suite(suite: pd.Series) -> dict[str, pd.Series]:

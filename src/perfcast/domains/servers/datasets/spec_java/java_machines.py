@@ -23,7 +23,7 @@ from perfcast.domains.servers.parsing.operating_system import parse_any_operatin
 from perfcast.domains.servers.parsing.scalars import Scalar, parse_month
 from perfcast.domains.servers.parsing.storage import parse_storage
 from perfcast.domains.servers.parsing.text_normalization import compile_pattern, compile_rewrites, normalize, rewrite
-from perfcast.inference.name_lookup import cpu_model_key
+from perfcast.domains.servers.processors.cpu_names import cpu_model_key
 from perfcast.schema.table import Column, Kind
 
 _FIELDS: dict[str, tuple[Parser, tuple[str, ...]]] = {
@@ -167,7 +167,7 @@ def reject_impossible_counts(frame: pd.DataFrame, quarantine: Quarantine) -> pd.
     whole = (per_chip % 1 == 0) & (frame["chips"] % 1 == 0) & (frame["nodes"] % 1 == 0) & (frame["nodes"] >= 1)
     possible = whole & per_chip.between(1, spec_dump.MAX_CORES_PER_CHIP) & frame["chips"].between(1, _MAX_CHIPS)
     words = [frame[name].map(f"{{:g}} {name}".format).astype("str") for name in ("cores", "chips", "nodes")]
-    return quarantine.reject(frame, ~possible, "impossible_counts", words[0].str.cat(words[1:], sep=", "))
+    return quarantine.reject(frame, ~possible, "impossible_counts", pd.concat(words, axis=1).agg(", ".join, axis=1))
 
 
 def _repair(frame: pd.DataFrame, repairs: repair.Repairs, columns: tuple[Column, ...]) -> pd.DataFrame:
