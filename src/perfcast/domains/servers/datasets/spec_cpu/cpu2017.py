@@ -65,8 +65,8 @@ def screen_scores(
     possible = whole & per_chip.between(1, spec_dump.MAX_CORES_PER_CHIP) & (cores <= chips * per_chip)
     possible &= frame["threads_per_core"].isin(spec_dump.THREADS_PER_CORE)
     stated = frame.loc[~possible, list(counts)].astype("str")
-    words = [stated[column] + f" {word}" for column, word in counts.items()]
-    return quarantine.reject(frame, ~possible, "impossible_counts", pd.concat(words, axis=1).agg(", ".join, axis=1))
+    words = pd.DataFrame({word: stated[column] + f" {word}" for column, word in counts.items()})
+    return quarantine.reject(frame, ~possible, "impossible_counts", spec_dump.join_texts(words, ", "))
 
 
 def split_suite(suite: pd.Series) -> dict[str, pd.Series]:

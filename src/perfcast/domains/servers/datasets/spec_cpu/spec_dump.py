@@ -301,9 +301,15 @@ def name_submissions(frame: pd.DataFrame) -> pd.Series:
     keys = frame[list(_SUBMISSION)].iloc[first].astype({"hw_vendor": "str", "system_stem": "str", "cpu_model": "str"})
     keys["chips"] = keys["chips"].map("{:.0f}".format, na_action="ignore").astype("str")
     keys["published_month"] = keys["published_month"].dt.strftime("%Y-%m")
-    joined = keys["hw_vendor"].fillna("?").str.cat(keys[list(_SUBMISSION[1:])].fillna("?"), sep=" | ")
+    joined = join_texts(keys.fillna("?"), " | ")
     coded = expand_codes(joined.tolist(), numbers, frame.index)
     return coded if is_coded(frame["cpu_model"]) else coded.astype("str")
+
+
+def join_texts(frame: pd.DataFrame, separator: str) -> pd.Series:
+    """Return the texts of each row in the order of the columns, joined."""
+    joined: pd.Series = frame.iloc[:, 0].str.cat(frame.iloc[:, 1:], sep=separator)
+    return joined
 
 
 def describe_out_of_bounds(frame: pd.DataFrame, columns: Sequence[Column]) -> tuple[pd.Series, pd.Series]:

@@ -166,8 +166,8 @@ def reject_impossible_counts(frame: pd.DataFrame, quarantine: Quarantine) -> pd.
     per_chip = frame["cores"] / frame["chips"].replace(0, np.nan)
     whole = (per_chip % 1 == 0) & (frame["chips"] % 1 == 0) & (frame["nodes"] % 1 == 0) & (frame["nodes"] >= 1)
     possible = whole & per_chip.between(1, spec_dump.MAX_CORES_PER_CHIP) & frame["chips"].between(1, _MAX_CHIPS)
-    words = [frame[name].map(f"{{:g}} {name}".format).astype("str") for name in ("cores", "chips", "nodes")]
-    return quarantine.reject(frame, ~possible, "impossible_counts", pd.concat(words, axis=1).agg(", ".join, axis=1))
+    words = {name: frame[name].map(f"{{:g}} {name}".format).astype("str") for name in ("cores", "chips", "nodes")}
+    return quarantine.reject(frame, ~possible, "impossible_counts", spec_dump.join_texts(pd.DataFrame(words), ", "))
 
 
 def _repair(frame: pd.DataFrame, repairs: repair.Repairs, columns: tuple[Column, ...]) -> pd.DataFrame:
