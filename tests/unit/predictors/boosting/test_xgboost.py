@@ -22,7 +22,7 @@ def test_noise_stops_at_the_best_number_of_trees() -> None:
     X, y = data()
     validation = np.arange(400) >= 300
     stopped = XgboostPredictor(n_estimators=300, early_stopping_rounds=10).fit(X, y, validation=validation)
-    n_trees = stopped.boosters_[0][0].num_boosted_rounds()
+    n_trees = stopped.models_[0][0].num_boosted_rounds()
     assert 1 <= n_trees < 300
 
     def error(number: int) -> float:
@@ -34,7 +34,7 @@ def test_noise_stops_at_the_best_number_of_trees() -> None:
 
 def test_all_trees_are_used_without_validation_rows() -> None:
     X, y = data()
-    assert XgboostPredictor(n_estimators=17).fit(X, y).boosters_[0][0].num_boosted_rounds() == 17
+    assert XgboostPredictor(n_estimators=17).fit(X, y).models_[0][0].num_boosted_rounds() == 17
 
 
 def test_validation_rows_are_learned_too() -> None:
