@@ -58,7 +58,7 @@ def test_the_saved_model_is_the_librarys_own_and_answers_without_this_project(tm
     X, y = data()
     predictor = XgboostPredictor(n_estimators=20).fit(X, y)
     predictor.save(tmp_path)
-    path = tmp_path / "booster_0_0.json"
+    path = tmp_path / "model_0_0.json"
     assert "learner" in json.loads(path.read_text())
     alone = xgboost.Booster(model_file=path).predict(xgboost.DMatrix(X.to_numpy()))
     np.testing.assert_array_equal(np.exp(alone.astype(float)), predictor.predict(X)["score"])
