@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -14,12 +13,12 @@ from perfcast.features.encoding.columns import numbers
 from perfcast.predictors.predictor import Predictor
 from perfcast.predictors.task_rows import POOLED, fitted_by_group, groups_of, measured_rows, task_labels
 from perfcast.schema.table import Column, Kind, Role, Tag, select
-from perfcast.utils.io import write_json
-from perfcast.utils.model_files import read_state
-from perfcast.utils.rate_fit import fit_rates
 
 _MIN_TIME_SHARE = 0.1
 """No predicted time is below this share of the shortest training time."""
+_N_ITERATIONS = 30
+_MIN_RESIDUAL = 0.01
+"""Relative residuals below this count by their squares, larger ones by their absolute value."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -40,7 +39,7 @@ class RooflinePredictor(Predictor):
 
     medians_: dict[str, float] = field(init=False)
     coefficients_: dict[str, dict[str, list[float]]] = field(init=False)
-    """By target and task: c_0, then one coefficient per COST column in the order of `medians_`."""
+    """By target and task: c_0, then one coefficient per COST column in the order of the columns."""
     min_times_: dict[str, float] = field(init=False)
     """Shortest predicted time by target."""
     default_work_: float = field(init=False)
@@ -92,22 +91,37 @@ class RooflinePredictor(Predictor):
         values = numbers(X, work_columns[0])
         return np.log(np.where(values > 0, values, self.default_work_))
 
-    def _save(self, folder: Path) -> None:
-        state = {
-            "medians": self.medians_,
-            "coefficients": self.coefficients_,
-            "min_times": self.min_times_,
-            "default_work": self.default_work_,
-        }
-        write_json(folder / "roofline.json", state)
-
-    def _load(self, folder: Path) -> None:
-        state = read_state(folder / "roofline.json")
-        self.medians_ = {column.name: state["medians"][column.name] for column in self._cost_columns()}
-        self.coefficients_, self.min_times_ = state["coefficients"], state["min_times"]
-        self.default_work_ = state["default_work"]
-
 
 def _known_median(values: np.ndarray) -> float:
     known = values[values >= 0]
     return float(np.median(known)) if len(known) else 0.0
+
+
+def fit_rates(design: np.ndarray, time: np.ndarray, rows: np.ndarray) -> list[float]:
+    """Return the coefficients c >= 0 of time = sum of c_j x_j that suit some rows best.
+
+    Reweighted least squares minimize absolute relative errors, so single disturbed rows and the longest times have
+    little influence.
+
+    Args:
+        design: Amounts.
+        time: Measured times, positive.
+        rows: Rows to fit on, at least one.
+
+    Shapes:
+        design (n, p), time (n,), rows (n,) bool -> (p,).
+
+    Source: non-negative least squares by Lawson and Hanson, 1974, Solving Least Squares Problems.
+    """
+    from scipy.optimize import nnls  # a prediction does without this import
+
+    relative = design[rows] / time[rows, None]
+    # Each amount is scaled to a mean of 1; an amount that is always 0 stays without influence.
+    scale = relative.mean(axis=0)
+    scale[scale == 0] = 1.0
+    relative = relative / scale
+    weight = np.ones(len(relative))
+    for _ in range(_N_ITERATIONS):
+        solution, _ = nnls(relative * np.sqrt(weight)[:, None], np.sqrt(weight))
+        weight = 1 / np.maximum(np.abs(relative @ solution - 1), _MIN_RESIDUAL)
+    return [float(value) for value in solution / scale]

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from perfcast.features.encoding.columns import feature_columns
-from perfcast.features.encoding.dense import TreeEncoder
-from perfcast.predictors.predictor import Predictor
-from perfcast.predictors.task_rows import SMALL_TABLE, measured_rows, select_models, task_groups, task_labels
+from perfcast.predictors.task_rows import SMALL_TABLE
+from perfcast.predictors.tree_models import TreesPredictor
 from perfcast.utils.errors import UserError
-from perfcast.utils.io import write_json
-from perfcast.utils.model_files import LARGEST, read_state
+from perfcast.utils.model_files import LARGEST
 
 _LEAF = -1
 _LARGEST_LOG = 250.0
@@ -32,12 +28,11 @@ alike then tie exactly. Otherwise the last bits of a target would choose, and th
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class ForestPredictor(Predictor):
+class ForestPredictor(TreesPredictor):
     """Mean of many deep trees of scikit-learn, each grown with randomness of its own.
 
-    Fit one forest per target and task of at least `min_samples_per_task` rows. Smaller tasks share a forest of all
-    rows, which has the task as a feature. Validation rows are training rows: nothing is chosen. Tables of fewer than 50
-    rows are never resampled, whatever `bootstrap` says.
+    Validation rows are training rows: nothing is chosen. Tables of fewer than 50 rows are never resampled, whatever
+    `bootstrap` says.
 
     A forest is saved as a Parquet table of its nodes, and `walk_forest` predicts from it. The same forest through skops
     takes three times the space and two seconds more to load, which a cold prediction cannot spend.
@@ -46,67 +41,37 @@ class ForestPredictor(Predictor):
     regressor: ClassVar[str]
     """Name of the class of `sklearn.ensemble` that grows the trees."""
 
-    n_estimators: int = 100
+    suffix = ".parquet"
+    impute = True
+
     max_features: float = 0.5
     min_samples_leaf: int = 1
     max_depth: int | None = None
     bootstrap: bool = False
-    min_samples_per_task: int = 500
-    n_jobs: int = 1
-    random_state: int = 0
 
-    encoder_: TreeEncoder = field(init=False)
-    models_: list[list[str]] = field(init=False)
-    """Names of the forests of every target, as `task_groups` gives them."""
-    forests_: list[list[pa.Table]] = field(init=False)
-
-    def _fit(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> None:
-        self.encoder_ = TreeEncoder(impute=True).fit(X, feature_columns(self.columns_, task=True))
-        encoded, tasks = self.encoder_.transform(X).astype(np.float32), task_labels(X, self.columns_)
-        self.models_, self.forests_ = [], []
-        for index, rows in enumerate(measured_rows(log_y, self.targets_)):
-            groups = task_groups(tasks, rows, self.min_samples_per_task)
-            self.models_.append(list(groups))
-            self.forests_.append([self._grow(encoded[group], log_y[group, index]) for group in groups.values()])
-
-    def _grow(self, encoded: np.ndarray, log_y: np.ndarray) -> pa.Table:
+    def _fit_model(self, encoded: np.ndarray, log_y: np.ndarray, rows: np.ndarray, validation: np.ndarray) -> pa.Table:
         import sklearn.ensemble  # a prediction does without this import, which takes a second
 
+        inputs, targets = encoded[rows].astype(np.float32), np.rint(log_y[rows] / _GRAIN) * _GRAIN
         forest = getattr(sklearn.ensemble, self.regressor)(
             n_estimators=self.n_estimators,
             max_features=self.max_features,
             min_samples_leaf=self.min_samples_leaf,
             max_depth=self.max_depth,
-            bootstrap=self.bootstrap and len(encoded) >= SMALL_TABLE,
+            bootstrap=self.bootstrap and len(inputs) >= SMALL_TABLE,
             n_jobs=self.n_jobs,
             random_state=self.random_state,
         )
-        return forest_nodes(forest.fit(encoded, np.rint(log_y / _GRAIN) * _GRAIN))
+        return forest_nodes(forest.fit(inputs, targets))
 
-    def _predict(self, X: pd.DataFrame) -> np.ndarray:
-        encoded, tasks = self.encoder_.transform(X).astype(np.float32), task_labels(X, self.columns_)
-        logs = np.full((len(X), len(self.targets_)), np.nan)
-        for index, task, rows in self._outputs(tasks):
-            forests = self.forests_[index]
-            used = select_models(task, self.models_[index])
-            logs[rows, index] = np.mean([walk_forest(forests[model], encoded[rows]) for model in used], axis=0)
-        return logs
+    def _predict_model(self, model: pa.Table, encoded: np.ndarray) -> np.ndarray:
+        return walk_forest(model, encoded.astype(np.float32))
 
-    def _save(self, folder: Path) -> None:
-        write_json(folder / "forests.json", {"encoder": self.encoder_.to_state(), "models": self.models_})
-        for target, forests in enumerate(self.forests_):
-            for model, forest in enumerate(forests):
-                pq.write_table(forest, folder / f"forest_{target}_{model}.parquet", compression="zstd")
+    def _write(self, model: pa.Table, path: Path) -> None:
+        pq.write_table(model, path, compression="zstd")
 
-    def _load(self, folder: Path) -> None:
-        state = read_state(folder / "forests.json")
-        self.encoder_ = TreeEncoder.from_state(state["encoder"], feature_columns(self.columns_, task=True))
-        self.models_ = state["models"]
-        features = len(self.encoder_.columns_)
-        self.forests_ = [
-            [_read_forest(folder / f"forest_{target}_{model}.parquet", features) for model in range(len(models))]
-            for target, models in enumerate(self.models_)
-        ]
+    def _read(self, path: Path) -> pa.Table:
+        return _read_forest(path, len(self.encoder_.columns_))
 
 
 def _read_forest(path: Path, features: int) -> pa.Table:

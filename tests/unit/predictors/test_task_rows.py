@@ -134,7 +134,7 @@ def test_forests_and_boosters_are_asked_about_the_rows_of_a_targets_own_task_alo
     boosted = LightgbmPredictor(n_estimators=2, min_samples_per_task=min_samples).fit(X, y, columns=columns)
     assert list(forest.partial_.values()) == [[f"score_{suite}"] for suite in "abc"]
     rows: list[int] = []
-    walk, ask = trees.walk_forest, LightgbmPredictor._predict_booster
+    walk, ask = trees.walk_forest, LightgbmPredictor._predict_model
 
     def counted_walk(nodes: pa.Table, encoded: np.ndarray) -> np.ndarray:
         rows.append(len(encoded))
@@ -145,7 +145,7 @@ def test_forests_and_boosters_are_asked_about_the_rows_of_a_targets_own_task_alo
         return ask(self, booster, encoded)
 
     monkeypatch.setattr(trees, "walk_forest", counted_walk)
-    monkeypatch.setattr(LightgbmPredictor, "_predict_booster", counted_ask)
+    monkeypatch.setattr(LightgbmPredictor, "_predict_model", counted_ask)
     for predictor in (forest, boosted):
         predictor.predict(X)
     assert rows == [30] * 6
@@ -154,12 +154,14 @@ def test_forests_and_boosters_are_asked_about_the_rows_of_a_targets_own_task_alo
 def test_a_forest_per_target_learns_the_rows_that_have_it_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y, columns = one_target_per_suite()
     rows: list[int] = []
-    grow = RandomForest._grow
+    grow = RandomForest._fit_model
 
-    def counted(self: RandomForest, encoded: np.ndarray, log_y: np.ndarray) -> pa.Table:
-        rows.append(len(encoded))
-        return grow(self, encoded, log_y)
+    def counted(
+        self: RandomForest, encoded: np.ndarray, log_y: np.ndarray, group: np.ndarray, validation: np.ndarray
+    ) -> pa.Table:
+        rows.append(int(group.sum()))
+        return grow(self, encoded, log_y, group, validation)
 
-    monkeypatch.setattr(RandomForest, "_grow", counted)
+    monkeypatch.setattr(RandomForest, "_fit_model", counted)
     RandomForest(n_estimators=2, min_samples_per_task=20).fit(X, y, columns=columns)
     assert rows == [30] * 3

@@ -87,7 +87,7 @@ def test_thresholds_lie_anywhere_between_two_values() -> None:
     y = pd.DataFrame({"score": [1.0, 1.0, 9.0, 9.0]})
 
     def thresholds(kind: type[ForestPredictor]) -> set[float]:
-        forests = [kind(n_estimators=1, random_state=seed).fit(X, y).forests_[0][0] for seed in (0, 1)]
+        forests = [kind(n_estimators=1, random_state=seed).fit(X, y).models_[0][0] for seed in (0, 1)]
         return {forest["number"][0].as_py() for forest in forests}
 
     drawn, searched = thresholds(ExtraTrees), thresholds(RandomForest)

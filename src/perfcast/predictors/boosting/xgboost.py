@@ -56,12 +56,12 @@ class XgboostPredictor(BoostingPredictor):
             **more,
         )
 
-    def _predict_booster(self, booster: xgboost.Booster, encoded: np.ndarray) -> np.ndarray:
-        logs: np.ndarray = booster.predict(xgboost.DMatrix(encoded, nthread=self.n_jobs))
+    def _predict_model(self, model: xgboost.Booster, encoded: np.ndarray) -> np.ndarray:
+        logs: np.ndarray = model.predict(xgboost.DMatrix(encoded, nthread=self.n_jobs))
         return logs
 
-    def _write(self, booster: xgboost.Booster, path: Path) -> None:
-        booster.save_model(path)
+    def _write(self, model: xgboost.Booster, path: Path) -> None:
+        model.save_model(path)
 
     def _read(self, path: Path) -> xgboost.Booster:
         return self._restore(bytearray(path.read_bytes()))

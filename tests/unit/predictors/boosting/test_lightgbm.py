@@ -22,14 +22,14 @@ def data(rows: int = 400, noise: float = 0.5) -> tuple[pd.DataFrame, pd.DataFram
 def test_noise_stops_early() -> None:
     X, y = data()
     stopped = LightgbmPredictor(n_estimators=300, early_stopping_rounds=10).fit(X, y, validation=np.arange(400) >= 300)
-    assert 1 <= stopped.boosters_[0][0].num_trees() < 300
+    assert 1 <= stopped.models_[0][0].num_trees() < 300
 
 
 def test_all_trees_are_used_without_validation_rows_or_without_a_search() -> None:
     X, y = data()
-    assert LightgbmPredictor(n_estimators=17).fit(X, y).boosters_[0][0].num_trees() == 17
+    assert LightgbmPredictor(n_estimators=17).fit(X, y).models_[0][0].num_trees() == 17
     unsearched = LightgbmPredictor(n_estimators=300, early_stopping_rounds=0)
-    assert unsearched.fit(X, y, validation=np.arange(400) >= 300).boosters_[0][0].num_trees() == 300
+    assert unsearched.fit(X, y, validation=np.arange(400) >= 300).models_[0][0].num_trees() == 300
 
 
 def test_validation_rows_are_learned_too() -> None:
@@ -61,11 +61,11 @@ def test_a_robust_loss_follows_the_usual_level_and_not_a_few_far_results(robust_
     assert abs(robust) < 0.01
 
 
-def test_predictions_are_the_boosters_own_whatever_their_order_and_however_many_are_asked_at_once() -> None:
+def test_predictions_are_the_models_own_whatever_their_order_and_however_many_are_asked_at_once() -> None:
     X, y = data()
     X.loc[::7, "b"] = np.nan
     predictor = LightgbmPredictor(n_estimators=230).fit(X, y)
-    booster = predictor.boosters_[0][0]
+    booster = predictor.models_[0][0]
     together = predictor.predict(X)["score"]
     np.testing.assert_allclose(np.log(together), booster.predict(X), rtol=1e-12)
     backward = predictor.predict(X[::-1])["score"]

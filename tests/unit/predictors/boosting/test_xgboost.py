@@ -22,7 +22,7 @@ def test_noise_stops_at_the_best_number_of_trees() -> None:
     X, y = data()
     validation = np.arange(400) >= 300
     stopped = XgboostPredictor(n_estimators=300, early_stopping_rounds=10).fit(X, y, validation=validation)
-    n_trees = stopped.boosters_[0][0].num_boosted_rounds()
+    n_trees = stopped.models_[0][0].num_boosted_rounds()
     assert 1 <= n_trees < 300
 
     def error(number: int) -> float:
@@ -34,7 +34,7 @@ def test_noise_stops_at_the_best_number_of_trees() -> None:
 
 def test_all_trees_are_used_without_validation_rows() -> None:
     X, y = data()
-    assert XgboostPredictor(n_estimators=17).fit(X, y).boosters_[0][0].num_boosted_rounds() == 17
+    assert XgboostPredictor(n_estimators=17).fit(X, y).models_[0][0].num_boosted_rounds() == 17
 
 
 def test_validation_rows_are_learned_too() -> None:
@@ -58,7 +58,7 @@ def test_the_saved_model_is_the_librarys_own_and_answers_without_this_project(tm
     X, y = data()
     predictor = XgboostPredictor(n_estimators=20).fit(X, y)
     predictor.save(tmp_path)
-    path = tmp_path / "booster_0_0.json"
+    path = tmp_path / "model_0_0.json"
     assert "learner" in json.loads(path.read_text())
     alone = xgboost.Booster(model_file=path).predict(xgboost.DMatrix(X.to_numpy()))
     np.testing.assert_array_equal(np.exp(alone.astype(float)), predictor.predict(X)["score"])

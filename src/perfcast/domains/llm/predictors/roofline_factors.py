@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,8 +11,6 @@ from perfcast.features.encoding.columns import labels
 from perfcast.predictors.roofline import RooflinePredictor
 from perfcast.predictors.task_rows import POOLED, groups_of, measured_rows, task_labels
 from perfcast.schema.table import Column, Kind, Role, Tag, select
-from perfcast.utils.io import write_json
-from perfcast.utils.model_files import read_state
 
 _MIN_SHARE = 0.01
 """Share of the time that a term has at least when the fit starts, so that a term of no influence can grow."""
@@ -102,11 +99,3 @@ class RooflineFactorsPredictor(RooflinePredictor):
 
     def _category_columns(self) -> list[Column]:
         return list(select(self.columns_, role=Role.FEATURE, kind=Kind.CATEGORICAL, tag=Tag.SLICE))
-
-    def _save(self, folder: Path) -> None:
-        super()._save(folder)
-        write_json(folder / "factors.json", self.factors_)
-
-    def _load(self, folder: Path) -> None:
-        super()._load(folder)
-        self.factors_ = read_state(folder / "factors.json")

@@ -24,7 +24,8 @@ from perfcast.domains.scaling.predictors.trained_runs import (
     read_runs,
 )
 from perfcast.domains.scaling.predictors.two_step_law import TwoStepLawPredictor
-from perfcast.predictors.predictor import Predictor, load_predictor
+from perfcast.predictors.factory import load_nested, save_nested
+from perfcast.predictors.predictor import Predictor, predict_logs
 from perfcast.predictors.task_rows import measured_rows
 from perfcast.utils.io import write_json
 from perfcast.utils.model_files import read_state
@@ -101,7 +102,7 @@ class ScalingEnsemblePredictor(Predictor):
                 continue
             only = _laws_read(runs, fitting & (~np.isnan(log_y)).any(axis=1), testing)
             for name, member in self._fit_members(X[fitting], log_y[fitting], only).items():
-                predicted, measured = np.log(member.predict(X[testing]).to_numpy(dtype=float)), log_y[testing]
+                predicted, measured = predict_logs(member, X[testing]), log_y[testing]
                 kinds = runs.kinds[testing].astype(str)
                 relative = np.abs(predicted - measured)
                 absolute = np.abs(np.exp(predicted) - np.exp(measured))
@@ -117,7 +118,7 @@ class ScalingEnsemblePredictor(Predictor):
         return weights | {"": _inverse_squares(table.mean(), "")}
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
-        logs = {name: np.log(member.predict(X).to_numpy(dtype=float)) for name, member in self.members_.items()}
+        logs = {name: predict_logs(member, X) for name, member in self.members_.items()}
         equal = dict.fromkeys(logs, 1 / len(logs))
         columns = quantity_columns(self.columns_)
         kinds = self._kinds_of(read_runs(X, self.columns_, [1.0, 1.0])) if columns else [""] * len(X)
@@ -137,13 +138,12 @@ class ScalingEnsemblePredictor(Predictor):
         write_json(
             folder / "weights.json", {"weights": self.weights_, "kinds": self.kinds_, "members": list(self.members_)}
         )
-        for name, member in self.members_.items():
-            member.save(folder / name)
+        save_nested(folder, self.members_)
 
     def _load(self, folder: Path) -> None:
         state = read_state(folder / "weights.json")
         self.weights_, self.kinds_ = state["weights"], state["kinds"]
-        self.members_ = {name: load_predictor(folder / name) for name in state["members"]}
+        self.members_ = load_nested(folder, state["members"])
 
 
 def _backtests(runs: TrainedRuns, validation: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:

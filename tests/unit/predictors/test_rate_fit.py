@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from perfcast.utils.rate_fit import fit_rates
+from perfcast.predictors.roofline import fit_rates
 
 
 def test_rates_are_found_in_spite_of_one_disturbed_row():
