@@ -170,6 +170,10 @@ class Champion:
         rows = measured.frame[measured.frame[measured.column_of(Tag.TASK)].astype(str) == task]
         return [name for name in self.predictor.targets_ if rows[name].notna().any()]
 
+    def build_features(self, frame: pd.DataFrame) -> Table:
+        """Return standard rows with the derived features that the predictor reads."""
+        return build_features(self.dataset, frame, self.reference_data.measured.columns, self.features)
+
     def derive_features(self, cells: Cells) -> Table:
         """Return machines with every standard column, and the derived features that the predictor reads; no labels."""
         table = Table(self.dataset, cells.to_frame(coded=True), self.reference_data.measured.columns)

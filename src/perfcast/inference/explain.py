@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from perfcast.inference.champion import Champion, build_features
+from perfcast.inference.champion import Champion
 from perfcast.inference.completed import ASSUMED, GIVEN, MISSING, ORIGINS, CompletedMachines
 from perfcast.inference.draw_predictions import DrawPredictions
 from perfcast.inference.imputation.rules import find_rules
@@ -163,9 +163,7 @@ def attribute_difference(
             groups.setdefault(name_group(column), []).append(column.name)
 
     def log_predict(frame: pd.DataFrame) -> np.ndarray:
-        predicted = champion.predictor.predict(
-            build_features(champion.dataset, frame, measured.columns, champion.features).frame
-        )
+        predicted = champion.predictor.predict(champion.build_features(frame).frame)
         deductions = champion.find_deductions({str(name): cells for name, cells in frame.items()})
         logs: np.ndarray = np.log(predicted.to_numpy(dtype=float)) - deductions[:, None]
         return logs
