@@ -32,7 +32,7 @@ MACHINE = ["--processor", "Xeon Gold 6148", "--chips", "2"]
 SECONDS, MEGABYTES = 60, 600
 LINEAR, CALIBRATION, PREDICTOR = "model/linear.json", "intervals/calibration.json", "model/predictor.json"
 GROUP = "intervals/memory.npz"
-FOREST = "model/forest_0_0.parquet"
+FOREST = "model/model_0_0.parquet"
 
 
 @cache

@@ -44,7 +44,7 @@ def test_another_seed_grows_another_forest() -> None:
 def test_the_saved_table_holds_every_node_once(tmp_path: Path) -> None:
     X, y = data()
     RandomForest(n_estimators=4).fit(X, y).save(tmp_path)
-    nodes = pq.read_table(tmp_path / "forest_0_0.parquet").to_pandas()
+    nodes = pq.read_table(tmp_path / "model_0_0.parquet").to_pandas()
     leaf_count = int((nodes["feature"] == -1).sum())
     assert nodes["root"].sum() == 4
     assert len(nodes) == 2 * leaf_count - 4
@@ -53,7 +53,7 @@ def test_the_saved_table_holds_every_node_once(tmp_path: Path) -> None:
 def test_depth_bounds_the_leaves(tmp_path: Path) -> None:
     X, y = data()
     RandomForest(n_estimators=4, max_depth=2).fit(X, y).save(tmp_path)
-    nodes = pq.read_table(tmp_path / "forest_0_0.parquet").to_pandas()
+    nodes = pq.read_table(tmp_path / "model_0_0.parquet").to_pandas()
     assert nodes["root"].cumsum().value_counts().max() <= 7
 
 
