@@ -16,76 +16,56 @@ from perfcast.report.render_page import write_report
 from perfcast.report.report_context import collect
 from perfcast.testing.generated_results import FAKE_PARAMS, write_results
 
-# Steps of a visitor: choose, filter, step by keyboard, deselect, show a large error; the text of each step is recorded.
+# Steps of a visitor: what the chart shows at first, after each choice, and where the pointer is on a mark.
 VISIT = """
 <script>
 setTimeout(async () => {
-  const plot = document.querySelector(".explorer");
-  const form = plot.querySelector("form");
-  const seen = {};
-  const wait = (time) => new Promise((go) => setTimeout(go, time));
-  const choose = (name, value) => {
-    form.elements[name].value = value;
-    form.elements[name].dispatchEvent(new Event("change", { bubbles: true }));
-    return wait(80);
+  const seen = { marks: {} };
+  const form = document.querySelector(".controls");
+  const chart = document.querySelector(".chart canvas");
+  const colored = () => {
+    const copy = new OffscreenCanvas(chart.width, chart.height - 60).getContext("2d", { willReadFrequently: true });
+    copy.drawImage(chart, 0, 0);
+    const { data, width } = copy.getImageData(0, 0, chart.width, chart.height - 60);
+    const found = [];
+    for (let at = 0; at < data.length; at += 4) {
+      const [red, green, blue, alpha] = data.slice(at, at + 4);
+      const spread = Math.max(red, green, blue) - Math.min(red, green, blue);
+      if (alpha > 60 && spread > 60) found.push([at / 4 % width, Math.floor(at / 4 / width)]);
+    }
+    return found;
   };
-  const press = (key) => plot.querySelector(".focus").dispatchEvent(new KeyboardEvent("keydown", { key }));
-  const record = (name, selector) => { seen[name] = plot.querySelector(selector).textContent; };
-  record("at first", ".stats");
-  await choose("split", "2");
-  record("other split", ".stats");
-  await choose("filter1", "1");
-  record("filtered", ".stats");
-  await choose("predictor", "1");
-  record("other predictor", ".stats");
-  await choose("view", "time");
-  form.elements.whiskers.click();
-  await wait(80);
-  press("Home");
-  record("largest", "p.spoken");
-  press("ArrowRight");
-  record("next", "p.spoken");
-  record("read", ".readout");
-  press("End");
-  record("smallest", "p.spoken");
-  press("Escape");
-  record("deselected", "p.spoken");
-  await choose("view", "scores");
-  await choose("filter1", "");
-  form.elements.find.value = "PART R00001";
-  form.elements.find.dispatchEvent(new Event("input"));
-  await wait(250);
-  record("searched", ".stats");
-  record("searched result", ".readout");
-  seen.offered = [...form.elements.filter0.options].slice(1).filter((one) => !one.hidden).map((one) => one.textContent);
-  seen.address = decodeURIComponent(location.hash);
-  // the file is read here instead of being downloaded
-  Blob = class { constructor(parts) { seen.saved = parts.join(""); } };
-  URL.createObjectURL = () => "blob:";
-  HTMLAnchorElement.prototype.click = () => {};
-  plot.querySelector("button.save").click();
-  const view = location.hash;
-  form.reset();
-  await wait(80);
-  seen.plain = location.hash;
-  const changed = new Promise((go) => addEventListener("hashchange", go, { once: true }));
-  location.hash = view;
-  await changed;
-  await wait(80);
-  record("linked", ".stats");
+  const wait = (time) => new Promise((go) => setTimeout(go, time));
+  const choose = async (name, value, kind = "change") => {
+    const control = form.querySelector(`[name=${name}]`);
+    if (control.options) control.selectedIndex = value; else control.value = value;
+    control.dispatchEvent(new Event(kind, { bubbles: true }));
+    await wait(800);
+    seen.marks[`${name} ${value}`] = colored().length;
+  };
+  seen.marks.first = colored().length;
+  await choose("split", 1);
+  await choose("predictor", 1);
+  await choose("task", 1);
+  await choose("color", 1);
+  await choose("find", "no such machine", "input");
+  await choose("find", "R00001", "input");
+  const box = chart.getBoundingClientRect();
+  const scale = box.width / chart.width;
+  const tip = () => document.querySelector("#vg-tooltip-element.visible");
+  for (const [x, y] of colored()) {
+    const at = { bubbles: true, clientX: box.left + x * scale, clientY: box.top + y * scale };
+    for (const kind of ["pointermove", "mousemove"]) chart.dispatchEvent(new MouseEvent(kind, at));
+    if (tip()) break;
+  }
+  seen.tip = tip()?.textContent ?? "";
   for (const folded of document.querySelectorAll("details")) folded.open = true;
   seen.wide = document.documentElement.scrollWidth - innerWidth;
-  const show = document.querySelector("button.show");
-  show.click();
-  await wait(80);
-  record("shown", "p.spoken");
-  seen.shown_row = show.dataset.row;
-  record("shown result", ".readout");
   const output = document.createElement("pre");
   output.id = "visit";
   output.textContent = JSON.stringify(seen);
   document.body.append(output);
-}, 300);
+}, 3000);
 </script>
 """
 
@@ -167,7 +147,7 @@ def test_index_opens_offline_and_links_the_page(page, tmp_path):
 @pytest.mark.slow
 @pytest.mark.skipif(BROWSER is None, reason="no browser is installed")
 @pytest.mark.parametrize("width", [1300, 500])
-def test_explorer_filters_and_steps_through_results(page, tmp_path, width):
+def test_chart_follows_its_controls_and_names_the_row_of_a_mark(page, tmp_path, width):
     visited = tmp_path / "visited.html"
     visited.write_text(page.read_text(encoding="utf-8").replace("</body>", f"{VISIT}</body>"), encoding="utf-8")
     # a busy machine may need several attempts: virtual time goes on while the browser's other processes work
@@ -177,40 +157,10 @@ def test_explorer_filters_and_steps_through_results(page, tmp_path, width):
             break
     assert console == []
     visit = json.loads(text)
-    shown = {
-        name: [int(n.replace(",", "")) for n in re.match(r"([\d,]+) of ([\d,]+)", visit[name]).groups()]
-        for name in ("at first", "other split", "filtered", "other predictor")
-    }
-    assert shown["at first"][0] == shown["at first"][1]
-    assert shown["other split"] != shown["at first"]
-    assert 0 < shown["filtered"][0] < shown["filtered"][1]
-    assert shown["other predictor"] == shown["filtered"]
-    assert visit["other predictor"] != visit["filtered"]
-    assert re.search(r"MAPE [\d.]+ %, MedAPE [\d.]+ %; 90 % intervals contain [\d.]+ %", visit["filtered"])
-    count = shown["filtered"][0]
-    assert re.match(rf"part \d+.*: measured .*, predicted .*, error .*\. 1 of {count}\.$", visit["largest"])
-    assert visit["next"].endswith(f" 2 of {count}.")
-    assert visit["smallest"].endswith(f" {count} of {count}.")
-    errors = [
-        abs(float(re.search(r"error \+?([−\d.]+)", visit[name]).group(1).replace("−", "-")))
-        for name in ("largest", "next", "smallest")
-    ]
-    assert errors[0] > errors[2]
-    assert "integer" in visit["read"] or "float" in visit["read"]
-    assert visit["deselected"] == "Nothing selected."
-    assert visit["shown_row"] in visit["shown result"]
-    assert visit["shown"].endswith(f" of {shown['at first'][1]}.")
-    count_found = int(re.match(r"\d+", visit["searched"]).group())
-    assert 0 < count_found < shown["other split"][0]
-    assert "r00001" in visit["searched result"]
-    offered = [int(re.search(r"\((\d+)\)$", text).group(1)) for text in visit["offered"]]
-    assert sum(offered) == count_found, "the choices of a filter count what the search leaves"
-    assert "predictor=" in visit["address"]
-    assert "find=PART+R00001" in visit["address"]
-    head, *lines = visit["saved"].strip().split("\r\n")
-    assert head.startswith("row,machine,") and "predicted (estimate)" in head
-    assert len(lines) == count_found
-    assert all(line.startswith("r00001") and ",part 0" in line for line in lines)
-    assert visit["plain"] == ""
-    assert visit["linked"] == visit["searched"]
+    marks = visit["marks"]
+    assert marks["find no such machine"] == 0
+    assert 0 < marks["find R00001"] < marks["color 1"]
+    assert marks["task 1"] < marks["predictor 1"]
+    assert len({marks[step] for step in ("first", "split 1", "predictor 1", "color 1")}) == 4
+    assert re.search("r00001[0-9].*part .*measured.*predicted.*error in %", visit["tip"])
     assert visit["wide"] <= 0, "the page scrolls sideways"

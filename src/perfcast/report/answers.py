@@ -1,15 +1,16 @@
-"""Answers of the first screen: errors of the chosen predictor beside simple ones, the hardest split first."""
+"""Answers of the first screen, the hardest split first, and sentences on a dataset, its budget and its sources."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from perfcast.evaluation import AVERAGE, BASELINE
-from perfcast.report.error_tables import number
-from perfcast.report.report_context import DatasetPart
-from perfcast.report.summaries import leading_predictor
+from perfcast.report.report_context import DatasetPart, ReportContext
+from perfcast.report.text_tables import count, number
 from perfcast.splits import describe_split, scenario_label, split_label
 
 MIN_ENTITIES = 10
@@ -45,6 +46,13 @@ class SplitAnswer:
     interval_score: str
     rows: int
     seeds: int
+
+
+def leading_predictor(part: DatasetPart) -> str:
+    """Return the champion, which was chosen without test rows, or else the first of the ranking on test rows."""
+    ranking = part.evaluation.ranking()
+    name = (part.champion or {}).get("predictor")
+    return str(name) if name in ranking else ranking[0]
 
 
 def can_rank(part: DatasetPart) -> bool:
@@ -106,7 +114,7 @@ def dataset_answer(part: DatasetPart) -> str:
     answers = split_answers(part)[:2]
     leader = part.predictor_label(leading_predictor(part))
     texts = [
-        f"{answer.title} (split {answer.split}, {_count(answer.seeds, 'seed')}): half of the predictions are within "
+        f"{answer.title} (split {answer.split}, {count(answer.seeds, 'seed')}): half of the predictions are within "
         f"{answer.median} {answer.unit} of the measured result, and the mean error is "
         f"{_error(answer.bars[0], answer.unit)}."
         for answer in answers
@@ -124,10 +132,10 @@ def small_dataset_sentence(part: DatasetPart) -> str:
         if not rows:
             continue
         low, high = (choose(float(row["value"]) for row in rows) for choose in (min, max))
-        count, entities, seeds = (int(rows[0][name]) for name in ("rows", "entities", "seeds"))
+        tested, entities, seeds = (int(rows[0][name]) for name in ("rows", "entities", "seeds"))
         texts.append(
-            f"On the {split_label(split)} ({split}, {_count(seeds, 'seed')}) it has {_count(count, 'test result')} of "
-            f"{_count(entities, 'machine')}; the mean errors of its {len(rows)} predictors lie between {number(low)} "
+            f"On the {split_label(split)} ({split}, {count(seeds, 'seed')}) it has {count(tested, 'test result')} of "
+            f"{count(entities, 'machine')}; the mean errors of its {len(rows)} predictors lie between {number(low)} "
             f"and {number(high)} {evaluation.error_unit}, without a confidence interval."
         )
     return (
@@ -155,5 +163,20 @@ def _error(bar: Bar, unit: str) -> str:
     return f"{number(bar.error)} {unit}" + (f" (95 % interval {bar.interval} {unit})" if bar.interval else "")
 
 
-def _count(number_of: int, noun: str) -> str:
-    return f"{number_of:,} {noun}{'' if number_of == 1 else 's'}"
+def retrieval_text(source: Mapping[str, Any]) -> str:
+    """Return the date of retrieval of a source, or else its snapshot."""
+    if source.get("retrieved"):
+        return f"retrieved {source['retrieved']}"
+    return f"snapshot {source['snapshot']}" if source.get("snapshot") else "date of retrieval not stated"
+
+
+def budget_sentence(context: ReportContext) -> str:
+    """Return a sentence on the training budget of the experiment."""
+    seeds = context.params.get("seeds", [])
+    runs = count(len(seeds), "seed") if seeds else "an unstated number of seeds"
+    if context.params.get("preset") == "quick":
+        return (
+            f"This is the quick preset: {runs} and short trainings. Its values show that the pipeline works. "
+            "Quote values of the full experiment (make full)."
+        )
+    return f"This is the {context.params.get('preset', 'unnamed')} preset: {runs}, all folds."

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from perfcast.evaluation import AVERAGE, BASELINE, Evaluation
-from perfcast.report.error_tables import number
 from perfcast.report.report_context import DatasetPart, ReportContext
+from perfcast.report.text_tables import Cell, TextTable, number
 from perfcast.schema.display_names import metric_label
 from perfcast.schema.table import Role
 from perfcast.splits import describe_split
@@ -39,11 +39,11 @@ _LIMITS = (
 
 @dataclass(frozen=True)
 class CardSection:
-    """One part of a card: a heading, sentences, and a table as rows of cells, the first being the head."""
+    """One part of a card: a heading, sentences, and a table."""
 
     title: str
     lines: tuple[str, ...]
-    table: tuple[tuple[str, ...], ...] = ()
+    table: TextTable | None = None
 
 
 def model_card(part: DatasetPart, context: ReportContext) -> list[CardSection]:
@@ -80,13 +80,13 @@ def markdown(part: DatasetPart, sections: Sequence[CardSection]) -> str:
         if section.lines:
             text.append("")
         if section.table:
-            head, *body = section.table
-            text += [_cells(head), _cells(["---"] * len(head)), *map(_cells, body), ""]
+            head = section.table.headings
+            text += [_cells(head), _cells(["---"] * len(head)), *map(_cells, section.table.lines), ""]
     return "\n".join(text).rstrip() + "\n"
 
 
-def _cells(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+def _cells(cells: Sequence[str | Cell]) -> str:
+    return "| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |"
 
 
 def _identity(about: Mapping[str, Any], part: DatasetPart, context: ReportContext) -> tuple[str, ...]:
@@ -127,14 +127,14 @@ def _data(part: DatasetPart, about: Mapping[str, Any], sources: Sequence[Mapping
     return tuple(lines)
 
 
-def _metric_table(evaluation: Evaluation, name: str) -> tuple[tuple[str, ...], ...]:
+def _metric_table(evaluation: Evaluation, name: str) -> TextTable:
     level = f"{100 * evaluation.level:g} %"
     mean, median = evaluation.error_metrics
     head = (
         *("split", "test rows", metric_label(mean), "95 % interval", metric_label(median), BASELINE),
         *(f"{level} coverage", "median width", "interval score"),
     )
-    lines = [head]
+    lines = []
     for split in evaluation.ranked_splits:
         metrics = (mean, median, "coverage", "width", "interval_score")
         values = {metric: evaluation.value(split, name, AVERAGE, metric) for metric in metrics}
@@ -156,7 +156,7 @@ def _metric_table(evaluation: Evaluation, name: str) -> tuple[tuple[str, ...], .
                 texts["interval_score"],
             )
         )
-    return tuple(lines)
+    return TextTable("Evaluation", "Evaluation: errors and widths in %", head, lines, words=[1])
 
 
 def _calibration(evaluation: Evaluation, name: str) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -14,28 +14,34 @@ from markupsafe import Markup
 from perfcast.domain import domains
 from perfcast.evaluation import BASELINE, Evaluation
 from perfcast.report import error_tables
-from perfcast.report.answers import can_rank, dataset_answer, small_dataset_sentence, split_answers
-from perfcast.report.error_tables import published_tables
-from perfcast.report.explorer import explorer_view, point_budgets
-from perfcast.report.largest_errors import RULES, largest_errors
-from perfcast.report.model_card import cards, model_card
-from perfcast.report.plots.drawing import inline_svg
-from perfcast.report.quality_tables import quality_section
-from perfcast.report.release_errors import axis_limit, axis_position, release_errors
-from perfcast.report.report_context import DatasetPart, ReportContext
-from perfcast.report.summaries import (
-    TOLERANCE,
-    ablation_tables,
+from perfcast.report.answers import (
     budget_sentence,
-    calibration_remarks,
-    calibration_tables,
+    can_rank,
+    dataset_answer,
     leading_predictor,
     retrieval_text,
-    select_spec_sources,
+    small_dataset_sentence,
+    split_answers,
 )
-from perfcast.report.text_tables import Section, described_section
+from perfcast.report.error_tables import published_tables
+from perfcast.report.explorer import MAX_POINTS, explorer_data
+from perfcast.report.interval_tables import TOLERANCE, calibration_data
+from perfcast.report.model_card import cards, model_card
+from perfcast.report.plots.drawing import inline_svg
+from perfcast.report.report_context import DatasetPart, ReportContext
+from perfcast.report.row_tables import ablation_tables, largest_errors, release_tables
+from perfcast.report.text_tables import (
+    Section,
+    TextTable,
+    count,
+    folds,
+    leakage_section,
+    number,
+    quality_tables,
+    text_section,
+)
 from perfcast.schema.display_names import column_label
-from perfcast.splits import describe_split, scenario_label, split_label
+from perfcast.splits import split_label
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import atomic_folder, write_text
 from perfcast.utils.result_digests import record_digests
@@ -48,22 +54,14 @@ def render_pages(context: ReportContext, name: str = "report") -> dict[str, str]
     A dataset that is too small to rank predictors has a paragraph in the index and no page.
     """
     ranked = [part for part in context.datasets if can_rank(part)]
-    budgets = point_budgets([len(part.evaluation.tables["points"]) if part.rows else 0 for part in ranked])
-    pages = {
-        f"{name}/{part.name}.html": _render(
-            "dataset.html", context, index=f"../{name}.html", **_view(part, context, maximum)
-        )
-        for part, maximum in zip(ranked, budgets, strict=True)
-    }
+    every = max(1, -(-sum(len(part.evaluation.tables["points"]) for part in ranked) // MAX_POINTS))
+    pages = {f"{name}/{part.name}.html": _dataset_page(part, context, f"../{name}.html", every) for part in ranked}
     entries = [
         {
             "part": part,
             "answer": dataset_answer(part),
             "address": (address := f"{name}/{part.name}.html"),
             "checksum": hashlib.sha256(pages[address].encode()).hexdigest(),
-            "worst": error_tables.worst_slices(part.evaluation, leading_predictor(part)),
-            "leader": leading_predictor(part),
-            "seeds": split_answers(part)[0].seeds,
         }
         for part in ranked
     ]
@@ -72,40 +70,16 @@ def render_pages(context: ReportContext, name: str = "report") -> dict[str, str]
         context,
         datasets=entries,
         hero=split_answers(ranked[0]) if ranked else [],
-        set={"evaluation": ranked[0].evaluation, "part": ranked[0]} if ranked else None,
+        evaluation=ranked[0].evaluation if ranked else None,
+        worst=[table for part in ranked for table in _worst_slices(part)],
         small=[small_dataset_sentence(part) for part in context.datasets if not can_rank(part)],
         missing=[source for source in context.sources if source.get("status") != "present"],
-        spec=select_spec_sources(context.sources),
+        spec=[source for source in context.sources if "SPEC" in str(source.get("license", ""))],
+        files=[_source_files(source.get("files") or []) for source in context.sources],
+        experiment=_experiment_tables(context),
         retrieval_text=retrieval_text,
     )
     return {f"{name}.html": index, **pages}
-
-
-def _render(template: str, context: ReportContext, **data: Any) -> str:
-    return (
-        environment()
-        .get_template(template)
-        .render(
-            style=_read_templates("report.css", "explorer.css", "hero.css"),
-            script=_read_templates("report.js", "explorer.js"),
-            context=context,
-            budget=budget_sentence(context),
-            baseline=BASELINE,
-            number=error_tables.number,
-            score=error_tables.score,
-            rules=RULES,
-            describe_split=describe_split,
-            split_label=split_label,
-            scenario_label=scenario_label,
-            predictor_label=context.predictor_label,
-            column_label=column_label,
-            calibration_remarks=calibration_remarks,
-            tolerance=TOLERANCE,
-            axis_limit=axis_limit,
-            axis_position=axis_position,
-            **data,
-        )
-    )
 
 
 def write_report(context: ReportContext, page: Path, card_folder: Path | None) -> None:
@@ -128,64 +102,66 @@ def write_report(context: ReportContext, page: Path, card_folder: Path | None) -
             record_digests(folder)
 
 
-def environment() -> Environment:
-    """Return the loader of the templates by name; text of others is escaped."""
-    return Environment(
+def _render(template: str, context: ReportContext, **data: Any) -> str:
+    """Return a template with data; text of others is escaped."""
+    environment = Environment(
         loader=PackageLoader("perfcast.report", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-
-
-def _read_templates(*names: str) -> Markup:
-    """Return files of the page's style or script, joined."""
     folder = files("perfcast.report") / "templates"
-    return Markup("\n".join((folder / name).read_text(encoding="utf-8").strip() for name in names))
+    style, script = (Markup((folder / name).read_text("utf-8").strip()) for name in ("report.css", "report.js"))
+    return environment.get_template(template).render(
+        style=style,
+        script=script,
+        context=context,
+        budget=budget_sentence(context),
+        baseline=BASELINE,
+        predictor_label=context.predictor_label,
+        number=number,
+        split_label=split_label,
+        folds=folds,
+        tolerance=TOLERANCE,
+        **data,
+    )
 
 
-def _view(part: DatasetPart, context: ReportContext, maximum: int) -> dict[str, Any]:
-    """Return the data of the page of one dataset."""
+def _dataset_page(part: DatasetPart, context: ReportContext, index: str, every: int) -> str:
+    return _render(
+        "dataset.html",
+        context,
+        index=index,
+        name=part.name,
+        title=part.title,
+        evaluation=part.evaluation,
+        leader=leading_predictor(part),
+        champion=part.champion,
+        hero=split_answers(part),
+        answer=dataset_answer(part),
+        sections=[section for section in report_sections(part, context, every) if section.data],
+    )
+
+
+def report_sections(part: DatasetPart, context: ReportContext, every: int = 1) -> list[Section]:
+    """Return the sections of one dataset in their order, with every k-th row in its chart."""
+    evaluation, rows, label = part.evaluation, part.rows, part.predictor_label
     leader = leading_predictor(part)
-    view = {
-        "part": part,
-        "evaluation": part.evaluation,
-        "leader": leader,
-        "several_targets": part.evaluation.tables["points"]["target"].nunique() > 1,
-    }
-    sections = [section for section in _sections(part, context, leader, maximum) if section.data]
-    return {
-        "name": part.name,
-        "set": view,
-        "hero": split_answers(part),
-        "answer": dataset_answer(part),
-        "sections": sections,
-    }
-
-
-def _sections(part: DatasetPart, context: ReportContext, leader: str, maximum: int) -> list[Section]:
-    """Return the sections of one dataset in their order; a section without data is not shown."""
-    evaluation, rows = part.evaluation, part.rows
+    noise = error_tables.noise_tables(evaluation)
     return [
         Section("headline", "Errors of every predictor", _headline(part)),
-        Section(
-            "explorer",
-            "Predictions of single results",
-            explorer_view(evaluation, rows, leader, maximum=maximum) if rows else None,
-        ),
-        Section("largest_errors", "Largest errors", largest_errors(evaluation, rows, leader) if rows else None),
-        Section("releases", "Errors by product release", release_errors(evaluation, rows, leader) if rows else None),
-        Section("interval_calibration", "Calibration of prediction intervals", calibration_tables(evaluation, leader)),
+        Section("explorer", "Predictions of single results", explorer_data(part, leader, every)),
+        Section("largest_errors", "Largest errors", largest_errors(evaluation, rows, leader, label) if rows else []),
+        Section("releases", "Errors by product release", release_tables(evaluation, rows, leader) if rows else []),
+        Section("interval_calibration", "Calibration of prediction intervals", calibration_data(evaluation, leader)),
         *domain_sections(evaluation, leader),
-        described_section(evaluation),
-        Section(
-            "published", "Comparison with published values", published_tables(evaluation, leader, part.predictor_label)
-        ),
-        Section("ablation", "Ablation", ablation_tables(evaluation, rows) if rows else None),
+        error_tables.described_section(evaluation),
+        Section("published", "Comparison with published values", published_tables(evaluation, leader, label)),
+        text_section("ablation", "Ablation", "", ablation_tables(evaluation, rows, label) if rows else []),
         Section("plots", "Plots", _inline_plots(part)),
-        Section("leakage", "Leakage checks", leakage_section(part.leakage)),
-        Section("quality", "Data quality", quality_section(part.quality) if part.quality else None),
+        leakage_section(part.leakage),
+        text_section("quality", "Data quality", "", quality_tables(part.quality, noise) if part.quality else []),
         Section("model_card", "Model card", model_card(part, context)),
     ]
 
@@ -200,15 +176,16 @@ def domain_sections(evaluation: Evaluation, leader: str) -> list[Section]:
     ]
 
 
-def _headline(part: DatasetPart) -> dict[str, object]:
-    return {
-        "table": error_tables.headline_grid(part.evaluation),
-        "tasks": error_tables.task_grids(part.evaluation),
-        "all_rows": error_tables.all_rows_grid(part.evaluation),
-        "others": error_tables.other_metrics_grid(part.evaluation),
-        "intervals": error_tables.interval_grid(part.evaluation),
-        "paired": error_tables.paired_rows(part.evaluation),
-    }
+def _headline(part: DatasetPart) -> dict[str, list[TextTable]]:
+    evaluation = part.evaluation
+    folded = [
+        *error_tables.task_tables(evaluation),
+        error_tables.other_metrics_table(evaluation),
+        *error_tables.interval_tables(evaluation),
+        *error_tables.paired_tables(evaluation, part.predictor_label),
+    ]
+    errors, all_rows = [error_tables.error_table(evaluation)], error_tables.all_rows_tables(evaluation)
+    return {"errors": errors, "all_rows": all_rows, "folded": folded}
 
 
 def _inline_plots(part: DatasetPart) -> list[tuple[object, Markup]]:
@@ -218,27 +195,50 @@ def _inline_plots(part: DatasetPart) -> list[tuple[object, Markup]]:
     ]
 
 
-_CONTROL = ("control_error", "chance_error", "better", "shuffles")
+def _worst_slices(part: DatasetPart) -> list[TextTable]:
+    evaluation, leader, label = part.evaluation, leading_predictor(part), part.predictor_label
+    worst = error_tables.worst_slices(evaluation, leader)
+    seeds = count(split_answers(part)[0].seeds, "seed")
+    caption = (
+        f"{part.title}: largest errors of {label(leader)} by slice of at least 20 rows, {seeds}; mean error of all "
+        f"tasks together, in {evaluation.error_unit}"
+    )
+    lines = [
+        [split_label(row["split"]), column_label(row["slice"]), row["value"], number(row["error"]), f"{row['rows']:,}"]
+        for row in worst
+    ]
+    headings = ["split", "slice", "value", "mean error", "rows"]
+    return [TextTable("Largest errors", caption, headings, lines, words=[1, 2])] if worst else []
 
 
-def leakage_section(report: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Return every leakage check with its numbers as a sentence; None without a report."""
-    if report is None:
-        return None
-    checks = [{**check, "sentence": numbers_sentence(check)} for check in report["checks"]]
-    return {"checks": checks, "findings": sum(len(check["findings"]) for check in checks)}
+def _source_files(listed: Sequence[dict[str, Any]]) -> list[TextTable]:
+    lines = [[file["name"], f"{file['bytes']:,}", file["sha256"]] for file in listed]
+    fold = f"{count(len(lines), 'file')} with checksums"
+    return [TextTable("Files", "", ["file", "bytes", "SHA-256"], lines, words=[2], fold=fold)] if lines else []
 
 
-def numbers_sentence(check: Mapping[str, Any]) -> str:
-    """Return the numbers of a check as a sentence; empty where it has none to show."""
-    numbers = check["numbers"]
-    if all(numbers.get(name) is not None for name in _CONTROL):
-        control, chance, better, shuffles = (numbers[name] for name in _CONTROL)
-        return (
-            f"Trained on shuffled scores: mean absolute log error {control:.3f}; chance: {chance:.3f}; "
-            f"better than chance in {better} of {shuffles} shuffles."
-        )
-    share = numbers.get("least_share_of_error_left")
-    if share is not None:
-        return f"Closest feature to the score: {numbers['by']} leaves {100 * share:.0f} % of the error of a constant."
-    return ""
+def _experiment_tables(context: ReportContext) -> list[TextTable]:
+    """Return the parameters, and the versions and checksums."""
+    values = {
+        key: ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+        for key, value in context.params.items()
+    }
+    return [
+        TextTable(
+            "Parameters",
+            "",
+            ["parameter", "value"],
+            list(values.items()),
+            words=[1],
+            fold="Parameters of the experiment",
+            open=True,
+        ),
+        TextTable(
+            "Environment",
+            "",
+            ["name", "version or SHA-256"],
+            [*context.environment.items(), *context.digests.items()],
+            words=[1],
+            fold="Environment and checksums",
+        ),
+    ]

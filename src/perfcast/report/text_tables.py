@@ -1,15 +1,69 @@
-"""Sections of the report that are a text and tables of text, such as those of a domain's further tables."""
+"""Tables and sections of the report: every table of its pages is a `TextTable`, which one macro renders."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
-from perfcast.evaluation import AVERAGE, Evaluation
-from perfcast.evaluation.supplementary_tables import LEVEL_LABELS
-from perfcast.report.error_tables import number
+import numpy as np
+
+from perfcast.schema.display_names import replace_underscores
 from perfcast.splits import split_label
+
+_SHOWN_BY_COLUMNS = frozenset({"missing", "ranges"})
+"""Details of data quality that the table of columns shows."""
+_SHARES = ("coverage", "share", "missing")
+Label = Callable[[str], str]
+"""Function that gives the display name of a predictor."""
+_CONTROL = ("control_error", "chance_error", "better", "shuffles")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell: text, smaller notes, and the number that sorts it.
+
+    `mark` is "best" for a clear winner, "low" or "high" for a coverage outside its tolerance. `bar` has the low end,
+    the dot and the high end of a strip on an axis from -100 to 100.
+    """
+
+    text: str
+    notes: tuple[str, ...] = ()
+    key: float | None = None
+    mark: str = ""
+    bar: tuple[float, float, float] | None = None
+
+
+Line = list[str | Cell]
+"""Cells of one line of a table, the first names it."""
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """A table: `lines` have a cell for each of `headings`, the first of a line names it.
+
+    `label` names the table for screen readers. `groups` head the columns after the first, each with an equal number of
+    them. Columns at the places `words` are aligned left. Tables that follow each other with the same `fold` are folded
+    together under that title. `notes` are paragraphs below the table.
+    """
+
+    label: str
+    caption: str
+    headings: Sequence[str | Cell]
+    lines: Sequence[Sequence[str | Cell]]
+    groups: Sequence[str | Cell] = ()
+    foot: Sequence[Sequence[str | Cell]] = ()
+    words: Sequence[int] = ()
+    fold: str = ""
+    open: bool = False
+    style: str = ""
+    notes: Sequence[str] = ()
+
+    @property
+    def width(self) -> int:
+        """Number of columns below each group."""
+        return (len(self.lines[0]) - 1) // len(self.groups) if self.groups else 0
 
 
 @dataclass(frozen=True)
@@ -23,41 +77,137 @@ class Section:
     template: str = ""
 
 
-@dataclass(frozen=True)
-class TextTable:
-    """A table of text: `lines` have a cell for each of `headings`, and `label` names it for screen readers."""
-
-    label: str
-    caption: str
-    headings: Sequence[str]
-    lines: Sequence[Sequence[str]]
-
-
 def text_section(name: str, title: str, text: str, tables: Sequence[TextTable]) -> Section:
-    """Return a section of tables of text; without a table it is not shown."""
+    """Return a section of tables with a text before them; without a table it is not shown."""
     return Section(name, title, tables, text, "text_tables")
 
 
-_DESCRIBED = (
-    "Test machines through the tool's own path, as users describe them: characteristics that a level leaves out are "
-    "filled in. Of a forward split there are two predictions: with the facts of processors that were public at its "
-    "cut, and with all of them, as on the day of a launch. Values are averages over tasks, in %; width is the median."
-)
+def folds(tables: Sequence[TextTable]) -> list[tuple[str, list[TextTable]]]:
+    """Return tables by the title under which they are folded, in their order."""
+    return [(fold, list(members)) for fold, members in groupby(tables, key=lambda table: table.fold)]
 
 
-def described_section(evaluation: Evaluation) -> Section:
-    """Return error, coverage and width of described machines by split, facts and level, averaged over tasks."""
-    frame = evaluation.tables["described"]
-    lines = [
-        (
-            split_label(row["split"]),
-            row["facts"],
-            f"{row['level']} {LEVEL_LABELS[row['level'] - 1]}",
-            f"{row['n']:,}",
-            *(number(row[name]) for name in ("mape", "medape", "coverage", "width")),
-        )
-        for row in frame[frame["task"] == AVERAGE].to_dict("records")
+def number(value: float) -> str:
+    """Return a number with two decimals below 10, one below 100 and none above; a dash for NaN."""
+    if not np.isfinite(value):
+        return "–"
+    return f"{value:,.{2 if abs(value) < 10 else 1 if abs(value) < 100 else 0}f}"
+
+
+def count(number_of: int, noun: str) -> str:
+    """Return a number with its noun, in the plural where it is not 1."""
+    return f"{number_of:,} {noun}{'' if number_of == 1 else 's'}"
+
+
+def signed(value: float, decimals: int) -> str:
+    """Return a number with its sign, a true minus."""
+    return f"{value:+.{decimals}f}".replace("-", "−")
+
+
+def split_heading(split: str) -> Cell:
+    """Return the heading of a split: its label, and below it its name."""
+    label = split_label(split)
+    return Cell(label, () if label == split else (split,))
+
+
+def quality_tables(quality: Mapping[str, Any], noise: Sequence[TextTable]) -> list[TextTable]:
+    """Return the counts of rows, `noise` of repeated measurements, the details and the columns of quality.json."""
+    rows = [[state, reason, f"{rows:,}"] for state, reason, rows in row_counts(quality)]
+    lines = []
+    for name, entry in quality.get("columns", {}).items():
+        low, high = entry.get("min"), entry.get("max")
+        distinct = f"{entry['unique']:,}" if "unique" in entry else f"{entry['steps']} steps"
+        extremes = "" if low is None else f"{_plain(low)} … {_plain(high)}"
+        lines.append([name, str(entry.get("unit", "")), f"{100 * entry['missing']:.1f} %", distinct, extremes])
+    rows_title, columns_title = "Input rows: kept, merged and rejected", "Columns: missing values and ranges"
+    return [
+        TextTable("Rows", "Input rows", ["rows", "reason", "count"], rows, words=[1], fold=rows_title),
+        *noise,
+        *(
+            TextTable(title, "", ["fact", "value"], facts, fold=title[0].upper() + title[1:])
+            for title, facts in detail_tables(quality)
+        ),
+        TextTable(
+            "Columns", "", ["column", "unit", "missing", "distinct", "range"], lines, words=[1], fold=columns_title
+        ),
     ]
-    headings = ("split", "facts", "given", "rows", "MAPE", "MedAPE", "coverage", "width")
-    table = TextTable("Described machines", "Error, coverage and width by level of description", headings, lines)
-    return text_section("described", "Machines as users describe them", _DESCRIBED, [table] if lines else [])
+
+
+def row_counts(quality: Mapping[str, Any]) -> list[tuple[str, str, int]]:
+    """Return (state, reason, rows) of all input rows: kept, merged by rule, rejected by reason."""
+    lines = [("read", "", int(quality["rows_in"])), ("kept", "", int(quality["rows_kept"]))]
+    if excluded := int(quality.get("rows_excluded", 0)):
+        lines.append(("of these", "excluded from the evaluation: the score cannot be that of the machine", excluded))
+    return lines + [
+        (state, replace_underscores(reason), int(rows))
+        for state in ("merged", "rejected")
+        for reason, rows in sorted(quality.get(state, {}).items())
+    ]
+
+
+def detail_tables(quality: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Return quality facts of the dataset as titled lines of name and value, nested names joined."""
+    tables: dict[str, list[tuple[str, str]]] = {"facts": []}
+    for name, value in quality.get("details", {}).items():
+        if name in _SHOWN_BY_COLUMNS:
+            continue
+        title = replace_underscores(name) if isinstance(value, Mapping) else "facts"
+        for path, leaf in _leaf_values(value, () if isinstance(value, Mapping) else (name,)):
+            is_share = (
+                isinstance(leaf, float)
+                and 0 <= leaf <= 1
+                and any(word in part for word in _SHARES for part in (name, *path))
+            )
+            text = f"{100 * leaf:.1f} %" if is_share else _plain(leaf)
+            tables.setdefault(title, []).append((replace_underscores(" · ".join(path)), text))
+    return [(title, lines) for title, lines in tables.items() if lines]
+
+
+def _leaf_values(value: Any, path: tuple[str, ...]) -> list[tuple[tuple[str, ...], Any]]:
+    if isinstance(value, Mapping):
+        return [leaf for key, inner in value.items() for leaf in _leaf_values(inner, (*path, str(key)))]
+    return [(path, value)]
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_plain, value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:,.6g}" if isinstance(value, float) else "" if value is None else str(value)
+
+
+def leakage_section(report: Mapping[str, Any] | None) -> Section:
+    """Return every leakage check with its numbers as a sentence; not shown without a report."""
+    title, checks = "Leakage checks", (report or {}).get("checks", [])
+    found = sum(len(check["findings"]) for check in checks)
+    text = (
+        f"Leakage checks read the files of all stages before any error is computed: {len(checks)} checks, "
+        f"{found or 'no'} finding{'' if found == 1 else 's'}. A finding stops the run."
+    )
+    lines = [
+        [
+            check["check"],
+            check["meaning"],
+            ". ".join(filter(None, (check["looked_at"], _numbers_sentence(check["numbers"])))),
+            str(len(check["findings"])),
+        ]
+        for check in checks
+    ]
+    table = TextTable(title, "", ["check", "requirement", "scope", "findings"], lines, words=[1, 2], fold="All checks")
+    return text_section("leakage", title, text, [table] if report else [])
+
+
+def _numbers_sentence(numbers: Mapping[str, Any]) -> str:
+    if all(numbers.get(name) is not None for name in _CONTROL):
+        control, chance, better, shuffles = (numbers[name] for name in _CONTROL)
+        return (
+            f"Trained on shuffled scores: mean absolute log error {control:.3f}; chance: {chance:.3f}; "
+            f"better than chance in {better} of {shuffles} shuffles."
+        )
+    share = numbers.get("least_share_of_error_left")
+    if share is not None:
+        return f"Closest feature to the score: {numbers['by']} leaves {100 * share:.0f} % of the error of a constant."
+    return ""

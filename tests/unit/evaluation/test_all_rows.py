@@ -8,7 +8,7 @@ import pytest
 from perfcast.evaluation import AVERAGE, evaluate, read_evaluation, write_evaluation
 from perfcast.evaluation.run_predictions import COLUMNS, read_excluded
 from perfcast.evaluation.supplementary_tables import compare_all_rows
-from perfcast.report.error_tables import all_rows_grid
+from perfcast.report.error_tables import all_rows_tables
 from perfcast.testing.generated_results import fake_table, write_runs
 from perfcast.utils.errors import UserError
 
@@ -48,7 +48,7 @@ def test_the_evaluation_has_both_and_keeps_them(table, runs, tmp_path):
     moved = frame.iloc[:1].assign(predicted=frame["measured"].iloc[0] * 9)
     plain = evaluate(runs, table, resamples=10, seed=0)
     assert (plain.tables["all_rows"]["mape"] == plain.tables["all_rows"]["mape_all_rows"]).all()
-    assert all_rows_grid(plain) is None
+    assert all_rows_tables(plain) == []
     moved.to_parquet(folder / "excluded.parquet", index=False)
     frame.iloc[1:].to_parquet(folder / "predictions.parquet", index=False)
     other = runs["random", "nearest"]
@@ -65,9 +65,9 @@ def test_the_evaluation_has_both_and_keeps_them(table, runs, tmp_path):
     pd.testing.assert_frame_equal(
         stored.tables["all_rows"], evaluation.tables["all_rows"], check_dtype=False, rtol=1e-4
     )
-    grid = all_rows_grid(stored)
+    (grid,) = all_rows_tables(stored)
     assert "1 in random" in grid.caption
-    ridge = dict(grid.rows)["ridge"]
+    ridge = next(cells for name, *cells in grid.lines if name == "ridge")
     assert ridge[0].key < ridge[1].key
     (tmp_path / "evaluation" / "all_rows.csv").unlink()
     with pytest.raises(UserError, match=r"all_rows\.csv must exist"):

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from perfcast.evaluation import evaluate, headline
-from perfcast.report.error_tables import all_rows_grid, headline_grid, paired_rows, worst_slices
+from perfcast.report.error_tables import all_rows_tables, error_table, paired_tables, worst_slices
 from perfcast.schema.table import Role
 from perfcast.testing.generated_results import fake_table, write_runs
 
@@ -45,16 +45,16 @@ def test_mean_and_median_are_of_absolute_differences(evaluation, runs_and_table)
 def test_ranking_tables_and_differences_are_in_points(evaluation):
     by_predictor = {name: evaluation.value("random", name)["value"] for name in evaluation.predictors}
     assert evaluation.ranking() == sorted(by_predictor, key=by_predictor.get)
-    grid = headline_grid(evaluation)
+    grid = error_table(evaluation)
     assert "points" in grid.caption
-    assert grid.metrics == ["MAE", "MedAE"]
+    assert grid.headings[1:] == ["MAE", "MedAE"]
     assert not evaluation.tables["noise"].empty
-    assert grid.foot == []
+    assert not grid.foot
     excluded = evaluation.with_tables(all_rows=evaluation.tables["all_rows"].assign(excluded=1))
-    assert all_rows_grid(excluded) is None
-    first = next(row for row in paired_rows(evaluation) if row["name"] == "ridge")
+    assert all_rows_tables(excluded) == []
+    first = next(cells for name, *cells in paired_tables(evaluation)[0].lines if name == "ridge")
     difference = by_predictor["ridge"] - by_predictor["nearest"]
-    assert first["cells"][0].key == pytest.approx(difference)
+    assert first[0].key == pytest.approx(difference)
     assert f"{by_predictor['ridge']:.2f}" in headline(evaluation)
     metrics = evaluation.tables["pairs"].loc[evaluation.tables["pairs"]["split"] == "random", "metric"]
     assert set(metrics) == {"mae", "medae", "mape", "medape"}

@@ -5,13 +5,19 @@ from html.parser import HTMLParser
 
 import pytest
 
-from perfcast.report.answers import can_rank, dataset_answer, small_dataset_sentence, split_answers
-from perfcast.report.error_tables import headline_grid, interval_grid, number, paired_rows, task_grids, worst_slices
+from perfcast.report.answers import (
+    can_rank,
+    dataset_answer,
+    leading_predictor,
+    retrieval_text,
+    small_dataset_sentence,
+    split_answers,
+)
+from perfcast.report.error_tables import error_table, interval_tables, paired_tables, task_tables, worst_slices
 from perfcast.report.plots.drawing import inline_svg
-from perfcast.report.quality_tables import detail_tables, row_counts
-from perfcast.report.render_page import environment, leakage_section, render_pages, write_report
+from perfcast.report.render_page import render_pages, write_report
 from perfcast.report.report_context import collect
-from perfcast.report.summaries import leading_predictor, retrieval_text
+from perfcast.report.text_tables import detail_tables, number, row_counts
 from perfcast.schema.display_names import metric_label
 from perfcast.splits import scenario_label, split_label
 from perfcast.testing.generated_results import FAKE_PARAMS, write_results
@@ -228,35 +234,33 @@ def test_summary_omits_leaking_splits(context, page):
     assert "shuffled serves comparison with published values only: its test rows have siblings" in text
 
 
-def test_headline_grid_marks_clear_winners_and_the_noise_floor(context):
+def test_error_table_marks_clear_winners_and_the_noise_floor(context):
     evaluation = context.datasets[0].evaluation
-    grid = headline_grid(evaluation)
-    assert [name for name, _ in grid.rows] == evaluation.ranking()
-    assert [len(cells) for _, cells in grid.rows] == [6] * 5
-    assert all(cell.best for cell in grid.rows[0][1])
-    assert not any(cell.best for _, cells in grid.rows[1:] for cell in cells)
-    assert grid.foot[0][0] == "noise floor"
+    table = error_table(evaluation)
+    assert [name for name, *_ in table.lines] == evaluation.ranking()
+    assert [len(line) for line in table.lines] == [7] * 5
+    assert all(cell.mark == "best" for cell in table.lines[0][1:])
+    assert not any(cell.mark for _, *cells in table.lines[1:] for cell in cells)
+    assert table.foot[0][0] == "noise floor"
     undecided = evaluation.with_tables(paired=evaluation.tables["paired"].assign(claim="undecided"))
-    assert not any(cell.best for _, cells in headline_grid(undecided).rows for cell in cells)
+    assert not any(cell.mark for _, *cells in error_table(undecided).lines for cell in cells)
 
 
-def test_interval_grid_has_coverage_width_and_interval_score_without_winners(context):
+def test_interval_table_has_coverage_width_and_interval_score_without_winners(context):
     evaluation = context.datasets[0].evaluation
-    grid = interval_grid(evaluation)
-    assert grid.metrics == [metric_label(name, short=True) for name in ("coverage", "width", "interval_score")]
-    assert (
-        grid.rows[0][1][2].key
-        == evaluation.value(evaluation.splits[0], grid.rows[0][0], metric="interval_score")["value"]
-    )
-    assert not any(cell.best for _, cells in grid.rows for cell in cells)
+    (table,) = interval_tables(evaluation)
+    assert table.headings[1:] == [metric_label(name, short=True) for name in ("coverage", "width", "interval_score")]
+    name, _, _, cell, *_ = table.lines[0]
+    assert cell.key == evaluation.value(evaluation.splits[0], name, metric="interval_score")["value"]
+    assert not any(cell.mark for _, *cells in table.lines for cell in cells)
     metrics = evaluation.metrics[~evaluation.metrics["metric"].isin(["coverage", "width", "interval_score"])]
-    assert interval_grid(evaluation.with_tables(metrics=metrics)) is None
+    assert interval_tables(evaluation.with_tables(metrics=metrics)) == []
 
 
 def test_further_tables(context):
     evaluation = context.datasets[0].evaluation
-    assert len(task_grids(evaluation)) == 3
-    assert [row["name"] for row in paired_rows(evaluation)] == ["network", "forest", "ridge", "power_law"]
+    assert len(task_tables(evaluation)) == 3
+    assert [line[0] for line in paired_tables(evaluation)[0].lines] == ["network", "forest", "ridge", "power_law"]
     worst = worst_slices(evaluation, "network")
     assert {row["split"] for row in worst} == set(evaluation.splits)
     assert all(row["rows"] >= 20 for row in worst)
@@ -309,7 +313,7 @@ def test_order_follows_the_parameters(results):
     assert [plot.name for plot in turned] == ["headline", "learning_curves"]
 
 
-def test_leakage_table_is_optional():
+def test_leakage_table_is_optional(context):
     check = {
         "check": "tested rows",
         "meaning": "rows <must> be test rows",
@@ -317,7 +321,7 @@ def test_leakage_table_is_optional():
         "remedy": "train again",
     }
     numbers = {"control_error": 0.8731, "chance_error": 0.84, "better": 2, "shuffles": 10}
-    rendered = {
+    checked = {
         "dataset": "fake",
         "checks": [
             {**check, "findings": [], "numbers": {}},
@@ -325,12 +329,15 @@ def test_leakage_table_is_optional():
             {**check, "findings": [], "numbers": {"least_share_of_error_left": 0.136, "by": "memory in rate"}},
         ],
     }
-    text = environment().get_template("leakage.html").render(data=leakage_section(rendered))
+
+    def page_with(leakage):
+        part = dataclasses.replace(context.datasets[0], leakage=leakage)
+        return render_pages(dataclasses.replace(context, datasets=(part,)))[PAGE]
+
+    text = page_with(checked)
     assert "3 checks, 1 finding. A finding" in text
     assert "rows &lt;must&gt; be test rows" in text
     assert "log error 0.873; chance: 0.840; better than chance in 2 of 10 shuffles" in text
     assert "memory in rate leaves 14 % of the error of a constant" in text
-    page = Strict()
-    page.feed(text)
-    assert not page.open + page.mistakes
-    assert leakage_section(None) is None
+    assert parse(text).mistakes == []
+    assert "Leakage checks</h2>" not in page_with(None)

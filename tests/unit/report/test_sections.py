@@ -1,4 +1,4 @@
-"""Sections of the report: explorer, largest errors, releases, calibration, ablation and model cards."""
+"""Sections of the report: chart, largest errors, releases, calibration, ablation and model cards."""
 
 import base64
 import dataclasses
@@ -9,13 +9,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from perfcast.report.explorer import NO_INTERVAL, SCALE, explorer_predictors, explorer_view, point_budgets
-from perfcast.report.largest_errors import largest_errors
+from perfcast.report.error_tables import described_section
+from perfcast.report.explorer import chart, explorer_data
+from perfcast.report.interval_tables import calibration_data, calibration_remarks, calibration_tables
 from perfcast.report.model_card import cards, model_card
-from perfcast.report.release_errors import axis_limit, axis_position, release_errors
 from perfcast.report.report_context import NAME, Rows, collect, hardest_split_first
-from perfcast.report.summaries import ablation_tables, calibration_remarks, calibration_tables
-from perfcast.report.text_tables import described_section
+from perfcast.report.row_tables import ablation_tables, largest_errors, release_tables
+from perfcast.report.text_tables import Cell
+from perfcast.schema.display_names import column_label
 from perfcast.schema.table import Tag
 from perfcast.splits import describe_split, split_label
 from perfcast.testing.generated_results import FAKE_PARAMS, fake_table, write_results
@@ -33,109 +34,52 @@ def part(context):
     return context.datasets[0]
 
 
-def explorer_data(part, **options):
-    view = explorer_view(part.evaluation, part.rows, "network", **options)
-    data = json.loads(zlib.decompress(base64.b64decode(view["packed"])))
-    return {**data, "runs": {(run.split, run.predictor): decoded(run) for run in view["runs"]}}
+def charted(part, **options):
+    """The specification of the chart, and its data as a table."""
+    specification = chart(part, "network", **options)
+    (columns,) = specification["data"]["values"]
+    return specification, pd.DataFrame(columns)
 
 
-def decoded(run):
-    raw = zlib.decompress(base64.b64decode(run.text))
-    errors, half = raw[: len(raw) // 2], raw[len(raw) // 2 :]
-    return np.frombuffer(errors, "<i2") / SCALE, np.frombuffer(half, "<u2")
-
-
-def unfronted(coded):
-    texts, before = [], ""
-    for shared, suffix in zip(coded["shared"], coded["rest"].split("\n"), strict=True):
-        before = before[:shared] + suffix
-        texts.append(before)
-    return texts
-
-
-def test_explorer_columns_equal_the_points(part):
-    data, points = explorer_data(part), part.evaluation.tables["points"]
-    rows = unfronted(data["row"])
-    names = unfronted(data["name"]["values"])
-    codes = np.cumsum(data["name"]["codes"])
-    assert [names[code] for code in codes] == part.rows.names.loc[rows, NAME].tolist()
-    year = next(entry for entry in data["filters"] if entry["label"] == "year")
-    frame = part.rows.table.frame.set_index("id")
-    assert [int(year["values"][code]) for code in year["codes"]] == frame.loc[rows, "published"].dt.year.tolist()
-    month = data["month"]
-    assert [(month["first"] + since) // 12 for since in month["since"]] == frame.loc[rows, "published"].dt.year.tolist()
-    assert set(data["predictors"]) == set(part.evaluation.predictors)
-    assert len(data["runs"]) == len(data["splits"]) * len(data["predictors"])
-    for number, split in enumerate(data["splits"]):
-        items = np.cumsum(split["items"])
-        for place, predictor in enumerate(data["predictors"]):
-            errors, half = data["runs"][number, place]
-            mine = points[(points["split"] == split["name"]) & (points["predictor"] == predictor)].set_index("row")
-            mine = mine.loc[[rows[item] for item in items]]
-            assert len(mine) == len(items)
-            measured = np.array(data["measured"])[items]
-            np.testing.assert_allclose(measured * np.exp(errors), mine["predicted"], rtol=2e-4)
-            np.testing.assert_allclose(half / SCALE, mine["half_width"], atol=1.01e-4)
-
-
-def test_explorer_marks_predictors_without_interval_and_extreme_errors(part):
+def test_chart_has_the_error_of_every_prediction_and_the_names_of_its_row(part):
+    specification, drawn = charted(part)
     points = part.evaluation.tables["points"]
-    first = points.index[(points["predictor"] == "network") & (points["split"] == "random")][0]
-    points = points.assign(half_width=np.nan)
-    points.loc[first, "predicted"] = 1e9 * points.loc[first, "measured"]
-    other = dataclasses.replace(part, evaluation=part.evaluation.with_tables(points=points))
-    runs = explorer_data(other)["runs"].values()
-    assert all((half == NO_INTERVAL).all() for _, half in runs)
-    assert max(errors.max() for errors, _ in runs) == 32_767 / SCALE
+    assert specification["transform"][0] == {"flatten": list(drawn)}
+    assert len(drawn) == len(points.drop_duplicates(["split", "row", "target"]))
+    assert drawn.set_index("row")[NAME].to_dict() == part.rows.names.loc[drawn["row"], NAME].to_dict()
+    for predictor in part.evaluation.predictors:
+        mine = points[points["predictor"] == predictor].set_index(["split", "row"])
+        errors = drawn.set_index(["split", "row"])[predictor].astype(float)
+        mine = mine.loc[errors.index]
+        np.testing.assert_allclose(errors, 100 * (mine["predicted"] / mine["measured"] - 1), atol=0.051)
+    tooltip = {entry["field"] for entry in specification["layer"][1]["encoding"]["tooltip"]}
+    assert {"row", NAME, "task", "measured", "published", "predicted (estimate)", "error in %"} <= tooltip
 
 
-def test_explorer_sorts_values_by_number(part):
-    frame = part.rows.table.frame
-    chips = frame.assign(generation=frame["chips"].map({1.0: "16", 2.0: "2", 4.0: None}))
-    rows = Rows(dataclasses.replace(part.rows.table, frame=chips), part.rows.folds)
-    view = explorer_view(part.evaluation, rows, "network")
-    (entry,) = (entry for entry in view["filters"] if entry["label"] == "generation")
-    assert entry["values"] == ["2", "16", "not stated"]
-    assert view["filters"][view["color"]]["label"] == "generation"
+def test_chart_has_a_control_for_each_choice(part):
+    controls = {entry["name"]: entry["bind"] for entry in charted(part)[0]["params"]}
+    assert controls["split"]["options"] == part.evaluation.splits
+    assert set(controls["predictor"]["options"]) == set(part.evaluation.predictors)
+    assert controls["predictor"]["options"][0] == "network"
+    assert controls["task"]["options"] == [None, *part.evaluation.tasks]
+    assert "generation" in controls["color"]["options"]
+    assert controls["find"]["input"] == "search"
 
 
-def test_explorer_has_all_predictors_with_their_role(part):
-    roles = explorer_predictors(part.evaluation, "ridge")
-    assert next(iter(roles)) == "ridge"
-    assert set(roles) == set(part.evaluation.predictors)
-    assert {name: role for name, role in roles.items() if role} == {
-        "ridge": "chosen",
-        "network": "smallest error on every split",
-        "nearest": "baseline",
-    }
+def test_chart_draws_every_second_row_with_all_its_predictions(part):
+    whole, thin = charted(part)[1], charted(part, every=2)[1]
+    assert set(thin["row"]) < set(whole["row"])
+    assert abs(thin["row"].nunique() - whole["row"].nunique() / 2) <= 1
+    assert thin.reset_index(drop=True).equals(whole[whole["row"].isin(thin["row"])].reset_index(drop=True))
 
 
-def test_explorer_thins_points_by_row(part):
-    whole, thin = explorer_data(part), explorer_data(part, maximum=500)
-    assert whole["every"] == 1
-    assert thin["every"] > 1
-    assert set(unfronted(thin["row"])) < set(unfronted(whole["row"]))
-    drawn = sum(len(errors) for errors, _ in thin["runs"].values())
-    assert 0 < drawn <= 600
-    assert all(
-        len(errors) == len(half) == len(thin["splits"][split]["items"])
-        for (split, _), (errors, half) in thin["runs"].items()
-    )
-
-
-def test_explorer_divides_the_points_between_datasets():
-    assert point_budgets([10, 1000, 400], maximum=1000) == [10, 590, 400]
-    assert point_budgets([5, 5], maximum=100) == [5, 5]
-
-
-def test_explorer_escapes_closing_script_tags(part):
-    frame = part.rows.table.frame.assign(machine_vendor="</script><b>")
-    rows = Rows(dataclasses.replace(part.rows.table, frame=frame), part.rows.folds)
-    frame.loc[0, "machine_vendor"] = "other"
-    view = explorer_view(part.evaluation, rows, "network")
-    assert "<" not in view["packed"] + "".join(run.text for run in view["runs"])
-    data = json.loads(zlib.decompress(base64.b64decode(view["packed"])))
-    assert "</script><b>" in data["filters"][1]["values"]
+def test_chart_is_packed_with_the_scripts_of_vega_and_their_licenses(part):
+    data = explorer_data(part, "network")
+    code, packed = (zlib.decompress(base64.b64decode(data[name])).decode() for name in ("vega", "chart"))
+    assert json.loads(packed) == json.loads(json.dumps(chart(part, "network")))
+    assert code.count("University of Washington Interactive Data Lab") >= 3
+    assert "</script" not in data["vega"] + data["chart"]
+    assert explorer_data(dataclasses.replace(part, rows=None), "network") is None
 
 
 def planted(part, **changes):
@@ -145,6 +89,12 @@ def planted(part, **changes):
     for name, value in changes.items():
         points.loc[mine[0], name] = value
     return part.evaluation.with_tables(points=points), str(points.loc[mine[0], "row"])
+
+
+def worst_line(evaluation, rows):
+    """The first line of the table of `random`."""
+    place = evaluation.ranked_splits.index("random")
+    return largest_errors(evaluation, rows, "network")[place].lines[0]
 
 
 def test_largest_error_is_blamed_on_the_measurement_by_siblings(part):
@@ -162,14 +112,14 @@ def test_largest_error_is_blamed_on_the_measurement_by_siblings(part):
     evaluation, row = planted(part, measured=25.0, predicted=100.0)
     frame.loc[frame["id"] == row, "score"] = 25.0
     rows = Rows(dataclasses.replace(table, frame=frame, columns=columns), part.rows.folds)
-    worst = largest_errors(evaluation, rows, "network")["random"][0]
-    assert worst.row == row
-    assert worst.error == pytest.approx(300)
-    assert "the measured score is 75 % below the median of" in worst.reason
-    assert "results of the same part and chips" in worst.reason
+    machine, _, _, _, error, _, reason = worst_line(evaluation, rows)
+    assert machine.notes[0].startswith(row)
+    assert error == "+300\u00a0%"
+    assert "the measured score is 75 % below the median of" in reason
+    assert "results of the same part and chips" in reason
     # an estimate that is too low is not explained by a score below its siblings'
     evaluation, _ = planted(part, measured=25.0, predicted=5.0)
-    assert "median" not in largest_errors(evaluation, rows, "network")["random"][0].reason
+    assert "median" not in worst_line(evaluation, rows)[-1]
 
 
 def test_largest_error_names_values_absent_from_training(part):
@@ -177,29 +127,26 @@ def test_largest_error_names_values_absent_from_training(part):
     frame = part.rows.table.frame.copy()
     frame.loc[frame["id"] == row, "generation"] = "generation new"
     rows = Rows(dataclasses.replace(part.rows.table, frame=frame), part.rows.folds)
-    assert (
-        "the training data has no result of generation generation new"
-        in largest_errors(evaluation, rows, "network")["random"][0].reason
-    )
+    assert "the training data has no result of generation generation new" in worst_line(evaluation, rows)[-1]
 
 
 def test_largest_error_names_the_least_similar_group(part):
     evaluation, _ = planted(part, predicted=1e6, in_domain_score=0.001, least_similar_group="memory")
-    reason = largest_errors(evaluation, part.rows, "network")["random"][0].reason
+    reason = worst_line(evaluation, part.rows)[-1]
     assert "less similar to the training data than 99 % of this split, above all by its memory" in reason
 
 
 def test_largest_error_without_a_cause(part):
     evaluation, _ = planted(part, predicted=1e6, in_domain_score=1.0)
-    worst = largest_errors(evaluation, part.rows, "network")["random"][0]
-    assert worst.reason == "no reason found in the data"
-    assert not worst.inside
+    _, _, _, predicted, *_, reason = worst_line(evaluation, part.rows)
+    assert reason == "no reason found in the data"
+    assert predicted.notes[-1] == "outside"
     evaluation, _ = planted(part, predicted=1e6, in_domain_score=1.0, half_width=100.0)
-    assert "inside its interval" in largest_errors(evaluation, part.rows, "network")["random"][0].reason
+    assert "inside its interval" in worst_line(evaluation, part.rows)[-1]
 
 
 def test_release_errors_are_signed_and_of_forward_splits(part):
-    assert release_errors(part.evaluation, part.rows, "network") == {}
+    assert release_tables(part.evaluation, part.rows, "network") == []
     frame = part.rows.table.frame
     points = part.evaluation.tables["points"]
     tested = set(points.loc[points["split"] == "forward_2023", "row"])
@@ -213,22 +160,22 @@ def test_release_errors_are_signed_and_of_forward_splits(part):
     # biases of opposite sign: an average over the tasks would hide them
     factor = np.where(chips == 4, np.where(points["task"] == "float", 0.9, 1.1), 1.2)
     points = points.assign(predicted=points["measured"] * factor)
-    releases = release_errors(part.evaluation.with_tables(points=points), rows, "network")
-    assert list(releases) == ["forward_2023"]
-    newest, old = releases["forward_2023"]
-    assert (newest.family, newest.seen, newest.first) == ("newest", 0, "2023-06")
-    assert {task: round(error.mean_error, 3) for task, error in newest.tasks.items()} == {"float": -10, "integer": 10}
-    assert newest.worst == pytest.approx(10, abs=1e-3)
-    assert sum(error.rows for error in newest.errors) == newest.rows
-    assert old.seen == len(frame) - len(tested)
-    assert {round(error.mape, 3) for error in old.errors} == {20}
-    assert axis_limit([newest, old]) == 20
-    assert axis_position(-10, 20) == -50
-    assert axis_position(999, 20) == 100
+    new, trained = release_tables(part.evaluation.with_tables(points=points), rows, "network")
+    assert "forward_2023" in new.caption
+    assert "strips from −20 to +20 %" in new.caption
+    ((newest, first, seen, *biases),) = new.lines
+    assert (newest.text, first.text, seen.text) == ("newest", "2023‑06", "new")
+    texts = dict(zip(new.headings[3:], [bias.text for bias in biases], strict=True))
+    assert texts == {"float": "−10.0\u00a0%", "integer": "+10.0\u00a0%"}
+    assert {abs(bias.bar[1]) for bias in biases} == {50}
+    assert sum(int(bias.notes[0].split()[-1]) for bias in biases) == (late & (frame["chips"] == 4)).sum()
+    ((old, _, seen, *biases),) = trained.lines
+    assert (old.text, seen.text) == ("old", str(len(frame) - len(tested)))
+    assert {bias.text for bias in biases} == {"+20.0\u00a0%"}
+    assert {bias.bar for bias in biases} == {(100, 100, 100)}
     few = points[(points["task"] != "float") | (chips != 4)]
-    newest, _ = release_errors(part.evaluation.with_tables(points=few), rows, "network")["forward_2023"]
-    assert newest.tasks["float"] is None
-    assert newest.tasks["integer"] is not None
+    new, _ = release_tables(part.evaluation.with_tables(points=few), rows, "network")
+    assert [cell.text for cell in new.lines[0][3:]] == ["–", "+10.0\u00a0%"]
 
 
 def test_interval_calibration_flags_large_groups_only(part):
@@ -240,19 +187,19 @@ def test_interval_calibration_flags_large_groups_only(part):
     slices["coverage"] = 50.0
     slices.loc[slices["value"] == "Alder", "rows"] = 19
     tables = calibration_tables(part.evaluation.with_tables(metrics=metrics, slices=slices), "network")
-    assert [table.column for table in tables] == ["task", "machine_vendor", "year"]
-    flags = {label: [cell.flag for cell in cells] for label, cells in tables[0].lines}
+    assert [table.headings[0] for table in tables] == ["task", column_label("machine_vendor"), "year"]
+    flags = {label: [cell.mark for cell in cells] for label, *cells in tables[0].lines}
     place = part.evaluation.splits.index("random")
     assert {name: (marks[place], sum(map(bool, marks))) for name, marks in flags.items()} == {
         "float": ("low", 1),
         "integer": ("high", 1),
         "average over tasks": ("", 0),
     }
-    assert {label for label, _ in tables[1].lines} == {"Birch", "Cedar & Sons"}
-    assert {cell.flag for _, cells in tables[1].lines for cell in cells} == {"low"}
+    assert {label for label, *_ in tables[1].lines} == {"Birch", "Cedar & Sons"}
+    assert {cell.mark for _, *cells in tables[1].lines for cell in cells} == {"low"}
     bare = part.evaluation.metrics[~part.evaluation.metrics["metric"].isin(["coverage", "width"])]
     none = part.evaluation.with_tables(metrics=bare, slices=slices.assign(coverage=np.nan))
-    assert calibration_tables(none, "network") == []
+    assert calibration_data(none, "network") is None
 
 
 def test_calibration_remarks_name_the_worst_slab_and_the_alarm(part):
@@ -273,7 +220,8 @@ def test_described_machines_are_listed_by_level(part):
     metrics = {**line, "coverage": 90.0, "width": 20.0, "interval_score": 30.0}
     frame = pd.DataFrame([{**metrics, "task": "average"}, {**metrics, "task": "other"}])
     (table,) = described_section(part.evaluation.with_tables(described=frame)).data
-    assert table.lines == [(split_label("random"), "all", "2 and chips", "1,000", "6.00", "3.50", "90.0", "20.0")]
+    values = ["all", "2 and chips", "1,000", "6.00", "3.50", "90.0", "20.0"]
+    assert table.lines == [[split_label("random"), *values]]
     assert described_section(part.evaluation).data == []
 
 
@@ -289,11 +237,10 @@ def test_ablation_table_compares_on_the_same_rows(part):
         metrics=pd.concat([metrics, metrics.assign(predictor="network_without_idea")]),
     )
     (table,) = ablation_tables(both, part.rows)
-    assert (table.predictor, table.splits) == ("network", evaluation.splits)
-    ((idea, losses),) = table.lines
+    assert [heading.text for heading in table.headings[1:]] == list(map(split_label, evaluation.splits))
+    ((idea, *losses),) = table.lines
     assert idea == "idea"
-    assert [loss.difference for loss in losses] == pytest.approx([3.0] * 3, abs=1e-3)
-    assert all(loss.clear and loss.low <= loss.difference + 1e-3 for loss in losses)
+    assert losses == [Cell("+3.00", ("+3.00 to +3.00",), pytest.approx(3.0, abs=1e-3), "best")] * 3
 
 
 def test_hardest_split_is_first(part):

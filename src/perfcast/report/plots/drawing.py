@@ -11,6 +11,7 @@ from typing import Any
 
 import matplotlib
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Text
@@ -27,6 +28,7 @@ from matplotlib.ticker import (
 from perfcast.evaluation import BASELINE, Evaluation
 from perfcast.report.plots.catalog import plot_entry
 from perfcast.schema.display_names import predictor_label, replace_underscores
+from perfcast.splits import split_label
 from perfcast.utils.io import atomic_folder, write_text
 from perfcast.utils.result_digests import seal_text
 
@@ -34,7 +36,7 @@ INK = "#1f2328"
 MUTED = "#767e87"
 """Color of secondary text and lines, readable on white and on near-black."""
 # Okabe and Ito, "Color universal design" (2008), without black and yellow, which vanish on one of the backgrounds.
-_PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d31", "#9467bd")
+PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d31", "#9467bd")
 _MARKS = ("o", "s", "^", "D", "v", "P", "X", "h")
 STYLE: dict[str, Any] = {
     "svg.hashsalt": "perfcast",
@@ -79,7 +81,7 @@ def predictor_styles(predictors: Iterable[str]) -> dict[str, dict[str, Any]]:
     """
     names = sorted(name for name in predictors if name != BASELINE)
     styles: dict[str, dict[str, Any]] = {
-        name: {"color": _PALETTE[index % len(_PALETTE)], "marker": _MARKS[index % len(_MARKS)]}
+        name: {"color": PALETTE[index % len(PALETTE)], "marker": _MARKS[index % len(_MARKS)]}
         for index, name in enumerate(names)
     }
     return {**styles, BASELINE: {"color": MUTED, "marker": "|"}}
@@ -134,6 +136,44 @@ def legend_below(figure: Figure, axes: Axes) -> None:
     """Put one legend for all panels below the figure."""
     handles, labels = axes.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=min(6, len(labels)))
+
+
+def draw_dot(panel: Axes, row: pd.Series, position: float, label: str, style: Mapping[str, Any]) -> None:
+    """Draw the value of a row of metrics with its interval, and its label above, at a position along y."""
+    if np.isfinite(row["low"]):
+        panel.plot([row["low"], row["high"]], [position] * 2, color=style["color"])
+    panel.plot(row["value"], position, linestyle="none", **style)
+    at = (row["value"], position)
+    panel.annotate(label, at, xytext=(0, 4), textcoords="offset points", ha="center", fontsize=7)
+
+
+def draw_curves(
+    evaluation: Evaluation,
+    frame: pd.DataFrame,
+    x: str,
+    y: str,
+    *,
+    height: float = 2.5,
+    sharey: bool = False,
+    under: Callable[[Axes], None] | None = None,
+) -> tuple[Figure, list[Axes]] | None:
+    """Draw one panel per split with the columns `x` and `y` of the best predictors and the baseline; None without rows.
+
+    `under` draws what lies below the curves of a panel.
+    """
+    splits = [split for split in evaluation.splits if split in set(frame["split"])]
+    if not splits:
+        return None
+    style = predictor_styles(evaluation.predictors)
+    figure, axes = panels(len(splits), columns=4, height=height, sharex=True, sharey=sharey)
+    for panel, split in zip(axes, splits, strict=True):
+        if under is not None:
+            under(panel)
+        for name in select_leaders(evaluation.ranking(), 3):
+            curve = frame[(frame["split"] == split) & (frame["predictor"] == name)]
+            panel.plot(curve[x], curve[y], label=replace_underscores(name), linewidth=1, **style[name])
+        panel.set_title(split_label(split))
+    return figure, axes
 
 
 _PAPER = "#ffffff"

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from perfcast.evaluation import AVERAGE, Evaluation
-from perfcast.report.error_tables import number
-from perfcast.report.text_tables import Section, TextTable, text_section
+from perfcast.report.text_tables import Section, TextTable, number, text_section
 from perfcast.splits import split_label
 
 _TEXT = (

@@ -1,4 +1,4 @@
-"""Errors by the values of slice columns: vendor, lineage, and the other columns of a dataset."""
+"""Errors of every predictor: by split, by year, by in-domain score, and by the values of slice columns."""
 
 from __future__ import annotations
 
@@ -9,24 +9,116 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
-from perfcast.evaluation import Evaluation
+from perfcast.evaluation import AVERAGE, Evaluation
+from perfcast.evaluation.run_predictions import YEAR
 from perfcast.report.plots.catalog import declare_plot
 from perfcast.report.plots.drawing import (
     INK,
     MUTED,
     WIDTH,
+    draw_curves,
+    draw_dot,
     legend_below,
+    panels,
     plain_axis,
     predictor_styles,
     select_leaders,
 )
-from perfcast.schema.display_names import column_label, replace_underscores
+from perfcast.schema.display_names import column_label, metric_label, replace_underscores
 from perfcast.splits import split_label
 
-_PREDICTORS = 2
 _VALUES = 14
 _SOME, _MANY, _VERY_MANY = 0.9, 1.8, 3.2
 """Decades of a narrow axis above which its labels would touch."""
+
+
+@declare_plot(
+    "Error of every predictor on every split",
+    "Mean absolute error, in % of the measured score (MAPE) or in points of a share, averaged over tasks, with 95 % "
+    "bootstrap intervals clustered by entity. Further left is better; the scale is logarithmic. The dashed line is "
+    "the noise floor: the error that remains when the expected result of every configuration is known.",
+)
+def headline(evaluation: Evaluation) -> Figure | None:
+    """Draw one panel per split, one dot per predictor."""
+    order = evaluation.ranking()
+    style = predictor_styles(order)
+    height = 0.24 * len(order) + 0.9
+    figure, axes = panels(len(evaluation.splits), columns=4, height=height, sharey=True, sharex=True)
+    is_shown = (evaluation.tables["noise"]["task"] == AVERAGE) & (evaluation.error_unit == "%")
+    floor = evaluation.tables["noise"].loc[is_shown, "mape_floor"]
+    for panel, split in zip(axes, evaluation.splits, strict=True):
+        for position, predictor in enumerate(order):
+            row = evaluation.value(split, predictor)
+            if row is None:
+                continue
+            label = f"{row['value']:.2g}" if row["value"] < 10 else f"{row['value']:.0f}"
+            draw_dot(panel, row, position, label, style[predictor])
+        if len(floor) and floor.iloc[0] > 0:
+            panel.axvline(floor.iloc[0], color=MUTED, linestyle="--", linewidth=1)
+            if panel is axes[0]:
+                at = (floor.iloc[0], -0.75)
+                panel.annotate(" noise floor", at, va="top", fontsize=6.5, color=MUTED)
+        plain_axis(panel, "x", unit=f" {evaluation.error_unit}", log=True)
+        panel.set_title(split_label(split))
+        panel.grid(visible=False, axis="y")
+    axes[0].set_yticks(range(len(order)), [replace_underscores(name) for name in order])
+    axes[0].set_ylim(len(order) - 0.4, -0.8)
+    figure.supxlabel(metric_label(evaluation.error_metrics[0], short=True), fontsize=8.5)
+    return figure
+
+
+@declare_plot(
+    "Error by year of publication",
+    "MAPE of the best predictors and the baseline over the test rows of each year, all tasks together, with 95 "
+    "% intervals clustered by entity. Below each year: test results.",
+)
+def error_by_year(evaluation: Evaluation) -> Figure | None:
+    """Draw one panel per split with several years, years along x; None when there is no such split."""
+    rows = evaluation.tables["slices"][evaluation.tables["slices"]["slice"] == YEAR]
+    predictors = select_leaders(evaluation.ranking(), 3)
+    style = predictor_styles(evaluation.predictors)
+    years_of = rows.groupby("split")["value"].nunique().to_dict()
+    splits = [split for split in evaluation.splits if years_of.get(split, 0) > 1]
+    if not splits:
+        return None
+    figure, axes = panels(len(splits), columns=2, height=2.3)
+    for panel, split in zip(axes, splits, strict=True):
+        part = rows[rows["split"] == split]
+        years = sorted(set(part["value"]))
+        counts = part.drop_duplicates("value").set_index("value")["rows"]
+        for shift, predictor in enumerate(predictors):
+            mine = part[part["predictor"] == predictor].set_index("value").reindex(years)
+            middle = [index + 0.08 * (shift - (len(predictors) - 1) / 2) for index in range(len(years))]
+            panel.vlines(middle, mine["low"], mine["high"], color=style[predictor]["color"], alpha=0.6)
+            panel.plot(middle, mine["mape"], label=replace_underscores(predictor), linewidth=1, **style[predictor])
+        panel.set_title(split_label(split))
+        panel.set_xticks(range(len(years)), [f"{year}\n{counts[year]:,}" for year in years], fontsize=7.5)
+        panel.set_xlim(-0.5, len(years) - 0.5)
+        panel.set_ylim(bottom=0)
+        plain_axis(panel, "y", unit=" %")
+    legend_below(figure, axes[0])
+    return figure
+
+
+@declare_plot(
+    "Error by in-domain score",
+    "MAPE of the best predictors and the baseline by in-domain score, all tasks together, on a logarithmic "
+    "scale. Score 1: the training data has similar machines. Score 0.25: at such a distance from the training "
+    "data, backtest errors were four times as large. An error that falls to the right means that the score "
+    "shows in advance which predictions to trust.",
+)
+def error_by_in_domain_score(evaluation: Evaluation) -> Figure | None:
+    """Draw one panel per split, in-domain score along x; None without scores."""
+    curves = draw_curves(evaluation, evaluation.tables["in_domain"], "in_domain_score", "mape", height=2.4)
+    if curves is None:
+        return None
+    figure, axes = curves
+    for panel in axes:
+        panel.set_xlim(0, 1)
+        panel.set_xlabel("in-domain score")
+        plain_axis(panel, "y", unit=" %", log=True)
+    legend_below(figure, axes[0])
+    return figure
 
 
 @declare_plot(
@@ -70,7 +162,7 @@ def _draw_slices(evaluation: Evaluation, names: Sequence[str]) -> Figure | None:
         return None
     values = {name: _frequent(evaluation, name) for name in names}
     splits = [split for split in evaluation.splits if split in set(rows["split"])]
-    predictors = select_leaders(evaluation.ranking(), _PREDICTORS)
+    predictors = select_leaders(evaluation.ranking(), 2)
     heights = [len(values[name]) + 2.2 for name in names]
     figure = Figure(figsize=(WIDTH, 0.21 * sum(heights) + 0.6), layout="constrained")
     grid = figure.subplots(len(names), len(splits), squeeze=False, sharey="row", sharex="col", height_ratios=heights)

@@ -1,0 +1,298 @@
+"""Tables of the report from single predictions: largest errors with their probable reason, releases, ablations."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from perfcast.evaluation import Evaluation
+from perfcast.evaluation.error_metrics import draw_weights, percentile_interval
+from perfcast.evaluation.run_predictions import is_covered
+from perfcast.report.report_context import ENTITY, NAME, WHEN, Rows
+from perfcast.report.text_tables import Cell, Label, Line, TextTable, count, number, signed, split_heading
+from perfcast.schema.display_names import column_label, replace_underscores
+from perfcast.splits import describe_split, scenario_label, split_label
+from perfcast.uncertainty.in_domain import AHEAD, RESULTS
+
+_SHOWN = 6
+_MIN_Z = 3.5
+_MIN_EXPLAINED = 0.5
+_LOW = 0.1
+_FEW_RESULTS = 3
+_RARE_COUNT, _RARE_SHARE = 100, 0.1
+"""Training results below which a kind is rare, and their share of the usual number."""
+_GROUP_TEXTS = {RESULTS: "its few results", AHEAD: "the time since the end of the data"}
+_MIN_ROWS = 5
+"""Results of a family in a task below which its error is not shown."""
+_ROUND = (5, 10, 20, 30, 40, 50, 75, 100, 200)
+_WITHOUT = "_without_"
+_EMPTY = Cell("–")
+
+
+def largest_errors(evaluation: Evaluation, rows: Rows, predictor: str, label: Label = str) -> list[TextTable]:
+    """Return, by split, the machines with the largest errors of one predictor, each machine once.
+
+    Errors are compared by their logarithm, so that half and double are equally wrong. Below the row of a machine stands
+    how many of its further rows have at least half of this error.
+    """
+    siblings = rows.siblings().set_index(["row", "target"])
+    several = evaluation.tables["points"]["target"].nunique() > 1
+    tables: list[TextTable] = []
+    for split in evaluation.ranked_splits:
+        points = evaluation.tables["points"]
+        mine = points[(points["split"] == split) & (points["predictor"] == predictor)].copy()
+        if mine.empty:
+            continue
+        mine["log"] = np.log(mine["predicted"].astype(float) / mine["measured"].astype(float))
+        mine["machine"] = rows.names.loc[mine["row"], NAME].to_numpy()
+        mine["rank"] = mine["in_domain_score"].rank(pct=True)
+        size = mine["log"].abs()
+        by_machine = (size >= 0.5 * size.groupby(mine["machine"]).transform("max")).groupby(mine["machine"])
+        mine["similar"] = by_machine.transform("sum") - 1
+        worst = mine.loc[size.sort_values(ascending=False, kind="stable").index].drop_duplicates("machine")
+        facts = _RowFacts(evaluation, rows, split, siblings)
+        description = f": {describe_split(split)}" if describe_split(split) else ""
+        tables.append(
+            TextTable(
+                f"Largest errors on {split_label(split)}",
+                f"{split_label(split)}: largest errors of {label(predictor)}, with {100 * evaluation.level:g} % "
+                "prediction intervals; predictions are not measured results",
+                [
+                    *("machine", "task", "measured", Cell("predicted", ("interval",)), "error"),
+                    *("in-domain score", "probable reason"),
+                ],
+                [_error_line(point, facts, several=several) for point in worst.head(_SHOWN).to_dict("records")],
+                words=[1, 6],
+                fold=f"{split_label(split)} ({split}){description}",
+                open=not tables,
+                style="large-errors",
+            )
+        )
+    return tables
+
+
+class _RowFacts:
+    """Siblings of a row, and the number of training rows of its entity and kinds in its fold."""
+
+    def __init__(self, evaluation: Evaluation, rows: Rows, split: str, siblings: pd.DataFrame) -> None:
+        self.rows, self.siblings = rows, siblings
+        self.entity = rows.count_training_rows(split, rows.names[ENTITY])
+        self.usual = float(self.entity.median()) if len(self.entity) else 0.0
+        self.kinds = {
+            name: (rows.slices[name], rows.count_training_rows(split, rows.slices[name]))
+            for name in [*evaluation.lineage_slices, *evaluation.other_slices]
+            if name in rows.slices
+        }
+
+    def describe_rare_kind(self, row: str) -> str:
+        """Return the first kind of a row with no or few training results, in words; "" where all kinds have enough."""
+        for name, (values, counts) in self.kinds.items():
+            if isinstance(values[row], str) and row in counts:
+                kind, trained = f"{column_label(name)} {values[row]}", int(counts[row])
+                if trained == 0:
+                    return f"the training data has no result of {kind}"
+                if trained <= min(_RARE_COUNT, _RARE_SHARE * float(counts.median())):
+                    return f"the training data has only {count(trained, 'result')} of {kind}"
+        return ""
+
+
+def _error_line(point: Mapping[Hashable, Any], facts: _RowFacts, *, several: bool) -> Line:
+    log, half, predicted = float(point["log"]), float(point["half_width"]), float(point["predicted"])
+    similar = int(point["similar"])
+    more = f", and {count(similar, 'similar result')}" if similar else ""
+    interval: tuple[str, ...] = ()
+    if not np.isnan(half):
+        low, high = (_score(predicted * np.exp(way * half)) for way in (-1, 1))
+        interval = f"{low} to {high}", "inside" if abs(log) <= half else "outside"
+    return [
+        Cell(point["machine"], (f"{point['row']}{more}",)),
+        Cell(point["task"], (point["target"],) if several else ()),
+        _score(float(point["measured"])),
+        Cell(_score(predicted), interval),
+        f"{signed(100 * np.expm1(log), 0)}\u00a0%",
+        number(float(point["in_domain_score"])),
+        _reason(point, facts),
+    ]
+
+
+def _score(value: float) -> str:
+    """Return a score with three significant digits, whole from 100 on."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _reason(point: Mapping[Hashable, Any], facts: _RowFacts) -> str:
+    """Return the probable reasons of one error in words."""
+    log, row = point["log"], point["row"]
+    reasons = []
+    key = (row, point["target"])
+    if key in facts.siblings.index:
+        sibling = facts.siblings.loc[key]
+        # the prediction is too high where the measured score is below its siblings', and the other way round
+        if abs(sibling["z"]) > _MIN_Z and -sibling["deviation"] * np.sign(log) > _MIN_EXPLAINED * abs(log):
+            way = "below" if sibling["deviation"] < 0 else "above"
+            reasons.append(
+                f"the measured score is {abs(100 * np.expm1(sibling['deviation'])):.0f} % {way} the median of "
+                f"{int(sibling['siblings']) + 1} results of the same {facts.rows.identity_words}"
+            )
+    trained = facts.entity.get(row)
+    if rare_kind := facts.describe_rare_kind(row):
+        reasons.append(rare_kind)
+    elif trained is not None and trained <= _FEW_RESULTS < facts.usual:
+        results = count(trained, "result") if trained else "no result"
+        reasons.append(
+            f"the training data has {results} of this {facts.rows.entity_words}; {facts.usual:.0f} are usual"
+        )
+    group, rank = point["least_similar_group"], point["rank"]
+    if rank <= _LOW and group:
+        others = min(int(100 * (1 - rank)), 99)
+        cause = _GROUP_TEXTS.get(group, f"its {group}")
+        reasons.append(f"less similar to the training data than {others} % of this split, above all by {cause}")
+    if not reasons and abs(log) <= point["half_width"]:
+        return "inside its interval: errors of this size are expected for such machines"
+    return "; ".join(reasons) or "no reason found in the data"
+
+
+def release_tables(evaluation: Evaluation, rows: Rows, predictor: str) -> list[TextTable]:
+    """Return, by forward split, errors of families by task, since biases of tasks can have opposite signs.
+
+    Families without training rows come first, then those with; each by the largest bias in a task. A task with too few
+    results of a family has a dash. Empty without forward splits.
+    """
+    families = [name for name in evaluation.lineage_slices if name in rows.slices][:1]
+    tables = []
+    for split in evaluation.ranked_splits if families else ():
+        points = evaluation.tables["points"]
+        points = points[(points["split"] == split) & (points["predictor"] == predictor)]
+        if points.empty or not rows.is_forward(split):
+            continue
+        errors = _errors_by_family(evaluation, rows, points, families[0])
+        if errors.empty:
+            continue
+        ends = np.sort(errors[["low", "high"]].abs().max(axis=1))
+        covered = min(ends[int(np.ceil(0.9 * (len(ends) - 1)))], _ROUND[-1])
+        limit = next(end for end in _ROUND if end >= covered)
+        worst = errors["mean_error"].abs().groupby(errors["family"]).max()
+        order = sorted(worst.index, key=lambda family: (-worst[family], family))
+        seen = errors.groupby("family")["seen"].min()
+        run = evaluation.value(split, predictor)
+        seeds = count(0 if run is None else int(run["seeds"]), "seed")
+        caption = (
+            f"{split_label(split)} ({split}, {seeds}): mean error in %, strips from −{limit} to +{limit} %; “trained” "
+            "counts training results of the family, “first” is the month of its first test result"
+        )
+        name = scenario_label(split).capitalize() or split_label(split).capitalize()
+        trained = [family for family in order if seen[family]]
+        new = [family for family in order if not seen[family]]
+        known = f"{name}: {len(trained)} famil{'y' if len(trained) == 1 else 'ies'} with training results"
+        for shown, fold in ((new, f"{name}: new families"), (trained, known)):
+            if shown:
+                lines = [_family_line(evaluation, errors[errors["family"] == family], limit) for family in shown]
+                headings = ["family", "first", "trained", *evaluation.tasks]
+                region = f"Families on {split_label(split)}"
+                is_open = shown is new or not new
+                notes = [] if new else ["No family of this split is new: each has training results."]
+                table = TextTable(region, caption, headings, lines, fold=fold, open=is_open, notes=notes)
+                tables.append(replace(table, style="sortable releases"))
+    return tables
+
+
+def _errors_by_family(evaluation: Evaluation, rows: Rows, points: pd.DataFrame, name: str) -> pd.DataFrame:
+    """Return a row per family and task with enough results: mean, spread, coverage, and facts of the family.
+
+    Units: mean_error (positive: predicted too high), low, median and high in % of the measured score, coverage in %.
+    """
+    counts = rows.count_training_rows(str(points["split"].iloc[0]), rows.slices[name])
+    vendors = evaluation.vendor_slices[:1]
+    joined = points.assign(
+        family=rows.slices.loc[points["row"], name].to_numpy(),
+        vendor=rows.slices.loc[points["row"], vendors[0]].to_numpy() if vendors else "",
+        when=rows.names.loc[points["row"], WHEN].to_numpy(),
+        seen=counts.reindex(points["row"]).to_numpy(),
+        error=100 * (points["predicted"].astype(float) / points["measured"].astype(float) - 1),
+        covered=is_covered(points),
+    )
+    of_family = joined.groupby("family")
+    facts = pd.DataFrame({"first": of_family["when"].min(), "seen": of_family["seen"].min()})
+    facts["vendor"] = [next(iter(vendor.mode()), "") for _, vendor in of_family["vendor"]]
+    groups = joined.groupby(["family", "task"], sort=True)
+    errors = groups.agg(mean_error=("error", "mean"), coverage=("covered", "mean"), rows=("row", "nunique"))
+    for column, quantile in (("low", 0.1), ("median", 0.5), ("high", 0.9)):
+        errors[column] = groups["error"].quantile(quantile)
+    return errors[errors["rows"] >= _MIN_ROWS].reset_index().join(facts, on="family")
+
+
+def _family_line(evaluation: Evaluation, errors: pd.DataFrame, limit: int) -> Line:
+    first = errors.iloc[0]
+    by_task = {row["task"]: row for row in errors.to_dict("records")}
+    month, seen = f"{first['first']:%Y-%m}", int(first["seen"])
+    return [
+        Cell(first["family"], (first["vendor"],)),
+        Cell(month.replace("-", "‑"), key=int(month.replace("-", ""))),
+        Cell(f"{seen:,}" if seen else "new", key=seen, mark="" if seen else "best"),
+        *(_bias(by_task[task], limit) if task in by_task else _EMPTY for task in evaluation.tasks),
+    ]
+
+
+def _bias(row: Mapping[Hashable, Any], limit: int) -> Cell:
+    """Return the mean error of a family in a task, with a strip of its middle 80 % and the median."""
+    low, median, high = (round(100 * max(-1.0, min(1.0, row[name] / limit)), 1) for name in ("low", "median", "high"))
+    share = "" if np.isnan(row["coverage"]) else f"{100 * row['coverage']:.0f} % of "
+    text = f"{signed(row['mean_error'], 1)}\u00a0%"
+    return Cell(text, (f"{share}{row['rows']:,}",), row["mean_error"], bar=(low, median, high))
+
+
+def ablation_tables(evaluation: Evaluation, rows: Rows, label: Label = str) -> list[TextTable]:
+    """Return one table per predictor that was also run without a component (`<predictor>_without_<component>`)."""
+    pairs = [name.split(_WITHOUT, 1) for name in evaluation.predictors if _WITHOUT in name]
+    tables = []
+    for complete in sorted({first for first, _ in pairs} & set(evaluation.predictors)):
+        components = sorted(component for first, component in pairs if first == complete)
+        cells = {
+            (split, component): _error_increase(evaluation, rows, split, complete, f"{complete}{_WITHOUT}{component}")
+            for split in evaluation.splits
+            for component in components
+        }
+        splits = [split for split in evaluation.splits if any(cells[split, name] != _EMPTY for name in components)]
+        caption = (
+            f"Increase of the MAPE of {label(complete)} without one component, in percentage points, with 95 % "
+            "intervals clustered by entity. Bold: the interval excludes zero. Predictions of several seeds are "
+            "averaged."
+        )
+        lines: list[Line] = [
+            [replace_underscores(name), *(cells[split, name] for split in splits)] for name in components
+        ]
+        if splits:
+            headings: Line = ["without", *map(split_heading, splits)]
+            tables.append(TextTable(f"{label(complete)} without one component", caption, headings, lines))
+    return tables
+
+
+def _error_increase(evaluation: Evaluation, rows: Rows, split: str, predictor: str, reduced: str) -> Cell:
+    """Return the difference of MAPE, averaged over tasks, resampled by entity; a dash where one was not run."""
+    points = evaluation.tables["points"][evaluation.tables["points"]["split"] == split]
+    errors = (100 * (points["predicted"] / points["measured"] - 1).abs()).astype(float)
+    keyed = points[["row", "task", "target"]].assign(error=errors)
+    first, second = (keyed[points["predictor"] == name] for name in (reduced, predictor))
+    both = first.merge(second, on=["row", "task", "target"], suffixes=("", "_complete"))
+    if both.empty:
+        return _EMPTY
+    clusters = pd.factorize(rows.names.loc[both["row"], ENTITY], sort=True)[0]
+    entities = int(clusters.max()) + 1
+    weights = draw_weights(entities, evaluation.resamples, evaluation.seed)
+    gaps, draws = [], []
+    for _, part in both.assign(cluster=clusters).groupby("task", sort=True):
+        gap = part["error"] - part["error_complete"]
+        size = np.bincount(part["cluster"], minlength=entities)
+        total = np.bincount(part["cluster"], weights=gap, minlength=entities)
+        with np.errstate(invalid="ignore"):
+            draws.append((weights @ total) / (weights @ size))
+        gaps.append(gap.mean())
+    low, high = percentile_interval(np.mean(draws, axis=0), entities)
+    difference = float(np.mean(gaps))
+    return Cell(
+        f"{difference:+.2f}", (f"{low:+.2f} to {high:+.2f}",), difference, "best" if low > 0 or high < 0 else ""
+    )
