@@ -32,3 +32,14 @@ def test_a_contract_breaks_without_its_exception(tmp_path, capsys, contract, exc
     status = lint_imports(str(tmp_path / "pyproject.toml"), limit_to_contracts=(contract,), no_cache=True, no_logo=True)
     assert status == EXIT_STATUS_ERROR
     assert "BROKEN" in capsys.readouterr().out
+
+
+def test_the_page_names_every_package_and_domain():
+    page = (PROJECT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    tree = page.partition("src/perfcast/\n  ")[2].partition("```")[0]
+    package = PROJECT / "src" / "perfcast"
+    packages = [path.parent.name for path in package.glob("*/__init__.py")]
+    modules = [path.name for path in package.glob("*.py") if not path.name.startswith("__")]
+    domains = [path.parent.name for path in package.glob("domains/*/__init__.py")]
+    assert [name for name in packages if f"  {name}/ " not in f"  {tree}" and f" {name}/ has" not in tree] == []
+    assert [name for name in [*modules, *domains] if name not in tree] == []
