@@ -93,11 +93,11 @@ def test_memory_rate_of_the_processor_limit_is_usual_and_not_implied():
 @pytest.mark.parametrize(
     ("cells", "column", "fact"),
     [
-        ({"chips": 3.0, "max_sockets": 2.0}, "chips", "3 is more than the 2 sockets that {cpu} supports"),
+        ({"chips": 3.0, "max_sockets": 2.0}, "chips", "3 is more than the 2 sockets that {entity} supports"),
         ({"chips": 2.0, "cores_enabled_total": 193.0}, "cores_enabled_total", "193 in total cannot be shared equally"),
         (
             {"chips": 2.0, "cores_enabled_total": 194.0, "cores_per_chip_of_cpu_model": 96.0},
-            *("cores_per_chip_stated", "97 per chip is more than the 96 of {cpu}"),
+            *("cores_per_chip_stated", "97 per chip is more than the 96 of {entity}"),
         ),
         ({"base_mhz": 4000.0, "max_turbo_mhz": 3000.0}, "base_mhz", "4000 MHz is above the turbo clock of 3000 MHz"),
         (

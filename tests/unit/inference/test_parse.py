@@ -4,13 +4,15 @@ import pytest
 from champion_project import KNOWN, predict, project
 
 from perfcast.domains.servers.server_rules import SPEC_CPU2017 as RULES
-from perfcast.inference import PredictOptions, parse_machines, read_machines
+from perfcast.inference import PredictOptions, read_machines
+from perfcast.inference.parse import parse_machine
 from perfcast.utils.errors import UserError
 
 
 def parse(machine):
-    parsed = parse_machines(read_machines(machine), project().champion)
-    return parsed.frame.iloc[0].dropna().to_dict(), " ".join(parsed.notes.get(1, ()))
+    (entry,) = read_machines(machine)
+    parsed = parse_machine(entry, project().champion)
+    return parsed.cells, " ".join(parsed.notes)
 
 
 @pytest.mark.parametrize(
