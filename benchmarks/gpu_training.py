@@ -21,6 +21,7 @@ from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from multiprocessing import get_context
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -33,7 +34,7 @@ from perfcast.experiment.selection import predictor_factories
 from perfcast.experiment.training import summarize_errors
 from perfcast.schema.table_files import read_table
 from perfcast.splits import read_folds
-from perfcast.training.progress import listening
+from perfcast.training.lightning_modules import Regression
 
 CONF = Path(__file__).parents[1] / "conf"
 NETWORKS = (
@@ -127,10 +128,16 @@ def measure(training: Training, table_file: Path, preset: str, alone: bool) -> M
         torch.zeros(1, device="cuda")  # the first use of a GPU starts its driver, which is no training
         torch.cuda.reset_peak_memory_stats()
     ends: list[float] = []
+    on_epoch_end = Regression.on_train_epoch_end
+
+    def end_epoch(module: Regression) -> None:
+        on_epoch_end(module)
+        ends.append(time.perf_counter())
+
     begin = time.perf_counter()
     with (
         _Utilization(on_gpu and alone) as utilization,
-        listening(lambda _: ends.append(time.perf_counter())),
+        mock.patch.object(Regression, "on_train_epoch_end", end_epoch),
         _format(training.device),
     ):
         fit_rows(predictor, table, rows, subset[rows] == "validation")

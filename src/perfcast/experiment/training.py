@@ -36,8 +36,7 @@ from perfcast.predictors.predictor import Predictor
 from perfcast.schema.table import Table
 from perfcast.schema.table_files import read_table
 from perfcast.splits import BASE, VERSION, check_version, read_folds
-from perfcast.tracking import RECORD, Store, live_record
-from perfcast.training.progress import listening
+from perfcast.tracking import RECORD, Store
 from perfcast.utils.io import atomic_folder, sha256, write_json, write_text
 from perfcast.utils.nested import flattened
 from perfcast.utils.result_digests import record_digests
@@ -144,11 +143,13 @@ def train_on_every_node(
         if store is None or not store.live:
             train_predictor(job, table, config)
             return
+        from perfcast.tracking.live import live_record  # imports Lightning, which takes seconds
+
         tags = {**job.names(), "preset": config["preset"]}
         live = stack.enter_context(live_record(store, f"perfcast/{job.dataset}", f"{job.predictor}-{job.split}", tags))
-        stack.enter_context(listening(live.log_epoch))
-        train_predictor(job, table, config)
-        live.name_record(sha256(job.out / RECORD))
+        train_predictor(job, table, {**config, "trainer": {**config["trainer"], "logger": live or False}})
+        if live:
+            live.name_record(sha256(job.out / RECORD))
 
 
 def train_predictor(job: TrainingJob, table: Table, config: Mapping[str, Any]) -> None:

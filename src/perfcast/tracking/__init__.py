@@ -5,7 +5,6 @@
 """
 
 from perfcast.tracking.experiment_page import page_addresses
-from perfcast.tracking.live import live_record
 from perfcast.tracking.store import RECORD, Store, explain_failure, open_client, store_from
 
-__all__ = ["RECORD", "Store", "explain_failure", "live_record", "open_client", "page_addresses", "store_from"]
+__all__ = ["RECORD", "Store", "explain_failure", "open_client", "page_addresses", "store_from"]

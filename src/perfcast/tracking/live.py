@@ -2,33 +2,39 @@
 
 from __future__ import annotations
 
-import os
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from perfcast.tracking.store import Store, open_client, warn_unrecorded
+from pytorch_lightning.loggers import MLFlowLogger
+
+from perfcast.tracking.store import Store, locked, open_client, warn_unrecorded
 
 if TYPE_CHECKING:
     from perfcast.tracking.run import Run
 
 
-@dataclass
-class LiveRecord:
-    """The record of a running training, without a run after the first failure of the store."""
+class LiveRecord(MLFlowLogger):
+    """The record of a running training, as Lightning's logger; without a run after the first failure of the store."""
 
-    run: Run | None = None
-    epochs: int = 0
-    process: int = field(default_factory=os.getpid)
+    LOGGER_JOIN_CHAR = "/"
 
-    def log_epoch(self, entry: Mapping[str, float]) -> None:
+    def __init__(self, run: Run) -> None:
+        super().__init__(tracking_uri=run.store.uri, prefix="live", run_id=run.run_id)
+        self.run: Run | None = run
+        self.epochs = 0
+
+    def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
         """Record the learning curve's entry of an epoch. Steps count on over folds, seeds and refits."""
-        if self.run and os.getpid() == self.process:  # else a worker of several devices, with a copy of the connection
+        if self.run:
             self.epochs += 1
-            with self.spared():
-                curves = {f"live/{name}": value for name, value in entry.items() if name != "epoch"}
-                self.run.log_metrics(curves, self.epochs)
+            finite = {name: value for name, value in metrics.items() if name != "epoch" and math.isfinite(value)}
+            with self.spared(), locked(self.run.store):
+                super().log_metrics(finite, self.epochs)
+
+    def finalize(self, status: str = "success") -> None:
+        """Leave the run open where one of the networks of a training ends."""
 
     def name_record(self, digest: str) -> None:
         """Name the file that the training wrote, which completes this run later."""
@@ -49,24 +55,28 @@ class LiveRecord:
 
 
 @contextmanager
-def live_record(store: Store, experiment: str, name: str, tags: Mapping[str, str]) -> Iterator[LiveRecord]:
+def live_record(store: Store, experiment: str, name: str, tags: Mapping[str, str]) -> Iterator[LiveRecord | None]:
     """Record a training while it runs. A store that fails costs a line and the live curves, never the training."""
-    live, monitor, status = LiveRecord(), None, "FAILED"
-    with live.spared():
+    live, monitor, status = None, None, "FAILED"
+    try:
         from mlflow.system_metrics.system_metrics_monitor import SystemMetricsMonitor
 
         from perfcast.tracking.run import start_run
 
-        live.run = start_run(open_client(store), store, experiment, name, {"perfcast.kind": "training", **tags})
+        run = start_run(open_client(store), store, experiment, name, {"perfcast.kind": "training", **tags})
+        live = LiveRecord(run)
         if store.system_metrics:
-            monitor = SystemMetricsMonitor(live.run.run_id, tracking_uri=live.run.client.tracking_uri)
+            monitor = SystemMetricsMonitor(run.run_id, tracking_uri=run.client.tracking_uri)
             monitor.start()
+    except Exception as error:  # whatever a store, a driver or a server raises
+        warn_unrecorded(error)
     try:
         yield live
         status = "FINISHED"
     finally:
-        with live.spared():
-            if monitor:
-                monitor.finish()
-            if live.run:
-                live.run.client.set_terminated(live.run.run_id, status=status)
+        if live:
+            with live.spared():
+                if monitor:
+                    monitor.finish()
+                if live.run:
+                    live.run.client.set_terminated(live.run.run_id, status=status)

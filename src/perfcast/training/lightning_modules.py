@@ -22,7 +22,6 @@ from torch.optim.lr_scheduler import OneCycleLR
 from perfcast.nn.token_batch import TokenBatch, mask_inputs
 from perfcast.training.devices import TrainerConfig, rank_and_size, sum_over_devices
 from perfcast.training.loop import BatchLoader, TrainingConfig
-from perfcast.training.progress import EPOCH_LISTENERS
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import atomic_path
 
@@ -95,18 +94,18 @@ class Regression(pl.LightningModule):
         """Log the validation loss and the mean absolute error of one batch; every process evaluates all rows."""
         predicted = self.network(batch)
         loss = masked_huber(predicted, batch.targets, self.config.huber_delta)
-        self.log("validation_loss", loss, batch_size=len(batch))
+        self.log("validation_loss", loss, batch_size=len(batch), logger=False)
         errors = (predicted - batch.targets)[~torch.isnan(batch.targets)].abs()
         if len(errors):
-            self.log(VALIDATION_METRIC, errors.mean(), batch_size=len(errors))
+            self.log(VALIDATION_METRIC, errors.mean(), batch_size=len(errors), logger=False)
 
     def on_train_epoch_end(self) -> None:
         """Record the curves and keep the best weights."""
         metrics = {name: float(value) for name, value in self.trainer.callback_metrics.items()}
         rate = float(self.trainer.optimizers[0].param_groups[0]["lr"])
         self.history.append({"epoch": self.current_epoch + 1, "learning_rate": rate, **metrics})
-        for listener in EPOCH_LISTENERS:
-            listener(self.history[-1])
+        for logger in self.loggers:
+            logger.log_metrics(self.history[-1])
         if metrics.get(VALIDATION_METRIC, float("inf")) < self.best_error:
             self.best_error, self.best_epoch = metrics[VALIDATION_METRIC], self.current_epoch + 1
             self.best_weights = copy.deepcopy(self.network.state_dict())

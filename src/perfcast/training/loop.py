@@ -92,16 +92,16 @@ class BatchLoader:
         self.limit = limit
 
     @cached_property
-    def generator(self) -> torch.Generator | None:
+    def generator(self) -> torch.Generator:
         """The generator of the order, made in the process that uses it: see `TokenBatch.__reduce__`."""
-        return None if self.shuffle_seed is None else torch.Generator().manual_seed(self.shuffle_seed)
+        return torch.Generator().manual_seed(self.shuffle_seed or 0)
 
     def __len__(self) -> int:
         return limit_steps(math.ceil(len(self.rows) / self.batch_size), self.limit)
 
     def __iter__(self) -> Iterator[TokenBatch]:
         rank, processes = rank_and_size() if self.shared else (0, 1)
-        if self.generator is None:
+        if self.shuffle_seed is None:
             for start in range(0, len(self.rows), self.batch_size):
                 yield self.rows.take(slice(start + rank, start + self.batch_size, processes))
             return

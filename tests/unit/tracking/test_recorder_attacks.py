@@ -17,7 +17,7 @@ from mlflow import MlflowClient
 from recorded_results import make_recordable, record, recorded_runs, write_run
 
 from perfcast import tracking
-from perfcast.training.progress import EPOCH_LISTENERS, listening
+from perfcast.tracking.live import live_record
 from perfcast.utils.io import sha256
 
 
@@ -84,16 +84,14 @@ def test_store_that_fails_while_a_training_runs_costs_lines_alone(project, capsy
     results = project / "results"
     folder = results / "mlflow"
     store = tracking.Store(f"sqlite:///{folder}/mlflow.db", folder / "artifacts", "now", live=True)
-    with tracking.live_record(store, "perfcast/demo", "ridge-random", {"split": "random"}) as live:
-        with listening(live.log_epoch):
-            for epoch in range(4):
-                if epoch == 2:
-                    capsys.readouterr()
-                    repair = FAULTS[name](folder)
-                began = time.monotonic()
-                for listener in EPOCH_LISTENERS:
-                    listener({"epoch": epoch, "train_loss": 1.0})
-                assert time.monotonic() - began < 30, "no long silence, on a busy machine"
+    with live_record(store, "perfcast/demo", "ridge-random", {"split": "random"}) as live:
+        for epoch in range(4):
+            if epoch == 2:
+                capsys.readouterr()
+                repair = FAULTS[name](folder)
+            began = time.monotonic()
+            live.log_metrics({"epoch": epoch, "train_loss": 1.0})
+            assert time.monotonic() - began < 30, "no long silence, on a busy machine"
         live.name_record(sha256(write_run(results, "random", mape=8.0) / "record.json"))
     output = capsys.readouterr().err
     assert "Traceback" not in output

@@ -15,9 +15,9 @@ from recorded_results import make_recordable, write_run
 
 from perfcast import tracking
 from perfcast.cli.main import main
+from perfcast.tracking.live import live_record
 from perfcast.tracking.models import requirements
 from perfcast.tracking.recording import ResultsToRecord, record_results
-from perfcast.training.progress import EPOCH_LISTENERS, listening
 from perfcast.utils.io import sha256
 
 SCORES = {
@@ -155,13 +155,10 @@ def test_interrupted_recording_is_completed(results):
 def test_live_run_becomes_the_record_of_its_training(results):
     folder = write_run(results, "random", mape=7.00002)
     store = tracking.Store(f"sqlite:///{results}/mlflow/mlflow.db", results / "mlflow" / "artifacts", "now", live=True)
-    with tracking.live_record(store, "perfcast/demo", "ridge-random", {"split": "random"}) as live:
-        with listening(live.log_epoch):
-            for loss in (3.0, 2.0):
-                for listener in EPOCH_LISTENERS:
-                    listener({"epoch": 1, "train_loss": loss})
+    with live_record(store, "perfcast/demo", "ridge-random", {"split": "random"}) as live:
+        for loss in (3.0, 2.0):
+            live.log_metrics({"epoch": 1, "train_loss": loss})
         live.name_record(sha256(folder / "record.json"))
-    assert not EPOCH_LISTENERS
     run_id = live.run.run_id
     assert record(results) == 1
     client, _, runs = runs_of(results)
@@ -179,9 +176,8 @@ def test_live_store_that_fails_costs_a_line(tmp_path, capsys, fault):
         (tmp_path / "mlflow.db").write_bytes(b"\xff no database" * 100)
         uri = f"sqlite:///{tmp_path}/mlflow.db"
     store = tracking.Store(uri, tmp_path / "artifacts", "now", live=True)
-    with tracking.live_record(store, "perfcast/demo", "ridge-random", {}) as live:
-        live.log_epoch({"epoch": 1, "train_loss": 1.0})
-        live.name_record("1")
+    with live_record(store, "perfcast/demo", "ridge-random", {}) as live:
+        assert live is None
     lines = capsys.readouterr().err.strip().splitlines()
     assert len(lines) == 1
     assert lines[0].startswith("perfcast: tracking: ")
@@ -191,11 +187,11 @@ def test_live_store_that_fails_costs_a_line(tmp_path, capsys, fault):
 @pytest.mark.reliability("tracking fails while a training runs")
 def test_live_store_that_vanishes_while_training_costs_a_line(results, capsys):
     store = tracking.Store(f"sqlite:///{results}/mlflow/mlflow.db", results / "mlflow" / "artifacts", "now", live=True)
-    with tracking.live_record(store, "perfcast/demo", "ridge-random", {}) as live:
-        live.log_epoch({"epoch": 1, "train_loss": 1.0})
+    with live_record(store, "perfcast/demo", "ridge-random", {}) as live:
+        live.log_metrics({"epoch": 1, "train_loss": 1.0})
         (results / "mlflow" / "mlflow.db").write_bytes(b"damaged" * 1000)
-        live.log_epoch({"epoch": 2, "train_loss": 1.0})
-        live.log_epoch({"epoch": 3, "train_loss": 1.0})
+        live.log_metrics({"epoch": 2, "train_loss": 1.0})
+        live.log_metrics({"epoch": 3, "train_loss": 1.0})
     assert 1 <= len(capsys.readouterr().err.strip().splitlines()) <= 2
 
 

@@ -10,6 +10,7 @@ from mlflow import MlflowClient
 from mlflow.entities import Dataset
 
 from perfcast import tracking
+from perfcast.tracking.live import live_record
 from perfcast.tracking.run import start_run
 
 
@@ -60,7 +61,7 @@ def test_parallel_jobs_lose_no_record(folder):
 def test_training_that_fails_is_marked_as_failed(folder):
     with (
         pytest.raises(RuntimeError),
-        tracking.live_record(store_in(folder), "perfcast/fail", "broken", {}) as live,
+        live_record(store_in(folder), "perfcast/fail", "broken", {}) as live,
     ):
         raise RuntimeError
     assert MlflowClient(store_in(folder).uri).get_run(live.run.run_id).info.status == "FAILED"
