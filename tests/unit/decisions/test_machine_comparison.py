@@ -12,6 +12,7 @@ from champion_project import project
 import perfcast
 from perfcast.cli.main import main
 from perfcast.decisions.machine_comparison import MAX_COMPARED, compare_machines
+from perfcast.domains.servers.server_names import SERVERS
 from perfcast.inference.champion import Champion
 from perfcast.inference.machine_files import read_machines, read_short_machine
 from perfcast.inference.predict import make_options
@@ -91,11 +92,13 @@ def test_compare_command_prints_and_writes_what_python_answers(capsys):
 @pytest.mark.parametrize("text", ["", "EPYC 9654; two", "; chips=2"])
 def test_short_machines_are_processors_with_fields(text):
     with pytest.raises(UserError):
-        read_short_machine(text, "processor")
+        read_short_machine(text, "processor", SERVERS.short_example)
 
 
 def test_short_machines_have_counts_and_fields():
-    entry = read_short_machine("2 x EPYC 9654; memory=24 x 64 GB DDR5-4800; price=9", "processor")
+    entry = read_short_machine(
+        "2 x EPYC 9654; memory=24 x 64 GB DDR5-4800; price=9", "processor", SERVERS.short_example
+    )
     assert entry.values == {"processor": "2 x EPYC 9654", "memory": "24 x 64 GB DDR5-4800"}
     assert (entry.label, dict(entry.carried)) == ("2 x EPYC 9654", {"price": "9"})
 
