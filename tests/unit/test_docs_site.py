@@ -218,7 +218,7 @@ def test_the_table_of_laws_has_lookups_beside(load, tmp_path: Path) -> None:
     assert "No results yet" in scaling_table(tmp_path / "conf")
     folder = tmp_path / "results" / "leaderboard" / "kinds"
     folder.mkdir(parents=True)
-    line = {"split": "largest_compute", "kind": "loss", "unit": "%", "coverage": 93.4}
+    line = {"split": "largest_compute", "kind": "loss", "slice": "", "unit": "%", "coverage": 93.4}
     rows = [{**line, "predictor": "scaling_ensemble", "mean": 0.514}, {**line, "predictor": "nearest", "mean": 6.4}]
     pd.DataFrame(rows).to_csv(folder / "llm_ladder.csv", index=False)
     (shown,) = [line for line in scaling_table(tmp_path / "conf").splitlines() if "llm_ladder" in line]
