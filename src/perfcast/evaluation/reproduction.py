@@ -89,7 +89,7 @@ def _compare_metrics(project: Path, pinned: Mapping[str, Any], worst: int) -> tu
     path = project / METRICS
     before, after = dict(_flatten(pinned)), dict(_flatten(json.loads(path.read_text(encoding="utf-8"))))
     networks = {file.relative_to(path.parent).parts[1:4] for file in path.parent.glob("runs/*/*/*/model/**/*.npz")}
-    lost, added = ([name for name in one if name not in other] for one, other in ((before, after), (after, before)))
+    lost, added = ([name for name in have if name not in lack] for have, lack in ((before, after), (after, before)))
     differences = [
         (_share_of_tolerance(name[-1], value, after[name], name[:3] in networks), name)
         for name, value in before.items()

@@ -182,10 +182,10 @@ def _plain(value: Any) -> str:
 def leakage_section(report: Mapping[str, Any] | None) -> Section:
     """Return every leakage check with its numbers as a sentence; not shown without a report."""
     title, checks = "Leakage checks", (report or {}).get("checks", [])
-    found = sum(len(check["findings"]) for check in checks)
+    findings = sum(len(check["findings"]) for check in checks)
     text = (
         f"Leakage checks read the files of all stages before any error is computed: {len(checks)} checks, "
-        f"{found or 'no'} finding{'' if found == 1 else 's'}. A finding stops the run."
+        f"{findings or 'no'} finding{'' if findings == 1 else 's'}. A finding stops the run."
     )
     lines = [
         [

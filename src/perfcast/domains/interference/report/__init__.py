@@ -1,1 +1,1 @@
-"""What the report shows of interference."""
+"""Sections and plots of the report on interference."""

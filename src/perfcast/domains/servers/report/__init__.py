@@ -1,1 +1,1 @@
-"""What the report shows of servers."""
+"""Sections of the report on servers."""

@@ -1,4 +1,4 @@
-"""What the dumps of the Java benchmarks share: description, texts of machines, and repairs of their known errors."""
+"""Shared parts of the dumps of the Java benchmarks: description, texts of machines, repairs of known errors."""
 
 from __future__ import annotations
 
