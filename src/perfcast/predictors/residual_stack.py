@@ -146,7 +146,7 @@ class ResidualStack(Composite):
 
     structure: Mapping[str, Nested | None]
     learners: Mapping[str, Nested | None]
-    weights_by: Nested = field(default_factory=dict)
+    weights_by: Nested | None = None
     max_residual: float | None = 0.3
     residual_medians: float = 0.0
     max_samples_per_task: int | None = None
@@ -281,7 +281,7 @@ class ResidualStack(Composite):
         self.learners_ = load_nested(folder, state["learners"])
 
 
-def _weighting(conf: Nested) -> EqualWeights:
+def _weighting(conf: Nested | None) -> EqualWeights:
     """Construct the weights that conf names. Raises: UserError for another class."""
     if not conf:
         return EqualWeights()
