@@ -8,13 +8,15 @@ from _refusing import refusing
 
 from perfcast.domains.servers.datasets.spec_cpu.cpu2017 import COLUMNS
 from perfcast.domains.servers.server_fields import SERVER_FIELDS
+from perfcast.domains.servers.server_rules import SPEC_CPU2017
 from perfcast.inference.machine_fields import MachineFields, read_number
 from perfcast.inference.name_lookup import EntityNames
 from perfcast.schema.table import Kind
 
 FIELDS = MachineFields(COLUMNS, SERVER_FIELDS)
 NAMES = EntityNames(
-    ["epyc 9654", "epyc 9654p", "xeon platinum 8592+", "xeon platinum 8592v", "core i5-8600", "epyc 9755"]
+    SPEC_CPU2017,
+    ["epyc 9654", "epyc 9654p", "xeon platinum 8592+", "xeon platinum 8592v", "core i5-8600", "epyc 9755"],
 )
 UNITS = ("MHz", "MT/s", "KiB", "MiB", "GiB", "GB", "W", "bit", "")
 KNOWN = [*FIELDS.fields, *FIELDS.columns]

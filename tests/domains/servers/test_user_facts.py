@@ -31,6 +31,7 @@ OWN = "cpu_model,family,tdp_w,known_from,source,quality\nXeon Gold 6148,,30,2026
 class _ReferenceData:
     entity_facts: pd.DataFrame
     user_facts: tuple[Fact, ...] = ()
+    user_entities: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
