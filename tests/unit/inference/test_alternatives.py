@@ -165,8 +165,9 @@ def test_assumed_values_typed_back_are_accepted_and_lead_into_the_interval(machi
 @given(machine=requests(), task=st.sampled_from([*SUITES, None]))
 @SETTINGS
 def test_all_assumed_values_of_an_answer_typed_back_together_keep_it(machine, task):
-    """The estimate stays inside the interval, the in-domain score is no lower; in one task the interval is no wider.
+    """The in-domain score is no lower; in one task the estimate stays inside the interval, which is no wider.
 
+    An answer of several tasks lists only what all of them assume, and the rest is drawn again: its intervals overlap.
     A machine of a new CPU model, whose own facts are assumed as well, may lose a little of its score.
     """
     champion, options = project().champion, PredictOptions(neighbors=0)
@@ -184,7 +185,10 @@ def test_all_assumed_values_of_an_answer_typed_back_together_keep_it(machine, ta
         assert after.status == "ok", after.message
         for first, second in zip(before.estimates, after.estimates, strict=True):
             assert second.in_domain_score >= first.in_domain_score - lost
-            assert first.low * (1 - 1e-9) <= second.median <= first.high * (1 + 1e-9)
+            if task:
+                assert first.low * (1 - 1e-9) <= second.median <= first.high * (1 + 1e-9)
+            else:
+                assert first.low <= second.high and second.low <= first.high
             # a draw may leave open what another donor then gives
             if task and not second.assumed:
                 assert second.high / second.low <= 1.01 * first.high / first.low  # quantiles are interpolated
