@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -20,8 +19,6 @@ Result = TypeVar("Result")
 
 _MAX_TOGETHER = 64
 """Machines of several requests in one call; a larger request is alone."""
-_GATHER_SECONDS = 0.05
-"""Longest wait for as many requests as were answered together last: their clients ask again."""
 
 
 @dataclass(eq=False)
@@ -39,7 +36,7 @@ class PredictionQueue:
         self._champion, self._limits, self._metrics = champion, limits, metrics
         self._thread = ThreadPoolExecutor(1, "predictions")
         self._requests: list[_Request] = []
-        self._waiting = self._expected = 0
+        self._waiting = 0
 
     async def predict(
         self, entries: Sequence[MachineEntry], options: PredictOptions, encode: Callable[[Predictions], Result]
@@ -79,10 +76,7 @@ class PredictionQueue:
         """Answer a request that has no answer yet, and those with equal options that wait."""
         if request.answer is not None:
             return
-        until = time.monotonic() + _GATHER_SECONDS
-        while len(waiting := self._list_waiting(request)) < self._expected and time.monotonic() < until:
-            time.sleep(0.001)
-        self._expected = len(waiting)
+        waiting = self._list_waiting(request)
         try:
             self._predict(waiting)
         except Exception:
