@@ -11,9 +11,15 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 MARK = "reliability"
 COLUMNS = ("fault", "cases", "failed", "skipped")
+
+
+# a run of the suite repeats; --hypothesis-profile=default and `make fuzz` try other examples
+settings.register_profile("repeatable", derandomize=True)
+settings.load_profile("repeatable")
 
 
 def pytest_addoption(parser):
