@@ -15,11 +15,11 @@ _MONTH = compile_pattern(rf"^({'|'.join(_MONTHS)})[- ](\d{{4}})$")
 _NUMBER = compile_pattern(r"^[+-]?\d{1,12}(?:\.\d{1,12})?$")
 _POINTER = compile_pattern(r"^(32/64|32|64)[- ]?bits?$")
 _SHOWN = 40
-_IDENTIFIER = r"cpu2017-(\d{4})(\d{2})(\d{2})-\d{5}"
+_IDENTIFIER = r"cpu20(?:17|26)-(\d{4})(\d{2})(\d{2})-\d{5}"
 _LINK = compile_pattern(
     rf"<a href ?= ?\"[\w./:-]{{0,200}}?res(\d{{4}}q[1-4])/({_IDENTIFIER})\.[a-z]{{2,5}}\"> ?\w{{1,10}} ?</a>"
 )
-_PLAIN = compile_pattern(rf"^()({_IDENTIFIER})$")
+_PLAIN = compile_pattern(rf"^((?:/[\w/]{{0,200}}/)?)({_IDENTIFIER})(?:\.html)?$")
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Disclosure:
 
 
 def parse_disclosure(text: str) -> Disclosure:
-    """Parse links `<A HREF=".../res2020q4/cpu2017-20201109-00001.html">HTML</A>`, or a bare identifier."""
+    """Parse links `<A HREF=".../res2020q4/cpu2017-20201109-00001.html">HTML</A>`, or an identifier or its path."""
     matches, remainder = extract_all(_LINK, normalize(text))
     if not matches:
         matches, remainder = extract_all(_PLAIN, remainder)

@@ -77,10 +77,11 @@ def split_suite(suite: pd.Series) -> dict[str, pd.Series]:
     }
 
 
-def _screen(frame: pd.DataFrame, quarantine: Quarantine) -> pd.DataFrame:
+def screen_results(frame: pd.DataFrame, quarantine: Quarantine, first: str = "2017-06") -> pd.DataFrame:
+    """Screen the results of a dump that does not state cores per chip; see `screen_scores`."""
     counts = {"# Cores": "cores", "# Chips": "chips", "# Enabled Threads Per Core": "threads per core"}
     per_chip = frame["cores"] / frame["chips"].replace(0, np.nan)
-    return screen_scores(frame, quarantine, first="2017-06", per_chip=per_chip, counts=counts)
+    return screen_scores(frame, quarantine, first=first, per_chip=per_chip, counts=counts)
 
 
 def _derive(frame: pd.DataFrame) -> pd.DataFrame:
@@ -145,7 +146,7 @@ DUMP = spec_dump.SpecDump(
     identity=parse_disclosure,
     uncovered=frozenset({"Benchmark"}),
     plain=("Disclosure",),
-    screen=_screen,
+    screen=screen_results,
     derive=_derive,
     repair=_repair,
 )

@@ -106,6 +106,8 @@ class _Codes(dict[str, int]):
 def _read_header(path: Path, file: IO[bytes], columns: Sequence[str]) -> list[str]:
     line = file.readline(size_limits.LINE).decode("utf-8-sig", errors="replace")
     names = [" ".join(name.split()) for name in header_of(line, str(path), remedy=_REMEDY)]
+    if "Disclosure" not in names:  # an extract keeps one of the two
+        names = ["Disclosure" if name == "Disclosures" else name for name in names]
     for column in columns:
         if names.count(column) != 1:
             near = get_close_matches(column, [name for name in names if name not in columns], n=1, cutoff=0.4)
