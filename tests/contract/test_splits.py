@@ -56,6 +56,7 @@ COLUMNS = (
     Column("published", Kind.DATE, Role.PROVENANCE, "provenance", tags=(Tag.TIME,)),
     Column(splits.PUBLISHED_SUBSET, Kind.CATEGORICAL, Role.PROVENANCE, "provenance"),
     Column("cores", Kind.NUMERICAL, Role.FEATURE, "processor", tags=(Tag.PARALLEL,)),
+    Column("cores_enabled_total", Kind.NUMERICAL, Role.PROVENANCE, "system"),
     Column("memory_gb", Kind.NUMERICAL, Role.FEATURE, "memory"),
     Column("os", Kind.CATEGORICAL, Role.FEATURE, "system"),
     Column("deployment", Kind.CATEGORICAL, Role.KEY, "layout"),
@@ -119,6 +120,7 @@ def generate(seed, rows=300):
             "published": pd.Series(published).dt.to_period("M").dt.to_timestamp(),
             splits.PUBLISHED_SUBSET: np.where(block % 4 == 0, "test", "train"),
             "cores": part % 7 * 8.0,
+            "cores_enabled_total": 32.0 * (1 + block % 5),
             "memory_gb": np.where(rng.random(rows) < 0.1, np.nan, rng.integers(1, 5000, rows)),
             "os": rng.choice(["one", "two", None], rows),
             "deployment": [f"d{number}" for number in block // 3],
@@ -187,6 +189,8 @@ def test_no_leak_by_plain_sets(name):
             assert not set(learned["generation"]) & {"n2"}
         if name == "larger_load":
             assert learned["concurrency"].max() <= 64 < test["concurrency"].min()
+        if name == "smaller_machine":
+            assert test["cores_enabled_total"].max() < 96 <= learned["cores_enabled_total"].min()
         if name == "static_to_dynamic":
             assert set(test["scenario"]) == {"dynamic"} and "dynamic" not in set(learned["scenario"])
         if name == "low_to_high_intensity":
