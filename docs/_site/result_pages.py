@@ -11,8 +11,7 @@ import published_values
 from markdown_text import page, table
 
 from perfcast.evaluation import AVERAGE
-from perfcast.evaluation.kind_errors import whole_kinds
-from perfcast.evaluation.supplementary_tables import LEVEL_LABELS
+from perfcast.evaluation.supplementary_tables import LEVEL_LABELS, whole_kinds
 from perfcast.schema.metric_names import HIGH_IS_GOOD, PERCENT
 from perfcast.splits import describe_split, split_label
 

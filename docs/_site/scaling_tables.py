@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 from markdown_text import table
 
-from perfcast.evaluation.kind_errors import whole_kinds
+from perfcast.evaluation.supplementary_tables import whole_kinds
 from perfcast.splits import split_label
 
 DATASETS = ("llm_ladder", "llm_overtraining")

@@ -70,36 +70,21 @@ def _count_equal(codes: np.ndarray) -> np.ndarray:
 def _dominated(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """For each row the number of rows with both a smaller x and a smaller y; ranks from 0.
 
-    Rows are walked in the order of x. Two different y agree down to one bit, where the larger has 1: at each bit,
-    within rows that agree on all higher bits, every row with 1 counts the rows with 0 before it.
+    Rows are walked in the order of x, a block at a time: each row of a block is compared with the earlier ones of its
+    block, and placed among all rows of earlier blocks.
     """
     order = np.lexsort((-y, x))
-    ranks = y[order]
-    counts = np.zeros(len(y), dtype=np.int64)
-    walk = np.arange(len(y))
-    for bit in reversed(range(int(y.max(initial=0)).bit_length())):
-        walked = ranks[walk]
-        zeros = ((walked >> bit) & 1) == 0
-        first = np.flatnonzero(np.diff(walked >> (bit + 1), prepend=-1))
-        sizes = np.diff(first, append=len(walk))
-        before = np.cumsum(zeros) - zeros
-        starts = np.repeat(first, sizes)
-        seen = before - before[starts]
-        counts[walk] += np.where(zeros, 0, seen)
-        # rows with 0 go first within their group, so the next bit finds its groups together
-        ones_start = starts + np.repeat(np.add.reduceat(zeros, first, dtype=np.int64), sizes)
-        places = np.where(zeros, starts + seen, ones_start + np.arange(len(walk)) - starts - seen)
-        walk[places] = walk.copy()
-    result = np.empty_like(counts)
-    result[order] = counts
-    return result
+    counts, ranks = np.empty(len(y), dtype=np.int64), y[order]
+    for start in range(0, len(y), _BLOCK):
+        block = ranks[start : start + _BLOCK]
+        inside = np.tril(block[None, :] < block[:, None], -1).sum(axis=1)
+        counts[order[start : start + _BLOCK]] = inside + np.searchsorted(np.sort(ranks[:start]), block)
+    return counts
 
 
-_QUANTILES = {"medape": 0.5, "p90": 0.9}
-_QUANTILES_OF_POINTS = {"medae": 0.5}
 _CELLS_AT_ONCE = 4_000_000
-_CELLS_OF_COUNTS = 20_000_000
-"""Rows x clusters up to which the rows of each cluster are counted at every place."""
+_BLOCK = 512
+"""Rows that are compared with each other."""
 
 
 @dataclass(frozen=True)
@@ -142,33 +127,30 @@ def score(scored: Scored, weights: np.ndarray) -> tuple[dict[str, float], dict[s
     metrics move by the first-order term of their influence functions, which agrees to O(1/n). A resample in which a
     task has no row is NaN. Shapes: weights (resamples, clusters) -> draws (resamples,) per metric.
     """
-    errors = scored.errors
-    values = {"mape": float(errors.mean())}
-    totals = _totals(scored, weights, np.ones(len(errors)))
+    outside = np.abs(np.log(scored.predicted / scored.measured)) - scored.half
+    winkler = 100 * (2 * scored.half + 2 / (1 - scored.level) * np.maximum(outside, 0))
+    inside = np.where(np.isnan(scored.half), np.nan, 100.0 * (outside <= 0))
+    means = {"mape": scored.errors, "coverage": inside, "interval_score": winkler}
+    quantiles = [(scored.errors, {"medape": 0.5, "p90": 0.9}), (interval_width(scored.half), {"width": 0.5})]
+    if scored.are_shares:
+        means["mae"] = scored.points
+        quantiles.append((scored.points, {"medae": 0.5}))
+    both = np.stack([scored.measured, scored.predicted])
+    values: dict[str, float] = {}
+    draws: dict[str, np.ndarray] = {}
     with np.errstate(invalid="ignore", divide="ignore"):
-        draws = {"mape": _totals(scored, weights, errors) / totals}
-        values |= {metric: float(np.quantile(errors, share)) for metric, share in _QUANTILES.items()}
-        draws |= _quantile_draws(errors, scored.cluster, weights, _QUANTILES)
-        if scored.are_shares:
-            points = scored.points
-            values |= {"mae": float(points.mean()), "medae": float(np.median(points))}
-            draws["mae"] = _totals(scored, weights, points) / totals
-            draws |= _quantile_draws(points, scored.cluster, weights, _QUANTILES_OF_POINTS)
-        both = np.stack([scored.measured, scored.predicted])
+        totals = _totals(scored, weights, np.ones(len(inside)))
+        for metric, amounts in means.items():
+            values[metric] = float(amounts.mean())
+            draws[metric] = _totals(scored, weights, amounts) / totals
+        for amounts, shares in quantiles:
+            values |= {metric: float(np.quantile(amounts, share)) for metric, share in shares.items()}
+            draws |= _quantile_draws(amounts, scored.cluster, weights, shares)
         for metric, pair in (("r2", np.log(both)), ("r2_raw", both / scored.measured.mean())):
-            values[metric], draws[metric] = _r2(scored, pair[0], pair[1], weights)
+            values[metric], draws[metric] = explained_variance(scored, pair[0], pair[1], weights)
         for metric, statistic in (("spearman", spearman), ("pairs", ordered_pairs)):
             values[metric], influence = _by_target(scored, statistic)
             draws[metric] = values[metric] + _totals(scored, weights, influence) / totals
-        outside = np.abs(np.log(scored.predicted / scored.measured)) - scored.half
-        winkler = 100 * (2 * scored.half + 2 / (1 - scored.level) * np.maximum(outside, 0))
-        for metric, amounts in (("coverage", 100.0 * (outside <= 0)), ("interval_score", winkler)):
-            known = np.where(np.isnan(scored.half), np.nan, amounts)
-            values[metric] = float(known.mean())
-            draws[metric] = _totals(scored, weights, known) / totals
-        widths = interval_width(scored.half)
-        values["width"] = float(np.median(widths))
-        draws |= _quantile_draws(widths, scored.cluster, weights, {"width": 0.5})
     return values, draws
 
 
@@ -216,52 +198,24 @@ def _quantile_draws(
     order = np.argsort(values, kind="stable")
     ordered, codes = values[order], cluster[order]
     totals = weights @ np.bincount(cluster, minlength=weights.shape[1])
-    if len(values) * weights.shape[1] <= _CELLS_OF_COUNTS:
-        places = _search_places(codes, weights, totals, shares)
-    else:
-        places = _count_places(codes, weights, totals, shares)
-    for metric in shares:
-        draws[metric] = np.where(totals > 0, ordered[np.minimum(places[metric], len(ordered) - 1)], np.nan)
-    return draws
-
-
-def _search_places(
-    codes: np.ndarray, weights: np.ndarray, totals: np.ndarray, shares: Mapping[str, float]
-) -> dict[str, np.ndarray]:
-    """Return the first place whose weight reaches the share in every resample, by bisection of counts per cluster.
-
-    Shapes: codes (n,) in the order of the values -> (resamples,) per metric.
-    """
-    counts = np.zeros((len(codes), weights.shape[1]), dtype=np.int32)
-    counts[np.arange(len(codes)), codes] = 1
-    np.cumsum(counts, axis=0, out=counts)
-    places: dict[str, np.ndarray] = {}
-    for metric, share in shares.items():
-        low, high = np.zeros(len(weights), dtype=np.int64), np.full(len(weights), len(codes) - 1)
-        while (low < high).any():
-            middle = (low + high) // 2
-            reached = (counts[middle] * weights).sum(axis=1) >= share * totals
-            low, high = np.where(reached, low, np.minimum(middle + 1, high)), np.where(reached, middle, high)
-        places[metric] = low
-    return places
-
-
-def _count_places(
-    codes: np.ndarray, weights: np.ndarray, totals: np.ndarray, shares: Mapping[str, float]
-) -> dict[str, np.ndarray]:
-    """Return the same as `_search_places` in less memory for many clusters: as many places as have a smaller sum."""
-    places = {metric: np.zeros(len(weights), dtype=np.int64) for metric in shares}
     step = max(1, _CELLS_AT_ONCE // max(1, len(codes)))
     for start in range(0, len(weights), step):
         rows = slice(start, start + step)
         sums = np.cumsum(np.take(weights[rows], codes, axis=1), axis=1, dtype=np.int32)
         for metric, share in shares.items():
-            places[metric][rows] = np.count_nonzero(sums < (share * totals[rows])[:, None], axis=1)
-    return places
+            places = np.count_nonzero(sums < (share * totals[rows])[:, None], axis=1)
+            found = ordered[np.minimum(places, len(ordered) - 1)]
+            draws[metric][rows] = np.where(totals[rows] > 0, found, np.nan)
+    return draws
 
 
-def _r2(scored: Scored, measured: np.ndarray, predicted: np.ndarray, weights: np.ndarray) -> tuple[float, np.ndarray]:
-    """Return R2, about each target's own mean, of scores of magnitude 1 or of their logs, and its draws."""
+def explained_variance(
+    scored: Scored, measured: np.ndarray, predicted: np.ndarray, weights: np.ndarray
+) -> tuple[float, np.ndarray]:
+    """Return R2, about each target's own mean, of scores of magnitude 1 or of their logs, and its draws.
+
+    NaN where all scores are equal.
+    """
     squares = (predicted - measured) ** 2
     once = np.ones((1, weights.shape[1]), dtype=np.int32)
     both = np.concatenate([once, weights])
@@ -272,7 +226,8 @@ def _r2(scored: Scored, measured: np.ndarray, predicted: np.ndarray, weights: np
         count, sums = _totals(scored, both, member), _totals(scored, both, centerd)
         spread += _totals(scored, both, centerd**2) - np.where(count > 0, sums**2 / np.maximum(count, 1), 0)
     # A spread of rounding size stands for "all scores are equal", of which R2 says nothing.
-    result = np.where(spread > 1e-12 * len(measured), 1 - _totals(scored, both, squares) / spread, np.nan)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        result = np.where(spread > 1e-12 * len(measured), 1 - _totals(scored, both, squares) / spread, np.nan)
     return float(result[0]), result[1:]
 
 

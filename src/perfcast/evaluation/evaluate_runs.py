@@ -19,7 +19,6 @@ from perfcast.evaluation.interval_metrics import (
     errors_by_in_domain_score,
     pit_histogram,
 )
-from perfcast.evaluation.kind_errors import predicts_shares, tabulate_kind_errors
 from perfcast.evaluation.run_predictions import (
     DISSIMILAR_GROUP,
     HALF_WIDTH,
@@ -42,9 +41,11 @@ from perfcast.evaluation.split_metrics import (
 from perfcast.evaluation.supplementary_tables import (
     compare_all_rows,
     estimate_noise_floor,
+    predicts_shares,
     read_attention,
     read_importance,
     summarize_described,
+    tabulate_kind_errors,
     tabulate_published_values,
 )
 from perfcast.schema.table import Kind, Table, Tag
@@ -64,23 +65,14 @@ _TESTED = ["row", "target"]
 
 def _check_same_rows(split: str, members: Sequence[Predictions]) -> None:
     """Raise a UserError when predictors of one split were tested on different rows, whose errors cannot be compared."""
-    first = members[0]
-    rows: set[tuple[object, ...]] = set()
-    for member in members[1:]:
-        if member.frame[_TESTED].equals(first.frame[_TESTED]):
-            continue  # in the same order, as predictors with as many seeds are
-        rows, tested = rows or _tested(first), _tested(member)
-        if tested != rows:
+    tested = [run.frame[_TESTED].drop_duplicates().sort_values(_TESTED, ignore_index=True) for run in members]
+    for member, rows in zip(members[1:], tested[1:], strict=True):
+        if not rows.equals(tested[0]):
             raise UserError(
                 f"all predictors of the split {split!r} must be tested on the same rows",
-                f"{member.predictor} has {len(tested)} and {first.predictor} {len(rows)}, or other ones",
+                f"{member.predictor} has {len(rows)} and {members[0].predictor} {len(tested[0])}, or other ones",
                 "train both again",
             )
-
-
-def _tested(member: Predictions) -> set[tuple[object, ...]]:
-    # as objects: the texts of a column in Arrow are made one by one
-    return set(zip(*[member.frame[name].to_numpy(dtype=object) for name in _TESTED], strict=True))
 
 
 def _points(run: Predictions) -> pd.DataFrame:
@@ -105,7 +97,7 @@ OF_SPLITS: Mapping[str, Callable[[SplitResults], pd.DataFrame]] = {
 OF_RUNS: Mapping[str, Callable[[Predictions], pd.DataFrame]] = {
     "points": _points,
     "history": lambda run: run.history,
-    "all_rows": lambda run: compare_all_rows(run.frame, read_excluded(run.split, run.predictor, run.folder)),
+    "all_rows": lambda run: compare_all_rows(run.frame, read_excluded(run.folder)),
     "in_domain": lambda run: errors_by_in_domain_score(run.frame),
     "levels": lambda run: coverage_by_level(run.frame),
     "pit": lambda run: pit_histogram(run.frame),

@@ -50,12 +50,6 @@ def write_evaluation(evaluation: Evaluation, folder: Path) -> None:
         record_digests(temporary)
 
 
-def read_summary(path: Path) -> dict[str, Any]:
-    """Return the content of an evaluation's summary.json. Raises: UserError for another schema version."""
-    check_schema_version(read_object(path), path)
-    return read_object(path, "dataset", "resamples", "seed", "level", "metrics")
-
-
 def read_evaluation(folder: Path) -> Evaluation:
     """Read an evaluation written by `write_evaluation`.
 
@@ -64,7 +58,8 @@ def read_evaluation(folder: Path) -> Evaluation:
     folder = Path(folder)
     if not (folder / "summary.json").is_file():
         raise UserError("an evaluation must exist", f"{folder / 'summary.json'} is missing", "run snakemake to make it")
-    summary = read_summary(folder / "summary.json")
+    check_schema_version(read_object(folder / "summary.json"), folder / "summary.json")
+    summary = read_object(folder / "summary.json", "dataset", "resamples", "seed", "level")
     names = dict.fromkeys([*TABLES, *(path.stem for path in sorted(folder.glob("*.csv")))])
     tables = {name: _read(folder / f"{name}.csv") for name in names if name != _POINTS}
     return Evaluation(

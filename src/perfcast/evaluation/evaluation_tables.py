@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 import pandas as pd
 
 from perfcast.evaluation.run_predictions import YEAR
+from perfcast.schema.display_names import predictor_label
 from perfcast.splits import is_compared, learning_curve_point
 from perfcast.utils.terminal_tables import format_table
 
@@ -29,6 +30,7 @@ class Evaluation:
     slice, value); `paired` as `compare`; `pairs` as `compare_all_pairs`; `history` one per (split, predictor, seed,
     fold, epoch); `points` one per (split, predictor, test row, target), predictions being the geometric mean over
     seeds, with the half-width of the interval in logarithms, in-domain score and least similar feature group.
+    `labels` maps a predictor to its display name.
     Units: errors in %.
     """
 
@@ -37,10 +39,15 @@ class Evaluation:
     resamples: int
     seed: int
     level: float
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     def with_tables(self, **tables: pd.DataFrame) -> Evaluation:
         """Return the evaluation with other tables in place of those of the same names."""
         return replace(self, tables={**self.tables, **tables})
+
+    def label(self, predictor: str) -> str:
+        """Return the name of a predictor as people write it."""
+        return predictor_label(predictor, self.labels)
 
     @property
     def metrics(self) -> pd.DataFrame:

@@ -49,8 +49,7 @@ def read_predictions(split: str, predictor: str, folder: Path) -> Predictions:
 
     Raises: UserError when the file is absent, or its content breaks the contract of a run.
     """
-    path = Path(folder) / "predictions.parquet"
-    predictions = _read_predictions(path, f"{split}/{predictor}")
+    predictions = _read_predictions(Path(folder) / "predictions.parquet")
     history = Path(folder) / "history.csv"
     epochs = read_csv(history) if history.is_file() else pd.DataFrame()
     if "epoch" not in epochs:
@@ -61,42 +60,31 @@ def read_predictions(split: str, predictor: str, folder: Path) -> Predictions:
     return Predictions(split, predictor, Path(folder), predictions, epochs[HISTORY_COLUMNS])
 
 
-def read_excluded(split: str, predictor: str, folder: Path) -> pd.DataFrame:
+def read_excluded(folder: Path) -> pd.DataFrame:
     """Read the predictions of the test rows of a run that are excluded from the metrics, none for an older run.
 
     Raises: as `read_predictions`.
     """
     path = Path(folder) / EXCLUDED_FILE
-    return _read_predictions(path, f"{split}/{predictor}") if path.is_file() else pd.DataFrame(columns=COLUMNS)
+    return _read_predictions(path) if path.is_file() else pd.DataFrame(columns=COLUMNS)
 
 
-def _read_predictions(path: Path, name: str) -> pd.DataFrame:
-    if not path.is_file():
-        raise UserError("a run must have predictions", f"{path} is missing", "run snakemake to make it")
-    try:
-        return check_predictions(read_parquet(path, COLUMNS), name)
-    except UserError:
-        raise
-    except (ValueError, TypeError) as error:
-        raise UserError("predictions must be as they were saved", f"{path}: {error}", _AGAIN) from None
+def _read_predictions(path: Path) -> pd.DataFrame:
+    """Return the measured rows of a file of predictions in canonical order.
 
-
-def check_predictions(frame: pd.DataFrame, name: str) -> pd.DataFrame:
-    """Return the measured rows of `frame` in canonical order.
-
-    Raises: ValueError when a column is missing, a score is not positive and finite, or a row was predicted twice.
+    Raises: UserError when it is absent, a score is not positive and finite, or a row was predicted twice.
     """
-    missing = [column for column in COLUMNS if column not in frame.columns]
-    if missing:
-        raise ValueError(f"predictions of {name} lack columns: {missing}")
-    measured_rows = frame.loc[frame["measured"].notna(), COLUMNS]
+    predictions = read_parquet(path, COLUMNS)
+    measured_rows = predictions.loc[predictions["measured"].notna(), COLUMNS]
+    keys, fact = ["seed", "task", "target", "row"], ""
     for column in ("measured", "predicted"):
-        values = measured_rows[column].to_numpy(dtype=float)
+        values = pd.to_numeric(measured_rows[column], errors="coerce")
         if not (np.isfinite(values) & (values > 0)).all():
-            raise ValueError(f"{column} scores of {name} must be positive and finite")
-    keys = ["seed", "task", "target", "row"]
+            fact = f"{column} scores must be positive and finite"
     if measured_rows.duplicated(keys).any():
-        raise ValueError(f"predictions of {name} hold a row twice within a seed")
+        fact = "a row stands twice within a seed"
+    if fact:
+        raise UserError("predictions must be as they were saved", f"{path}: {fact}", _AGAIN)
     return measured_rows.sort_values(keys, kind="stable", ignore_index=True)
 
 

@@ -14,7 +14,7 @@ from perfcast.config.conf_files import read_yaml
 from perfcast.config.dataset_conf import read_dataset
 from perfcast.config.predictor_conf import read_predictor
 from perfcast.evaluation import choose_champion
-from perfcast.evaluation.kind_errors import predicts_shares
+from perfcast.evaluation.supplementary_tables import predicts_shares
 from perfcast.experiment.described_calibration import fit_described_uncertainty
 from perfcast.experiment.described_rows import DescribedData
 from perfcast.experiment.fitting import fit_rows, last_year, training_rows

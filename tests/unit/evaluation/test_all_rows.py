@@ -75,7 +75,7 @@ def test_the_evaluation_has_both_and_keeps_them(table, runs, tmp_path):
 
 
 def test_a_run_without_the_file_has_no_excluded_rows(runs):
-    assert read_excluded("random", "ridge", runs["random", "ridge"]).empty
+    assert read_excluded(runs["random", "ridge"]).empty
 
 
 def test_a_run_of_another_version_of_its_split_is_refused(table, runs):

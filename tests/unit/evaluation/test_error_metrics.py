@@ -4,7 +4,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
-from perfcast.evaluation import error_metrics
 from perfcast.evaluation.error_metrics import (
     Scored,
     draw_weights,
@@ -183,16 +182,3 @@ def test_coverage_without_intervals_is_nan():
     values, draws = score(scored([1, 2], [1, 2], half=[0.1, np.nan]), draw_weights(2, 20, 0))
     assert np.isnan(values["coverage"]) and np.isnan(values["width"]) and np.isnan(values["interval_score"])
     assert np.isnan(draws["coverage"]).all()
-
-
-def test_quantiles_of_resamples_are_the_same_by_bisection_and_by_sums():
-    rng = np.random.default_rng(5)
-    codes, weights = rng.integers(0, 7, 200), draw_weights(7, 300, 1)
-    weights[0] = 0
-    weights[0, 3] = 7
-    totals = weights @ np.bincount(codes, minlength=7)
-    shares = {"tenth": 0.1, "median": 0.5, "p90": 0.9, "all": 1.0}
-    searched = error_metrics._search_places(codes, weights, totals, shares)
-    counted = error_metrics._count_places(codes, weights, totals, shares)
-    for metric in shares:
-        np.testing.assert_array_equal(searched[metric], counted[metric])

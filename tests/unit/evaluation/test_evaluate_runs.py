@@ -14,7 +14,7 @@ from perfcast.evaluation import (
     write_evaluation,
 )
 from perfcast.evaluation.predictor_comparison import clear_winner
-from perfcast.evaluation.run_predictions import check_predictions, read_backtests, with_intervals
+from perfcast.evaluation.run_predictions import read_backtests, read_predictions, with_intervals
 from perfcast.evaluation.supplementary_tables import estimate_noise_floor
 from perfcast.schema.table import Column, Kind, Role, Tag, build_table
 from perfcast.testing.generated_results import LESS_TRAINING, PUBLISHED, fake_table, write_in_domain, write_runs
@@ -208,7 +208,7 @@ def test_read_evaluation_returns_what_was_written(evaluation, tmp_path):
     write_evaluation(evaluation, tmp_path / "eval")
     again = read_evaluation(tmp_path / "eval")
     assert headline(again) == headline(evaluation)
-    for name in ("metrics", "slices", "paired", "noise", "history", "published"):
+    for name in ("metrics", "slices", "paired", "pairs", "noise", "history", "published"):
         pd.testing.assert_frame_equal(again.tables[name], evaluation.tables[name], rtol=1e-5, check_dtype=False)
 
 
@@ -302,22 +302,36 @@ def test_evaluate_refuses_missing_runs(table, tmp_path):
         read_evaluation(tmp_path)
 
 
-@pytest.mark.parametrize("bad", [0.0, -1.0, np.nan, np.inf])
-def test_check_predictions_raises_for_invalid_values(runs, bad):
-    frame = pd.read_parquet(runs["random", "ridge"] / "predictions.parquet")
-    frame.loc[frame.index[0], "predicted"] = bad
-    with pytest.raises(ValueError, match="positive and finite"):
-        check_predictions(frame, "random/ridge")
+@pytest.mark.parametrize(
+    ("column", "value", "words"),
+    [
+        *(("predicted", bad, "predicted scores must be positive and finite") for bad in (0.0, -1.0, np.nan, np.inf)),
+        ("measured", -1.0, "measured scores must be positive and finite"),
+        ("row", "twice", "a row stands twice within a seed"),
+        ("fold", None, "must have the column 'fold'"),
+    ],
+)
+def test_evaluate_refuses_predictions_of_another_kind(table, tmp_path, column, value, words):
+    runs = write_runs(table, tmp_path, seed=1, errors={"ridge": 0.1})
+    path = runs["random", "ridge"] / "predictions.parquet"
+    frame = pd.read_parquet(path)
+    if value is None:
+        frame = frame.drop(columns=column)
+    else:
+        frame.loc[frame.index[:2], column] = value
+        frame.loc[frame.index[:2], "task"] = frame["task"].iloc[0]
+    frame.to_parquet(path)
+    with pytest.raises(UserError, match=words):
+        evaluate(runs, table, resamples=10, seed=0)
 
 
-def test_check_predictions_drops_unmeasured_targets_and_refuses_repeated_rows(runs):
-    frame = pd.read_parquet(runs["random", "ridge"] / "predictions.parquet")
-    frame.loc[frame.index[0], "measured"] = np.nan
-    assert len(check_predictions(frame, "x")) == len(frame) - 1
-    with pytest.raises(ValueError, match="twice"):
-        check_predictions(pd.concat([frame, frame]), "x")
-    with pytest.raises(ValueError, match="lack columns"):
-        check_predictions(frame.drop(columns="fold"), "x")
+def test_targets_that_were_not_measured_are_left_out(table, tmp_path):
+    runs = write_runs(table, tmp_path, seed=1, errors={"ridge": 0.1})
+    path = runs["random", "ridge"] / "predictions.parquet"
+    frame = pd.read_parquet(path)
+    frame.loc[frame.index[0], ["measured", "predicted"]] = np.nan
+    frame.to_parquet(path)
+    assert len(read_predictions("random", "ridge", path.parent).frame) == len(frame) - 1
 
 
 def test_read_backtests_ignores_empty_files(tmp_path):

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from perfcast.evaluation.kind_errors import KIND_COLUMNS, tabulate_kind_errors, whole_kinds
+from perfcast.evaluation.supplementary_tables import KIND_COLUMNS, tabulate_kind_errors, whole_kinds
 from perfcast.schema.table import Column, Kind, Role, Table, Tag
 
 COLUMNS = (

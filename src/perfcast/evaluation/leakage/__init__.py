@@ -8,35 +8,15 @@ from __future__ import annotations
 from typing import Any
 
 from perfcast.domain import CORE, Domain, domains
-from perfcast.evaluation.leakage.artifacts import Artifacts, CheckReport, Control, LeakageCheck, Run
+from perfcast.evaluation.leakage import file_checks
+from perfcast.evaluation.leakage.artifacts import Artifacts, Control, LeakageCheck, Run
 from perfcast.evaluation.leakage.encoded_target import ENCODED_TARGET
-from perfcast.evaluation.leakage.run_checks import BACKTEST_ROWS, REPEATED_RUNS, TEST_ROWS
 from perfcast.evaluation.leakage.shuffled_target import SHUFFLED_TARGET
-from perfcast.evaluation.leakage.table_checks import COLUMN_ROLES, FUTURE_DATES, SPLIT_RULES
 from perfcast.utils.errors import UserError
 
-__all__ = [
-    "CHECKS",
-    "Artifacts",
-    "CheckReport",
-    "Control",
-    "LeakageCheck",
-    "Run",
-    "check_leakage",
-    "leakage_errors",
-    "list_checks",
-]
+__all__ = ["Artifacts", "Control", "Run", "check_leakage", "leakage_errors", "list_checks"]
 
-CHECKS = (
-    BACKTEST_ROWS,
-    COLUMN_ROLES,
-    ENCODED_TARGET,
-    FUTURE_DATES,
-    REPEATED_RUNS,
-    SHUFFLED_TARGET,
-    SPLIT_RULES,
-    TEST_ROWS,
-)
+CHECKS = (*file_checks.CHECKS, ENCODED_TARGET, SHUFFLED_TARGET)
 
 
 def list_checks(domain: Domain) -> list[LeakageCheck]:
@@ -51,20 +31,14 @@ def check_leakage(artifacts: Artifacts) -> dict[str, Any]:
     reports = []
     for check in list_checks(artifacts.domain):
         report = check.run(artifacts)
-        reports.append(
-            {
-                "check": check.name,
-                "meaning": check.requirement,
-                "looked_at": report.scope,
-                "findings": list(report.findings),
-                "remedy": check.remedy,
-                "numbers": {
-                    key: float(f"{value:.6g}") if isinstance(value, float) else value
-                    for key, value in report.numbers.items()
-                },
-            }
-        )
+        numbers = {name: _rounded(value) for name, value in report.numbers.items()}
+        found = {"looked_at": report.scope, "findings": list(report.findings), "remedy": check.remedy}
+        reports.append({"check": check.name, "meaning": check.requirement, **found, "numbers": numbers})
     return {"dataset": artifacts.table.dataset, "checks": reports}
+
+
+def _rounded(value: float | str | None) -> float | str | None:
+    return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
 def leakage_errors(report: dict[str, Any]) -> list[UserError]:

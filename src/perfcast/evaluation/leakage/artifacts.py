@@ -9,14 +9,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from perfcast.domain import CORE, Domain
 from perfcast.predictors.predictor import Predictor
 from perfcast.schema.table import Column, Table, Tag
+from perfcast.schema.table_files import read_parquet
 from perfcast.splits import is_compared
-from perfcast.utils.errors import UserError
 from perfcast.utils.result_digests import verify_digest
 from perfcast.utils.safe_yaml import read_mapping
 
@@ -39,7 +37,7 @@ class Run:
         return f"{self.predictor} on {self.split}"
 
     def predictions(self) -> pd.DataFrame:
-        """Return the columns of predictions.parquet that checks read, texts as categories.
+        """Return the columns of predictions.parquet that checks read.
 
         Raises: UserError when the file is absent or lacks a column.
         """
@@ -57,27 +55,8 @@ class Run:
         return read_mapping(text, str(path))
 
     def _table(self, name: str, columns: list[str], beside: Sequence[str] = ()) -> pd.DataFrame:
-        path = self.folder / f"{name}.parquet"
-        if not path.is_file():
-            raise UserError("a run must have its tables", f"{path} is missing", "run snakemake")
-        verify_digest(path)
-        try:
-            names = pq.read_schema(path).names
-        except (pa.ArrowException, OSError) as error:
-            raise UserError("a run must have Parquet files", f"{path} is not one ({error})", "train again") from None
-        if missing := [column for column in columns if column not in names]:
-            raise UserError(f"{path} must have the columns of a run", f"it lacks {', '.join(missing)}", "train again")
-        selected = [*columns, *[column for column in beside if column in names]]
-        try:
-            arrow = pq.read_table(
-                path, columns=selected, read_dictionary=["row", "target"], page_checksum_verification=True
-            )
-        except (pa.ArrowException, OSError) as error:
-            raise UserError(
-                f"{path} must have undamaged pages", f"one cannot be read ({error})", "train again"
-            ) from None
-        frame: pd.DataFrame = arrow.to_pandas()
-        return frame
+        frame = read_parquet(self.folder / f"{name}.parquet", columns)
+        return frame[[*columns, *[column for column in beside if column in frame]]]
 
 
 @dataclass(frozen=True)
@@ -115,10 +94,8 @@ class Artifacts:
 
     def subsets(self, split: str) -> pd.DataFrame:
         """Return the folds of a split by the key of the row. Shapes: index ROW, columns fold number."""
-        frame = (
-            self.splits[split].drop_duplicates(self.table.column_of(Tag.ROW)).set_index(self.table.column_of(Tag.ROW))
-        )
-        folds = frame.filter(like="fold_")
+        row = self.table.column_of(Tag.ROW)
+        folds = self.splits[split].drop_duplicates(row).set_index(row).filter(like="fold_")
         return folds.set_axis([int(str(name).removeprefix("fold_")) for name in folds], axis=1)
 
     def first_split(self) -> str:
@@ -149,14 +126,6 @@ class LeakageCheck:
 def training_mask(folds: pd.DataFrame, fold: str) -> np.ndarray:
     """Return which rows one fold is trained on, (n,) bool."""
     return np.asarray(folds[fold].isin(TRAINING_SUBSETS), dtype=bool)
-
-
-def find_positions(index: pd.Index, values: pd.Series) -> np.ndarray:
-    """Return the position of each value in an index, -1 where it is absent. Shapes: (n,) int."""
-    if isinstance(values.dtype, pd.CategoricalDtype):
-        positions = index.get_indexer(pd.Index(values.cat.categories.astype(index.dtype)))
-        return np.asarray(np.where(values.cat.codes >= 0, positions[values.cat.codes.to_numpy()], -1))
-    return np.asarray(index.get_indexer(pd.Index(values)))
 
 
 def join_names(names: list[str], maximum: int = 3) -> str:
