@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+import psutil  # type: ignore[import-untyped]
 from rich.markup import escape
 from rich.table import Table
 
@@ -73,12 +74,10 @@ class Finding:
 
 def check_software(place: ProjectPlace) -> list[Finding]:
     """Compare with the oldest supported Python and with requirements.lock."""
-    installed = platform.python_version()
-    oldest = ".".join(map(str, OLDEST))
+    installed, oldest = platform.python_version(), ".".join(map(str, OLDEST))
+    python = Finding("Python", FINE, installed)
     if sys.version_info[:2] < OLDEST:
         python = Finding("Python", BROKEN, f"{installed}, older than {oldest}", f"install Python {oldest} or newer")
-    else:
-        python = Finding("Python", FINE, installed)
     return [python, _packages(place.project / "requirements.lock")]
 
 
@@ -145,62 +144,34 @@ def check_data_sources(place: ProjectPlace) -> list[Finding]:
 def check_free_space(place: ProjectPlace) -> list[Finding]:
     """Measure the free space of the results folder, the available memory and the usable cores."""
     folder = next(path for path in (place.results, place.project) if path.is_dir())
-    free = shutil.disk_usage(folder).free
-    findings = [_disk(folder, free)]
-    memory = available_memory()
-    if memory is not None:
-        findings.append(_memory(memory))
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return [*findings, Finding("cores", FINE, f"{cores}; snakemake --cores N uses fewer")]
-
-
-def _disk(folder: Path, free: int) -> Finding:
+    free, available = shutil.disk_usage(folder).free, psutil.virtual_memory().available
+    disk = Finding("disk", FINE, f"{free / _GIB:.1f} GiB free")
     if not os.access(folder, os.W_OK):
-        return Finding("disk", BROKEN, f"{folder.name or folder} cannot be written to", "change its permissions")
-    fact = f"{free / _GIB:.1f} GiB free"
-    if free < DISK:
-        return Finding("disk", BROKEN, f"{fact}, {DISK / _GIB:g} GiB are needed", "make room, or set results elsewhere")
-    return Finding("disk", FINE, fact)
-
-
-def _memory(available: int) -> Finding:
-    fact = f"{available / _GIB:.1f} GiB available"
+        disk = Finding("disk", BROKEN, f"{folder.name or folder} cannot be written to", "change its permissions")
+    elif free < DISK:
+        fact = f"{disk.fact}, {DISK / _GIB:g} GiB are needed"
+        disk = Finding("disk", BROKEN, fact, "make room, or set results elsewhere")
+    memory = Finding("memory", FINE, f"{available / _GIB:.1f} GiB available")
     if available < MEMORY:
-        remedy = "run one job at a time: snakemake --cores 1"
-        return Finding("memory", CARE, f"{fact}, two jobs at a time need {MEMORY / _GIB:g} GiB", remedy)
-    return Finding("memory", FINE, fact)
-
-
-def available_memory(proc: Path = Path("/proc/meminfo")) -> int | None:
-    """Return the bytes that could be used without swapping, None on systems without /proc."""
-    if not proc.is_file():
-        return None
-    lines = dict(line.split(":", 1) for line in proc.read_text().splitlines() if ":" in line)
-    words = lines.get("MemAvailable", "").split()
-    return int(words[0]) * 1024 if words else None
+        fact = f"{memory.fact}, two jobs at a time need {MEMORY / _GIB:g} GiB"
+        memory = Finding("memory", CARE, fact, "run one job at a time: snakemake --cores 1")
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return [disk, memory, Finding("cores", FINE, f"{cores}; snakemake --cores N uses fewer")]
 
 
 def check_leftovers(place: ProjectPlace) -> list[Finding]:
     """Return the state of the lock, and count unfinished files."""
-    return [_lock(place.results), _unfinished(place)]
-
-
-def _lock(results: Path) -> Finding:
+    lock, unfinished = Finding("lock", FINE, "none"), Finding("unfinished files", FINE, "none")
     with suppress(OSError):  # another user's, or no run yet
-        if (results / LOCK).is_file():
+        if (place.results / LOCK).is_file():
             try:
-                os.close(hold_results(results))
+                os.close(hold_results(place.results))
             except UserError as error:
-                return Finding("lock", CARE, error.fact, error.remedy)
-    return Finding("lock", FINE, "none")
-
-
-def _unfinished(place: ProjectPlace) -> Finding:
-    left = list(abandoned_paths(place.results, without={place.results / "mlflow"}))
-    if not left:
-        return Finding("unfinished files", FINE, "none")
-    fact = f"{len(left)} under temporary names in {place.results.name}, which nothing reads"
-    return Finding("unfinished files", CARE, fact, "the next run removes them")
+                lock = Finding("lock", CARE, error.fact, error.remedy)
+    if left := list(abandoned_paths(place.results, without={place.results / "mlflow"})):
+        fact = f"{len(left)} under temporary names in {place.results.name}, which nothing reads"
+        unfinished = Finding("unfinished files", CARE, fact, "the next run removes them")
+    return [lock, unfinished]
 
 
 def check_tracking(place: ProjectPlace) -> list[Finding]:

@@ -78,10 +78,7 @@ def _describe_run(folder: Path) -> dict[str, object]:
 def read_leaderboard(path: Path) -> pd.DataFrame:
     """Return a leaderboard written by `update_leaderboard`. Raises: UserError when the file is missing or damaged."""
     text = dict.fromkeys(("dataset", "dataset_version", "seeds", "code_digest", *_RUN, "task", "metric"), "str")
-    frame = read_csv(path, dtype=text, keep_default_na=False, na_values={name: [""] for name in _NUMBERS})
-    if "split_version" not in frame:  # a file of an earlier release
-        frame["split_version"] = 1
-    return frame
+    return read_csv(path, dtype=text, keep_default_na=False, na_values={name: [""] for name in _NUMBERS})
 
 
 def update_leaderboard(path: Path, frame: pd.DataFrame) -> int:

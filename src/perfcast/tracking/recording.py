@@ -24,10 +24,9 @@ from perfcast.schema.display_names import replace_underscores
 from perfcast.schema.metric_names import POINTS
 from perfcast.schema.table_files import read_table
 from perfcast.splits import split_label
-from perfcast.tracking.experiment_page import describe_experiment
 from perfcast.tracking.models import log_champion, log_predictor, register_champion
 from perfcast.tracking.run import KIND_TAG, LIVE_TAG, RECORD_TAG, Run, open_experiment, start_run
-from perfcast.tracking.store import RECORD, Store, locked, open_client
+from perfcast.tracking.store import RECORD, Store, describe_experiment, locked, open_client
 from perfcast.utils.io import file_digests, read_json, sha256
 
 _METRICS = (*POINTS, "mape", "medape", "coverage", "width", "interval_score", "p90")
@@ -91,7 +90,10 @@ class _Recorder:
         end = int(file.stat().st_mtime * 1000)
         tags = {**tags, "mlflow.source.type": "LOCAL", RECORD_TAG: digest}
         if digest in self.known:
-            self._delete(self.known[digest].info.run_id)
+            cut_off = self.known[digest].info.run_id
+            self.client.delete_run(cut_off)
+            for model in self.client.search_logged_models([self.experiment_id], f"source_run_id = '{cut_off}'"):
+                self.client.delete_logged_model(model.model_id)
         if digest in self.live and digest not in self.known:
             run = Run(self.client, self.live[digest].info.run_id, self.store, end)
             self.client.update_run(run.run_id, status="RUNNING")
@@ -101,12 +103,6 @@ class _Recorder:
             run = start_run(self.client, self.store, self.experiment, name, tags, start=start, time=end)
         yield run
         self.client.set_terminated(run.run_id, end_time=end)
-
-    def _delete(self, run_id: str) -> None:
-        """Delete a run with its models."""
-        self.client.delete_run(run_id)
-        for model in self.client.search_logged_models([self.experiment_id], f"source_run_id = '{run_id}'"):
-            self.client.delete_logged_model(model.model_id)
 
     def data(self, name: str, digest: str, profile: Mapping[str, int]) -> Dataset:
         """Return rows of the dataset's table as an entry of MLflow."""

@@ -35,12 +35,6 @@ def open_experiment(client: MlflowClient, store: Store, name: str) -> str:
         return str(client.create_experiment(name, artifact_location=store.place(name), tags=_EXPERIMENT_TAGS))
 
 
-def common_tags(store: Store) -> dict[str, str]:
-    """Return the tags of every run: invocation, user, commit."""
-    known = resolve_tags()
-    return {"perfcast.invocation": store.invocation, **{name: known[name] for name in _CONTEXT if name in known}}
-
-
 @dataclass
 class Run:
     """An open run of MLflow.
@@ -120,10 +114,12 @@ def start_run(
     start: int | None = None,
     time: int | None = None,
 ) -> Run:
-    """Make a run in an experiment; its metrics have the time stamp `time`.
+    """Make a run in an experiment, tagged with invocation, user and commit; its metrics have the time stamp `time`.
 
     Units: start, time: milliseconds.
     """
-    where, tagged = open_experiment(client, store, experiment), {**tags, **common_tags(store)}
+    where = open_experiment(client, store, experiment)
+    context = {name: value for name, value in resolve_tags().items() if name in _CONTEXT}
+    tagged = {**tags, "perfcast.invocation": store.invocation, **context}
     made = client.create_run(where, start_time=start, tags=tagged, run_name=name)
     return Run(client, made.info.run_id, store, time)

@@ -102,9 +102,3 @@ def test_runs_of_another_version_of_their_split_leave_the_file(board, tmp_path):
     new = old.assign(split_version=2)
     update_leaderboard(path, new)
     assert set(read_leaderboard(path).query("split == 'few_shot_3'")["split_version"]) == {2}
-
-
-def test_a_file_without_versions_is_of_version_1(board, tmp_path):
-    path = tmp_path / "board.csv"
-    board.drop(columns="split_version").to_csv(path, index=False)
-    assert set(read_leaderboard(path)["split_version"]) == {1}

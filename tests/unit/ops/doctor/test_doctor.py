@@ -68,13 +68,8 @@ def test_software_compares_packages_with_the_lock(project, monkeypatch):
 def test_an_older_python_is_told(project, monkeypatch):
     assert doctor.check_software(make_place(project))[0].state == FINE
     monkeypatch.setattr(doctor, "OLDEST", (9, 0))
-    assert (
-        doctor.check_software(make_place(project))[0].state,
-        doctor.check_software(make_place(project))[0].remedy,
-    ) == (
-        BROKEN,
-        "install Python 9.0 or newer",
-    )
+    python = doctor.check_software(make_place(project))[0]
+    assert (python.state, python.remedy) == (BROKEN, "install Python 9.0 or newer")
 
 
 def test_check_configuration_names_the_wrong_key(project):
@@ -107,14 +102,6 @@ def test_too_little_room_is_told(project, monkeypatch):
     monkeypatch.undo()
     monkeypatch.setattr(os, "access", lambda folder, mode: False)
     assert doctor.check_free_space(make_place(project))[0].fact == "project cannot be written to"
-
-
-def test_available_memory_reads_meminfo(tmp_path):
-    (tmp_path / "meminfo").write_text("MemTotal: 8 kB\nMemAvailable:    3 kB\n")
-    assert doctor.available_memory(tmp_path / "meminfo") == 3072
-    (tmp_path / "meminfo").write_text("MemTotal: 8 kB\n")
-    assert doctor.available_memory(tmp_path / "meminfo") is None
-    assert doctor.available_memory(tmp_path / "none") is None
 
 
 def test_a_run_that_goes_on_is_told(project):
