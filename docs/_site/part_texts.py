@@ -29,7 +29,7 @@ from perfcast.domains.llm.deployment_fields import DEPLOYMENT_FIELDS
 from perfcast.domains.servers.server_fields import SERVER_FIELDS
 from perfcast.evaluation.leakage import list_checks
 from perfcast.inference.machine_fields import Field
-from perfcast.report.plots.catalog import read_catalog
+from perfcast.report.plots.drawing import read_catalog
 from perfcast.schema.metric_names import HIGH_IS_GOOD, METRICS, PERCENT
 from perfcast.serving.request_limits import DEFAULT_LIMITS
 

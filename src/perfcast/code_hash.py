@@ -12,7 +12,7 @@ from pathlib import Path
 from perfcast.domain import domains
 
 _ROOT = Path(__file__).parent
-_DATA_SUFFIXES = {".csv", ".yaml", ".html", ".css", ".js"}
+_DATA_SUFFIXES = {".csv", ".yaml", ".html", ".md", ".json", ".css", ".js", ".mplstyle"}
 _DIGITS = 16
 
 

@@ -10,8 +10,15 @@ from docutils.core import publish_parts
 
 from perfcast import plugins
 from perfcast.evaluation import evaluate
-from perfcast.report.plots.catalog import PlotEntry, declare_plot, plot_entry, read_catalog, rst_captions
-from perfcast.report.plots.drawing import STYLE, draw_svg, load_plot
+from perfcast.report.plots.drawing import (
+    STYLE,
+    PlotEntry,
+    declare_plot,
+    draw_svg,
+    plot_entry,
+    read_catalog,
+    rst_captions,
+)
 from perfcast.testing.generated_results import PUBLISHED, fake_table, write_in_domain, write_runs
 
 NAMES = list(read_catalog())
@@ -91,7 +98,7 @@ def test_draws_or_declines_an_evaluation_with_nothing_optional(name, bare):
 def test_does_not_change_the_evaluation(name, evaluation):
     copies = {key: table.copy() for key, table in evaluation.tables.items()}
     with matplotlib.rc_context(STYLE):
-        load_plot(name)(evaluation)
+        plot_entry(name).draw(evaluation)
     for key, copy in copies.items():
         assert evaluation.tables[key].equals(copy)
 

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from small_project import REPOSITORY, call, change, digests, rules_run, run_snakemake, small_project
 
-from perfcast.report.plots.catalog import plot_entry
+from perfcast.report.plots.drawing import plot_entry
 from perfcast.schema.table_files import read_declarations
 
 PREDICTORS = ["nearest", "ridge", "ncpp"]

@@ -1,5 +1,5 @@
 # The protocol's metrics from predictions alone, and plots of them.
-from perfcast.report.plots.catalog import plot_modules, rst_captions
+from perfcast.report.plots.drawing import plot_modules, rst_captions
 
 
 # Test machines of the champion's splits through the path of a user's description, level by level.

@@ -1,4 +1,4 @@
-"""Tables of the report from the CSV files of an evaluation: errors, intervals, published values."""
+"""Tables of the report from the CSV files of an evaluation: errors, intervals, calibration, published values."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ import pandas as pd
 
 from perfcast.evaluation import AVERAGE, BASELINE, Evaluation
 from perfcast.evaluation.predictor_comparison import clear_winner
+from perfcast.evaluation.run_predictions import SHIFT, YEAR
 from perfcast.evaluation.supplementary_tables import LEVEL_LABELS
 from perfcast.report.text_tables import (
+    EMPTY,
     Cell,
-    Label,
     Line,
     Section,
     TextTable,
+    count,
     number,
     split_heading,
-    text_section,
 )
-from perfcast.schema.display_names import metric_label
+from perfcast.schema.display_names import column_label, metric_label
 from perfcast.schema.metric_names import HIGH_IS_GOOD, PERCENT, POINTS
 from perfcast.splits import split_label
 
@@ -31,49 +32,41 @@ _INTERVALS = ("coverage", "width", "interval_score")
 _PERCENT = (*POINTS, "mape", "medape", "p90", *_INTERVALS)
 _WORST = 3
 _MIN_ROWS = 20
-"""Rows of a slice below which its error is not listed."""
+"""Rows of a slice below which it is not listed, and its coverage is not flagged."""
+TOLERANCE = 2.0
+"""Percentage points around the level within which a coverage is not flagged."""
 
 
-def error_table(evaluation: Evaluation) -> TextTable:
-    """Return predictors by splits: mean and median error averaged over tasks, with intervals and the noise floor."""
-    over = f", average over {len(evaluation.tasks)} tasks" if len(evaluation.tasks) > 1 else ""
-    return _metric_table(evaluation, f"Errors in {evaluation.error_unit}{over}", evaluation.error_metrics)
+def metric_tables(evaluation: Evaluation) -> list[TextTable]:
+    """Return predictors by splits, averaged over tasks: errors, which are also by task, further metrics, intervals.
 
-
-def task_tables(evaluation: Evaluation) -> list[TextTable]:
-    """Return one table per split: predictors by tasks; none when there is one task."""
-    caption = f"errors in {evaluation.error_unit} by task"
-    return [
-        _metric_table(
-            evaluation,
-            f"{split_label(split)} ({split}): {caption}",
-            evaluation.error_metrics,
-            split=split,
-            fold="By task",
-        )
-        for split in (evaluation.splits if len(evaluation.tasks) > 1 else ())
-    ]
-
-
-def other_metrics_table(evaluation: Evaluation) -> TextTable:
-    """Return predictors by splits for the metrics outside the first table, averaged over tasks."""
-    caption = "Further metrics: 90th percentile of the error in %, R² of the log score, ranks within a task"
-    return replace(_metric_table(evaluation, caption, _OTHERS, notes=False, fold="Further metrics"), foot=())
-
-
-def interval_tables(evaluation: Evaluation) -> list[TextTable]:
-    """Return predictors by splits for the prediction intervals, averaged over tasks; none without intervals.
-
-    No cell is a winner: a coverage is best at its level, and a narrow interval counts only at that coverage.
+    Of the intervals no cell is a winner: a coverage is best at its level, and a narrow interval counts only at that
+    coverage. Without intervals there is no table of them.
     """
-    caption = (
+    tasks, metrics, unit = evaluation.tasks, evaluation.error_metrics, evaluation.error_unit
+    over = f", average over {len(tasks)} tasks" if len(tasks) > 1 else ""
+    widths = (
         f"Prediction intervals of {100 * evaluation.level:g} %: coverage, median width and interval score in %. "
         "The interval score adds to the width 2 / (1 - level) times the distance of a score outside; smaller is better"
     )
     fold = "Prediction intervals of every predictor"
-    table = _metric_table(evaluation, caption, _INTERVALS, notes=False, winners=False, fold=fold)
-    has_values = any(cell.key is not None for _, *cells in table.lines for cell in cells if isinstance(cell, Cell))
-    return [replace(table, foot=())] if has_values else []
+    others = "Further metrics: 90th percentile of the error in %, R² of the log score, ranks within a task"
+    intervals = _metric_table(evaluation, widths, _INTERVALS, notes=False, winners=False, fold=fold)
+    return [
+        _metric_table(evaluation, f"Errors in {unit}{over}", metrics),
+        *(
+            _metric_table(
+                evaluation,
+                f"{split_label(split)} ({split}): errors in {unit} by task",
+                metrics,
+                split=split,
+                fold="By task",
+            )
+            for split in (evaluation.splits if len(tasks) > 1 else ())
+        ),
+        _metric_table(evaluation, others, _OTHERS, notes=False, fold="Further metrics"),
+        *([intervals] if any(cell != EMPTY for _, *cells in intervals.lines for cell in cells) else []),
+    ]
 
 
 def all_rows_tables(evaluation: Evaluation) -> list[TextTable]:
@@ -95,54 +88,49 @@ def all_rows_tables(evaluation: Evaluation) -> list[TextTable]:
 
     def cell(name: str, split: str, metric: str) -> Cell:
         row = values.get((split, name))
-        return Cell(number(row[metric]), key=row[metric]) if row else Cell("–")
+        return Cell(number(row[metric]), key=row[metric]) if row else EMPTY
 
     metrics = {"mape": "counted rows", "mape_all_rows": "all rows"}
     return [_predictor_table(evaluation, caption, evaluation.splits, metrics, cell)]
 
 
-def paired_tables(evaluation: Evaluation, label: Label = str) -> list[TextTable]:
+def paired_tables(evaluation: Evaluation) -> list[TextTable]:
     """Return the differences of mean errors to the baseline's on every split, with the claim; none without any."""
-    frame = evaluation.tables["paired"]
+    frame, baseline = evaluation.tables["paired"], evaluation.label(BASELINE)
     is_shown = (frame["task"] == AVERAGE) & (frame["metric"] == evaluation.error_metrics[0])
     rows = frame[(frame["against"] == "baseline") & is_shown].to_dict("records")
     cells = {(row["predictor"], row["split"]): _difference(row) for row in rows}
-    names = [name for name in evaluation.ranking() if name != BASELINE and any(name == first for first, _ in cells)]
-    lines: list[Line] = [
-        [name, *(cells.get((name, split), Cell("–")) for split in evaluation.splits)] for name in names
-    ]
-    title = f"Differences to {label(BASELINE)}"
+    names = [name for name in evaluation.ranking() if any(name == first for first, _ in cells)]
+    lines: list[Line] = [[name, *(cells.get((name, split), EMPTY) for split in evaluation.splits)] for name in names]
     caption = (
-        f"Mean error minus that of {label(BASELINE)}, in percentage points, on the same resamples of the same rows; "
+        f"Mean error minus that of {baseline}, in percentage points, on the same resamples of the same rows; "
         "negative is better"
     )
+    title = f"Differences to {baseline}"
     headings: Line = ["predictor", *map(split_heading, evaluation.splits)]
     return [TextTable(title, caption, headings, lines, fold=title)] if lines else []
 
 
-def worst_slices(evaluation: Evaluation, predictor: str) -> list[dict[str, Any]]:
-    """Return the slices of enough rows with the largest mean error of one predictor on every split."""
+def worst_slices(evaluation: Evaluation, predictor: str, about: str) -> list[TextTable]:
+    """Return the slices of enough rows with the largest mean error of one predictor on every split; `about` begins."""
     frame = evaluation.tables["slices"]
     frame = frame[(frame["predictor"] == predictor) & (frame["rows"] >= _MIN_ROWS)]
-    frame = frame.assign(error=frame[evaluation.error_metrics[0]])
-    frame = frame.sort_values("error", ascending=False, kind="stable")
+    frame = frame.sort_values(evaluation.error_metrics[0], ascending=False, kind="stable")
     worst = pd.concat([frame[frame["split"] == split].head(_WORST) for split in evaluation.splits])
-    return [{str(key): value for key, value in row.items()} for row in worst.to_dict("records")]
-
-
-def noise_tables(evaluation: Evaluation) -> list[TextTable]:
-    """Return the spread of repeated measurements by task; none where nothing was measured twice."""
     lines = [
         [
-            row["task"],
-            *(f"{row[name]:,}" for name in ("configurations", "rows")),
-            *(number(row[name]) for name in ("cv_median", "cv_mean", "mape_floor")),
+            *(split_label(row["split"]), column_label(row["slice"]), row["value"]),
+            *(number(row[evaluation.error_metrics[0]]), f"{row['rows']:,}"),
         ]
-        for row in evaluation.tables["noise"].to_dict("records")
+        for row in worst.to_dict("records")
     ]
-    title = "Repeated measurements of one configuration"
-    headings = ["task", "configurations", "rows", "median CV", "mean CV", "MAPE floor"]
-    return [TextTable("Repeated measurements", f"{title}, in %", headings, lines, fold=title)] if lines else []
+    runs = [row for split in evaluation.ranked_splits if (row := evaluation.value(split, predictor)) is not None]
+    caption = (
+        f"{about}: largest errors of {evaluation.label(predictor)} by slice of at least {_MIN_ROWS} rows, "
+        f"{count(int(runs[0]['seeds']), 'seed')}; mean error of all tasks together, in {evaluation.error_unit}"
+    )
+    headings = ["split", "slice", "value", "mean error", "rows"]
+    return [TextTable("Largest errors", caption, headings, lines, words=[1, 2])] if lines else []
 
 
 def described_section(evaluation: Evaluation) -> Section:
@@ -159,18 +147,12 @@ def described_section(evaluation: Evaluation) -> Section:
         ]
         for row in rows
     ]
-    text = (
-        "Test machines through the tool's own path, as users describe them: characteristics that a level leaves out "
-        "are filled in. Of a forward split there are two predictions: with the facts of processors that were public "
-        "at its cut, and with all of them, as on the day of a launch. Values are averages over tasks, in %; width is "
-        "the median."
-    )
     headings = ["split", "facts", "given", "rows", "MAPE", "MedAPE", "coverage", "width"]
     table = TextTable("Described machines", "Error, coverage and width by level of description", headings, lines)
-    return text_section("described", "Machines as users describe them", text, [table] if lines else [])
+    return Section("described", "Machines as users describe them", [table] if lines else [])
 
 
-def published_tables(evaluation: Evaluation, leader: str, label: Label = str) -> list[TextTable]:
+def published_tables(evaluation: Evaluation, leader: str) -> list[TextTable]:
     """Return one table per split with published values, empty where no such split was run.
 
     Each line has a published value, that of the same method here, and by split those of the leader and of the best
@@ -186,7 +168,7 @@ def published_tables(evaluation: Evaluation, leader: str, label: Label = str) ->
                 f"Published values beside ours, {splits[0]}",
                 f"Published: {'; '.join(dict.fromkeys(entries['citation']))}",
                 ["what", "task", "metric", "published", "same method here", *map(split_heading, splits)],
-                [_published_line(evaluation, leader, entry, splits, label) for _, entry in entries.iterrows()],
+                [_published_line(evaluation, leader, entry, splits) for _, entry in entries.iterrows()],
             )
         )
     return tables
@@ -216,7 +198,7 @@ def _metric_table(
     winners: bool = True,
     fold: str = "",
 ) -> TextTable:
-    """Return the metrics of predictors by splits, averaged over tasks, or by the tasks of one split."""
+    """Return the metrics of predictors by splits, or by the tasks of one split; the noise floor is among the notes."""
 
     def place(group: str) -> tuple[str, str]:
         return (split, group) if split else (group, AVERAGE)
@@ -230,14 +212,14 @@ def _metric_table(
     def cell(name: str, group: str, metric: str) -> Cell:
         row = evaluation.value(place(group)[0], name, place(group)[1], metric)
         if row is None or not np.isfinite(row["value"]):
-            return Cell("–")
+            return EMPTY
         note = (f"{number(row['low'])}–{number(row['high'])}",) if notes and np.isfinite(row["low"]) else ()
         text = number(row["value"]) if metric in _PERCENT else f"{row['value']:.3f}"
         return Cell(text, note, float(row["value"]), "best" if best.get((group, metric)) == name else "")
 
     labels = {metric: metric_label(metric, short=True) for metric in metrics}
     table = replace(_predictor_table(evaluation, caption, groups, labels, cell), fold=fold)
-    if evaluation.tables["noise"].empty or evaluation.error_unit != "%":
+    if not notes or evaluation.tables["noise"].empty or evaluation.error_unit != "%":
         return table  # the floor is in %
     floors = {row["task"]: row for row in evaluation.tables["noise"].to_dict("records")}
     values = [floors.get(place(group)[1], {}).get(f"{metric}_floor", np.nan) for group, metric in columns]
@@ -249,13 +231,13 @@ def _difference(row: Mapping[Hashable, Any]) -> Cell:
     return Cell(f"{row['difference']:+.2f}", (f"{note}, {row['claim']}",), float(row["difference"]))
 
 
-def _published_line(evaluation: Evaluation, leader: str, entry: pd.Series, splits: list[str], label: Label) -> Line:
+def _published_line(evaluation: Evaluation, leader: str, entry: pd.Series, splits: list[str]) -> Line:
     task, metric, method = entry["task"], entry["metric"], entry["predictor"]
 
     def cell(split: str, name: str) -> Cell:
         row = evaluation.value(split, name, task, metric)
         if row is None or pd.isna(row["value"]):
-            return Cell("–")
+            return EMPTY
         has_interval = pd.notna(row["low"]) and pd.notna(row["high"])
         interval = (f"{text(row['low'])} to {text(row['high'])}",) if has_interval else ()
         return Cell(text(row["value"]), interval, float(row["value"]))
@@ -270,9 +252,74 @@ def _published_line(evaluation: Evaluation, leader: str, entry: pd.Series, split
         led, best = cell(split, leader), choose(keys, key=keys.__getitem__) if keys else ""
         of_best = cell(split, best)
         if of_best.text != led.text:
-            led = replace(led, notes=(*led.notes, f"best: {of_best.text}, {label(best)}"))
+            led = replace(led, notes=(*led.notes, f"best: {of_best.text}, {evaluation.label(best)}"))
         columns.append(led)
     if same.key is not None:
-        same = replace(same, notes=("; ".join(filter(None, (label(method), *same.notes))),))
+        same = replace(same, notes=("; ".join(filter(None, (evaluation.label(method), *same.notes))),))
     unit = "\u00a0%" if metric in PERCENT else ""
     return [entry["what"], task, metric_label(metric) + unit, text(entry["value"]), same, *columns]
+
+
+def calibration_tables(evaluation: Evaluation, predictor: str) -> list[TextTable]:
+    """Return coverage and width by task, by every vendor column, by year and by shift; empty without intervals."""
+    caption = (
+        f"Share of the measured scores inside their {100 * evaluation.level:g} % interval, below it the median width "
+        "and the number of rows"
+    )
+    average = "average over tasks" if len(evaluation.tasks) > 1 else AVERAGE
+    tables = {
+        "task": [
+            _task_line(evaluation, predictor, task, task) for task in evaluation.tasks if len(evaluation.tasks) > 1
+        ]
+    }
+    tables["task"].append(_task_line(evaluation, predictor, AVERAGE, average))
+    for name in (*evaluation.vendor_slices, YEAR, SHIFT):
+        tables[name] = _slice_lines(evaluation, predictor, name)
+    shown = {
+        name: lines for name, lines in tables.items() if any(cell != EMPTY for _, *cells in lines for cell in cells)
+    }
+    return [
+        TextTable(
+            f"Coverage and width by {column_label(name)}",
+            caption,
+            [column_label(name), *map(split_heading, evaluation.splits)],
+            lines,
+            fold=f"By {column_label(name)}, {count(len(lines), 'line')}",
+            open=place == 0,
+        )
+        for place, (name, lines) in enumerate(shown.items())
+    ]
+
+
+def _task_line(evaluation: Evaluation, predictor: str, task: str, label: str) -> Line:
+    line: Line = [label]
+    for split in evaluation.splits:
+        coverage, width = (evaluation.value(split, predictor, task, metric) for metric in ("coverage", "width"))
+        if coverage is None or width is None or not np.isfinite(coverage["value"]):
+            line.append(EMPTY)
+        else:
+            line.append(_coverage(evaluation, coverage["value"], width["value"], coverage["rows"]))
+    return line
+
+
+def _slice_lines(evaluation: Evaluation, predictor: str, name: str) -> list[Line]:
+    """Return one line per value of a slice; a value without a split of enough rows is left out."""
+    frame = evaluation.tables["slices"]
+    frame = frame[(frame["slice"] == name) & (frame["predictor"] == predictor) & frame["coverage"].notna()]
+    counts = frame.groupby("value")["rows"].max()
+    values = sorted(counts.index) if name == YEAR else counts.sort_values(ascending=False, kind="stable").index
+    cells = {
+        (row["split"], row["value"]): _coverage(evaluation, row["coverage"], row["width"], row["rows"])
+        for row in frame.to_dict("records")
+    }
+    return [
+        [str(value), *(cells.get((split, value), EMPTY) for split in evaluation.splits)]
+        for value in values
+        if counts[value] >= _MIN_ROWS
+    ]
+
+
+def _coverage(evaluation: Evaluation, coverage: float, width: float, rows: int) -> Cell:
+    excess = coverage - 100 * evaluation.level
+    mark = "" if abs(excess) <= TOLERANCE or rows < _MIN_ROWS else "low" if excess < 0 else "high"
+    return Cell(f"{coverage:.1f} %", (f"median {number(width)} % wide", count(int(rows), "row")), mark=mark)

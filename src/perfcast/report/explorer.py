@@ -6,13 +6,14 @@ import json
 import zlib
 from base64 import b64encode
 from importlib.metadata import PackageNotFoundError, distribution
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from perfcast.report.plots.drawing import MUTED, PALETTE
+from perfcast.report.plots.drawing import PALETTE
 from perfcast.report.report_context import BLOCK, NAME, WHEN, DatasetPart
 from perfcast.schema.display_names import column_label
 from perfcast.splits import split_label
@@ -21,14 +22,7 @@ MAX_POINTS = 900_000
 """Predictions of all datasets of a report together, which keeps its files below eight megabytes."""
 _MAX_COLORS = 12
 _SCRIPTS = ("vega", "vega-lite", "vega-embed")
-_AXIS = ("labelColor", "titleColor", "tickColor", "domainColor", "gridColor")
 _NAMES = ["row", NAME, BLOCK]
-_RATIO = {
-    "field": "ratio",
-    "type": "quantitative",
-    "scale": {"type": "log", "nice": False},
-    "title": "predicted / measured",
-}
 
 
 def _vega_code() -> str | None:
@@ -47,74 +41,39 @@ def explorer_data(part: DatasetPart, leader: str, every: int = 1) -> dict[str, A
     code = _vega_code() if part.rows else None
     if code is None:
         return None
-    text = json.dumps(chart(part, leader, every), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    text = json.dumps(make_chart(part, leader, every), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return {"vega": code, "chart": _pack(text), "every": every}
 
 
-def chart(part: DatasetPart, leader: str, every: int = 1) -> dict[str, Any]:
+def make_chart(part: DatasetPart, leader: str, every: int = 1) -> dict[str, Any]:
     """Return the specification of the chart with the data of every k-th row: errors of every predictor in %."""
     predictors = [leader, *(name for name in part.evaluation.ranking() if name != leader)]
     frame, colors = _chart_rows(part, every)
-    filters = {name: sorted(frame[name].unique()) for name in ("task", "target") if name in colors}
-    search = " + ' ' + ".join(f"datum['{name}']" for name in _NAMES)
-    x = {"field": "measured", "type": "quantitative", "scale": {"type": "log"}, "title": "measured"}
+    splits, filters = (
+        part.evaluation.splits,
+        {name: sorted(frame[name].unique()) for name in ("task", "target") if name in colors},
+    )
     shown = [*_NAMES, *colors, "published", "measured", "predicted (estimate)", "error in %"]
-    tooltip = [
+    chart: dict[str, Any] = json.loads((files("perfcast.report") / "templates" / "chart.json").read_text("utf-8"))
+    chart["data"]["values"] = [{name: column.replace({np.nan: None}).tolist() for name, column in frame.items()}]
+    chart["params"][:0] = [
+        _choice("split", splits, map(split_label, splits)),
+        _choice("predictor", predictors, map(part.evaluation.label, predictors)),
+        *(_choice(name, [None, *values], ["all", *values]) for name, values in filters.items()),
+        _choice("color", colors, map(column_label, colors)),
+    ]
+    chart["transform"][0]["flatten"] = list(frame)
+    chart["transform"][2:2] = [{"filter": f"!{name} || datum.{name} == {name}"} for name in filters]
+    encoding = chart["layer"][1]["encoding"]
+    encoding["color"]["scale"]["range"] = list(PALETTE)
+    encoding["tooltip"] = [
         {"field": name, "title": column_label(name), **({"format": ",.4~g"} if name in shown[-3:] else {})}
         for name in shown
         if name not in frame or frame[name].replace("", None).notna().any()
     ]
     if frame["published"].notna().any():
-        x = {"field": "published", "type": "temporal", "title": "published"}
-    return {
-        "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
-        "width": "container",
-        "height": 420,
-        "background": "transparent",
-        "config": {"axis": {**dict.fromkeys(_AXIS, MUTED), "gridOpacity": 0.25}, "legend": {"labelColor": MUTED}},
-        "data": {"values": [{name: column.replace({np.nan: None}).tolist() for name, column in frame.items()}]},
-        "params": [
-            _choice("split", part.evaluation.splits, map(split_label, part.evaluation.splits)),
-            _choice("predictor", predictors, map(part.predictor_label, predictors)),
-            *(_choice(name, [None, *values], ["all", *values]) for name, values in filters.items()),
-            _choice("color", colors, map(column_label, colors)),
-            {
-                "name": "find",
-                "value": "",
-                "bind": {"input": "search", "placeholder": "part of a name", "debounce": 300},
-            },
-        ],
-        "transform": [
-            {"flatten": list(frame)},
-            {"filter": "datum.split == split && isValid(datum[predictor])"},
-            *({"filter": f"!{name} || datum.{name} == {name}"} for name in filters),
-            {"filter": f"!find || indexof(lower({search}), lower(find)) >= 0"},
-            {"calculate": "toDate(datum.published)", "as": "published"},
-            {"calculate": "max(0.01, 1 + datum[predictor] / 100)", "as": "ratio"},
-            {"calculate": "datum.measured * (1 + datum[predictor] / 100)", "as": "predicted (estimate)"},
-            {"calculate": "datum[predictor]", "as": "error in %"},
-            {"calculate": "datum[color]", "as": "group"},
-        ],
-        "layer": [
-            {"mark": {"type": "rule", "color": MUTED}, "encoding": {"y": {"datum": 1}}},
-            {
-                "mark": {"type": "circle", "size": 18, "opacity": 0.5},
-                "params": [
-                    {"name": "zoom", "select": {"type": "interval", "zoom": "wheel![event.ctrlKey]"}, "bind": "scales"}
-                ],
-                "encoding": {
-                    "x": x,
-                    "y": _RATIO,
-                    "color": {
-                        "field": "group",
-                        "scale": {"range": list(PALETTE)},
-                        "legend": {"title": None, "orient": "bottom", "columns": 4},
-                    },
-                    "tooltip": tooltip,
-                },
-            },
-        ],
-    }
+        encoding["x"] = {"field": "published", "type": "temporal", "title": "published"}
+    return chart
 
 
 def _chart_rows(part: DatasetPart, every: int) -> tuple[pd.DataFrame, list[str]]:

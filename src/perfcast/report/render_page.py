@@ -3,34 +3,25 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from importlib.resources import files
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+import numpy as np
+import pandas as pd
 from markupsafe import Markup
 
 from perfcast.domain import domains
 from perfcast.evaluation import BASELINE, Evaluation
 from perfcast.report import error_tables
-from perfcast.report.answers import (
-    budget_sentence,
-    can_rank,
-    dataset_answer,
-    leading_predictor,
-    retrieval_text,
-    small_dataset_sentence,
-    split_answers,
-)
-from perfcast.report.error_tables import published_tables
 from perfcast.report.explorer import MAX_POINTS, explorer_data
-from perfcast.report.interval_tables import TOLERANCE, calibration_data
 from perfcast.report.model_card import cards, model_card
 from perfcast.report.plots.drawing import inline_svg
-from perfcast.report.report_context import DatasetPart, ReportContext
+from perfcast.report.report_context import MIN_ENTITIES, DatasetPart, ReportContext
 from perfcast.report.row_tables import ablation_tables, largest_errors, release_tables
 from perfcast.report.text_tables import (
+    TEMPLATES,
     Section,
     TextTable,
     count,
@@ -40,8 +31,7 @@ from perfcast.report.text_tables import (
     quality_tables,
     text_section,
 )
-from perfcast.schema.display_names import column_label
-from perfcast.splits import split_label
+from perfcast.splits import scenario_label, split_label
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import atomic_folder, write_text
 from perfcast.utils.result_digests import record_digests
@@ -53,13 +43,12 @@ def render_pages(context: ReportContext, name: str = "report") -> dict[str, str]
     The index `<name>.html` links `<name>/<dataset>.html` with its SHA-256. Style, script, points and plots are inside.
     A dataset that is too small to rank predictors has a paragraph in the index and no page.
     """
-    ranked = [part for part in context.datasets if can_rank(part)]
+    ranked = [part for part in context.datasets if part.can_rank]
     every = max(1, -(-sum(len(part.evaluation.tables["points"]) for part in ranked) // MAX_POINTS))
     pages = {f"{name}/{part.name}.html": _dataset_page(part, context, f"../{name}.html", every) for part in ranked}
     entries = [
         {
             "part": part,
-            "answer": dataset_answer(part),
             "address": (address := f"{name}/{part.name}.html"),
             "checksum": hashlib.sha256(pages[address].encode()).hexdigest(),
         }
@@ -71,13 +60,14 @@ def render_pages(context: ReportContext, name: str = "report") -> dict[str, str]
         datasets=entries,
         hero=split_answers(ranked[0]) if ranked else [],
         evaluation=ranked[0].evaluation if ranked else None,
-        worst=[table for part in ranked for table in _worst_slices(part)],
-        small=[small_dataset_sentence(part) for part in context.datasets if not can_rank(part)],
+        worst=[
+            table for part in ranked for table in error_tables.worst_slices(part.evaluation, part.leader, part.title)
+        ],
+        small=[small_dataset_sentence(part) for part in context.datasets if not part.can_rank],
         missing=[source for source in context.sources if source.get("status") != "present"],
         spec=[source for source in context.sources if "SPEC" in str(source.get("license", ""))],
         files=[_source_files(source.get("files") or []) for source in context.sources],
         experiment=_experiment_tables(context),
-        retrieval_text=retrieval_text,
     )
     return {f"{name}.html": index, **pages}
 
@@ -103,27 +93,14 @@ def write_report(context: ReportContext, page: Path, card_folder: Path | None) -
 
 
 def _render(template: str, context: ReportContext, **data: Any) -> str:
-    """Return a template with data; text of others is escaped."""
-    environment = Environment(
-        loader=PackageLoader("perfcast.report", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    folder = files("perfcast.report") / "templates"
-    style, script = (Markup((folder / name).read_text("utf-8").strip()) for name in ("report.css", "report.js"))
-    return environment.get_template(template).render(
-        style=style,
-        script=script,
+    """Return a template with data, and the functions that templates call."""
+    functions = (count, folds, number, share, split_answers, split_label)
+    return TEMPLATES.get_template(template).render(
+        **{function.__name__: function for function in functions},
         context=context,
-        budget=budget_sentence(context),
         baseline=BASELINE,
-        predictor_label=context.predictor_label,
-        number=number,
-        split_label=split_label,
-        folds=folds,
-        tolerance=TOLERANCE,
+        predictor_label=context.datasets[0].evaluation.label,
+        tolerance=error_tables.TOLERANCE,
         **data,
     )
 
@@ -132,36 +109,99 @@ def _dataset_page(part: DatasetPart, context: ReportContext, index: str, every: 
     return _render(
         "dataset.html",
         context,
+        **vars(part),
         index=index,
-        name=part.name,
-        title=part.title,
-        evaluation=part.evaluation,
-        leader=leading_predictor(part),
-        champion=part.champion,
+        part=part,
+        leader=part.leader,
         hero=split_answers(part),
-        answer=dataset_answer(part),
         sections=[section for section in report_sections(part, context, every) if section.data],
+    )
+
+
+@dataclass(frozen=True)
+class SplitAnswer:
+    """Answer of one split: the metrics of the leader and of simple predictors, and the largest error of all splits.
+
+    `texts` are the leader's median error, coverage, width and interval score, "" where there is none.
+    """
+
+    part: DatasetPart
+    split: str
+    title: str
+    results: Sequence[tuple[str, pd.Series]]
+    texts: Mapping[str, str]
+    longest: float
+
+
+def split_answers(part: DatasetPart) -> list[SplitAnswer]:
+    """Return the answers of all ranked splits, in the order of the evaluation: the hardest is first."""
+    evaluation, leader = part.evaluation, part.leader
+    names = [leader, *(name for name in ("power_law", BASELINE) if name != leader and name in evaluation.predictors)]
+    rows = {
+        split: [(name, row) for name in names if (row := evaluation.value(split, name)) is not None]
+        for split in evaluation.ranked_splits
+        if evaluation.value(split, leader) is not None
+    }
+    longest = max((np.fmax(row["value"], row["high"]) for results in rows.values() for _, row in results), default=1.0)
+    answers = []
+    for split, results in rows.items():
+        metrics = (evaluation.error_metrics[1], "coverage", "width", "interval_score")
+        found = [evaluation.value(split, leader, metric=name) for name in metrics]
+        texts = ["" if row is None else number(row["value"]).replace("–", "") for row in found]
+        title, by_name = (
+            scenario_label(split) or split_label(split),
+            dict(zip(("median", *metrics[1:]), texts, strict=True)),
+        )
+        answers.append(SplitAnswer(part, split, title[0].upper() + title[1:], results, by_name, longest))
+    return answers
+
+
+def share(value: float, longest: float) -> float:
+    """Return the length of a bar in % of the longest, 0 of no number."""
+    return round(min(100.0, 100 * value / longest), 2) if np.isfinite(value) else 0.0
+
+
+def small_dataset_sentence(part: DatasetPart) -> str:
+    """Return the paragraph on a dataset that is too small to rank predictors."""
+    evaluation = part.evaluation
+    texts = []
+    for split in evaluation.ranked_splits:
+        rows = [row for name in evaluation.predictors if (row := evaluation.value(split, name)) is not None]
+        if not rows:
+            continue
+        low, high = (choose(float(row["value"]) for row in rows) for choose in (min, max))
+        tested, entities, seeds = (int(rows[0][name]) for name in ("rows", "entities", "seeds"))
+        texts.append(
+            f"On the {split_label(split)} ({split}, {count(seeds, 'seed')}) it has {count(tested, 'test result')} of "
+            f"{count(entities, 'machine')}; the mean errors of its {len(rows)} predictors lie between {number(low)} "
+            f"and {number(high)} {evaluation.error_unit}, without a confidence interval."
+        )
+    return (
+        f"{part.title}: too small to rank predictors, which needs {MIN_ENTITIES} tested machines. {' '.join(texts)} "
+        f"The tables are in evaluation/{part.name}, the model card is model_cards/{part.name}.md."
     )
 
 
 def report_sections(part: DatasetPart, context: ReportContext, every: int = 1) -> list[Section]:
     """Return the sections of one dataset in their order, with every k-th row in its chart."""
-    evaluation, rows, label = part.evaluation, part.rows, part.predictor_label
-    leader = leading_predictor(part)
-    noise = error_tables.noise_tables(evaluation)
+    evaluation, rows, leader = part.evaluation, part.rows, part.leader
     return [
-        Section("headline", "Errors of every predictor", _headline(part)),
+        Section("headline", "Errors of every predictor", _headline(evaluation)),
         Section("explorer", "Predictions of single results", explorer_data(part, leader, every)),
-        Section("largest_errors", "Largest errors", largest_errors(evaluation, rows, leader, label) if rows else []),
+        Section("largest_errors", "Largest errors", largest_errors(evaluation, rows, leader) if rows else []),
         Section("releases", "Errors by product release", release_tables(evaluation, rows, leader) if rows else []),
-        Section("interval_calibration", "Calibration of prediction intervals", calibration_data(evaluation, leader)),
+        Section(
+            "interval_calibration",
+            "Calibration of prediction intervals",
+            error_tables.calibration_tables(evaluation, leader),
+        ),
         *domain_sections(evaluation, leader),
         error_tables.described_section(evaluation),
-        Section("published", "Comparison with published values", published_tables(evaluation, leader, label)),
-        text_section("ablation", "Ablation", "", ablation_tables(evaluation, rows, label) if rows else []),
+        Section("published", "Comparison with published values", error_tables.published_tables(evaluation, leader)),
+        text_section("ablation", "Ablation", "", ablation_tables(evaluation, rows) if rows else []),
         Section("plots", "Plots", _inline_plots(part)),
         leakage_section(part.leakage),
-        text_section("quality", "Data quality", "", quality_tables(part.quality, noise) if part.quality else []),
+        text_section("quality", "Data quality", "", quality_tables(part.quality, evaluation) if part.quality else []),
         Section("model_card", "Model card", model_card(part, context)),
     ]
 
@@ -176,39 +216,17 @@ def domain_sections(evaluation: Evaluation, leader: str) -> list[Section]:
     ]
 
 
-def _headline(part: DatasetPart) -> dict[str, list[TextTable]]:
-    evaluation = part.evaluation
-    folded = [
-        *error_tables.task_tables(evaluation),
-        error_tables.other_metrics_table(evaluation),
-        *error_tables.interval_tables(evaluation),
-        *error_tables.paired_tables(evaluation, part.predictor_label),
-    ]
-    errors, all_rows = [error_tables.error_table(evaluation)], error_tables.all_rows_tables(evaluation)
-    return {"errors": errors, "all_rows": all_rows, "folded": folded}
+def _headline(evaluation: Evaluation) -> dict[str, list[TextTable]]:
+    errors, *folded = error_tables.metric_tables(evaluation)
+    all_rows, paired = error_tables.all_rows_tables(evaluation), error_tables.paired_tables(evaluation)
+    return {"errors": [errors], "all_rows": all_rows, "folded": [*folded, *paired]}
 
 
 def _inline_plots(part: DatasetPart) -> list[tuple[object, Markup]]:
     return [
-        (plot, Markup(inline_svg(plot.svg, prefix=f"{part.name}-{plot.name}", label=plot.caption)))
-        for plot in part.plots
+        (plot, Markup(inline_svg(svg, prefix=f"{part.name}-{plot.name}", label=plot.caption)))
+        for plot, svg in part.plots
     ]
-
-
-def _worst_slices(part: DatasetPart) -> list[TextTable]:
-    evaluation, leader, label = part.evaluation, leading_predictor(part), part.predictor_label
-    worst = error_tables.worst_slices(evaluation, leader)
-    seeds = count(split_answers(part)[0].seeds, "seed")
-    caption = (
-        f"{part.title}: largest errors of {label(leader)} by slice of at least 20 rows, {seeds}; mean error of all "
-        f"tasks together, in {evaluation.error_unit}"
-    )
-    lines = [
-        [split_label(row["split"]), column_label(row["slice"]), row["value"], number(row["error"]), f"{row['rows']:,}"]
-        for row in worst
-    ]
-    headings = ["split", "slice", "value", "mean error", "rows"]
-    return [TextTable("Largest errors", caption, headings, lines, words=[1, 2])] if worst else []
 
 
 def _source_files(listed: Sequence[dict[str, Any]]) -> list[TextTable]:
@@ -219,26 +237,13 @@ def _source_files(listed: Sequence[dict[str, Any]]) -> list[TextTable]:
 
 def _experiment_tables(context: ReportContext) -> list[TextTable]:
     """Return the parameters, and the versions and checksums."""
-    values = {
-        key: ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    values = [
+        (key, ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value))
         for key, value in context.params.items()
-    }
+    ]
+    versions = [*context.environment.items(), *context.digests.items()]
+    fold, apart = "Parameters of the experiment", "Environment and checksums"
     return [
-        TextTable(
-            "Parameters",
-            "",
-            ["parameter", "value"],
-            list(values.items()),
-            words=[1],
-            fold="Parameters of the experiment",
-            open=True,
-        ),
-        TextTable(
-            "Environment",
-            "",
-            ["name", "version or SHA-256"],
-            [*context.environment.items(), *context.digests.items()],
-            words=[1],
-            fold="Environment and checksums",
-        ),
+        TextTable("Parameters", "", ["parameter", "value"], values, words=[1], fold=fold, open=True),
+        TextTable("Environment", "", ["name", "version or SHA-256"], versions, words=[1], fold=apart),
     ]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -17,8 +19,8 @@ from perfcast import __version__
 from perfcast.evaluation import Evaluation, read_evaluation
 from perfcast.evaluation.run_predictions import YEAR, build_slices
 from perfcast.experiment.fitting import evaluated_rows
-from perfcast.report.plots.catalog import plot_entry
-from perfcast.schema.display_names import column_label, predictor_label
+from perfcast.report.plots.drawing import PlotEntry, plot_entry
+from perfcast.schema.display_names import column_label
 from perfcast.schema.table import Role, Table, Tag
 from perfcast.schema.table_files import read_parquet, read_table
 from perfcast.utils.errors import UserError
@@ -27,6 +29,8 @@ from perfcast.utils.result_digests import open_sealed, verify_digest
 
 NAME, ENTITY, BLOCK, WHEN = "name", "entity", "block", "when"
 """Columns of `Rows.names`: machine in words, entity that unseen splits hold out, submission, publication date."""
+MIN_ENTITIES = 10
+"""Machines below which predictors are not ranked: a clustered bootstrap of fewer gives no usable interval."""
 _MIN_SIBLINGS = 5
 _MIN_SPREAD = 0.01
 """Smallest spread of siblings (logarithm), so that tiny deviations among equal siblings are no outliers."""
@@ -145,24 +149,12 @@ class Rows:
 
 
 def _plain(value: object) -> str:
-    if isinstance(value, float):
-        return "?" if np.isnan(value) else f"{value:g}"
-    return str(value)
-
-
-@dataclass(frozen=True)
-class PlotPart:
-    """One plot: its name, title, caption and SVG text."""
-
-    name: str
-    title: str
-    caption: str
-    svg: str
+    return f"{value:g}".replace("nan", "?") if isinstance(value, float) else str(value)
 
 
 @dataclass(frozen=True)
 class DatasetPart:
-    """One dataset: its evaluation, plots, the content of quality.json, and about.json of its champion, if any.
+    """One dataset: its evaluation, plots as SVG, the content of quality.json, and about.json of its champion, if any.
 
     `rows` are its table and splits, None where the files are absent. `sources` names its sources. `leakage` is the
     report of the leakage checks, None where they were not run.
@@ -171,17 +163,30 @@ class DatasetPart:
     name: str
     title: str
     evaluation: Evaluation
-    plots: tuple[PlotPart, ...]
+    plots: tuple[tuple[PlotEntry, str], ...]
     quality: Mapping[str, Any] | None
     champion: Mapping[str, Any] | None
     rows: Rows | None = None
     sources: tuple[str, ...] = ()
     leakage: Mapping[str, Any] | None = None
-    predictor_labels: Mapping[str, str] = field(default_factory=dict)
 
-    def predictor_label(self, predictor: str) -> str:
-        """Return the name of a predictor as people write it."""
-        return predictor_label(predictor, self.predictor_labels)
+    @property
+    def leader(self) -> str:
+        """The champion, which was chosen without test rows, or else the first of the ranking on test rows."""
+        ranking = self.evaluation.ranking()
+        name = (self.champion or {}).get("predictor")
+        return str(name) if name in ranking else ranking[0]
+
+    @property
+    def is_champion(self) -> bool:
+        """Whether the leader was chosen without test rows."""
+        return (self.champion or {}).get("predictor") == self.leader
+
+    @property
+    def can_rank(self) -> bool:
+        """Whether the dataset has enough tested machines to rank predictors."""
+        rows = [self.evaluation.value(split, self.leader) for split in self.evaluation.ranked_splits]
+        return max((int(row["entities"]) for row in rows if row is not None), default=0) >= MIN_ENTITIES
 
 
 @dataclass(frozen=True)
@@ -199,12 +204,8 @@ class ReportContext:
     environment: Mapping[str, str]
     digests: Mapping[str, str] = field(default_factory=dict)
 
-    def predictor_label(self, predictor: str) -> str:
-        """Return the name of a predictor as people write it."""
-        return self.datasets[0].predictor_label(predictor)
 
-
-PACKAGES = (
+_PACKAGES = (
     "numpy",
     "pandas",
     "pyarrow",
@@ -222,93 +223,81 @@ def collect(
     results: Path,
     params: Mapping[str, Any],
     *,
-    titles: Mapping[str, str] | None = None,
-    sources: Mapping[str, Sequence[str]] | None = None,
-    predictor_labels: Mapping[str, str] | None = None,
+    titles: Mapping[str, str] = MappingProxyType({}),
+    sources: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    predictor_labels: Mapping[str, str] = MappingProxyType({}),
 ) -> ReportContext:
     """Read everything the report shows.
 
     `params` are the parameters of the experiment; the order of its `datasets` and `plots` is that of the report.
     `titles` maps a dataset to its title, `sources` to the names of its sources; `predictor_labels` maps a predictor to
-    its name in the report. A dataset without an evaluation is left
-    out.
+    its name in the report. A dataset without an evaluation is left out.
     Raises: UserError when there is no evaluation at all.
     """
     results = Path(results)
-    evaluated = {path.parent.name for path in (results / "evaluation").glob("*/summary.json")}
+    evaluated = [path.parent.name for path in (results / "evaluation").glob("*/summary.json")]
     if not evaluated:
         raise UserError("a report must have evaluations", f"{results / 'evaluation'} has none", "run snakemake")
-    order = [name for name in params.get("datasets", ()) if name in evaluated]
-    order += sorted(evaluated - set(order))
-    available = results / "raw" / "available.json"
+    parts = []
+    for name in _in_order(evaluated, params.get("datasets", ())):
+        evaluation = replace(read_evaluation(results / "evaluation" / name), labels=predictor_labels)
+        champion = _read(results / "champion" / name / "about.json")
+        drawn = {path.stem: path for path in (results / "plots" / name).glob("*.svg")}
+        plots = _in_order(drawn, params.get("plots", ()))
+        part = DatasetPart(
+            name=name,
+            title=titles.get(name, name),
+            evaluation=hardest_split_first(evaluation, str((champion or {}).get("predictor"))),
+            plots=tuple((plot_entry(plot), open_sealed(drawn[plot])) for plot in plots),
+            quality=_read(results / "standard" / f"{name}.quality.json"),
+            champion=champion,
+            rows=_read_rows(results, name, evaluation),
+            sources=tuple(sources.get(name, ())),
+            leakage=_read(results / "leakage" / f"{name}.json"),
+        )
+        parts.append(part)
+    tables = [path for folder in ("standard", "features") for path in sorted((results / folder).glob("*.parquet"))]
+    for path in tables:
+        verify_digest(path)
     return ReportContext(
-        datasets=tuple(
-            replace(
-                _dataset(results, name, (titles or {}).get(name, name), params, tuple((sources or {}).get(name, ()))),
-                predictor_labels=predictor_labels or {},
-            )
-            for name in order
-        ),
+        datasets=tuple(parts),
         sources=tuple(read_json(path) for path in sorted((results / "raw").glob("*/manifest.json"))),
-        left_out=read_json(available).get("left_out", {}) if available.is_file() else {},
+        left_out=(_read(results / "raw" / "available.json") or {}).get("left_out", {}),
         params=params,
         environment=environment(),
-        digests={
-            f"{path.parent.name}/{path.name}": _verified_digest(path)
-            for folder in ("standard", "features")
-            for path in sorted((results / folder).glob("*.parquet"))
-        },
+        digests={f"{path.parent.name}/{path.name}": sha256(path) for path in tables},
     )
 
 
-def _verified_digest(path: Path) -> str:
-    verify_digest(path)
-    return sha256(path)
+def _in_order(names: Iterable[str], order: Sequence[str]) -> list[str]:
+    """Return names in the given order, others after them by name."""
+    return sorted(names, key=lambda name: (order.index(name) if name in order else len(order), name))
+
+
+def _read(path: Path) -> Any:
+    return read_json(path) if path.is_file() else None
 
 
 def environment() -> dict[str, str]:
     """Return the versions of perfcast, Python and the packages that can change a value, and the kind of machine."""
     versions = {"perfcast": __version__, "Python": platform.python_version()}
-    for name in PACKAGES:
-        try:
+    for name in _PACKAGES:
+        with suppress(PackageNotFoundError):
             versions[name] = version(name)
-        except PackageNotFoundError:
-            continue
     return {**versions, "machine": f"{platform.system()} {platform.machine()}"}
-
-
-def _dataset(results: Path, name: str, title: str, params: Mapping[str, Any], sources: tuple[str, ...]) -> DatasetPart:
-    quality = results / "standard" / f"{name}.quality.json"
-    champion = results / "champion" / name / "about.json"
-    evaluation = read_evaluation(results / "evaluation" / name)
-    leakage = results / "leakage" / f"{name}.json"
-    about = read_json(champion) if champion.is_file() else None
-    return DatasetPart(
-        name=name,
-        title=title,
-        evaluation=hardest_split_first(evaluation, str((about or {}).get("predictor"))),
-        plots=_read_plots(results / "plots" / name, list(params.get("plots", ()))),
-        quality=read_json(quality) if quality.is_file() else None,
-        champion=about,
-        rows=_rows(results, name, evaluation),
-        sources=sources,
-        leakage=read_json(leakage) if leakage.is_file() else None,
-    )
 
 
 def hardest_split_first(evaluation: Evaluation, predictor: str = "") -> Evaluation:
     """Return an evaluation with its splits by falling MAPE of a predictor, or of the best one where it was not run."""
     if predictor not in evaluation.predictors:
         predictor = evaluation.ranking()[0]
-    errors = {split: evaluation.value(split, predictor) for split in dict.fromkeys(evaluation.metrics["split"])}
-    keys = evaluation.metrics["split"].map(
-        {split: -np.inf if row is None else row["value"] for split, row in errors.items()}
-    )
-    order = keys.sort_values(ascending=False, kind="stable").index
-    return evaluation.with_tables(metrics=evaluation.metrics.loc[order].reset_index(drop=True))
+    rows = {split: evaluation.value(split, predictor) for split in dict.fromkeys(evaluation.metrics["split"])}
+    errors = {split: -np.inf if row is None else row["value"] for split, row in rows.items()}
+    ordered = evaluation.metrics.sort_values("split", key=lambda split: -split.map(errors), kind="stable")
+    return evaluation.with_tables(metrics=ordered.reset_index(drop=True))
 
 
-def _rows(results: Path, name: str, evaluation: Evaluation) -> Rows | None:
+def _read_rows(results: Path, name: str, evaluation: Evaluation) -> Rows | None:
     """Return the table with features and the splits, None without the table."""
     table = results / "features" / f"{name}.parquet"
     if not table.is_file():
@@ -316,14 +305,3 @@ def _rows(results: Path, name: str, evaluation: Evaluation) -> Rows | None:
     paths = {split: results / "splits" / name / f"{split}.parquet" for split in evaluation.splits}
     folds = {split: read_parquet(path).filter(like="fold_") for split, path in paths.items() if path.is_file()}
     return Rows(read_table(table), folds)
-
-
-def _read_plots(folder: Path, order: list[str]) -> tuple[PlotPart, ...]:
-    """Return the drawn plots in the given order, others after them by name."""
-    drawn = {path.stem: path for path in sorted(folder.glob("*.svg"))}
-    names = [name for name in order if name in drawn] + [name for name in drawn if name not in order]
-    parts = []
-    for name in names:
-        entry = plot_entry(name)
-        parts.append(PlotPart(name, entry.title, entry.caption, open_sealed(drawn[name])))
-    return tuple(parts)

@@ -13,7 +13,7 @@ from perfcast.evaluation import Evaluation
 from perfcast.evaluation.error_metrics import draw_weights, percentile_interval
 from perfcast.evaluation.run_predictions import is_covered
 from perfcast.report.report_context import ENTITY, NAME, WHEN, Rows
-from perfcast.report.text_tables import Cell, Label, Line, TextTable, count, number, signed, split_heading
+from perfcast.report.text_tables import EMPTY, Cell, Line, TextTable, count, number, signed, split_heading
 from perfcast.schema.display_names import column_label, replace_underscores
 from perfcast.splits import describe_split, scenario_label, split_label
 from perfcast.uncertainty.in_domain import AHEAD, RESULTS
@@ -30,10 +30,9 @@ _MIN_ROWS = 5
 """Results of a family in a task below which its error is not shown."""
 _ROUND = (5, 10, 20, 30, 40, 50, 75, 100, 200)
 _WITHOUT = "_without_"
-_EMPTY = Cell("–")
 
 
-def largest_errors(evaluation: Evaluation, rows: Rows, predictor: str, label: Label = str) -> list[TextTable]:
+def largest_errors(evaluation: Evaluation, rows: Rows, predictor: str) -> list[TextTable]:
     """Return, by split, the machines with the largest errors of one predictor, each machine once.
 
     Errors are compared by their logarithm, so that half and double are equally wrong. Below the row of a machine stands
@@ -59,8 +58,8 @@ def largest_errors(evaluation: Evaluation, rows: Rows, predictor: str, label: La
         tables.append(
             TextTable(
                 f"Largest errors on {split_label(split)}",
-                f"{split_label(split)}: largest errors of {label(predictor)}, with {100 * evaluation.level:g} % "
-                "prediction intervals; predictions are not measured results",
+                f"{split_label(split)}: largest errors of {evaluation.label(predictor)}, with "
+                f"{100 * evaluation.level:g} % prediction intervals; predictions are not measured results",
                 [
                     *("machine", "task", "measured", Cell("predicted", ("interval",)), "error"),
                     *("in-domain score", "probable reason"),
@@ -233,7 +232,7 @@ def _family_line(evaluation: Evaluation, errors: pd.DataFrame, limit: int) -> Li
         Cell(first["family"], (first["vendor"],)),
         Cell(month.replace("-", "‑"), key=int(month.replace("-", ""))),
         Cell(f"{seen:,}" if seen else "new", key=seen, mark="" if seen else "best"),
-        *(_bias(by_task[task], limit) if task in by_task else _EMPTY for task in evaluation.tasks),
+        *(_bias(by_task[task], limit) if task in by_task else EMPTY for task in evaluation.tasks),
     ]
 
 
@@ -245,7 +244,7 @@ def _bias(row: Mapping[Hashable, Any], limit: int) -> Cell:
     return Cell(text, (f"{share}{row['rows']:,}",), row["mean_error"], bar=(low, median, high))
 
 
-def ablation_tables(evaluation: Evaluation, rows: Rows, label: Label = str) -> list[TextTable]:
+def ablation_tables(evaluation: Evaluation, rows: Rows) -> list[TextTable]:
     """Return one table per predictor that was also run without a component (`<predictor>_without_<component>`)."""
     pairs = [name.split(_WITHOUT, 1) for name in evaluation.predictors if _WITHOUT in name]
     tables = []
@@ -256,10 +255,10 @@ def ablation_tables(evaluation: Evaluation, rows: Rows, label: Label = str) -> l
             for split in evaluation.splits
             for component in components
         }
-        splits = [split for split in evaluation.splits if any(cells[split, name] != _EMPTY for name in components)]
+        splits = [split for split in evaluation.splits if any(cells[split, name] != EMPTY for name in components)]
         caption = (
-            f"Increase of the MAPE of {label(complete)} without one component, in percentage points, with 95 % "
-            "intervals clustered by entity. Bold: the interval excludes zero. Predictions of several seeds are "
+            f"Increase of the MAPE of {evaluation.label(complete)} without one component, in percentage points, with "
+            "95 % intervals clustered by entity. Bold: the interval excludes zero. Predictions of several seeds are "
             "averaged."
         )
         lines: list[Line] = [
@@ -267,7 +266,7 @@ def ablation_tables(evaluation: Evaluation, rows: Rows, label: Label = str) -> l
         ]
         if splits:
             headings: Line = ["without", *map(split_heading, splits)]
-            tables.append(TextTable(f"{label(complete)} without one component", caption, headings, lines))
+            tables.append(TextTable(f"{evaluation.label(complete)} without one component", caption, headings, lines))
     return tables
 
 
@@ -279,7 +278,7 @@ def _error_increase(evaluation: Evaluation, rows: Rows, split: str, predictor: s
     first, second = (keyed[points["predictor"] == name] for name in (reduced, predictor))
     both = first.merge(second, on=["row", "task", "target"], suffixes=("", "_complete"))
     if both.empty:
-        return _EMPTY
+        return EMPTY
     clusters = pd.factorize(rows.names.loc[both["row"], ENTITY], sort=True)[0]
     entities = int(clusters.max()) + 1
     weights = draw_weights(entities, evaluation.resamples, evaluation.seed)

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
 import numpy as np
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
+from perfcast.evaluation import Evaluation
 from perfcast.schema.display_names import replace_underscores
 from perfcast.splits import split_label
 
 _SHOWN_BY_COLUMNS = frozenset({"missing", "ranges"})
 """Details of data quality that the table of columns shows."""
+TEMPLATES = Environment(
+    loader=PackageLoader("perfcast.report", "templates"),
+    autoescape=select_autoescape(["html"]),
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+"""Templates of the report; text of others is escaped in those of HTML."""
 _SHARES = ("coverage", "share", "missing")
-Label = Callable[[str], str]
-"""Function that gives the display name of a predictor."""
 _CONTROL = ("control_error", "chance_error", "better", "shuffles")
 
 
@@ -34,6 +42,8 @@ class Cell:
     mark: str = ""
     bar: tuple[float, float, float] | None = None
 
+
+EMPTY = Cell("–")
 
 Line = list[str | Cell]
 """Cells of one line of a table, the first names it."""
@@ -110,8 +120,23 @@ def split_heading(split: str) -> Cell:
     return Cell(label, () if label == split else (split,))
 
 
-def quality_tables(quality: Mapping[str, Any], noise: Sequence[TextTable]) -> list[TextTable]:
-    """Return the counts of rows, `noise` of repeated measurements, the details and the columns of quality.json."""
+def noise_tables(evaluation: Evaluation) -> list[TextTable]:
+    """Return the spread of repeated measurements by task; none where nothing was measured twice."""
+    lines = [
+        [
+            row["task"],
+            *(f"{row[name]:,}" for name in ("configurations", "rows")),
+            *(number(row[name]) for name in ("cv_median", "cv_mean", "mape_floor")),
+        ]
+        for row in evaluation.tables["noise"].to_dict("records")
+    ]
+    title = "Repeated measurements of one configuration"
+    headings = ["task", "configurations", "rows", "median CV", "mean CV", "MAPE floor"]
+    return [TextTable("Repeated measurements", f"{title}, in %", headings, lines, fold=title)] if lines else []
+
+
+def quality_tables(quality: Mapping[str, Any], evaluation: Evaluation) -> list[TextTable]:
+    """Return the counts of rows, the noise of repeated measurements, the details and the columns of quality.json."""
     rows = [[state, reason, f"{rows:,}"] for state, reason, rows in row_counts(quality)]
     lines = []
     for name, entry in quality.get("columns", {}).items():
@@ -122,7 +147,7 @@ def quality_tables(quality: Mapping[str, Any], noise: Sequence[TextTable]) -> li
     rows_title, columns_title = "Input rows: kept, merged and rejected", "Columns: missing values and ranges"
     return [
         TextTable("Rows", "Input rows", ["rows", "reason", "count"], rows, words=[1], fold=rows_title),
-        *noise,
+        *noise_tables(evaluation),
         *(
             TextTable(title, "", ["fact", "value"], facts, fold=title[0].upper() + title[1:])
             for title, facts in detail_tables(quality)

@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 from perfcast.evaluation import evaluate, headline
-from perfcast.report.error_tables import all_rows_tables, error_table, paired_tables, worst_slices
+from perfcast.report.error_tables import all_rows_tables, metric_tables, paired_tables, worst_slices
+from perfcast.report.text_tables import number
 from perfcast.schema.table import Role
 from perfcast.testing.generated_results import fake_table, write_runs
 
@@ -45,7 +46,7 @@ def test_mean_and_median_are_of_absolute_differences(evaluation, runs_and_table)
 def test_ranking_tables_and_differences_are_in_points(evaluation):
     by_predictor = {name: evaluation.value("random", name)["value"] for name in evaluation.predictors}
     assert evaluation.ranking() == sorted(by_predictor, key=by_predictor.get)
-    grid = error_table(evaluation)
+    grid = metric_tables(evaluation)[0]
     assert "points" in grid.caption
     assert grid.headings[1:] == ["MAE", "MedAE"]
     assert not evaluation.tables["noise"].empty
@@ -64,5 +65,7 @@ def test_slices_are_in_points_with_an_interval_around_them(evaluation):
     slices = evaluation.tables["slices"]
     inside = (slices["low"] <= slices["mae"] + 1e-9) & (slices["mae"] <= slices["high"] + 1e-9)
     assert inside[np.isfinite(slices["low"])].mean() > 0.95
-    worst = worst_slices(evaluation, "ridge")
-    assert [line["error"] for line in worst] == sorted((line["mae"] for line in worst), reverse=True)
+    (worst,) = worst_slices(evaluation, "ridge", "Title")
+    assert worst.caption.endswith("in points")
+    large = slices[slices["rows"] >= 20]
+    assert worst.lines[0][3] == number(large.loc[large["predictor"] == "ridge", "mae"].max())

@@ -3,20 +3,12 @@ import re
 import matplotlib
 import pytest
 
-from perfcast.evaluation import BASELINE, evaluate
-from perfcast.report.plots.drawing import STYLE, draw_all, draw_svg, load_plot, predictor_styles, select_leaders
+from perfcast.evaluation import BASELINE
+from perfcast.report.plots.drawing import STYLE, draw_all, draw_svg, plot_entry, predictor_styles, select_leaders
 from perfcast.schema.display_names import replace_underscores
 from perfcast.splits import split_label
-from perfcast.testing.generated_results import LESS_TRAINING, PUBLISHED, fake_table, write_in_domain, write_runs
+from perfcast.testing.generated_results import LESS_TRAINING
 from perfcast.utils.errors import UserError
-
-
-@pytest.fixture(scope="module")
-def evaluation(tmp_path_factory):
-    table = fake_table(rows=400, seed=0)
-    runs = write_runs(table, tmp_path_factory.mktemp("runs"), seed=1)
-    in_domain = write_in_domain(table, tmp_path_factory.mktemp("in_domain"), seed=1)
-    return evaluate(runs, table, resamples=20, seed=0, published=PUBLISHED, in_domain=in_domain)
 
 
 def test_plot_folder_holds_applicable_plots_only(evaluation, tmp_path):
@@ -70,7 +62,7 @@ def test_published_comparison_omits_splits_without_a_run(evaluation):
 )
 def test_curves_have_a_panel_per_split_and_end_at_all_rows(evaluation, name, base, ticks, other):
     with matplotlib.rc_context(STYLE):
-        (panel,) = load_plot(name)(evaluation).axes
+        (panel,) = plot_entry(name).draw(evaluation).axes
     assert panel.get_title(loc="left") == split_label(base)
     assert split_label(other) not in draw_svg(evaluation, name)
     assert [label.get_text() for label in panel.get_xticklabels()] == ticks

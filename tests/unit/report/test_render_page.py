@@ -5,22 +5,14 @@ from html.parser import HTMLParser
 
 import pytest
 
-from perfcast.report.answers import (
-    can_rank,
-    dataset_answer,
-    leading_predictor,
-    retrieval_text,
-    small_dataset_sentence,
-    split_answers,
-)
-from perfcast.report.error_tables import error_table, interval_tables, paired_tables, task_tables, worst_slices
+from perfcast.report.error_tables import metric_tables, paired_tables, worst_slices
 from perfcast.report.plots.drawing import inline_svg
-from perfcast.report.render_page import render_pages, write_report
+from perfcast.report.render_page import render_pages, small_dataset_sentence, split_answers, write_report
 from perfcast.report.report_context import collect
 from perfcast.report.text_tables import detail_tables, number, row_counts
 from perfcast.schema.display_names import metric_label
 from perfcast.splits import scenario_label, split_label
-from perfcast.testing.generated_results import FAKE_PARAMS, write_results
+from perfcast.testing.generated_results import FAKE_PARAMS
 from perfcast.utils.errors import UserError
 
 VOID = {"meta", "br", "link", "img", "input", "hr", "col"}
@@ -66,18 +58,6 @@ class Strict(HTMLParser):
         self.text.append(data)
 
 
-@pytest.fixture(scope="module")
-def results(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("results")
-    write_results(folder, rows=500, seed=0)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def context(results):
-    return collect(results, FAKE_PARAMS, titles={"fake": "Generated <servers>"})
-
-
 INDEX, PAGE = "report.html", "report/fake.html"
 
 
@@ -118,7 +98,8 @@ def test_page_loads_nothing_and_has_no_broken_reference(pages, name, links):
 
 
 def test_render_is_deterministic(results, pages):
-    assert render_pages(collect(results, FAKE_PARAMS, titles={"fake": "Generated <servers>"})) == pages
+    again = collect(results, FAKE_PARAMS, titles={"fake": "Generated <servers>"}, sources={"fake": ["fake"]})
+    assert render_pages(again) == pages
 
 
 def test_index_has_the_checksum_of_every_page(pages):
@@ -183,37 +164,34 @@ def test_report_needs_only_an_evaluation(results, tmp_path):
     assert all("has the smallest error on average" in text for text in pages.values())
 
 
-def test_summary_names_the_champion_of_inner_validation(results, context, tmp_path):
-    part = context.datasets[0]
-    other = type(part)(**{**vars(part), "champion": {"predictor": "ridge"}})
-    assert leading_predictor(other) == "ridge"
-    assert dataset_answer(other).endswith("The predictor, ridge, was chosen by inner validation.")
+def test_summary_names_the_champion_of_inner_validation(context):
+    other = dataclasses.replace(context.datasets[0], champion={"predictor": "ridge"})
+    assert other.leader == "ridge"
+    for text in render_pages(dataclasses.replace(context, datasets=(other,))).values():
+        assert "The predictor, ridge, was chosen by inner validation.</p>" in text
 
 
-def test_answers_start_with_the_hardest_split(context):
+def test_answers_start_with_the_hardest_split(context, pages):
     part = context.datasets[0]
     answers = split_answers(part)
-    errors = [answer.bars[0].error for answer in answers]
+    errors = [answer.results[0][1]["value"] for answer in answers]
     assert errors == sorted(errors, reverse=True)
-    assert [bar.predictor for bar in answers[0].bars] == [
-        leading_predictor(part).replace("_", " "),
-        "power law",
-        "nearest",
-    ]
-    assert max(bar.high for answer in answers for bar in answer.bars) == 100
-    text, first = dataset_answer(part), answers[0]
-    assert text.startswith(f"{first.title} (split {first.split}, {first.seeds} seed")
-    assert f"within {first.median} {first.unit} of the measured result" in text
-    assert f"(95 % interval {first.bars[0].interval} %)" in text
+    assert [name for name, _ in answers[0].results] == [part.leader, "power_law", "nearest"]
+    assert 'class="fill" style="width: 9' in pages[INDEX]
+    first = answers[0]
+    text = re.search(r'<p class="answer">(.*)</p>', pages[INDEX])[1]
+    assert text.startswith(f"{first.title} (split {first.split}, {first.results[0][1]['seeds']} seed")
+    assert f"within {first.texts['median']} % of the measured result" in text
+    assert f"(95 % interval {number(first.results[0][1]['low'])} to " in text
     assert split_label(first.split) != first.title or not scenario_label(first.split)
 
 
 def test_dataset_too_small_to_rank_is_one_paragraph(context):
     part = context.datasets[0]
-    assert can_rank(part)
+    assert part.can_rank
     metrics = part.evaluation.metrics.assign(entities=9)
     small = dataclasses.replace(part, name="tiny", evaluation=part.evaluation.with_tables(metrics=metrics))
-    assert not can_rank(small)
+    assert not small.can_rank
     pages = render_pages(dataclasses.replace(context, datasets=(part, small)))
     assert set(pages) == {INDEX, PAGE}
     sentence = small_dataset_sentence(small)
@@ -229,41 +207,41 @@ def test_summary_omits_leaking_splits(context, page):
     metrics = part.evaluation.metrics
     other = part.evaluation.with_tables(metrics=metrics.assign(split=metrics["split"].replace("random", "shuffled")))
     other = dataclasses.replace(part, evaluation=other)
-    assert "shuffled" not in dataset_answer(other) + str(split_answers(other))
+    assert "shuffled" not in str(split_answers(other))
     text = render_pages(dataclasses.replace(context, datasets=(other,)))[PAGE]
     assert "shuffled serves comparison with published values only: its test rows have siblings" in text
 
 
 def test_error_table_marks_clear_winners_and_the_noise_floor(context):
     evaluation = context.datasets[0].evaluation
-    table = error_table(evaluation)
+    table = metric_tables(evaluation)[0]
     assert [name for name, *_ in table.lines] == evaluation.ranking()
     assert [len(line) for line in table.lines] == [7] * 5
     assert all(cell.mark == "best" for cell in table.lines[0][1:])
     assert not any(cell.mark for _, *cells in table.lines[1:] for cell in cells)
     assert table.foot[0][0] == "noise floor"
     undecided = evaluation.with_tables(paired=evaluation.tables["paired"].assign(claim="undecided"))
-    assert not any(cell.mark for _, *cells in error_table(undecided).lines for cell in cells)
+    assert not any(cell.mark for _, *cells in metric_tables(undecided)[0].lines for cell in cells)
 
 
 def test_interval_table_has_coverage_width_and_interval_score_without_winners(context):
     evaluation = context.datasets[0].evaluation
-    (table,) = interval_tables(evaluation)
+    *others, table = metric_tables(evaluation)
     assert table.headings[1:] == [metric_label(name, short=True) for name in ("coverage", "width", "interval_score")]
     name, _, _, cell, *_ = table.lines[0]
     assert cell.key == evaluation.value(evaluation.splits[0], name, metric="interval_score")["value"]
     assert not any(cell.mark for _, *cells in table.lines for cell in cells)
     metrics = evaluation.metrics[~evaluation.metrics["metric"].isin(["coverage", "width", "interval_score"])]
-    assert interval_tables(evaluation.with_tables(metrics=metrics)) == []
+    bare = metric_tables(evaluation.with_tables(metrics=metrics))
+    assert [each.fold for each in bare] == [each.fold for each in others] == ["", *["By task"] * 3, "Further metrics"]
 
 
 def test_further_tables(context):
     evaluation = context.datasets[0].evaluation
-    assert len(task_tables(evaluation)) == 3
     assert [line[0] for line in paired_tables(evaluation)[0].lines] == ["network", "forest", "ridge", "power_law"]
-    worst = worst_slices(evaluation, "network")
-    assert {row["split"] for row in worst} == set(evaluation.splits)
-    assert all(row["rows"] >= 20 for row in worst)
+    (worst,) = worst_slices(evaluation, "network", "Title")
+    assert {line[0] for line in worst.lines} == set(map(split_label, evaluation.splits))
+    assert all(int(line[-1].replace(",", "")) >= 20 for line in worst.lines)
 
 
 @pytest.mark.parametrize(("value", "text"), [(1.234, "1.23"), (12.34, "12.3"), (1234.5, "1,234"), (float("nan"), "–")])
@@ -300,17 +278,18 @@ def test_inline_plots_have_distinct_ids():
     assert "&quot;it&quot;" in text
 
 
-def test_source_table_shows_retrieval_or_snapshot():
-    assert retrieval_text({"retrieved": "2026-03-01"}) == "retrieved 2026-03-01"
-    assert retrieval_text({"snapshot": "to_2024_12"}) == "snapshot to_2024_12"
-    assert retrieval_text({}) == "date of retrieval not stated"
+def test_source_table_shows_when_a_source_was_retrieved(context):
+    (source, *_) = (source for source in context.sources if source.get("status") == "present")
+    for about, words in ({"retrieved": "2026-03-01"}, "retrieved 2026-03-01"), ({}, "date of retrieval not stated"):
+        sources = ({**source, "retrieved": "", "snapshot": "", **about},)
+        assert f"present, {words}<" in render_pages(dataclasses.replace(context, sources=sources))[INDEX]
 
 
 def test_order_follows_the_parameters(results):
-    plots = [plot.name for plot in collect(results, FAKE_PARAMS).datasets[0].plots]
+    plots = [plot.name for plot, _ in collect(results, FAKE_PARAMS).datasets[0].plots]
     assert plots == FAKE_PARAMS["plots"]
     turned = collect(results, {**FAKE_PARAMS, "plots": ["headline"]}).datasets[0].plots
-    assert [plot.name for plot in turned] == ["headline", "learning_curves"]
+    assert [plot.name for plot, _ in turned] == ["headline", "learning_curves"]
 
 
 def test_leakage_table_is_optional(context):

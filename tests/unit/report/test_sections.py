@@ -3,40 +3,33 @@
 import base64
 import dataclasses
 import json
+import re
 import zlib
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from perfcast.report.error_tables import described_section
-from perfcast.report.explorer import chart, explorer_data
-from perfcast.report.interval_tables import calibration_data, calibration_remarks, calibration_tables
+from perfcast.report.error_tables import (
+    calibration_tables,
+    described_section,
+    published_tables,
+)
+from perfcast.report.explorer import explorer_data, make_chart
 from perfcast.report.model_card import cards, model_card
-from perfcast.report.report_context import NAME, Rows, collect, hardest_split_first
+from perfcast.report.render_page import render_pages
+from perfcast.report.report_context import NAME, Rows, hardest_split_first
 from perfcast.report.row_tables import ablation_tables, largest_errors, release_tables
-from perfcast.report.text_tables import Cell
+from perfcast.report.text_tables import Cell, number, split_heading
 from perfcast.schema.display_names import column_label
 from perfcast.schema.table import Tag
-from perfcast.splits import describe_split, split_label
-from perfcast.testing.generated_results import FAKE_PARAMS, fake_table, write_results
-
-
-@pytest.fixture(scope="module")
-def context(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("results")
-    write_results(folder, rows=500, seed=0)
-    return collect(folder, FAKE_PARAMS, sources={"fake": ["fake"]})
-
-
-@pytest.fixture(scope="module")
-def part(context):
-    return context.datasets[0]
+from perfcast.splits import split_label
+from perfcast.testing.generated_results import PUBLISHED, fake_table
 
 
 def charted(part, **options):
     """The specification of the chart, and its data as a table."""
-    specification = chart(part, "network", **options)
+    specification = make_chart(part, "network", **options)
     (columns,) = specification["data"]["values"]
     return specification, pd.DataFrame(columns)
 
@@ -76,7 +69,7 @@ def test_chart_draws_every_second_row_with_all_its_predictions(part):
 def test_chart_is_packed_with_the_scripts_of_vega_and_their_licenses(part):
     data = explorer_data(part, "network")
     code, packed = (zlib.decompress(base64.b64decode(data[name])).decode() for name in ("vega", "chart"))
-    assert json.loads(packed) == json.loads(json.dumps(chart(part, "network")))
+    assert json.loads(packed) == json.loads(json.dumps(make_chart(part, "network")))
     assert code.count("University of Washington Interactive Data Lab") >= 3
     assert "</script" not in data["vega"] + data["chart"]
     assert explorer_data(dataclasses.replace(part, rows=None), "network") is None
@@ -199,20 +192,21 @@ def test_interval_calibration_flags_large_groups_only(part):
     assert {cell.mark for _, *cells in tables[1].lines for cell in cells} == {"low"}
     bare = part.evaluation.metrics[~part.evaluation.metrics["metric"].isin(["coverage", "width"])]
     none = part.evaluation.with_tables(metrics=bare, slices=slices.assign(coverage=np.nan))
-    assert calibration_data(none, "network") is None
+    assert calibration_tables(none, "network") == []
 
 
-def test_calibration_remarks_name_the_worst_slab_and_the_alarm(part):
+def test_calibration_remarks_name_the_worst_slab_and_the_alarm(context, part):
+    def remarks(**tables):
+        changed = dataclasses.replace(part, evaluation=part.evaluation.with_tables(**tables))
+        page = render_pages(dataclasses.replace(context, datasets=(changed,)))["report/fake.html"]
+        return re.findall(r"<li>(.*: the worst fifth of the machines has .*?)</li>", page)
+
     calibration = part.evaluation.tables["calibration"]
-    assert set(calibration["predictor"]) == set(part.evaluation.predictors)
-    first, *others = calibration_remarks(part.evaluation, "network")
-    assert len(others) == len(part.evaluation.splits) - 1
-    assert "the worst fifth of the machines has" in first
-    assert "martingale" not in first
-    planted = calibration.assign(log10_martingale=5.25, alarm="2023-04")
-    remarks = calibration_remarks(part.evaluation.with_tables(calibration=planted), "network")
-    assert all("from 2023-04 on, errors are unlike those of backtests (martingale 10^5.2)" in line for line in remarks)
-    assert calibration_remarks(part.evaluation.with_tables(calibration=pd.DataFrame()), "network") == []
+    assert len(remarks()) == len(part.evaluation.splits)
+    assert "martingale" not in remarks()[0]
+    alarms = remarks(calibration=calibration.assign(log10_martingale=5.25, alarm="2023-04"))
+    assert all("from 2023-04 on, errors are unlike those of backtests (martingale 10^5.2)." in line for line in alarms)
+    assert remarks(calibration=pd.DataFrame()) == []
 
 
 def test_described_machines_are_listed_by_level(part):
@@ -223,6 +217,37 @@ def test_described_machines_are_listed_by_level(part):
     values = ["all", "2 and chips", "1,000", "6.00", "3.50", "90.0", "20.0"]
     assert table.lines == [[split_label("random"), *values]]
     assert described_section(part.evaluation).data == []
+
+
+def test_published_table_compares_with_same_method_leader_and_best(part):
+    evaluation = part.evaluation.with_tables(published=part.evaluation.tables["published"].assign(predictor="forest"))
+    tables = published_tables(evaluation, "network")
+    for table, entry in zip(tables, PUBLISHED, strict=True):
+        (metric,) = set(entry) & {"mape", "spearman"}
+        splits = [entry["split"], *(split for split in evaluation.ranked_splits if split != entry["split"])]
+        assert table.headings[5:] == list(map(split_heading, splits))
+        assert table.caption == f"Published: {entry['citation']}"
+        assert {line[1] for line in table.lines} == set(entry[metric])
+        for _, task, _, _, same, *cells in table.lines:
+            assert same.key == evaluation.value(splits[0], "forest", task, metric)["value"]
+            for split, cell in zip(splits, cells, strict=True):
+                values = {name: evaluation.value(split, name, task, metric)["value"] for name in evaluation.predictors}
+                assert cell.key == values["network"]
+                best = (max if metric == "spearman" else min)(values.values())
+                note = f"best: {number(best) if metric == 'mape' else f'{best:.3f}'}, "
+                assert cell.notes[-1].startswith(note) == (note[6:-2] != cell.text)
+    _, _, metric, published, same, *_ = tables[0].lines[0]
+    assert (metric, published, same.text) == ("MAPE\u00a0%", "4.00", number(same.key))
+    assert same.notes[0].startswith("forest; ")
+    assert tables[1].lines[0][3] == "0.950"
+
+
+def test_published_table_marks_missing_methods_and_runs(part):
+    evaluation = part.evaluation
+    alone = evaluation.with_tables(published=evaluation.tables["published"].assign(predictor=""))
+    assert {line[4].text for line in published_tables(alone, "network")[0].lines} == {"–"}
+    elsewhere = evaluation.with_tables(published=evaluation.tables["published"].assign(split="shuffled"))
+    assert published_tables(elsewhere, "network") == []
 
 
 def test_ablation_table_compares_on_the_same_rows(part):
@@ -294,25 +319,11 @@ def test_model_card_is_equal_in_both_formats(context, part):
 
 
 @pytest.mark.parametrize(
-    ("split", "words"),
-    [
-        ("unseen_cpu", "machines whose CPU model has no result in the training data"),
-        ("few_shot_1", "machines published from 2023 on, with the first measured result of each"),
-        ("no_such", ""),
-    ],
-)
-def test_describe_split(split, words):
-    assert describe_split(split) == words
-
-
-@pytest.mark.parametrize(
     ("split", "label"),
     [
-        ("forward_2023", "releases from 2023"),
         ("random_05_percent", "similar machines, 5 % of the training rows"),
         ("forward_2023_last_2_years", "releases from 2023, last 2 years"),
-        ("no_such", "no_such"),
     ],
 )
-def test_split_label(split, label):
+def test_learning_curve_split_has_the_label_of_its_base(split, label):
     assert split_label(split) == label

@@ -16,18 +16,19 @@ from matplotlib.patches import Patch, PathPatch
 from matplotlib.path import Path
 
 from perfcast.evaluation import AVERAGE, Evaluation
-from perfcast.report.plots.catalog import declare_plot
 from perfcast.report.plots.drawing import (
     INK,
     MUTED,
     WIDTH,
+    declare_plot,
     legend_below,
     panels,
     plain_axis,
     predictor_styles,
+    rank_on_split,
     select_leaders,
 )
-from perfcast.schema.display_names import metric_label, replace_underscores
+from perfcast.schema.display_names import metric_label
 from perfcast.schema.metric_names import METRICS, PERCENT
 from perfcast.splits import split_label
 
@@ -58,7 +59,11 @@ def pairwise(evaluation: Evaluation) -> Figure | None:
         & (evaluation.tables["pairs"]["metric"] == evaluation.error_metrics[0])
         & evaluation.tables["pairs"]["p_family"].notna()
     ]
-    orders = {split: order for split in evaluation.splits if len(order := _order(evaluation, known, split)) > 1}
+    orders = {}
+    for split in evaluation.splits:
+        rows = known[known["split"] == split]
+        orders[split] = rank_on_split(evaluation, split, {*rows["predictor"], *rows["other"]})
+    orders = {split: order for split, order in orders.items() if len(order) > 1}
     if not orders:
         return None
     size = max(map(len, orders.values()))
@@ -66,21 +71,14 @@ def pairwise(evaluation: Evaluation) -> Figure | None:
     figure, axes = panels(len(orders), columns=2, height=height)
     figure.set_figheight(figure.get_figheight() + 0.4)
     for panel, (split, order) in zip(axes, orders.items(), strict=True):
-        _triangle(panel, order, known[known["split"] == split], numbers=size <= _MAX_NUMBERS)
+        labels = list(map(evaluation.label, order))
+        _triangle(panel, order, labels, known[known["split"] == split], numbers=size <= _MAX_NUMBERS)
         panel.set_title(split_label(split))
     _legend(figure)
     return figure
 
 
-def _order(evaluation: Evaluation, known: pd.DataFrame, split: str) -> list[str]:
-    """Return the predictors of a split that were compared, the smallest error first."""
-    rows = known[known["split"] == split]
-    names = sorted(set(rows["predictor"]) | set(rows["other"]))
-    errors = {name: row["value"] for name in names if (row := evaluation.value(split, name)) is not None}
-    return sorted(errors, key=lambda name: (errors[name], name))
-
-
-def _triangle(panel: Axes, order: list[str], pairs: pd.DataFrame, *, numbers: bool) -> None:
+def _triangle(panel: Axes, order: list[str], labels: list[str], pairs: pd.DataFrame, *, numbers: bool) -> None:
     positions = {name: position for position, name in enumerate(order)}
     cells: dict[int | None, list[Path]] = {}
     for row in pairs[pairs["predictor"].isin(order) & pairs["other"].isin(order)].to_dict("records"):
@@ -95,9 +93,7 @@ def _triangle(panel: Axes, order: list[str], pairs: pd.DataFrame, *, numbers: bo
             panel.annotate(text, (column, line), ha="center", va="center", fontsize=7, color=ink)
     for strength, squares in cells.items():
         panel.add_patch(PathPatch(Path.make_compound_path(*squares), **_look(strength)))
-    panel.set_yticks(
-        range(len(order)), [f"{replace_underscores(name)}  {place + 1}" for place, name in enumerate(order)]
-    )
+    panel.set_yticks(range(len(order)), [f"{label}  {place + 1}" for place, label in enumerate(labels)])
     shown = range(0, len(order) - 1, 1 if numbers else 2)
     panel.set_xticks(shown, [str(place + 1) for place in shown])
     panel.tick_params(length=0, labelsize=8.5 if numbers else 7)
@@ -169,7 +165,7 @@ def published_comparison(evaluation: Evaluation) -> Figure | None:
             side = "left" if at < 0.5 else "right"
             panel.annotate(label, (row["value"], -0.5), va="bottom", ha=side, fontsize=6.5, color=MUTED)
         panel.set_title(task if metric == "mape" else f"{task}: {metric_label(metric)}")
-        panel.set_yticks(range(len(order)), [replace_underscores(name) for name in order])
+        panel.set_yticks(range(len(order)), list(map(evaluation.label, order)))
         panel.set_ylim(len(order) - 0.4, -1.3)
     sources = "Published: " + "; ".join(dict.fromkeys(published["citation"]))
     legend_below(figure, axes[0])
@@ -233,7 +229,7 @@ def measured_against_predicted(evaluation: Evaluation) -> Figure | None:
             if line == 0:
                 panel.set_title(split_label(split))
             if column == 0:
-                panel.set_ylabel(replace_underscores(predictor), fontweight="bold")
+                panel.set_ylabel(evaluation.label(predictor), fontweight="bold")
     figure.supxlabel("measured score", fontsize=8.5)
     figure.supylabel("predicted score", fontsize=8.5)
     return figure

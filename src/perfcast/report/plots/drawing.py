@@ -1,34 +1,32 @@
-"""Style of all plots, and their output as SVG and in an HTML page."""
+"""Declarations of the plots, their style, and their output as SVG and in an HTML page.
+
+A plot is a function `<name>(evaluation) -> Figure | None` declared by `declare_plot`. To add one, add a function to a
+module of this package, or a module.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
 from html import escape
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import matplotlib
 import numpy as np
 import pandas as pd
+from matplotlib import rc_params_from_file
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.text import Text
-from matplotlib.ticker import (
-    FixedLocator,
-    Formatter,
-    FuncFormatter,
-    LogLocator,
-    MaxNLocator,
-    NullFormatter,
-    NullLocator,
-)
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
+from perfcast import plugins
 from perfcast.evaluation import BASELINE, Evaluation
-from perfcast.report.plots.catalog import plot_entry
-from perfcast.schema.display_names import predictor_label, replace_underscores
 from perfcast.splits import split_label
+from perfcast.utils.errors import unknown_name
 from perfcast.utils.io import atomic_folder, write_text
 from perfcast.utils.result_digests import seal_text
 
@@ -38,40 +36,62 @@ MUTED = "#767e87"
 # Okabe and Ito, "Color universal design" (2008), without black and yellow, which vanish on one of the backgrounds.
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d31", "#9467bd")
 _MARKS = ("o", "s", "^", "D", "v", "P", "X", "h")
-STYLE: dict[str, Any] = {
-    "svg.hashsalt": "perfcast",
-    "svg.fonttype": "none",
-    "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans", "Verdana", "sans-serif"],
-    "font.size": 8.5,
-    "axes.titlesize": 9.5,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.labelsize": 8.5,
-    "axes.edgecolor": MUTED,
-    "axes.labelcolor": INK,
-    "axes.titlecolor": INK,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.linewidth": 0.8,
-    "axes.axisbelow": True,
-    "axes.grid": True,
-    "grid.color": MUTED,
-    "grid.alpha": 0.25,
-    "grid.linewidth": 0.6,
-    "text.color": INK,
-    "xtick.color": MUTED,
-    "ytick.color": MUTED,
-    "xtick.labelcolor": INK,
-    "ytick.labelcolor": INK,
-    "legend.frameon": False,
-    "lines.linewidth": 1.4,
-    "lines.markersize": 5,
-}
+STYLE = rc_params_from_file(Path(__file__).with_name("perfcast.mplstyle"), use_default_template=False)
 _LINEAR_DECADES = 0.5
 """Decades below which a logarithmic axis has evenly spaced ticks, because too few round numbers lie on it."""
 WIDTH = 8.6
 """Width of every plot in inches."""
+
+Draw = TypeVar("Draw", bound=Callable[..., object])
+
+
+@dataclass(frozen=True)
+class PlotEntry:
+    """One plot and the function that draws it."""
+
+    name: str
+    title: str
+    caption: str
+    draw: Callable[..., Any]
+
+
+def declare_plot(title: str, caption: str) -> Callable[[Draw], Draw]:
+    """Declare a function to be the plot of its name."""
+
+    def attach(draw: Draw) -> Draw:
+        vars(draw)["declaration"] = PlotEntry(draw.__name__, title, caption, draw)
+        return draw
+
+    return attach
+
+
+@cache
+def read_catalog() -> dict[str, PlotEntry]:
+    """Return the plots by name."""
+    return {name: draw.declaration for name, draw in plugins.declared("report.plots").items()}
+
+
+def plot_entry(name: str) -> PlotEntry:
+    """Return the entry of one plot. Raises: UserError when there is no plot of this name."""
+    catalog = read_catalog()
+    if name not in catalog:
+        raise unknown_name("a name in plots", name, list(catalog))
+    return catalog[name]
+
+
+def plot_modules(names: Iterable[str]) -> list[str]:
+    """Return the modules of the named plots, each once."""
+    return list(dict.fromkeys(plot_entry(name).draw.__module__ for name in names))
+
+
+def rst_captions(names: Iterable[str]) -> dict[str, dict[str, str]]:
+    """Return {plot: {"title": plain text, "caption": reStructuredText}} for the report of Snakemake."""
+    return {name: {"title": plot_entry(name).title, "caption": _escape_rst(plot_entry(name).caption)} for name in names}
+
+
+def _escape_rst(text: str) -> str:
+    """Return plain text with the markup characters of reStructuredText escaped."""
+    return re.sub(r"([\\*`|_<>])", r"\\\1", text)
 
 
 def predictor_styles(predictors: Iterable[str]) -> dict[str, dict[str, Any]]:
@@ -138,13 +158,29 @@ def legend_below(figure: Figure, axes: Axes) -> None:
     figure.legend(handles, labels, loc="outside lower center", ncols=min(6, len(labels)))
 
 
-def draw_dot(panel: Axes, row: pd.Series, position: float, label: str, style: Mapping[str, Any]) -> None:
-    """Draw the value of a row of metrics with its interval, and its label above, at a position along y."""
-    if np.isfinite(row["low"]):
-        panel.plot([row["low"], row["high"]], [position] * 2, color=style["color"])
-    panel.plot(row["value"], position, linestyle="none", **style)
-    at = (row["value"], position)
-    panel.annotate(label, at, xytext=(0, 4), textcoords="offset points", ha="center", fontsize=7)
+def rank_on_split(evaluation: Evaluation, split: str, predictors: Iterable[str]) -> list[str]:
+    """Return those of some predictors that have a run on a split, the smallest error first."""
+    errors = {name: row["value"] for name in predictors if (row := evaluation.value(split, name)) is not None}
+    return sorted(errors, key=lambda name: (errors[name], name))
+
+
+def draw_dots(panel: Axes, evaluation: Evaluation, split: str, metric: str = "", digits: int = 2) -> None:
+    """Draw a metric of every predictor with its interval, and its number above, predictors along y in their order."""
+    order = evaluation.ranking()
+    styles = predictor_styles(order)
+    for position, name in enumerate(order):
+        row = evaluation.value(split, name, metric=metric)
+        if row is None or not np.isfinite(row["value"]):
+            continue
+        at, style = (row["value"], position), styles[name]
+        if np.isfinite(row["low"]):
+            panel.plot([row["low"], row["high"]], [position] * 2, color=style["color"])
+        panel.plot(*at, linestyle="none", **style)
+        label = f"{at[0]:.{digits}g}" if at[0] < 10 ** (digits - 1) else f"{at[0]:.0f}"
+        panel.annotate(label, at, xytext=(0, 4), textcoords="offset points", ha="center", fontsize=7)
+    panel.grid(visible=False, axis="y")
+    panel.set_yticks(range(len(order)), list(map(evaluation.label, order)))
+    panel.set_ylim(len(order) - 0.4, -0.8)
 
 
 def draw_curves(
@@ -152,36 +188,38 @@ def draw_curves(
     frame: pd.DataFrame,
     x: str,
     y: str,
+    xlabel: str,
     *,
+    ylabel: str = "",
     height: float = 2.5,
-    sharey: bool = False,
-    under: Callable[[Axes], None] | None = None,
-) -> tuple[Figure, list[Axes]] | None:
+    log: bool = False,
+    xlim: tuple[float, float] | None = None,
+    under: Callable[[Axes], object] = lambda _: None,
+) -> Figure | None:
     """Draw one panel per split with the columns `x` and `y` of the best predictors and the baseline; None without rows.
 
-    `under` draws what lies below the curves of a panel.
+    Values are in %, of the x axis too unless the y axis is logarithmic. `under` draws what lies below the curves.
     """
     splits = [split for split in evaluation.splits if split in set(frame["split"])]
     if not splits:
         return None
     style = predictor_styles(evaluation.predictors)
-    figure, axes = panels(len(splits), columns=4, height=height, sharex=True, sharey=sharey)
+    figure, axes = panels(len(splits), columns=4, height=height, sharex=True, sharey=not log)
     for panel, split in zip(axes, splits, strict=True):
-        if under is not None:
-            under(panel)
+        under(panel)
         for name in select_leaders(evaluation.ranking(), 3):
             curve = frame[(frame["split"] == split) & (frame["predictor"] == name)]
-            panel.plot(curve[x], curve[y], label=replace_underscores(name), linewidth=1, **style[name])
+            panel.plot(curve[x], curve[y], label=evaluation.label(name), linewidth=1, **style[name])
         panel.set_title(split_label(split))
-    return figure, axes
-
-
-_PAPER = "#ffffff"
-
-
-def load_plot(name: str) -> Callable[[Evaluation], Figure | None]:
-    """Return the function that draws a plot. Raises: UserError when there is no plot of this name."""
-    return plot_entry(name).draw
+    for panel in axes:
+        panel.set_xlabel(xlabel)
+        if xlim:
+            panel.set_xlim(xlim)
+        for which in ("y",) if log else ("x", "y"):
+            plain_axis(panel, which, unit=" %", log=log)
+    axes[0].set_ylabel(ylabel)
+    legend_below(figure, axes[0])
+    return figure
 
 
 def draw_svg(evaluation: Evaluation, name: str, labels: Mapping[str, str] | None = None) -> str | None:
@@ -190,40 +228,10 @@ def draw_svg(evaluation: Evaluation, name: str, labels: Mapping[str, str] | None
     `labels` are the display names of predictors.
     Raises: UserError when there is no plot of this name.
     """
-    draw = load_plot(name)
+    entry = plot_entry(name)
     with matplotlib.rc_context(STYLE):
-        figure = draw(evaluation)
-        if figure is None:
-            return None
-        names = {replace_underscores(name): predictor_label(name, labels or {}) for name in evaluation.predictors}
-        _use_display_names(figure, names)
-        return to_svg(figure, plot_entry(name).title)
-
-
-class _Replaced(Formatter):
-    """Labels of ticks, each replaced by a function."""
-
-    def __init__(self, labels: Formatter, replaced: Callable[[str], str]) -> None:
-        self.labels, self.replaced = labels, replaced
-
-    def __call__(self, x: float, pos: int | None = None) -> str:
-        """Return the label of one tick."""
-        return self.replaced(self.labels(x, pos))
-
-
-def _use_display_names(figure: Figure, names: Mapping[str, str]) -> None:
-    """Replace names of predictors in the texts of a plot: alone, before a number, or before a comma and one word."""
-    pattern = re.compile(rf"^({'|'.join(map(re.escape, names))})(?=$| +\d+$|, [a-z]+$)")
-
-    def replaced(text: str) -> str:
-        return pattern.sub(lambda match: names[match[1]], text)
-
-    for axes in figure.axes:
-        for axis in (axes.xaxis, axes.yaxis):
-            if isinstance(axis.get_major_locator(), FixedLocator):
-                axis.set_major_formatter(_Replaced(axis.get_major_formatter(), replaced))
-    for text in figure.findobj(Text):
-        text.set_text(replaced(text.get_text()))
+        figure = entry.draw(replace(evaluation, labels=labels or {}))
+        return None if figure is None else to_svg(figure, entry.title)
 
 
 def to_svg(figure: Figure, title: str) -> str:
@@ -268,17 +276,11 @@ def inline_svg(svg: str, *, prefix: str, label: str) -> str:
     a dark page; `label` is the text for screen readers.
     """
     body = svg[svg.index("<svg") :]
-    body = re.sub(r"<metadata>.*?</metadata>\s*", "", body, flags=re.DOTALL)
-    body = re.sub(r"<title>.*?</title>\s*", "", body, flags=re.DOTALL)
-    body = re.sub(r"<style[^>]*>.*?</style>\s*", "", body, flags=re.DOTALL)
+    body = re.sub(r"<(metadata|title|style)\b[^>]*>.*?</\1>\s*", "", body, flags=re.DOTALL)
     body = re.sub(r'\bid="', f'id="{prefix}-', body)
     body = re.sub(r"url\(#", f"url(#{prefix}-", body)
     body = re.sub(r'(?:xlink:)?href="#', f'href="#{prefix}-', body)
-    body = body.replace(INK, "currentColor").replace(f"fill: {_PAPER}", "fill: none")
-    body = re.sub(r"\s*\n\s*", "\n", body).strip()
-    opening = re.match(r"<svg[^>]*>", body)
-    if opening is None:
-        raise ValueError("the text is not SVG")
-    box = re.search(r'viewBox="[^"]*"', opening.group())
-    view = box.group() if box else ""
-    return f'<svg class="figure" role="img" aria-label="{escape(label)}" {view}>{body[opening.end() :]}'
+    body = body.replace(INK, "currentColor").replace("fill: #ffffff", "fill: none")
+    opening, content = re.sub(r"\s*\n\s*", "\n", body).strip().split(">", 1)
+    box = re.search(r'viewBox="[^"]*"', opening)
+    return f'<svg class="figure" role="img" aria-label="{escape(label)}" {box.group() if box else ""}>{content}'

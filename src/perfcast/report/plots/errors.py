@@ -11,20 +11,20 @@ from matplotlib.ticker import LogLocator
 
 from perfcast.evaluation import AVERAGE, Evaluation
 from perfcast.evaluation.run_predictions import YEAR
-from perfcast.report.plots.catalog import declare_plot
 from perfcast.report.plots.drawing import (
     INK,
     MUTED,
     WIDTH,
+    declare_plot,
     draw_curves,
-    draw_dot,
+    draw_dots,
     legend_below,
     panels,
     plain_axis,
     predictor_styles,
     select_leaders,
 )
-from perfcast.schema.display_names import column_label, metric_label, replace_underscores
+from perfcast.schema.display_names import column_label, metric_label
 from perfcast.splits import split_label
 
 _VALUES = 14
@@ -40,19 +40,12 @@ _SOME, _MANY, _VERY_MANY = 0.9, 1.8, 3.2
 )
 def headline(evaluation: Evaluation) -> Figure | None:
     """Draw one panel per split, one dot per predictor."""
-    order = evaluation.ranking()
-    style = predictor_styles(order)
-    height = 0.24 * len(order) + 0.9
+    height = 0.24 * len(evaluation.predictors) + 0.9
     figure, axes = panels(len(evaluation.splits), columns=4, height=height, sharey=True, sharex=True)
     is_shown = (evaluation.tables["noise"]["task"] == AVERAGE) & (evaluation.error_unit == "%")
     floor = evaluation.tables["noise"].loc[is_shown, "mape_floor"]
     for panel, split in zip(axes, evaluation.splits, strict=True):
-        for position, predictor in enumerate(order):
-            row = evaluation.value(split, predictor)
-            if row is None:
-                continue
-            label = f"{row['value']:.2g}" if row["value"] < 10 else f"{row['value']:.0f}"
-            draw_dot(panel, row, position, label, style[predictor])
+        draw_dots(panel, evaluation, split)
         if len(floor) and floor.iloc[0] > 0:
             panel.axvline(floor.iloc[0], color=MUTED, linestyle="--", linewidth=1)
             if panel is axes[0]:
@@ -60,9 +53,6 @@ def headline(evaluation: Evaluation) -> Figure | None:
                 panel.annotate(" noise floor", at, va="top", fontsize=6.5, color=MUTED)
         plain_axis(panel, "x", unit=f" {evaluation.error_unit}", log=True)
         panel.set_title(split_label(split))
-        panel.grid(visible=False, axis="y")
-    axes[0].set_yticks(range(len(order)), [replace_underscores(name) for name in order])
-    axes[0].set_ylim(len(order) - 0.4, -0.8)
     figure.supxlabel(metric_label(evaluation.error_metrics[0], short=True), fontsize=8.5)
     return figure
 
@@ -90,7 +80,7 @@ def error_by_year(evaluation: Evaluation) -> Figure | None:
             mine = part[part["predictor"] == predictor].set_index("value").reindex(years)
             middle = [index + 0.08 * (shift - (len(predictors) - 1) / 2) for index in range(len(years))]
             panel.vlines(middle, mine["low"], mine["high"], color=style[predictor]["color"], alpha=0.6)
-            panel.plot(middle, mine["mape"], label=replace_underscores(predictor), linewidth=1, **style[predictor])
+            panel.plot(middle, mine["mape"], label=evaluation.label(predictor), linewidth=1, **style[predictor])
         panel.set_title(split_label(split))
         panel.set_xticks(range(len(years)), [f"{year}\n{counts[year]:,}" for year in years], fontsize=7.5)
         panel.set_xlim(-0.5, len(years) - 0.5)
@@ -109,16 +99,8 @@ def error_by_year(evaluation: Evaluation) -> Figure | None:
 )
 def error_by_in_domain_score(evaluation: Evaluation) -> Figure | None:
     """Draw one panel per split, in-domain score along x; None without scores."""
-    curves = draw_curves(evaluation, evaluation.tables["in_domain"], "in_domain_score", "mape", height=2.4)
-    if curves is None:
-        return None
-    figure, axes = curves
-    for panel in axes:
-        panel.set_xlim(0, 1)
-        panel.set_xlabel("in-domain score")
-        plain_axis(panel, "y", unit=" %", log=True)
-    legend_below(figure, axes[0])
-    return figure
+    frame, names = evaluation.tables["in_domain"], ("in_domain_score", "mape", "in-domain score")
+    return draw_curves(evaluation, frame, *names, height=2.4, log=True, xlim=(0, 1))
 
 
 @declare_plot(
@@ -179,7 +161,7 @@ def _draw_slices(evaluation: Evaluation, names: Sequence[str]) -> Figure | None:
                     mine[evaluation.error_metrics[0]],
                     positions,
                     linestyle="none",
-                    label=replace_underscores(predictor),
+                    label=evaluation.label(predictor),
                     **style[predictor],
                 )
             counts = part.drop_duplicates("value").set_index("value")["rows"]

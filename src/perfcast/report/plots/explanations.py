@@ -8,8 +8,16 @@ from matplotlib.figure import Figure
 
 from perfcast.evaluation import Evaluation
 from perfcast.evaluation.supplementary_tables import BETWEEN
-from perfcast.report.plots.catalog import declare_plot
-from perfcast.report.plots.drawing import INK, legend_below, panels, plain_axis, predictor_styles, select_leaders
+from perfcast.report.plots.drawing import (
+    INK,
+    declare_plot,
+    legend_below,
+    panels,
+    plain_axis,
+    predictor_styles,
+    rank_on_split,
+    select_leaders,
+)
 from perfcast.splits import split_label
 
 _COLUMNS_SHOWN = 8
@@ -85,12 +93,14 @@ def group_importance(evaluation: Evaluation) -> Figure | None:
     groups = sorted(set(importance["group"]))
     for panel, split in zip(axes, splits, strict=True):
         part = importance[importance["split"] == split]
-        shown = select_leaders(_ranked(evaluation, split, set(part["predictor"])), _SHOWN)
+        shown = select_leaders(rank_on_split(evaluation, split, set(part["predictor"])), _SHOWN)
         width = 0.8 / len(shown)
         for number, predictor in enumerate(shown):
             mine = part[part["predictor"] == predictor].set_index("group")["increase"].reindex(groups)
             positions = [position + (number - (len(shown) - 1) / 2) * width for position in range(len(groups))]
-            panel.barh(positions, mine, height=width, color=style[predictor]["color"], label=predictor)
+            panel.barh(
+                positions, mine, height=width, color=style[predictor]["color"], label=evaluation.label(predictor)
+            )
         panel.set_yticks(range(len(groups)), groups if panel is axes[0] else [""] * len(groups))
         panel.invert_yaxis()
         panel.set_xscale("symlog", linthresh=1)
@@ -99,9 +109,3 @@ def group_importance(evaluation: Evaluation) -> Figure | None:
         panel.set_xlabel("increase of error, points")
     legend_below(figure, axes[0])
     return figure
-
-
-def _ranked(evaluation: Evaluation, split: str, explained: set[str]) -> list[str]:
-    values = {name: evaluation.value(split, name) for name in explained}
-    errors = {name: float(row["value"]) for name, row in values.items() if row is not None}
-    return sorted(errors, key=lambda name: (errors[name], name))

@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
 from perfcast.evaluation import AVERAGE, Evaluation
-from perfcast.report.plots.catalog import declare_plot
-from perfcast.report.plots.drawing import (
-    MUTED,
-    WIDTH,
-    draw_curves,
-    draw_dot,
-    legend_below,
-    plain_axis,
-    predictor_styles,
-)
-from perfcast.schema.display_names import metric_label, replace_underscores
+from perfcast.report.plots.drawing import MUTED, WIDTH, declare_plot, draw_curves, draw_dots, plain_axis
+from perfcast.schema.display_names import metric_label
 from perfcast.splits import split_label
 
 
@@ -34,32 +23,18 @@ def coverage(evaluation: Evaluation) -> Figure | None:
     splits = [split for split in evaluation.splits if rows.loc[rows["split"] == split, "value"].notna().any()]
     if not splits:
         return None
-    order = evaluation.ranking()
-    figure = Figure(figsize=(WIDTH, 0.4 * len(order) + 1.8), layout="constrained")
+    figure = Figure(figsize=(WIDTH, 0.4 * len(evaluation.predictors) + 1.8), layout="constrained")
     axes = figure.subplots(2, len(splits), squeeze=False, sharey=True, sharex="row")
     for column, split in enumerate(splits):
         for metric, panel in zip(("coverage", "width"), axes[:, column], strict=True):
-            _panel(evaluation, panel, split, metric)
+            draw_dots(panel, evaluation, split, metric, digits=3)
             plain_axis(panel, "x", unit=" %", log=metric == "width")
         axes[1, column].xaxis.set_major_locator(LogLocator())
         axes[0, column].set_title(split_label(split))
         axes[0, column].axvline(100 * evaluation.level, color=MUTED, linestyle="--", linewidth=1)
     for panel, metric in zip(axes[:, 0], ("coverage", "width"), strict=True):
-        panel.set_yticks(range(len(order)), [replace_underscores(name) for name in order])
-        panel.set_ylim(len(order) - 0.4, -0.8)
         panel.set_ylabel(metric_label(metric, short=True))
     return figure
-
-
-def _panel(evaluation: Evaluation, panel: Axes, split: str, metric: str) -> None:
-    style = predictor_styles(evaluation.ranking())
-    panel.grid(visible=False, axis="y")
-    for position, predictor in enumerate(evaluation.ranking()):
-        row = evaluation.value(split, predictor, metric=metric)
-        if row is None or not np.isfinite(row["value"]):
-            continue
-        label = f"{row['value']:.0f}" if row["value"] >= 100 else f"{row['value']:.3g}"
-        draw_dot(panel, row, position, label, style[predictor])
 
 
 @declare_plot(
@@ -70,22 +45,14 @@ def _panel(evaluation: Evaluation, panel: Axes, split: str, metric: str) -> None
 )
 def reliability(evaluation: Evaluation) -> Figure | None:
     """Draw one panel per split, the level along x; None without intervals."""
-    curves = draw_curves(evaluation, evaluation.tables["levels"], "level", "coverage", sharey=True, under=_diagonal)
-    if curves is None:
-        return None
-    figure, axes = curves
-    for panel in axes:
-        panel.set_xlabel("level")
-        panel.set_xlim(48, 101)
-        for which in ("x", "y"):
-            plain_axis(panel, which, unit=" %")
-    axes[0].set_ylabel("coverage")
-    legend_below(figure, axes[0])
-    return figure
-
-
-def _diagonal(panel: Axes) -> None:
-    panel.plot([50, 100], [50, 100], color=MUTED, linestyle="--", linewidth=1)
+    return draw_curves(
+        evaluation,
+        evaluation.tables["levels"],
+        *("level", "coverage", "level"),
+        ylabel="coverage",
+        xlim=(48, 101),
+        under=lambda panel: panel.plot([50, 100], [50, 100], color=MUTED, linestyle="--", linewidth=1),
+    )
 
 
 @declare_plot(
@@ -99,18 +66,10 @@ def pit_histogram(evaluation: Evaluation) -> Figure | None:
     shares = 100 * evaluation.tables["pit"].groupby(["split", "predictor", "from"])["share"].mean()
     frame = shares.reset_index()
     frame["place"] = 100 * (frame["from"] + 0.05)
-    curves = draw_curves(evaluation, frame, "place", "share", sharey=True, under=_tenth)
-    if curves is None:
-        return None
-    figure, axes = curves
-    for panel in axes:
-        panel.set_xlabel("place in the distribution")
-        for which in ("x", "y"):
-            plain_axis(panel, which, unit=" %")
-    axes[0].set_ylabel("share of scores")
-    legend_below(figure, axes[0])
-    return figure
-
-
-def _tenth(panel: Axes) -> None:
-    panel.axhline(10, color=MUTED, linestyle="--", linewidth=1)
+    return draw_curves(
+        evaluation,
+        frame,
+        *("place", "share", "place in the distribution"),
+        ylabel="share of scores",
+        under=lambda panel: panel.axhline(10, color=MUTED, linestyle="--", linewidth=1),
+    )

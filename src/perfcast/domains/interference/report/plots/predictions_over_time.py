@@ -5,8 +5,7 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 
 from perfcast.evaluation import Evaluation
-from perfcast.report.plots.catalog import declare_plot
-from perfcast.report.plots.drawing import INK, legend_below, panels, whole_numbers
+from perfcast.report.plots.drawing import INK, declare_plot, legend_below, panels, whole_numbers
 from perfcast.splits import split_label
 
 _PREDICTED = "#d55e00"
@@ -37,7 +36,7 @@ def predictions_over_time(evaluation: Evaluation) -> Figure | None:
         panel.set_title(f"{split_label(str(split))}: {task}", fontsize=8.5)
         panel.set_xlabel(f"{line['axis'].iloc[0]} of {line['line'].iloc[0]}", fontsize=7.5)
         whole_numbers(panel, "x")
-        panel.set_ylabel(best)
+        panel.set_ylabel(evaluation.label(best))
     figure.supylabel(str(series["quantity"].iloc[0]), fontsize=8.5)
     legend_below(figure, axes[0])
     return figure
