@@ -49,10 +49,8 @@ def make_chart(part: DatasetPart, leader: str, every: int = 1) -> dict[str, Any]
     """Return the specification of the chart with the data of every k-th row: errors of every predictor in %."""
     predictors = [leader, *(name for name in part.evaluation.ranking() if name != leader)]
     frame, colors = _chart_rows(part, every)
-    splits, filters = (
-        part.evaluation.splits,
-        {name: sorted(frame[name].unique()) for name in ("task", "target") if name in colors},
-    )
+    splits = part.evaluation.splits
+    filters = {name: sorted(frame[name].unique()) for name in ("task", "target") if name in colors}
     shown = [*_NAMES, *colors, "published", "measured", "predicted (estimate)", "error in %"]
     chart: dict[str, Any] = json.loads((files("perfcast.report") / "templates" / "chart.json").read_text("utf-8"))
     chart["data"]["values"] = [{name: column.replace({np.nan: None}).tolist() for name, column in frame.items()}]

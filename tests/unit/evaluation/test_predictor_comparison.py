@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from perfcast.evaluation import AVERAGE, evaluate
-from perfcast.evaluation.predictor_comparison import ERROR_RATE, PAIR_COLUMNS, compare_all_pairs
+from perfcast.evaluation.predictor_comparison import ERROR_RATE, PAIR_COLUMNS, compare_all_pairs, step_down_test
 from perfcast.testing.generated_results import fake_table, write_runs
 
 
@@ -78,3 +78,44 @@ def test_pairs_are_those_of_the_evaluated_predictors(tmp_path):
     assert row["claim"] == "worse"
     value = [evaluation.value("random", name)["value"] for name in ("nearest", "network")]
     assert row["difference"] == pytest.approx(value[0] - value[1])
+
+
+def adjusted(values, draws):
+    return step_down_test(values, draws, 0.05).adjusted
+
+
+def test_step_down_matches_its_definition():
+    """The corrected p-value by the book: remove the largest, take the maximum over those that remain, never falling."""
+    random = np.random.default_rng(3)
+    values, draws = random.normal(0, 0.4, 5), random.normal(0, 0.3, (5, 200))
+    draws += values[:, None]
+    corrected = adjusted(values, draws)
+    error = (draws - values[:, None]).std(axis=1, ddof=1)
+    sizes, drawn = np.abs(values) / error, np.abs(draws - values[:, None]) / error[:, None]
+    left, before = list(range(5)), 0.0
+    while left:
+        first = max(left, key=lambda index: sizes[index])
+        p = (1 + sum(drawn[left, b].max() >= sizes[first] for b in range(200))) / 201
+        before = max(before, p)
+        assert corrected[first] == pytest.approx(before)
+        left.remove(first)
+
+
+def test_step_down_of_one_hypothesis_is_the_plain_p_value():
+    draws = np.random.default_rng(0).normal(0.5, 1, (1, 999))
+    plain = (1 + (np.abs(draws[0] - 0.5) >= 0.5).sum()) / 1000
+    assert adjusted(np.array([0.5]), draws)[0] == pytest.approx(plain)
+
+
+def test_copies_of_one_difference_count_once():
+    same = np.repeat(np.random.default_rng(1).normal(2.2, 1, (1, 999)), 8, axis=0)
+    assert adjusted(np.full(8, 2.2), same)[0] < 0.05
+
+
+def test_step_down_ignores_constant_and_missing_differences():
+    draws = np.zeros((3, 100))
+    draws[1] = np.nan
+    decisions = adjusted(np.array([0.0, 1.0, 2.0]), draws + np.array([[0.0], [0.0], [2.0]]))
+    assert decisions[0] == 1
+    assert np.isnan(decisions[1])
+    assert decisions[2] == pytest.approx(1 / 101)
