@@ -75,17 +75,17 @@ def _read_predictions(path: Path) -> pd.DataFrame:
     Raises: UserError when it is absent, a score is not positive and finite, or a row was predicted twice.
     """
     predictions = read_parquet(path, COLUMNS)
-    measured_rows = predictions.loc[predictions["measured"].notna(), COLUMNS]
-    keys, fact = ["seed", "task", "target", "row"], ""
-    for column in ("measured", "predicted"):
-        values = pd.to_numeric(measured_rows[column], errors="coerce")
-        if not (np.isfinite(values) & (values > 0)).all():
-            fact = f"{column} scores must be positive and finite"
-    if measured_rows.duplicated(keys).any():
-        fact = "a row stands twice within a seed"
-    if fact:
-        raise UserError("predictions must be as they were saved", f"{path}: {fact}", _AGAIN)
-    return measured_rows.sort_values(keys, kind="stable", ignore_index=True)
+    measured_rows, keys = predictions.loc[predictions["measured"].notna(), COLUMNS], ["seed", "task", "target", "row"]
+    try:
+        for column in ("measured", "predicted"):
+            values = measured_rows[column].to_numpy(dtype=float)
+            if not (np.isfinite(values) & (values > 0)).all():
+                raise ValueError(f"{column} scores must be positive and finite")
+        if measured_rows.duplicated(keys).any():
+            raise ValueError("a row stands twice within a seed")
+        return measured_rows.sort_values(keys, kind="stable", ignore_index=True)
+    except (TypeError, ValueError) as error:
+        raise UserError("predictions must be as they were saved", f"{path}: {error}", _AGAIN) from None
 
 
 def build_slices(table: Table) -> pd.DataFrame:
