@@ -199,7 +199,7 @@ def test_calibration_remarks_name_the_worst_slab_and_the_alarm(context, part):
     def remarks(**tables):
         changed = dataclasses.replace(part, evaluation=part.evaluation.with_tables(**tables))
         page = render_pages(dataclasses.replace(context, datasets=(changed,)))["report/fake.html"]
-        return re.findall(r"<li>(.*: the worst fifth of the machines has .*?)</li>", page)
+        return re.findall(r"<li>([^<]*: the worst fifth of the machines has [^<]*)</li>", page)
 
     calibration = part.evaluation.tables["calibration"]
     assert len(remarks()) == len(part.evaluation.splits)
