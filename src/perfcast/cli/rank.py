@@ -64,10 +64,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Rank, and print or write."""
-    from perfcast.decisions.candidates import add_prices
-    from perfcast.decisions.cost_rates import CostRates
-    from perfcast.decisions.decision_text import format_ranking
+    from perfcast.decisions.criteria import CostRates, add_prices
     from perfcast.decisions.ranking import rank_machines, read_request
+    from perfcast.decisions.text import format_ranking
     from perfcast.utils.terminal_tables import terminal_width
 
     check_out(options, ".csv", ".json")
@@ -87,8 +86,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _read_candidates(options: argparse.Namespace, champion: Champion) -> list[MachineEntry]:
     """Return the candidates of a file, to which flags add, or those that the flags and --vary make."""
-    from perfcast.decisions.candidates import make_candidates
-    from perfcast.decisions.varied_fields import read_varied_fields
+    from perfcast.decisions.variants import make_candidates, read_varied_fields
     from perfcast.inference.machine_files import add_fields
 
     flags = champion.rules.read_files(machine.read_machine_flags(options))
