@@ -27,8 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Compare, and print or write."""
+    from perfcast.decisions.display import format_comparison
     from perfcast.decisions.machine_comparison import compare_machines
-    from perfcast.decisions.text import format_comparison
     from perfcast.inference.machine_files import ENDINGS, add_fields, read_short_machine
     from perfcast.utils.terminal_tables import terminal_width
 

@@ -65,8 +65,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Rank, and print or write."""
     from perfcast.decisions.criteria import CostRates, add_prices
+    from perfcast.decisions.display import format_ranking
     from perfcast.decisions.ranking import rank_machines, read_request
-    from perfcast.decisions.text import format_ranking
     from perfcast.utils.terminal_tables import terminal_width
 
     check_out(options, ".csv", ".json")

@@ -27,8 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Find, and print or write."""
+    from perfcast.decisions.display import format_nearest
     from perfcast.decisions.nearest_machines import find_nearest_machines
-    from perfcast.decisions.text import format_nearest
     from perfcast.inference.batch import parse_machines
     from perfcast.utils.terminal_tables import terminal_width
 

@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Vary, and print, write or plot."""
-    from perfcast.decisions.text import format_grid
+    from perfcast.decisions.display import draw_grid, format_grid
     from perfcast.decisions.variants import read_varied_fields
     from perfcast.decisions.what_if import predict_grid
     from perfcast.utils.terminal_tables import terminal_width
@@ -49,7 +49,6 @@ def run(options: argparse.Namespace) -> int:
     measurements = machine.read_user_measurements(options, entries, champion)
     grid = predict_grid(entries[0], varied, champion, tasks, chosen, measurements=measurements, progress=True)
     if options.out is not None and options.out.suffix == ".svg":
-        from perfcast.decisions.what_if import draw_grid
         from perfcast.utils.io import write_text
 
         with replacing(options.out):

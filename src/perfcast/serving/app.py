@@ -18,7 +18,8 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from perfcast import __version__
-from perfcast.inference.champion import Champion
+from perfcast.api import Champion, with_operations
+from perfcast.inference import champion as champion_folder
 from perfcast.inference.completed import ORIGINS
 from perfcast.inference.prediction import Predictions
 from perfcast.serving.api_models import (
@@ -33,7 +34,7 @@ from perfcast.serving.api_models import (
     describe_errors,
     list_entries,
 )
-from perfcast.serving.decision_models import DECISIONS, DecisionRequest
+from perfcast.serving.decision_models import DECISIONS
 from perfcast.serving.machine_answers import describe_champion, describe_fields, impute_batch
 from perfcast.serving.prediction_queue import PredictionQueue
 from perfcast.serving.request_limits import DEFAULT_LIMITS, JsonRoute, RefusedRequest, RequestLimits
@@ -59,18 +60,17 @@ _REFUSALS: dict[int | str, dict[str, Any]] = {
         503: "The server is busy, or the time limit has passed.",
     }.items()
 }
-_FIELDS = {"target": "targets", "task": "tasks", "no-assume": "assume"}
-"""Options of the commands whose fields in a request have another name."""
 
 
 def create_app(
-    champion: Champion, limits: RequestLimits = DEFAULT_LIMITS, hosts: Sequence[str] | None = LOOPBACK
+    loaded: champion_folder.Champion, limits: RequestLimits = DEFAULT_LIMITS, hosts: Sequence[str] | None = LOOPBACK
 ) -> FastAPI:
-    """Return the application that serves a champion.
+    """Return the application that serves a loaded champion.
 
     `hosts` are the accepted names in the Host header; None accepts any. Without that check, a page of another site
     whose name resolves to this machine (DNS rebinding) could send requests.
     """
+    champion = with_operations(loaded)
     metrics = ServerMetrics()
     queue = PredictionQueue(champion, limits, metrics)
     metrics.starts.inc()
@@ -201,7 +201,7 @@ def _create_prediction_router(champion: Champion, limits: RequestLimits, queue: 
 
     def add_decision(name: str, model: type, response: type, summary: str) -> None:
         async def post_decision(body: Any) -> Response:
-            return await queue.call(partial(_decide, body, champion, limits))
+            return await queue.call(lambda: JSONResponse(body.answer(champion, limits).to_dict()))
 
         # FastAPI reads the model of the body from the annotation
         post_decision.__annotations__["body"] = model
@@ -222,12 +222,3 @@ def _encode_predictions(answer: Predictions, *, strict: bool) -> Response:
     if refused and (strict or len(refused) == len(answer.machines)):
         return _refuse(422, refused[0].message)
     return JSONResponse(answer.to_dict())
-
-
-def _decide(body: DecisionRequest, champion: Champion, limits: RequestLimits) -> Response:
-    """Return a decision; its errors name fields of the request in place of options of a command."""
-    try:
-        return JSONResponse(body.answer(champion, limits).to_dict())
-    except UserError as error:
-        named = re.sub(r"--([a-z][a-z-]*)", lambda match: _FIELDS.get(match[1], match[1].replace("-", "_")), str(error))
-        return _refuse(422, named)

@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from perfcast.decisions.criteria import CostRates
-from perfcast.decisions.machine_comparison import Comparison, compare_machines
-from perfcast.decisions.nearest_machines import NearestMachines, find_nearest_machines
-from perfcast.decisions.ranking import Ranking, rank_machines, read_request
+from perfcast.api import Champion, Comparison, Grid, NearestMachines, Predictions, Ranking, for_python
 from perfcast.decisions.variants import read_varied_fields
-from perfcast.decisions.what_if import Grid, predict_grid
-from perfcast.inference.batch import parse_machines
-from perfcast.inference.champion import Champion
-from perfcast.inference.machine_files import MachineEntry
-from perfcast.inference.predict import PredictOptions, make_options, predict_batch
-from perfcast.inference.prediction import Predictions
-from perfcast.inference.user_measurements import UserMeasurements, read_measurements
+from perfcast.inference.predict import PredictOptions
 from perfcast.serving.api_models import MachineRequest, check_month, list_entries
 from perfcast.serving.request_limits import RequestLimits
 from perfcast.uncertainty.conformal import LEVEL
@@ -27,24 +17,30 @@ from perfcast.utils.errors import UserError
 
 Answer = Comparison | Grid | NearestMachines | Predictions | Ranking
 _MACHINES = Field(min_length=1, description="Names from GET /fields with values.")
+_DESCRIBED = ("machine", "machines", "measured")
+"""Fields that hold machines."""
 
 
 class DecisionRequest(BaseModel):
     """Request for a decision; the options are those of the command and of Python with the same name."""
 
     model_config = ConfigDict(extra="forbid")
+    operation: ClassVar[str]
+    """Method of the champion that answers."""
+    unread: ClassVar[tuple[str, ...]] = ()
+    """Fields that it does not take."""
     level: float = Field(LEVEL, strict=True, gt=0, lt=1, allow_inf_nan=False, description="Level of the intervals.")
     when: Annotated[str, AfterValidator(check_month)] | None = Field(None, description="Month of the measurement.")
     assume: bool = Field(True, description="Fill unknown values with those of similar machines.")
 
-    @abstractmethod
-    def answer(self, champion: Champion, limits: RequestLimits) -> Answer:
+    def answer(self, champion: Champion, limits: RequestLimits, **further: Any) -> Answer:
         """Return the answer. Raises: UserError or RefusedRequest for a request that cannot be answered."""
-
-    def options(self, neighbors: int = 0, *, explain: bool = False) -> PredictOptions:
-        """Return the options of the predictions."""
-        chosen = {"level": self.level, "when": self.when, "assume": self.assume}
-        return make_options(**chosen, neighbors=neighbors, explain=explain)  # type: ignore[arg-type]
+        chosen = {name: getattr(self, name) for name in type(self).model_fields if name not in self.unread}
+        for name in _DESCRIBED:
+            if name in chosen:
+                chosen[name] = list_entries(chosen[name], limits) if chosen[name] else None
+        answer: Answer = getattr(champion, self.operation)(**chosen, **further)
+        return answer
 
 
 class _MeasuredRequest(DecisionRequest):
@@ -52,45 +48,30 @@ class _MeasuredRequest(DecisionRequest):
         (), description="Scores of these machines or of similar ones: machines with a task and a score."
     )
 
-    def read_measured(
-        self, champion: Champion, limits: RequestLimits, entries: list[MachineEntry] | None = None
-    ) -> UserMeasurements | None:
-        """Return the measurements; those of a single machine may leave out its description."""
-        if not self.measured:
-            return None
-        machine = dict(entries[0].values) if entries and len(entries) == 1 else None
-        return read_measurements(list_entries(self.measured, limits), champion, machine)
-
 
 class CompareRequest(_MeasuredRequest):
     """Machines side by side."""
 
+    operation = "compare"
     machines: list[MachineRequest] = _MACHINES
-
-    def answer(self, champion: Champion, limits: RequestLimits) -> Comparison:
-        """Return the comparison."""
-        entries = list_entries(self.machines, limits)
-        measurements = self.read_measured(champion, limits)
-        return compare_machines(entries, champion, self.options(), measurements=measurements)
 
 
 class MeasuredRequest(_MeasuredRequest):
     """Machines whose predictions own measurements correct."""
 
+    operation = "predict"
     machines: list[MachineRequest] = _MACHINES
 
-    def answer(self, champion: Champion, limits: RequestLimits) -> Predictions:
-        """Return the corrected predictions."""
-        entries = list_entries(self.machines, limits)
-        measurements = self.read_measured(champion, limits, entries)
-        small = len(entries) <= limits.explained
-        options = self.options(PredictOptions.neighbors * small, explain=small)
-        return predict_batch(entries, champion, options, measurements)
+    def answer(self, champion: Champion, limits: RequestLimits, **further: Any) -> Answer:
+        """Return the corrected predictions; those of few machines are explained."""
+        small = len(self.machines) <= limits.explained
+        return super().answer(champion, limits, neighbors=PredictOptions.neighbors * small, explain=small, **further)
 
 
 class RankRequest(_MeasuredRequest):
     """Candidates: machines that may have a name, a price and watts."""
 
+    operation = "rank"
     machines: list[MachineRequest] = _MACHINES
     targets: list[str] = Field([], max_length=32, description="Such as CINT2017rate >= 1500.")
     by: str = Field("score", description="score, watts, price, cost, probability or tasks, joined by * and /.")
@@ -100,47 +81,32 @@ class RankRequest(_MeasuredRequest):
     years: float = Field(1.0, strict=True, description="Years of use in the cost.")
     memory_price: float = Field(0.0, strict=True, description="Price of a GB of memory that the price leaves out.")
 
-    def answer(self, champion: Champion, limits: RequestLimits) -> Ranking:
-        """Return the ranking."""
-        rates = CostRates(electricity_price=self.electricity_price, years=self.years, memory_price=self.memory_price)
-        chosen = {"by": self.by, "weights": self.weights, "sure": self.sure}
-        request = read_request(self.targets, champion, **chosen, rates=rates)  # type: ignore[arg-type]
-        measurements = self.read_measured(champion, limits)
-        entries = list_entries(self.machines, limits)
-        return rank_machines(entries, champion, request, self.options(), measurements=measurements)
-
 
 class SimilarRequest(DecisionRequest):
     """Described machines whose nearest measured results are wanted."""
 
+    operation = "similar"
+    unread = ("level", "when")
     machines: list[MachineRequest] = _MACHINES
     count: int = Field(10, ge=1, le=100, description="Results of every task.")
     tasks: list[str] = Field([], max_length=64, description="All by default.")
-
-    def answer(self, champion: Champion, limits: RequestLimits) -> NearestMachines:
-        """Return the nearest measured results."""
-        parsed = parse_machines(list_entries(self.machines, limits), champion)
-        tasks = [champion.task_names.get(name, "tasks") for name in self.tasks]
-        return find_nearest_machines(parsed, champion, count=self.count, tasks=tasks, assume=self.assume)
 
 
 class WhatIfRequest(_MeasuredRequest):
     """One machine with some fields varied, in all combinations."""
 
+    operation = "what_if"
     machine: MachineRequest
     vary: list[str] = Field(min_length=1, max_length=32, description="Such as cores=64..96:16, or chips=1,2.")
     tasks: list[str] = Field([], max_length=64, description="All by default.")
 
-    def answer(self, champion: Champion, limits: RequestLimits) -> Grid:
+    @for_python
+    def answer(self, champion: Champion, limits: RequestLimits, **further: Any) -> Answer:
         """Return the grid."""
-        entries = list_entries(self.machine, limits)
-        varied = read_varied_fields(self.vary, champion.fields)
-        count = math.prod(len(field.points) for field in varied)
+        count = math.prod(len(field.points) for field in read_varied_fields(self.vary, champion.fields))
         if count > limits.machines:
             raise UserError(f"at most {limits.machines} combinations are possible", f"there are {count}")
-        tasks = [champion.task_names.get(name, "tasks") for name in self.tasks]
-        measurements = self.read_measured(champion, limits, entries)
-        return predict_grid(entries[0], varied, champion, tasks, self.options(), measurements=measurements)
+        return super().answer(champion, limits, **further)
 
 
 DECISIONS: dict[str, tuple[type[DecisionRequest], type[Any], str]] = {
