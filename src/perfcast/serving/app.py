@@ -20,9 +20,16 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from perfcast import __version__
 from perfcast.api import Champion, with_operations
 from perfcast.inference import champion as champion_folder
-from perfcast.inference.completed import ORIGINS
-from perfcast.inference.prediction import Predictions
+from perfcast.inference.batch import parse_batch
+from perfcast.inference.completed import MISSING, ORIGINS
+from perfcast.inference.draw_predictions import complete_machines
+from perfcast.inference.explain import list_values, name_machine
+from perfcast.inference.machine_fields import name_group
+from perfcast.inference.machine_files import MachineEntry
+from perfcast.inference.prediction import ESTIMATE, OK, REFUSED, Predictions
+from perfcast.schema.table import Role, select
 from perfcast.serving.api_models import (
+    DECISIONS,
     CpuModelsResponse,
     ErrorResponse,
     FieldsResponse,
@@ -34,8 +41,6 @@ from perfcast.serving.api_models import (
     describe_errors,
     list_entries,
 )
-from perfcast.serving.decision_models import DECISIONS
-from perfcast.serving.machine_answers import describe_champion, describe_fields, impute_batch
 from perfcast.serving.prediction_queue import PredictionQueue
 from perfcast.serving.request_limits import DEFAULT_LIMITS, JsonRoute, RefusedRequest, RequestLimits
 from perfcast.serving.server_metrics import SECURITY_HEADERS, MetricsMiddleware, ServerMetrics
@@ -138,11 +143,11 @@ def _add_error_handlers(app: FastAPI) -> None:
 
 def _create_info_router(champion: Champion, limits: RequestLimits, metrics: ServerMetrics) -> APIRouter:
     router = APIRouter(responses={422: _REFUSALS[422]})
-    fields = describe_fields(champion)
+    fields = _describe_fields(champion)
     health = {
         "status": "ok",
         "version": __version__,
-        **describe_champion(champion),
+        **_describe_champion(champion),
         "tasks": [champion.rules.task_titles.get(task, task) for task in champion.tasks],
         "limits": asdict(limits),
         "origins": {**ORIGINS, **champion.rules.origin_meanings},
@@ -196,8 +201,8 @@ def _create_prediction_router(champion: Champion, limits: RequestLimits, queue: 
     )
     async def post_impute(body: RequestBody, query: Annotated[PredictQuery, Query()]) -> Response:
         chosen = {"assume": query.assume, "strict": query.strict}
-        machines = await queue.call(partial(impute_batch, list_entries(body, limits), champion, **chosen))
-        return JSONResponse({**describe_champion(champion), "machines": machines})
+        machines = await queue.call(partial(_impute_batch, list_entries(body, limits), champion, **chosen))
+        return JSONResponse({**_describe_champion(champion), "machines": machines})
 
     def add_decision(name: str, model: type, response: type, summary: str) -> None:
         async def post_decision(body: Any) -> Response:
@@ -222,3 +227,69 @@ def _encode_predictions(answer: Predictions, *, strict: bool) -> Response:
     if refused and (strict or len(refused) == len(answer.machines)):
         return _refuse(422, refused[0].message)
     return JSONResponse(answer.to_dict())
+
+
+def _describe_champion(champion: Champion) -> dict[str, Any]:
+    """Return the fields of an answer that describe the champion."""
+    return {
+        "dataset": champion.dataset,
+        "champion": champion.name,
+        "preset": champion.preset,
+        "features": len(select(champion.predictor.columns_, role=Role.FEATURE)),
+        "kind": ESTIMATE,
+    }
+
+
+def _impute_batch(
+    entries: Sequence[MachineEntry], champion: Champion, *, assume: bool, strict: bool
+) -> list[dict[str, Any]]:
+    """Return every machine with its completed values, as in `CompletedMachine`; one that cannot be used has none.
+
+    Raises: see `parse_batch`.
+    """
+    batch = parse_batch(entries, champion, strict=strict)
+    measured = champion.reference_data.measured
+    if len(batch.refusals) == len(entries):
+        raise batch.refusals[entries[0].line]
+    completed = complete_machines(batch, champion, assume=assume)
+    names, missing = list(completed.cells), completed.has_origin(MISSING)
+    inputs = [column.name for column in measured.columns if column.role in (Role.FEATURE, Role.KEY)]
+    results: dict[int, list[dict[str, Any]]] = {entry.line: [] for entry in entries}
+    rows_of: dict[int, list[int]] = {}
+    for row, key in enumerate(completed.cells.index.tolist()):
+        rows_of.setdefault(key, []).append(row)
+    for key, rows in sorted(rows_of.items()):
+        row = rows[0]
+        result = {
+            "machine": name_machine({name: values[row] for name, values in completed.cells.items()}, measured),
+            "values": [asdict(value) for value in list_values(completed, rows, measured)],
+            "unknown": [name for name in inputs if missing[row, names.index(name)]],
+            "notes": list(batch.notes.get(key, ())),
+        }
+        results[batch.line_of(key)].append({**result, "status": OK, "message": ""})
+    refused: dict[str, Any] = {"values": [], "unknown": [], "notes": [], "status": REFUSED}
+    for entry in entries:
+        if entry.line in batch.refusals:
+            results[entry.line] = [{"machine": entry.label, **refused, "message": str(batch.refusals[entry.line])}]
+    return [{"line": line, **result} for line, listed in results.items() for result in listed]
+
+
+def _describe_fields(champion: Champion) -> dict[str, list[dict[str, Any]]]:
+    """Return fields and columns with meaning, unit, and bounds or an example, as in `FieldsResponse`."""
+    types, columns = champion.field_types(), champion.fields.columns
+    capacities = {**champion.rules.capacities, **champion.rules.largest_values}
+
+    def describe(name: str, meaning: str, column: str | None) -> dict[str, Any]:
+        unit, capacity = (columns[column].unit, capacities.get(column)) if column else ("", None)
+        return {"name": name, "meaning": meaning, "number": types[name] == "double", "unit": unit, "capacity": capacity}
+
+    fields = []
+    for name, field in {field.name: field for field in champion.fields.fields.values()}.items():
+        filled = list(field.columns)
+        described = describe(name, field.meaning, filled[0] if len(filled) == 1 else None)
+        fields.append({**described, "example": field.example, "columns": filled, "aliases": list(field.aliases)})
+    listed = [
+        {**describe(name, column.meaning, name), "group": name_group(column), "low": column.low, "high": column.high}
+        for name, column in columns.items()
+    ]
+    return {"fields": fields, "columns": listed}
