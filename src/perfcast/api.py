@@ -17,10 +17,10 @@ from html import escape
 from pathlib import Path
 from typing import Literal, ParamSpec, TypeGuard, TypeVar
 
-from perfcast.decisions.criteria import CostRates
+from perfcast.decisions.criteria import CostRates, read_request
 from perfcast.decisions.machine_comparison import Comparison, compare_machines
 from perfcast.decisions.nearest_machines import MAX_COUNT, NearestMachines, find_nearest_machines
-from perfcast.decisions.ranking import Ranking, rank_machines, read_request
+from perfcast.decisions.ranking import Ranking, rank_machines
 from perfcast.decisions.variants import read_varied_fields
 from perfcast.decisions.what_if import Grid, predict_grid
 from perfcast.inference import champion as champion_folder

@@ -15,7 +15,6 @@ from perfcast.inference.derived import DerivedOutput, DerivedValue
 from perfcast.inference.machine_fields import read_number
 from perfcast.inference.machine_files import EXTRAS, NAME, PRICE, WATTS, MachineEntry, tidy_text
 from perfcast.inference.prediction import Estimate
-from perfcast.schema.table import Tag
 from perfcast.uncertainty.conformal import probability_at_least
 from perfcast.utils.errors import UserError
 
@@ -27,7 +26,8 @@ _MAX_WORDS = 8
 _MAX_LOGARITHM, _LOGARITHM_OF_ZERO = 700.0, -1e9
 """Largest logarithm of a value that a floating-point number holds, and one whose value is 0."""
 _HOURS_PER_YEAR = 8766
-_LARGEST_PRICE = 1e9
+_SURE = 0.5
+"""Least probability of the targets above the line, where the user gives none."""
 MAX_NAME_LETTERS = 80
 _SMALLEST, _LARGEST = 1e-6, 1e12
 """Bounds of prices and watts: their powers and ratios stay finite."""
@@ -300,6 +300,41 @@ PRICE_ALONE: CostRates = CostRates()
 
 
 @dataclass(frozen=True)
+class RankingRequest:
+    """Criterion and constraints of a ranking; candidates that keep them with less than `sure` stand below a line."""
+
+    criterion: Criterion
+    weights: Mapping[Output, float]
+    constraints: tuple[Constraint, ...] = ()
+    sure: float = _SURE
+    rates: CostRates = PRICE_ALONE
+
+
+def read_request(
+    targets: Sequence[str],
+    champion: Champion,
+    *,
+    by: str = "score",
+    weights: str | None = None,
+    sure: float | None = None,
+    rates: CostRates = PRICE_ALONE,
+) -> RankingRequest:
+    """Return the request of typed targets, criterion and weights.
+
+    Raises: UserError for a word that has no meaning, and for `sure` or a probability without targets.
+    """
+    constraints = tuple(read_constraint(text, champion) for text in targets)
+    weights_of_outputs = read_weights(weights, constraints, champion)
+    criterion = read_criterion(by, champion)
+    if COST in criterion.exponents and champion.rules.price_columns:
+        raise UserError("--by must not name the cost where prices are per hour", f"it is {by!r}", "name the price")
+    if not constraints and (sure is not None or PROBABILITY in criterion.exponents):
+        word = "--sure" if sure is not None else f"--by {criterion.text}"
+        raise UserError(f"{word} needs a target", "there is no --target", "such as 'CINT2017rate >= 1500'")
+    return RankingRequest(criterion, weights_of_outputs, constraints, _SURE if sure is None else sure, rates)
+
+
+@dataclass(frozen=True)
 class Candidate:
     """Facts of a candidate beside its machine: `cells` are numbers that its price or derived quantities need.
 
@@ -349,36 +384,3 @@ def _read_positive(text: str | None, name: str, label: str) -> float | None:
     if not _SMALLEST <= number <= _LARGEST:
         raise UserError(f"{name} must be from {_SMALLEST:g} to {_LARGEST:g}{unit_text}", fact, "correct it")
     return number
-
-
-def add_prices(entries: Sequence[MachineEntry], texts: Sequence[str], champion: Champion) -> list[MachineEntry]:
-    """Return candidates with the prices of `NAME=NUMBER` texts, or of one number for all; given prices stay.
-
-    Raises: UserError for a text that is neither, and a name that no candidate has.
-    """
-    prices = dict(_read_price(text, champion) for text in texts)
-    column = champion.reference_data.measured.column_of(Tag.ENTITY)
-    unused, priced = set(prices), []
-    for entry in entries:
-        fields = ((champion.fields.get(name), value) for name, value in entry.values.items())
-        named = (value for field, value in fields if field and column in getattr(field, "columns", (field.name,)))
-        typed = next((value for value in named if isinstance(value, str)), None)
-        entity = "" if typed is None else champion.find_entity(typed)
-        name = entity if entity in prices else ""
-        unused.discard(name)
-        is_priced = name in prices and entry.carried.get(PRICE) in (None, "")
-        priced.append(entry._replace(carried={**entry.carried, PRICE: prices[name]}) if is_priced else entry)
-    if unused:
-        raise UserError("--price must name what a candidate has", f"none has {min(unused)!r}", "correct the name")
-    return priced
-
-
-def _read_price(text: str, champion: Champion) -> tuple[str, float]:
-    name, _, number = text.rpartition("=")
-    try:
-        price = float(number)
-    except ValueError:
-        price = math.nan
-    if not 0 < price <= _LARGEST_PRICE:
-        raise UserError("--price must be a positive number, or NAME=NUMBER such as H200=3.5", f"it is {text[:60]!r}")
-    return champion.find_entity(name.strip()) if name.strip() else "", price

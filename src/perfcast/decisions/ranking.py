@@ -13,19 +13,13 @@ import pandas as pd
 
 from perfcast.decisions.criteria import (
     COST,
-    PRICE_ALONE,
     PROBABILITY,
     Candidate,
-    Constraint,
-    CostRates,
-    Criterion,
     Factor,
     Output,
+    RankingRequest,
     evaluate_criterion,
     read_candidate,
-    read_constraint,
-    read_criterion,
-    read_weights,
     weighted_score,
 )
 from perfcast.decisions.joint_errors import JointErrors
@@ -45,8 +39,6 @@ MAX_DRAWN = 100
 """Most candidates whose order is drawn: the correlations grow with their square."""
 _DRAWS = 2000
 _MEMORY = "memory.total"
-SURE = 0.5
-"""Least probability of the targets above the line, where the user gives none."""
 
 
 @dataclass(frozen=True)
@@ -136,41 +128,6 @@ class Ranking(Answer):
         for row in rows:
             row.update(name_carried(row.pop("carried"), columns))
         return pd.DataFrame(rows)
-
-
-@dataclass(frozen=True)
-class RankingRequest:
-    """Criterion and constraints of a ranking; candidates that keep them with less than `sure` stand below a line."""
-
-    criterion: Criterion
-    weights: Mapping[Output, float]
-    constraints: tuple[Constraint, ...] = ()
-    sure: float = SURE
-    rates: CostRates = PRICE_ALONE
-
-
-def read_request(
-    targets: Sequence[str],
-    champion: Champion,
-    *,
-    by: str = "score",
-    weights: str | None = None,
-    sure: float | None = None,
-    rates: CostRates = PRICE_ALONE,
-) -> RankingRequest:
-    """Return the request of typed targets, criterion and weights.
-
-    Raises: UserError for a word that has no meaning, and for `sure` or a probability without targets.
-    """
-    constraints = tuple(read_constraint(text, champion) for text in targets)
-    weights_of_outputs = read_weights(weights, constraints, champion)
-    criterion = read_criterion(by, champion)
-    if COST in criterion.exponents and champion.rules.price_columns:
-        raise UserError("--by must not name the cost where prices are per hour", f"it is {by!r}", "name the price")
-    if not constraints and (sure is not None or PROBABILITY in criterion.exponents):
-        word = "--sure" if sure is not None else f"--by {criterion.text}"
-        raise UserError(f"{word} needs a target", "there is no --target", "such as 'CINT2017rate >= 1500'")
-    return RankingRequest(criterion, weights_of_outputs, constraints, SURE if sure is None else sure, rates)
 
 
 def rank_machines(

@@ -12,13 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from perfcast.decisions.criteria import MAX_NAME_LETTERS
 from perfcast.inference.batch import name_violations, stack_machines
 from perfcast.inference.champion import Champion
 from perfcast.inference.completed import ASSUMED, GIVEN, IMPLIED, LOOKED_UP, MEASURED, MISSING
 from perfcast.inference.impute import DrawnMachines, change_draws, complete_draws, impute_draws, join_draws
 from perfcast.inference.machine_fields import Cell, MachineFields, TypedField
-from perfcast.inference.machine_files import NAME, MachineEntry, make_entry
+from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.parse import ParsedMachine, check_design, parse_machine
 from perfcast.schema.table import Kind, Role, Tag
 from perfcast.utils.errors import UserError
@@ -149,25 +148,6 @@ def _read_field(name: str, values: Sequence[str], fields: MachineFields) -> Vari
     only = fields.columns[min(columns)]
     numeric = len(columns) == 1 and only.kind is Kind.NUMERICAL
     return VariedField(name, tuple(points), only.unit if numeric else None)
-
-
-def make_candidates(values: Mapping[str, object], varied: Sequence[VariedField]) -> list[MachineEntry]:
-    """Return a machine in all combinations of varied values, numbered from 1 and named after them.
-
-    Raises: UserError when a field is given and varied.
-    """
-    names = {field.name for field in varied}
-    twice = [name for name in values if name.strip().lower() in names]
-    if twice:
-        fact = f"{twice[0]} is given and varied"
-        raise UserError("a machine must give every field once", fact, "leave one of them out")
-    entries = []
-    for number, points in enumerate(combinations(varied), start=1):
-        chosen = {field.name: point.text for field, point in zip(varied, points, strict=True)}
-        label = ", ".join(f"{name} {text}" for name, text in chosen.items())
-        named = {NAME: label[:MAX_NAME_LETTERS], **values, **chosen}
-        entries.append(make_entry(number, label, named)._replace(label=label))
-    return entries
 
 
 @dataclass(frozen=True)

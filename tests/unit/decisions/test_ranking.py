@@ -20,10 +20,11 @@ from perfcast.decisions.criteria import (
     read_candidate,
     read_constraint,
     read_criterion,
+    read_request,
 )
 from perfcast.decisions.display import format_ranking
 from perfcast.decisions.joint_errors import JointErrors
-from perfcast.decisions.ranking import rank_machines, read_request
+from perfcast.decisions.ranking import rank_machines
 from perfcast.domains.servers.datasets.spec_cpu.cpu2017 import build
 from perfcast.domains.servers.testing import cpu_catalog, spec_cpu2017
 from perfcast.inference import PredictOptions, parse_machines, predict_machines, read_machines

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from machine_requests import requests
 
 from perfcast.cli.main import main
-from perfcast.decisions.criteria import read_constraint, read_criterion, read_weights
+from perfcast.decisions.criteria import RankingRequest, read_constraint, read_criterion, read_weights
 from perfcast.decisions.display import draw_grid, format_grid
-from perfcast.decisions.ranking import RankingRequest, rank_machines
+from perfcast.decisions.ranking import rank_machines
 from perfcast.decisions.variants import MAX_COMBINATIONS, combinations, make_variants, read_varied_fields
 from perfcast.decisions.what_if import note_unchanged, predict_grid
 from perfcast.experiment.champion import fit_all_rows
