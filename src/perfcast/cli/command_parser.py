@@ -116,17 +116,15 @@ def build_parser(command: TypedCommand) -> CommandParser:
         plugins.load(command.package, command.module).add_arguments(parser)
         return parser
     family = command.package.removeprefix("cli").lstrip(".")
-    epilog = f"`{command.prog} COMMAND --help` shows the options and examples of a command."
-    if not family:
+    if family:
+        description = f"{_summarize('cli', family)}\n\n{_list_commands(command.package, MEMBERS[family])}"
+        epilog = f"`{command.prog} COMMAND --help` shows the options and examples of a command."
+    else:
+        groups = (f"{title}:\n{_list_commands('cli', names)}" for title, names in _GROUPS.items() if names)
+        description = "\n\n".join(["Predict benchmark results of computers.", *groups])
         epilog = _format_examples(["perfcast predict --processor 'AMD EPYC 9755' --chips 2", "perfcast doctor"])
-    parser = CommandParser(
-        prog=command.prog,
-        usage=f"{command.prog} COMMAND [ARGUMENTS]",
-        description=_describe_family(family)
-        if family
-        else f"Predict benchmark results of computers.\n\n{_list_groups()}",
-        epilog=epilog,
-    )
+    usage = f"{command.prog} COMMAND [ARGUMENTS]"
+    parser = CommandParser(prog=command.prog, usage=usage, description=description, epilog=epilog)
     if not family:
         parser.add_argument("--version", action="version", version=f"perfcast {__version__}")
     names = MEMBERS[family] if family else (*COMMANDS, *FAMILIES)
@@ -163,15 +161,6 @@ def _read_docstring(package: str, name: str) -> tuple[str, list[str]]:
 
 def _format_examples(lines: Iterable[str]) -> str:
     return "\n  ".join(["examples:", *lines])
-
-
-def _list_groups() -> str:
-    """Return the commands by group, one line each."""
-    return "\n\n".join(f"{title}:\n{_list_commands('cli', names)}" for title, names in _GROUPS.items() if names)
-
-
-def _describe_family(family: str) -> str:
-    return f"{_summarize('cli', family)}\n\n{_list_commands(f'cli.{family}', MEMBERS[family])}"
 
 
 def _list_commands(package: str, names: Iterable[str]) -> str:

@@ -24,12 +24,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     machine.add_machines(parser)
     machine.add_champion(parser)
     machine.add_prediction(parser)
-    machine.add_task(parser)
+    arguments.add_shared(parser, "--task")
     parser.add_argument(
         "--nearest", type=arguments.whole(0, 1000), default=3, metavar="N", help="measured machines shown"
     )
     parser.add_argument("--brief", action="store_true", help=f"estimates alone, as above {MAX_EXPLAINED} machines")
-    machine.add_strict(parser)
+    arguments.add_shared(parser, "--strict")
     add_output(parser, ".json, else CSV")
 
 
@@ -37,7 +37,6 @@ def run(options: argparse.Namespace) -> int:
     """Predict, and print or write."""
     from perfcast.inference.predict import predict_batch
     from perfcast.inference.prediction_text import format_predictions
-    from perfcast.utils.terminal_tables import terminal_width
 
     check_out(options)
     chosen = machine.read_options(options)
@@ -49,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
         chosen = replace(chosen, neighbors=options.nearest, explain=True)
     measurements = machine.read_user_measurements(options, entries, champion)
     predictions = predict_batch(entries, champion, chosen, measurements, strict=options.strict, progress=many)
-    write_answer(options, predictions, lambda: format_predictions(predictions, terminal_width()))
+    write_answer(options, predictions, format_predictions)
     count = sum(len(prediction.estimates) for prediction in predictions)
     report(count_words(count, "estimate"), predictions.champion, predictions.preset, chosen.level)
     return report_refused(len(predictions.refused), len(predictions.machines))

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from perfcast.cli import machine_arguments as machine
 from perfcast.cli.answers import add_output, check_out, count_words, report, report_refused, write_answer
-from perfcast.cli.arguments import number, share
+from perfcast.cli.arguments import add_shared, number, share
 from perfcast.utils.errors import UserError
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--memory-price", type=rate, default=0.0, metavar="PRICE", help="of a GB that price leaves out")
     machine.add_champion(parser)
     machine.add_prediction(parser)
-    machine.add_strict(parser)
+    add_shared(parser, "--strict")
     add_output(parser, ".csv or .json")
 
 
@@ -70,7 +70,6 @@ def run(options: argparse.Namespace) -> int:
     from perfcast.decisions.criteria import CostRates, read_request
     from perfcast.decisions.display import format_ranking
     from perfcast.decisions.ranking import rank_machines
-    from perfcast.utils.terminal_tables import terminal_width
 
     check_out(options, ".csv", ".json")
     chosen = machine.read_options(options)
@@ -82,7 +81,7 @@ def run(options: argparse.Namespace) -> int:
     measurements = machine.read_user_measurements(options, [], champion)
     names = {"measurements": measurements, "strict": options.strict, "progress": len(entries) > 20}
     ranking = rank_machines(entries, champion, request, chosen, **names)
-    write_answer(options, ranking, lambda: format_ranking(ranking, terminal_width()))
+    write_answer(options, ranking, format_ranking)
     report(f"{count_words(len(ranking.candidates), 'machine')} predicted", champion.name, champion.preset, chosen.level)
     return report_refused(len(ranking.refused), len(entries))
 

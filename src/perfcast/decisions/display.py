@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from perfcast.decisions.criteria import Output
 from perfcast.decisions.machine_comparison import Comparison
-from perfcast.decisions.nearest_machines import NearestResults, SimilarResult
+from perfcast.decisions.nearest_machines import NearestMachines, NearestResults, SimilarResult
 from perfcast.decisions.ranking import Ranked, Ranking
 from perfcast.decisions.what_if import Combination, Grid
 from perfcast.inference.derived import DerivedValue
@@ -171,8 +171,12 @@ def _estimate_cells(value: Estimate | DerivedValue) -> tuple[str, str]:
     return format_number(value.median), format_interval(value.low, value.high)
 
 
-def format_nearest(machine: NearestResults, width: int | None = None) -> str:
-    """Return the measured results like one machine, nearest first by task, and under each its differences."""
+def format_nearest(nearest: NearestMachines, width: int | None = None) -> str:
+    """Return the measured results like every machine, nearest first by task, and under each its differences."""
+    return "\n\n".join(_format_results(machine, width) for machine in nearest.machines)
+
+
+def _format_results(machine: NearestResults, width: int | None) -> str:
     columns = _DIFFERENCES_WIDTH if width is None else max(_MIN_DIFFERENCES_WIDTH, width - _OTHER_COLUMNS_WIDTH)
     rows = []
     task = ""
