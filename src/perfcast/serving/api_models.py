@@ -14,7 +14,7 @@ from perfcast.inference.machine_fields import MONTH, is_month
 from perfcast.inference.machine_files import MachineEntry, read_tree
 from perfcast.inference.predict import PredictOptions, make_options
 from perfcast.inference.prediction import Prediction, Value
-from perfcast.serving.request_limits import BODY, DEFAULT_LIMITS, EXAMPLE, RefusedRequest, RequestLimits
+from perfcast.serving.request_limits import BODY, DEFAULT_LIMITS, RefusedRequest, RequestLimits
 from perfcast.uncertainty.conformal import LEVEL
 from perfcast.utils.errors import UserError, unknown_name
 
@@ -26,10 +26,6 @@ _FORMS = ("machine", "list", "machines")
 
 class MachineRequest(RootModel[dict[str, Any]]):
     """One machine: names from GET /fields with values. A number may include its unit; null means unknown."""
-
-    model_config = ConfigDict(
-        json_schema_extra={"example": {"processor": "EPYC 9654", "chips": 2, "memory": "24 x 64 GB DDR5-4800"}}
-    )
 
 
 class PredictRequest(BaseModel):
@@ -183,7 +179,7 @@ class WhatIfRequest(_MeasuredRequest):
 
     operation = "what_if"
     machine: MachineRequest
-    vary: list[str] = Field(min_length=1, max_length=32, description="Such as cores=64..96:16, or chips=1,2.")
+    vary: list[str] = Field(min_length=1, max_length=32, description="Such as NAME=64..96:16, or NAME=1,2.")
     tasks: list[str] = Field([], max_length=64, description="All by default.")
 
     @for_python
@@ -205,8 +201,8 @@ DECISIONS: dict[str, tuple[type[DecisionRequest], type[Any], str]] = {
 """Routes with the models of their requests and answers, and their summaries."""
 
 
-def describe_errors(errors: Sequence[Mapping[str, Any]]) -> tuple[int, str]:
-    """Return the HTTP status and the message of the first validation error.
+def describe_errors(errors: Sequence[Mapping[str, Any]], example: str) -> tuple[int, str]:
+    """Return the HTTP status and the message of the first validation error; `example` is a remedy.
 
     A body without machines gets 400; a machine or an option with a wrong value gets 422.
     """
@@ -223,13 +219,13 @@ def describe_errors(errors: Sequence[Mapping[str, Any]]) -> tuple[int, str]:
     path = [name for name in path if name not in _FORMS]
     if path and isinstance(path[0], int):
         fact = f"machine {path[0] + 1} is {_show(error['input'])}"
-        return 422, str(UserError(f"machines in {BODY} must hold names with values", fact, EXAMPLE))
+        return 422, str(UserError(f"machines in {BODY} must hold names with values", fact, example))
     if error["type"] == "extra_forbidden":
         fact = f"it also has {', '.join(_show(error['loc'][-1]) for error in errors[:10])}"
         return 400, str(UserError(f"{BODY} must have nothing beside machines", fact, _REMEDY_OPTIONS))
     facts = {"missing": "it is empty", "too_short": "it describes none"}
     fact = facts.get(error["type"], f"it is {_show(error['input'])}")
-    return 400, str(UserError(f"{BODY} must describe a machine", fact, EXAMPLE))
+    return 400, str(UserError(f"{BODY} must describe a machine", fact, example))
 
 
 def _describe_value(error: Mapping[str, Any], name: str, extra: UserError) -> UserError:
@@ -275,8 +271,8 @@ class ImputeResponse(_ChampionResponse):
     machines: list[CompletedMachine]
 
 
-class CpuModelsResponse(BaseModel):
-    """CPU models that match, the most measured first."""
+class NamesResponse(BaseModel):
+    """Names of entities that match, the most measured first."""
 
     cpu_models: list[str]
 

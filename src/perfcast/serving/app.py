@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
@@ -30,11 +32,11 @@ from perfcast.inference.prediction import ESTIMATE, OK, REFUSED, Predictions
 from perfcast.schema.table import Role, select
 from perfcast.serving.api_models import (
     DECISIONS,
-    CpuModelsResponse,
     ErrorResponse,
     FieldsResponse,
     HealthResponse,
     ImputeResponse,
+    NamesResponse,
     PredictQuery,
     PredictResponse,
     RequestBody,
@@ -87,7 +89,7 @@ def create_app(
         redoc_url=None,
         redirect_slashes=False,
     )
-    app.state.limits = limits
+    app.state.limits, app.state.example = limits, _write_example(champion.rules.example)
     _add_error_handlers(app)
     app.mount("/static", StaticFiles(directory=PAGE_FOLDER))
     app.include_router(_create_info_router(champion, limits, metrics))
@@ -121,8 +123,8 @@ class _HostCheck:
 
 def _add_error_handlers(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
-    async def handle_validation_error(_: Request, error: RequestValidationError) -> JSONResponse:
-        return _refuse(*describe_errors(error.errors()))
+    async def handle_validation_error(request: Request, error: RequestValidationError) -> JSONResponse:
+        return _refuse(*describe_errors(error.errors(), request.app.state.example))
 
     @app.exception_handler(UserError)
     async def handle_user_error(_: Request, error: UserError) -> JSONResponse:
@@ -176,8 +178,8 @@ def _create_info_router(champion: Champion, limits: RequestLimits, metrics: Serv
     async def get_fields() -> dict[str, Any]:
         return fields
 
-    @router.get("/cpu-models", summary="Find CPU models by a text", response_model=CpuModelsResponse)
-    async def get_cpu_models(
+    @router.get("/cpu-models", summary="Find names of entities by a text", response_model=NamesResponse)
+    async def get_names(
         q: Annotated[str, Query(description="Text to match, such as epyc 97.")] = "",
     ) -> dict[str, Any]:
         return {"cpu_models": champion.entity_names.complete(q[:_MAX_TEXT], limits.suggestions)}
@@ -215,6 +217,16 @@ def _create_prediction_router(champion: Champion, limits: RequestLimits, queue: 
     for name, models in DECISIONS.items():
         add_decision(name, *models)
     return router
+
+
+def _write_example(flags: str) -> str:
+    """Return a remedy with the machine that the flags of a command describe."""
+    words = shlex.split(flags)
+    if "--set" in words:
+        return "see /fields"
+    pairs = zip(words[::2], words[1::2], strict=True)
+    machine = {name.removeprefix("--"): int(value) if value.isdigit() else value for name, value in pairs}
+    return f"send, for example, {json.dumps(machine)}"
 
 
 def _refuse(status: int, message: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
