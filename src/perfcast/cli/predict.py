@@ -11,9 +11,9 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 
-from perfcast.cli import arguments
 from perfcast.cli import machine_arguments as machine
 from perfcast.cli.answers import add_output, check_out, count_words, report, report_refused, write_answer
+from perfcast.cli.arguments import add_shared, whole
 
 MAX_EXPLAINED = 20
 """Machines up to which every prediction is explained; more machines are one table."""
@@ -24,12 +24,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     machine.add_machines(parser)
     machine.add_champion(parser)
     machine.add_prediction(parser)
-    arguments.add_shared(parser, "--task")
-    parser.add_argument(
-        "--nearest", type=arguments.whole(0, 1000), default=3, metavar="N", help="measured machines shown"
-    )
+    add_shared(parser, "--task")
+    parser.add_argument("--nearest", type=whole(0, 1000), default=3, metavar="N", help="measured machines shown")
     parser.add_argument("--brief", action="store_true", help=f"estimates alone, as above {MAX_EXPLAINED} machines")
-    arguments.add_shared(parser, "--strict")
+    add_shared(parser, "--strict")
     add_output(parser, ".json, else CSV")
 
 

@@ -10,16 +10,16 @@ from __future__ import annotations
 import argparse
 import sys
 
-from perfcast.cli import arguments
 from perfcast.cli import machine_arguments as machine
 from perfcast.cli.answers import add_output, check_out, count_words, write_answer
+from perfcast.cli.arguments import add_shared, whole
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     machine.add_machines(parser)
-    parser.add_argument("--count", type=arguments.whole(1, 1000), default=10, metavar="N", help="results for each task")
-    arguments.add_shared(parser, "--task", "--no-assume")
+    parser.add_argument("--count", type=whole(1, 1000), default=10, metavar="N", help="results for each task")
+    add_shared(parser, "--task", "--no-assume")
     machine.add_champion(parser)
     add_output(parser, ".csv or .json")
 
