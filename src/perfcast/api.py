@@ -15,13 +15,13 @@ from difflib import get_close_matches
 from functools import wraps
 from html import escape
 from pathlib import Path
-from typing import Literal, ParamSpec, TypeVar
+from typing import Literal, ParamSpec, TypeGuard, TypeVar
 
-from perfcast.decisions.cost_rates import CostRates
+from perfcast.decisions.criteria import CostRates, read_request
 from perfcast.decisions.machine_comparison import Comparison, compare_machines
 from perfcast.decisions.nearest_machines import MAX_COUNT, NearestMachines, find_nearest_machines
-from perfcast.decisions.ranking import Ranking, rank_machines, read_request
-from perfcast.decisions.varied_fields import read_varied_fields
+from perfcast.decisions.ranking import Ranking, rank_machines
+from perfcast.decisions.variants import read_varied_fields
 from perfcast.decisions.what_if import Grid, predict_grid
 from perfcast.inference import champion as champion_folder
 from perfcast.inference.batch import parse_machines
@@ -73,7 +73,7 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
-def _for_python(function: Callable[_P, _R]) -> Callable[_P, _R]:
+def for_python(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """Return a function whose errors have the words of Python.
 
     An unknown keyword is a TypeError that names the nearest ones, messages name arguments instead of options, and an
@@ -123,7 +123,7 @@ class Champion(champion_folder.Champion):
     Raises: UserError, which is a ValueError, for values that cannot be used.
     """
 
-    @_for_python
+    @for_python
     def predict(
         self,
         machines: Machines,
@@ -144,7 +144,7 @@ class Champion(champion_folder.Champion):
         options = make_options(level=level, when=when, assume=assume, neighbors=neighbors, explain=explain)
         return predict_batch(entries, self, options, self._read_measured(measured, entries), strict=strict)
 
-    @_for_python
+    @for_python
     def rank(
         self,
         machines: Machines,
@@ -179,13 +179,13 @@ class Champion(champion_folder.Champion):
         texts = [targets] if isinstance(targets, str) else list(targets)
         chosen = {"by": by, "weights": listed, "sure": sure}
         request = read_request(texts, self, **chosen, rates=rates)  # type: ignore[arg-type]
-        options = make_options(level=level, when=when, assume=assume, neighbors=0, explain=False)
+        options = make_options(level=level, when=when, assume=assume)
         measurements = self._read_measured(measured, [])
         return rank_machines(
             self.read_entries(machines), self, request, options, measurements=measurements, strict=strict
         )
 
-    @_for_python
+    @for_python
     def what_if(
         self,
         machine: Machines,
@@ -206,11 +206,11 @@ class Champion(champion_folder.Champion):
         if len(entries) != 1:
             raise UserError("one machine is varied", f"there are {len(entries)}", "keep one of them")
         varied = read_varied_fields(_list_varied(vary), self.fields)
-        options = make_options(level=level, when=when, assume=assume, neighbors=0, explain=False)
+        options = make_options(level=level, when=when, assume=assume)
         measurements = self._read_measured(measured, entries)
         return predict_grid(entries[0], varied, self, self._read_tasks(tasks), options, measurements=measurements)
 
-    @_for_python
+    @for_python
     def similar(
         self, machines: Machines, *, count: int = 10, tasks: Sequence[str] | str = (), assume: bool = True
     ) -> NearestMachines:
@@ -220,7 +220,7 @@ class Champion(champion_folder.Champion):
         parsed = parse_machines(self.read_entries(machines), self)
         return find_nearest_machines(parsed, self, count=count, tasks=self._read_tasks(tasks), assume=assume)
 
-    @_for_python
+    @for_python
     def compare(
         self,
         machines: Machines,
@@ -231,12 +231,12 @@ class Champion(champion_folder.Champion):
         measured: Machines | None = None,
     ) -> Comparison:
         """Compare machines side by side: scores, the probability that one beats another, drivers of the difference."""
-        options = make_options(level=level, when=when, assume=assume, neighbors=0, explain=False)
+        options = make_options(level=level, when=when, assume=assume)
         return compare_machines(
             self.read_entries(machines), self, options, measurements=self._read_measured(measured, [])
         )
 
-    @_for_python
+    @for_python
     def published(self, machine: Machines, *, tasks: Sequence[str] | str = ()) -> dict[str, PublishedScores]:
         """Return the published results of exactly one described machine by task, empty where there are none."""
         answer = self.predict(machine, neighbors=0, explain=False, strict=True)
@@ -248,6 +248,8 @@ class Champion(champion_folder.Champion):
 
     def read_entries(self, machines: Machines) -> list[MachineEntry]:
         """Return the entries of machines of a user; unknown columns of a table are named in a warning."""
+        if _are_entries(machines):
+            return machines
         entries = super().read_entries(machines)
         if note := self.describe_carried(entries):
             warnings.warn(note, stacklevel=4)
@@ -272,7 +274,13 @@ class Champion(champion_folder.Champion):
         if measured is None:
             return None
         machine = dict(entries[0].values) if len(entries) == 1 else None
-        return read_measurements(self.read_files(read_machines(measured)), self, machine)
+        read = measured if _are_entries(measured) else self.read_files(read_machines(measured))
+        return read_measurements(read, self, machine)
+
+
+def _are_entries(machines: object) -> TypeGuard[list[MachineEntry]]:
+    """Return whether machines are those of an HTTP request: no file that they name is read."""
+    return isinstance(machines, list) and bool(machines) and all(isinstance(each, MachineEntry) for each in machines)
 
 
 def _list_varied(vary: Mapping[str, object] | Sequence[str] | str) -> list[str]:
@@ -288,23 +296,24 @@ def _list_varied(vary: Mapping[str, object] | Sequence[str] | str) -> list[str]:
     return texts
 
 
-@_for_python
+@for_python
 def load_champion(path: Path | str = DEFAULT_CHAMPION, *, dataset: str | None = None) -> Champion:
     """Read a champion: the folder that a run leaves, or the file that `perfcast champion export` writes.
 
     Args: `dataset` is the one that the champion must be of. Raises: UserError when it is absent, damaged or of another
     dataset or format.
     """
-    return _with_operations(champion_folder.load_champion(path, dataset).require_described())
+    return with_operations(champion_folder.load_champion(path, dataset).require_described())
 
 
-def _with_operations(champion: champion_folder.Champion) -> Champion:
+def with_operations(champion: champion_folder.Champion) -> Champion:
+    """Return a champion with the operations of this module."""
     if isinstance(champion, Champion):
         return champion
     return Champion(**{each.name: getattr(champion, each.name) for each in fields(champion)})
 
 
-@_for_python
+@for_python
 def predict(
     machines: Machines,
     champion: champion_folder.Champion | Path | str = DEFAULT_CHAMPION,
@@ -319,7 +328,7 @@ def predict(
 ) -> Predictions:
     """Predict machines with a champion or the path of one; see `Champion.predict`."""
     loaded = champion if isinstance(champion, champion_folder.Champion) else load_champion(champion)
-    return _with_operations(loaded).predict(
+    return with_operations(loaded).predict(
         machines,
         when=when,
         level=level,
@@ -331,7 +340,7 @@ def predict(
     )
 
 
-@_for_python
+@for_python
 def estimator(name: str, *, preset: Preset | None = None, **hyperparameters: Hyperparameter) -> Predictor:
     """Return an unfitted predictor that follows scikit-learn's conventions: clone, cross-validate, search, pipe it.
 

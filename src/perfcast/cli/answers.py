@@ -51,12 +51,13 @@ def replacing(out: Path) -> Iterator[None]:
         print(f"--out {out} existed and was replaced", file=sys.stderr)
 
 
-def write_answer(options: argparse.Namespace, answer: Any, format_text: Callable[[], str]) -> None:
+def write_answer(options: argparse.Namespace, answer: Any, format_text: Callable[[Any, int | None], str]) -> None:
     """Write the answer to --out as JSON or CSV, and print it as JSON, CSV or text; without --out text is the default.
 
-    Args: `answer` has `to_dict()` and `to_frame()`.
+    Args: `answer` has `to_dict()` and `to_frame()`; `format_text` takes it and the width of the terminal.
     """
     from perfcast.utils.io import write_text
+    from perfcast.utils.terminal_tables import terminal_width
 
     written = options.out is not None and options.out.suffix != ".svg"
     if written:
@@ -68,7 +69,7 @@ def write_answer(options: argparse.Namespace, answer: Any, format_text: Callable
     elif options.csv:
         print(_as_csv(answer.to_frame()), end="")
     elif not written:
-        print(format_text())
+        print(format_text(answer, terminal_width()))
 
 
 def _as_json(tree: dict[str, Any]) -> str:
@@ -78,13 +79,13 @@ def _as_json(tree: dict[str, Any]) -> str:
 
 def _as_csv(frame: pd.DataFrame) -> str:
     """Return CSV with six significant digits; a text that a spreadsheet would compute begins with an apostrophe."""
+
+    def quote(cell: object) -> object:
+        return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
+
     texts = frame.select_dtypes(exclude=["number", "bool", "datetime"]).columns
-    frame = frame.assign(**{name: frame[name].map(_quote_formula) for name in texts})
+    frame = frame.assign(**{name: frame[name].map(quote) for name in texts})
     return str(frame.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
-
-
-def _quote_formula(cell: object) -> object:
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
 
 
 def count_words(count: int, noun: str) -> str:

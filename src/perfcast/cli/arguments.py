@@ -41,8 +41,6 @@ def number(low: float, high: float) -> Callable[[str], float]:
 
 
 seed = whole(0, LARGEST_SEED)
-backtests = whole(0, 10)
-resamples = whole(1, 100_000)
 
 
 def share(text: str) -> float:
@@ -66,17 +64,18 @@ SHARED: dict[str, dict[str, Any]] = {
     "--splits": {"nargs": "+", "required": True, "metavar": "SPLIT", "help": "names of splits"},
     "--predictors": {"nargs": "+", "required": True, "metavar": "PREDICTOR", "help": "names of predictors"},
     "--preset": {"choices": ["quick", "full"], "default": "full", "help": "training budget"},
-    "--backtest-windows": {
-        "type": backtests,
-        "default": 1,
-        "metavar": "N",
-        "help": "most backtests of one fold",
-    },
-    "--resamples": {"type": resamples, "default": 1000, "metavar": "N", "help": "bootstrap resamples"},
+    "--backtest-windows": {"type": whole(0, 10), "default": 1, "metavar": "N", "help": "most backtests of one fold"},
+    "--resamples": {"type": whole(1, 100_000), "default": 1000, "metavar": "N", "help": "bootstrap resamples"},
     "--seed": {"type": seed, "default": 0, "metavar": "N", "help": "seed of everything random"},
     "--experiment": {"metavar": "JSON", "help": "the experiment (default: params.yaml)"},
     "--out": {"type": Path, "required": True, "metavar": "PATH", "help": "file or folder to write"},
     "--results": {"type": Path, "default": Path("results"), "metavar": "FOLDER", "help": "folder of a run"},
+    "--task": {
+        **{"action": "append", "default": [], "metavar": "NAME"},
+        "help": "this task only; may be repeated, or NAME,NAME",
+    },
+    "--strict": {"action": "store_true", "help": "stop at the first machine that cannot be used"},
+    "--no-assume": {"action": "store_true", "help": "leave missing values unknown"},
     "--facts": {"type": Path, "metavar": "FILE", "help": "your table of facts"},
     "--project": {"type": Path, "default": Path(), "metavar": "FOLDER", "help": "folder of params.yaml and conf/"},
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import inspect
 import re
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -19,34 +20,24 @@ from perfcast.domain import domains
 from perfcast.utils.errors import UserError
 
 _ASK = ("predict", "rank", "what_if", "similar", "compare")
-FAMILIES = {
-    "champion": "Write a champion as one file, for another machine.",
-    "facts": "Add, list and check dated facts of CPU models.",
-    "measure": "Measure this machine: matrix products or a suite of kernels.",
-    "pipeline": "Run one stage of the pipeline, as the rules of Snakemake do.",
-}
-"""Commands that consist of commands, with their summaries."""
 _RUN = ("ui", "doctor", "sources", "tune", "serve", "summary", "reproduced", "config", "completion", "leaderboard")
-_MEMBERS = {
-    "champion": ("export",),
-    "pipeline": (
-        *("available", "champion", "described", "evaluate", "fake", "features", "forget", "headline", "in_domain"),
-        *("ingest", "leakage", "metrics", "plots", "record", "report", "split", "standardize", "times", "train"),
-    ),
-}
-_OF_DOMAINS = [tuple(command.split()) for domain in domains() for command in domain.commands]
+STAGES = (
+    *("available", "champion", "described", "evaluate", "fake", "features", "forget", "headline", "in_domain"),
+    *("ingest", "leakage", "metrics", "plots", "record", "report", "split", "standardize", "times", "train"),
+)
+"""Stages of the pipeline."""
+_OF_DOMAINS = sorted(tuple(command.split()) for domain in domains() for command in domain.commands)
 COMMANDS = tuple(sorted({*_ASK, *_RUN, *(words[0] for words in _OF_DOMAINS if len(words) == 1)}))
 """Commands of users."""
-MEMBERS = {
-    family: (*_MEMBERS.get(family, ()), *sorted(words[1] for words in _OF_DOMAINS if words[0] == family and words[1:]))
-    for family in FAMILIES
-}
-"""Family -> its commands."""
-STAGES = MEMBERS["pipeline"]
-"""Stages of the pipeline."""
+MEMBERS: dict[str, tuple[str, ...]] = {"champion": ("export",), "pipeline": STAGES}
+"""Family, a command that consists of commands -> these."""
+for _family, *_member in _OF_DOMAINS:
+    if _member:
+        MEMBERS[_family] = (*MEMBERS.get(_family, ()), *_member)
+FAMILIES = tuple(sorted(MEMBERS))
 _GROUPS = {
     "Ask": _ASK,
-    "Run": (*_RUN, *(family for family in FAMILIES if family != "pipeline" and MEMBERS[family])),
+    "Run": (*_RUN, *(family for family in FAMILIES if family != "pipeline")),
     "Of one domain": tuple(name for name in COMMANDS if name not in (*_ASK, *_RUN)),
     "Plumbing": ("pipeline",),
 }
@@ -103,75 +94,58 @@ class TypedCommand:
         family = self.package.removeprefix("cli").lstrip(".")
         return " ".join(word for word in ("perfcast", family, _word(self.module)) if word)
 
+    @property
+    def count(self) -> int:
+        """The number of words of the command after `perfcast`."""
+        return len(self.prog.split()) - 1
+
 
 def find_command(words: Sequence[str]) -> TypedCommand:
-    """Return the command of typed words; its module is empty where they name none."""
-    chosen, member = [*(word.replace("-", "_") for word in words if not word.startswith("-")), "", ""][:2]
+    """Return the command that words begin with; its module is empty where they name none."""
+    chosen, member = [*(word.replace("-", "_") for word in words[:2]), "", ""][:2]
     if chosen in FAMILIES:
         return TypedCommand(f"cli.{chosen}", member if member in MEMBERS[chosen] else "")
     return TypedCommand("cli", chosen if chosen in COMMANDS else "")
 
 
-def build_parser(command: TypedCommand) -> tuple[CommandParser, CommandParser]:
-    """Return the parser of all commands, and that of `command`, whose module alone is imported."""
-    parser = CommandParser(
-        prog="perfcast",
-        usage="perfcast COMMAND [ARGUMENTS]",
-        description=f"Predict benchmark results of computers.\n\n{'' if command.module else _list_groups()}",
-        epilog=_format_examples(["perfcast predict --processor 'AMD EPYC 9755' --chips 2", "perfcast doctor"]),
-    )
-    parser.add_argument("--version", action="version", version=f"perfcast {__version__}")
-    subparsers = parser.add_subparsers(
-        dest="command", metavar="COMMAND", required=True, prog="perfcast", help=argparse.SUPPRESS
-    )
-    chosen = parser
-    for name in COMMANDS:
-        added = _add_command(subparsers, "cli", name, loaded=command == TypedCommand("cli", name))
-        chosen = added if command == TypedCommand("cli", name) else chosen
-    for family, summary in FAMILIES.items():
-        added = subparsers.add_parser(
-            family,
-            usage=f"perfcast {family} COMMAND [ARGUMENTS]",
-            description=_describe_family(family, summary) if command == TypedCommand(f"cli.{family}", "") else "",
-            epilog=f"`perfcast {family} COMMAND --help` shows the options and examples of a command.",
-        )
-        members = added.add_subparsers(
-            dest="member", metavar="COMMAND", required=True, prog=f"perfcast {family}", help=argparse.SUPPRESS
-        )
-        chosen = added if command == TypedCommand(f"cli.{family}", "") else chosen
-        for name in MEMBERS[family]:
-            typed = TypedCommand(f"cli.{family}", name)
-            leaf = _add_command(members, typed.package, name, loaded=command == typed)
-            chosen = leaf if command == typed else chosen
-    return parser, chosen
+def build_parser(command: TypedCommand) -> CommandParser:
+    """Return the parser of the words after a command, whose module alone is imported, or of the name of one."""
+    if command.module:
+        text, examples = _read_docstring(command.package, command.module)
+        parser = CommandParser(prog=command.prog, description=text, epilog=_format_examples(examples))
+        plugins.load(command.package, command.module).add_arguments(parser)
+        return parser
+    family = command.package.removeprefix("cli").lstrip(".")
+    if family:
+        description = f"{_summarize('cli', family)}\n\n{_list_commands(command.package, MEMBERS[family])}"
+        epilog = f"`{command.prog} COMMAND --help` shows the options and examples of a command."
+    else:
+        groups = (f"{title}:\n{_list_commands('cli', names)}" for title, names in _GROUPS.items() if names)
+        description = "\n\n".join(["Predict benchmark results of computers.", *groups])
+        epilog = _format_examples(["perfcast predict --processor 'AMD EPYC 9755' --chips 2", "perfcast doctor"])
+    usage = f"{command.prog} COMMAND [ARGUMENTS]"
+    parser = CommandParser(prog=command.prog, usage=usage, description=description, epilog=epilog)
+    if not family:
+        parser.add_argument("--version", action="version", version=f"perfcast {__version__}")
+    names = MEMBERS[family] if family else (*COMMANDS, *FAMILIES)
+    parser.add_argument("command", choices=[*map(_word, names)], metavar="COMMAND", help=argparse.SUPPRESS)
+    return parser
 
 
 def check_command(words: Sequence[str]) -> None:
     """Raise a UserError, with the most similar command, where words begin with none."""
-    if not words or words[0].startswith("-") or words[0].replace("-", "_") in COMMANDS:
+    command = find_command(words)
+    typed = next(iter(words[command.count :]), "-")
+    if command.module or typed.startswith("-"):
         return
-    members = {_word(name): f"{family} {_word(name)}" for family in FAMILIES for name in MEMBERS[family]}
-    paths, typed, prog = members | {_word(name): _word(name) for name in (*COMMANDS, *FAMILIES)}, words[0], "perfcast"
-    if typed in FAMILIES:
-        if len(words) == 1 or words[1].startswith("-") or words[1].replace("-", "_") in MEMBERS[typed]:
-            return
-        paths = {name: path for name, path in members.items() if path.startswith(f"{typed} ")}
-        typed, prog = words[1], f"perfcast {typed}"
+    paths = {_word(name): f"{family} {_word(name)}" for family in FAMILIES for name in MEMBERS[family]}
+    paths |= {_word(name): _word(name) for name in (*COMMANDS, *FAMILIES)}
+    if command.count:
+        family = words[0]
+        paths = {_word(name): f"{family} {_word(name)}" for name in MEMBERS[family]}
     near = get_close_matches(typed, paths, n=1)
     hint = f"did you mean `perfcast {paths[near[0]]}`? " if near else ""
-    raise UserError("a command must exist", f"there is no {typed!r}", f"{hint}see {prog} --help")
-
-
-def _add_command(
-    commands: argparse._SubParsersAction[CommandParser], package: str, name: str, *, loaded: bool
-) -> CommandParser:
-    """Add one command; its module is imported, and its options are added, where it is `loaded`."""
-    if not loaded:
-        return commands.add_parser(_word(name), add_help=False)
-    text, examples = _read_docstring(package, name)
-    parser = commands.add_parser(_word(name), description=text, epilog=_format_examples(examples))
-    plugins.load(package, name).add_arguments(parser)
-    return parser
+    raise UserError("a command must exist", f"there is no {typed!r}", f"{hint}see {command.prog} --help")
 
 
 def read_examples(package: str, name: str) -> list[str]:
@@ -189,22 +163,15 @@ def _format_examples(lines: Iterable[str]) -> str:
     return "\n  ".join(["examples:", *lines])
 
 
-def _list_groups() -> str:
-    """Return the commands by group, one line each."""
-    return "\n\n".join(f"{title}:\n{_list_commands('cli', names)}" for title, names in _GROUPS.items() if names)
-
-
-def _describe_family(family: str, summary: str) -> str:
-    return f"{summary}\n\n{_list_commands(f'cli.{family}', MEMBERS[family])}"
-
-
 def _list_commands(package: str, names: Iterable[str]) -> str:
-    summaries = [
-        (name, FAMILIES[name] if package == "cli" and name in FAMILIES else _read_docstring(package, name)[0])
-        for name in names
-    ]
-    lines = [f"  {_word(name):{_NAME_WIDTH}}  {text.partition(chr(10))[0]}" for name, text in summaries]
-    return "\n".join(lines)
+    return "\n".join(f"  {_word(name):{_NAME_WIDTH}}  {_summarize(package, name)}" for name in names)
+
+
+def _summarize(package: str, name: str) -> str:
+    """Return the summary of a command; that of a family is the docstring of the package of its commands."""
+    if package == "cli" and name in FAMILIES:
+        return inspect.getdoc(sys.modules[str(plugins.load(f"cli.{name}", MEMBERS[name][0]).__package__)]) or ""
+    return _read_docstring(package, name)[0].partition("\n")[0]
 
 
 def _word(name: str) -> str:

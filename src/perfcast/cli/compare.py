@@ -27,10 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Compare, and print or write."""
-    from perfcast.decisions.comparison_text import format_comparison
+    from perfcast.decisions.display import format_comparison
     from perfcast.decisions.machine_comparison import compare_machines
     from perfcast.inference.machine_files import ENDINGS, add_fields, read_short_machine
-    from perfcast.utils.terminal_tables import terminal_width
 
     check_out(options, ".csv", ".json")
     chosen = machine.read_options(options)
@@ -46,6 +45,6 @@ def run(options: argparse.Namespace) -> int:
     entries = add_fields(machines, rules.read_files(machine.read_machine_flags(options)))
     measurements = machine.read_user_measurements(options, entries, champion)
     comparison = compare_machines(entries, champion, chosen, measurements=measurements)
-    write_answer(options, comparison, lambda: format_comparison(comparison, terminal_width()))
+    write_answer(options, comparison, format_comparison)
     report(f"{count_words(len(comparison.machines), 'machine')} compared", champion.name, champion.preset, chosen.level)
     return report_refused(len(comparison.refused), len(entries))

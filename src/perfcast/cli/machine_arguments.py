@@ -29,7 +29,7 @@ They are declared before a champion is read: those of another dataset are unknow
 def add_champion(parser: argparse.ArgumentParser, *, facts: bool = True) -> None:
     """Declare the options of the champion; `facts` is whether a command reads a table of facts beside it."""
     parser.add_argument("--dataset", default="spec_cpu2017", metavar="NAME", help="dataset of the champion")
-    parser.add_argument("--results", type=Path, default=Path("results"), metavar="FOLDER", help="folder of a run")
+    add_shared(parser, "--results")
     parser.add_argument(
         "--champion",
         type=Path,
@@ -121,17 +121,7 @@ def add_prediction(parser: argparse.ArgumentParser) -> None:
         help="scores measured of these machines or of similar ones: machines with a task and a score",
     )
     parser.add_argument("--when", metavar="YYYY-MM", help="when machines will be measured (default: this month)")
-    add_assume(parser)
-
-
-def add_strict(parser: argparse.ArgumentParser) -> None:
-    """Declare that the first machine that cannot be used stops the others."""
-    parser.add_argument("--strict", action="store_true", help="stop at the first machine that cannot be used")
-
-
-def add_assume(parser: argparse.ArgumentParser) -> None:
-    """Declare whether missing values are imputed."""
-    parser.add_argument("--no-assume", action="store_true", help="leave missing values unknown")
+    add_shared(parser, "--no-assume")
 
 
 def read_options(options: argparse.Namespace) -> PredictOptions:
@@ -140,13 +130,6 @@ def read_options(options: argparse.Namespace) -> PredictOptions:
 
     chosen = {"level": options.level, "when": options.when, "assume": not options.no_assume}
     return make_options(**chosen, neighbors=0, explain=False, prefix="--")
-
-
-def add_task(parser: argparse.ArgumentParser) -> None:
-    """Declare the tasks to answer for."""
-    parser.add_argument(
-        "--task", action="append", default=[], metavar="NAME", help="this task only; may be repeated, or NAME,NAME"
-    )
 
 
 def read_tasks(options: argparse.Namespace, champion: Champion) -> tuple[str, ...]:

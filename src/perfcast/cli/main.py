@@ -26,46 +26,40 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0 done, 2 a mistake of the user in one line, 3 a batch with machines that cannot be used, 130 interrupted.
     """
     if "_ARGCOMPLETE" in os.environ:
-        _complete(os.environ["COMP_LINE"].split()[1:])
+        _complete(os.environ["COMP_LINE"].rpartition(" ")[0].split()[1:])
     words = list(sys.argv[1:] if arguments is None else arguments)
     command = find_command(words)
     try:
         check_command(words)
-        parser, chosen = build_parser(command)
-        options, unknown = parser.parse_known_args(words)
+        parser = build_parser(command)
+        options, unknown = parser.parse_known_args(words[command.count :])
         if unknown:
-            chosen.refuse_unknown(unknown)
+            parser.refuse_unknown(unknown)
         code: int = plugins.load(command.package, command.module).run(options)
-    except UserError as error:
-        print(f"{command.prog}: {error}", file=sys.stderr)
-        return 2
-    except ImportError as error:
-        fault = explain_missing_module(
-            error, command.prog.removeprefix("perfcast "), "serve" if command.module == "serve" else ""
-        )
-        if fault is None:
-            raise
-        print(f"{command.prog}: {fault}", file=sys.stderr)
-        return 2
+        return code
     except BrokenPipeError:
         return 0
     except KeyboardInterrupt:
         print(f"{command.prog}: interrupted, nothing half-written is left", file=sys.stderr)
         return 130
     except Exception as error:
-        fault = explain_os_error(error)
+        fault: Exception | None = error if isinstance(error, UserError) else explain_os_error(error)
+        if isinstance(error, ImportError):
+            extra = "serve" if command.module == "serve" else ""
+            fault = explain_missing_module(error, command.prog.removeprefix("perfcast "), extra)
         if fault is None:
             raise
         print(f"{command.prog}: {fault}", file=sys.stderr)
         return 2
-    return code
 
 
 def _complete(words: Sequence[str]) -> None:
-    """Answer the shell's request for completions, and exit."""
+    """Answer the shell's request for completions, and exit; `words` stand before the one to complete."""
     import argcomplete
 
-    argcomplete.autocomplete(build_parser(find_command(words))[0])
+    command = find_command(words)
+    os.environ["_ARGCOMPLETE"] = str(1 + command.count)
+    argcomplete.autocomplete(build_parser(command))
 
 
 if __name__ == "__main__":

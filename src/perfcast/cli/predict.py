@@ -11,9 +11,9 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 
-from perfcast.cli import arguments
 from perfcast.cli import machine_arguments as machine
 from perfcast.cli.answers import add_output, check_out, count_words, report, report_refused, write_answer
+from perfcast.cli.arguments import add_shared, whole
 
 MAX_EXPLAINED = 20
 """Machines up to which every prediction is explained; more machines are one table."""
@@ -24,12 +24,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     machine.add_machines(parser)
     machine.add_champion(parser)
     machine.add_prediction(parser)
-    machine.add_task(parser)
-    parser.add_argument(
-        "--nearest", type=arguments.whole(0, 1000), default=3, metavar="N", help="measured machines shown"
-    )
+    add_shared(parser, "--task")
+    parser.add_argument("--nearest", type=whole(0, 1000), default=3, metavar="N", help="measured machines shown")
     parser.add_argument("--brief", action="store_true", help=f"estimates alone, as above {MAX_EXPLAINED} machines")
-    machine.add_strict(parser)
+    add_shared(parser, "--strict")
     add_output(parser, ".json, else CSV")
 
 
@@ -37,7 +35,6 @@ def run(options: argparse.Namespace) -> int:
     """Predict, and print or write."""
     from perfcast.inference.predict import predict_batch
     from perfcast.inference.prediction_text import format_predictions
-    from perfcast.utils.terminal_tables import terminal_width
 
     check_out(options)
     chosen = machine.read_options(options)
@@ -49,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
         chosen = replace(chosen, neighbors=options.nearest, explain=True)
     measurements = machine.read_user_measurements(options, entries, champion)
     predictions = predict_batch(entries, champion, chosen, measurements, strict=options.strict, progress=many)
-    write_answer(options, predictions, lambda: format_predictions(predictions, terminal_width()))
+    write_answer(options, predictions, format_predictions)
     count = sum(len(prediction.estimates) for prediction in predictions)
     report(count_words(count, "estimate"), predictions.champion, predictions.preset, chosen.level)
     return report_refused(len(predictions.refused), len(predictions.machines))

@@ -14,15 +14,18 @@ Examples:
 from __future__ import annotations
 
 import argparse
+import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfcast.cli import machine_arguments as machine
 from perfcast.cli.answers import add_output, check_out, count_words, report, report_refused, write_answer
-from perfcast.cli.arguments import number, share
+from perfcast.cli.arguments import add_shared, number, share
 from perfcast.utils.errors import UserError
 
 if TYPE_CHECKING:
+    from perfcast.decisions.variants import VariedField
     from perfcast.inference import Champion, MachineEntry
 
 _CRITERIA = "score, watts, price, cost, probability, tasks or derived quantities, joined by * and /: score/watt"
@@ -58,17 +61,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--memory-price", type=rate, default=0.0, metavar="PRICE", help="of a GB that price leaves out")
     machine.add_champion(parser)
     machine.add_prediction(parser)
-    machine.add_strict(parser)
+    add_shared(parser, "--strict")
     add_output(parser, ".csv or .json")
 
 
 def run(options: argparse.Namespace) -> int:
     """Rank, and print or write."""
-    from perfcast.decisions.candidates import add_prices
-    from perfcast.decisions.cost_rates import CostRates
-    from perfcast.decisions.decision_text import format_ranking
-    from perfcast.decisions.ranking import rank_machines, read_request
-    from perfcast.utils.terminal_tables import terminal_width
+    from perfcast.decisions.criteria import CostRates, read_request
+    from perfcast.decisions.display import format_ranking
+    from perfcast.decisions.ranking import rank_machines
 
     check_out(options, ".csv", ".json")
     chosen = machine.read_options(options)
@@ -80,15 +81,14 @@ def run(options: argparse.Namespace) -> int:
     measurements = machine.read_user_measurements(options, [], champion)
     names = {"measurements": measurements, "strict": options.strict, "progress": len(entries) > 20}
     ranking = rank_machines(entries, champion, request, chosen, **names)
-    write_answer(options, ranking, lambda: format_ranking(ranking, terminal_width()))
+    write_answer(options, ranking, format_ranking)
     report(f"{count_words(len(ranking.candidates), 'machine')} predicted", champion.name, champion.preset, chosen.level)
     return report_refused(len(ranking.refused), len(entries))
 
 
 def _read_candidates(options: argparse.Namespace, champion: Champion) -> list[MachineEntry]:
     """Return the candidates of a file, to which flags add, or those that the flags and --vary make."""
-    from perfcast.decisions.candidates import make_candidates
-    from perfcast.decisions.varied_fields import read_varied_fields
+    from perfcast.decisions.variants import read_varied_fields
     from perfcast.inference.machine_files import add_fields
 
     flags = champion.rules.read_files(machine.read_machine_flags(options))
@@ -100,3 +100,62 @@ def _read_candidates(options: argparse.Namespace, champion: Champion) -> list[Ma
         fact = "no file and no --vary was given"
         raise UserError("candidates must be given", fact, f"try a file, or {champion.rules.example} --vary NAME=VALUES")
     return make_candidates(flags, read_varied_fields(options.vary, champion.fields))
+
+
+def make_candidates(values: Mapping[str, object], varied: Sequence[VariedField]) -> list[MachineEntry]:
+    """Return a machine in all combinations of varied values, numbered from 1 and named after them.
+
+    Raises: UserError when a field is given and varied.
+    """
+    names = {field.name for field in varied}
+    twice = [name for name in values if name.strip().lower() in names]
+    if twice:
+        fact = f"{twice[0]} is given and varied"
+        raise UserError("a machine must give every field once", fact, "leave one of them out")
+    from perfcast.decisions.criteria import MAX_NAME_LETTERS
+    from perfcast.decisions.variants import combinations
+    from perfcast.inference.machine_files import NAME, make_entry
+
+    entries = []
+    for line, points in enumerate(combinations(varied), start=1):
+        chosen = {field.name: point.text for field, point in zip(varied, points, strict=True)}
+        label = ", ".join(f"{name} {text}" for name, text in chosen.items())
+        named = {NAME: label[:MAX_NAME_LETTERS], **values, **chosen}
+        entries.append(make_entry(line, label, named)._replace(label=label))
+    return entries
+
+
+def add_prices(entries: Sequence[MachineEntry], texts: Sequence[str], champion: Champion) -> list[MachineEntry]:
+    """Return candidates with the prices of `NAME=NUMBER` texts, or of one number for all; given prices stay.
+
+    Raises: UserError for a text that is neither, and a name that no candidate has.
+    """
+    from perfcast.inference.machine_files import PRICE
+    from perfcast.schema.table import Tag
+
+    prices = dict(_read_price(text, champion) for text in texts)
+    column = champion.reference_data.measured.column_of(Tag.ENTITY)
+    unused, priced = set(prices), []
+    for entry in entries:
+        fields = ((champion.fields.get(name), value) for name, value in entry.values.items())
+        named = (value for field, value in fields if field and column in getattr(field, "columns", (field.name,)))
+        typed = next((value for value in named if isinstance(value, str)), None)
+        entity = "" if typed is None else champion.find_entity(typed)
+        name = entity if entity in prices else ""
+        unused.discard(name)
+        is_priced = name in prices and entry.carried.get(PRICE) in (None, "")
+        priced.append(entry._replace(carried={**entry.carried, PRICE: prices[name]}) if is_priced else entry)
+    if unused:
+        raise UserError("--price must name what a candidate has", f"none has {min(unused)!r}", "correct the name")
+    return priced
+
+
+def _read_price(text: str, champion: Champion) -> tuple[str, float]:
+    name, _, typed = text.rpartition("=")
+    try:
+        price = float(typed)
+    except ValueError:
+        price = math.nan
+    if not 0 < price <= 1e9:
+        raise UserError("--price must be a positive number, or NAME=NUMBER such as H200=3.5", f"it is {text[:60]!r}")
+    return champion.find_entity(name.strip()) if name.strip() else "", price

@@ -10,35 +10,32 @@ from __future__ import annotations
 import argparse
 import sys
 
-from perfcast.cli import arguments
 from perfcast.cli import machine_arguments as machine
 from perfcast.cli.answers import add_output, check_out, count_words, write_answer
+from perfcast.cli.arguments import add_shared, whole
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     machine.add_machines(parser)
-    parser.add_argument("--count", type=arguments.whole(1, 1000), default=10, metavar="N", help="results for each task")
-    machine.add_task(parser)
-    machine.add_assume(parser)
+    parser.add_argument("--count", type=whole(1, 1000), default=10, metavar="N", help="results for each task")
+    add_shared(parser, "--task", "--no-assume")
     machine.add_champion(parser)
     add_output(parser, ".csv or .json")
 
 
 def run(options: argparse.Namespace) -> int:
     """Find, and print or write."""
-    from perfcast.decisions.decision_text import format_nearest
+    from perfcast.decisions.display import format_nearest
     from perfcast.decisions.nearest_machines import find_nearest_machines
     from perfcast.inference.batch import parse_machines
-    from perfcast.utils.terminal_tables import terminal_width
 
     check_out(options, ".csv", ".json")
     champion = machine.read_champion(options)
     names = {"count": options.count, "tasks": machine.read_tasks(options, champion)}
     machines = parse_machines(machine.read_entries(options, champion), champion)
     nearest = find_nearest_machines(machines, champion, **names, assume=not options.no_assume)
-    width = terminal_width()
-    write_answer(options, nearest, lambda: "\n\n".join(format_nearest(each, width) for each in nearest.machines))
+    write_answer(options, nearest, format_nearest)
     count = sum(len(each.similar) for each in nearest.machines)
     print(f"{count_words(count, 'measured result')} of {champion.dataset}", file=sys.stderr)
     return 0

@@ -13,6 +13,7 @@ import sys
 
 from perfcast.cli import machine_arguments as machine
 from perfcast.cli.answers import add_output, check_out, count_words, replacing, report, write_answer
+from perfcast.cli.arguments import add_shared
 from perfcast.utils.errors import UserError
 
 _VALUES = "values joined by commas (or by |), or LOW..HIGH[:STEP]; may be repeated, all combinations are made"
@@ -22,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     machine.add_machines(parser)
     parser.add_argument("--vary", action="append", default=[], metavar="NAME=VALUES", help=_VALUES)
-    machine.add_task(parser)
+    add_shared(parser, "--task")
     machine.add_champion(parser)
     machine.add_prediction(parser)
     add_output(parser, ".svg (a plot), .csv or .json")
@@ -30,10 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Vary, and print, write or plot."""
-    from perfcast.decisions.decision_text import format_grid
-    from perfcast.decisions.varied_fields import read_varied_fields
+    from perfcast.decisions.display import draw_grid, format_grid
+    from perfcast.decisions.variants import read_varied_fields
     from perfcast.decisions.what_if import predict_grid
-    from perfcast.utils.terminal_tables import terminal_width
 
     check_out(options, ".svg", ".csv", ".json")
     chosen = machine.read_options(options)
@@ -49,11 +49,10 @@ def run(options: argparse.Namespace) -> int:
     measurements = machine.read_user_measurements(options, entries, champion)
     grid = predict_grid(entries[0], varied, champion, tasks, chosen, measurements=measurements, progress=True)
     if options.out is not None and options.out.suffix == ".svg":
-        from perfcast.decisions.what_if_plot import draw_grid
         from perfcast.utils.io import write_text
 
         with replacing(options.out):
             write_text(options.out, draw_grid(grid))
-    write_answer(options, grid, lambda: format_grid(grid, terminal_width()))
+    write_answer(options, grid, format_grid)
     report(f"{count_words(len(grid.possible), 'machine')} predicted", champion.name, champion.preset, chosen.level)
     return 0

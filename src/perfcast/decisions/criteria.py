@@ -1,28 +1,39 @@
-"""Constraints on predicted scores, and the criterion that ranks candidates."""
+"""Criteria of a ranking: constraints on scores, product of factors, weights; offers of candidates, and their cost."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Any, NamedTuple
 
-import pandas as pd
-
+from perfcast.decisions.joint_errors import error_quantiles
 from perfcast.inference.champion import Champion
 from perfcast.inference.derived import DerivedOutput, DerivedValue
 from perfcast.inference.machine_fields import read_number
-from perfcast.inference.machine_files import PRICE, WATTS
+from perfcast.inference.machine_files import EXTRAS, NAME, PRICE, WATTS, MachineEntry, tidy_text
 from perfcast.inference.prediction import Estimate
-from perfcast.uncertainty.conformal import outputs_of, probability_at_least
+from perfcast.uncertainty.conformal import probability_at_least
 from perfcast.utils.errors import UserError
 
 _FORM = re.compile(r"\s*(?P<output>[^<>=]+?)\s*(?P<sign>>=|<=|>|<)\s*(?P<number>\S+(?:\s+[a-z/]+)?)\s*", re.IGNORECASE)
+_OPERATOR = re.compile(r"\s*([*/])\s*")
+SCORE, PROBABILITY, COST = "score", "probability", "cost"
+_WORDS = {"watt": WATTS, **{word: word for word in (SCORE, WATTS, PRICE, COST, PROBABILITY)}}
+_MAX_WORDS = 8
+_MAX_LOGARITHM, _LOGARITHM_OF_ZERO = 700.0, -1e9
+"""Largest logarithm of a value that a floating-point number holds, and one whose value is 0."""
+_HOURS_PER_YEAR = 8766
+_SURE = 0.5
+"""Least probability of the targets above the line, where the user gives none."""
+MAX_NAME_LETTERS = 80
+_SMALLEST, _LARGEST = 1e-6, 1e12
+"""Bounds of prices and watts: their powers and ratios stay finite."""
 
 
-@dataclass(frozen=True)
-class Output:
+class Output(NamedTuple):
     """One predicted quantity: a task in one of its targets."""
 
     task: str
@@ -48,29 +59,24 @@ class Constraint:
 
     def probability(self, estimate: Estimate, champion: Champion) -> float:
         """Return the probability that the machine of an estimate keeps the bound, see `probability_at_least`."""
-        if champion.calibrated is None or estimate.low is None or estimate.high is None:
+        errors = error_quantiles(estimate, champion)
+        if errors is None or estimate.low is None or estimate.high is None:
             raise UserError("--target needs a champion with intervals", "this one has no calibration")
-        quantiles = champion.calibrated.calibration.quantiles
-        calibrated = str(outputs_of(pd.Series([self.output.task]), self.output.target)[0])
-        errors = quantiles.get(calibrated, quantiles[""])
         # intervals of several backtests are centered at their bias, so the middle is the median of the distribution
         middle = math.sqrt(estimate.low * estimate.high)
         at_least = probability_at_least(self.threshold, middle, estimate.high, estimate.level, errors)
         return at_least if self.sign.startswith(">") else 1 - at_least
 
 
-def read_constraints(texts: Sequence[str], champion: Champion) -> tuple[Constraint, ...]:
+def read_constraint(text: str, champion: Champion) -> Constraint:
     """Read `TASK[.TARGET] SIGN NUMBER`, the sign one of >=, >, <=, <. Raises: UserError for any other text."""
-    return tuple(_read_constraint(text, champion) for text in texts)
-
-
-def _read_constraint(text: str, champion: Champion) -> Constraint:
     match = _FORM.fullmatch(text)
     if not match:
         task = next(iter(sorted(champion.typical_rows)), "TASK")
-        form = "TASK <= NUMBER" if champion.rules.lower_is_better else "TASK >= NUMBER"
-        example = f"{task} {form.split()[1]} 100"
-        raise UserError(f"--target must be {form}, such as {example!r}", f"it is {text[:80]!r}")
+        sign = "<=" if champion.rules.lower_is_better else ">="
+        raise UserError(
+            f"--target must be TASK {sign} NUMBER, such as {f'{task} {sign} 100'!r}", f"it is {text[:80]!r}"
+        )
     output = read_output(match["output"], champion, "--target")
     units = {column.name: column.unit for column in champion.reference_data.measured.columns}
     try:
@@ -99,14 +105,6 @@ def read_output(text: str, champion: Champion, option: str) -> Output:
     return Output(task, target or known[0])
 
 
-SCORE, PROBABILITY, COST = "score", "probability", "cost"
-_WORDS = {"score": SCORE, "watt": WATTS, "watts": WATTS, "price": PRICE, "cost": COST, "probability": PROBABILITY}
-_MAX_WORDS = 8
-_MAX_LOGARITHM = 700.0
-"""Largest logarithm of a value that a floating-point number holds."""
-_OPERATOR = re.compile(r"\s*([*/])\s*")
-
-
 Factor = str | Output | DerivedOutput
 """Factor of a criterion."""
 
@@ -122,14 +120,17 @@ class Criterion:
     exponents: Mapping[Factor, int]
     ascending: bool
 
+    def logarithm(self, facts: Mapping[str, float], logarithms: Mapping[Factor, Any]) -> Any:
+        """Return the logarithm of the value.
 
-@dataclass(frozen=True)
-class Spread:
-    """Value with its interval; no interval without a calibration."""
-
-    median: float
-    low: float | None
-    high: float | None
+        Args: `facts` has the watts, price, cost and probability that the criterion needs; `logarithms` are those of the
+        other factors, numbers or arrays of draws.
+        """
+        known = {word: math.log(fact) if fact > 0 else _LOGARITHM_OF_ZERO for word, fact in facts.items()}
+        total = 0.0
+        for factor, power in self.exponents.items():
+            total = total + power * (known[factor] if factor in known else logarithms[factor])  # type: ignore[index]
+        return total
 
 
 def read_criterion(text: str, champion: Champion) -> Criterion:
@@ -138,15 +139,14 @@ def read_criterion(text: str, champion: Champion) -> Criterion:
     Exponents of a word add up, so `score*score/price` counts the score twice.
     Raises: UserError for any other text, and where one word of it is better when it rises, and another when it falls.
     """
-    names = champion.task_names
+    names, lower = champion.task_names, champion.rules.lower_is_better
     pieces = _OPERATOR.split(text.strip())
     if len(pieces) > 2 * _MAX_WORDS:
         raise UserError(f"--by must have at most {_MAX_WORDS} words", f"it has {len(pieces) // 2 + 1}")
     exponents: dict[Factor, int] = {}
     typed: dict[Factor, str] = {}
     derived = {each.name: each for each in champion.rules.derived}
-    for position in range(0, len(pieces), 2):
-        word = pieces[position].strip()
+    for word, operator in zip(map(str.strip, pieces[::2]), ["*", *pieces[1::2]], strict=True):
         if not word:
             raise UserError("--by must be words joined by * and /, such as score/watt", f"it is {text[:80]!r}")
         factor: Factor | None = derived.get(word.lower()) or _WORDS.get(word.lower())
@@ -155,17 +155,22 @@ def read_criterion(text: str, champion: Champion) -> Criterion:
                 requirement = f"--by must name {', '.join([*sorted(set(_WORDS.values())), *derived])} or a task"
                 raise UserError(requirement, f"it names {word[:40]!r}", f"tasks are {', '.join(names.tasks)}")
             factor = read_output(word, champion, "--by")
-        sign = -1 if position and pieces[position - 1] == "/" else 1
-        exponents[factor] = exponents.get(factor, 0) + sign
+        exponents[factor] = exponents.get(factor, 0) + (-1 if operator == "/" else 1)
         typed.setdefault(factor, word)
     exponents = {factor: power for factor, power in exponents.items() if power}
     if not exponents:
         raise UserError("--by must not divide a word by itself", f"it is {text[:80]!r}")
-    rewards = [power * _sense(factor, lower=champion.rules.lower_is_better) > 0 for factor, power in exponents.items()]
-    wrong = next((factor for factor, reward in zip(exponents, rewards, strict=True) if reward != rewards[0]), None)
-    if wrong is not None:
-        raise _refuse_reward(text.strip(), wrong, exponents, typed, lower=champion.rules.lower_is_better)
-    return Criterion(text.strip(), exponents, not rewards[0])
+    senses = {factor: _sense(factor, lower=lower) for factor in exponents}
+    first, *_ = exponents
+    ascending = exponents[first] * senses[first] < 0
+    wrong = next((each for each, power in exponents.items() if (power * senses[each] < 0) != ascending), None)
+    if wrong is not None:  # a dominated candidate would be first
+        signs = {each: "*" if senses[each] == senses[first] else "/" for each in exponents}
+        right = "".join(f"{signs[each]}{typed[each]}" * abs(power) for each, power in exponents.items())[1:]
+        requirement = f"--by must not reward a {'lower' if senses[wrong] > 0 else 'higher'} {typed[wrong]}"
+        fact = f"it is {text.strip()!r}{', and less is better in every score' if lower else ''}"
+        raise UserError(requirement, fact, f"write --by {right!r}")
+    return Criterion(text.strip(), exponents, ascending)
 
 
 def _sense(factor: Factor, *, lower: bool) -> int:
@@ -173,18 +178,6 @@ def _sense(factor: Factor, *, lower: bool) -> int:
     if factor in (PRICE, WATTS, COST):
         return -1
     return 1 if factor == PROBABILITY or lower == isinstance(factor, DerivedOutput) else -1
-
-
-def _refuse_reward(
-    text: str, wrong: Factor, exponents: Mapping[Factor, int], typed: Mapping[Factor, str], *, lower: bool
-) -> UserError:
-    """Return the error of a criterion that would put a dominated candidate first, with the right criterion."""
-    first = next(iter(exponents))
-    signs = {each: "*" if _sense(each, lower=lower) == _sense(first, lower=lower) else "/" for each in exponents}
-    right = "".join(f"{signs[each]}{typed[each]}" * abs(power) for each, power in exponents.items())[1:]
-    change = "lower" if _sense(wrong, lower=lower) > 0 else "higher"
-    fact = f"it is {text!r}{', and less is better in every score' if lower else ''}"
-    return UserError(f"--by must not reward a {change} {typed[wrong]}", fact, f"write --by {right!r}")
 
 
 def read_weights(text: str | None, constraints: Sequence[Constraint], champion: Champion) -> dict[Output, float]:
@@ -216,17 +209,28 @@ def read_weights(text: str | None, constraints: Sequence[Constraint], champion: 
     return {output: weight / total for output, weight in weights.items()}
 
 
+class Spread(NamedTuple):
+    """Value with its interval; no interval without a calibration."""
+
+    median: float
+    low: float | None
+    high: float | None
+
+
 def weighted_score(estimates: Mapping[Output, Estimate], weights: Mapping[Output, float]) -> Spread:
     """Return the weighted geometric mean of a machine's estimates.
 
     Its interval is the mean of theirs in logarithms, as if the errors of one machine were fully correlated.
     """
-    weighted = [(estimates[output], weight) for output, weight in weights.items()]
-    return Spread(
-        _geometric_mean([(estimate.median, weight) for estimate, weight in weighted]) or 0.0,
-        _geometric_mean([(estimate.low, weight) for estimate, weight in weighted]),
-        _geometric_mean([(estimate.high, weight) for estimate, weight in weighted]),
-    )
+
+    def mean(end: str) -> float | None:
+        numbers = [getattr(estimates[output], end) for output in weights]
+        if None in numbers:
+            return None
+        pairs = zip(weights.values(), numbers, strict=True)
+        return math.exp(math.fsum(weight * math.log(number) for weight, number in pairs))
+
+    return Spread(mean("median") or 0.0, mean("low"), mean("high"))
 
 
 def evaluate_criterion(
@@ -240,28 +244,143 @@ def evaluate_criterion(
 
     The interval is that of the scores in it, each at the end that is worse for the criterion, then at the better one.
     """
-    logs = {"low": 0.0, "median": 0.0, "high": 0.0}
+    ends: list[dict[Factor, float]] = [{}, {}, {}]
     has_interval = True
     for factor, power in criterion.exponents.items():
-        if isinstance(factor, str) and factor in facts:
-            logarithm = math.log(facts[factor]) if facts[factor] > 0 else -math.inf
-            logs = {end: total + power * logarithm for end, total in logs.items()}
-            continue
-        spread: Spread | Estimate | DerivedValue = score
-        if isinstance(factor, Output):
-            spread = estimates[factor]
-        elif isinstance(factor, DerivedOutput):
-            spread = derived[factor.name]
-        has_interval = has_interval and spread.low is not None
-        low, high = (spread.low or spread.median, spread.high or spread.median)[:: 1 if power > 0 else -1]
-        for end, number in (("low", low), ("median", spread.median), ("high", high)):
-            logs[end] += power * math.log(number)
-    low, median, high = (math.exp(min(logs[end], _MAX_LOGARITHM)) for end in ("low", "median", "high"))
+        if factor not in facts:
+            spread: Spread | Estimate | DerivedValue = score
+            if isinstance(factor, (Output, DerivedOutput)):
+                spread = estimates[factor] if isinstance(factor, Output) else derived[factor.name]
+            has_interval = has_interval and spread.low is not None
+            low, high = (spread.low or spread.median, spread.high or spread.median)[:: 1 if power > 0 else -1]
+            for logarithms, number in zip(ends, (low, spread.median, high), strict=True):
+                logarithms[factor] = math.log(number)
+    low, median, high = (math.exp(min(criterion.logarithm(facts, each), _MAX_LOGARITHM)) for each in ends)
     return Spread(median, low if has_interval else None, high if has_interval else None)
 
 
-def _geometric_mean(numbers: Sequence[tuple[float | None, float]]) -> float | None:
-    """Return the weighted geometric mean, None where a number is missing."""
-    if any(number is None for number, _ in numbers):
+@dataclass(frozen=True, kw_only=True)
+class CostRates:
+    """Rates that turn a candidate into money, all in the currency of its price.
+
+    Units: `electricity_price` per kWh, `years` of use around the clock at the candidate's watts, `memory_price` per GB
+    for memory that the price does not include.
+    """
+
+    electricity_price: float = 0.0
+    years: float = 1.0
+    memory_price: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name, low in (("electricity_price", 0.0), ("memory_price", 0.0), ("years", 1e-3)):
+            value = getattr(self, name)
+            if not low <= value <= 1e9:
+                rule = "0 or a positive number" if low == 0 else "a positive number"
+                raise UserError(f"--{name.replace('_', '-')} must be {rule}", f"it is {value:g}")
+
+    def describe(self) -> str:
+        """Return one line with what the cost has."""
+        parts = ["price"]
+        if self.electricity_price:
+            parts.append(f"electricity at {self.electricity_price:g} per kWh for {self.years:g} years")
+        if self.memory_price:
+            parts.append(f"memory at {self.memory_price:g} per GB")
+        return f"cost: {' + '.join(parts)}; per score-year it is divided by the score and {self.years:g} years"
+
+    def total(self, price: float | None, watts: float | None, memory_gb: float | None) -> float | None:
+        """Return the cost over all years, None where a fact that a rate needs is unknown."""
+        if price is None or (self.electricity_price and watts is None) or (self.memory_price and memory_gb is None):
+            return None
+        energy = (watts or 0.0) / 1000 * _HOURS_PER_YEAR * self.years * self.electricity_price
+        return price + energy + (memory_gb or 0.0) * self.memory_price
+
+
+PRICE_ALONE: CostRates = CostRates()
+"""Cost without electricity and memory."""
+
+
+@dataclass(frozen=True)
+class RankingRequest:
+    """Criterion and constraints of a ranking; candidates that keep them with less than `sure` stand below a line."""
+
+    criterion: Criterion
+    weights: Mapping[Output, float]
+    constraints: tuple[Constraint, ...] = ()
+    sure: float = _SURE
+    rates: CostRates = PRICE_ALONE
+
+
+def read_request(
+    targets: Sequence[str],
+    champion: Champion,
+    *,
+    by: str = "score",
+    weights: str | None = None,
+    sure: float | None = None,
+    rates: CostRates = PRICE_ALONE,
+) -> RankingRequest:
+    """Return the request of typed targets, criterion and weights.
+
+    Raises: UserError for a word that has no meaning, and for `sure` or a probability without targets.
+    """
+    constraints = tuple(read_constraint(text, champion) for text in targets)
+    weights_of_outputs = read_weights(weights, constraints, champion)
+    criterion = read_criterion(by, champion)
+    if COST in criterion.exponents and champion.rules.price_columns:
+        raise UserError("--by must not name the cost where prices are per hour", f"it is {by!r}", "name the price")
+    if not constraints and (sure is not None or PROBABILITY in criterion.exponents):
+        word = "--sure" if sure is not None else f"--by {criterion.text}"
+        raise UserError(f"{word} needs a target", "there is no --target", "such as 'CINT2017rate >= 1500'")
+    return RankingRequest(criterion, weights_of_outputs, constraints, _SURE if sure is None else sure, rates)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Facts of a candidate beside its machine: `cells` are numbers that its price or derived quantities need.
+
+    Units: `price` any currency, `watts` W.
+    """
+
+    line: int
+    name: str | None
+    price: float | None
+    watts: float | None
+    watts_assumed: bool = False
+    memory_gb: float | None = None
+    cells: Mapping[str, float] = field(default_factory=dict)
+
+
+def read_candidate(entry: MachineEntry) -> Candidate:
+    """Return the name, price and watts of a machine. Raises: UserError for a value that cannot be used."""
+    texts: dict[str, str] = {}
+    for extra, value in entry.carried.items():
+        if extra not in EXTRAS and extra.strip().lower() in EXTRAS:
+            fact = f"{entry.label} has {extra.strip().lower()} twice"
+            raise UserError("a machine must give every field once", fact, "leave one of them out")
+        if extra in EXTRAS and value is not None and not isinstance(value, (str, int, float)):
+            fact = f"{entry.label} has {str(value)[:40]!r}"
+            raise UserError(f"{extra} must be one value", fact, "write a text or a number")
+        missing = value is None or (isinstance(value, float) and math.isnan(value))
+        texts[extra] = "" if missing else tidy_text(str(value))
+    name = texts.get(NAME) or None
+    if name is not None and len(name) > MAX_NAME_LETTERS:
+        raise UserError(f"a name must be at most {MAX_NAME_LETTERS} letters", f"{entry.label} has {len(name)}")
+    price, watts = (_read_positive(texts.get(word), word, entry.label) for word in (PRICE, WATTS))
+    return Candidate(entry.line, name, price, watts)
+
+
+def _read_positive(text: str | None, name: str, label: str) -> float | None:
+    if not text:
         return None
-    return math.exp(math.fsum(weight * math.log(number) for number, weight in numbers if number is not None))
+    unit = "W" if name == WATTS else ""
+    unit_text, fact = f" in {unit}" if unit else " without a currency", f"{label} has {text[:40]!r}"
+    requirement = f"{name} must be a positive number{unit_text}"
+    try:
+        number = read_number(text, unit)
+    except ValueError as error:
+        raise UserError(requirement, fact, str(error)) from None
+    if number <= 0:
+        raise UserError(requirement, fact, "leave it empty if it is unknown")
+    if not _SMALLEST <= number <= _LARGEST:
+        raise UserError(f"{name} must be from {_SMALLEST:g} to {_LARGEST:g}{unit_text}", fact, "correct it")
+    return number

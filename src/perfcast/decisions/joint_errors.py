@@ -22,6 +22,14 @@ Key = tuple[int, str, str]
 _ROOT = 2**0.5
 
 
+def error_quantiles(estimate: Estimate, champion: Champion) -> list[float] | None:
+    """Return the quantiles of the errors of backtests of an estimate's output, None without an interval."""
+    if champion.calibrated is None or estimate.low is None or estimate.high is None:
+        return None
+    quantiles = champion.calibrated.calibration.quantiles
+    return quantiles.get(str(outputs_of(pd.Series([estimate.task]), estimate.target)[0]), quantiles[""])
+
+
 class JointErrors:
     """Correlations of the errors of drawn machines in all outputs, those that user measurements leave.
 
@@ -38,22 +46,19 @@ class JointErrors:
         self._champion = champion
         table = drawn.table
         tasks = table.frame[table.column_of(Tag.TASK)]
-        lines = drawn.completed.frame.index.tolist()
+        keys = list(zip(drawn.completed.frame.index.tolist(), tasks.astype(str), strict=True))
         targets = champion.predictor.targets_
-        self._place: dict[Key, int] = {
-            (int(line), str(task), target): number * len(lines) + row
-            for number, target in enumerate(targets)
-            for row, (line, task) in enumerate(zip(lines, tasks, strict=True))
-        }
+        outputs = ((int(line), task, target) for target in targets for line, task in keys)
+        self._place: dict[Key, int] = {key: place for place, key in enumerate(outputs)}
         self._matrix = np.eye(len(self._place))
         calibrated = champion.calibrated
         if calibrated is None or calibrated.correlation is None:
             return
         when = None if options.when is None else pd.Series(options.when, index=table.frame.index)
-        outputs = [outputs_of(tasks, target) for target in targets]
-        expected = [calibrated.intervals(table.frame, each, when)["expected_error"].to_numpy() for each in outputs]
+        names = [outputs_of(tasks, target) for target in targets]
+        expected = [calibrated.intervals(table.frame, each, when)["expected_error"].to_numpy() for each in names]
         labels = pd.concat([shared_labels(table)] * len(targets), ignore_index=True)
-        rows = ErrorRows(labels, np.concatenate(outputs), np.concatenate(expected))
+        rows = ErrorRows(labels, np.concatenate(names), np.concatenate(expected))
         known = measurements.known_at(options.when) if measurements else None
         self._matrix = calibrated.correlation.correlations(rows, known)
 
@@ -68,24 +73,17 @@ class JointErrors:
         distribution of the scores of backtests.
         """
         places = [self._place[line, each.task, each.target] for line, each in estimates]
-        matrix = self._matrix[np.ix_(places, places)]
-        values, vectors = np.linalg.eigh(matrix)
+        values, vectors = np.linalg.eigh(self._matrix[np.ix_(places, places)])
         normal = np.random.default_rng(seed).standard_normal((count, len(places)))
         correlated = normal @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
         levels = np.vectorize(lambda value: erf(value / _ROOT))(correlated)  # from -1 to 1
-        columns = [self._scores(levels[:, place], each) for place, (_, each) in enumerate(estimates)]
-        return np.column_stack(columns)
+        return np.column_stack([self._scores(levels[:, place], each) for place, (_, each) in enumerate(estimates)])
 
     def _scores(self, levels: np.ndarray, estimate: Estimate) -> np.ndarray:
-        calibrated = self._champion.calibrated
-        if calibrated is None or estimate.low is None or estimate.high is None:
+        scores = error_quantiles(estimate, self._champion)
+        if scores is None or estimate.low is None or estimate.high is None:
             return np.full(len(levels), estimate.median)
-        quantiles = calibrated.calibration.quantiles
-        output = str(outputs_of(pd.Series([estimate.task]), estimate.target)[0])
-        scores = np.asarray(quantiles.get(output, quantiles[""]), dtype=float)
         grid = np.linspace(0.0, 1.0, len(scores))
         sizes = np.interp(np.abs(levels), grid, scores) / np.interp(estimate.level, grid, scores)
-        distances = np.where(
-            levels < 0, np.log(estimate.low / estimate.median), np.log(estimate.high / estimate.median)
-        )
-        return np.asarray(estimate.median * np.exp(sizes * distances), dtype=float)
+        below, above = np.log(estimate.low / estimate.median), np.log(estimate.high / estimate.median)
+        return np.asarray(estimate.median * np.exp(sizes * np.where(levels < 0, below, above)), dtype=float)

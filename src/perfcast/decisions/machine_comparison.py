@@ -9,9 +9,9 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from perfcast.decisions.joint_errors import JointErrors
-from perfcast.decisions.ranking_answer import RefusedCandidate
-from perfcast.inference.batch import ParsedMachines, parse_batch
+from perfcast.decisions.joint_errors import JointErrors, error_quantiles
+from perfcast.decisions.ranking import RefusedCandidate
+from perfcast.inference.batch import parse_batch
 from perfcast.inference.champion import Champion
 from perfcast.inference.draw_predictions import DrawPredictions
 from perfcast.inference.explain import attribute_difference, list_drivers
@@ -21,10 +21,11 @@ from perfcast.inference.predict import PredictOptions, predict_machines
 from perfcast.inference.prediction import ESTIMATE, Answer, Driver, Estimate, Prediction, name_tasks
 from perfcast.inference.user_measurements import UserMeasurements
 from perfcast.schema.table import Tag
-from perfcast.uncertainty.conformal import outputs_of, probability_at_least
+from perfcast.uncertainty.conformal import probability_at_least
 from perfcast.utils.errors import UserError
 
-MAX_COMPARED = 8
+_LETTERS = "ABCDEFGH"
+MAX_COMPARED = len(_LETTERS)
 """Most machines of a comparison: pairs grow with their square."""
 _MIN_SPREAD = 1e-9
 
@@ -70,7 +71,7 @@ class Comparison(Answer):
     @property
     def letters(self) -> dict[str, Prediction]:
         """The machines by letter."""
-        return {letter_of(place): machine for place, machine in enumerate(self.machines)}
+        return dict(zip(_LETTERS, self.machines, strict=False))
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per pair and output."""
@@ -81,11 +82,6 @@ class Comparison(Answer):
             row = {name: value for name, value in asdict(pair).items() if name != "drivers"}
             rows.append({**row, "first_machine": names[pair.first], "second_machine": names[pair.second], **factors})
         return pd.DataFrame(rows)
-
-
-def letter_of(place: int) -> str:
-    """Return the letter of the machine at a place, from 0."""
-    return chr(ord("A") + place)
 
 
 def compare_machines(
@@ -112,28 +108,25 @@ def compare_machines(
         if count > len(usable):
             fact += f", since {champion.rules.enumerated} is not given"
         raise UserError(f"2 to {MAX_COMPARED} machines can be compared", fact, "`perfcast rank` orders more")
-    answer = predict_machines(machines, champion, replace(options, explain=False), measurements)
+    answer = predict_machines(machines, champion, replace(options, neighbors=0, explain=False), measurements)
     drawn = DrawPredictions(impute_draws(machines, champion, assume=options.assume), champion)
     drivers = _find_drivers(drawn, champion)
     errors = JointErrors(drawn, champion, options, measurements)
     lines = drawn.completed.frame.index.tolist()
     tasks = drawn.table.frame[drawn.table.column_of(Tag.TASK)].astype(str).tolist()
-    row_of = {(line, name): row for row, (line, name) in enumerate(zip(lines, tasks, strict=True))}
-    by_line = {prediction.line: prediction for prediction in answer}
+    row_of = {key: row for row, key in enumerate(zip(lines, tasks, strict=True))}
+    by_line = {each.line: {(one.task, one.target): one for one in each.estimates} for each in answer}
     pairs = []
     for first, second in combinations(range(count), 2):
-        others = {(each.task, each.target): each for each in by_line[second].estimates}
-        for estimate in by_line[first].estimates:
-            other = others.get((estimate.task, estimate.target))
-            if other is None:
-                continue
-            rows = row_of[first, estimate.task], row_of[second, estimate.task]
-            output = estimate.task, estimate.target
-            pair = _compare(estimate, other, errors.between((first, *output), (second, *output)), champion)
-            shares, groups = drivers[rows]
-            number = champion.predictor.targets_.index(estimate.target)
-            named = replace(pair, first=letter_of(first), second=letter_of(second))
-            pairs.append(replace(named, drivers=list_drivers(shares[:, number], groups)))
+        for output, estimate in by_line[first].items():
+            if other := by_line[second].get(output):
+                shares, groups = drivers[row_of[first, estimate.task], row_of[second, estimate.task]]
+                pair = _compare(estimate, other, errors.between((first, *output), (second, *output)), champion)
+                listed = list_drivers(shares[:, champion.predictor.targets_.index(estimate.target)], groups)
+                pairs.append(replace(pair, first=_LETTERS[first], second=_LETTERS[second], drivers=listed))
+    notes = [f"{_LETTERS[line]}: {note}" for line, listed in machines.notes.items() for note in listed]
+    if champion.calibrated is not None and champion.calibrated.correlation is None:
+        notes.append("the correlation of errors is not known: the probabilities take the errors as independent")
     comparison = Comparison(
         dataset=champion.dataset,
         champion=champion.name,
@@ -141,7 +134,7 @@ def compare_machines(
         level=options.level,
         machines=tuple(replace(each, line=entries[machines.line_of(each.line)].line) for each in answer),
         pairs=tuple(pairs),
-        notes=_list_notes(machines, champion),
+        notes=tuple(notes),
         refused=tuple(
             RefusedCandidate(entry.line, entry.label, str(refusals[place]), entry.plain_carried)
             for place, entry in enumerate(entries)
@@ -154,12 +147,11 @@ def compare_machines(
 def _compare(first: Estimate, second: Estimate, correlation: float, champion: Champion) -> ComparedPair:
     ratio = first.median / second.median
     pair = ComparedPair("", "", first.task, first.target, ratio, None, None, None, None)
-    if champion.calibrated is None or None in (first.low, first.high, second.low, second.high):
+    errors = error_quantiles(first, champion)
+    if errors is None or second.low is None or second.high is None or first.low is None or first.high is None:
         return pair
-    below = _spread_of_difference(_below(first), _above(second), correlation)
-    above = _spread_of_difference(_above(first), _below(second), correlation)
-    quantiles = champion.calibrated.calibration.quantiles
-    errors = quantiles.get(str(outputs_of(pd.Series([first.task]), first.target)[0]), quantiles[""])
+    below = _find_spread(first.median / first.low, second.high / second.median, correlation)
+    above = _find_spread(first.high / first.median, second.median / second.low, correlation)
     towards_equal = below if ratio > 1 else above
     return replace(
         pair,
@@ -170,17 +162,10 @@ def _compare(first: Estimate, second: Estimate, correlation: float, champion: Ch
     )
 
 
-def _below(estimate: Estimate) -> float:
-    return float(np.log(estimate.median / (estimate.low or estimate.median)))
-
-
-def _above(estimate: Estimate) -> float:
-    return float(np.log((estimate.high or estimate.median) / estimate.median))
-
-
-def _spread_of_difference(first: float, second: float, correlation: float) -> float:
-    """Return the half width of a difference of two logarithms from theirs and the correlation of their errors."""
-    return max(float(np.sqrt(max(first**2 + second**2 - 2 * correlation * first * second, 0.0))), _MIN_SPREAD)
+def _find_spread(first: float, second: float, correlation: float) -> float:
+    """Return the half width of a difference of two logarithms from the factors of both and their correlation."""
+    own, other = float(np.log(first)), float(np.log(second))
+    return max(float(np.sqrt(max(own**2 + other**2 - 2 * correlation * own * other, 0.0))), _MIN_SPREAD)
 
 
 def _find_drivers(drawn: DrawPredictions, champion: Champion) -> Mapping[tuple[int, int], tuple[np.ndarray, list[str]]]:
@@ -191,11 +176,3 @@ def _find_drivers(drawn: DrawPredictions, champion: Champion) -> Mapping[tuple[i
     firsts, seconds = (frame.iloc[list(rows)] for rows in zip(*pairs, strict=True))
     shares, groups = attribute_difference(firsts, seconds, champion)
     return {pair: (shares[place], groups) for place, pair in enumerate(pairs)}
-
-
-def _list_notes(machines: ParsedMachines, champion: Champion) -> tuple[str, ...]:
-    notes = [f"{letter_of(line)}: {note}" for line, lines in machines.notes.items() for note in lines]
-    calibrated = champion.calibrated
-    if calibrated is not None and calibrated.correlation is None:
-        notes.append("the correlation of errors is not known: the probabilities take the errors as independent")
-    return tuple(notes)

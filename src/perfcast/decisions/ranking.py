@@ -5,73 +5,136 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from perfcast.decisions.candidates import Candidate, read_candidate
-from perfcast.decisions.cost_rates import PRICE_ALONE, CostRates
 from perfcast.decisions.criteria import (
     COST,
     PROBABILITY,
+    Candidate,
+    Factor,
     Output,
+    RankingRequest,
     evaluate_criterion,
-    read_constraints,
-    read_criterion,
-    read_weights,
+    read_candidate,
     weighted_score,
 )
 from perfcast.decisions.joint_errors import JointErrors
-from perfcast.decisions.order_draws import criterion_facts, find_first_shares
-from perfcast.decisions.ranking_answer import SURE, Ranked, Ranking, RankingRequest, RefusedCandidate
 from perfcast.inference.batch import ParsedMachines, parse_batch
 from perfcast.inference.champion import Champion
+from perfcast.inference.derived import DerivedOutput
 from perfcast.inference.draw_predictions import DrawPredictions, complete_machines
 from perfcast.inference.impute import hold_equal, impute_draws
 from perfcast.inference.machine_files import EXTRAS, PRICE, WATTS, MachineEntry
 from perfcast.inference.predict import PredictOptions, predict_machines
-from perfcast.inference.prediction import Prediction
+from perfcast.inference.prediction import ESTIMATE, OK, REFUSED, Answer, Prediction, Predictions, name_carried
 from perfcast.inference.user_measurements import UserMeasurements
 from perfcast.uncertainty.conformal import joint_bounds
 from perfcast.utils.errors import UserError
 
 MAX_DRAWN = 100
 """Most candidates whose order is drawn: the correlations grow with their square."""
+_DRAWS = 2000
 _MEMORY = "memory.total"
-__all__ = ["PLAIN", "Ranked", "Ranking", "RankingRequest", "RefusedCandidate", "rank_machines", "read_request"]
-PLAIN: PredictOptions = PredictOptions(neighbors=0, explain=False)
 
 
-def read_request(
-    targets: Sequence[str],
-    champion: Champion,
-    *,
-    by: str = "score",
-    weights: str | None = None,
-    sure: float | None = None,
-    rates: CostRates = PRICE_ALONE,
-) -> RankingRequest:
-    """Return the request of typed targets, criterion and weights.
+@dataclass(frozen=True)
+class Ranked:
+    """One candidate with its rank.
 
-    Raises: UserError for a word that has no meaning, and for `sure` or a probability without targets.
+    `probabilities` are those of the targets, in their order; the probability of all targets together is between
+    `joint_probability_min` and `joint_probability_max`, whatever the correlation of their errors. `value` is that of
+    the criterion, `trust` the lowest one of its predictions. Units: `watts` W, `price` as given, `score` that
+    of its tasks.
+    `cost` is that of all years of use (see `CostRates`), `cost_per_score_year` it over the score and the years.
+    `sure` is whether all targets are met with the asked probability, None without targets. `first_share` is the share
+    of draws of all scores, their errors correlated, in which the candidate is the first of those that meet the targets;
+    None for the others, and where fewer than two are left. `carried` has the columns of its file that nothing reads.
     """
-    constraints = read_constraints(targets, champion)
-    weights_of_outputs = read_weights(weights, constraints, champion)
-    criterion = read_criterion(by, champion)
-    if COST in criterion.exponents and champion.rules.price_columns:
-        raise UserError("--by must not name the cost where prices are per hour", f"it is {by!r}", "name the price")
-    if not constraints and (sure is not None or PROBABILITY in criterion.exponents):
-        word = "--sure" if sure is not None else f"--by {criterion.text}"
-        raise UserError(f"{word} needs a target", "there is no --target", "such as 'CINT2017rate >= 1500'")
-    return RankingRequest(criterion, weights_of_outputs, constraints, SURE if sure is None else sure, rates)
+
+    rank: int
+    line: int
+    name: str
+    machine: str
+    score: float
+    score_low: float | None
+    score_high: float | None
+    probabilities: tuple[float, ...]
+    joint_probability_min: float | None
+    joint_probability_max: float | None
+    sure: bool | None
+    watts: float | None
+    watts_assumed: bool
+    price: float | None
+    value: float
+    value_low: float | None
+    value_high: float | None
+    trust: str
+    cost: float | None = None
+    cost_per_score_year: float | None = None
+    first_share: float | None = None
+    carried: Mapping[str, str | float | None] = field(default_factory=dict)
+
+    @property
+    def facts(self) -> dict[str, float]:
+        """The known facts that a criterion may name."""
+        least = self.joint_probability_min
+        facts = {WATTS: self.watts, PRICE: self.price, COST: self.cost, PROBABILITY: least}
+        return {word: fact for word, fact in facts.items() if fact is not None}
+
+
+@dataclass(frozen=True)
+class RefusedCandidate:
+    """Candidate that cannot be used, and the reason."""
+
+    line: int
+    name: str
+    message: str
+    carried: Mapping[str, str | float | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, repr=False)
+class Ranking(Answer):
+    """Candidates, the best first, with the criterion; `refused` ones have no rank."""
+
+    dataset: str
+    champion: str
+    preset: str
+    by: str
+    ascending: bool
+    level: float
+    weights: Mapping[str, float]
+    unit: str
+    targets: tuple[str, ...]
+    sure: float | None
+    candidates: tuple[Ranked, ...]
+    notes: tuple[str, ...]
+    kind: str = ESTIMATE
+    refused: tuple[RefusedCandidate, ...] = ()
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row per candidate, the best first, the refused ones last."""
+        rows: list[dict[str, Any]] = []
+        for candidate in self.candidates:
+            row = asdict(candidate)
+            shares = zip(self.targets, row.pop("probabilities"), strict=True)
+            by_target = {f"probability of {target}": share for target, share in shares}
+            rows.append({**row, **by_target, "status": OK, "message": ""})
+        rows += [{**asdict(candidate), "status": REFUSED} for candidate in self.refused]
+        columns = (*Ranked.__dataclass_fields__, "status", "message")
+        for row in rows:
+            row.update(name_carried(row.pop("carried"), columns))
+        return pd.DataFrame(rows)
 
 
 def rank_machines(
     entries: Sequence[MachineEntry],
     champion: Champion,
     request: RankingRequest,
-    options: PredictOptions = PLAIN,
+    options: PredictOptions | None = None,
     *,
     measurements: UserMeasurements | None = None,
     strict: bool = False,
@@ -87,17 +150,15 @@ def rank_machines(
     Raises: UserError for the first candidate that is refused, with `strict` or when it is the only one.
     """
     strict = strict or len(entries) == 1
+    options = replace(options or PredictOptions(), neighbors=0, explain=False)
     machines, candidates, refusals = _read_candidates(entries, champion, strict=strict)
     machines, held = hold_equal(machines, champion) if options.assume else (machines, ())
-    facts = _find_facts(machines, candidates, champion, options)
-    plain = replace(options, neighbors=0, explain=False)
-    predictions = predict_machines(machines, champion, plain, measurements, progress=progress)
-    common = measurements.notes if measurements else ()
-    own_notes = {each.line: tuple(note for note in each.notes if note not in common) for each in predictions}
+    candidates |= _complete_facts(machines, candidates, champion, assume=options.assume)
+    predictions = predict_machines(machines, champion, options, measurements, progress=progress)
     ranked = []
     for prediction in predictions:
         try:
-            ranked.append(_evaluate(prediction, candidates[prediction.line], facts, request, champion))
+            ranked.append(_evaluate(prediction, candidates[prediction.line], request, champion))
         except UserError as error:
             if strict:
                 raise
@@ -109,18 +170,26 @@ def rank_machines(
         drawn_machines = machines.take(np.isin(machines.cells.index, [candidate.line for candidate in above]))
         drawn = DrawPredictions(impute_draws(drawn_machines, champion, assume=options.assume), champion)
         errors = JointErrors(drawn, champion, options, measurements)
-        shares = find_first_shares(predictions, above, request, errors, {line: facts[line].cells for line in facts})
-    lined = [replace(each, first_share=shares.get(each.line), line=machines.line_of(each.line)) for each in ranked]
+        shares = _find_first_shares(predictions, above, request, errors, candidates)
+    common = measurements.notes if measurements else ()
+    notes_of = {each.line: [note for note in each.notes if note not in common] for each in predictions}
+    notes = [f"{each.name}: {note}" for each in ranked for note in notes_of[each.line]]
     carried = {
         entry.line: {name: cell for name, cell in entry.plain_carried.items() if name not in EXTRAS}
         for entry in entries
     }
-    units = {
-        estimate.unit
-        for prediction in predictions
-        for estimate in prediction.estimates
-        if Output.of(estimate) in request.weights
-    }
+    outputs = [
+        each for prediction in predictions for each in prediction.estimates if Output.of(each) in request.weights
+    ]
+    units = {each.unit for each in outputs}
+    names, tasks = Counter(each.name for each in ranked), Counter(output.task for output in request.weights)
+    titles = {output: champion.rules.task_titles.get(output.task, output.task) for output in request.weights}
+    listed = []
+    for rank, each in enumerate(ranked, start=1):
+        line = machines.line_of(each.line)
+        name = f"{each.name} (line {line})" if names[each.name] > 1 else each.name
+        first_share = shares.get(each.line)
+        listed.append(replace(each, rank=rank, line=line, name=name, first_share=first_share, carried=carried[line]))
     return Ranking(
         dataset=champion.dataset,
         champion=champion.name,
@@ -128,15 +197,15 @@ def rank_machines(
         by=request.criterion.text,
         ascending=request.criterion.ascending,
         level=options.level,
-        weights={_name_output(output, request.weights, champion): weight for output, weight in request.weights.items()},
+        weights={
+            titles[output] if tasks[output.task] == 1 else f"{titles[output]}.{output.target}": weight
+            for output, weight in request.weights.items()
+        },
         unit=units.pop() if len(units) == 1 else "",
         targets=tuple(each.describe(champion) for each in request.constraints),
         sure=request.sure if request.constraints else None,
-        candidates=tuple(
-            replace(each, rank=rank, carried=carried[each.line])
-            for rank, each in enumerate(_make_names_unique(lined), start=1)
-        ),
-        notes=(*held, *_list_notes(ranked, own_notes, request, champion), *common),
+        candidates=tuple(listed),
+        notes=(*held, *notes, *_list_notes(ranked, request, champion), *common),
         refused=tuple(
             RefusedCandidate(entry.line, entry.label, str(refusals[entry.line]), carried[entry.line])
             for entry in entries
@@ -161,8 +230,7 @@ def _read_candidates(
     usable = [entry for entry in entries if entry.line in candidates]
     batch = parse_batch(usable, champion, strict=strict, has_task=False)
     refusals |= batch.refusals
-    keys = batch.keys
-    lines = Counter(map(batch.line_of, keys))
+    lines = Counter(map(batch.line_of, batch.keys))
     column = champion.rules.enumerated
     for entry in usable:
         if lines[entry.line] > 1 and candidates[entry.line].price is not None:
@@ -170,7 +238,7 @@ def _read_candidates(
             refusals[entry.line] = UserError(requirement, fact, f"add {column}")
             if strict:
                 raise refusals[entry.line]
-    by_key = {key: candidates[batch.line_of(key)] for key in keys}
+    by_key = {key: candidates[batch.line_of(key)] for key in batch.keys}
     for place, (key, candidate) in enumerate(by_key.items()):
         if candidate.name and lines[candidate.line] > 1:
             value = batch.cells[str(column)][place]
@@ -191,74 +259,48 @@ def sort_candidates(ranked: Sequence[Ranked], request: RankingRequest, *, lower_
     return sorted(ranked, key=order)
 
 
-@dataclass(frozen=True)
-class _Facts:
-    """Watts of a candidate, whether they were assumed, its memory in GB, and numbers that its price or others need."""
-
-    watts: float | None = None
-    assumed: bool = False
-    memory_gb: float | None = None
-    cells: Mapping[str, float] = field(default_factory=dict)
-
-
-def _find_facts(
-    machines: ParsedMachines, candidates: Mapping[int, Candidate], champion: Champion, options: PredictOptions
-) -> dict[int, _Facts]:
-    """Return the facts of every candidate by key; watts that it does not give are assumed, memory is completed."""
-    facts = {key: _Facts(watts=each.watts) for key, each in candidates.items()}
-    memory = champion.fields.fields.get(_MEMORY)
-    rules = champion.rules
+def _complete_facts(
+    machines: ParsedMachines, candidates: Mapping[int, Candidate], champion: Champion, *, assume: bool
+) -> dict[int, Candidate]:
+    """Return candidates by key: watts that they do not give are assumed, memory and what prices need is completed."""
+    memory, rules = champion.fields.fields.get(_MEMORY), champion.rules
     read = list(dict.fromkeys([*rules.price_columns, *(name for each in rules.derived for name in each.columns)]))
     if not machines.keys or not (rules.power_columns or memory or read):
-        return facts
+        return {}
     one_task = machines.for_tasks([next(iter(champion.typical_rows))], champion)
-    completed = complete_machines(one_task, champion, assume=options.assume).frame
-    power_columns = list(rules.power_columns)
-    power = completed[power_columns].prod(axis=1, skipna=False) if power_columns else pd.Series(dtype=float)
+    completed = complete_machines(one_task, champion, assume=assume).frame
+    power = completed[list(rules.power_columns)].prod(axis=1, skipna=False) if rules.power_columns else pd.Series()
+    facts = {}
     for line in map(int, completed.index):
-        known = facts[line]
-        if known.watts is None and pd.notna(power.get(line)):
-            known = replace(known, watts=float(power[line]), assumed=True)
+        known, watts = candidates[line], power.get(line)
+        if known.watts is None and pd.notna(watts):
+            known = replace(known, watts=float(watts), watts_assumed=True)
         gigabytes = completed[memory.columns[0]][line] if memory else None
         cells = {name: float(completed[name][line]) for name in read}
         facts[line] = replace(known, memory_gb=float(gigabytes) if pd.notna(gigabytes) else None, cells=cells)
     return facts
 
 
-def _evaluate(
-    prediction: Prediction,
-    candidate: Candidate,
-    facts_by_line: Mapping[int, _Facts],
-    request: RankingRequest,
-    champion: Champion,
-) -> Ranked:
-    read = {*request.weights, *(each.output for each in request.constraints), *request.criterion.exponents}
+def _evaluate(prediction: Prediction, candidate: Candidate, request: RankingRequest, champion: Champion) -> Ranked:
+    name, rules, criterion = candidate.name or prediction.machine, champion.rules, request.criterion
+    read = {*request.weights, *(each.output for each in request.constraints), *criterion.exponents}
     tasks = {task for each in read for task in getattr(each, "tasks", (getattr(each, "task", ""),))}
     for refused in prediction.unpredicted:
         if refused.task in tasks:
-            raise UserError(f"{candidate.name or prediction.machine} cannot be ranked", refused.message)
+            raise UserError(f"{name} cannot be ranked", refused.message)
     estimates = {Output.of(estimate): estimate for estimate in prediction.estimates}
     shares = tuple(each.probability(estimates[each.output], champion) for each in request.constraints)
     least, most = joint_bounds(shares) if shares else (None, None)
-    facts = facts_by_line[prediction.line]
-    rules = champion.rules
     price = candidate.price
     if price is not None:
-        price *= math.prod(facts.cells[name] for name in rules.price_columns)
+        price *= math.prod(candidate.cells[name] for name in rules.price_columns)
     # a price of an hour is no cost of years
-    cost = None if rules.price_columns else request.rates.total(price, facts.watts, facts.memory_gb)
-    known = criterion_facts(facts.watts, price, cost, least)
-    for word in (WATTS, PRICE, COST, PROBABILITY):
-        if word not in known and word in request.criterion.exponents:
-            raise _missing_fact(word, request.criterion.text, candidate)
+    cost = None if rules.price_columns else request.rates.total(price, candidate.watts, candidate.memory_gb)
     score = weighted_score(estimates, request.weights)
-    derived = {each.name: each for each in prediction.derived}
-    value = evaluate_criterion(request.criterion, known, score, estimates, derived)
-    lowest = min(estimates.values(), key=lambda estimate: estimate.in_domain_score or 0.0)
-    return Ranked(
+    ranked = Ranked(
         rank=0,
         line=prediction.line,
-        name=candidate.name or prediction.machine,
+        name=name,
         machine=prediction.machine,
         score=score.median,
         score_low=score.low,
@@ -267,46 +309,57 @@ def _evaluate(
         joint_probability_min=least,
         joint_probability_max=most,
         sure=None if least is None else least >= request.sure,
-        watts=facts.watts,
-        watts_assumed=facts.assumed,
+        watts=candidate.watts,
+        watts_assumed=candidate.watts_assumed,
         price=price,
-        value=value.median,
-        value_low=value.low,
-        value_high=value.high,
-        trust=lowest.trust,
+        value=math.nan,
+        value_low=None,
+        value_high=None,
+        trust=min(estimates.values(), key=lambda estimate: estimate.in_domain_score or 0.0).trust,
         cost=cost,
         cost_per_score_year=None if cost is None else cost / (score.median * request.rates.years),
     )
+    for word in (WATTS, PRICE, COST, PROBABILITY):
+        if word not in ranked.facts and word in criterion.exponents:
+            label = f"candidate {candidate.line}" + (f" ({candidate.name})" if candidate.name else "")
+            remedies = {COST: "add the column price; electricity needs watts, and memory its capacity"}
+            remedy = (remedies | {WATTS: rules.power_remedy}).get(word, "add it in the column price")
+            raise UserError(f"--by {criterion.text} needs the {word} of every candidate", f"{label} has none", remedy)
+    derived = {each.name: each for each in prediction.derived}
+    value = evaluate_criterion(criterion, ranked.facts, score, estimates, derived)
+    return replace(ranked, value=value.median, value_low=value.low, value_high=value.high)
 
 
-def _missing_fact(word: str, by: str, candidate: Candidate) -> UserError:
-    label = f"candidate {candidate.line}" + (f" ({candidate.name})" if candidate.name else "")
-    remedy = "add it in the column price"
-    if word == COST:
-        remedy = "add the column price; electricity needs watts, and memory its capacity"
-    if word == WATTS:
-        remedy = "the power of its processors is unknown, too: add the column watts, or tdp"
-    return UserError(f"--by {by} needs the {word} of every candidate", f"{label} has none", remedy)
-
-
-def _make_names_unique(ranked: Sequence[Ranked]) -> list[Ranked]:
-    """Add the line to names that several candidates have."""
-    counts = pd.Series([candidate.name for candidate in ranked]).value_counts()
-    return [
-        replace(candidate, name=f"{candidate.name} (line {candidate.line})")
-        if counts[candidate.name] > 1
-        else candidate
-        for candidate in ranked
-    ]
-
-
-def _list_notes(
+def _find_first_shares(
+    predictions: Predictions,
     ranked: Sequence[Ranked],
-    notes_of: Mapping[int, tuple[str, ...]],
     request: RankingRequest,
-    champion: Champion,
-) -> tuple[str, ...]:
-    notes = [f"{candidate.name}: {note}" for candidate in ranked for note in notes_of.get(candidate.line, ())]
+    errors: JointErrors,
+    candidates: Mapping[int, Candidate],
+) -> dict[int, float]:
+    """Return the share of draws of all scores in which each candidate is the first of the given ones, by key."""
+    lines = {candidate.line for candidate in ranked}
+    estimates = [(each.line, estimate) for each in predictions if each.line in lines for estimate in each.estimates]
+    scores = np.log(errors.draw(estimates, _DRAWS))
+    drawn: dict[int, dict[Factor, np.ndarray]] = {}
+    for place, (line, estimate) in enumerate(estimates):
+        drawn.setdefault(line, {})[Output.of(estimate)] = scores[:, place]
+    values = np.empty((_DRAWS, len(ranked)))
+    for place, candidate in enumerate(ranked):
+        logs = drawn[candidate.line]
+        by_task = {output.task: np.exp(each) for output, each in logs.items() if isinstance(output, Output)}
+        for factor in request.criterion.exponents:
+            if isinstance(factor, DerivedOutput):
+                logs[factor] = np.log(factor.compute(by_task, candidates[candidate.line].cells))
+        logs["score"] = sum((weight * logs[output] for output, weight in request.weights.items()), np.zeros(_DRAWS))
+        value = request.criterion.logarithm(candidate.facts, logs)
+        values[:, place] = value if request.criterion.ascending else -value
+    counts = np.bincount(values.argmin(axis=1), minlength=len(ranked))
+    return {candidate.line: float(count) / _DRAWS for candidate, count in zip(ranked, counts, strict=True)}
+
+
+def _list_notes(ranked: Sequence[Ranked], request: RankingRequest, champion: Champion) -> list[str]:
+    notes = []
     assumed = sum(candidate.watts_assumed for candidate in ranked)
     if assumed:
         which = "" if assumed == len(ranked) else " where marked ~"
@@ -320,11 +373,4 @@ def _list_notes(
         notes.append(f"price: the given one of an hour x {' x '.join(champion.rules.price_columns)}")
     if any(candidate.cost is not None for candidate in ranked):
         notes.append(request.rates.describe())
-    return tuple(notes)
-
-
-def _name_output(output: Output, outputs: Mapping[Output, float], champion: Champion) -> str:
-    """Return the task of an output, with its target where several outputs have the task."""
-    alone = sum(other.task == output.task for other in outputs) == 1
-    title = champion.rules.task_titles.get(output.task, output.task)
-    return title if alone else f"{title}.{output.target}"
+    return notes

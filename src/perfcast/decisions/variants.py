@@ -1,31 +1,158 @@
-"""Variants of a machine: combinations of varied values, with everything else that stays constant."""
+"""Variants of a machine: varied fields such as `cores=64..192:16`, and all combinations with what stays constant."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import math
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import product
 from typing import Any
 
 import numpy as np
 
-from perfcast.decisions.varied_fields import Point, VariedField, combinations
 from perfcast.inference.batch import name_violations, stack_machines
 from perfcast.inference.champion import Champion
 from perfcast.inference.completed import ASSUMED, GIVEN, IMPLIED, LOOKED_UP, MEASURED, MISSING
 from perfcast.inference.impute import DrawnMachines, change_draws, complete_draws, impute_draws, join_draws
-from perfcast.inference.machine_fields import Cell, TypedField
+from perfcast.inference.machine_fields import Cell, MachineFields, TypedField
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.parse import ParsedMachine, check_design, parse_machine
-from perfcast.schema.table import Role, Tag
+from perfcast.schema.table import Kind, Role, Tag
 from perfcast.utils.errors import UserError
 
+MAX_COMBINATIONS = 2000
+_AT_MOST = f"at most {MAX_COMBINATIONS} combinations are possible"
+_MAX_STEPS = 16
+_NUMBER = r"[-+]?(?:\d+(?:\.\d+)?|\.\d+)"
+_UNIT = r"[A-Za-z][A-Za-z/]*"
+_RANGE = re.compile(
+    rf"\s*(?P<low>{_NUMBER})\s*(?P<low_unit>{_UNIT})?\s*\.\.\s*(?P<high>{_NUMBER})\s*(?P<high_unit>{_UNIT})?"
+    rf"\s*(?::\s*(?P<step>{_NUMBER})\s*(?P<step_unit>{_UNIT})?)?\s*"
+)
 _FACTS = (LOOKED_UP, MEASURED)
 
 
 @dataclass(frozen=True)
+class Point:
+    """One value of a varied field: its text and its cells."""
+
+    text: str
+    cells: Mapping[str, Cell]
+
+
+@dataclass(frozen=True)
+class VariedField:
+    """Field with its values. `unit` is that of its one numerical column; None for any other field."""
+
+    name: str
+    points: tuple[Point, ...]
+    unit: str | None
+
+    @property
+    def columns(self) -> set[str]:
+        """The columns of its values."""
+        return {column for point in self.points for column in point.cells}
+
+
+def read_varied_fields(texts: Sequence[str], fields: MachineFields) -> tuple[VariedField, ...]:
+    """Read NAME=VALUES texts; values are joined by commas, or by | where they hold commas themselves, or are LOW..HIGH.
+
+    LOW..HIGH:STEP goes up to HIGH; without a step, between whole numbers, it is at most 17 numbers with both ends. The
+    same name may be repeated and adds values. Raises: UserError for any other text, for two names of the same column,
+    and for more than MAX_COMBINATIONS combinations.
+    """
+    values: dict[str, list[str]] = {}
+    for text in texts:
+        name, equals, listed = text.partition("=")
+        if not equals or not name.strip() or not listed.strip():
+            raise UserError("--vary must be NAME=VALUE,VALUE or NAME=LOW..HIGH", f"it is {text[:80]!r}")
+        values.setdefault(name.strip().lower(), []).extend(_split_values(name.strip(), listed))
+    varied = tuple(_read_field(name, listed, fields) for name, listed in values.items())
+    names: dict[str, str] = {}
+    for each in varied:
+        for column in sorted(each.columns):
+            if names.setdefault(column, each.name) != each.name:
+                quantity = fields.columns[column].meaning or column
+                fact = f"{names[column]} and {each.name} both describe {quantity}"
+                raise UserError("varied names must be independent", fact, "write both as one field")
+    count = math.prod(len(each.points) for each in varied)
+    if count > MAX_COMBINATIONS:
+        sizes = " x ".join(f"{len(each.points)} of {each.name}" for each in varied)
+        raise UserError(_AT_MOST, f"{sizes} are {count}", "vary fewer values")
+    return varied
+
+
+def combinations(varied: Sequence[VariedField]) -> Iterator[tuple[Point, ...]]:
+    """Yield every combination of the values; those of the last name change fastest."""
+    return product(*(field.points for field in varied))
+
+
+def _split_values(name: str, listed: str) -> list[str]:
+    values: list[str] = []
+    for piece in filter(None, map(str.strip, listed.split("|" if "|" in listed else ","))):
+        match = _RANGE.fullmatch(piece)
+        values += _expand_range(name, match) if match else [piece]
+        if len(values) > MAX_COMBINATIONS:
+            raise UserError(_AT_MOST, f"--vary {name} has more values")
+    return values
+
+
+def _expand_range(name: str, match: re.Match[str]) -> list[str]:
+    low, high = float(match["low"]), float(match["high"])
+    unit = match["high_unit"] or match["low_unit"] or ""
+    if {match["low_unit"] or unit, match["step_unit"] or unit} != {unit}:
+        raise UserError(f"the numbers of --vary {name} must have one unit", f"it is {match[0].strip()!r}")
+    if not low < high:
+        raise UserError(f"--vary {name} must go from a lower to a higher number", f"it is {match[0].strip()!r}")
+    if match["step"] is None:
+        numbers = _whole_numbers(name, low, high)
+    else:
+        step = float(match["step"])
+        if step <= 0:
+            raise UserError(f"the step of --vary {name} must be positive", f"it is {step:g}")
+        count = math.floor((high - low) / step + 1e-9)
+        if count >= MAX_COMBINATIONS:
+            raise UserError(_AT_MOST, f"--vary {name} has {count + 1} values")
+        numbers = [round(low + index * step, 9) for index in range(count + 1)]
+    return [f"{number:.12g} {unit}".strip() for number in numbers]
+
+
+def _whole_numbers(name: str, low: float, high: float) -> list[float]:
+    """Return at most 17 whole numbers from low to high with the smallest equal step, else with a shorter last step."""
+    if low != int(low) or high != int(high):
+        raise UserError(f"--vary {name} must have a step", f"it goes from {low:g} to {high:g}", "such as 2.4..3.6:0.2")
+    width = int(high - low)
+    smallest = max(1, math.ceil(width / _MAX_STEPS))
+    even = [step for step in range(smallest, 2 * smallest + 1) if width % step == 0]
+    numbers = [float(number) for number in range(int(low), int(high) + 1, even[0] if even else smallest)]
+    return numbers if numbers[-1] == high else [*numbers, high]
+
+
+def _read_field(name: str, values: Sequence[str], fields: MachineFields) -> VariedField:
+    points: list[Point] = []
+    for text in values:
+        try:
+            cells, _, notes = fields.parse({name: text}, "--vary")
+            if notes:
+                raise UserError(f"values of --vary {name} must be understood whole", notes[0])
+        except UserError as error:
+            hint = "join values by | where they hold commas" if len(values) > 1 else ""
+            raise UserError(error.requirement, error.fact, "; ".join(filter(None, [error.remedy, hint]))) from None
+        if cells and cells not in [point.cells for point in points]:
+            points.append(Point(text, cells))
+    if not points:
+        raise UserError("--vary must have values", f"{name} has none")
+    columns = {column for point in points for column in point.cells}
+    only = fields.columns[min(columns)]
+    numeric = len(columns) == 1 and only.kind is Kind.NUMERICAL
+    return VariedField(name, tuple(points), only.unit if numeric else None)
+
+
+@dataclass(frozen=True)
 class _Base:
-    """Machine before anything is varied, with a CPU model: its draws, or why it is impossible."""
+    """Machine before anything is varied, with its entity: its draws, or why it is impossible."""
 
     machine: ParsedMachine
     drawn: DrawnMachines | None = None
@@ -49,7 +176,7 @@ class _Base:
 class Variant:
     """One combination: its machine, with other cells, (1,) each, and the columns that follow from them anew.
 
-    A combination that is the machine itself has neither. `base_cpu`: the CPU model whose facts a hypothetical one has,
+    A combination that is the machine itself has neither. `base_entity`: the entity whose facts a hypothetical one has,
     "" for a real one.
     """
 
@@ -57,7 +184,7 @@ class Variant:
     base: _Base
     cells: Mapping[str, np.ndarray] = field(default_factory=dict)
     derived: frozenset[str] = frozenset()
-    base_cpu: str = ""
+    base_entity: str = ""
 
 
 @dataclass(frozen=True)
@@ -95,42 +222,96 @@ class Variants:
         return join_draws(same) if same else None, reasons
 
 
-class _Dependencies:
-    """Dependencies between columns: facts of a CPU model, and columns that follow from others."""
+class _VariantMaker:
+    """The described machine with each of the values that define it, and the dependencies between its columns."""
 
-    def __init__(self, champion: Champion) -> None:
-        self.champion, measured = champion, champion.reference_data.measured
-        self.cpu, self.task = measured.column_of(Tag.ENTITY), measured.column_of(Tag.TASK)
-        group = next(column.group for column in measured.columns if column.name == self.cpu)
+    def __init__(self, entry: MachineEntry, varied: Sequence[VariedField], champion: Champion, *, assume: bool) -> None:
+        self.entry, self.champion, self.rules, self.assume = entry, champion, champion.rules, assume
+        measured = champion.reference_data.measured
+        self.entity, self.task = measured.column_of(Tag.ENTITY), measured.column_of(Tag.TASK)
+        group = next(column.group for column in measured.columns if column.name == self.entity)
         self.facts = set(measured.select(group=group))
         self.keys = set(measured.select(role=Role.KEY, group=group))
-        self.rules = champion.rules
+        described = champion.fields.cells(entry.values, entry.label)
+        self.varied = self._add_enumerated(varied, described)
+        enumerated = {self.rules.enumerated} - set(described)
+        self.changing = [each for each in self.varied if not each.columns & {self.entity, *enumerated}]
 
     def find_derived(self, varied: set[str], origins: Mapping[str, str]) -> set[str]:
         """Return the columns that are derived anew when others are varied."""
         replaced = {name for column in varied for name in self.rules.replaced.get(column, ())}
         adapted = {name for column in varied for name in self.rules.adapted.get(column, ())}
         for block in self.rules.blocks:
-            # known facts of a CPU model stay constant, so its other columns are not imputed again
+            # known facts of an entity stay constant, so its other columns are not imputed again
             if (varied - self.facts) & set(block.columns):
                 adapted |= {name for name in block.columns if origins.get(name) == ASSUMED} - self.facts
         return replaced | {name for name in adapted if origins.get(name) != GIVEN}
 
-    def defines_machine(self, field: VariedField, described: Collection[str]) -> bool:
-        """Return whether every value of a field is a machine of its own, instead of a change of the described one."""
-        return self.cpu in field.columns or bool(field.columns - set(described) & {self.rules.enumerated})
-
     def find_contradicted(self, cells: Mapping[str, Cell], base: _Base) -> set[str]:
-        """Return the columns in which cells differ from the facts of the base's CPU model."""
-        known = {
-            name: base.cells[name] for name, origin in base.origins.items() if origin in _FACTS and name in self.facts
-        }
-        other = {name for name, cell in cells.items() if name in known and cell != known[name]}
-        return other | {
-            name
-            for name, capacity in self.rules.capacities.items()
-            if name in cells and capacity in known and cells[name] > known[capacity]
-        }
+        """Return the columns in which cells differ from the facts of the base's entity."""
+        origins = base.origins
+        known = {name: base.cells[name] for name in origins if origins[name] in _FACTS and name in self.facts}
+        capacities = ((name, each) for name, each in self.rules.capacities.items() if name in cells and each in known)
+        beyond = {name for name, capacity in capacities if cells[name] > known[capacity]}
+        return beyond | {name for name, cell in cells.items() if name in known and cell != known[name]}
+
+    def make_base(self, defining: _Defining) -> _Base:
+        """Parse and draw the machine that some values define; its units share what it gives for all together."""
+        champion = self.champion
+        machine = self._parse_base(defining, self.changing)
+        stacked = stack_machines([machine], champion, expand=False)
+        for error in stacked.refusals.values():
+            if machine.cells.get(self.task) not in (None, *champion.tasks):
+                raise error
+            return _Base(machine, violation=f"{error.requirement}: {error.fact.removesuffix(f' ({machine.label})')}")
+        frame = champion.fields.stack([machine.cells], [machine.line]).to_frame()
+        per_unit = self.rules.give_per_unit(frame)
+        kept = {column for each in self.changing for column in each.columns}
+        changed = [name for name in per_unit if name not in kept and not per_unit[name].equals(frame[name])]
+        if changed:
+            cells = {str(name): per_unit[name].iloc[0] for name in changed}
+            given = replace(machine, cells={**machine.cells, **cells})
+            stacked = stack_machines([given], champion, expand=False)
+        for error in stacked.refusals.values():
+            raise error
+        return _Base(machine, impute_draws(stacked, champion, assume=self.assume))
+
+    def _add_enumerated(self, varied: Sequence[VariedField], described: Collection[str]) -> tuple[VariedField, ...]:
+        """Return the varied fields, after that of the enumerated column where neither they nor the machine have it."""
+        champion, column = self.champion, self.rules.enumerated
+        if column is None or column in described or any(column in each.columns for each in varied):
+            return tuple(varied)
+        entities = [[(each, point)] for each in varied if self.entity in each.columns for point in each.points]
+        changing = [each for each in varied if self.entity not in each.columns]
+        machines = [self._parse_base(defining, changing) for defining in entities or [[]]]
+        stacked = stack_machines(machines, champion).machines.values()
+        values = sorted({float(each.cells[column]) for each in stacked if column in each.cells})
+        points = tuple(Point(f"{value:g}", {column: value}) for value in values)
+        added = [VariedField(column, points, champion.fields.columns[column].unit)] if points else []
+        return (*added, *varied)
+
+    def _parse_base(self, defining: _Defining, changing: Sequence[VariedField]) -> ParsedMachine:
+        """Parse the machine with the values that define it."""
+        line, label, values = self.entry[:3]
+        champion, fields = self.champion, self.champion.fields
+        columns = {column for each, _ in defining for column in each.columns}
+        typed = {name: value for name, value in values.items() if not columns & set(fields.cells({name: value}, label))}
+        typed |= {each.name: point.text for each, point in defining}
+        stated = {fields.find(name, label).name for name in typed}
+        varied = {each.name: each.points[0].text for each in changing}
+        first = {name: text for name, text in varied.items() if fields.find(name, "--vary").name not in stated}
+        try:
+            machine = parse_machine(MachineEntry(line, label, typed), champion)
+            if machine.cells.get(self.entity) in champion.entity_names.keys:
+                return machine
+        except UserError:
+            pass
+        # the varied fields may describe a new entity: values are then imputed for the described machine, or for the
+        # first combination where it leaves the varied fields out
+        return parse_machine(MachineEntry(line, label, typed | first), champion)
+
+
+_Defining = Sequence[tuple[VariedField, Point]]
 
 
 def make_variants(
@@ -138,29 +319,26 @@ def make_variants(
 ) -> Variants:
     """Make every combination of a machine.
 
-    The machine is drawn first, once for every varied CPU model, and its draws then stay constant in all combinations.
-    Only the varied columns change, and the columns that the imputation rules derive from them (`replaced`, `adapted`,
-    and values that were imputed together with them). A combination that contradicts the CPU model has a hypothetical
-    one with its other facts; every other one is the real machine, so that a combination does not change with the others
-    in the list. The enumerated column, such as the number of processors, is varied where the machine leaves it out.
+    The machine is drawn first, once for every varied entity, and its draws then stay constant in all combinations. Only
+    the varied columns change, and the columns that the rules derive from them (`replaced`, `adapted`, and values that
+    were imputed together with them). A combination that contradicts the entity has a hypothetical one with its other
+    facts; every other one is the real machine, so that a combination does not change with the others in the list. The
+    enumerated column, such as the number of units, is varied where the machine leaves it out.
     Raises: UserError when the machine itself cannot be used.
     """
-    dependencies = _Dependencies(champion)
-    if any(dependencies.task in each.columns for each in varied):
-        name = next(each.name for each in varied if dependencies.task in each.columns)
-        fact = f"--vary names {name}"
-        raise UserError("a task cannot be varied", fact, "name it with --task, which may be repeated")
+    task = champion.reference_data.measured.column_of(Tag.TASK)
+    for each in varied:
+        if task in each.columns:
+            fact = f"--vary names {each.name}"
+            raise UserError("a task cannot be varied", fact, "name it with --task, which may be repeated")
     for each in varied:
         for point in each.points:
-            check_design(
-                point.cells, {name: TypedField(each.name, point.text) for name in point.cells}, champion, "--vary"
-            )
-    described = champion.fields.cells(entry.values, entry.label)
-    varied = _add_enumerated(entry, varied, described, dependencies)
-    changing = [each for each in varied if not dependencies.defines_machine(each, described)]
-    chosen = [tuple(zip(varied, points, strict=True)) for points in combinations(varied)]
+            typed = dict.fromkeys(point.cells, TypedField(each.name, point.text))
+            check_design(point.cells, typed, champion, "--vary")
+    maker = _VariantMaker(entry, varied, champion, assume=assume)
+    chosen = [tuple(zip(maker.varied, points, strict=True)) for points in combinations(maker.varied)]
     rows = [
-        {name: cell for each, point in pairs if each in changing for name, cell in point.cells.items()}
+        {name: cell for each, point in pairs if each in maker.changing for name, cell in point.cells.items()}
         for pairs in chosen
     ]
     values = champion.fields.stack(rows, range(len(rows)))
@@ -168,116 +346,35 @@ def make_variants(
     contradicted: dict[str, set[str]] = {}
     variants = []
     for place, (pairs, cells) in enumerate(zip(chosen, rows, strict=True)):
-        defining = [pair for pair in pairs if pair[0] not in changing]
+        defining = [pair for pair in pairs if pair[0] not in maker.changing]
         points, key = tuple(point for _, point in pairs), tuple(point.text for _, point in defining)
         if key not in bases:
-            bases[key] = _make_base(entry, defining, changing, dependencies, assume=assume)
+            bases[key] = maker.make_base(defining)
         base = bases[key]
         drawn_cells = {} if base.drawn is None else base.drawn.completed.cells
         differing = {name for name in cells if name in drawn_cells and (drawn_cells[name] != values[name][place]).any()}
         if not differing:
             variants.append(Variant(points, base))
             continue
-        derived = dependencies.find_derived(differing, base.origins)
-        derived |= {name for each in changing for name in each.columns if base.origins[name] == GIVEN}
-        base_cpu = ""
-        if other := dependencies.find_contradicted(cells, base):
-            base_cpu = str(base.cells[dependencies.cpu])
-            contradicted[base_cpu] = contradicted.get(base_cpu, set()) | other
+        derived = maker.find_derived(differing, base.origins)
+        derived |= {name for each in maker.changing for name in each.columns if base.origins[name] == GIVEN}
+        base_entity = ""
+        if differences := maker.find_contradicted(cells, base):
+            base_entity = str(base.cells[maker.entity])
+            contradicted[base_entity] = contradicted.get(base_entity, set()) | differences
             capacities = champion.rules.capacities
-            derived |= dependencies.keys | {capacity for name, capacity in capacities.items() if name in cells}
+            derived |= maker.keys | {capacity for name, capacity in capacities.items() if name in cells}
         remaining = {name: cell for name, cell in base.cells.items() if base.origins[name] not in (IMPLIED, MISSING)}
         known = {name: cell for name, cell in remaining.items() if name not in derived} | cells
-        champion.rules.check_names(known, _list_typed(varied, points, base), "--vary")
+        champion.rules.check_names(known, _list_typed(maker.varied, points, base), "--vary")
         arrays = {name: values[name][[place]] for name in cells}
-        variants.append(Variant(points, base, arrays, frozenset(derived - set(cells)), base_cpu))
-    notes = dict.fromkeys(note for base in bases.values() for note in base.machine.notes)
-    return Variants(
-        varied,
-        tuple(variants),
-        (*notes, *(_note_hypothetical(cpu, names, varied) for cpu, names in contradicted.items())),
-        champion,
-    )
-
-
-def _add_enumerated(
-    entry: MachineEntry,
-    varied: Sequence[VariedField],
-    described: Collection[str],
-    dependencies: _Dependencies,
-) -> tuple[VariedField, ...]:
-    """Return the varied fields, after that of the enumerated column where neither they nor the machine have it."""
-    champion, column = dependencies.champion, dependencies.rules.enumerated
-    if column is None or column in described or any(column in each.columns for each in varied):
-        return tuple(varied)
-    cpus = [[(each, point)] for each in varied if dependencies.cpu in each.columns for point in each.points] or [[]]
-    changing = [each for each in varied if dependencies.cpu not in each.columns]
-    machines = [_parse_base(entry, defining, changing, dependencies) for defining in cpus]
-    stacked = stack_machines(machines, champion)
-    values = sorted({float(each.cells[column]) for each in stacked.machines.values() if column in each.cells})
-    points = tuple(Point(f"{value:g}", {column: value}) for value in values)
-    return (VariedField(column, points, champion.fields.columns[column].unit), *varied) if points else tuple(varied)
-
-
-_Defining = Sequence[tuple[VariedField, Point]]
-
-
-def _parse_base(
-    entry: MachineEntry,
-    defining: _Defining,
-    changing: Sequence[VariedField],
-    dependencies: _Dependencies,
-) -> ParsedMachine:
-    """Parse the machine with the values that define it."""
-    line, label, values = entry[:3]
-    champion, fields = dependencies.champion, dependencies.champion.fields
-    columns = {column for each, _ in defining for column in each.columns}
-    typed = {name: value for name, value in values.items() if not columns & set(fields.cells({name: value}, label))}
-    typed |= {each.name: point.text for each, point in defining}
-    stated = {fields.find(name, label).name for name in typed}
-    first = {each.name: each.points[0].text for each in changing if fields.find(each.name, "--vary").name not in stated}
-    try:
-        machine = parse_machine(MachineEntry(line, label, typed), champion)
-        known = machine.cells.get(dependencies.cpu) in champion.entity_names.keys
-    except UserError:
-        known = False
-    if not known:
-        # the varied fields may describe a new CPU model: values are then imputed for the described machine, or for
-        # the first combination where it leaves the varied fields out
-        machine = parse_machine(MachineEntry(line, label, typed | first), champion)
-    return machine
-
-
-def _make_base(
-    entry: MachineEntry,
-    defining: _Defining,
-    changing: Sequence[VariedField],
-    dependencies: _Dependencies,
-    *,
-    assume: bool,
-) -> _Base:
-    """Parse and draw the machine that some values define; its processors share what it gives for all together."""
-    champion = dependencies.champion
-    machine = _parse_base(entry, defining, changing, dependencies)
-    stacked = stack_machines([machine], champion, expand=False)
-    for error in stacked.refusals.values():
-        if machine.cells.get(dependencies.task) not in (None, *champion.tasks):
-            raise error
-        return _Base(machine, violation=f"{error.requirement}: {error.fact.removesuffix(f' ({machine.label})')}")
-    frame = champion.fields.stack([machine.cells], [machine.line]).to_frame()
-    per_chip = champion.rules.give_per_unit(frame)
-    columns = {column for each in changing for column in each.columns}
-    changed = {
-        str(name): per_chip[name].iloc[0]
-        for name in per_chip
-        if name not in columns and not per_chip[name].equals(frame[name])
-    }
-    if changed:
-        given = replace(machine, cells={**machine.cells, **changed})
-        stacked = stack_machines([given], champion, expand=False)
-    for error in stacked.refusals.values():
-        raise error
-    return _Base(machine, impute_draws(stacked, champion, assume=assume))
+        variants.append(Variant(points, base, arrays, frozenset(derived - set(cells)), base_entity))
+    notes = list(dict.fromkeys(note for base in bases.values() for note in base.machine.notes))
+    for entity, columns in contradicted.items():
+        names = " and ".join(each.name for each in maker.varied if each.columns & columns)
+        other = f"a machine with another one has a hypothetical {champion.rules.entity_name} like it"
+        notes.append(f"{entity} has its own {names}: {other}, with its other facts")
+    return Variants(maker.varied, tuple(variants), tuple(notes), champion)
 
 
 def _list_typed(varied: Sequence[VariedField], points: Sequence[Point], base: _Base) -> dict[str, TypedField]:
@@ -286,11 +383,3 @@ def _list_typed(varied: Sequence[VariedField], points: Sequence[Point], base: _B
     for each, point in zip(varied, points, strict=True):
         typed |= dict.fromkeys(point.cells, TypedField(each.name, point.text))
     return typed
-
-
-def _note_hypothetical(cpu: str, contradicted: set[str], varied: Sequence[VariedField]) -> str:
-    names = [field.name for field in varied if field.columns & contradicted]
-    return (
-        f"{cpu} has its own {' and '.join(names)}: a machine with another one has a hypothetical CPU model like it, "
-        "with its other facts"
-    )

@@ -9,14 +9,12 @@ from typing import Any
 import pandas as pd
 
 from perfcast.decisions.criteria import Output
-from perfcast.decisions.ranking import PLAIN
-from perfcast.decisions.variants import Variant, make_variants
-from perfcast.decisions.varied_fields import VariedField
+from perfcast.decisions.variants import VariedField, make_variants
 from perfcast.inference.champion import Champion
 from perfcast.inference.derived import DerivedValue
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.predict import PredictOptions, batches, predict_draws
-from perfcast.inference.prediction import Answer, Estimate, Prediction, name_tasks
+from perfcast.inference.prediction import ESTIMATE, Answer, Estimate, Prediction, name_tasks
 from perfcast.inference.user_measurements import UserMeasurements
 from perfcast.utils.errors import UserError
 
@@ -25,7 +23,7 @@ from perfcast.utils.errors import UserError
 class Combination:
     """One combination: values by varied field, and its estimates by task, or the reason why it is impossible.
 
-    `numbers` has the values of numerical fields in the units of their columns. `base_cpu` names the CPU model whose
+    `numbers` has the values of numerical fields in the units of their columns. `base_entity` names the entity whose
     facts a hypothetical one has, "" for a real one. `derived` has what follows from the estimates of several tasks.
     """
 
@@ -33,7 +31,7 @@ class Combination:
     numbers: dict[str, float]
     estimates: tuple[Estimate, ...] = ()
     violation: str = ""
-    base_cpu: str = ""
+    base_entity: str = ""
     derived: tuple[DerivedValue, ...] = ()
 
 
@@ -49,7 +47,7 @@ class Grid(Answer):
     units: dict[str, str]
     combinations: tuple[Combination, ...]
     notes: tuple[str, ...]
-    kind: str = "estimates, not official results"
+    kind: str = ESTIMATE
 
     @property
     def names(self) -> list[str]:
@@ -73,17 +71,11 @@ class Grid(Answer):
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per combination and task or derived quantity; one for an impossible combination."""
-        rows = []
-        for combination in self.combinations:
-            for estimate in combination.estimates or (None,):
-                row: dict[str, Any] = {
-                    **combination.values,
-                    "base_cpu": combination.base_cpu,
-                    "violation": combination.violation,
-                }
-                rows.append(row if estimate is None else row | estimate.cells())
-            for value in combination.derived:
-                rows.append({**combination.values, "base_cpu": combination.base_cpu, "violation": ""} | value.cells())
+        rows: list[dict[str, Any]] = []
+        for each in self.combinations:
+            row = {**each.values, "base_entity": each.base_entity, "violation": each.violation}
+            cells = [*(one.cells() for one in each.estimates), *(one.cells() for one in each.derived)]
+            rows += [row | one for one in cells or [{}]]
         return pd.DataFrame(rows)
 
 
@@ -92,7 +84,7 @@ def predict_grid(
     varied: Sequence[VariedField],
     champion: Champion,
     tasks: Sequence[str] = (),
-    options: PredictOptions = PLAIN,
+    options: PredictOptions | None = None,
     *,
     measurements: UserMeasurements | None = None,
     progress: bool = False,
@@ -104,8 +96,8 @@ def predict_grid(
     """
     if not varied:
         raise UserError("something must be varied", "there is no --vary", "such as --vary cores=64..192:16")
+    options = replace(options or PredictOptions(), tasks=tuple(tasks), neighbors=0, explain=False)
     made = make_variants(entry, varied, champion, assume=options.assume)
-    options = replace(options, tasks=tuple(tasks))
     predictions: dict[int, Prediction] = {}
     violations: dict[int, str] = {}
     for numbers in batches(len(made.variants), progress=progress):
@@ -115,10 +107,22 @@ def predict_grid(
             predictions |= {each.line: each for each in predict_draws(drawn, champion, options, measurements)}
     if not predictions:
         raise UserError("at least one combination must be possible", f"none is: {next(iter(violations.values()))}")
-    combinations = [
-        _combination(variant, predictions.get(number), violations.get(number, ""), made.varied)
-        for number, variant in enumerate(made.variants)
-    ]
+    combinations = []
+    for number, variant in enumerate(made.variants):
+        pairs, made_one = list(zip(made.varied, variant.points, strict=True)), predictions.get(number)
+        numbers_of = (
+            (field.name, next(iter(point.cells.values()))) for field, point in pairs if field.unit is not None
+        )
+        combinations.append(
+            Combination(
+                values={field.name: point.text for field, point in pairs},
+                numbers={name: float(number) for name, number in numbers_of},
+                estimates=made_one.estimates if made_one else (),
+                violation=violations.get(number, ""),
+                base_entity=variant.base_entity,
+                derived=made_one.derived if made_one else (),
+            )
+        )
     names = [field.name for field in made.varied]
     measurement_notes = measurements.notes if measurements else ()
     return Grid(
@@ -131,16 +135,6 @@ def predict_grid(
         combinations=name_tasks(tuple(combinations), champion.rules.task_titles),
         notes=(*made.notes, *measurement_notes, *note_unchanged(combinations, names)),
     )
-
-
-def _combination(
-    variant: Variant, prediction: Prediction | None, violation: str, varied: Sequence[VariedField]
-) -> Combination:
-    pairs = list(zip(varied, variant.points, strict=True))
-    numbers = {field.name: float(next(iter(point.cells.values()))) for field, point in pairs if field.unit is not None}
-    values = {field.name: point.text for field, point in pairs}
-    estimates, derived = (prediction.estimates, prediction.derived) if prediction else ((), ())
-    return Combination(values, numbers, estimates, violation, variant.base_cpu, derived)
 
 
 def note_unchanged(combinations: Sequence[Combination], names: Sequence[str]) -> list[str]:

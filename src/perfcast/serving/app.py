@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
@@ -18,23 +20,29 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from perfcast import __version__
-from perfcast.inference.champion import Champion
-from perfcast.inference.completed import ORIGINS
-from perfcast.inference.prediction import Predictions
+from perfcast.api import Champion, with_operations
+from perfcast.inference import champion as champion_folder
+from perfcast.inference.batch import parse_batch
+from perfcast.inference.completed import MISSING, ORIGINS
+from perfcast.inference.draw_predictions import complete_machines
+from perfcast.inference.explain import list_values, name_machine
+from perfcast.inference.machine_fields import name_group
+from perfcast.inference.machine_files import MachineEntry
+from perfcast.inference.prediction import ESTIMATE, OK, REFUSED, Predictions
+from perfcast.schema.table import Role, select
 from perfcast.serving.api_models import (
-    CpuModelsResponse,
+    DECISIONS,
     ErrorResponse,
     FieldsResponse,
     HealthResponse,
     ImputeResponse,
+    NamesResponse,
     PredictQuery,
     PredictResponse,
     RequestBody,
     describe_errors,
     list_entries,
 )
-from perfcast.serving.decision_models import DECISIONS, DecisionRequest
-from perfcast.serving.machine_answers import describe_champion, describe_fields, impute_batch
 from perfcast.serving.prediction_queue import PredictionQueue
 from perfcast.serving.request_limits import DEFAULT_LIMITS, JsonRoute, RefusedRequest, RequestLimits
 from perfcast.serving.server_metrics import SECURITY_HEADERS, MetricsMiddleware, ServerMetrics
@@ -59,18 +67,17 @@ _REFUSALS: dict[int | str, dict[str, Any]] = {
         503: "The server is busy, or the time limit has passed.",
     }.items()
 }
-_FIELDS = {"target": "targets", "task": "tasks", "no-assume": "assume"}
-"""Options of the commands whose fields in a request have another name."""
 
 
 def create_app(
-    champion: Champion, limits: RequestLimits = DEFAULT_LIMITS, hosts: Sequence[str] | None = LOOPBACK
+    loaded: champion_folder.Champion, limits: RequestLimits = DEFAULT_LIMITS, hosts: Sequence[str] | None = LOOPBACK
 ) -> FastAPI:
-    """Return the application that serves a champion.
+    """Return the application that serves a loaded champion.
 
     `hosts` are the accepted names in the Host header; None accepts any. Without that check, a page of another site
     whose name resolves to this machine (DNS rebinding) could send requests.
     """
+    champion = with_operations(loaded)
     metrics = ServerMetrics()
     queue = PredictionQueue(champion, limits, metrics)
     metrics.starts.inc()
@@ -82,7 +89,7 @@ def create_app(
         redoc_url=None,
         redirect_slashes=False,
     )
-    app.state.limits = limits
+    app.state.limits, app.state.example = limits, _write_example(champion.rules.example)
     _add_error_handlers(app)
     app.mount("/static", StaticFiles(directory=PAGE_FOLDER))
     app.include_router(_create_info_router(champion, limits, metrics))
@@ -116,8 +123,8 @@ class _HostCheck:
 
 def _add_error_handlers(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
-    async def handle_validation_error(_: Request, error: RequestValidationError) -> JSONResponse:
-        return _refuse(*describe_errors(error.errors()))
+    async def handle_validation_error(request: Request, error: RequestValidationError) -> JSONResponse:
+        return _refuse(*describe_errors(error.errors(), request.app.state.example))
 
     @app.exception_handler(UserError)
     async def handle_user_error(_: Request, error: UserError) -> JSONResponse:
@@ -138,11 +145,11 @@ def _add_error_handlers(app: FastAPI) -> None:
 
 def _create_info_router(champion: Champion, limits: RequestLimits, metrics: ServerMetrics) -> APIRouter:
     router = APIRouter(responses={422: _REFUSALS[422]})
-    fields = describe_fields(champion)
+    fields = _describe_fields(champion)
     health = {
         "status": "ok",
         "version": __version__,
-        **describe_champion(champion),
+        **_describe_champion(champion),
         "tasks": [champion.rules.task_titles.get(task, task) for task in champion.tasks],
         "limits": asdict(limits),
         "origins": {**ORIGINS, **champion.rules.origin_meanings},
@@ -171,8 +178,8 @@ def _create_info_router(champion: Champion, limits: RequestLimits, metrics: Serv
     async def get_fields() -> dict[str, Any]:
         return fields
 
-    @router.get("/cpu-models", summary="Find CPU models by a text", response_model=CpuModelsResponse)
-    async def get_cpu_models(
+    @router.get("/cpu-models", summary="Find names of entities by a text", response_model=NamesResponse)
+    async def get_names(
         q: Annotated[str, Query(description="Text to match, such as epyc 97.")] = "",
     ) -> dict[str, Any]:
         return {"cpu_models": champion.entity_names.complete(q[:_MAX_TEXT], limits.suggestions)}
@@ -196,12 +203,12 @@ def _create_prediction_router(champion: Champion, limits: RequestLimits, queue: 
     )
     async def post_impute(body: RequestBody, query: Annotated[PredictQuery, Query()]) -> Response:
         chosen = {"assume": query.assume, "strict": query.strict}
-        machines = await queue.call(partial(impute_batch, list_entries(body, limits), champion, **chosen))
-        return JSONResponse({**describe_champion(champion), "machines": machines})
+        machines = await queue.call(partial(_impute_batch, list_entries(body, limits), champion, **chosen))
+        return JSONResponse({**_describe_champion(champion), "machines": machines})
 
     def add_decision(name: str, model: type, response: type, summary: str) -> None:
         async def post_decision(body: Any) -> Response:
-            return await queue.call(partial(_decide, body, champion, limits))
+            return await queue.call(lambda: JSONResponse(body.answer(champion, limits).to_dict()))
 
         # FastAPI reads the model of the body from the annotation
         post_decision.__annotations__["body"] = model
@@ -210,6 +217,16 @@ def _create_prediction_router(champion: Champion, limits: RequestLimits, queue: 
     for name, models in DECISIONS.items():
         add_decision(name, *models)
     return router
+
+
+def _write_example(flags: str) -> str:
+    """Return a remedy with the machine that the flags of a command describe."""
+    words = shlex.split(flags)
+    if "--set" in words:
+        return "see /fields"
+    pairs = zip(words[::2], words[1::2], strict=True)
+    machine = {name.removeprefix("--"): int(value) if value.isdigit() else value for name, value in pairs}
+    return f"send, for example, {json.dumps(machine)}"
 
 
 def _refuse(status: int, message: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
@@ -224,10 +241,67 @@ def _encode_predictions(answer: Predictions, *, strict: bool) -> Response:
     return JSONResponse(answer.to_dict())
 
 
-def _decide(body: DecisionRequest, champion: Champion, limits: RequestLimits) -> Response:
-    """Return a decision; its errors name fields of the request in place of options of a command."""
-    try:
-        return JSONResponse(body.answer(champion, limits).to_dict())
-    except UserError as error:
-        named = re.sub(r"--([a-z][a-z-]*)", lambda match: _FIELDS.get(match[1], match[1].replace("-", "_")), str(error))
-        return _refuse(422, named)
+def _describe_champion(champion: Champion) -> dict[str, Any]:
+    """Return the fields of an answer that describe the champion."""
+    return {
+        "dataset": champion.dataset,
+        "champion": champion.name,
+        "preset": champion.preset,
+        "features": len(select(champion.predictor.columns_, role=Role.FEATURE)),
+        "kind": ESTIMATE,
+    }
+
+
+def _impute_batch(
+    entries: Sequence[MachineEntry], champion: Champion, *, assume: bool, strict: bool
+) -> list[dict[str, Any]]:
+    """Return every machine with its completed values, as in `CompletedMachine`; one that cannot be used has none.
+
+    Raises: see `parse_batch`.
+    """
+    batch = parse_batch(entries, champion, strict=strict)
+    measured = champion.reference_data.measured
+    if len(batch.refusals) == len(entries):
+        raise batch.refusals[entries[0].line]
+    completed = complete_machines(batch, champion, assume=assume)
+    names, missing = list(completed.cells), completed.has_origin(MISSING)
+    inputs = [column.name for column in measured.columns if column.role in (Role.FEATURE, Role.KEY)]
+    results: dict[int, list[dict[str, Any]]] = {entry.line: [] for entry in entries}
+    rows_of: dict[int, list[int]] = {}
+    for row, key in enumerate(completed.cells.index.tolist()):
+        rows_of.setdefault(key, []).append(row)
+    for key, rows in sorted(rows_of.items()):
+        row = rows[0]
+        result = {
+            "machine": name_machine({name: values[row] for name, values in completed.cells.items()}, measured),
+            "values": [asdict(value) for value in list_values(completed, rows, measured)],
+            "unknown": [name for name in inputs if missing[row, names.index(name)]],
+            "notes": list(batch.notes.get(key, ())),
+        }
+        results[batch.line_of(key)].append({**result, "status": OK, "message": ""})
+    refused: dict[str, Any] = {"values": [], "unknown": [], "notes": [], "status": REFUSED}
+    for entry in entries:
+        if entry.line in batch.refusals:
+            results[entry.line] = [{"machine": entry.label, **refused, "message": str(batch.refusals[entry.line])}]
+    return [{"line": line, **result} for line, listed in results.items() for result in listed]
+
+
+def _describe_fields(champion: Champion) -> dict[str, list[dict[str, Any]]]:
+    """Return fields and columns with meaning, unit, and bounds or an example, as in `FieldsResponse`."""
+    types, columns = champion.field_types(), champion.fields.columns
+    capacities = {**champion.rules.capacities, **champion.rules.largest_values}
+
+    def describe(name: str, meaning: str, column: str | None) -> dict[str, Any]:
+        unit, capacity = (columns[column].unit, capacities.get(column)) if column else ("", None)
+        return {"name": name, "meaning": meaning, "number": types[name] == "double", "unit": unit, "capacity": capacity}
+
+    fields = []
+    for name, field in {field.name: field for field in champion.fields.fields.values()}.items():
+        filled = list(field.columns)
+        described = describe(name, field.meaning, filled[0] if len(filled) == 1 else None)
+        fields.append({**described, "example": field.example, "columns": filled, "aliases": list(field.aliases)})
+    listed = [
+        {**describe(name, column.meaning, name), "group": name_group(column), "low": column.low, "high": column.high}
+        for name, column in columns.items()
+    ]
+    return {"fields": fields, "columns": listed}

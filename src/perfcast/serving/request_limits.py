@@ -17,7 +17,6 @@ from perfcast.utils.errors import UserError
 from perfcast.utils.io import read_json_text
 
 BODY = "the body"
-EXAMPLE = 'send, for example, {"processor": "EPYC 9654", "chips": 2}'
 _BODY_LEFT = (408, 413)
 """Status of requests whose body is not read to its end: their connection is closed."""
 _MAX_DISCARDED = 32
@@ -29,7 +28,7 @@ class RequestLimits:
     """Limits of one worker.
 
     Units: `body` bytes; `machines` per request; `seconds` until a body or an answer must be there; `waiting` requests
-    at once; `neighbors` nearest machines per prediction; `suggestions` suggested CPU models; `explained` machines up to
+    at once; `neighbors` nearest machines per prediction; `suggestions` suggested names; `explained` machines up to
     which a prediction is explained by default.
     """
 
@@ -115,8 +114,8 @@ class _JsonRequest(Request):
             fact = f"byte {error.start + 1} is not"
             raise RefusedRequest(400, f"{BODY} must be UTF-8 text", fact, "save it as UTF-8") from None
         if not text.strip():
-            raise RefusedRequest(400, f"{BODY} must describe a machine", "it is empty", EXAMPLE)
+            raise RefusedRequest(400, f"{BODY} must describe a machine", "it is empty", self.app.state.example)
         try:
             return read_json_text(text, BODY)
         except UserError as error:
-            raise RefusedRequest(400, error.requirement, error.fact, error.remedy or EXAMPLE) from None
+            raise RefusedRequest(400, error.requirement, error.fact, error.remedy or self.app.state.example) from None

@@ -9,11 +9,12 @@ import pytest
 from deployment_project import CONFIG, FLAGS, KNOWN, champion, results
 
 from perfcast.cli.main import main
-from perfcast.decisions.candidates import add_prices, make_candidates
+from perfcast.cli.rank import add_prices, make_candidates
+from perfcast.decisions.criteria import read_request
 from perfcast.decisions.machine_comparison import compare_machines
 from perfcast.decisions.nearest_machines import find_nearest_machines
-from perfcast.decisions.ranking import rank_machines, read_request
-from perfcast.decisions.varied_fields import read_varied_fields
+from perfcast.decisions.ranking import rank_machines
+from perfcast.decisions.variants import read_varied_fields
 from perfcast.decisions.what_if import predict_grid
 from perfcast.inference import PredictOptions
 from perfcast.inference.batch import parse_machines

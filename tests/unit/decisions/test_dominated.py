@@ -14,12 +14,12 @@ from perfcast.decisions.criteria import (
     SCORE,
     Constraint,
     Output,
+    RankingRequest,
     Spread,
     evaluate_criterion,
     read_criterion,
 )
-from perfcast.decisions.ranking import RankingRequest, sort_candidates
-from perfcast.decisions.ranking_answer import Ranked
+from perfcast.decisions.ranking import Ranked, sort_candidates
 from perfcast.inference.derived import DerivedOutput
 from perfcast.inference.machine_files import PRICE, WATTS
 from perfcast.inference.name_lookup import TaskNames

@@ -12,18 +12,19 @@ import pytest
 from champion_project import FEATURES, project
 
 from perfcast.cli.main import main
-from perfcast.decisions.candidates import read_candidate
-from perfcast.decisions.cost_rates import CostRates
 from perfcast.decisions.criteria import (
+    CostRates,
     Output,
     Spread,
     evaluate_criterion,
-    read_constraints,
+    read_candidate,
+    read_constraint,
     read_criterion,
+    read_request,
 )
-from perfcast.decisions.decision_text import format_ranking
+from perfcast.decisions.display import format_ranking
 from perfcast.decisions.joint_errors import JointErrors
-from perfcast.decisions.ranking import rank_machines, read_request
+from perfcast.decisions.ranking import rank_machines
 from perfcast.domains.servers.datasets.spec_cpu.cpu2017 import build
 from perfcast.domains.servers.testing import cpu_catalog, spec_cpu2017
 from perfcast.inference import PredictOptions, parse_machines, predict_machines, read_machines
@@ -137,12 +138,12 @@ def test_joint_bounds_hold_for_any_dependence():
         assert low - 1e-9 <= both <= high + 1e-9
 
 
-def test_read_constraints_accepts_published_task_names():
+def test_read_constraint_accepts_published_task_names():
     names = project().champion.task_names
     assert names.find("SPECrate2017_int_base") == names.find("cint2017RATE") == "CINT2017rate"
     assert names.find("SPECspeed2017 fp base") == "CFP2017speed"
     assert names.find("SPECrate2017_int_peak") is None
-    goal = read_constraints(["SPECrate2017_int_base >= 1500"], project().champion)[0]
+    goal = read_constraint("SPECrate2017_int_base >= 1500", project().champion)
     assert (goal.output, goal.sign, goal.threshold) == (INT, ">=", 1500)
 
 

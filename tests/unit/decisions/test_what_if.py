@@ -14,13 +14,11 @@ from hypothesis import strategies as st
 from machine_requests import requests
 
 from perfcast.cli.main import main
-from perfcast.decisions.criteria import read_constraints, read_criterion, read_weights
-from perfcast.decisions.decision_text import format_grid
-from perfcast.decisions.ranking import RankingRequest, rank_machines
-from perfcast.decisions.variants import make_variants
-from perfcast.decisions.varied_fields import MAX_COMBINATIONS, combinations, read_varied_fields
+from perfcast.decisions.criteria import RankingRequest, read_constraint, read_criterion, read_weights
+from perfcast.decisions.display import draw_grid, format_grid
+from perfcast.decisions.ranking import rank_machines
+from perfcast.decisions.variants import MAX_COMBINATIONS, combinations, make_variants, read_varied_fields
 from perfcast.decisions.what_if import note_unchanged, predict_grid
-from perfcast.decisions.what_if_plot import draw_grid
 from perfcast.experiment.champion import fit_all_rows
 from perfcast.inference import Champion, MachineEntry, PredictOptions, parse_machines, predict_machines, read_machines
 from perfcast.inference.draw_predictions import complete_machines
@@ -165,10 +163,10 @@ def test_variants_keep_given_fields_without_contradiction():
 
 def test_too_many_cores_make_a_hypothetical_cpu_model():
     real = made(GOLD, "cores=10,20")
-    assert not any(variant.base_cpu for variant in real.variants) and not real.notes
+    assert not any(variant.base_entity for variant in real.variants) and not real.notes
     assert completed(real)["cpu_model"].tolist() == ["xeon gold 6148"] * 2
     other = made(GOLD, "cores=20,40")
-    assert [variant.base_cpu for variant in other.variants] == ["", "xeon gold 6148"]
+    assert [variant.base_entity for variant in other.variants] == ["", "xeon gold 6148"]
     assert completed(other)["cpu_model"].isna().tolist() == [False, True]
     assert "xeon gold 6148 has its own cores" in other.notes[0]
     champion = project().champion
@@ -221,7 +219,7 @@ def test_varied_cpu_models_have_their_facts():
 def test_varied_fields_can_describe_a_new_cpu_model():
     grid = made({"processor": "Zeus 1", "clock": "2.5 GHz", "family": "Skylake-SP", "chips": 2}, "cores=16,32")
     assert completed(grid)["cores_enabled_total"].tolist() == [32, 64]
-    assert not any(variant.base_cpu for variant in grid.variants)
+    assert not any(variant.base_entity for variant in grid.variants)
 
 
 def test_impossible_combinations_are_refused_one_by_one():
@@ -314,7 +312,7 @@ def test_grid_and_ranking_of_a_dataset_without_rules():
         (1, None, None),
     ]
     with pytest.raises(UserError, match="--target must name the target of float"):
-        read_constraints(["float >= 3"], champion)
+        read_constraint("float >= 3", champion)
     with pytest.raises(UserError, match=r"needs the watts of every candidate.*candidate 1"):
         by_watt = replace(request, criterion=read_criterion("score/watt", champion))
         rank_machines(entries, champion, by_watt, strict=True)

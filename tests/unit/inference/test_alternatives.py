@@ -7,7 +7,8 @@ from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 from machine_requests import requests
 
-from perfcast.decisions.ranking import rank_machines, read_request
+from perfcast.decisions.criteria import read_request
+from perfcast.decisions.ranking import rank_machines
 from perfcast.domains.servers.server_rules import SPEC_CPU2017
 from perfcast.experiment.described_rows import describe_rows
 from perfcast.inference import MachineEntry, read_machines

@@ -8,8 +8,9 @@ from functools import cache
 import pytest
 from deployment_project import KNOWN, champion
 
-from perfcast.decisions.candidates import make_candidates
-from perfcast.decisions.ranking import rank_machines, read_request
+from perfcast.cli.rank import make_candidates
+from perfcast.decisions.criteria import read_request
+from perfcast.decisions.ranking import rank_machines
 from perfcast.inference import PredictOptions
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.predict import predict_batch

@@ -1,1 +1,1 @@
-"""Commands on a champion."""
+"""Write a champion as one file, for another machine."""

@@ -1,1 +1,1 @@
-"""Stages of the pipeline: one module per stage, called by the rules of Snakemake."""
+"""Run one stage of the pipeline, as the rules of Snakemake do."""

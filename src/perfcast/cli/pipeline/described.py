@@ -16,8 +16,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from perfcast.cli import arguments
-from perfcast.cli.arguments import add_shared
+from perfcast.cli.arguments import add_shared, share
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--in-domain", type=Path, required=True, metavar="FOLDER", help="folder of the distances by split"
     )
-    parser.add_argument("--level", type=arguments.share, default=0.9, metavar="SHARE", help="level of the intervals")
+    parser.add_argument("--level", type=share, default=0.9, metavar="SHARE", help="level of the intervals")
 
 
 def run(options: argparse.Namespace) -> int:

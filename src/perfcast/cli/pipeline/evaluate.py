@@ -12,8 +12,7 @@ import argparse
 from itertools import product
 from pathlib import Path
 
-from perfcast.cli import arguments
-from perfcast.cli.arguments import add_shared
+from perfcast.cli.arguments import add_shared, share
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--level",
         metavar="SHARE",
-        type=arguments.share,
+        type=share,
         help="level of the intervals, 0 to 1 (default: 0.9)",
     )
 

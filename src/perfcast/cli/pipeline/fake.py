@@ -10,15 +10,14 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from perfcast.cli import arguments
-from perfcast.cli.arguments import add_shared
+from perfcast.cli.arguments import add_shared, whole
 from perfcast.utils.packaged_project import default_project
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("out", type=Path, help="new folder for mirror/, conf/, params.yaml, Snakefile, workflow/")
-    parser.add_argument("--rows", type=arguments.whole(1, 1_000_000), default=600, metavar="N", help="rows per source")
+    parser.add_argument("--rows", type=whole(1, 1_000_000), default=600, metavar="N", help="rows per source")
     add_shared(parser, "--seed", "--project")
     parser.set_defaults(project=default_project(Path()))
 

@@ -11,15 +11,14 @@ from __future__ import annotations
 import argparse
 import os
 
-from perfcast.cli import arguments
-from perfcast.cli.arguments import add_shared
+from perfcast.cli.arguments import add_shared, seed
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add_shared(parser, "dataset", "split", "predictor", "--table", "--folds", "--out", out="folder of the run")
     add_shared(parser, "--preset", "--backtest-windows", "--project")
-    parser.add_argument("--seeds", type=arguments.seed, nargs="+", default=[0], metavar="N", help="seeds (default: 0)")
+    parser.add_argument("--seeds", type=seed, nargs="+", default=[0], metavar="N", help="seeds (default: 0)")
     parser.add_argument("--override", action="append", default=[], metavar="KEY=VALUE", help="Hydra override")
 
 

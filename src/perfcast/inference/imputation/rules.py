@@ -160,6 +160,8 @@ class DescriptionRules:
     """Columns whose product stands for the power of a machine where the user gives none. Units: W."""
     power_meaning: ClassVar[str] = ""
     """What the product of `power_columns` includes."""
+    power_remedy: ClassVar[str] = "add the column watts"
+    """What gives the power of a machine where it is not known."""
     kind_columns: ClassVar[tuple[str, ...]] = ()
     """Columns that tell the kinds of a machine."""
     capacities: ClassVar[Mapping[str, str]] = {}

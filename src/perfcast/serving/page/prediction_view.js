@@ -132,7 +132,7 @@ export function createCurves(answer, values, label, width) {
     for (const estimate of machine.estimates) {
       const curve = [estimate.task, ...machine.others].join(", ");
       const points = curves.get(curve) ?? [];
-      points.push({ x: values[machine.line - 1], median: estimate.median, low: estimate.low, high: estimate.high, hypothetical: Boolean(machine.base_cpu) });
+      points.push({ x: values[machine.line - 1], median: estimate.median, low: estimate.low, high: estimate.high, hypothetical: Boolean(machine.base_entity) });
       curves.set(curve, points);
     }
   }
@@ -147,7 +147,7 @@ export function createCurves(answer, values, label, width) {
     return found.some(Boolean) ? [[formatNumber(value), ...found.map((point) => (point ? `${formatNumber(point.median)} (${formatInterval(point)})` : ""))]] : [];
   });
   const parts = [createElement("div", { class: "charts" }, ...charts), ...answer.notes.map((note) => createElement("p", { class: "quiet" }, `Note: ${note}.`))];
-  if (answer.machines.some((machine) => machine.base_cpu)) parts.push(createElement("p", { class: "quiet" }, "Hollow points: a hypothetical CPU model like the described one."));
+  if (answer.machines.some((machine) => machine.base_entity)) parts.push(createElement("p", { class: "quiet" }, "Hollow points: a hypothetical CPU model like the described one."));
   if (rows.length) parts.push(createElement("details", {}, createElement("summary", {}, "As a table"), createTable(`Estimates by ${label}`, [label, ...curves.keys()], rows)));
   if (answer.refused.length) {
     const missing = answer.refused.map((each) => createElement("li", {}, `${formatNumber(values[each.line - 1])}: ${each.message.replaceAll(/\bmachine \d+\b/g, "this machine")}`));

@@ -24,7 +24,7 @@ from perfcast.utils.errors import UserError
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     machine.add_machines(parser)
-    machine.add_task(parser)
+    arguments.add_shared(parser, "--task")
     parser.add_argument(
         "--budget",
         type=arguments.number(1e12, 1e30),
@@ -42,7 +42,6 @@ def run(options: argparse.Namespace) -> int:
     """Plan, and print or write."""
     from perfcast.domains.scaling.run_plan import plan_runs
     from perfcast.domains.scaling.run_plan_text import format_plan
-    from perfcast.utils.terminal_tables import terminal_width
 
     check_out(options, ".csv", ".json")
     chosen = machine.read_options(options)
@@ -54,6 +53,6 @@ def run(options: argparse.Namespace) -> int:
     measurements = machine.read_user_measurements(options, entries, champion)
     limits = {"budget": options.budget, "count": options.count}
     plan = plan_runs(entries[0], champion, chosen, **limits, measurements=measurements)
-    write_answer(options, plan, lambda: format_plan(plan, terminal_width()))
+    write_answer(options, plan, format_plan)
     report(f"{count_words(len(plan.runs), 'run')} planned", champion.name, champion.preset, chosen.level)
     return 0

@@ -1,1 +1,1 @@
-"""Commands."""
+"""Measure this machine: matrix products or a suite of kernels."""

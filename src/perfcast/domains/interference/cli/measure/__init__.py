@@ -1,1 +1,1 @@
-"""Commands."""
+"""Measure this machine: interference of neighbors."""

@@ -1,1 +1,1 @@
-"""Commands on facts of processors."""
+"""Add, list and check dated facts of CPU models."""
