@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
@@ -43,20 +44,15 @@ def write_project(repository: Path, project: Path, source: str, file: str, conte
     """Write a project with one file of the source replaced; None puts a folder in its place."""
     conf = read_conf(repository / "conf", "source", source)
     mirror = project / ("data/embedded" if conf.get("embedded") else "mirror")
-    files = [
-        path.relative_to(generate_files(source)).as_posix()
-        for path in generate_files(source).rglob("*")
-        if path.is_file()
-    ]
+    generated = generate_files(source)
+    files = [path.relative_to(generated).as_posix() for path in generated.rglob("*") if path.is_file()]
     for name in files:
         for path in (mirror / name, project / "raw" / source / name):
             path.parent.mkdir(parents=True, exist_ok=True)
             if name == file and content is None:
                 path.mkdir()
             else:
-                path.write_bytes(
-                    content if name == file and content is not None else (generate_files(source) / name).read_bytes()
-                )
+                path.write_bytes(content if name == file and content is not None else (generated / name).read_bytes())
     (project / "raw" / source / "manifest.json").write_text(json.dumps({"status": "present", "source": source}))
     if not conf.get("embedded"):
         conf.pop("snapshots", None)
@@ -69,7 +65,7 @@ def write_project(repository: Path, project: Path, source: str, file: str, conte
     dataset_conf["sources"] = {"required": required, "optional": []}
     for other in required:
         if other != source:
-            plugins.load("testing", other).write(project / "raw" / other, rows=ROWS, seed=3)
+            shutil.copytree(generate_files(other), project / "raw" / other)
             (project / "raw" / other / "manifest.json").write_text(json.dumps({"status": "present"}))
     (project / "conf" / "dataset").mkdir(parents=True)
     (project / "conf" / "dataset" / f"{dataset}.yaml").write_text(yaml.safe_dump(dataset_conf))
@@ -85,17 +81,8 @@ def _file_conf(name: str, path: Path) -> dict[str, object]:
 
 def ingest_command(project: Path, source: str) -> list[str]:
     """Return the command that ingests."""
-    command = [
-        "pipeline",
-        "ingest",
-        source,
-        "--out",
-        str(project / "out" / "raw"),
-        "--project",
-        str(project),
-        "--offline",
-    ]
-    return [*command, "--mirror", str(project / "mirror"), "--strict"]
+    command = ["pipeline", "ingest", source, "--out", project / "out" / "raw", "--project", project]
+    return [str(word) for word in (*command, "--offline", "--mirror", project / "mirror", "--strict")]
 
 
 def standardize_command(project: Path, source: str) -> list[str]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
+from torch import nn
 
 from perfcast.features.encoding.tokens import TokenEncoder
 from perfcast.nn.token_batch import TokenBatch
@@ -39,9 +40,16 @@ def targets(X: pd.DataFrame) -> pd.Series:
     return (X["cores"] ** np.where(X["suite"] == "rate", 1.0, 0.3) * X["mhz"]).rename("score")
 
 
-def untrained(predictor: NeuralPredictor, outputs: int) -> tuple[Any, TokenBatch]:
-    """An untrained network of a predictor, and 64 rows for it."""
+def encoded(X: pd.DataFrame, outputs: int = 2) -> TokenBatch:
+    """Rows as networks read them."""
+    return TokenBatch.from_tokens(TokenEncoder().fit(frame(), COLUMNS).transform(X), np.zeros((len(X), outputs)))
+
+
+def untrained(predictor: NeuralPredictor, outputs: int = 2) -> tuple[Any, TokenBatch]:
+    """An untrained network of a predictor, none of whose parameters is zero, and 64 rows for it."""
     torch.manual_seed(0)
-    encoder = TokenEncoder().fit(frame(), COLUMNS)
-    made = predictor.build_network(encoder.spec, outputs)
-    return made, TokenBatch.from_tokens(encoder.transform(frame()), np.zeros((64, outputs)))
+    made = predictor.build_network(TokenEncoder().fit(frame(), COLUMNS).spec, outputs)
+    for parameter in made.parameters():
+        if not parameter.any():
+            nn.init.normal_(parameter.data)
+    return made.eval(), encoded(frame(), outputs)

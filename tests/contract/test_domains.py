@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 from itertools import product
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from finished_project import NAME, STAGES
 from small_project import REPOSITORY, call, change, rules_run
 
 from perfcast import plugins, splits
@@ -24,9 +26,10 @@ CHECK = """
 from perfcast.cli.main import main
 from perfcast.domain import domains
 print(*(domain.name for domain in domains()), "end")
+assert main(["config"]) == 0
 main(["--help"])
 """
-"""Program that prints the names of the domains and the help."""
+"""Program that prints the names of the domains and the help, and checks the experiment between them."""
 
 
 def confs(domain: str, group: str) -> list[Path]:
@@ -102,11 +105,18 @@ def test_the_project_works_without_a_domain(tmp_path: Path, name: str) -> None:
     names, _, text = call(project, sys.executable, "-c", CHECK).partition("end")
     assert names.split() == ["core", *sorted(DOMAINS.keys() - {name})]
     assert "predict" in text
-    assert "ingest" in rules_run(call(project, "snakemake", "-n"))  # it checks the experiment first
+
+
+STAGE_BY_STAGE = """
+import json, sys
+from perfcast.cli.main import main
+for words in json.loads(sys.argv[1]):
+    assert main(["pipeline", *words]) == 0, words
+"""
 
 
 @pytest.mark.slow
-def test_the_graph_runs_without_all_domains_but_servers(tmp_path: Path) -> None:
+def test_every_stage_runs_without_all_domains_but_servers(tmp_path: Path) -> None:
     project = without(tmp_path / "project", *REMOVABLE)
     call(project, "ruff", "check", "src", "tests/contract")
     call(project, "lint-imports", "--no-cache")
@@ -114,7 +124,11 @@ def test_the_graph_runs_without_all_domains_but_servers(tmp_path: Path) -> None:
     tests = ("tests/contract/test_sources.py", "tests/contract/test_domains.py", "tests/contract/test_experiments.py")
     call(project, sys.executable, "-m", "pytest", *tests, "-k", "not every_predictor", "-m", "not slow")
     call(project, sys.executable, "-m", "perfcast", "pipeline", "fake", "mini", "--rows", "300")
-    (project / "mini" / "src").symlink_to(project / "src")
-    change(project / "mini", datasets=["spec_cpu2017"], splits=["random"], predictors=["nearest", "ridge"], plots=[])
-    call(project / "mini", "snakemake")
-    assert (project / "mini" / "results" / "report.html").is_file()
+    mini = project / "mini"
+    (mini / "src").symlink_to(project / "src")
+    change(mini, datasets=["spec_cpu2017"], splits=["random"], predictors=["nearest", "ridge"], plots=["headline"])
+    assert "report" in rules_run(call(mini, "snakemake", "--dry-run"))
+    stages = [[word.replace(NAME, "spec_cpu2017") for word in words] for words in STAGES.values()]
+    stages.insert(1, [word.replace(NAME, "cpu_catalog") for word in STAGES["ingest"]])
+    call(mini, sys.executable, "-c", STAGE_BY_STAGE, json.dumps(stages))
+    assert (mini / "results" / "report.html").is_file()

@@ -32,7 +32,18 @@ def expected_failures(name: str) -> dict[str, str]:
     return failures | ({"check_regressors_train": TWO_EPOCHS} if is_slow else {})
 
 
-@pytest.mark.parametrize("name", CLASSES)
+def functions_of(name: str) -> object:
+    """Return the functions by which a network is fitted and predicts; any other predictor is of its own kind."""
+    kind = predictor_class(name)
+    methods = ("_fit", "_predict", "_predict_scaled", "_prepare_network", "_save", "_load")
+    return (kind.reads_sequences, *(getattr(kind, each, None) for each in methods)) if is_neural(name) else name
+
+
+OF_ITS_KIND = {functions_of(name): name for name in CLASSES}
+"""One network for all that differ in their layers alone: the checks are of fitting, predicting and parameters."""
+
+
+@pytest.mark.parametrize("name", OF_ITS_KIND.values())
 def test_passes_the_checks_of_scikit_learn(name: str) -> None:
     need_packages(name)
     with warnings.catch_warnings():

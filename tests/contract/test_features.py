@@ -31,15 +31,18 @@ def standard(tmp_path_factory):
     return build
 
 
-def derived(table, module):
-    """Derive in the dataset's own order up to and with `module`; return the tables before and after it."""
-    before = table
-    for name in DATASETS[table.dataset]["features"]:
-        after = plugins.load("features", name).derive(before)
-        if name == module:
-            return before, after
-        before = after
-    raise AssertionError(module)
+@pytest.fixture(scope="session")
+def derived(standard):
+    """Derive in the dataset's own order up to and with a module; return the tables before and after it."""
+
+    @cache
+    def derive(dataset, module):
+        names = DATASETS[dataset]["features"]
+        place = names.index(module)
+        before = derive(dataset, names[place - 1])[1] if place else standard(dataset)
+        return before, plugins.load("features", module).derive(before)
+
+    return derive
 
 
 def test_every_module_is_used_by_a_dataset():
@@ -47,8 +50,8 @@ def test_every_module_is_used_by_a_dataset():
 
 
 @pytest.mark.parametrize(("dataset", "module"), PAIRS)
-def test_appends_declared_finite_columns(dataset, module, standard, tmp_path):
-    before, after = derived(standard(dataset), module)
+def test_appends_declared_finite_columns(dataset, module, derived, tmp_path):
+    before, after = derived(dataset, module)
     known = len(before.columns)
     assert after.columns[:known] == before.columns
     pd.testing.assert_frame_equal(after.frame[before.frame.columns], before.frame)
@@ -67,8 +70,8 @@ def test_appends_declared_finite_columns(dataset, module, standard, tmp_path):
 
 
 @pytest.mark.parametrize(("dataset", "module"), PAIRS)
-def test_never_reads_a_result_or_what_came_after_it(dataset, module, standard):
-    before, after = derived(standard(dataset), module)
+def test_never_reads_a_result_or_what_came_after_it(dataset, module, derived):
+    before, after = derived(dataset, module)
     required = plugins.load("features", module).REQUIRES
     by_name = {column.name: column for column in before.columns}
     for name in required:
@@ -83,24 +86,24 @@ def test_never_reads_a_result_or_what_came_after_it(dataset, module, standard):
 
 
 @pytest.mark.parametrize(("dataset", "module"), PAIRS)
-def test_a_row_is_derived_from_itself_alone(dataset, module, standard):
-    before, after = derived(standard(dataset), module)
+def test_a_row_is_derived_from_itself_alone(dataset, module, derived):
+    before, after = derived(dataset, module)
     rows = before.frame.iloc[[7, 3]]
     few = plugins.load("features", module).derive(build_table(dataset, rows, before.columns))
     pd.testing.assert_frame_equal(few.frame, after.frame.iloc[[7, 3]].reset_index(drop=True))
 
 
 @pytest.mark.parametrize(("dataset", "module"), PAIRS)
-def test_an_empty_table_is_no_special_case(dataset, module, standard):
-    before, after = derived(standard(dataset), module)
+def test_an_empty_table_is_no_special_case(dataset, module, derived):
+    before, after = derived(dataset, module)
     empty = plugins.load("features", module).derive(build_table(dataset, before.frame.iloc[:0], before.columns))
     assert empty.columns == after.columns
     assert len(empty.frame) == 0
 
 
 @pytest.mark.parametrize(("dataset", "module"), PAIRS)
-def test_a_lacking_column_is_an_error_of_the_configuration(dataset, module, standard):
-    before, _ = derived(standard(dataset), module)
+def test_a_lacking_column_is_an_error_of_the_configuration(dataset, module, derived):
+    before, _ = derived(dataset, module)
     for name in plugins.load("features", module).REQUIRES:
         lacking = [column for column in before.columns if column.name != name]
         with pytest.raises(ValueError, match=name):

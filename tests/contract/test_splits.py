@@ -1,5 +1,8 @@
 """Every split, on generated tables: no test row is known from training, and the checks find one that is."""
 
+from dataclasses import replace
+from functools import cache
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -150,6 +153,13 @@ def generate(seed, rows=300):
     return build_table("generated", frame.iloc[rng.permutation(rows)], COLUMNS)
 
 
+@cache
+def made(name, rows=300):
+    """Return a table and its folds; tests only read them."""
+    table = generate(8, rows)
+    return table, splits.make(name, table, 0)
+
+
 def moved(folds, rows, part, fold="fold_0"):
     broken = folds.copy()
     broken.loc[rows, fold] = part
@@ -177,8 +187,9 @@ def test_nothing_leaks(name, seed, split_seed):
 @pytest.mark.parametrize("name", SOUND)
 def test_no_leak_by_plain_sets(name):
     """The same rules once more, without the leakage check's code."""
-    frame = generate(1).frame
-    for fold in splits.make(name, generate(1), 0).to_numpy().T:
+    table, folds = made(name)
+    frame = table.frame
+    for fold in folds.to_numpy().T:
         learned, test = frame[np.isin(fold, ["train", "validation"])], frame[fold == "test"]
         assert not set(learned["block"]) & set(test["block"])
         if name in UNSEEN:
@@ -207,8 +218,8 @@ def test_no_leak_by_plain_sets(name):
 
 @pytest.mark.parametrize("name", LEAKING)
 def test_a_leaking_split_leaks_and_says_so(name):
-    table = generate(1)
-    fold = splits.make(name, table, 0)["fold_0"]
+    table, folds = made(name)
+    fold = folds["fold_0"]
     blocks = [set(table.frame["block"][fold.isin(parts)]) for parts in (["train", "validation"], ["test"])]
     assert blocks[0] & blocks[1]
     assert "leaks on purpose" in splits.describe_split(name)
@@ -216,8 +227,7 @@ def test_a_leaking_split_leaks_and_says_so(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_deterministic_and_free_of_row_order(name):
-    table = generate(2)
-    folds = splits.make(name, table, 0)
+    table, folds = made(name)
     pd.testing.assert_frame_equal(folds, splits.make(name, table, 0))
     shuffled = build_table("generated", table.frame.sample(frac=1, random_state=0), COLUMNS)
     again = splits.make(name, shuffled, 0)
@@ -233,23 +243,21 @@ WITHOUT_DRAWS = {
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in {*FORWARD, *WITHOUT_DRAWS}])
 def test_seed_matters(name):
-    table = generate(3)
-    assert not splits.make(name, table, 0).equals(splits.make(name, table, 1))
+    table, folds = made(name)
+    assert not folds.equals(splits.make(name, table, 1))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_never_looks_at_the_target(name):
-    table = generate(4)
-    folds = splits.make(name, table, 0)
-    table.frame["score"] = np.nan
-    pd.testing.assert_frame_equal(folds, splits.make(name, table, 0))
+    table, folds = made(name)
+    unmeasured = replace(table, frame=table.frame.assign(score=np.nan))
+    pd.testing.assert_frame_equal(folds, splits.make(name, unmeasured, 0))
 
 
 @pytest.mark.parametrize("name", SOUND)
 @pytest.mark.parametrize("part", ["train", "validation"])
 def test_a_check_catches_a_split_block(name, part):
-    table = generate(5)
-    folds = splits.make(name, table, 0)
+    table, folds = made(name)
     row = companions(table, ["block"], folds["fold_0"] == "test")
     assert any("block" in problem for problem in splits.leaks(table, moved(folds, row, part), name))
 
@@ -257,8 +265,7 @@ def test_a_check_catches_a_split_block(name, part):
 @pytest.mark.parametrize("name", UNSEEN)
 @pytest.mark.parametrize(("source", "target"), [("test", "train"), ("test", "validation"), ("validation", "train")])
 def test_a_check_catches_a_known_entity(name, source, target):
-    table = generate(6)
-    folds = splits.make(name, table, 0)
+    table, folds = made(name)
     held_out, noun = HELD_OUT.get(name, "part"), f"values of {HELD_OUT[name]}" if name in HELD_OUT else "entities"
     row = companions(table, [held_out], folds["fold_0"] == source)
     assert any(noun in problem for problem in splits.leaks(table, moved(folds, row, target), name))
@@ -287,8 +294,7 @@ def test_a_check_catches_a_known_feature_vector(source):
     ],
 )
 def test_a_check_catches_a_wrong_date(name, source, target, message):
-    table = generate(8, rows=900)
-    folds = splits.make(name, table, 0)
+    table, folds = made(name, rows=900)
     time = table.frame["published"][folds["fold_0"] == source]
     row = time.idxmax() if source != "train" else time.idxmin()
     assert any(message in problem for problem in splits.leaks(table, moved(folds, row, target), name))
@@ -318,8 +324,7 @@ def test_a_learning_curve_split_tests_the_same_rows_and_learns_some_of_the_other
 
 @pytest.mark.parametrize("name", [name for name in LEARNING_CURVE if splits.learning_curve_point(name).years])
 def test_a_check_catches_a_row_from_before_the_window(name):
-    table = generate(8)
-    folds = splits.make(name, table, 0)
+    table, folds = made(name)
     old = table.frame["published"][folds["fold_0"] == "unused"].idxmin()
     assert any(
         "training rows from before" in problem for problem in splits.leaks(table, moved(folds, old, "train"), name)
@@ -328,9 +333,9 @@ def test_a_check_catches_a_row_from_before_the_window(name):
 
 @pytest.mark.parametrize("name", FEW_SHOT)
 def test_every_new_entity_is_revealed_by_its_shots_and_no_other(name):
-    table = generate(8)
+    table, folds = made(name)
     frame, shots = table.frame, int(name.rpartition("_")[2])
-    before, after = (splits.make(split, table, 0)["fold_0"] for split in ("forward_2023", name))
+    before, after = made("forward_2023")[1]["fold_0"], folds["fold_0"]
     shown = (before == "test") & (after == "train")
     known = set(frame["part"][before.isin(["train", "validation"])])
     counts = frame["part"][before == "test"].value_counts()
@@ -346,8 +351,7 @@ def test_every_new_entity_is_revealed_by_its_shots_and_no_other(name):
 
 @pytest.mark.parametrize("name", FEW_SHOT)
 def test_a_check_catches_one_shot_too_many_and_a_known_entity(name):
-    table = generate(8)
-    folds = splits.make(name, table, 0)
+    table, folds = made(name)
     late = table.frame[(table.frame["published"] >= "2023-01")]
     part = folds["fold_0"]
     known = set(table.frame["part"][part.isin(["train", "validation"]) & (table.frame["published"] < "2023-01")])
@@ -359,8 +363,7 @@ def test_a_check_catches_one_shot_too_many_and_a_known_entity(name):
 
 @pytest.mark.parametrize("name", FEW_SHOT)
 def test_a_check_catches_a_revealed_row_that_is_newer_than_a_test_row(name):
-    table = generate(8, rows=900)
-    folds = splits.make(name, table, 0)
+    table, folds = made(name, rows=900)
     frame, after = table.frame, folds["fold_0"]
     shown = after.isin(["train", "validation"]) & (frame["published"] >= "2023-01")
     first = frame["published"][shown].groupby(frame["part"][shown]).max()
@@ -373,8 +376,7 @@ def test_a_check_catches_a_revealed_row_that_is_newer_than_a_test_row(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_check_catches_malformed_folds(name):
-    table = generate(9)
-    folds = splits.make(name, table, 0)
+    table, folds = made(name)
     every = folds.index
     assert any("no test rows" in problem for problem in splits.leaks(table, moved(folds, every, "train"), name))
     assert any("no train rows" in problem for problem in splits.leaks(table, moved(folds, every, "test"), name))
@@ -384,7 +386,6 @@ def test_a_check_catches_malformed_folds(name):
 
 @pytest.mark.parametrize("name", UNSEEN)
 def test_a_check_catches_rows_tested_twice(name):
-    table = generate(10)
-    folds = splits.make(name, table, 0)
-    folds["fold_1"] = folds["fold_0"]
-    assert any("more than one fold" in problem for problem in splits.leaks(table, folds, name))
+    table, folds = made(name)
+    twice = folds.assign(fold_1=folds["fold_0"])
+    assert any("more than one fold" in problem for problem in splits.leaks(table, twice, name))

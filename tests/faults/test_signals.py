@@ -77,7 +77,7 @@ def test_orphaned_jobs_end_and_the_next_run_continues(tmp_path, expected, rule):
 
 
 @pytest.mark.reliability("a run ended by a signal")
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda number: number.name)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
 @pytest.mark.parametrize("group", [False, True], ids=["Snakemake", "all"])
 def test_signal_ends_a_run_and_the_next_one_continues(tmp_path, expected, number, group):
     project = tiny_project(tmp_path / "project")

@@ -1,16 +1,10 @@
-"""Invalid flags of every command, params.yaml and files of conf/, in one table per kind."""
+"""Invalid flags of every command, in one table per kind."""
 
 from __future__ import annotations
 
-import shutil
-from pathlib import Path
-
 import pytest
-import yaml
 from champion_project import project
 from hostile_input import REPOSITORY, call, refused
-
-from perfcast.config.conf_files import conf_files
 
 COMMANDS = {
     "no command": [],
@@ -150,130 +144,6 @@ PREDICTION_COMMANDS = {
 @pytest.mark.parametrize("name", PREDICTION_COMMANDS)
 def test_invalid_prediction_command_gets_one_line(capsys, name):
     refused([*split_words(PREDICTION_COMMANDS[name]), "--champion", project().folder], capsys)
-
-
-def changed(**values):
-    return lambda text: yaml.safe_dump({**yaml.safe_load(text), **values}).encode()
-
-
-PARAMS = {
-    "nothing": lambda text: b"",
-    "a list": lambda text: b"[1, 2]",
-    "no YAML": lambda text: b"a: [",
-    "UTF-16": lambda text: text.decode().encode("utf-16"),
-    "NUL bytes": lambda text: bytes(100),
-    "a command": lambda text: text + b"x: !!python/object/apply:os.system ['true']\n",
-    "a reference": lambda text: text + b"x: &a [1]\ny: *a\n",
-    "a key twice": lambda text: text + b"strict: true\n",
-    "a key too many": changed(speed=3),
-    "2 MB": lambda text: text + b"# " + b"x" * 2_000_000,
-    "nested without end": lambda text: b"[" * 5000,
-    "an impossible date": lambda text: text + b"x: !!timestamp 2026-13-45\n",
-    "a seed below nothing": changed(seeds=[-1]),
-    "a seed of text": changed(seeds=["one"]),
-    "a seed that is none": changed(seeds=[float("nan")]),
-    "a level past one": changed(level=1.0),
-    "a level that is none": changed(level=float("nan")),
-    "resamples past all": changed(resamples=10**9),
-    "backtests of nothing": changed(backtest_windows=0),
-    "no dataset": changed(datasets=[]),
-    "a dataset elsewhere": changed(datasets=["../../etc/passwd"]),
-    "a predictor that is none": changed(predictors=["ridgee"]),
-    "a predictor of a number": changed(predictors=[7]),
-    "a mapping for a list": changed(predictors={"a": 1}),
-    "a month that is none": changed(published_until="2024-13"),
-    "yes for true": changed(strict="yes"),
-    "a number past all": lambda text: text.replace(b"resamples: ", b"resamples: " + b"9" * 5000),
-}
-
-
-@pytest.mark.reliability("wrong configurations and parameters")
-@pytest.mark.parametrize("name", PARAMS)
-def test_invalid_params_yaml_gets_one_line(tmp_path, capsys, name):
-    (tmp_path / "conf").symlink_to(REPOSITORY / "conf")
-    text = (REPOSITORY / "params.yaml").read_bytes()
-    (tmp_path / "params.yaml").write_bytes(PARAMS[name](text))
-    for command in ("config", "sources"):
-        refused([command, "--project", tmp_path], capsys)
-
-
-def with_value(*keys, value):
-    def change(text):
-        content = yaml.safe_load(text)
-        inside = content
-        for key in keys[:-1]:
-            inside = inside[key]
-        inside[keys[-1]] = value
-        return yaml.safe_dump(content).encode()
-
-    return change
-
-
-INGEST = ["pipeline", "ingest", "spec_power", "--out", "o/x", "--offline"]
-CONF = {
-    "dataset a list": ("dataset/host_gemm", lambda text: b"[1]", ["config"]),
-    "dataset nothing": ("dataset/host_gemm", lambda text: b"", ["config"]),
-    "dataset an outlier": ("dataset/host_gemm", with_value("label_outlier", value=-1.0), ["config"]),
-    "dataset a feature": ("dataset/host_gemm", with_value("features", value="gemm"), ["config"]),
-    "dataset no split": ("dataset/host_gemm", with_value("splits", value=[]), ["config"]),
-    "dataset a claim of no metric": (
-        *("dataset/host_gemm", with_value("published", value=[{"what": "x", "split": "random", "citation": "x"}])),
-        ["config"],
-    ),
-    "source a climbing name": ("source/spec_power", with_value("files", 0, "name", value="../x"), INGEST),
-    "source an absolute name": ("source/spec_power", with_value("files", 0, "name", value="/etc/x"), INGEST),
-    "source the manifest's name": ("source/spec_power", with_value("files", 0, "name", value="manifest.json"), INGEST),
-    "source a digest": ("source/spec_power", with_value("files", 0, "sha256", value="0" * 63), INGEST),
-    "source a size below nothing": ("source/spec_power", with_value("files", 0, "bytes", value=-1), INGEST),
-    "source a size of text": ("source/spec_power", with_value("files", 0, "bytes", value="many"), INGEST),
-    "source a plain address": ("source/spec_power", with_value("files", 0, "url", value="http://example.org"), INGEST),
-    "source a file's address": ("source/spec_power", with_value("files", 0, "url", value="file:///etc/x"), INGEST),
-    "source an address of no port": (
-        "source/spec_power",
-        with_value("files", 0, "url", value="https://a:99999999/"),
-        INGEST,
-    ),
-    "source no files": ("source/spec_power", with_value("files", value=[]), INGEST),
-    "source a module": (
-        "source/spec_power",
-        with_value("module", value="os"),
-        ["pipeline", "ingest", "spec_power", "--out", "o"],
-    ),
-    "predictor a class": ("predictor/ridge", with_value("_target_", value="os.system"), ["config"]),
-    "predictor a space": ("predictor/ridge", with_value("space", value={"x": {"low": 2}}), ["config"]),
-    "predictor a key": ("predictor/ridge", with_value("paramz", value={}), ["config"]),
-    "predictor parameters of a list": ("predictor/ridge", with_value("params", value=[1]), ["config"]),
-    "trainer a list": ("trainer/default", lambda text: b"[1]", ["config"]),
-    "trainer no YAML": ("trainer/default", lambda text: b"a: [", ["config"]),
-    "tracking a list": ("tracking/default", lambda text: b"[1]", ["ui"]),
-    "tracking no YAML": ("tracking/default", lambda text: b"\x00", ["ui"]),
-    "tracking a key": ("tracking/default", with_value("enable", value=True), ["ui"]),
-    "leakage check a predictor": ("leakage/default", with_value("control", value="nope"), None),
-    "leakage check shuffles": ("leakage/default", with_value("shuffles", value=10**6), None),
-}
-
-
-@pytest.mark.reliability("wrong configurations and parameters")
-@pytest.mark.parametrize("name", CONF)
-def test_invalid_conf_file_gets_one_line(tmp_path, capsys, monkeypatch, name):
-    file, change, command = CONF[name]
-    shutil.copytree(REPOSITORY / "conf", tmp_path / "conf")
-    params = yaml.safe_load((REPOSITORY / "params.yaml").read_text())
-    (tmp_path / "params.yaml").write_text(yaml.safe_dump(params))
-    path = tmp_path / "conf" / f"{file}.yaml"
-    if not path.exists():  # of a domain
-        shutil.copy(conf_files(REPOSITORY / "conf", path.parent.name)[path.stem], path)
-    path.write_bytes(change(path.read_bytes()))
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("os.execv", None)
-    if command is None:
-        from perfcast.experiment.leakage_control import read_leakage_conf
-        from perfcast.utils.errors import UserError
-
-        with pytest.raises(UserError):
-            read_leakage_conf(Path("conf"))
-        return
-    refused(command, capsys)
 
 
 @pytest.mark.reliability("--out names a device, a pipe or a link")

@@ -1,7 +1,8 @@
-"""Mistakes in params.yaml and conf/: `perfcast config` and `snakemake -n` refuse each in one line before planning."""
+"""Mistakes in params.yaml and conf/: every reader and `snakemake -n` refuse each in one line before planning."""
 
 from __future__ import annotations
 
+import re
 import shutil
 
 import pytest
@@ -41,14 +42,24 @@ def plain(tmp_path_factory):
     return folder
 
 
-def change(name, edit):
+def rewrite(name, edit):
+    """Return what changes the bytes of a file."""
+
     def craft(project):
-        path = project / name
-        content = yaml.safe_load(path.read_text())
-        edit(content)
-        path.write_text(yaml.safe_dump(content, sort_keys=False))
+        (project / name).write_bytes(edit((project / name).read_bytes()))
 
     return craft
+
+
+def change(name, edit):
+    """Return what changes the values of a file in place."""
+
+    def encode(text):
+        content = yaml.safe_load(text)
+        edit(content)
+        return yaml.safe_dump(content, sort_keys=False).encode()
+
+    return rewrite(name, encode)
 
 
 def put(name, *keys, value):
@@ -69,12 +80,59 @@ def append(name, text):
     return craft
 
 
+def params(**values):
+    return change("params.yaml", lambda content: content.update(values))
+
+
 def first_file(**values):
     return change(SOURCE, lambda content: content["files"][0].update(values))
 
 
 TUNED_TEXT = "entries:\n- splits: [random]\n  command: perfcast tune\n  folds: [{alpha_of: 1.0}]\n"
+TEXTS = {
+    "of nothing": lambda text: b"",
+    "with a list": lambda text: b"[1, 2]",
+    "with a number": lambda text: b"3",
+    "of no YAML": lambda text: b"a: [",
+    "of UTF-16": lambda text: text.decode().encode("utf-16"),
+    "of NUL bytes": lambda text: bytes(100),
+    "with a command": lambda text: text + b"x: !!python/object/apply:os.system ['true']\n",
+    "with a reference": lambda text: text + b"x: &a [1]\ny: *a\n",
+    "of 2 MB": lambda text: text + b"# " + b"x" * 2_000_000,
+    "nested without end": lambda text: b"[" * 5000,
+    "with an impossible date": lambda text: text + b"x: !!timestamp 2026-13-45\n",
+    "with a number past all": lambda text: re.sub(rb"resamples: \d+", b"resamples: " + b"9" * 5000, text),
+}
 MISTAKES = {
+    **{
+        f"{name} with a list": (rewrite(name, lambda text: b"[1]"), "mapping")
+        for name in (DATASET, TRAINER, TRACKING, RIDGE, SOURCE)
+    },
+    f"{DATASET} of nothing": (rewrite(DATASET, lambda text: b""), "conf/dataset"),
+    f"{TRAINER} of no YAML": (rewrite(TRAINER, lambda text: b"a: ["), "YAML"),
+    f"{TRACKING} of no text": (rewrite(TRACKING, lambda text: b"\x00"), ""),
+    "outlier of a dataset below nothing": (put(DATASET, "label_outlier", value=-1.0), "label_outlier"),
+    "feature groups as text": (put(DATASET, "features", value="gemm"), "features"),
+    "no split of a dataset": (put(DATASET, "splits", value=[]), "splits"),
+    "claim of no metric": (
+        put(DATASET, "published", value=[{"what": "x", "split": "random", "citation": "x"}]),
+        "there is none",
+    ),
+    "class elsewhere": (put(RIDGE, "_target_", value="os.system"), "'os.system'"),
+    "space without an end": (put(RIDGE, "space", value={"x": {"low": 2}}), "space.x"),
+    "unknown key of a predictor": (put(RIDGE, "paramz", value={}), "did you mean 'params'"),
+    "list of parameters": (put(RIDGE, "params", value=[1]), "params"),
+    "absolute source file": (first_file(name="/etc/x"), "plain relative path"),
+    "source file named as the manifest": (first_file(name="manifest.json"), "manifest.json"),
+    "size of a source below nothing": (first_file(bytes=-1), "bytes"),
+    "size of a source as text": (first_file(bytes="many"), "bytes"),
+    "plain address of a source": (first_file(url="http://example.org"), "an https address"),
+    "address of a file": (first_file(url="file:///etc/x"), "an https address"),
+    "address with an impossible port": (first_file(url="https://a:99999999/"), "an https address"),
+    "source without files": (put(SOURCE, "files", value=[]), "files"),
+    "module of Python": (put(SOURCE, "module", value="os"), "module in conf/source"),
+    "unknown key of the tracking": (put(TRACKING, "enable", value=True), "enable"),
+    "shuffles of the leakage checks past all": (put(LEAKAGE, "shuffles", value=10**6), "shuffles"),
     "unknown parameter": (put(RIDGE, "params", "color", value=1), "'color'"),
     "unknown parameter of the quick preset": (put(RIDGE, "quick", "alpha", value=1), "'alpha'"),
     "unknown parameter of a candidate": (put(RIDGE, "candidates", "a", "x", value=1), "candidates.a"),
@@ -115,24 +173,66 @@ MISTAKES = {
     "devices as text": (put(TRAINER, "devices", value="two"), "devices"),
     "tracking switch as text": (put(TRACKING, "enabled", value="yes"), "enabled"),
     "unknown control of the leakage checks": (put(LEAKAGE, "control", value="ridgee"), "'ridgee'"),
-    "seed too large": (put("params.yaml", "seeds", value=[2**40]), "seeds"),
-    "seed of splits too large": (put("params.yaml", "split_seed", value=2**40), "split_seed"),
-    "seed twice": (put("params.yaml", "seeds", value=[0, 0]), "listed twice"),
-    "predictor twice": (put("params.yaml", "predictors", value=["ridge", "ridge"]), "listed twice"),
-    "empty mirror": (put("params.yaml", "mirrors", value=[""]), "mirrors"),
-    "level as text": (put("params.yaml", "level", value="0.9"), "level"),
+    "seed too large": (params(seeds=[2**40]), "seeds"),
+    "seed below nothing": (params(seeds=[-1]), "seeds"),
+    "seed of text": (params(seeds=["one"]), "seeds"),
+    "seed a fraction": (params(seeds=[0.5]), "seeds"),
+    "seed that is none": (params(seeds=[float("nan")]), "seeds"),
+    "seeds as text": (params(seeds="0"), "'0'"),
+    "no seeds": (params(seeds=[]), "seeds"),
+    "seed of splits too large": (params(split_seed=2**40), "split_seed"),
+    "seed twice": (params(seeds=[0, 0]), "listed twice"),
+    "predictor twice": (params(predictors=["ridge", "ridge"]), "listed twice"),
+    "unknown predictor": (params(predictors=["ridgee"]), "did you mean 'ridge'"),
+    "predictor of a number": (params(predictors=[7]), "predictors"),
+    "mapping for a list": (params(predictors={"a": 1}), "predictors"),
+    "unknown dataset": (params(datasets=["spec"]), "perfcastdb"),
+    "dataset elsewhere": (params(datasets=["../../etc/passwd"]), "datasets"),
+    "no dataset": (params(datasets=[]), "datasets"),
+    "dataset without a split": (params(datasets=["perfcastdb"]), "none of published is"),
+    "dataset without its source": (params(sources=["perfcastdb"]), "host_gemm"),
+    "unknown split": (params(splits=["yesterday"]), "unseen_shape"),
+    "unknown plot": (params(plots=["pie"]), "headline"),
+    "unknown preset": (params(preset="long"), "'long'"),
+    "month without a month": (params(published_until="2024"), "'2024'"),
+    "month that is none": (params(published_until="2024-13"), "published_until"),
+    "yes for true": (params(strict="yes"), "'yes'"),
+    "empty mirror": (params(mirrors=[""]), "mirrors"),
+    "level as text": (params(level="0.9"), "level"),
+    "level in percent": (params(level=90), "level"),
+    "level of one": (params(level=1.0), "level"),
+    "level that is none": (params(level=float("nan")), "level"),
+    "resamples below nothing": (params(resamples=-1), "resamples"),
+    "resamples past all": (params(resamples=10**9), "resamples"),
+    "backtests of nothing": (params(backtest_windows=0), "backtest_windows"),
+    "unknown key of params.yaml": (params(splitz=["random"]), "did you mean 'splits'"),
+    "key that params.yaml lacks": (change("params.yaml", lambda content: content.pop("seeds")), "seeds"),
+    **{f"params.yaml {name}": (rewrite("params.yaml", edit), "") for name, edit in TEXTS.items()},
     "conf that is a folder": (lambda project: (project / "conf/predictor/x.yaml").mkdir(), "x.yaml"),
 }
 
 
-@pytest.mark.reliability("a mistake in the configuration passes until a later job fails or uses another value")
+READERS = {
+    "params.yaml": ["sources"],
+    SOURCE: ["pipeline", "ingest", "perfcastdb", "--out", "out", "--offline"],
+    TRACKING: ["ui"],
+}
+"""A further reader of a file."""
+
+
+@pytest.mark.reliability("wrong configurations and parameters")
 @pytest.mark.parametrize("name", MISTAKES)
-def test_config_refuses_every_mistake_in_one_line(plain, tmp_path, capsys, name):
+def test_every_reader_refuses_every_mistake_in_one_line(plain, tmp_path, capsys, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("os.execv", None)
     project = tmp_path / "project"
     shutil.copytree(plain, project)
     craft, words = MISTAKES[name]
     craft(project)
     refused(["config", "--project", project], capsys, words)
+    for file, command in READERS.items():
+        if (project / file).read_bytes() != (plain / file).read_bytes():
+            refused([*command, "--project", project], capsys, out=tmp_path / "out")
 
 
 @pytest.fixture(scope="module")

@@ -1,14 +1,16 @@
-"""Champions whose digests fit and whose content no training gives: refused when loaded, in bounded memory and time."""
+"""Champions whose digests fit and whose content no training gives: refused when loaded, and nothing of it runs."""
 
 from __future__ import annotations
 
 import io
 import json
+import pickle
 import resource
 import shutil
 import signal
 import zipfile
-from functools import cache
+from contextlib import suppress
+from functools import cache, partial
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -25,8 +27,9 @@ from perfcast.predictors.boosting.lightgbm import LightgbmPredictor
 from perfcast.predictors.boosting.xgboost import XgboostPredictor
 from perfcast.predictors.predictor import Predictor
 from perfcast.predictors.trees import RandomForest
+from perfcast.schema.schema_version import SCHEMA_KEY, SCHEMA_VERSION
 from perfcast.utils.io import file_digests
-from perfcast.utils.result_digests import record_digests
+from perfcast.utils.result_digests import FOLDER_RECORD, record_digests
 
 MACHINE = ["--processor", "Xeon Gold 6148", "--chips", "2"]
 SECONDS, MEGABYTES = 60, 600
@@ -50,10 +53,11 @@ def champion_of(kind: type[Predictor]) -> Path:
 def signed(champion: Path) -> None:
     """Write all digests anew."""
     about = champion / "model" / "predictor.json"
-    content = json.loads(about.read_text())
-    digests = file_digests(about.parent)
-    content["files"] = {name: digests[name] for name in content["files"] if name in digests}
-    about.write_text(json.dumps(content))
+    with suppress(ValueError, KeyError, RecursionError):  # it is what was crafted
+        content = json.loads(about.read_text())
+        digests = file_digests(about.parent)
+        content["files"] = {name: digests[name] for name in content["files"] if name in digests}
+        about.write_text(json.dumps(content))
     record_digests(champion)
 
 
@@ -153,11 +157,45 @@ def nodes_without(*, column=None, rows=None):
     return craft
 
 
+def replace(name, content, champion):
+    (champion / name).write_bytes(content)
+
+
 def about(name, value):
     return change_json(name, lambda state: state.update(value))
 
 
+CLASSES = (
+    "os:system",
+    "subprocess:Popen",
+    "perfcast.predictors.predictor:load_predictor",
+    "perfcast.predictors.predictor:Path",
+    "perfcast.predictors.linear:np",
+    "perfcast.predictors..linear:Ridge",
+    "perfcast.predictors.nope:Nope",
+    "perfcast.predictors.linear:",
+    "",
+)
+
+
+def _describe(dataset: str, *files: str) -> bytes:
+    """Return the description of a champion of this schema version."""
+    about = {SCHEMA_KEY: SCHEMA_VERSION, "dataset": dataset, "files": dict.fromkeys(files, "0")}
+    return json.dumps(about).encode()
+
+
+ABOUTS = {
+    "nothing": b"",
+    "a list": b"[]",
+    "no keys": b"{}",
+    "nested without end": b"[" * 100_000,
+    "another dataset": _describe("host_gemm"),
+    "files elsewhere": _describe("spec_cpu2017", "../../../etc/passwd"),
+    "no text": b"\xff\xfe",
+}
 CRAFTED = {
+    **{f"class {name!r}": about(PREDICTOR, {"class": name, "params": {}}) for name in CLASSES},
+    **{f"description: {name}": partial(replace, "about.json", content) for name, content in ABOUTS.items()},
     "constant NaN": weight(float("nan")),
     "constant 1e308": weight(1e308),
     "constant -1e308": weight(-1e308),
@@ -245,6 +283,39 @@ def test_signed_copies_without_a_change_predict(tmp_path, capsys):
         shutil.copytree(folder, tmp_path / str(number))
         signed(tmp_path / str(number))
         assert call(["predict", *MACHINE, "--champion", tmp_path / str(number)], capsys)[0] == 0
+
+
+class Planted:
+    """Makes a file when it is unpickled."""
+
+    def __init__(self, marker):
+        self.marker = marker
+
+    def __reduce__(self):
+        return Path.touch, (self.marker,)
+
+
+@pytest.mark.reliability("a crafted champion whose digests fit")
+@pytest.mark.parametrize("content", ["a pickle", "a npy of objects", "NUL bytes", "nested JSON", "an empty object"])
+def test_nothing_that_is_planted_in_a_file_is_executed(tmp_path, capsys, content):
+    champion, marker, out = tmp_path / "champion", tmp_path / "executed", tmp_path / "out"
+    shutil.copytree(project().folder, champion)
+    pickled = pickle.dumps(Planted(marker))
+    head = b"{'descr': '|O', 'fortran_order': False, 'shape': (1,), }".ljust(117) + b"\n"
+    contents = {
+        "a pickle": pickled,
+        "a npy of objects": b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head + pickled,
+        "NUL bytes": bytes(4096),
+        "nested JSON": b"[" * 100_000,
+        "an empty object": b"{}",
+    }
+    for path in [path for path in sorted(champion.rglob("*")) if path.is_file() and path.name != FOLDER_RECORD]:
+        whole = path.read_bytes()
+        path.write_bytes(contents[content])
+        signed(champion)
+        refused(["predict", *MACHINE, "--champion", champion, "--out", out / "x.csv"], capsys, out=out)
+        assert not marker.exists(), path
+        path.write_bytes(whole)
 
 
 @pytest.mark.reliability("a crafted champion whose digests fit predicts nonsense, loops or fills the memory")

@@ -167,6 +167,8 @@ def extended(depth):
 
 
 ARCHIVES = {
+    "too deep": write_tar([("run/temp/results.csv", b"1"), ("run/temp/failed_configs.csv", b"")]),
+    "no folder": write_tar([("results.csv", b"1"), ("failed_configs.csv", b"")]),
     "climbs out": write_tar([("../results.csv", b"1"), ("../failed_configs.csv", b"")]),
     "absolute": write_tar([("/results.csv", b"1"), ("/failed_configs.csv", b"")]),
     "climbs from a folder": write_tar([("run/../results.csv", b"1"), ("run/../failed_configs.csv", b"")]),

@@ -47,10 +47,10 @@ def kill_in_the_second_training(project):
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
-    """A project with code of its own whose run has ended; each of its jobs was a process that imports everything."""
+    """A project with code of its own whose run has ended."""
     project = small_project(tmp_path_factory.mktemp("finished") / "project")
     shutil.copytree(REPOSITORY / "src", project / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
-    call(project, "snakemake", cold=True)
+    call(project, "snakemake")
     return project
 
 

@@ -25,63 +25,8 @@ def test_the_projects_own_params_are_valid(params):
     assert validate(params, PROJECT / "conf").preset in {"quick", "full"}
 
 
-@pytest.mark.reliability("wrong configurations and parameters")
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"predictors": ["nearest", "ridgee"]}, ["ridgee", "did you mean 'ridge'", "lightgbm"]),
-        ({"splitz": ["random"]}, ["splitz", "did you mean 'splits'"]),
-        ({"seeds": "0"}, ["seeds", "'0'"]),
-        ({"seeds": []}, ["seeds"]),
-        ({"seeds": [0.5]}, ["seeds"]),
-        ({"strict": "yes"}, ["strict", "'yes'"]),
-        ({"published_until": "2024"}, ["published_until", "'2024'"]),
-        ({"preset": "long"}, ["preset", "'long'"]),
-        ({"datasets": ["spec"]}, ["spec_cpu2017"]),
-        ({"splits": ["yesterday"]}, ["yesterday", "forward_2023"]),
-        (
-            {"datasets": ["perfcastdb"], "splits": ["random"]},
-            ["'perfcastdb'", "none of published is"],
-        ),
-        ({"plots": ["pie"]}, ["pie", "headline"]),
-        ({"sources": ["host_gemm"]}, ["spec_cpu2017"]),
-        ({"resamples": -1}, ["resamples"]),
-        ({"backtest_windows": 0}, ["backtest_windows"]),
-        ({"level": 90}, ["level"]),
-    ],
-)
-def test_a_wrong_key_type_or_name_is_one_line_that_helps(params, change, words):
-    with pytest.raises(UserError) as raised:
-        validate({**params, **change}, PROJECT / "conf")
-    text = str(raised.value)
-    assert "\n" not in text
-    for word in words:
-        assert word in text
-
-
 def test_numbers_of_a_list_may_come_as_text_from_the_command_line(params):
     assert validate({**params, "seeds": ["0", "1"]}, PROJECT / "conf").seeds == [0, 1]
-
-
-def test_a_missing_key_names_the_key(params):
-    del params["seeds"]
-    with pytest.raises(UserError, match="seeds"):
-        validate(params, PROJECT / "conf")
-
-
-@pytest.mark.reliability("wrong configurations and parameters")
-@pytest.mark.parametrize("content", [None, [], "text", 3])
-def test_params_that_are_no_mapping(content):
-    with pytest.raises(UserError, match="mapping"):
-        validate(content, PROJECT / "conf")
-
-
-@pytest.mark.reliability("wrong configurations and parameters")
-def test_yaml_that_is_not_yaml(tmp_path):
-    (tmp_path / "params.yaml").write_text("a: [1, 2\nb: }")
-    with pytest.raises(UserError, match="must be YAML") as raised:
-        read_yaml(tmp_path / "params.yaml")
-    assert "\n" not in str(raised.value)
 
 
 def test_unknown_conf_lists_the_known_ones():
@@ -115,11 +60,6 @@ def test_a_wrong_override_is_one_line(override):
 def test_a_wrong_name_lists_the_right_ones():
     with pytest.raises(UserError, match="lightgbm"):
         compose(PROJECT, [*CHOSEN, "predictor=ridgee"])
-
-
-def test_params_with_comments_survive_reading(tmp_path):
-    shutil.copy(PROJECT / "params.yaml", tmp_path)
-    assert yaml.safe_load((tmp_path / "params.yaml").read_text())["datasets"]
 
 
 def test_candidates_override_single_values_and_the_quick_preset_leaves_no_choice():

@@ -188,69 +188,6 @@ def test_published_values_stand_below_the_results_of_their_split(load) -> None:
     assert load("published_values").sections(PROJECT / "conf", "absent") == {}
 
 
-def test_the_table_of_gpus_has_the_best_predictor_of_each_split(load, tmp_path: Path) -> None:
-    gpu_table = load("gpu_tables").gpu_table
-    assert "No results yet" in gpu_table(tmp_path / "conf")
-    (tmp_path / "results" / "leaderboard").mkdir(parents=True)
-    rows = [
-        {"split": "unseen_gpu", "predictor": name, "task": "average", "metric": metric, "value": value}
-        for name, values in {"nearest": (40, 30, 80), "roofline_trees": (20.04, 13, 91)}.items()
-        for metric, value in zip(("mape", "medape", "coverage"), values, strict=True)
-    ]
-    pd.DataFrame(rows).to_csv(tmp_path / "results" / "leaderboard" / "llm_serving.csv", index=False)
-    (line,) = [line for line in gpu_table(tmp_path / "conf").splitlines() if "unseen GPUs" in line]
-    assert line.endswith("| `roofline_trees` | 20.0 / 13.0 | 91 | 40.0 | - | - |")
-    tasks = {"average": 30.0, "gemm": 10.0, "moe": 20.0, "all_gather": 60.0}
-    rows = [
-        {"split": "larger_size", "predictor": "lightgbm_large", "task": task, "metric": metric, "value": value}
-        for task, value in tasks.items()
-        for metric in ("mape", "medape", "coverage")
-    ]
-    pd.DataFrame(rows).to_csv(tmp_path / "results" / "leaderboard" / "gpu_operators.csv", index=False)
-    whole, part = [line for line in gpu_table(tmp_path / "conf").splitlines() if "larger sizes" in line]
-    assert "| 30.0 / 30.0 |" in whole
-    assert ", without collectives |" in part
-    assert "| 15.0 / 15.0 | 15 | - | 15.0 |" in part
-
-
-def test_the_table_of_laws_has_lookups_beside(load, tmp_path: Path) -> None:
-    scaling_table = load("scaling_tables").scaling_table
-    assert "No results yet" in scaling_table(tmp_path / "conf")
-    folder = tmp_path / "results" / "leaderboard" / "kinds"
-    folder.mkdir(parents=True)
-    line = {"split": "largest_compute", "kind": "loss", "slice": "", "unit": "%", "coverage": 93.4}
-    rows = [{**line, "predictor": "scaling_ensemble", "mean": 0.514}, {**line, "predictor": "nearest", "mean": 6.4}]
-    pd.DataFrame(rows).to_csv(folder / "llm_ladder.csv", index=False)
-    (shown,) = [line for line in scaling_table(tmp_path / "conf").splitlines() if "llm_ladder" in line]
-    assert shown.endswith("| most compute | loss in % | 0.51 | 6.40 | - | 93 |")
-
-
-def test_the_tables_of_interference_are_in_points(load, tmp_path: Path) -> None:
-    tables = load("interference_tables")
-    assert "No results yet" in tables.interference_table(tmp_path / "conf")
-    assert "No results yet" in tables.scenario_table(tmp_path / "conf")
-    folder = tmp_path / "results" / "leaderboard" / "kinds"
-    folder.mkdir(parents=True)
-    line = {"split": "unseen_victim", "kind": "throughput", "low": 3.0, "high": 5.0, "r2": 0.8, "coverage": 91.0}
-    line |= {"median": 2.0, "signed": -0.5, "rows": 1200, "runs": 30, "slice": None, "value": None}
-    ours = {**line, "predictor": "resource_shares_trees", "mean": 4.04}
-    rows = [ours, {**line, "predictor": "schedstat", "mean": 3.9}]
-    rows += [{**ours, "slice": "scenario", "value": "dynamic", "mean": 6.0}]
-    pd.DataFrame(rows).to_csv(folder / "host_interference.csv", index=False)
-    assert "No results yet" in tables.known_table(tmp_path / "conf")
-    assert "No results yet" in tables.scenario_table(tmp_path / "conf")
-    known = [{**row, "predictor": "work_of_alone_trees"} for row in rows if row["predictor"] != "schedstat"]
-    pd.DataFrame(known).to_csv(folder / "host_interference_known.csv", index=False)
-    (of_known,) = tables.known_table(tmp_path / "conf").splitlines()[2:]
-    assert of_known.startswith("| unseen victims | throughput | **4.0** |")
-    (shown,) = tables.interference_table(tmp_path / "conf").splitlines()[2:]
-    assert shown.split(" | ")[2] == "4.0"
-    assert "| **3.9** |" in shown
-    assert shown.endswith("| 3.0 to 5.0 | 0.80 | 91 |")
-    (detail,) = tables.scenario_table(tmp_path / "conf").splitlines()[2:]
-    assert detail == "| scenario: dynamic | throughput | 6.0 (3.0 to 5.0) | 2.0 | -0.5 | 1,200 | 30 |"
-
-
 def test_chosen_layouts_are_on_the_page_of_the_dataset(load, leaderboard: Path) -> None:
     (leaderboard / "choices").mkdir()
     line = {"split": "random", "predictor": "ridge", "share": 75.0, "violated": 5.0, "median_loss": 2.0, "options": 5.0}
@@ -298,27 +235,6 @@ def test_a_leaderboard_without_a_column_is_refused(load, leaderboard: Path) -> N
     pd.read_csv(path).drop(columns="low").to_csv(path, index=False)
     with pytest.raises(ValueError, match="low are missing"):
         load("result_pages").generate(leaderboard, PROJECT / "conf")
-
-
-def test_an_unknown_part_is_refused(load) -> None:
-    with pytest.raises(KeyError):
-        load("part_texts").fill("<!-- generated: nothing -->", PROJECT / "conf")
-
-
-def test_effects_of_choices_come_from_the_results_file(load, tmp_path: Path) -> None:
-    fill = load("part_texts").fill
-    assert "sensitivity.py" in fill("<!-- generated: sensitivity -->", tmp_path / "conf")
-    folder = tmp_path / "results" / "leaderboard" / "sensitivity"
-    folder.mkdir(parents=True)
-    lines = [
-        "choice,variant,split,predictor,mape,medape,backtest_mape,rows",
-        "excluded rows,counted,random,ridge,7.125,,,1205",
-        "excluded rows,left out,random,ridge,6.5,,,1200",
-    ]
-    (folder / "demo.csv").write_text("\n".join(lines), encoding="utf-8")
-    text = fill("<!-- generated: sensitivity -->", tmp_path / "conf")
-    assert "| **left out** | `random` | 1,200 | 6.50 |" in text
-    assert "| counted | `random` | 1,205 | 7.12 |" in text
 
 
 def test_columns_of_a_dataset_are_on_its_page(load, tmp_path: Path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,7 +14,6 @@ from perfcast.predictors.gaussian_process import (
     OutputSample,
     fit_inverse_length_scales,
 )
-from perfcast.predictors.predictor import load_predictor
 from perfcast.schema.table import Column, Kind, Role, Tag
 
 
@@ -112,14 +109,3 @@ def test_output_with_few_or_equal_rows_is_none(logs: np.ndarray) -> None:
 def test_length_scales_are_equal_without_outputs() -> None:
     scales = fit_inverse_length_scales(np.eye(4), list("abcd"), [], steps=10, batch_size=10, seed=0)
     assert (scales == scales[0]).all()
-
-
-def test_several_targets_are_loaded_in_their_order(tmp_path: Path) -> None:
-    X, y = data()
-    X["suite"] = np.where(X["b"] > 0, "large", "small")
-    y["energy"] = y["score"].where(X["suite"] == "large") * 3.0
-    columns = [Column(name, Kind.NUMERICAL, Role.FEATURE, "all") for name in "abcd"]
-    columns.append(Column("suite", Kind.CATEGORICAL, Role.KEY, "all", tags=(Tag.TASK,)))
-    predictor = GaussianProcessPredictor(length_scale_steps=5).fit(X, y, columns=columns)
-    predictor.save(tmp_path)
-    pd.testing.assert_frame_equal(load_predictor(tmp_path).predict(X), predictor.predict(X))

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import lightgbm
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 
-from perfcast.predictors import trees
 from perfcast.predictors.boosting.lightgbm import LightgbmPredictor
 from perfcast.predictors.task_rows import (
     POOLED,
@@ -111,57 +108,3 @@ def test_tasks_that_behave_opposite_are_learned_alone_and_together(
     predictor.set_params(min_samples_per_task=min_samples).fit(X, y, columns=columns)
     assert np.abs(np.log(predictor.predict(X) / y)).to_numpy().mean() < 0.1
     assert np.isfinite(predictor.predict(X.assign(suite="new"))).all(axis=None)
-
-
-def one_target_per_suite() -> tuple[pd.DataFrame, pd.DataFrame, list[Column]]:
-    """Return 90 machines on three suites, each with one target of its own."""
-    rng = np.random.default_rng(0)
-    X = pd.DataFrame({"x": rng.normal(size=90), "suite": np.array(["a", "b", "c"])[np.arange(90) % 3]})
-    y = pd.DataFrame({f"score_{suite}": np.exp(X["x"]).where(X["suite"] == suite) for suite in "abc"})
-    columns = [
-        Column("suite", Kind.CATEGORICAL, Role.KEY, "all", tags=(Tag.TASK,)),
-        Column("x", Kind.NUMERICAL, Role.FEATURE, "all"),
-    ]
-    return X, y, columns
-
-
-@pytest.mark.parametrize("min_samples", [20, 1000])
-def test_forests_and_boosters_are_asked_about_the_rows_of_a_targets_own_task_alone(
-    min_samples: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    X, y, columns = one_target_per_suite()
-    forest = RandomForest(n_estimators=2, min_samples_per_task=min_samples).fit(X, y, columns=columns)
-    boosted = LightgbmPredictor(n_estimators=2, min_samples_per_task=min_samples).fit(X, y, columns=columns)
-    assert list(forest.partial_.values()) == [[f"score_{suite}"] for suite in "abc"]
-    rows: list[int] = []
-    walk, ask = trees.walk_forest, LightgbmPredictor._predict_model
-
-    def counted_walk(nodes: pa.Table, encoded: np.ndarray) -> np.ndarray:
-        rows.append(len(encoded))
-        return walk(nodes, encoded)
-
-    def counted_ask(self: LightgbmPredictor, booster: lightgbm.Booster, encoded: np.ndarray) -> np.ndarray:
-        rows.append(len(encoded))
-        return ask(self, booster, encoded)
-
-    monkeypatch.setattr(trees, "walk_forest", counted_walk)
-    monkeypatch.setattr(LightgbmPredictor, "_predict_model", counted_ask)
-    for predictor in (forest, boosted):
-        predictor.predict(X)
-    assert rows == [30] * 6
-
-
-def test_a_forest_per_target_learns_the_rows_that_have_it_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    X, y, columns = one_target_per_suite()
-    rows: list[int] = []
-    grow = RandomForest._fit_model
-
-    def counted(
-        self: RandomForest, encoded: np.ndarray, log_y: np.ndarray, group: np.ndarray, validation: np.ndarray
-    ) -> pa.Table:
-        rows.append(int(group.sum()))
-        return grow(self, encoded, log_y, group, validation)
-
-    monkeypatch.setattr(RandomForest, "_fit_model", counted)
-    RandomForest(n_estimators=2, min_samples_per_task=20).fit(X, y, columns=columns)
-    assert rows == [30] * 3

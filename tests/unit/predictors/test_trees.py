@@ -33,11 +33,11 @@ def test_a_single_leaf_answers() -> None:
     assert np.allclose(RandomForest(n_estimators=2).fit(X, y).predict(X), 5.0)
 
 
-def test_another_seed_grows_another_forest() -> None:
+@pytest.mark.parametrize("forest", [RandomForest(n_estimators=3, bootstrap=True), ExtraTrees(n_estimators=3)])
+def test_another_seed_grows_another_forest(forest: ForestPredictor) -> None:
     X, y = data()
-    first, second = (
-        RandomForest(n_estimators=3, bootstrap=True, random_state=seed).fit(X, y).predict(X) for seed in (0, 1)
-    )
+    new = pd.DataFrame({"a": np.linspace(-2, 2, 50), "b": 1.0})
+    first, second = (forest.set_params(random_state=seed).fit(X, y).predict(new) for seed in (0, 1))
     assert not first.equals(second)
 
 
@@ -94,13 +94,6 @@ def test_thresholds_lie_anywhere_between_two_values() -> None:
     assert searched == {0.5}
     assert len(drawn) == 2
     assert all(0.0 <= threshold < 1.0 for threshold in drawn)
-
-
-def test_another_seed_grows_other_extra_trees_without_resampling() -> None:
-    X, y = data()
-    new = pd.DataFrame({"a": np.linspace(-2, 2, 50), "b": 1.0})
-    first, second = (ExtraTrees(n_estimators=3, random_state=seed).fit(X, y).predict(new) for seed in (0, 1))
-    assert not first.equals(second)
 
 
 def test_training_rows_are_known_by_heart_without_resampling() -> None:

@@ -1,33 +1,114 @@
-"""download_file: what arrives, what is retried, what is refused, against a server on the loopback address."""
+"""Downloads from a server on the loopback address: byte-exact files, or one line with the reason and nothing left."""
 
-import hashlib
 import socket
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
-import pooch
 import pytest
 import requests
-from loopback import Loopback, Page
+from ingestible import digest, file_conf, ingest, make_spec, names_in, read_manifest
+from loopback import Page
 
 from perfcast.sources.download import DownloadError, DownloadLimits, download_file
 from perfcast.sources.source_spec import SourceFile
 from perfcast.utils.errors import UserError
+from perfcast.utils.io import TEMPORARY
 
-BODY = np.random.default_rng(0).integers(0, 256, 100_000, dtype=np.uint8).tobytes()
-LIMITS = DownloadLimits(connect=2.0, read=0.3, total=20.0, retries=2)
+BODY = np.random.default_rng(0).integers(0, 256, 60_000, dtype=np.uint8).tobytes()
+FLIPPED = BODY[:30_000] + bytes([BODY[30_000] ^ 1]) + BODY[30_001:]
+LIMITS = DownloadLimits(connect=1.0, read=0.3, total=2.0, retries=2)
+GRACE = 5.0  # seconds beyond the limits, for a busy machine
 
 
-@pytest.fixture
-def internet(monkeypatch):
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-    monkeypatch.setattr(pooch.core, "time", SimpleNamespace(sleep=lambda seconds: None))
-    with Loopback() as server:
-        yield server
+def redirect(location):
+    return Page(status=302, headers={"Location": location})
+
+
+TRANSIENT_FAULTS = {
+    "cut once": (2, {"/a": Page(BODY, cut_at=20_000, cuts=1)}),
+    "cut twice": (3, {"/a": Page(BODY, cut_at=20_000, cuts=2)}),
+    "cut, no length announced": (2, {"/a": Page(BODY, announces_length=False, cut_at=20_000, cuts=1)}),
+    "slow, within the limit": (1, {"/a": Page(BODY, wait_between_chunks=0.001)}),
+    "busy at first": (3, {"/a": Page(BODY, failures=2)}),
+    "redirected": (3, {"/a": redirect("/b"), "/b": redirect("/c"), "/c": Page(BODY)}),
+    "no length announced": (1, {"/a": Page(BODY, announces_length=False)}),
+    "all but the last byte": (2, {"/a": Page(BODY, cut_at=len(BODY) - 1, cuts=1)}),
+}
+"""Pages by path, and how many requests they take."""
+PERMANENT_FAULTS = {
+    "always cut": ({"/a": Page(BODY, cut_at=20_000, cuts=99)}, "the connection was cut"),
+    "always busy": ({"/a": Page(BODY, failures=3)}, "HTTP status 503"),
+    "no such page": ({}, "HTTP status 404"),
+    "silent": ({"/a": Page(BODY, wait_before=1.0)}, "sent nothing for 0.3 s"),
+    "silent midway": ({"/a": Page(BODY, wait_between_chunks=0.5)}, "sent nothing"),
+    "a body that drips": ({"/a": Page(BODY, wait_between_chunks=0.1)}, "not complete after 2 s"),
+    "a length that is no number": (
+        {"/a": Page(BODY, announced="many")},
+        "Content-Length of the server is not a number",
+    ),
+    "a bit that flipped": ({"/a": Page(FLIPPED)}, "wrong checksum"),
+    "a bit that flipped, cut as well": ({"/a": Page(FLIPPED, cut_at=20_000, cuts=1)}, "wrong checksum"),
+    "a page to log in": ({"/a": redirect("/login"), "/login": Page(b"<html>please log in</html>")}, "wrong checksum"),
+    "redirected in a circle": ({"/a": redirect("/b"), "/b": redirect("/a")}, "redirects too often"),
+    "redirected to a file": ({"/a": redirect("file:///etc/passwd")}, "not an https address"),
+    "redirected to plain http": ({"/a": redirect("http://example.org/a")}, "not an https address"),
+    "redirected to ftp": ({"/a": redirect("ftp://127.0.0.1/a")}, "not an https address"),
+    "redirected nowhere": ({"/a": redirect("http://[bad/a")}, "not an https address"),
+    "less announced than there is": ({"/a": Page(BODY, announced="1000")}, "wrong checksum"),
+    "far more announced": ({"/a": Page(BODY, announced="999999999")}, "more than the 60000 declared"),
+    "more sent than declared": (
+        {"/a": Page(BODY + b"x", announces_length=False)},
+        "more than the 60000 bytes declared",
+    ),
+    "less sent than declared": ({"/a": Page(BODY[:-1])}, "wrong checksum"),
+    "nothing sent": ({"/a": Page(b"")}, "wrong checksum"),
+}
+REFUSED_AT_ONCE = {name for name, (_, message) in PERMANENT_FAULTS.items() if "not an https" in message}
+REFUSED_AT_ONCE |= {"no such page", "a body that drips", "a length that is no number", "far more announced"}
+
+
+def ingest_page(internet, folders):
+    return ingest(make_spec(file_conf(BODY, url=internet.url("/a"))), folders, network=True, limits=LIMITS)
+
+
+def assert_ingested(folders, result):
+    assert result.status == "present"
+    assert names_in(folders.out) == ["a.csv", "digests.sha256", "manifest.json"]
+    assert (folders.out / "a.csv").read_bytes() == BODY
+
+
+@pytest.mark.reliability("a download that fails or is cut")
+@pytest.mark.parametrize("fault", TRANSIENT_FAULTS)
+def test_transient_faults_are_survived(internet, folders, fault):
+    count, pages = TRANSIENT_FAULTS[fault]
+    internet.pages |= pages
+    assert_ingested(folders, ingest_page(internet, folders))
+    assert len(internet.requests) == count
+
+
+@pytest.mark.reliability("a download that fails or is cut")
+@pytest.mark.parametrize("fault", PERMANENT_FAULTS)
+def test_permanent_faults_are_reported_in_time_and_leave_nothing(internet, folders, fault):
+    pages, message = PERMANENT_FAULTS[fault]
+    internet.pages |= pages
+    began = time.monotonic()
+    result = ingest_page(internet, folders)
+    longest = max(LIMITS.total, (1 + LIMITS.retries) * (LIMITS.connect + LIMITS.read))
+    assert time.monotonic() - began < longest + GRACE
+    assert result.status == "missing"
+    assert message in result.summary
+    assert "\n" not in result.summary
+    assert fault not in REFUSED_AT_ONCE or len(internet.requests) == 1
+    assert names_in(folders.out) == ["digests.sha256", "manifest.json"]
+    assert read_manifest(folders)["files"] == []
+    assert not [path for path in folders.out.parent.rglob(".*") if TEMPORARY.match(path.name)]
+    assert not [path for path in (folders.cache / "sha256").rglob("*") if path.is_file()]
+    internet.pages |= {"/a": Page(BODY)}
+    assert_ingested(folders, ingest_page(internet, folders))
 
 
 @pytest.fixture
@@ -35,36 +116,25 @@ def target(tmp_path) -> Path:
     return tmp_path / "cache" / "file"
 
 
-def download(url: str, path: Path, *, body: bytes = BODY, max_bytes: int = len(BODY), limits=LIMITS, progress=None):
-    sizes = {"bytes": max_bytes} if max_bytes == len(body) else {"max_bytes": max_bytes}
-    file = SourceFile.model_validate({"name": "file", "sha256": hashlib.sha256(body).hexdigest(), "url": url, **sizes})
-    download_file(file, path, limits, progress or (lambda name, done, total: None))
+def download(url: str, path: Path, progress=lambda *report: None):
+    values = {"name": "file", "sha256": digest(BODY), "url": url, "bytes": len(BODY)}
+    download_file(SourceFile.model_validate(values), path, LIMITS, progress)
 
 
-def test_download_file_writes_the_bytes_and_reports_progress(internet, target):
+def test_a_file_is_written_for_all_users_with_progress_and_is_not_downloaded_again(internet, target):
     internet.pages["/a"] = Page(BODY)
     reports = []
-    download(internet.url("/a"), target, progress=lambda *report: reports.append(report))
+    download(internet.url("/a"), target, lambda *report: reports.append(report))
     assert target.read_bytes() == BODY
     assert reports == sorted(reports)
     assert reports[-1] == ("file", len(BODY), len(BODY))
-    assert [path.name for path in target.parent.iterdir()] == ["file"]
-
-
-def test_download_file_makes_a_file_that_other_users_can_read(internet, target):
-    internet.pages["/a"] = Page(BODY)
-    download(internet.url("/a"), target)
+    assert names_in(target.parent) == ["file"]
     assert target.stat().st_mode & 0o777 == 0o644
-
-
-def test_download_file_skips_a_file_that_is_there(internet, target):
-    internet.pages["/a"] = Page(BODY)
     download(internet.url("/a"), target)
-    download(internet.url("/a"), target)
-    assert len(internet.requests) == 1
+    assert [headers["Accept-Encoding"] for _, headers in internet.requests] == ["identity"]
 
 
-def test_download_file_downloads_once_for_two_at_the_same_time(internet, target):
+def test_two_at_the_same_time_download_once(internet, target):
     internet.pages["/a"] = Page(BODY, wait_between_chunks=0.002)
     with ThreadPoolExecutor() as pool:
         list(pool.map(lambda _: download(internet.url("/a"), target), range(2)))
@@ -78,7 +148,7 @@ def test_ingestion_imports_the_download_libraries_when_needed_only():
     assert done.stdout.strip() == "set()"
 
 
-def test_download_file_replaces_a_file_with_another_checksum(internet, target):
+def test_a_file_with_another_checksum_is_replaced(internet, target):
     internet.pages["/a"] = Page(BODY)
     target.parent.mkdir()
     target.write_bytes(BODY[::-1])
@@ -86,85 +156,7 @@ def test_download_file_replaces_a_file_with_another_checksum(internet, target):
     assert target.read_bytes() == BODY
 
 
-@pytest.mark.parametrize("announces_length", [True, False])
-def test_download_file_retries_after_a_cut(internet, target, announces_length):
-    internet.pages["/a"] = Page(BODY, announces_length=announces_length, cut_at=60_000, cuts=1)
-    download(internet.url("/a"), target)
-    assert target.read_bytes() == BODY
-    assert len(internet.requests) == 2
-
-
-def test_download_file_retries_a_busy_server(internet, target):
-    internet.pages["/a"] = Page(BODY, failures=2)
-    download(internet.url("/a"), target)
-    assert target.read_bytes() == BODY
-
-
-def test_download_file_gives_up_a_server_that_stays_busy(internet, target):
-    internet.pages["/a"] = Page(BODY, failures=99)
-    with pytest.raises(DownloadError, match="HTTP status 503"):
-        download(internet.url("/a"), target)
-    assert len(internet.requests) == 1 + LIMITS.retries
-
-
-def test_download_file_does_not_retry_a_missing_page(internet, target):
-    with pytest.raises(DownloadError, match="HTTP status 404"):
-        download(internet.url("/none"), target)
-    assert len(internet.requests) == 1
-
-
-def test_download_file_gives_up_a_server_that_is_cut_again_and_again(internet, target):
-    internet.pages["/a"] = Page(BODY, cut_at=60_000, cuts=99)
-    with pytest.raises(DownloadError, match="the connection was cut"):
-        download(internet.url("/a"), target)
-    assert not target.exists()
-
-
-def test_download_file_gives_up_a_silent_server(internet, target):
-    internet.pages["/a"] = Page(BODY, wait_before=1.0)
-    with pytest.raises(DownloadError, match=r"sent nothing for 0\.05 s"):
-        download(internet.url("/a"), target, limits=DownloadLimits(read=0.05, retries=1))
-    assert len(internet.requests) == 2
-
-
-def test_download_file_gives_up_a_server_that_stalls_midway(internet, target):
-    internet.pages["/a"] = Page(BODY, wait_between_chunks=0.2)
-    with pytest.raises(DownloadError, match="sent nothing"):
-        download(internet.url("/a"), target, limits=DownloadLimits(read=0.05, retries=0))
-
-
-def test_download_file_gives_up_a_slow_server_after_the_total_time(internet, target):
-    internet.pages["/a"] = Page(BODY, wait_between_chunks=0.02)
-    with pytest.raises(DownloadError, match=r"not complete after 0\.2 s"):
-        download(internet.url("/a"), target, limits=DownloadLimits(read=5.0, total=0.2, retries=4))
-    assert len(internet.requests) == 1
-
-
-def test_download_file_follows_redirects(internet, target):
-    internet.pages["/old"] = Page(status=302, headers={"Location": "/new"})
-    internet.pages["/new"] = Page(BODY)
-    download(internet.url("/old"), target)
-    assert target.read_bytes() == BODY
-
-
-def test_download_file_ends_a_redirect_loop(internet, target):
-    internet.pages["/a"] = Page(status=302, headers={"Location": "/b"})
-    internet.pages["/b"] = Page(status=302, headers={"Location": "/a"})
-    with pytest.raises(DownloadError, match="redirects too often"):
-        download(internet.url("/a"), target, limits=DownloadLimits(retries=0))
-
-
-@pytest.mark.parametrize(
-    "location", ["http://example.org/a", "file:///etc/passwd", "ftp://127.0.0.1/a", "http://[bad/a"]
-)
-def test_download_file_refuses_a_redirect_out_of_https(internet, target, location):
-    internet.pages["/a"] = Page(status=302, headers={"Location": location})
-    with pytest.raises(DownloadError, match="not an https address"):
-        download(internet.url("/a"), target)
-    assert len(internet.requests) == 1
-
-
-def test_download_file_refuses_a_redirect_from_https_to_loopback_http(monkeypatch, target):
+def test_a_redirect_from_https_to_loopback_http_is_refused(monkeypatch, target):
     def send(adapter, request, **options):
         response = requests.Response()
         response.status_code, response.url, response.request = 302, request.url, request
@@ -177,27 +169,7 @@ def test_download_file_refuses_a_redirect_from_https_to_loopback_http(monkeypatc
         download("https://example.org/a", target)
 
 
-def test_download_file_refuses_an_announced_huge_file_unread(internet, target):
-    internet.pages["/a"] = Page(BODY)
-    with pytest.raises(DownloadError, match="announces 100000 bytes, more than the 50 declared"):
-        download(internet.url("/a"), target, max_bytes=50)
-    assert list(target.parent.iterdir()) == []
-
-
-def test_download_file_stops_an_unannounced_huge_file(internet, target):
-    internet.pages["/a"] = Page(BODY, announces_length=False)
-    with pytest.raises(DownloadError, match="more than the 50000 bytes declared"):
-        download(internet.url("/a"), target, max_bytes=50_000)
-    assert list(target.parent.iterdir()) == []
-
-
-def test_download_file_does_not_ask_for_a_content_encoding(internet, target):
-    internet.pages["/a"] = Page(BODY)
-    download(internet.url("/a"), target)
-    assert internet.requests[0][1]["Accept-Encoding"] == "identity"
-
-
-def test_download_file_reports_a_closed_port_as_unreachable(target, monkeypatch):
+def test_a_closed_port_is_unreachable(target, monkeypatch):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
@@ -206,22 +178,7 @@ def test_download_file_reports_a_closed_port_as_unreachable(target, monkeypatch)
     assert caught.value.unreachable
 
 
-def test_download_file_reports_an_unknown_host_as_unreachable_without_retries(target, monkeypatch):
-    lookups = []
-
-    def refuse(*args, **options):
-        lookups.append(args)
-        raise socket.gaierror(-2, "Name or service not known")
-
-    monkeypatch.setenv("no_proxy", "*")
-    monkeypatch.setattr(socket, "getaddrinfo", refuse)
-    with pytest.raises(DownloadError, match=r"cannot connect to example\.invalid") as caught:
-        download("https://example.invalid/a", target)
-    assert caught.value.unreachable
-    assert len(lookups) == 1
-
-
-def test_download_file_reports_a_folder_that_cannot_be_written(internet, tmp_path):
+def test_a_folder_that_cannot_be_written_is_told(internet, tmp_path):
     internet.pages["/a"] = Page(BODY)
     (tmp_path / "cache").write_text("a file in place of the folder")
     with pytest.raises(UserError, match="the cache must be writable"):

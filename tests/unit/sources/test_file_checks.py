@@ -101,23 +101,12 @@ BODY = b"a,b\n" + b"".join(b"%d,%d\n" % (i, i * i) for i in range(300))
 COMPRESSED = gzip.compress(BODY, mtime=0)
 
 
+@pytest.mark.parametrize(("name", "content"), [("cut.csv.gz", COMPRESSED), ("cut.csv.xz", lzma.compress(BODY))])
 @LIMITED
-@given(st.integers(0, len(COMPRESSED) - 1))
-def test_check_csv_rejects_a_gzip_truncated_anywhere(tmp_path_factory, length):
-    path = tmp_path_factory.getbasetemp() / "cut.csv.gz"
-    path.write_bytes(COMPRESSED[:length])
-    with pytest.raises(UserError, match=r"truncated|damaged|empty"):
-        check_csv(path, ["a", "b"])
-
-
-COMPRESSED_XZ = lzma.compress(BODY)
-
-
-@LIMITED
-@given(st.integers(0, len(COMPRESSED_XZ) - 1))
-def test_check_csv_rejects_an_xz_truncated_anywhere(tmp_path_factory, length):
-    path = tmp_path_factory.getbasetemp() / "cut.csv.xz"
-    path.write_bytes(COMPRESSED_XZ[:length])
+@given(share=st.floats(0, 1, exclude_max=True))
+def test_check_csv_rejects_a_file_truncated_anywhere(tmp_path_factory, name, content, share):
+    path = tmp_path_factory.getbasetemp() / name
+    path.write_bytes(content[: int(share * len(content))])
     with pytest.raises(UserError, match=r"truncated|damaged|empty"):
         check_csv(path, ["a", "b"])
 
@@ -134,7 +123,7 @@ def test_check_csv_rejects_a_gzip_with_a_flipped_byte(tmp_path_factory, at, chan
 @LIMITED
 @given(st.binary(max_size=300), st.booleans())
 def test_check_csv_accepts_or_reports_any_bytes(tmp_path_factory, body, compressed):
-    path = write_file(tmp_path_factory.mktemp("csv"), body, "any.csv.gz" if compressed else "any.csv")
+    path = write_file(tmp_path_factory.getbasetemp(), body, "any.gz" if compressed else "any")
     try:
         assert "a" in check_csv(path, ["a"])
     except UserError as error:

@@ -1,81 +1,37 @@
-import hashlib
+"""Ingestion: whole sources from cache, mirrors, archives, the project or the network, or one line with the reason."""
+
+import io
 import json
+import shutil
 import socket
+import tarfile
 from pathlib import Path
 from types import SimpleNamespace
 
-import pooch
 import pytest
-from loopback import Loopback, Page
+from ingestible import (
+    BAD,
+    GOOD,
+    digest,
+    file_conf,
+    ingest,
+    make_spec,
+    names_in,
+    places_of,
+    read_manifest,
+)
+from loopback import Page
 
-from perfcast.sources.download import DownloadLimits
-from perfcast.sources.ingestion import ingest_source
 from perfcast.sources.locations import cached_path, locate_source, present_sources, tabulate_sources
-from perfcast.sources.source_spec import parse_source
 from perfcast.utils.errors import UserError
-
-LIMITS = DownloadLimits(connect=1.0, read=0.3, total=10.0, retries=1)
-GOOD, BAD = b"good bytes\n" * 500, b"evil bytes\n" * 500
-
-
-@pytest.fixture
-def internet(monkeypatch):
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-    monkeypatch.setattr(pooch.core, "time", SimpleNamespace(sleep=lambda seconds: None))
-    with Loopback() as server:
-        yield server
-
-
-@pytest.fixture(autouse=True)
-def checks(monkeypatch) -> list[list[str]]:
-    """Replace the module of the source and record the files that each check received."""
-    calls: list[list[str]] = []
-
-    def check(folder: Path) -> None:
-        calls.append(sorted(path.name for path in folder.iterdir() if path.is_file()))
-
-    monkeypatch.setattr("perfcast.sources.ingestion.plugins.load", lambda *names: SimpleNamespace(check=check))
-    return calls
-
-
-@pytest.fixture
-def folders(tmp_path):
-    """Folders of one machine: results, cache, two mirrors, embedded data."""
-    paths = {name: tmp_path / name for name in ("out", "cache", "mirror", "second", "embedded")}
-    for name in ("mirror", "second", "embedded"):
-        (paths[name] / "src").mkdir(parents=True)
-    return SimpleNamespace(**paths)
-
-
-def digest(body: bytes) -> str:
-    return hashlib.sha256(body).hexdigest()
-
-
-def file_conf(body: bytes = GOOD, name: str = "a.csv", url: str = "https://example.invalid/a") -> dict:
-    return {"name": name, "sha256": digest(body), "bytes": len(body), "mirror": f"src/{name}", "url": url}
-
-
-def make_spec(*files: dict, **more):
-    about = {key: f"the {key}" for key in ("title", "module", "license", "terms", "citation", "homepage")}
-    return parse_source("src", {**about, **({"files": list(files)} if files else {}), **more})
-
-
-def ingest(spec, folders, *, network: bool = False, mirrors=None, **more):
-    mirrors = [folders.mirror, folders.second] if mirrors is None else mirrors
-    options = {"cache": folders.cache, "mirrors": mirrors, "embedded": folders.embedded, "limits": LIMITS}
-    return ingest_source(spec, folders.out, network=network, **options, **more)
+from perfcast.utils.io import file_digests
 
 
 def write_to_cache(folders, body: bytes, under: str | None = None) -> Path:
-    name = under or digest(body)
-    path = folders.cache / "sha256" / name[:2] / name
+    path = cached_path(folders.cache, under or digest(body))
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(body)
     return path
-
-
-def read_manifest(folders) -> dict:
-    return json.loads((folders.out / "manifest.json").read_text())
 
 
 def test_ingest_source_searches_cache_then_mirrors_then_address(internet, folders, checks):
@@ -126,7 +82,7 @@ def test_ingest_source_writes_the_declared_files_and_the_manifest_only(folders):
     folders.out.mkdir()
     (folders.out / "stale.csv").write_bytes(BAD)
     ingest(make_spec(file_conf()), folders)
-    assert sorted(path.name for path in folders.out.iterdir()) == ["a.csv", "digests.sha256", "manifest.json"]
+    assert names_in(folders.out) == ["a.csv", "digests.sha256", "manifest.json"]
 
 
 def test_manifest_is_equal_from_every_origin_and_contains_no_path(internet, folders, tmp_path):
@@ -159,41 +115,12 @@ def test_ingest_source_rejects_wrong_bytes_in_a_mirror_and_downloads(internet, f
     assert "\n" not in result.summary
 
 
-def test_ingest_source_replaces_wrong_bytes_in_the_cache(internet, folders):
-    internet.pages["/a"] = Page(GOOD)
-    cached = write_to_cache(folders, BAD, under=digest(GOOD))
-    result = ingest(make_spec(file_conf(url=internet.url("/a"))), folders, network=True)
-    assert result.status == "present"
-    assert cached.read_bytes() == GOOD
-
-
-@pytest.mark.parametrize("wrong", [GOOD + b"more", GOOD[:-1], b""])
-def test_ingest_source_replaces_a_cached_file_of_another_length(internet, folders, wrong):
+@pytest.mark.parametrize("wrong", [BAD, GOOD + b"more", GOOD[:-1], b""])
+def test_ingest_source_replaces_a_wrong_cached_file(internet, folders, wrong):
     internet.pages["/a"] = Page(GOOD)
     cached = write_to_cache(folders, wrong, under=digest(GOOD))
     assert ingest(make_spec(file_conf(url=internet.url("/a"))), folders, network=True).status == "present"
     assert cached.read_bytes() == GOOD
-
-
-def test_ingest_source_rejects_wrong_bytes_at_the_address(internet, folders, checks):
-    internet.pages["/a"] = Page(BAD)
-    result = ingest(make_spec(file_conf(url=internet.url("/a"))), folders, network=True)
-    assert result.status == "missing"
-    assert "a.csv" in result.summary
-    assert digest(GOOD)[:12] in result.summary
-    assert not [path for path in (folders.cache / "sha256").rglob("*") if path.is_file()]
-    assert not (folders.out / "a.csv").exists()
-    assert checks == []
-
-
-def test_ingest_source_downloads_whole_after_a_cut_download_of_other_bytes(internet, folders):
-    url = internet.url("/a")
-    internet.pages["/a"] = Page(BAD, cut_at=3000, cuts=9)
-    spec = make_spec(file_conf(url=url))
-    assert ingest(spec, folders, network=True).status == "missing"
-    internet.pages["/a"] = Page(GOOD)
-    assert ingest(spec, folders, network=True).status == "present"
-    assert (folders.out / "a.csv").read_bytes() == GOOD
 
 
 def test_ingest_source_reports_a_missing_source_in_one_line_and_an_empty_manifest(folders, checks):
@@ -213,7 +140,7 @@ def test_ingest_source_reports_a_missing_source_in_one_line_and_an_empty_manifes
     assert "a.csv (cache: not found; mirror: not found)" in manifest["reason"]
     assert "src/" in manifest["remedy"]
     assert str(folders.cache) not in json.dumps(manifest)
-    assert sorted(path.name for path in folders.out.iterdir()) == ["digests.sha256", "manifest.json"]
+    assert names_in(folders.out) == ["digests.sha256", "manifest.json"]
     assert checks == []
 
 
@@ -230,7 +157,7 @@ def test_ingest_source_strict_raises_and_leaves_the_old_files(folders):
     (folders.out / "old").write_bytes(GOOD)
     with pytest.raises(UserError, match=r"source 'src' must be there.*a\.csv .*PERFCAST_MIRROR"):
         ingest(make_spec(file_conf()), folders, strict=True)
-    assert [path.name for path in folders.out.iterdir()] == ["old"]
+    assert names_in(folders.out) == ["old"]
     assert [path.name for path in folders.out.parent.iterdir() if path.name.startswith(".")] == []
 
 
@@ -313,13 +240,6 @@ def test_ingest_source_leaves_nothing_after_a_failed_check(folders, monkeypatch)
     assert not folders.out.exists()
 
 
-def test_ingest_source_reports_a_cache_that_cannot_be_written(internet, folders):
-    internet.pages["/a"] = Page(GOOD)
-    folders.cache.write_text("a file where the folder should be")
-    with pytest.raises(UserError, match="the cache must be writable"):
-        ingest(make_spec(file_conf(url=internet.url("/a"))), folders, network=True)
-
-
 def test_ingest_source_writes_files_into_their_folders(folders):
     (folders.mirror / "src/deep").mkdir()
     (folders.mirror / "src/deep/a.csv").write_bytes(GOOD)
@@ -329,7 +249,7 @@ def test_ingest_source_writes_files_into_their_folders(folders):
 
 def test_locate_source_compares_sizes_and_does_not_read(folders):
     spec = make_spec(file_conf())
-    options = {"cache": folders.cache, "mirrors": [folders.mirror, folders.second], "embedded": folders.embedded}
+    options = places_of(folders)
     assert not locate_source(spec, **options).is_local
     assert "not found" in locate_source(spec, **options).reason
     (folders.mirror / "src/a.csv").write_bytes(GOOD[:-1])
@@ -341,7 +261,7 @@ def test_locate_source_compares_sizes_and_does_not_read(folders):
 
 
 def test_tabulate_sources_returns_a_row_per_source(folders):
-    options = {"cache": folders.cache, "mirrors": [folders.mirror], "embedded": folders.embedded}
+    options = places_of(folders)
     (absent,) = tabulate_sources([make_spec(file_conf())], **options)
     assert absent["location"].startswith("not on this machine: a.csv (cache ")
     assert absent["size"] == "5.5 kB"
@@ -353,3 +273,105 @@ def test_tabulate_sources_returns_a_row_per_source(folders):
         "size": "5.5 kB",
         "license": "the license",
     }
+
+
+NAMES = ("data/a.csv", "b.csv")
+FIRST = b"first bytes\n" * 500
+WHOLE = dict(zip(NAMES, (FIRST, GOOD), strict=True))
+PACKED = make_spec(
+    *({**file_conf(body, name=Path(name).name), "mirror": f"src/{name}"} for name, body in WHOLE.items())
+)
+
+
+def pack(mirror: Path, **members: bytes | str) -> Path:
+    """Write the archive of a mirror: bytes are files, texts are links to that path."""
+    path = mirror / "src" / "src.tar.gz"
+    with tarfile.open(path, "w:gz") as archive:
+        for name, content in members.items():
+            info = tarfile.TarInfo(name)
+            if isinstance(content, str):
+                info.type, info.linkname = tarfile.SYMTYPE, content
+                archive.addfile(info)
+            else:
+                info.size = len(content)
+                archive.addfile(info, io.BytesIO(content))
+    return path
+
+
+@pytest.mark.parametrize("place", ["mirror", "second"])
+def test_packed_files_are_ingested_and_cached_and_nothing_else_of_the_archive(folders, place):
+    path = pack(getattr(folders, place), **WHOLE, other=b"not declared")
+    assert tabulate_sources([PACKED], **places_of(folders))[0]["location"] == f"archive {path}"
+    result = ingest(PACKED, folders)
+    assert (result.status, result.files[0].origin) == ("present", f"archive {path}")
+    assert sorted(file.name for file in folders.out.glob("*.csv")) == ["a.csv", "b.csv"]
+    assert not list(folders.out.parent.rglob("other"))
+    path.unlink()
+    assert ingest(PACKED, folders).files[0].origin.startswith("cache")
+
+
+def test_some_files_may_be_packed_and_others_not(folders):
+    pack(folders.mirror, **{NAMES[0]: FIRST})
+    (folders.mirror / "src" / "b.csv").write_bytes(GOOD)
+    assert ingest(PACKED, folders).status == "present"
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        {},
+        {NAMES[1]: GOOD[:-1]},
+        {NAMES[1]: GOOD + b"more"},
+        {NAMES[1]: "data/a.csv"},
+        {f"../{NAMES[1]}": GOOD},
+        {f"/{NAMES[1]}": GOOD},
+    ],
+    ids=["absent", "changed", "too long", "a link", "outside", "absolute"],
+)
+def test_a_packed_file_that_is_not_as_declared_is_missing(folders, second):
+    pack(folders.mirror, **{NAMES[0]: FIRST, **second})
+    assert ingest(PACKED, folders).status == "missing"
+    assert not list(folders.out.parent.rglob("b.csv"))
+
+
+@pytest.mark.parametrize("length", [0, 10, 60])
+def test_a_damaged_archive_is_as_none(folders, length):
+    path = pack(folders.mirror, **WHOLE)
+    path.write_bytes(path.read_bytes()[:length])
+    assert ingest(PACKED, folders).status == "missing"
+
+
+@pytest.mark.reliability("a source that was present becomes missing, and its files are replaced")
+@pytest.mark.parametrize("gone", ["mirror", "mirror and cache"])
+def test_a_source_stays_present_where_mirror_network_and_cache_are_gone(folders, gone):
+    (folders.mirror / "src/a.csv").write_bytes(GOOD)
+    ingest(make_spec(file_conf()), folders)
+    (folders.mirror / "src/a.csv").unlink()
+    if gone == "mirror and cache":
+        shutil.rmtree(folders.cache)
+        assert locate_source(make_spec(file_conf()), **places_of(folders), earlier=folders.out).is_local
+    (folders.out / "manifest.json").unlink()  # Snakemake removes the output of a job before the job
+    assert ingest(make_spec(file_conf()), folders).status == "present"
+    assert (folders.out / "a.csv").read_bytes() == GOOD
+    assert read_manifest(folders)["status"] == "present"
+
+
+@pytest.mark.reliability("a source that was present becomes missing, and its files are replaced")
+@pytest.mark.parametrize("cause", ["other checksum in conf", "flipped bit", "embedded file deleted"])
+def test_a_source_that_cannot_be_had_again_is_refused_and_its_files_stay(folders, cause):
+    spec = make_spec({"name": "a.csv"}, embedded=True) if cause == "embedded file deleted" else make_spec(file_conf())
+    (folders.mirror / "src/a.csv").write_bytes(GOOD)
+    (folders.embedded / "a.csv").write_bytes(GOOD)
+    ingest(spec, folders)
+    for folder in (folders.mirror, folders.cache, folders.embedded):
+        shutil.rmtree(folder, ignore_errors=True)
+    if cause == "other checksum in conf":
+        spec = make_spec(file_conf(BAD))
+    elif cause == "flipped bit":
+        (folders.out / "a.csv").write_bytes(bytes([GOOD[0] ^ 1]) + GOOD[1:])
+    before = file_digests(folders.out)
+    with pytest.raises(
+        UserError, match=r"must stay present, but a\.csv of the last ingestion is in .*; bring the mirr"
+    ):
+        ingest(spec, folders)
+    assert file_digests(folders.out) == before

@@ -7,11 +7,8 @@ import pandas as pd
 import pytest
 
 from perfcast import splits
-from perfcast.domains.gemm.splits import more_threads
-from perfcast.domains.llm.splits import served_models
 from perfcast.schema.table import Column, Kind, Role, Tag, build_table
-from perfcast.splits import checks, published
-from perfcast.splits.forward import _last_share
+from perfcast.splits import checks
 from perfcast.splits.subsets import assigned, draw_validation, without_leaks
 from perfcast.utils.errors import UserError
 
@@ -120,63 +117,60 @@ def test_blocks_and_entities_count_by_what_crosses():
     assert checks.check_values("suite")(*given) == ["1 values of suite both in train or validation and in test"]
 
 
-@pytest.mark.parametrize(
-    ("fold", "loads", "wrong"),
-    [
-        ([TRAIN, VALID, TEST], [64, 1, 65], 0),
-        ([TRAIN, VALID, TEST], [65, 66, 64], 3),
-        ([TRAIN, UNUSED, TEST], [1, 99, 63], 1),
-    ],
-)
-def test_larger_loads_are_on_one_side(fold, loads, wrong):
-    expected = [f"{wrong} rows on the wrong side of 64 requests"] if wrong else []
-    assert served_models._lighter(*table(fold, concurrency=np.array(loads, dtype=float))) == expected
+BY_SPLIT = [
+    ("larger_load", [TRAIN, VALID, TEST], {"concurrency": [64.0, 1.0, 65.0]}, ""),
+    ("larger_load", [TRAIN, VALID, TEST], {"concurrency": [65.0, 66.0, 64.0]}, "3 rows on the wrong side of 64 requ"),
+    ("larger_load", [TRAIN, UNUSED, TEST], {"concurrency": [1.0, 99.0, 63.0]}, "1 rows on the wrong side"),
+    ("next_generation", [TRAIN, VALID, TEST, TEST], {"generation_year": [2020.0, 2021.0, 2022.0, 2023.0]}, ""),
+    (
+        "next_generation",
+        [TRAIN, VALID, TEST, TEST],
+        {"generation_year": [2020.0, 2022.0, 2022.0, 2023.0]},
+        "1 test rows",
+    ),
+    ("next_generation", [TRAIN, UNUSED, TEST, TEST], {"generation_year": [2020.0, 2024.0, 2019.0, 2021.0]}, "1 test"),
+    # a generation is as old as its first product
+    (
+        *("next_generation", [TRAIN, TEST, TEST]),
+        {"generation": ["a", "b", "b"], "generation_year": [2021.0, 2020.0, 2022.0]},
+        "2 test rows of a generation as old as one of training",
+    ),
+    ("more_threads", [TRAIN, VALID, TEST], {"cores": [1.0, 2.0, 4.0]}, ""),
+    ("more_threads", [TRAIN, TEST, VALID], {"cores": [1.0, 2.0, 4.0]}, "1 test rows with as many workers"),
+    ("more_threads", [UNUSED, TRAIN, TEST], {"cores": [1.0, 2.0, 4.0]}, ""),
+    ("more_threads", [TRAIN, TEST, TEST], {"cores": [2.0, 2.0, 4.0]}, "1 test rows with as many workers"),
+    ("published_drawn_10", [TRAIN] * 10 + [TEST], {}, ""),
+    ("published_drawn_10", [TRAIN] * 11 + [TEST], {}, "more than 10 entities known of a"),
+    ("published_drawn_10", [TRAIN] * 11 + [TEST], {"suite": ["b"] * 2 + ["a"] * 10}, ""),
+    ("published_drawn_10", [TRAIN, VALID, TEST], {"part": list("aba")}, "1 entities both in training and in test"),
+    # the latest fifth begins with a month
+    ("forward_last", [TRAIN] * 7 + [VALID] + [TEST] * 2, {"published": [*"1111111", "2", "3", "4"]}, ""),
+    ("forward_last", [TRAIN] * 7 + [VALID] + [TEST] * 2, {"published": [*"11111111", "3", "4"]}, "not later"),
+    (
+        "forward_last",
+        [TRAIN] * 6 + [VALID] + [TEST] * 3,
+        {"published": [*"1111111", "2", "3", "4"]},
+        "test rows outside",
+    ),
+    (
+        "forward_last",
+        [TRAIN] * 7 + [VALID, VALID, TEST],
+        {"published": [*"1111111", "2", "3", "4"]},
+        "not known before",
+    ),
+]
+"""A split, a fold of it, columns, and what its checks say."""
 
 
-@pytest.mark.parametrize(
-    ("fold", "years", "known"),
-    [([TRAIN, VALID, TEST, TEST], [2020, 2021, 2022, 2023], 0),
-     ([TRAIN, VALID, TEST, TEST], [2020, 2022, 2022, 2023], 1),
-     ([TRAIN, UNUSED, TEST, TEST], [2020, 2024, 2019, 2021], 1)],
-)  # fmt: skip
-def test_newer_generations_are_on_one_side(fold, years, known):
-    given = table(fold, generation=[f"n{year}" for year in years], generation_year=np.array(years, dtype=float))
-    expected = [f"{known} test rows of a generation as old as one of training"] if known else []
-    assert served_models._older(*given) == expected
-
-
-def test_a_generation_is_as_old_as_its_first_product():
-    given, fold = table([TRAIN, TEST, TEST], generation=["a", "b", "b"], generation_year=[2021.0, 2020.0, 2022.0])
-    assert served_models._first_years(given.frame).tolist() == [2021, 2020, 2020]
-    assert served_models._older(given, fold) == ["2 test rows of a generation as old as one of training"]
-
-
-@pytest.mark.parametrize(
-    ("fold", "known"), [([TRAIN, VALID, TEST], 0), ([TRAIN, TEST, VALID], 1), ([UNUSED, TRAIN, TEST], 0)]
-)
-def test_more_workers_are_on_one_side(fold, known):
-    expected = [f"{known} test rows with as many workers as a training row"] if known else []
-    assert more_threads._fewer_in_training(*table(fold, cores=[1.0, 2.0, 4.0])) == expected
-    assert more_threads._fewer_in_training(*table([TRAIN, TEST, TEST], cores=[2.0, 2.0, 4.0])) != []
-
-
-def test_known_entities_are_counted_by_test_task():
-    fold = [TRAIN, VALID, TRAIN, TEST, TEST]
-    given = table(fold, part=list("abaac"), suite=list("ssttt"))
-    assert published._entities_unknown(*given) == ["1 entities both in training and in test"]
-    assert published._few_known(1)(*given) == []
-    given = table([TRAIN, VALID, TRAIN, TEST], part=list("abbc"), suite=list("ssss"))
-    assert published._few_known(2)(*given) == []
-    assert published._few_known(1)(*given) == ["more than 1 entities known of s"]
-
-
-def test_the_latest_fifth_begins_with_a_month():
-    dates = months(*["2019-01"] * 8, "2019-12", "2020-01")
-    assert _last_share(*table([TRAIN] * 7 + [VALID] + [TEST] * 2, published=dates)) != []
-    dates = months(*["2019-01"] * 7, "2019-02", "2019-12", "2020-01")
-    assert _last_share(*table([TRAIN] * 7 + [VALID] + [TEST] * 2, published=dates)) == []
-    assert _last_share(*table([TRAIN] * 6 + [VALID] + [TEST] * 3, published=dates)) != []
-    assert _last_share(*table([TRAIN] * 7 + [VALID, VALID, TEST], published=dates)) != []
+@pytest.mark.parametrize(("name", "fold", "columns", "problem"), BY_SPLIT)
+def test_checks_of_a_split_find_rows_on_the_wrong_side(name, fold, columns, problem):
+    if "published" in columns:
+        columns = {"published": months(*(f"2019-{month}" for month in columns["published"]))}
+    if "generation_year" in columns:
+        columns = {"generation": [f"n{year}" for year in columns["generation_year"]], **columns}
+    given, subsets = table(fold, **columns)
+    problems = splits.leaks(given, subsets.to_frame("fold_0"), name)
+    assert any(problem in each for each in problems) if problem else problems == []
 
 
 def test_subsets_have_an_order():
@@ -199,15 +193,13 @@ def test_validation_rows_are_an_eighth_by_group_and_none_of_one_group():
 
 @pytest.mark.parametrize("groups", [7, 8])
 def test_few_held_out_groups_validate_by_one_that_is_large_enough(groups):
-    """Seven groups: one of 4 % and six large ones; from eight on 12 % are drawn."""
-    sizes = [4, *[96 // (groups - 1)] * (groups - 1)]
-    numbers, test = (
-        np.repeat(np.arange(groups + 1), [*sizes, 50]),
-        np.repeat(np.arange(groups + 1), [*sizes, 50]) == groups,
-    )
-    drawn = [served_models._draw_validation(numbers, test, np.random.default_rng(seed)) for seed in range(30)]
-    small = any(mask[numbers == 0].any() for mask in drawn)
-    assert small == (groups == 8)
+    """Seven deployments: one of 4 % of the rows and six large ones; from eight on 12 % of the rows are drawn."""
+    numbers = np.repeat(np.arange(groups + 1), [4, *[96 // (groups - 1)] * (groups - 1), 50])
+    test = numbers == groups
+    columns = {"deployment": [f"d{number}" for number in numbers], "concurrency": np.where(test, 99.0, 1.0)}
+    given, _ = table([TRAIN] * len(numbers), **columns)
+    drawn = [(splits.make("larger_load", given, seed) == VALID)["fold_0"].to_numpy() for seed in range(30)]
+    assert any(mask[numbers == 0].any() for mask in drawn) == (groups == 8)
     for mask in drawn:
         assert mask.any() and not mask[test].any()
         assert set(numbers[mask]).isdisjoint(numbers[~mask])

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from perfcast.schema.table import Column, Kind, Role
-from perfcast.uncertainty.conformal import TEST, ConformalCalibration, UncertaintyModel
+from perfcast.uncertainty.conformal import ConformalCalibration, UncertaintyModel
 from perfcast.uncertainty.correlation import ErrorCorrelation
 from perfcast.uncertainty.in_domain import InDomainModel
 from perfcast.utils.errors import UserError
@@ -88,8 +88,3 @@ def test_ignored_cells_count_in_the_interval_alone():
     names = ["below", "above", "expected_error"]
     assert ignored[names].tolist() == known[names].tolist()
     assert (known[names] > near[names]).all()
-
-
-def test_the_test_part_has_the_number_of_no_backtest():
-    """Backtests are numbered from 0."""
-    assert TEST < 0

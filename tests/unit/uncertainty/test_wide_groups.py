@@ -28,10 +28,3 @@ def test_a_wide_group_has_the_distances_of_a_narrow_one(monkeypatch: pytest.Monk
     wide = InDomainModel().fit(training, COLUMNS).distances(tested)
     pd.testing.assert_frame_equal(narrow, wide, rtol=1e-12)
     assert (wide["metrics"].tail(5) == 0).all()
-
-
-def test_a_wide_group_has_fewer_references(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(in_domain, "_WIDE", 6)
-    monkeypatch.setattr(in_domain, "_MAX_REFERENCES", 100)
-    model = InDomainModel().fit(rows(300, 0), COLUMNS)
-    assert len(model._groups["metrics"].references) == 100 * 6 // 13

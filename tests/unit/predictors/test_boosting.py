@@ -1,16 +1,23 @@
-"""LightGBM: the number of trees is chosen on the validation rows, then every training row is learned."""
+"""Boosted trees: their number is chosen on the validation rows, then every training row is learned."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+import xgboost
 
 from perfcast.config.predictor_conf import read_predictor
+from perfcast.predictors.boosting.common import BoostingPredictor
 from perfcast.predictors.boosting.lightgbm import LightgbmPredictor
+from perfcast.predictors.boosting.xgboost import XgboostPredictor
+
+BOTH = pytest.mark.parametrize("kind", [LightgbmPredictor, XgboostPredictor])
+LATE = np.arange(400) >= 300
 
 
 def data(rows: int = 400, noise: float = 0.5) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -19,34 +26,56 @@ def data(rows: int = 400, noise: float = 0.5) -> tuple[pd.DataFrame, pd.DataFram
     return X, pd.DataFrame({"score": np.exp(X["a"] + noise * rng.normal(size=rows))})
 
 
-def test_noise_stops_early() -> None:
+def count_trees(predictor: BoostingPredictor) -> int:
+    model = predictor.models_[0][0]
+    return int(model.num_trees() if isinstance(predictor, LightgbmPredictor) else model.num_boosted_rounds())
+
+
+@BOTH
+def test_noise_stops_at_the_best_number_of_trees(kind: type[BoostingPredictor]) -> None:
     X, y = data()
-    stopped = LightgbmPredictor(n_estimators=300, early_stopping_rounds=10).fit(X, y, validation=np.arange(400) >= 300)
-    assert 1 <= stopped.models_[0][0].num_trees() < 300
+    n_trees = count_trees(kind(n_estimators=300, early_stopping_rounds=10).fit(X, y, validation=LATE))
+    assert 1 <= n_trees < 300
+
+    def error(number: int) -> float:
+        predicted = kind(n_estimators=number).fit(X[~LATE], y[~LATE]).predict(X[LATE])
+        return float(np.abs(np.log(predicted / y[LATE])).to_numpy().mean())
+
+    assert error(n_trees) <= min(error(max(1, n_trees - 3)), error(n_trees + 5))
 
 
-def test_all_trees_are_used_without_validation_rows_or_without_a_search() -> None:
+@BOTH
+def test_all_trees_are_used_without_validation_rows_or_without_a_search(kind: type[BoostingPredictor]) -> None:
     X, y = data()
-    assert LightgbmPredictor(n_estimators=17).fit(X, y).models_[0][0].num_trees() == 17
-    unsearched = LightgbmPredictor(n_estimators=300, early_stopping_rounds=0)
-    assert unsearched.fit(X, y, validation=np.arange(400) >= 300).models_[0][0].num_trees() == 300
+    assert count_trees(kind(n_estimators=17).fit(X, y)) == 17
+    assert count_trees(kind(n_estimators=100, early_stopping_rounds=0).fit(X, y, validation=LATE)) == 100
 
 
-def test_validation_rows_are_learned_too() -> None:
+@BOTH
+def test_validation_rows_are_learned_too(kind: type[BoostingPredictor]) -> None:
     X, y = data(noise=0.0)
-    X["late"] = (np.arange(400) >= 300).astype(float)
+    X["late"] = LATE.astype(float)
     y["score"] *= np.exp(X["late"])
-    predictor = LightgbmPredictor(n_estimators=100, early_stopping_rounds=100).fit(
-        X, y, validation=np.arange(400) >= 300
-    )
+    predictor = kind(n_estimators=100, early_stopping_rounds=100).fit(X, y, validation=LATE)
     errors = np.log(predictor.predict(X)["score"] / y["score"])
-    assert abs(errors[300:].mean()) < 0.2
+    assert abs(errors[LATE].mean()) < 0.2
 
 
-def test_another_seed_grows_other_trees() -> None:
+@BOTH
+def test_another_seed_grows_other_trees(kind: type[BoostingPredictor]) -> None:
     X, y = data()
-    first, second = (LightgbmPredictor(n_estimators=20, random_state=seed).fit(X, y).predict(X) for seed in (0, 1))
+    first, second = (kind(n_estimators=20, random_state=seed).fit(X, y).predict(X) for seed in (0, 1))
     assert not first.equals(second)
+
+
+def test_the_saved_model_is_the_librarys_own_and_answers_without_this_project(tmp_path: Path) -> None:
+    X, y = data()
+    predictor = XgboostPredictor(n_estimators=20).fit(X, y)
+    predictor.save(tmp_path)
+    path = tmp_path / "model_0_0.json"
+    assert "learner" in json.loads(path.read_text())
+    alone = xgboost.Booster(model_file=path).predict(xgboost.DMatrix(X.to_numpy()))
+    np.testing.assert_array_equal(np.exp(alone.astype(float)), predictor.predict(X)["score"])
 
 
 @pytest.mark.parametrize("robust_loss", [{"objective": "huber", "alpha": 0.02}, {"objective": "regression_l1"}])
@@ -78,9 +107,6 @@ def test_a_small_table_with_few_columns_is_learned() -> None:
     rng = np.random.default_rng(0)
     X = pd.DataFrame({name: np.exp(rng.uniform(0, 2, 120)) for name in ("cores", "mhz", "memory", "bandwidth")})
     y = X["cores"] * X["mhz"] ** 0.7 * X["memory"] ** 0.2 * np.exp(rng.normal(0, 0.03, 120))
-    conf = read_predictor(Path(__file__).parents[4] / "conf", "lightgbm")
+    conf = read_predictor(Path(__file__).parents[3] / "conf", "lightgbm")
     small = LightgbmPredictor(**conf.settings("quick")["quick"]).fit(X[:96], y[:96])
     assert np.abs(small.predict(X[96:]) / y[96:] - 1).mean() < 0.12
-    shapes = [small._regressor((rows, 4), 10) for rows in (96, 1549, 1550)]
-    assert [model.num_leaves for model in shapes] == [3, 30, 31]
-    assert [model.colsample_bytree for model in shapes] == [1.0, 1.0, 0.2]

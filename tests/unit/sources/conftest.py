@@ -1,0 +1,39 @@
+"""One machine without the internet: its folders, a server in place of all others, and a source whose check passes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pooch
+import pytest
+from loopback import Loopback
+
+
+@pytest.fixture
+def internet(monkeypatch):
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    monkeypatch.setattr(pooch.core, "time", SimpleNamespace(sleep=lambda seconds: None))
+    with Loopback() as server:
+        yield server
+
+
+@pytest.fixture
+def checks(monkeypatch) -> list[list[str]]:
+    """Replace the module of the source and record the files that each check received."""
+    calls: list[list[str]] = []
+
+    def check(folder: Path) -> None:
+        calls.append(sorted(path.name for path in folder.iterdir() if path.is_file()))
+
+    monkeypatch.setattr("perfcast.sources.ingestion.plugins.load", lambda *names: SimpleNamespace(check=check))
+    return calls
+
+
+@pytest.fixture
+def folders(tmp_path, checks):
+    """Folders of one machine: results, cache, two mirrors, embedded data."""
+    paths = {name: tmp_path / name for name in ("out", "cache", "mirror", "second", "embedded")}
+    for name in ("mirror", "second", "embedded"):
+        (paths[name] / "src").mkdir(parents=True)
+    return SimpleNamespace(**paths)

@@ -1,0 +1,178 @@
+"""Tables of the documentation that are generated from files below results/."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).parents[2]
+METRICS = ("mape", "medape", "coverage")
+SERVED = {"nearest": (40, 30, 80), "roofline_trees": (20.04, 13, 91)}
+OPERATORS = {"average": 30.0, "gemm": 10.0, "moe": 20.0, "all_gather": 60.0}
+BOARD = "split,predictor,task,metric,value"
+SERVED_ROWS = [
+    f"unseen_gpu,{name},average,{metric},{value}"
+    for name, values in SERVED.items()
+    for metric, value in zip(METRICS, values, strict=True)
+]
+OPERATOR_ROWS = [
+    f"larger_size,lightgbm_large,{task},{metric},{value}" for task, value in OPERATORS.items() for metric in METRICS
+]
+KINDS = "split,kind,predictor,mean,low,high,r2,coverage,median,signed,rows,runs,slice,value,unit"
+INTERFERENCE = [
+    "unseen_victim,throughput,resource_shares_trees,4.04,3,5,0.8,91,2,-0.5,1200,30,,,",
+    "unseen_victim,throughput,schedstat,3.9,3,5,0.8,91,2,-0.5,1200,30,,,",
+    "unseen_victim,throughput,resource_shares_trees,6,3,5,0.8,91,2,-0.5,1200,30,scenario,dynamic,",
+]
+KNOWN = [line.replace("resource_shares_trees", "work_of_alone_trees") for line in INTERFERENCE if "stat" not in line]
+INTERFERENCE_FILES = {
+    "leaderboard/kinds/host_interference.csv": [KINDS, *INTERFERENCE],
+    "leaderboard/kinds/host_interference_known.csv": [KINDS, *KNOWN],
+}
+FAULTS = {
+    "reliability/before.csv": [
+        "fault,cases,failed,lost,silent,tracebacks,also",
+        "a full disk,5,1,1,0,0,no room; a small",
+        "a kill,1500,0,0,0,0,",
+    ],
+    "reliability/mutants.csv": ["area,possible,mutants,killed", "files,120,50,45"],
+}
+TABLES = {
+    "performance": (
+        "performance_table.performance_table",
+        {
+            "performance/some.csv": [
+                "measure,before,now,goal,unit,reference_seconds",
+                *("default run,930,450,500,CPU s,3.0", "first paint,,1.6,1.5,s,", "rows,,30,20,1/s,"),
+            ]
+        },
+        ["|default run|930|450|500|CPU s|0.48|150|", "|first paint||1.6|1.5 (missed)|s|||", "|rows||30|20|1/s|||"],
+        None,
+    ),
+    "trainings on GPUs": (
+        "performance_table.gpu_training_table",
+        {
+            "performance/gpu/training.csv": [
+                "network,split,seed,device,alone,mape,epochs,epoch_seconds,fit_seconds,utilization,gpu_mib",
+                *("mlp,random,0,cpu,False,8,15,2.0,40,,", "mlp,random,1,cpu,False,9,15,4.0,50,,"),
+                *("mlp,random,0,cuda,True,8.5,15,0.5,10,13,75", "mlp,random,1,cuda,False,8.7,15,0.9,20,,75"),
+            ]
+        },
+        ["|mlp|8.5 ± 0.7|8.6 ± 0.1|2|0.5|40|10|13 %|"],
+        "gpu_training.py",
+    ),
+    "faults before": (
+        "reliability_tables.fault_table",
+        FAULTS,
+        ["|a full disk|5|1|0|0|1||", "|a kill|1,500|0|0|0|0||"],
+        None,
+    ),
+    "faults before and now": (
+        "reliability_tables.fault_table",
+        {
+            **FAULTS,
+            "reliability/attack.csv": ["fault,cases,failed,skipped", "a full disk,7,2,1", "new,3,0,0"],
+            "reliability/faults.csv": ["fault,cases,failed,skipped", "a small disk,3,0,0", "a full disk,1,0,0"],
+        },
+        ["|a full disk|5|1|0|0|1|10|2|", "|new||||||3|0|", "|**all**|1,505|1|0|0|1|13|2|"],
+        None,
+    ),
+    "mutants": ("reliability_tables.mutant_table", FAULTS, ["|files|45 of 50 (90 %)|"], None),
+    "mutants before and now": (
+        "reliability_tables.mutant_table",
+        {**FAULTS, "reliability/mutants_before.csv": ["area,possible,mutants,killed", "other,9,9,3"]},
+        ["|files|not run|45 of 50 (90 %)|"],
+        None,
+    ),
+    "GPUs": (
+        "gpu_tables.gpu_table",
+        {
+            "leaderboard/llm_serving.csv": [BOARD, *SERVED_ROWS],
+            "leaderboard/gpu_operators.csv": [BOARD, *OPERATOR_ROWS],
+        },
+        [
+            "|`roofline_trees`|20.0 / 13.0|91|40.0|-|-|",
+            *("|30.0 / 30.0|", ", without collectives|", "|15.0 / 15.0|15|-|15.0|"),
+        ],
+        "No results yet",
+    ),
+    "laws": (
+        "scaling_tables.scaling_table",
+        {
+            "leaderboard/kinds/llm_ladder.csv": [
+                "split,kind,slice,unit,coverage,predictor,mean",
+                "largest_compute,loss,,%,93.4,scaling_ensemble,0.514",
+                "largest_compute,loss,,%,93.4,nearest,6.4",
+            ]
+        },
+        ["|most compute|loss in %|0.51|6.40|-|93|"],
+        "No results yet",
+    ),
+    "interference": (
+        "interference_tables.interference_table",
+        INTERFERENCE_FILES,
+        ["|throughput|4.0|", "|**3.9**|", "|3.0 to 5.0|0.80|91|"],
+        "No results yet",
+    ),
+    "interference of known workloads": (
+        "interference_tables.known_table",
+        INTERFERENCE_FILES,
+        ["|unseen victims|throughput|**4.0**|"],
+        "No results yet",
+    ),
+    "scenarios of interference": (
+        "interference_tables.scenario_table",
+        INTERFERENCE_FILES,
+        ["|scenario: dynamic|throughput|6.0 (3.0 to 5.0)|2.0|-0.5|1,200|30|"],
+        "No results yet",
+    ),
+}
+"""Function, files with their lines, fragments of lines, and what the page says without the files."""
+
+
+@pytest.fixture(autouse=True)
+def _scripts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(PROJECT / "docs" / "_site"))
+
+
+def write(results: Path, files: dict[str, list[str]]) -> None:
+    for name, lines in files.items():
+        (results / name).parent.mkdir(parents=True, exist_ok=True)
+        (results / name).write_text("\n".join([*lines, ""]))
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_has_the_values_of_its_files(tmp_path: Path, name: str) -> None:
+    path, files, fragments, nothing = TABLES[name]
+    module, _, function = path.partition(".")
+    table = getattr(importlib.import_module(module), function)
+    assert not nothing or nothing in table(tmp_path / "conf")
+    write(tmp_path / "results", files)
+    text = re.sub(" *\\| *", "|", table(tmp_path / "conf"))
+    assert [fragment for fragment in fragments if fragment not in text] == []
+
+
+def test_the_files_of_the_project_have_the_columns_of_the_table_of_performance() -> None:
+    columns = importlib.import_module("performance_table").COLUMNS
+    files = sorted((PROJECT / "results" / "performance").glob("*.csv"))
+    assert files
+    assert {path.read_text().splitlines()[0] for path in files} == {",".join(columns)}
+
+
+def test_a_part_of_a_page_is_filled_by_its_name(tmp_path: Path) -> None:
+    fill = importlib.import_module("part_texts").fill
+    with pytest.raises(KeyError):
+        fill("<!-- generated: nothing -->", PROJECT / "conf")
+    assert "sensitivity.py" in fill("<!-- generated: sensitivity -->", tmp_path / "conf")
+    lines = [
+        "choice,variant,split,predictor,mape,medape,backtest_mape,rows",
+        "excluded rows,counted,random,ridge,7.125,,,1205",
+        "excluded rows,left out,random,ridge,6.5,,,1200",
+    ]
+    write(tmp_path / "results", {"leaderboard/sensitivity/demo.csv": lines})
+    text = fill("<!-- generated: sensitivity -->", tmp_path / "conf")
+    assert "| **left out** | `random` | 1,200 | 6.50 |" in text
+    assert "| counted | `random` | 1,205 | 7.12 |" in text
