@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 
 from perfcast.domains.interference.datasets.host_interference import build, take_windows, window_positions
-from perfcast.domains.interference.measuring.labels import LABELS, PLACES
 from perfcast.domains.interference.sources import host_interference as source
 from perfcast.domains.interference.testing import host_interference as generated
 from perfcast.schema.sequences import to_matrix
@@ -32,11 +31,6 @@ def changed(folder: Path, tmp_path: Path, change) -> Path:
     frame.to_parquet(tmp_path / source.TABLE, index=False)
     (tmp_path / source.MACHINE).write_bytes((folder / source.MACHINE).read_bytes())
     return tmp_path
-
-
-def test_columns_are_those_of_the_measurement() -> None:
-    assert {*source.PLACES, *source.OTHER_PLACES} == set(PLACES)
-    assert set(source.LABELS) == set(LABELS)
 
 
 def test_a_window_ends_with_its_second_and_repeats_nothing() -> None:
@@ -76,7 +70,7 @@ def test_rows_keep_their_own_second_and_label(folder: Path) -> None:
 
 def test_no_report_of_the_victim_is_a_feature(folder: Path) -> None:
     features = set(built(folder).table.select(role="feature"))
-    assert not features & {*LABELS, "victim", "aggressors", "intensity", "aggressor_intensity", "clock", "phase"}
+    assert not features & {*source.LABELS, "victim", "aggressors", "intensity", "aggressor_intensity", "clock", "phase"}
 
 
 def test_seconds_alone_train_and_are_excluded_from_metrics(folder: Path) -> None:

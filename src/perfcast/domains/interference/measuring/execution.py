@@ -7,6 +7,8 @@ import math
 import multiprocessing
 import os
 import shutil
+import signal
+import struct
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -19,7 +21,6 @@ from perfcast.domains.interference.measuring import tenant as tenant_process
 from perfcast.domains.interference.measuring.groups import GroupFolders, remove_folders
 from perfcast.domains.interference.measuring.metrics import (
     Group,
-    Metrics,
     Sampler,
     Snapshot,
     compute_metrics,
@@ -31,6 +32,8 @@ _MIB = 2**20
 _ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _PREPARATION_LIMIT, _END_LIMIT = 120.0, 20.0
 _HOST = "host"
+_AWAKE_REQUEST = Path("/dev/cpu_dma_latency")
+_IDLE_DRIVER = Path("/sys/devices/system/cpu/cpuidle/current_driver")
 
 
 class FailedRunError(Exception):
@@ -144,6 +147,28 @@ def start_server() -> None:
 
 
 @contextmanager
+def awake_processors(request: Path = _AWAKE_REQUEST, driver: Path = _IDLE_DRIVER) -> Iterator[bool]:
+    """Keep processors from sleeping until the end of the block; yield whether the system permits it.
+
+    A tenant that waits often, such as a server, pays for waking a sleeping processor when it runs alone; neighbors keep
+    the processor busy, so that the tenant would seem to get faster beside them. Without a driver for idle processors,
+    the kernel takes the request and ignores it. Source: Linux, Documentation/power/pm_qos_interface.rst.
+    """
+    try:
+        obeyed = driver.read_text().strip() not in ("", "none")
+        descriptor = os.open(request, os.O_WRONLY)
+    except OSError:
+        yield False
+        return
+    try:
+        # the request lasts as long as the file is open; its unit is microseconds
+        os.write(descriptor, struct.pack("=i", 0))
+        yield obeyed
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
 def prompt_sampling() -> Iterator[None]:
     """Have this process run as soon as a sample is due, where the system permits it."""
     try:
@@ -173,8 +198,6 @@ def janitor(folders: Sequence[Path], scratch: Path) -> Iterator[None]:
 
 
 def _clean_after(connection: Connection, folders: list[str], scratch: str) -> None:
-    import signal
-
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with suppress(EOFError, OSError):
         connection.recv_bytes()
@@ -212,7 +235,7 @@ def execute(run: Run, stage: Stage, attempt: int = 1) -> Record:
             if entry.process.is_alive():
                 entry.process.kill()
                 entry.process.join(5)
-        host.remove()
+        remove_folders(host.paths)
         shutil.rmtree(stage.scratch / f"run{run.number}", ignore_errors=True)
     return record
 
@@ -261,9 +284,9 @@ def _follow(run: Run, stage: Stage, host: GroupFolders, tenants: Sequence[_Tenan
     for entry in tenants:
         order = {"origin": origin, "timetable": run.timetable(entry.number)}
         entry.connection.send_bytes(json.dumps(order).encode())
-    groups = {str(entry.number): Group(_folders(entry.group), (entry.process.pid or 0,)) for entry in tenants}
-    if host.folders:
-        groups[_HOST] = Group(_folders(host), with_processes=False)
+    groups = {str(entry.number): Group(entry.group.paths, (entry.process.pid or 0,)) for entry in tenants}
+    if host.paths:
+        groups[_HOST] = Group(host.paths, with_processes=False)
     fresh = {(entry.tenant, entry.start + second) for entry in run.activities for second in range(WARM_UP_SECONDS)}
     changing = set(range(run.together[0] + WARM_UP_SECONDS, run.together[1]))
     before: Snapshot | None = None
@@ -282,16 +305,9 @@ def _follow(run: Run, stage: Stage, host: GroupFolders, tenants: Sequence[_Tenan
                     continue
                 others = [str(other) for other in active if other != number]
                 row = row_of_group(metrics, str(number), others, tenants[number].cpus, _HOST)
-                record.rows.append(_row(second, number, max(late, earlier_late), row))
+                delay = round(max(late, earlier_late), 4)
+                record.rows.append({"second": second, "tenant": number, "late": delay, "metrics": row})
         before, earlier_late = after, late
         for entry in tenants:
             entry.drain()
     record.sampler_seconds = time.process_time() - busy
-
-
-def _row(second: int, tenant: int, late: float, metrics: Metrics) -> dict[str, Any]:
-    return {"second": second, "tenant": tenant, "late": round(late, 4), "metrics": metrics}
-
-
-def _folders(group: GroupFolders) -> tuple[Path, ...]:
-    return tuple(folder for _, folder in group.folders)

@@ -9,61 +9,25 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from perfcast.domains.interference.measuring.group_parsers import (
-    GROUP_FILES,
-    parse_process_io,
-    parse_process_stat,
-    parse_process_status,
-    parse_thread_schedule,
-)
 from perfcast.domains.interference.measuring.parsers import (
     CPU_MODES,
+    GROUP_FILES,
+    PROCESS_FILES,
+    SYSTEM_FILES,
     Parser,
     Readings,
-    parse_clocks,
-    parse_diskstats,
-    parse_interrupts,
-    parse_loadavg,
-    parse_meminfo,
-    parse_net_dev,
-    parse_pressure,
-    parse_schedstat,
-    parse_stat,
-    parse_tcp,
-    parse_vmstat,
+    parse_thread_schedule,
 )
+from perfcast.utils.errors import UserError
 
 Metrics = dict[str, float]
-
-SYSTEM_FILES: tuple[tuple[str, str, Parser], ...] = (
-    ("proc/stat", "stat", parse_stat),
-    ("proc/vmstat", "vmstat", parse_vmstat),
-    ("proc/meminfo", "meminfo", parse_meminfo),
-    ("proc/diskstats", "disk", parse_diskstats),
-    ("proc/net/dev", "net", parse_net_dev),
-    ("proc/net/snmp", "net", parse_tcp),
-    ("proc/net/netstat", "net", parse_tcp),
-    ("proc/interrupts", "interrupt", parse_interrupts),
-    ("proc/softirqs", "softirq", parse_interrupts),
-    ("proc/schedstat", "scheduler", parse_schedstat),
-    ("proc/loadavg", "load", parse_loadavg),
-    ("proc/cpuinfo", "clock", parse_clocks),
-    ("proc/pressure/cpu", "pressure.cpu", parse_pressure),
-    ("proc/pressure/memory", "pressure.memory", parse_pressure),
-    ("proc/pressure/io", "pressure.io", parse_pressure),
-)
-"""Files of the machine, prefixes of their metrics, and their readers."""
-_PROCESS_FILES: dict[str, Parser] = {
-    "stat": parse_process_stat,
-    "io": parse_process_io,
-    "status": parse_process_status,
-}
 _MAX_PROCESSES = 200
 """Processes of one group that are read; others are left out, so that the cost is bounded."""
 _WRAP = 2.0**32
@@ -100,17 +64,11 @@ class Sampler:
     Args:
         root: Root of /proc.
         clock: Clock of the snapshots.
-        counters: Further totals by name, such as hardware counters; called at each snapshot.
     """
 
-    def __init__(
-        self,
-        root: Path = Path("/"),
-        clock: Callable[[], float] = time.monotonic,
-        counters: Callable[[], Mapping[str, float]] = dict,
-    ) -> None:
-        self._root, self._clock, self._counters = root, clock, counters
-        files = [(str(root / path), prefix, parser) for path, prefix, parser in SYSTEM_FILES]
+    def __init__(self, root: Path = Path("/"), clock: Callable[[], float] = time.monotonic) -> None:
+        self._root, self._clock = root, clock
+        files = [(str(root / path), prefix, parser) for path, (prefix, parser) in SYSTEM_FILES.items()]
         self._files = [entry for entry in files if _read(entry[0])]
         self._group_files: dict[Path, list[tuple[str, Parser]]] = {}
 
@@ -123,7 +81,6 @@ class Sampler:
                 snapshot.processes[name] = self._read_processes(group)
         for path, prefix, parser in self._files:
             _merge(snapshot.system, parser(_read(path)), f"{prefix}.")
-        snapshot.system.counters.update(self._counters())
         return snapshot
 
     def _read_group(self, group: Group) -> Readings:
@@ -141,7 +98,7 @@ class Sampler:
         for process in self._list_processes(group)[:_MAX_PROCESSES]:
             folder = f"{self._root}/proc/{process}"
             readings = Readings()
-            for name, parser in _PROCESS_FILES.items():
+            for name, parser in PROCESS_FILES.items():
                 _merge(readings, parser(_read(f"{folder}/{name}")))
             if not readings.counters:
                 continue  # it ended meanwhile
@@ -281,6 +238,12 @@ def row_of_group(
 def _merge(target: Readings, source: Readings, prefix: str = "") -> None:
     target.counters.update({f"{prefix}{name}": value for name, value in source.counters.items()})
     target.levels.update({f"{prefix}{name}": value for name, value in source.levels.items()})
+
+
+def require_linux(root: Path = Path("/")) -> None:
+    """Raise UserError where the counters of Linux are absent."""
+    if not sys.platform.startswith("linux") or not (root / "proc/stat").is_file():
+        raise UserError("there must be the counters in /proc of Linux", "there are none", "use Linux")
 
 
 def _read(path: str) -> str:

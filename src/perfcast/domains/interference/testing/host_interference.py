@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from perfcast.domains.interference.measuring.labels import LABELS, PLACES, label_record
+from perfcast.domains.interference.measuring.labels import label_record
 from perfcast.domains.interference.measuring.scenarios import OTHER_CORE, PLACEMENTS, SAME_CORE, Design, Run, plan_runs
+from perfcast.domains.interference.sources.host_interference import LABELS, PLACES
 from perfcast.testing.generated_machine import MACHINE
 from perfcast.utils.io import atomic_path, write_json
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import http.client
 import http.server
 import os
@@ -12,8 +13,17 @@ from collections.abc import Callable
 
 import numpy as np
 
-from perfcast.domains.interference.measuring.child_processes import die_with_parent
 from perfcast.domains.interference.measuring.workloads.workload import Workload
+
+_PR_SET_PDEATHSIG = 1
+
+
+def die_with_parent() -> None:
+    """Have the system kill this process when its parent ends (prctl(2), PR_SET_PDEATHSIG)."""
+    parent = os.getppid()
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:  # it ended before the call
+        os._exit(1)
 
 
 def start_server(serve: Callable[[], None]) -> int:
