@@ -12,18 +12,17 @@ from perfcast import splits
 from perfcast.domains.interference.datasets.host_interference import build
 from perfcast.domains.interference.features import resource_shares, window_statistics
 from perfcast.domains.interference.predictors.cloudformer import CloudFormer
-from perfcast.domains.interference.predictors.entity_median import EntityMedianPredictor
-from perfcast.domains.interference.predictors.idle_time import IdleTimePredictor
-from perfcast.domains.interference.predictors.resource_shares_trees import ResourceSharesTreesPredictor
 from perfcast.domains.interference.predictors.sequence_networks import SequenceGRU, SequenceLSTM, TemporalConvolution
 from perfcast.domains.interference.predictors.share_laws import (
     CoreSharePredictor,
+    EntityMedianPredictor,
+    IdleTimePredictor,
     PressureStallPredictor,
     SchedstatPredictor,
     UseOfAlonePredictor,
     WorkOfAlonePredictor,
 )
-from perfcast.domains.interference.predictors.work_of_alone_trees import WorkOfAloneTreesPredictor
+from perfcast.domains.interference.predictors.share_trees import ResourceSharesTreesPredictor, WorkOfAloneTreesPredictor
 from perfcast.domains.interference.testing import host_interference as generated
 from perfcast.predictors.predictor import Predictor, load_predictor
 from perfcast.schema.table import Column, Kind, Role, Table, Tag

@@ -16,9 +16,9 @@ from perfcast.domains.interference.measuring.degradation import DegradationModel
 from perfcast.domains.interference.measuring.groups import Hierarchy
 from perfcast.domains.interference.measuring.metrics import Sampler
 from perfcast.domains.interference.measuring.watching import Observation, choose_groups, list_groups, watch
-from perfcast.domains.interference.predictors.resource_shares_trees import ResourceSharesTreesPredictor
 from perfcast.domains.interference.predictors.sequence_networks import TemporalConvolution
 from perfcast.domains.interference.predictors.share_laws import SchedstatPredictor
+from perfcast.domains.interference.predictors.share_trees import ResourceSharesTreesPredictor
 from perfcast.domains.interference.sources.host_interference import TABLE, metric_names
 from perfcast.domains.interference.testing import host_interference as generated
 from perfcast.experiment.uncertainty_fit import fit_in_domain

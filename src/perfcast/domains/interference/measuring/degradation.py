@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from perfcast.domains.interference.datasets.host_interference import SOURCE, WINDOW_SECONDS
-from perfcast.domains.interference.datasets.interference_columns import LATENCY, THROUGHPUT
+from perfcast.domains.interference.datasets.host_interference import LATENCY, SOURCE, THROUGHPUT, WINDOW_SECONDS
 from perfcast.domains.interference.features.resource_shares import SHARES, compute_shares
 from perfcast.domains.interference.features.window_statistics import SEPARATOR, STATISTICS, describe_windows
 from perfcast.domains.interference.measuring.metrics import Metrics
