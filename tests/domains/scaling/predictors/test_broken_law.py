@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from perfcast.domains.scaling.predictors.broken_law import MIN_RUNS, BrokenLaw, fit_broken_laws
+from perfcast.domains.scaling.predictors.curve_fit import MIN_RUNS, BrokenLaw, fit_broken_laws
 from perfcast.domains.scaling.predictors.law_fit import fit_power_sum
 
 COMPUTE = np.linspace(np.log(1e18), np.log(1e22), 24)

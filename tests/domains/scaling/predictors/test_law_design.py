@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from perfcast.domains.scaling.predictors.curve_fit import SharesOfRuns
 from perfcast.domains.scaling.predictors.law_design import (
     LawDesign,
     StepDesign,
@@ -13,7 +14,6 @@ from perfcast.domains.scaling.predictors.law_design import (
     design_loss,
 )
 from perfcast.domains.scaling.predictors.law_fit import fit_power_sums
-from perfcast.domains.scaling.predictors.sigmoid_fit import SharesOfRuns
 
 TARGET = np.log([7e9, 1.4e11])
 NOISE = 0.003
@@ -92,8 +92,7 @@ def test_the_choice_keeps_to_the_budget_and_the_count():
     compute = np.array([1.0, 10.0])
     designs = [two_runs(1.0, 10.0)]
     assert choose_runs(designs, compute, budget=11, count=2) == [1, 0]
-    assert choose_runs(designs, compute, budget=9, count=2) == [0, 0]
-    assert choose_runs(designs, compute, budget=9, count=2, repeats=False) == [0]
+    assert choose_runs(designs, compute, budget=9, count=2) == [0]
     assert choose_runs(designs, compute, budget=9, count=1) == [0]
     assert choose_runs(designs, compute, budget=0.5, count=1) == []
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from perfcast.domains.scaling.predictors.curve_fit import Sigmoid, fit_sigmoid
 from perfcast.domains.scaling.predictors.law_fit import PUBLISHED_EXPONENTS, PowerSum, fit_power_sum
-from perfcast.domains.scaling.predictors.sigmoid_fit import Sigmoid, fit_sigmoid
 
 
 def runs(count=30, seed=0):

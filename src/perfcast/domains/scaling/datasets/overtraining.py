@@ -24,7 +24,6 @@ from perfcast.data.standardized import Standardized
 from perfcast.data.strict_csv import Rejection, build_rejected_frame, read_rows, require_rows
 from perfcast.domains.scaling.datasets.scaling_columns import (
     ACCURACY,
-    COMPUTE_COLUMN,
     FLOP_PER_PARAM_TOKEN,
     LOSS,
     PLACE_COLUMNS,
@@ -82,7 +81,6 @@ COLUMNS = (
     category("model_size", Role.KEY, "model", "name of the model size", Tag.ENTITY, Tag.SLICE),
     Column("evaluated", Kind.DATE, Role.KEY, "evaluation", meaning="time of the evaluation", tags=(Tag.TIME,)),
     *TRAINING_COLUMNS,
-    COMPUTE_COLUMN,
     number("params_without_embeddings", "model", "parameters without embeddings"),
     number("multiplier", "training", "tokens over 20 tokens per parameter"),
     number("learning_rate", "training", "highest learning rate"),

@@ -11,19 +11,22 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
-from perfcast.domains.scaling.predictors.broken_law import BrokenLawPredictor
-from perfcast.domains.scaling.predictors.chinchilla_law import ChinchillaLawPredictor, OvertrainingLawPredictor
-from perfcast.domains.scaling.predictors.compute_sigmoid import ComputeSigmoidPredictor
-from perfcast.domains.scaling.predictors.scaling_law import ScalingLawPredictor
+from perfcast.domains.scaling.datasets.scaling_columns import ACCURACY
+from perfcast.domains.scaling.predictors.scaling_laws import (
+    BrokenLawPredictor,
+    ChinchillaLawPredictor,
+    ComputeSigmoidPredictor,
+    OvertrainingLawPredictor,
+    ScalingLawPredictor,
+    TwoStepLawPredictor,
+)
 from perfcast.domains.scaling.predictors.trained_runs import (
-    ACCURACY,
     TrainedRuns,
     candidates_of,
     known_medians,
     quantity_columns,
     read_runs,
 )
-from perfcast.domains.scaling.predictors.two_step_law import TwoStepLawPredictor
 from perfcast.predictors.factory import load_nested, save_nested
 from perfcast.predictors.predictor import Predictor, predict_logs
 from perfcast.predictors.task_rows import measured_rows
