@@ -11,8 +11,12 @@ import pytest
 from perfcast import splits
 from perfcast.domains.interference.datasets.host_interference import build
 from perfcast.domains.interference.features import resource_shares, window_statistics
-from perfcast.domains.interference.predictors.cloudformer import CloudFormer
-from perfcast.domains.interference.predictors.sequence_networks import SequenceGRU, SequenceLSTM, TemporalConvolution
+from perfcast.domains.interference.predictors.sequence_networks import (
+    CloudFormer,
+    SequenceGRU,
+    SequenceLSTM,
+    TemporalConvolution,
+)
 from perfcast.domains.interference.predictors.share_laws import (
     CoreSharePredictor,
     EntityMedianPredictor,

@@ -9,9 +9,10 @@ import pandas as pd
 import pytest
 
 from perfcast.domains.scaling.datasets.ladder import KNOWN, TASKS, build_curves, describe_curve, fit_line
+from perfcast.domains.scaling.features.training_curve import derive
 from perfcast.domains.scaling.sources.olmo_ladder import LOSSES, TOKENS, list_runs, result_columns
 from perfcast.domains.scaling.testing import olmo_ladder as generated
-from perfcast.schema.table import Role
+from perfcast.schema.table import Column, Kind, Role, Tag, build_table
 
 C4 = LOSSES["c4_en"]
 
@@ -77,3 +78,19 @@ def test_the_command_line_can_name_every_task(tmp_path: Path) -> None:
     tasks = set(build_curves({"olmo_ladder": tmp_path}, {}).table.frame["task"])
     assert "c4_en_loss_25_percent" in tasks
     assert not any("," in task or " " in task for task in tasks)  # --task separates names by commas
+
+
+def test_the_slope_is_relative_to_the_level():
+    values = {
+        "value_now": [2.0, 0.5, 0.1],
+        "value_level": [4.0, 0.0, 0.001],
+        "value_slope": [-0.2, 0.3, 0.9],
+        "tokens_per_param": [20.0, 40.0, 80.0],
+    }
+    columns = (
+        Column("id", Kind.CATEGORICAL, Role.KEY, "evaluation", tags=(Tag.ROW,)),
+        *(Column(name, Kind.NUMERICAL, Role.FEATURE, "curve") for name in values),
+    )
+    frame = derive(build_table("runs", pd.DataFrame({"id": list("abc"), **values}), columns)).frame
+    np.testing.assert_allclose(frame["relative_slope"], [-0.05, np.nan, 10.0])
+    np.testing.assert_allclose(frame["log_value_now"], np.log(values["value_now"]), rtol=1e-6)

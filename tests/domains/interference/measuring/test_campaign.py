@@ -21,31 +21,24 @@ RUNS = plan_for(DESIGN, 300)
 
 
 class Machine:
-    """Runs that take their seconds of a clock; those in `unsteady` have references that differ, `failing` fail."""
+    """Runs that take their seconds of a clock; those in `failing` fail."""
 
-    def __init__(self, unsteady=(), failing=()):
-        self.now, self.done, self.unsteady, self.failing = 0.0, [], set(unsteady), set(failing)
+    def __init__(self, failing=()):
+        self.now, self.done, self.failing = 0.0, [], set(failing)
 
     def clock(self):
         return self.now
 
-    def execute(self, run, attempt):
+    def execute(self, run):
         self.now += run.seconds + 4
-        self.done.append((run.number, attempt))
+        self.done.append(run.number)
         if run.number in self.failing:
             raise FailedRunError("a tenant ended early")
-        bad = run.number in self.unsteady and attempt == 1
-        return make_record(
-            run, lambda tenant, second: 200.0 if bad and second >= run.together[1] else 100.0, attempt=attempt
-        )
+        return make_record(run)
 
 
-def measure(folder, machine, end=1e9):
-    return campaign.measure_plan(folder, RUNS, machine.execute, lambda *_: None, end=end, clock=machine.clock)
-
-
-def repeat(folder, machine, end=1e9):
-    campaign.repeat_unsteady(folder, RUNS, machine.execute, lambda *_: None, end=end, clock=machine.clock)
+def measure(folder, machine, end=1e9, progress=lambda *_: None):
+    return campaign.measure_plan(folder, RUNS, machine.execute, progress, end=end, clock=machine.clock)
 
 
 def test_an_interrupted_campaign_resumes_where_it_stopped(tmp_path):
@@ -54,12 +47,15 @@ def test_an_interrupted_campaign_resumes_where_it_stopped(tmp_path):
     assert 1 <= len(first.done) < len(RUNS)
     assert first.now <= 130 + 4
     measure(tmp_path, second)
-    assert first.done + second.done == [(run.number, 1) for run in RUNS]
-    assert list(campaign.finished_runs(tmp_path)) == [(run.number, 1) for run in RUNS]
+    assert first.done + second.done == [run.number for run in RUNS]
+    assert list(campaign.finished_runs(tmp_path)) == first.done + second.done
+    frame, shares = table.collect_rows(tmp_path)
+    assert (frame["rejected"] == "").all()
+    assert len(shares) == frame["run"].nunique() == len(RUNS)
 
 
 def test_a_kill_while_writing_leaves_no_finished_run(tmp_path):
-    (tmp_path / ".run-00000-1.json.1a2b3c4d.gz").write_bytes(b"half")
+    (tmp_path / ".run-00000.json.1a2b3c4d.gz").write_bytes(b"half")
     assert campaign.finished_runs(tmp_path) == {}
 
 
@@ -72,7 +68,7 @@ def test_a_failed_run_is_reported_and_the_others_go_on(tmp_path):
 
 def test_a_full_disk_ends_the_campaign_and_other_errors_of_the_system_only_their_run(tmp_path):
     def fail(number):
-        def execute(run, attempt):
+        def execute(run):
             raise OSError(number, os.strerror(number))
 
         return campaign.measure_plan(tmp_path, RUNS[:2], execute, lambda *_: None, end=1e9, clock=lambda: 0)
@@ -82,30 +78,9 @@ def test_a_full_disk_ends_the_campaign_and_other_errors_of_the_system_only_their
         fail(errno.ENOSPC)
 
 
-def test_unsteady_runs_are_repeated_and_the_steady_attempt_is_used(tmp_path):
-    machine = Machine(unsteady={RUNS[2].number})
-    measure(tmp_path, machine)
-    machine.done.clear()
-    repeat(tmp_path, machine)
-    assert machine.done == [(RUNS[2].number, 2)]  # steady now, so there is no third attempt
-    frame, shares = table.collect_rows(tmp_path)
-    assert set(frame.loc[frame["run"] == RUNS[2].number, "attempt"]) == {2}
-    assert (frame["rejected"] == "").all()
-    assert len(shares) == len(RUNS)
-
-
-def test_repeats_end_with_the_time(tmp_path):
-    machine = Machine(unsteady={run.number for run in RUNS})
-    measure(tmp_path, machine)
-    count = len(machine.done)
-    repeat(tmp_path, machine, end=machine.now)
-    assert len(machine.done) == count
-
-
 def test_progress_tells_the_time_left(tmp_path):
     seen = []
-    machine = Machine()
-    campaign.measure_plan(tmp_path, RUNS, machine.execute, lambda *a: seen.append(a), end=1e9, clock=machine.clock)
+    measure(tmp_path, Machine(), progress=lambda *arguments: seen.append(arguments))
     assert "5 min left" in seen[0][0]
     assert [done for _, done, _ in seen] == list(range(len(RUNS) + 1))
 
@@ -118,9 +93,9 @@ def test_other_settings_do_not_resume(tmp_path):
 
 
 def test_a_damaged_run_is_named(tmp_path):
-    path = tmp_path / "run-00000-1.json.gz"
+    path = tmp_path / "run-00000.json.gz"
     path.write_bytes(b"no gzip")
-    with pytest.raises(UserError, match="run-00000-1"):
+    with pytest.raises(UserError, match="run-00000"):
         campaign.read_record(path)
 
 

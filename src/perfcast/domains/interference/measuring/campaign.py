@@ -1,4 +1,4 @@
-"""The campaign: runs of a plan until the time is spent, one file per finished run, and repeats of unsteady ones.
+"""The campaign: runs of a plan until the time is spent, with one file per finished run.
 
 An interrupted campaign resumes: finished runs are kept, and only the others are measured.
 """
@@ -16,8 +16,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
-
-import pandas as pd
 
 from perfcast.domains.interference.measuring.execution import (
     FailedRunError,
@@ -37,7 +35,6 @@ from perfcast.domains.interference.measuring.groups import (
     open_base,
     remove_folders,
 )
-from perfcast.domains.interference.measuring.labels import label_record
 from perfcast.domains.interference.measuring.metrics import Sampler, require_linux
 from perfcast.domains.interference.measuring.scenarios import MEMORY as LIMITED_MEMORY
 from perfcast.domains.interference.measuring.scenarios import (
@@ -55,14 +52,11 @@ from perfcast.utils.errors import UserError
 from perfcast.utils.io import atomic_path, read_json, write_json
 
 RUNS_FOLDER = "host_interference_runs"
-FIRST_SHARE = 0.9
-"""Share of the time for the plan; the remaining time repeats runs with unsteady references."""
-_MAX_ATTEMPTS = 3
 _FATAL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
 """Errors of the disk, after which no further run can succeed."""
 _RESERVE_MIB = 1024
 """Room on the disk beside the files of workloads."""
-_RUN_FILE = re.compile(r"run-(\d{5})-(\d)\.json\.gz")
+_RUN_FILE = re.compile(r"run-(\d{5})\.json\.gz")
 _LARGEST_RECORD = 200_000_000
 """Bytes of a record, beyond which the file is damaged."""
 Progress = Callable[[str, int, int], None]
@@ -86,7 +80,7 @@ class Settings:
 
 
 def run_campaign(settings: Settings, progress: Progress) -> dict[str, Any]:
-    """Measure the runs of the plan that are not finished, then repeat unsteady ones; return facts of the campaign.
+    """Measure the runs of the plan that are not finished; return facts of the campaign.
 
     Raises:
         UserError: The machine, the disk or the folder does not permit it.
@@ -111,16 +105,11 @@ def run_campaign(settings: Settings, progress: Progress) -> dict[str, Any]:
             placements = tuple(name for name, reason in reasons.items() if not reason)
             design = Design(settings.workloads, placements, settings.seed, settings.seconds)
             storage = [name for name in settings.workloads if load_workload(name).DISK_MIB]
-            runs = plan_for(design, FIRST_SHARE * 60 * settings.minutes, storage)
+            runs = plan_for(design, 60 * settings.minutes, storage)
             check_plan(folder, design, settings.minutes)
             base.raise_weight()
             stage = Stage(base, cpus, scratch, Sampler(), settings.seed)
-
-            def execute_run(run: Run, attempt: int) -> Record:
-                return execute(run, stage, attempt)
-
-            failures = measure_plan(folder, runs, execute_run, progress, end=end)
-            repeat_unsteady(folder, runs, execute_run, progress, end=end)
+            failures = measure_plan(folder, runs, lambda run: execute(run, stage), progress, end=end)
         finally:
             remove_folders(base.paths)
             shutil.rmtree(scratch, ignore_errors=True)
@@ -169,10 +158,10 @@ def check_plan(folder: Path, design: Design, minutes: float) -> None:
     write_json(path, {**values, "minutes": minutes})
 
 
-def finished_runs(folder: Path) -> dict[tuple[int, int], Path]:
-    """Return the files of finished runs by number and attempt, in order."""
+def finished_runs(folder: Path) -> dict[int, Path]:
+    """Return the files of finished runs by number, in order."""
     matches = ((_RUN_FILE.fullmatch(path.name), path) for path in sorted(folder.glob("run-*.json.gz")))
-    return {(int(match[1]), int(match[2])): path for match, path in matches if match}
+    return {int(match[1]): path for match, path in matches if match}
 
 
 def read_record(path: Path) -> dict[str, Any]:
@@ -187,80 +176,34 @@ def read_record(path: Path) -> dict[str, Any]:
     return dict(record)
 
 
-Execute = Callable[[Run, int], Record]
-
-
 def measure_plan(
     folder: Path,
     runs: Sequence[Run],
-    execute_run: Execute,
+    execute_run: Callable[[Run], Record],
     progress: Progress,
     *,
     end: float,
     clock: Callable[[], float] = time.monotonic,
 ) -> list[str]:
-    """Measure the runs without a file until `end`; return what failed."""
-    finished, failures = {number for number, _ in finished_runs(folder)}, []
+    """Measure the runs without a file until `end`, and write their files; return what failed."""
+    finished, failures = finished_runs(folder), []
     for index, run in enumerate(runs):
         if run.number in finished:
             continue
         left = sum(later.seconds + PREPARATION_SECONDS for later in runs[index:] if later.number not in finished)
         if clock() + run.seconds > end:
             break
-        progress(f"{_describe_run(run)}, {left / 60:.0f} min left", index, len(runs))
-        if failure := _measure(folder, run, 1, execute_run):
-            failures.append(failure)
+        name = f"{run.scenario} {run.placement}: {' + '.join(run.workloads)}"
+        progress(f"{name}, {left / 60:.0f} min left", index, len(runs))
+        try:
+            record = execute_run(run)
+        except (FailedRunError, OSError) as error:
+            if isinstance(error, OSError) and error.errno in _FATAL:
+                raise
+            failures.append(f"run {run.number} ({name}): {getattr(error, 'strerror', None) or error}")
+            continue
+        with atomic_path(folder / f"run-{run.number:05d}.json.gz") as path:
+            text = json.dumps(record.to_json(), allow_nan=False, separators=(",", ":"))
+            path.write_bytes(gzip.compress(text.encode(), compresslevel=6, mtime=0))
     progress("plan finished", len(runs), len(runs))
     return failures
-
-
-def repeat_unsteady(
-    folder: Path,
-    runs: Sequence[Run],
-    execute_run: Execute,
-    progress: Progress,
-    *,
-    end: float,
-    clock: Callable[[], float] = time.monotonic,
-) -> None:
-    """Repeat runs whose references differ in every attempt so far, the worst first, while time is left."""
-    planned = {run.number: run for run in runs}
-    for attempt in range(2, _MAX_ATTEMPTS + 1):
-        shares: dict[int, float] = {}
-        for (number, _), path in finished_runs(folder).items():
-            shares[number] = min(shares.get(number, 1.0), _rejected_share(label_record(read_record(path))))
-        unsteady = [number for number, share in shares.items() if share > 0 and number in planned]
-        order = sorted(unsteady, key=lambda number: (-shares[number], number))
-        for index, number in enumerate(order):
-            run = planned[number]
-            if clock() + run.seconds + PREPARATION_SECONDS > end:
-                return
-            if (number, attempt) not in finished_runs(folder):
-                progress(f"repeat of {_describe_run(run)}", index, len(order))
-                _measure(folder, run, attempt, execute_run)
-
-
-def _rejected_share(rows: pd.DataFrame) -> float:
-    """Return the share of rows whose labels are rejected; 1 without any row."""
-    return float((rows["rejected"] != "").mean()) if len(rows) else 1.0
-
-
-def _describe_run(run: Run) -> str:
-    """Return kind and workloads in words."""
-    return f"{run.scenario} {run.placement}: {' + '.join(run.workloads)}"
-
-
-def _measure(folder: Path, run: Run, attempt: int, execute_run: Execute) -> str:
-    """Measure a run and write its file; return why it failed, empty without a failure."""
-    try:
-        record = execute_run(run, attempt)
-    except OSError as error:
-        if error.errno in _FATAL:
-            raise
-        return f"run {run.number} ({_describe_run(run)}): {error.strerror or error}"
-    except FailedRunError as error:
-        return f"run {run.number} ({_describe_run(run)}): {error}"
-    with atomic_path(folder / f"run-{run.number:05d}-{attempt}.json.gz") as path:
-        text = json.dumps(record.to_json(), allow_nan=False, separators=(",", ":"))
-        path.write_bytes(gzip.compress(text.encode(), compresslevel=6, mtime=0))
-    return ""

@@ -10,7 +10,7 @@ import shutil
 import signal
 import struct
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
@@ -49,20 +49,18 @@ class Record:
     """
 
     run: Run
-    attempt: int
     started: float
     rates: list[float] = field(default_factory=list)
     reports: list[list[dict[str, Any]]] = field(default_factory=list)
     rows: list[dict[str, Any]] = field(default_factory=list)
     sampler_seconds: float = 0.0
-    error: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return the record as JSON values, metrics by column; None where a metric is absent."""
         names = sorted({name for row in self.rows for name in row["metrics"]})
         columns = {name: [_five_digits(row["metrics"].get(name)) for row in self.rows] for name in names}
         places = {name: [row[name] for row in self.rows] for name in ("second", "tenant", "late")}
-        values = {name: getattr(self, name) for name in ("attempt", "started", "rates", "reports", "error")}
+        values = {name: getattr(self, name) for name in ("started", "rates", "reports")}
         return {**values, "run": self.run.to_json(), "cost": self.sampler_seconds, "places": places, "metrics": columns}
 
 
@@ -85,8 +83,6 @@ class Stage:
     scratch: Path
     sampler: Sampler
     seed: int
-    clock: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], None] = time.sleep
 
     def cpus_of(self, run: Run, tenant: int) -> list[int]:
         """Return the processors that a tenant may use."""
@@ -134,16 +130,8 @@ def start_server() -> None:
 
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["torch", "perfcast.domains.interference.measuring.workloads"])
-    before = {name: os.environ.get(name) for name in _ONE_THREAD}
     os.environ.update(dict.fromkeys(_ONE_THREAD, "1"))
-    try:
-        forkserver.ensure_running()
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+    forkserver.ensure_running()
 
 
 @contextmanager
@@ -205,13 +193,13 @@ def _clean_after(connection: Connection, folders: list[str], scratch: str) -> No
     shutil.rmtree(scratch, ignore_errors=True)
 
 
-def execute(run: Run, stage: Stage, attempt: int = 1) -> Record:
+def execute(run: Run, stage: Stage) -> Record:
     """Run tenants by their timetables, and sample every second.
 
     Raises:
         FailedRunError: A tenant could not prepare or ended early.
     """
-    record = Record(run, attempt, time.time())
+    record = Record(run, time.time())
     host = stage.base.create_child(f"run{run.number}")
     tenants: list[_Tenant] = []
     try:
@@ -280,7 +268,7 @@ def _limit_memory(run: Run, host: GroupFolders, tenants: Sequence[_Tenant]) -> N
 
 def _follow(run: Run, stage: Stage, host: GroupFolders, tenants: Sequence[_Tenant], record: Record) -> None:
     """Send the timetables, sample at the end of every second, and keep the rows of active tenants."""
-    origin = math.ceil(stage.clock() + 0.2)
+    origin = math.ceil(time.monotonic() + 0.2)
     for entry in tenants:
         order = {"origin": origin, "timetable": run.timetable(entry.number)}
         entry.connection.send_bytes(json.dumps(order).encode())
@@ -293,7 +281,7 @@ def _follow(run: Run, stage: Stage, host: GroupFolders, tenants: Sequence[_Tenan
     earlier_late = 0.0
     busy = time.process_time()
     for second in range(-1, run.seconds):
-        stage.sleep(max(0.0, origin + second + 1 - stage.clock()))
+        time.sleep(max(0.0, origin + second + 1 - time.monotonic()))
         after = stage.sampler.read(groups)
         late = after.time - (origin + second + 1)
         if before is not None:

@@ -88,7 +88,7 @@ def label_record(record: Mapping[str, Any], *, begin: float = 0.0) -> pd.DataFra
         }
         rows.append(
             (
-                *(run.number, record["attempt"], run.scenario, run.placement, run.quota, run.memory_slack_mib),
+                *(run.number, 1, run.scenario, run.placement, run.quota, run.memory_slack_mib),
                 *(tenant, run.workloads[tenant], run.intensities[tenant]),
                 *("+".join(sorted(run.workloads[other] for other in others)), len(others)),
                 float(np.mean([run.intensities[other] for other in others])) if others else math.nan,

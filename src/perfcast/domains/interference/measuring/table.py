@@ -1,4 +1,4 @@
-"""The table of a campaign: labeled rows of the best attempt of each run, compact metrics, and its description."""
+"""The table of a campaign: labeled rows of each run, compact metrics, and its description."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from perfcast.domains.interference.measuring.campaign import (
     run_campaign,
 )
 from perfcast.domains.interference.measuring.labels import label_record
-from perfcast.domains.interference.measuring.scenarios import PLACEMENTS, TOGETHER
+from perfcast.domains.interference.measuring.scenarios import PLACEMENTS, TOGETHER, Run
 from perfcast.domains.interference.measuring.workloads import load_workload
 from perfcast.domains.interference.sources.host_interference import LABELS, PLACES
 from perfcast.utils.errors import UserError
@@ -50,25 +50,12 @@ def measure_interference(settings: Settings, progress: Progress) -> list[str]:
 
 
 def collect_rows(folder: Path) -> tuple[pd.DataFrame, list[float]]:
-    """Return the rows of every run in its steadiest attempt, and the sampler's share of a core in each.
-
-    The choice looks at rejections alone, never at degradation.
-    """
-    best: dict[int, tuple[float, pd.DataFrame, float]] = {}
+    """Return the rows of every run, and the sampler's share of a core in each."""
     records = [read_record(path) for path in finished_runs(folder).values()]
     begin = min((record["started"] for record in records), default=0.0)
-    for record in records:
-        rows = label_record(record, begin=begin)
-        if rows.empty:
-            continue
-        number, share = int(rows["run"].iloc[0]), float((rows["rejected"] != "").mean())
-        if number not in best or share < best[number][0]:
-            seconds = max(entry["end"] for entry in record["run"]["activities"])
-            best[number] = share, rows, record["cost"] / seconds
-    if not best:
-        return pd.DataFrame(columns=[*PLACES, *LABELS]), []
-    ordered = [best[number] for number in sorted(best)]
-    return pd.concat([rows for _, rows, _ in ordered], ignore_index=True), [cost for _, _, cost in ordered]
+    parts = [(label_record(record, begin=begin), Run.from_json(record["run"]), record["cost"]) for record in records]
+    rows = [frame for frame, _, _ in parts if len(frame)] or [pd.DataFrame(columns=[*PLACES, *LABELS])]
+    return pd.concat(rows, ignore_index=True), [cost / run.seconds for _, run, cost in parts]
 
 
 def compact_metrics(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, Any]]:
@@ -132,7 +119,7 @@ def summarize_quality(
     """Return noise of repeated references, steal, rejected labels and why, and cost of the sampler, as JSON values.
 
     Args:
-        frame: Labeled rows of the chosen attempts, rejected ones included.
+        frame: Labeled rows, rejected ones included.
         campaign: Facts of the campaign.
         sampler_shares: Share of one core that the sampler took, by run.
     """
@@ -149,7 +136,6 @@ def summarize_quality(
         "accepted_rows": len(accepted),
         "accepted_rows_together": len(together),
         "runs": int(frame["run"].nunique()),
-        "repeated_runs": int(frame.loc[frame["attempt"] > 1, "run"].nunique()),
         "rejected": dict(sorted(reasons.items())),
         "sampler_share_of_a_core": _round(pd.Series(sampler_shares, dtype=float).mean()),
         "steal_mean": _round(frame["stat.cpu.steal"].mean()) if "stat.cpu.steal" in frame else None,
@@ -180,7 +166,7 @@ def reference_noise(rows: pd.DataFrame) -> float | None:
     """
     kinds = rows.assign(kind=rows["placement"].replace({"other_core": "same_core"}))
     keys = ["intensity", "kind", "quota", "memory_slack_mib"]
-    means = kinds.groupby([*keys, "run", "attempt"], dropna=False)["throughput_alone"].mean()
+    means = kinds.groupby([*keys, "run"], dropna=False)["throughput_alone"].mean()
     groups = means.groupby(level=keys, dropna=False)
     return _round((groups.std() / groups.mean()).median())
 

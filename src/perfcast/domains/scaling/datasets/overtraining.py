@@ -67,7 +67,11 @@ _HYPERPARAMETERS = {
     "chinchilla_multiplier": "multiplier",
 }
 """Hyperparameter of the files -> column."""
-_BOUNDS = {"loss_tokens_lower_95": "loss_low", "loss_tokens_upper_95": "loss_high"}
+_LOSS_COLUMNS = {
+    **{"loss": "value", "samples_per_second": "samples_per_second"},
+    **{"loss_tokens_lower_95": "loss_low", "loss_tokens_upper_95": "loss_high"},
+}
+"""Value of a result of the files -> column."""
 
 
 def _provenance(name: str, group: str, meaning: str, *tags: Tag) -> Column:
@@ -153,47 +157,30 @@ def _read_records(folder: Path, name: str, tasks: pd.DataFrame) -> list[dict[str
     """Return a record per loss and accuracy of one model."""
     model = read_model(folder, name)
     date, accuracies = read_accuracies(folder, name)
-    shared = _describe_model(name, model, date)
-    losses: list[dict[str, Any]] = [
+    shared = {**_describe_model(name, model, date), "loss_task": None, "questions": np.nan}
+    records: list[dict[str, Any]] = [
         {
             **shared,
-            "task": f"{_validation_set(entry)}_{LOSS}",
-            "task_kind": LOSS,
-            "value": _as_number(entry.get("loss")),
-            "at_chance": 0.0,
-            "samples_per_second": _as_number(entry.get("samples_per_second")),
-            **{column: _as_number(entry.get(key)) for key, column in _BOUNDS.items()},
-            "source_file": model_file(name),
-            "source_line": line,
+            **{"task": f"{_validation_set(entry)}_{LOSS}", "task_kind": LOSS, "at_chance": 0.0},
+            **{column: _as_number(entry.get(key)) for key, column in _LOSS_COLUMNS.items()},
+            **{"source_file": model_file(name), "source_line": line},
         }
         for line, entry in enumerate(model["results"], 1)
     ]
     known = {str(task): (float(row["chance"]), float(row["questions"])) for task, row in tasks.iterrows()}
-    shares: list[dict[str, Any]] = []
     for line, (task, value) in enumerate(accuracies.items(), 1):
         chance, questions = known.get(task, (np.nan, np.nan))
         share = _as_number(value)
         limit = chance + CHANCE_ERRORS * np.sqrt(max(chance * (1 - chance), MIN_VARIANCE) / questions)
-        shares.append(
+        records.append(
             {
                 **shared,
-                "task": f"{task}_{ACCURACY}",
-                "task_kind": ACCURACY,
-                "loss_task": LOSS_TASK,
-                "chance": chance,
-                "questions": questions,
-                "value": share,
-                "at_chance": float(share <= limit),
-                "source_file": evaluation_file(name),
-                "source_line": line,
+                **{"task": f"{task}_{ACCURACY}", "task_kind": ACCURACY, "loss_task": LOSS_TASK},
+                **{"chance": chance, "questions": questions, "value": share, "at_chance": float(share <= limit)},
+                **{"source_file": evaluation_file(name), "source_line": line},
             }
         )
-    records = [*losses, *shares]
-    for record in records:
-        record["result_id"] = f"{name}|{record['task']}"
-        record.setdefault("loss_task", None)
-        record.setdefault("questions", np.nan)
-    return records
+    return [{**record, "result_id": f"{name}|{record['task']}"} for record in records]
 
 
 def _describe_model(name: str, model: Mapping[str, Any], date: str) -> dict[str, Any]:

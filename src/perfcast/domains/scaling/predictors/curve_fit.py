@@ -211,4 +211,6 @@ def _fit_broken_batch(problems: Sequence[tuple[np.ndarray, np.ndarray, BrokenLaw
     best = losses.reshape(count, len(starts)).argmin(axis=1) + np.arange(count) * len(starts)
     solved = solved[best]
     solved[:, :2] = np.exp(solved[:, :2])
-    return [BrokenLaw(*row, fit.center) for row, fit in zip(solved.tolist(), plain, strict=True)]
+    names = ("constant", "factor", "before", "after", "place")
+    laws = (dict(zip(names, row, strict=True)) for row in solved.tolist())
+    return [BrokenLaw(**law, center=fit.center) for law, fit in zip(laws, plain, strict=True)]

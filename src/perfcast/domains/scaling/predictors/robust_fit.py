@@ -12,7 +12,8 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-Problem, Fitted = TypeVar("Problem"), TypeVar("Fitted")
+Problem = TypeVar("Problem")
+Fitted = TypeVar("Fitted")
 Model = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 """(theta (g, p), problems (g,)) -> residuals (g, n) and their derivatives (g, n, p)."""
 Loss = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]

@@ -5,7 +5,6 @@ The numbers are made up: they follow a scaling law with noise, and describe no r
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +22,7 @@ from perfcast.domains.scaling.sources.olmo_ladder import (
     list_runs,
     progress_columns,
 )
-from perfcast.utils.io import atomic_path
+from perfcast.utils.io import write_text
 
 LAW = {"E": 1.7, "A": 400.0, "alpha": 0.34, "B": 410.0, "beta": 0.28}
 """Law of every generated loss in parameters and tokens; bits per byte are 0.4 of it."""
@@ -53,14 +52,10 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
         _write_csv(Path(folder) / name, records)
     for size, name in TARGETS.items():
         records = _draw_run(size, _TARGET_TOKENS[size], 1 if size == "7B" else evaluations, random)
-        columns = progress_columns(size)
-        dropped = {STEP, TOKENS} - set(columns)
-        _write_csv(
-            Path(folder) / name,
-            [{key: value for key, value in record.items() if key not in dropped} for record in records],
-        )
-    with atomic_path(Path(folder) / "LICENSE") as temporary:
-        temporary.write_text("Generated text in the place of a license.\n", encoding="utf-8")
+        dropped = {STEP, TOKENS} - set(progress_columns(size))
+        kept = [{key: value for key, value in record.items() if key not in dropped} for record in records]
+        _write_csv(Path(folder) / name, kept)
+    write_text(Path(folder) / "LICENSE", "Generated text in the place of a license.\n")
 
 
 def _draw_run(size: str, tokens: float, evaluations: int, random: np.random.Generator) -> list[dict[str, object]]:
@@ -97,9 +92,6 @@ def _make_defective(records: list[dict[str, object]]) -> list[dict[str, object]]
 
 
 def _write_csv(path: Path, records: list[dict[str, object]]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_NONE, escapechar=None, quotechar=None)
-        writer.writerow(records[0])
-        # a defect of the field count is a comma inside a value
-        writer.writerows(",".join(map(str, record.values())).split(",") for record in records)
+    # a defect of the field count is a comma inside a value
+    lines = (",".join(map(str, row)) for row in (records[0], *(record.values() for record in records)))
+    write_text(path, "".join(f"{line}\n" for line in lines))
