@@ -10,14 +10,8 @@ import numpy as np
 import pandas as pd
 
 from perfcast.domains.scaling.datasets.scaling_columns import ACCURACY, FLOP_PER_PARAM_TOKEN
+from perfcast.domains.scaling.predictors import law_design
 from perfcast.domains.scaling.predictors.curve_fit import SharesOfRuns
-from perfcast.domains.scaling.predictors.law_design import (
-    LawDesign,
-    choose_runs,
-    design_accuracy,
-    design_error_rate,
-    design_loss,
-)
 from perfcast.domains.scaling.predictors.scaling_laws import join_losses
 from perfcast.domains.scaling.predictors.trained_runs import (
     TrainedRuns,
@@ -176,7 +170,7 @@ def list_candidates(logs: np.ndarray, target: np.ndarray, budget: float) -> np.n
 
 def design_task(
     runs: TrainedRuns, values: np.ndarray, members: np.ndarray, task: str, *, target: np.ndarray, candidates: np.ndarray
-) -> LawDesign:
+) -> law_design.LawDesign:
     """Return the design of one task from its measured rows, `members` (n,) bool.
 
     Raises: UserError when the task has too few of them.
@@ -188,18 +182,18 @@ def design_task(
         raise UserError(requirement, f"{task} has {distinct}", "leave the task out of --task")
     logs, results = runs.logs[rows], values[rows]
     if not (runs.kinds[rows] == ACCURACY).all():
-        return design_loss(logs, results, target, candidates)
+        return law_design.design_loss(logs, results, target, candidates)
     losses = join_losses(runs, values)[rows]
     known = np.isfinite(losses)
     if not known.any():
-        return design_error_rate(logs, results, target, candidates)
+        return law_design.design_error_rate(logs, results, target, candidates)
     chance = float(np.median(runs.chance[rows]))
     measured = SharesOfRuns(losses[known], results[known], chance)
-    return design_accuracy(logs[known], measured, target, candidates)
+    return law_design.design_accuracy(logs[known], measured, target, candidates)
 
 
 def _describe_runs(
-    designs: Sequence[LawDesign],
+    designs: Sequence[law_design.LawDesign],
     candidates: np.ndarray,
     budget: float,
     count: int,
@@ -209,7 +203,7 @@ def _describe_runs(
     current, described = list(designs), []
     compute = FLOP_PER_PARAM_TOKEN * np.exp(candidates.sum(axis=1))
     before = _intervals(designs, current, estimates)
-    for run in choose_runs(designs, compute, budget, count):
+    for run in law_design.choose_runs(designs, compute, budget, count):
         current = [design.add(run) for design in current]
         after = _intervals(designs, current, estimates)
         params, tokens = np.exp(candidates[run])
@@ -220,7 +214,7 @@ def _describe_runs(
 
 
 def _intervals(
-    first: Sequence[LawDesign], current: Sequence[LawDesign], estimates: Sequence[Estimate]
+    first: Sequence[law_design.LawDesign], current: Sequence[law_design.LawDesign], estimates: Sequence[Estimate]
 ) -> tuple[PlannedInterval, ...]:
     """Return today's intervals, narrowed about their medians by the factors of the laws."""
     intervals = []

@@ -17,24 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from perfcast.domains.interference.measuring.execution import (
-    FailedRunError,
-    Record,
-    Stage,
-    awake_processors,
-    execute,
-    janitor,
-    start_server,
-)
-from perfcast.domains.interference.measuring.groups import (
-    CPU,
-    MEMORY,
-    PREFIX,
-    GroupFolders,
-    find_hierarchies,
-    open_base,
-    remove_folders,
-)
+from perfcast.domains.interference.measuring import execution, groups
 from perfcast.domains.interference.measuring.metrics import Sampler, require_linux
 from perfcast.domains.interference.measuring.scenarios import MEMORY as LIMITED_MEMORY
 from perfcast.domains.interference.measuring.scenarios import (
@@ -89,14 +72,14 @@ def run_campaign(settings: Settings, progress: Progress) -> dict[str, Any]:
     folder = settings.runs_folder
     folder.mkdir(parents=True, exist_ok=True)
     require_room(folder, settings.workloads)
-    trees = find_hierarchies(Path("/proc/self/mounts").read_text(), Path("/proc/self/cgroup").read_text())
+    trees = groups.find_hierarchies(Path("/proc/self/mounts").read_text(), Path("/proc/self/cgroup").read_text())
     for old in folder.glob("scratch-*"):
         if not Path("/proc", old.name.partition("-")[2]).exists():
             shutil.rmtree(old, ignore_errors=True)
-    start_server()
-    base = open_base(trees, f"{PREFIX}{os.getpid()}")
+    execution.start_server()
+    base = groups.open_base(trees, f"{groups.PREFIX}{os.getpid()}")
     scratch = folder / f"scratch-{os.getpid()}"
-    with janitor(base.paths, scratch), awake_processors() as awake:
+    with execution.janitor(base.paths, scratch), execution.awake_processors() as awake:
         # the time starts once the libraries are loaded
         end = time.monotonic() + 60 * settings.minutes
         try:
@@ -108,10 +91,10 @@ def run_campaign(settings: Settings, progress: Progress) -> dict[str, Any]:
             runs = plan_for(design, 60 * settings.minutes, storage)
             check_plan(folder, design, settings.minutes)
             base.raise_weight()
-            stage = Stage(base, cpus, scratch, Sampler(), settings.seed)
-            failures = measure_plan(folder, runs, lambda run: execute(run, stage), progress, end=end)
+            stage = execution.Stage(base, cpus, scratch, Sampler(), settings.seed)
+            failures = measure_plan(folder, runs, lambda run: execution.execute(run, stage), progress, end=end)
         finally:
-            remove_folders(base.paths)
+            groups.remove_folders(base.paths)
             shutil.rmtree(scratch, ignore_errors=True)
     return {
         "design": asdict(design),
@@ -124,11 +107,11 @@ def run_campaign(settings: Settings, progress: Progress) -> dict[str, Any]:
     }
 
 
-def possible_placements(base: GroupFolders, cpus: Sequence[int]) -> dict[str, str]:
+def possible_placements(base: groups.GroupFolders, cpus: Sequence[int]) -> dict[str, str]:
     """Return every placement with the reason why it is impossible here, empty where it is possible."""
     one_core = "this process can use one core alone" if len(cpus) < 2 else ""
     reasons = {name: "" if name == SAME_CORE else one_core for name in PLACEMENTS}
-    for name, limit in ((QUOTA, CPU), (LIMITED_MEMORY, MEMORY)):
+    for name, limit in ((QUOTA, groups.CPU), (LIMITED_MEMORY, groups.MEMORY)):
         if limit not in base.limits:
             reasons[name] = f"no control group with a limit of {limit} is permitted"
     return reasons
@@ -179,7 +162,7 @@ def read_record(path: Path) -> dict[str, Any]:
 def measure_plan(
     folder: Path,
     runs: Sequence[Run],
-    execute_run: Callable[[Run], Record],
+    execute_run: Callable[[Run], execution.Record],
     progress: Progress,
     *,
     end: float,
@@ -197,7 +180,7 @@ def measure_plan(
         progress(f"{name}, {left / 60:.0f} min left", index, len(runs))
         try:
             record = execute_run(run)
-        except (FailedRunError, OSError) as error:
+        except (execution.FailedRunError, OSError) as error:
             if isinstance(error, OSError) and error.errno in _FATAL:
                 raise
             failures.append(f"run {run.number} ({name}): {getattr(error, 'strerror', None) or error}")

@@ -17,15 +17,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from perfcast.domains.interference.measuring import metrics
 from perfcast.domains.interference.measuring import tenant as tenant_process
 from perfcast.domains.interference.measuring.groups import GroupFolders, remove_folders
-from perfcast.domains.interference.measuring.metrics import (
-    Group,
-    Sampler,
-    Snapshot,
-    compute_metrics,
-    row_of_group,
-)
 from perfcast.domains.interference.measuring.scenarios import MEMORY, OTHER_CORE, SAME_CORE, WARM_UP_SECONDS, Run
 
 _MIB = 2**20
@@ -81,7 +75,7 @@ class Stage:
     base: GroupFolders
     cpus: Sequence[int]
     scratch: Path
-    sampler: Sampler
+    sampler: metrics.Sampler
     seed: int
 
     def cpus_of(self, run: Run, tenant: int) -> list[int]:
@@ -272,12 +266,12 @@ def _follow(run: Run, stage: Stage, host: GroupFolders, tenants: Sequence[_Tenan
     for entry in tenants:
         order = {"origin": origin, "timetable": run.timetable(entry.number)}
         entry.connection.send_bytes(json.dumps(order).encode())
-    groups = {str(entry.number): Group(entry.group.paths, (entry.process.pid or 0,)) for entry in tenants}
+    groups = {str(entry.number): metrics.Group(entry.group.paths, (entry.process.pid or 0,)) for entry in tenants}
     if host.paths:
-        groups[_HOST] = Group(host.paths, with_processes=False)
+        groups[_HOST] = metrics.Group(host.paths, with_processes=False)
     fresh = {(entry.tenant, entry.start + second) for entry in run.activities for second in range(WARM_UP_SECONDS)}
     changing = set(range(run.together[0] + WARM_UP_SECONDS, run.together[1]))
-    before: Snapshot | None = None
+    before: metrics.Snapshot | None = None
     earlier_late = 0.0
     busy = time.process_time()
     for second in range(-1, run.seconds):
@@ -285,14 +279,14 @@ def _follow(run: Run, stage: Stage, host: GroupFolders, tenants: Sequence[_Tenan
         after = stage.sampler.read(groups)
         late = after.time - (origin + second + 1)
         if before is not None:
-            metrics = compute_metrics(before, after)
+            measured = metrics.compute_metrics(before, after)
             active = run.active_at(second)
             for number in active:
                 # neighbors that start or stop are what a dynamic run is about: only the phase's beginning is left out
                 if (number, second) in fresh and second not in changing:
                     continue
                 others = [str(other) for other in active if other != number]
-                row = row_of_group(metrics, str(number), others, tenants[number].cpus, _HOST)
+                row = metrics.row_of_group(measured, str(number), others, tenants[number].cpus, _HOST)
                 delay = round(max(late, earlier_late), 4)
                 record.rows.append({"second": second, "tenant": number, "late": delay, "metrics": row})
         before, earlier_late = after, late

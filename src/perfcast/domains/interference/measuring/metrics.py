@@ -16,15 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from perfcast.domains.interference.measuring.parsers import (
-    CPU_MODES,
-    GROUP_FILES,
-    PROCESS_FILES,
-    SYSTEM_FILES,
-    Parser,
-    Readings,
-    parse_thread_schedule,
-)
+from perfcast.domains.interference.measuring import parsers
 from perfcast.utils.errors import UserError
 
 Metrics = dict[str, float]
@@ -53,9 +45,9 @@ class Snapshot:
     """Totals and levels at one time. Units: `time` in seconds of the sampler's clock."""
 
     time: float
-    system: Readings
-    groups: dict[str, Readings] = field(default_factory=dict)
-    processes: dict[str, dict[int, Readings]] = field(default_factory=dict)
+    system: parsers.Readings
+    groups: dict[str, parsers.Readings] = field(default_factory=dict)
+    processes: dict[str, dict[int, parsers.Readings]] = field(default_factory=dict)
 
 
 class Sampler:
@@ -68,13 +60,13 @@ class Sampler:
 
     def __init__(self, root: Path = Path("/"), clock: Callable[[], float] = time.monotonic) -> None:
         self._root, self._clock = root, clock
-        files = [(str(root / path), prefix, parser) for path, (prefix, parser) in SYSTEM_FILES.items()]
+        files = [(str(root / path), prefix, parser) for path, (prefix, parser) in parsers.SYSTEM_FILES.items()]
         self._files = [entry for entry in files if _read(entry[0])]
-        self._group_files: dict[Path, list[tuple[str, Parser]]] = {}
+        self._group_files: dict[Path, list[tuple[str, parsers.Parser]]] = {}
 
     def read(self, groups: Mapping[str, Group] | None = None) -> Snapshot:
         """Read the machine and groups."""
-        snapshot = Snapshot(self._clock(), Readings())
+        snapshot = Snapshot(self._clock(), parsers.Readings())
         for name, group in (groups or {}).items():
             snapshot.groups[name] = self._read_group(group)
             if group.with_processes:
@@ -83,27 +75,27 @@ class Sampler:
             _merge(snapshot.system, parser(_read(path)), f"{prefix}.")
         return snapshot
 
-    def _read_group(self, group: Group) -> Readings:
-        readings = Readings()
+    def _read_group(self, group: Group) -> parsers.Readings:
+        readings = parsers.Readings()
         for folder in group.folders:
             if folder not in self._group_files:
-                files = [(str(folder / name), parser) for name, parser in GROUP_FILES.items()]
+                files = [(str(folder / name), parser) for name, parser in parsers.GROUP_FILES.items()]
                 self._group_files[folder] = [entry for entry in files if Path(entry[0]).exists()]
             for path, parser in self._group_files[folder]:
                 _merge(readings, parser(_read(path)))
         return readings
 
-    def _read_processes(self, group: Group) -> dict[int, Readings]:
+    def _read_processes(self, group: Group) -> dict[int, parsers.Readings]:
         listed = {}
         for process in self._list_processes(group)[:_MAX_PROCESSES]:
             folder = f"{self._root}/proc/{process}"
-            readings = Readings()
-            for name, parser in PROCESS_FILES.items():
+            readings = parsers.Readings()
+            for name, parser in parsers.PROCESS_FILES.items():
                 _merge(readings, parser(_read(f"{folder}/{name}")))
             if not readings.counters:
                 continue  # it ended meanwhile
             for path in self._thread_folders(folder, readings.levels.get("threads", 1)):
-                for name, value in parse_thread_schedule(_read(f"{path}/schedstat")).counters.items():
+                for name, value in parsers.parse_thread_schedule(_read(f"{path}/schedstat")).counters.items():
                     readings.counters[name] = readings.counters.get(name, 0.0) + value
             listed[process] = readings
         return listed
@@ -158,7 +150,7 @@ def compute_metrics(before: Snapshot, after: Snapshot) -> SystemMetrics:
         machine[name] = value
         if name in before.system.levels and seconds > 0:
             machine[f"{name}.change"] = (value - before.system.levels[name]) / seconds
-    for mode in CPU_MODES:
+    for mode in parsers.CPU_MODES:
         shares = [modes[mode] for modes in processors.values() if mode in modes]
         if shares:
             machine[f"stat.highest.{mode}"], machine[f"stat.lowest.{mode}"] = max(shares), min(shares)
@@ -219,7 +211,7 @@ def row_of_group(
         host: Group that contains all groups and carries shared limits.
     """
     row = dict(metrics.machine)
-    for mode in CPU_MODES:
+    for mode in parsers.CPU_MODES:
         shares = [metrics.processors[cpu][mode] for cpu in cpus if mode in metrics.processors.get(cpu, {})]
         if shares:
             row[f"allowed.{mode}"] = math.fsum(shares) / len(shares)
@@ -235,7 +227,7 @@ def row_of_group(
     return row
 
 
-def _merge(target: Readings, source: Readings, prefix: str = "") -> None:
+def _merge(target: parsers.Readings, source: parsers.Readings, prefix: str = "") -> None:
     target.counters.update({f"{prefix}{name}": value for name, value in source.counters.items()})
     target.levels.update({f"{prefix}{name}": value for name, value in source.levels.items()})
 

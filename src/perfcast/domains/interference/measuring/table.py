@@ -10,13 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from perfcast.domains.interference.measuring.campaign import (
-    Progress,
-    Settings,
-    finished_runs,
-    read_record,
-    run_campaign,
-)
+from perfcast.domains.interference.measuring import campaign
 from perfcast.domains.interference.measuring.labels import label_record
 from perfcast.domains.interference.measuring.scenarios import PLACEMENTS, TOGETHER, Run
 from perfcast.domains.interference.measuring.workloads import load_workload
@@ -33,25 +27,25 @@ SAME = 0.999_99
 """Correlation above which a metric repeats an earlier one."""
 
 
-def measure_interference(settings: Settings, progress: Progress) -> list[str]:
+def measure_interference(settings: campaign.Settings, progress: campaign.Progress) -> list[str]:
     """Run the campaign, write table and description, and return notes for the user.
 
     Raises: UserError when nothing could be measured.
     """
-    campaign = run_campaign(settings, progress)
+    facts = campaign.run_campaign(settings, progress)
     frame, sampler_shares = collect_rows(settings.runs_folder)
     if frame.empty:
-        why = campaign["failures"][0] if campaign["failures"] else "the time ended before the first run"
+        why = facts["failures"][0] if facts["failures"] else "the time ended before the first run"
         raise UserError("a campaign needs a finished run", why, "give a larger --budget-minutes")
     table, dropped = compact_metrics(frame)
-    quality = {**summarize_quality(frame, campaign, sampler_shares), **dropped}
+    quality = {**summarize_quality(frame, facts, sampler_shares), **dropped}
     write_table(settings.out, table, quality)
     return list_notes(table, quality)
 
 
 def collect_rows(folder: Path) -> tuple[pd.DataFrame, list[float]]:
     """Return the rows of every run, and the sampler's share of a core in each."""
-    records = [read_record(path) for path in finished_runs(folder).values()]
+    records = [campaign.read_record(path) for path in campaign.finished_runs(folder).values()]
     begin = min((record["started"] for record in records), default=0.0)
     parts = [(label_record(record, begin=begin), Run.from_json(record["run"]), record["cost"]) for record in records]
     rows = [frame for frame, _, _ in parts if len(frame)] or [pd.DataFrame(columns=[*PLACES, *LABELS])]
@@ -113,14 +107,12 @@ def find_repeated(metrics: pd.DataFrame) -> set[str]:
     return repeated
 
 
-def summarize_quality(
-    frame: pd.DataFrame, campaign: Mapping[str, Any], sampler_shares: Sequence[float]
-) -> dict[str, Any]:
+def summarize_quality(frame: pd.DataFrame, facts: Mapping[str, Any], sampler_shares: Sequence[float]) -> dict[str, Any]:
     """Return noise of repeated references, steal, rejected labels and why, and cost of the sampler, as JSON values.
 
     Args:
         frame: Labeled rows, rejected ones included.
-        campaign: Facts of the campaign.
+        facts: Facts of the campaign.
         sampler_shares: Share of one core that the sampler took, by run.
     """
     accepted = frame[frame["rejected"] == ""]
@@ -131,7 +123,7 @@ def summarize_quality(
         for name in ("placement", "scenario")
     }
     return {
-        **campaign,
+        **facts,
         "rows": len(frame),
         "accepted_rows": len(accepted),
         "accepted_rows_together": len(together),

@@ -13,16 +13,8 @@ import pandas as pd
 from perfcast.domains.interference.features.alone_ratios import USE, WORK
 from perfcast.domains.interference.features.resource_shares import CORE, IDLE, SCHEDSTAT, STALLS, UNSTALLED_RUN
 from perfcast.features.encoding.columns import number_matrix
+from perfcast.predictors import task_rows
 from perfcast.predictors.predictor import Predictor
-from perfcast.predictors.task_rows import (
-    POOLED,
-    fitted_by_group,
-    groups_of,
-    joined_labels,
-    measured_rows,
-    task_labels,
-    task_medians,
-)
 from perfcast.schema.table import Column, Kind, Role, Tag
 
 MIN_SHARE = 0.01
@@ -48,29 +40,29 @@ class EntityMedianPredictor(Predictor):
     """By target."""
 
     def _fit(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> None:
-        tasks, entities, self.medians_ = task_labels(X, self.columns_), self._entities(X), []
-        for index, rows in enumerate(measured_rows(log_y, self.targets_)):
+        tasks, entities, self.medians_ = task_rows.task_labels(X, self.columns_), self._entities(X), []
+        for index, rows in enumerate(task_rows.measured_rows(log_y, self.targets_)):
             logs = log_y[:, index]
 
             def by_entity(mask: np.ndarray, logs: np.ndarray = logs) -> dict[str, float]:
                 def median(inner: np.ndarray) -> float:
                     return float(np.median(logs[inner]))
 
-                return fitted_by_group(groups_of(entities, mask), median)
+                return task_rows.fitted_by_group(task_rows.groups_of(entities, mask), median)
 
-            self.medians_.append(fitted_by_group(groups_of(tasks, rows), by_entity))
+            self.medians_.append(task_rows.fitted_by_group(task_rows.groups_of(tasks, rows), by_entity))
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
         entities = self._entities(X)
         logs = np.full((len(X), len(self.targets_)), np.nan)
-        for index, task, rows in self._outputs(task_labels(X, self.columns_)):
-            of_task = self.medians_[index].get(task, self.medians_[index][POOLED])
-            logs[rows, index] = [of_task.get(entity, of_task[POOLED]) for entity in entities[rows]]
+        for index, task, rows in self._outputs(task_rows.task_labels(X, self.columns_)):
+            of_task = self.medians_[index].get(task, self.medians_[index][task_rows.POOLED])
+            logs[rows, index] = [of_task.get(entity, of_task[task_rows.POOLED]) for entity in entities[rows]]
         return logs
 
     def _entities(self, X: pd.DataFrame) -> np.ndarray:
         tagged = [column for column in self.columns_ if Tag.ENTITY in column.tags and column.role is not Role.TARGET]
-        labels = joined_labels(X, tagged)
+        labels = task_rows.joined_labels(X, tagged)
         return np.where(pd.isna(labels), "", labels)
 
 
@@ -89,16 +81,16 @@ class ShareLawPredictor(Predictor):
     """Median of the logarithms by target and task."""
 
     def _fit(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> None:
-        self.medians_ = task_medians(task_labels(X, self.columns_), log_y, self.targets_)
+        self.medians_ = task_rows.task_medians(task_rows.task_labels(X, self.columns_), log_y, self.targets_)
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
         shares = number_matrix(X, self._share_columns())
         known = ~np.isnan(shares).all(axis=1)
         product = np.log(np.clip(np.where(np.isnan(shares), 1.0, shares).prod(axis=1), MIN_SHARE, None))
         logs = np.full((len(X), len(self.targets_)), np.nan)
-        for index, task, rows in self._outputs(task_labels(X, self.columns_)):
+        for index, task, rows in self._outputs(task_rows.task_labels(X, self.columns_)):
             by_task = self.medians_[self.targets_[index]]
-            logs[rows, index] = np.where(known[rows], product[rows], by_task.get(task, by_task[POOLED]))
+            logs[rows, index] = np.where(known[rows], product[rows], by_task.get(task, by_task[task_rows.POOLED]))
         return logs
 
     def _share_columns(self) -> list[Column]:
@@ -175,15 +167,18 @@ class IdleTimePredictor(ShareLawPredictor):
         busy = [name for name in (UNSTALLED_RUN, SCHEDSTAT) if name in values]
         if IDLE not in values or not busy:
             return
-        tasks = task_labels(X, self.columns_)
+        tasks = task_rows.task_labels(X, self.columns_)
         for index, target in enumerate(self.targets_):
             known = ~np.isnan(log_y[:, index])
-            groups = {POOLED: known, **{task: known & (tasks == task) for task in sorted(set(tasks.tolist()))}}
+            groups = {
+                task_rows.POOLED: known,
+                **{task: known & (tasks == task) for task in sorted(set(tasks.tolist()))},
+            }
             y = np.exp(log_y[:, index])
             self.rules_[target] = {
                 task: _best_rule(values, busy, rows, y)
                 for task, rows in groups.items()
-                if rows.sum() >= MIN_ROWS or task == POOLED
+                if rows.sum() >= MIN_ROWS or task == task_rows.POOLED
             }
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
@@ -191,9 +186,9 @@ class IdleTimePredictor(ShareLawPredictor):
             return super()._predict(X)
         values = self._read(X)
         logs = np.full((len(X), len(self.targets_)), np.nan)
-        for index, task, rows in self._outputs(task_labels(X, self.columns_)):
+        for index, task, rows in self._outputs(task_rows.task_labels(X, self.columns_)):
             rules = self.rules_[self.targets_[index]]
-            threshold, name = rules.get(task, rules[POOLED])
+            threshold, name = rules.get(task, rules[task_rows.POOLED])
             share = _apply(values[IDLE][rows], values[name][rows], threshold)
             logs[rows, index] = np.log(np.clip(share, MIN_SHARE, None))
         return logs

@@ -10,16 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from perfcast.domains.scaling.predictors import robust_fit
 from perfcast.domains.scaling.predictors.law_fit import HUBER_DELTA, PowerSum, fit_power_sums
-from perfcast.domains.scaling.predictors.robust_fit import (
-    Law,
-    fit_in_batches,
-    huber,
-    known_places,
-    minimize,
-    padded,
-    soft_l1,
-)
 
 ERROR_SCALE = 0.01
 """Error of a share above which the loss is linear: a point, about the noise of a repeated training."""
@@ -50,7 +42,7 @@ SMALLEST = 1e-4
 
 
 @dataclass(frozen=True)
-class Sigmoid(Law):
+class Sigmoid(robust_fit.Law):
     """share = chance + (1 - chance) / (1 + exp(-slope (x - middle))); `identified` is False for too few runs."""
 
     slope: float
@@ -87,7 +79,9 @@ def fit_sigmoids(tasks: Sequence[SharesOfRuns], *, rising: bool) -> list[Sigmoid
     known = [task for task in tasks if _is_identified(task.x)]
     # the grid of starts is a factor of the memory
     fitted = iter(
-        fit_in_batches(known, lambda task: len(task.x) * len(_SLOPES), partial(_fit_sigmoid_batch, sign=sign))
+        robust_fit.fit_in_batches(
+            known, lambda task: len(task.x) * len(_SLOPES), partial(_fit_sigmoid_batch, sign=sign)
+        )
     )
     return [next(fitted) if _is_identified(task.x) else _flat(task, sign) for task in tasks]
 
@@ -104,8 +98,11 @@ def _is_identified(x: np.ndarray) -> bool:
 def _fit_sigmoid_batch(tasks: Sequence[SharesOfRuns], sign: float) -> list[Sigmoid]:
     """Fit tasks with about the same number of runs."""
     centers, spreads = (np.array([of(task.x) for task in tasks]) for of in (np.mean, np.std))
-    scaled = padded([sign * (task.x - m) / s for task, m, s in zip(tasks, centers, spreads, strict=True)])
-    shares, known = padded([task.shares for task in tasks]), known_places([task.x for task in tasks])
+    scaled = robust_fit.padded([sign * (task.x - m) / s for task, m, s in zip(tasks, centers, spreads, strict=True)])
+    shares, known = (
+        robust_fit.padded([task.shares for task in tasks]),
+        robust_fit.known_places([task.x for task in tasks]),
+    )
     chance = np.array([task.chance for task in tasks])
 
     def model(theta: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -121,10 +118,10 @@ def _fit_sigmoid_batch(tasks: Sequence[SharesOfRuns], sign: float) -> list[Sigmo
     screened = []
     for start in starts:
         residuals, _ = model(np.broadcast_to(start, (len(tasks), 2)), every)
-        screened.append(np.where(known, soft_l1(residuals)[0], 0.0).sum(axis=1))
+        screened.append(np.where(known, robust_fit.soft_l1(residuals)[0], 0.0).sum(axis=1))
     best = starts[np.argmin(screened, axis=0)]
     ends = (np.broadcast_to(_LOWEST, best.shape), np.broadcast_to(_HIGHEST, best.shape))
-    theta, _ = minimize(model, best, ends, known, soft_l1)
+    theta, _ = robust_fit.minimize(model, best, ends, known, robust_fit.soft_l1)
     slopes, middles = sign * np.exp(theta[:, 0]) / spreads, centers + sign * theta[:, 1] * spreads
     return [Sigmoid(float(slopes[i]), float(middles[i]), task.chance) for i, task in enumerate(tasks)]
 
@@ -138,7 +135,7 @@ def _flat(task: SharesOfRuns, sign: float) -> Sigmoid:
 
 
 @dataclass(frozen=True)
-class BrokenLaw(Law):
+class BrokenLaw(robust_fit.Law):
     """y = constant + factor exp(-before t - (after - before) w ln(1 + exp((t - place) / w))), t = ln C - center."""
 
     constant: float
@@ -164,7 +161,7 @@ def fit_broken_laws(run_sets: Sequence[tuple[np.ndarray, np.ndarray]]) -> list[B
         for (compute, values), law in zip(run_sets, plain, strict=True)
     ]
     broken, starts = [problem for problem in problems if problem[2].identified], len(_PLACES) * len(_EXPONENTS)
-    fitted = iter(fit_in_batches(broken, lambda problem: len(problem[0]) * starts, _fit_broken_batch))
+    fitted = iter(robust_fit.fit_in_batches(broken, lambda problem: len(problem[0]) * starts, _fit_broken_batch))
     return [next(fitted) if law.identified else law for _, _, law in problems]
 
 
@@ -176,9 +173,9 @@ def _without_break(power_sum: PowerSum, identified: bool) -> BrokenLaw:
 def _fit_broken_batch(problems: Sequence[tuple[np.ndarray, np.ndarray, BrokenLaw]]) -> list[BrokenLaw]:
     """Fit laws with about the same number of runs, each from every start; the laws given are those without a break."""
     plain, count = [law for _, _, law in problems], len(problems)
-    t = padded([compute - law.center for compute, _, law in problems])
-    log_values = padded([np.log(values) for _, values, _ in problems])
-    known = known_places([values for _, values, _ in problems])
+    t = robust_fit.padded([compute - law.center for compute, _, law in problems])
+    log_values = robust_fit.padded([np.log(values) for _, values, _ in problems])
+    known = robust_fit.known_places([values for _, values, _ in problems])
     starts = list(product(_PLACES, _EXPONENTS))
     owners = np.repeat(np.arange(count), len(starts))
     least = np.where(known, log_values, np.inf).min(axis=1)
@@ -207,7 +204,9 @@ def _fit_broken_batch(problems: Sequence[tuple[np.ndarray, np.ndarray, BrokenLaw
     exponents = [[np.full(count, end)] * 2 for end in (_LOWEST_EXPONENT, _HIGHEST_EXPONENT)]
     lowest = np.column_stack([floor - _BROKEN_MARGIN, floor - _BROKEN_MARGIN, *exponents[0], first])
     highest = np.column_stack([most + _BROKEN_MARGIN, most + _BROKEN_MARGIN, *exponents[1], last])
-    solved, losses = minimize(model, theta, (lowest[owners], highest[owners]), known[owners], huber)
+    solved, losses = robust_fit.minimize(
+        model, theta, (lowest[owners], highest[owners]), known[owners], robust_fit.huber
+    )
     best = losses.reshape(count, len(starts)).argmin(axis=1) + np.arange(count) * len(starts)
     solved = solved[best]
     solved[:, :2] = np.exp(solved[:, :2])

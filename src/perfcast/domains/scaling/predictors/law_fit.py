@@ -16,14 +16,7 @@ from itertools import combinations
 
 import numpy as np
 
-from perfcast.domains.scaling.predictors.robust_fit import (
-    Law,
-    fit_in_batches,
-    huber,
-    known_places,
-    minimize,
-    padded,
-)
+from perfcast.domains.scaling.predictors import robust_fit
 
 PUBLISHED_EXPONENTS = (0.34, 0.28)
 """Exponents of parameters and tokens by Hoffmann et al., for a law that the runs do not identify."""
@@ -48,7 +41,7 @@ Runs = tuple[np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)
-class PowerSum(Law):
+class PowerSum(robust_fit.Law):
     """Fitted law y = constant + sum over quantities of factor x exp(-exponent (log x - center)).
 
     `identified` is False where the runs do not determine the exponents, which then are the published ones.
@@ -81,7 +74,9 @@ def fit_power_sums(run_sets: Sequence[Runs], *, tied: bool = False) -> list[Powe
     for known in (True, False):
         chosen = {key: runs for key, runs in distinct.items() if _is_identified(runs[0], tied) is known}
         fit = partial(_fit_batch, tied=tied, identified=known)
-        fitted |= zip(chosen, fit_in_batches(list(chosen.values()), lambda runs: len(runs[1]), fit), strict=True)
+        fitted |= zip(
+            chosen, robust_fit.fit_in_batches(list(chosen.values()), lambda runs: len(runs[1]), fit), strict=True
+        )
     return [fitted[key] for key in keys]
 
 
@@ -102,8 +97,11 @@ def _fit_batch(run_sets: Sequence[Runs], *, tied: bool, identified: bool) -> lis
     """Fit laws with about the same number of runs."""
     count = run_sets[0][0].shape[1]
     centers = np.stack([logs.mean(axis=0) for logs, _ in run_sets])
-    centered = padded([logs - center for (logs, _), center in zip(run_sets, centers, strict=True)])
-    values, known = padded([values for _, values in run_sets], 1.0), known_places([values for _, values in run_sets])
+    centered = robust_fit.padded([logs - center for (logs, _), center in zip(run_sets, centers, strict=True)])
+    values, known = (
+        robust_fit.padded([values for _, values in run_sets], 1.0),
+        robust_fit.known_places([values for _, values in run_sets]),
+    )
     published = np.array(PUBLISHED_EXPONENTS), np.arange(count)[None]
     grid, places = _exponent_grid(count, tied) if identified else published
     coefficients, errors = _solve(centered, values, known, grid, places)
@@ -225,6 +223,6 @@ def _refine(
         np.concatenate([np.repeat(ends, 1 + count, axis=1), np.full((len(values), free), power)], axis=1)
         for ends, power in zip((lowest - _MARGIN, most + _MARGIN), _BOUNDS, strict=True)
     ]
-    theta, losses = minimize(model, begin, (bounds[0], bounds[1]), known, huber)
+    theta, losses = robust_fit.minimize(model, begin, (bounds[0], bounds[1]), known, robust_fit.huber)
     powers = np.repeat(theta[:, -1:], count, axis=1) if tied else theta[:, 1 + count :]
     return np.exp(theta[:, : 1 + count]), powers, losses

@@ -13,24 +13,8 @@ import numpy as np
 import pandas as pd
 
 from perfcast.domains.scaling.datasets.scaling_columns import ACCURACY
-from perfcast.domains.scaling.predictors.curve_fit import (
-    MIN_PAIRS,
-    BrokenLaw,
-    SharesOfRuns,
-    Sigmoid,
-    fit_broken_laws,
-    fit_sigmoids,
-)
+from perfcast.domains.scaling.predictors import curve_fit, trained_runs
 from perfcast.domains.scaling.predictors.law_fit import PowerSum, fit_power_sums
-from perfcast.domains.scaling.predictors.trained_runs import (
-    ALL,
-    TrainedRuns,
-    candidates_of,
-    known_medians,
-    log_compute,
-    quantity_columns,
-    read_runs,
-)
 from perfcast.predictors.baselines import PowerLawPredictor
 from perfcast.predictors.predictor import Predictor, load_predictor
 from perfcast.predictors.task_rows import measured_rows
@@ -76,21 +60,25 @@ class ScalingLawPredictor(Predictor):
     def unidentified_(self) -> list[str]:
         """List the tasks whose law the runs do not identify."""
         states = {name: state for fits in self.fits_.values() for name, state in fits.items()}
-        return sorted(name for name, state in states.items() if not (name.startswith(ALL) or _is_identified(state)))
+        return sorted(
+            name for name, state in states.items() if not (name.startswith(trained_runs.ALL) or _is_identified(state))
+        )
 
     @abstractmethod
-    def _fit_laws(self, runs: TrainedRuns, values: np.ndarray, groups: Sequence[RunGroup]) -> list[LawState]:
+    def _fit_laws(
+        self, runs: trained_runs.TrainedRuns, values: np.ndarray, groups: Sequence[RunGroup]
+    ) -> list[LawState]:
         """Fit the law of each group of rows, all of them at once because hundreds of small fits take long."""
 
     def _fit(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> None:
         measured = measured_rows(log_y, self.targets_)
-        columns = quantity_columns(self.columns_)
-        self.medians_, self.fits_, self.plain_ = known_medians(X, columns), {}, None
+        columns = trained_runs.quantity_columns(self.columns_)
+        self.medians_, self.fits_, self.plain_ = trained_runs.known_medians(X, columns), {}, None
         if not columns:
             y = pd.DataFrame(np.exp(log_y), index=X.index, columns=list(self.targets_))
             self.plain_ = PowerLawPredictor().fit(X, y, columns=self.columns_)
             return
-        runs = read_runs(X, self.columns_, self.medians_)
+        runs = trained_runs.read_runs(X, self.columns_, self.medians_)
         for index, (target, rows) in enumerate(zip(self.targets_, measured, strict=True)):
             values = np.exp(log_y[:, index])
             groups = {
@@ -112,12 +100,12 @@ class ScalingLawPredictor(Predictor):
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
         if self.plain_ is not None:
             return np.asarray(np.log(self.plain_.predict(X).to_numpy(dtype=float)))
-        runs = read_runs(X, self.columns_, self.medians_)
+        runs = trained_runs.read_runs(X, self.columns_, self.medians_)
         logs = np.full((len(X), len(self.targets_)), np.nan)
         for index, target in enumerate(self.targets_):
             fits = self.fits_[target]
             for (task, identity, kind), rows in runs.names():
-                name = next(name for name in candidates_of(task, identity, kind) if name in fits)
+                name = next(name for name in trained_runs.candidates_of(task, identity, kind) if name in fits)
                 # a described run may name its task alone, so the kind is that of the law
                 fitted_kind = fits[name]["kind"]
                 values = evaluate_law(fits[name], runs.logs[rows], fitted_kind)
@@ -150,7 +138,9 @@ class ChinchillaLawPredictor(ScalingLawPredictor):
 
     tied: ClassVar[bool] = False
 
-    def _fit_laws(self, runs: TrainedRuns, values: np.ndarray, groups: Sequence[RunGroup]) -> list[LawState]:
+    def _fit_laws(
+        self, runs: trained_runs.TrainedRuns, values: np.ndarray, groups: Sequence[RunGroup]
+    ) -> list[LawState]:
         return fit_values(runs, values, groups, tied=self.tied)
 
 
@@ -181,11 +171,13 @@ class ComputeSigmoidPredictor(ScalingLawPredictor):
 
     floor_share: float = 0.5
 
-    def _fit_laws(self, runs: TrainedRuns, values: np.ndarray, groups: Sequence[RunGroup]) -> list[LawState]:
+    def _fit_laws(
+        self, runs: trained_runs.TrainedRuns, values: np.ndarray, groups: Sequence[RunGroup]
+    ) -> list[LawState]:
         compute = runs.log_compute
         is_share = [group.kind == ACCURACY for group in groups]
         tasks = [
-            SharesOfRuns(compute[rows], values[rows], self.floor_share * float(np.median(runs.chance[rows])))
+            curve_fit.SharesOfRuns(compute[rows], values[rows], self.floor_share * float(np.median(runs.chance[rows])))
             for (rows, _), chosen in zip(groups, is_share, strict=True)
             if chosen
         ]
@@ -194,7 +186,7 @@ class ComputeSigmoidPredictor(ScalingLawPredictor):
             for (rows, _), chosen in zip(groups, is_share, strict=True)
             if not chosen
         ]
-        sigmoids, powers = iter(fit_sigmoids(tasks, rising=True)), iter(fit_power_sums(losses))
+        sigmoids, powers = iter(curve_fit.fit_sigmoids(tasks, rising=True)), iter(fit_power_sums(losses))
         return [(next(sigmoids) if chosen else next(powers)).to_state() for chosen in is_share]
 
 
@@ -209,7 +201,9 @@ class TwoStepLawPredictor(ScalingLawPredictor):
     with the single exponent of Gadre et al., 2024, arXiv 2403.08540.
     """
 
-    def _fit_laws(self, runs: TrainedRuns, values: np.ndarray, groups: Sequence[RunGroup]) -> list[LawState]:
+    def _fit_laws(
+        self, runs: trained_runs.TrainedRuns, values: np.ndarray, groups: Sequence[RunGroup]
+    ) -> list[LawState]:
         losses = join_losses(runs, values)
         linked = [
             group._replace(rows=group.rows[np.isfinite(losses[group.rows])])
@@ -217,12 +211,14 @@ class TwoStepLawPredictor(ScalingLawPredictor):
             else group._replace(rows=group.rows[:0])
             for group in groups
         ]
-        is_linked = [len(np.unique(losses[group.rows].round(6))) >= MIN_PAIRS for group in linked]
+        is_linked = [len(np.unique(losses[group.rows].round(6))) >= curve_fit.MIN_PAIRS for group in linked]
         pairs = [group.rows for group, chosen in zip(linked, is_linked, strict=True) if chosen]
         others = [group for group, chosen in zip(groups, is_linked, strict=True) if not chosen]
         firsts = fit_power_sums([(runs.logs[rows], losses[rows]) for rows in pairs], tied=True)
-        tasks = [SharesOfRuns(losses[rows], values[rows], float(np.median(runs.chance[rows]))) for rows in pairs]
-        seconds = fit_sigmoids(tasks, rising=False)
+        tasks = [
+            curve_fit.SharesOfRuns(losses[rows], values[rows], float(np.median(runs.chance[rows]))) for rows in pairs
+        ]
+        seconds = curve_fit.fit_sigmoids(tasks, rising=False)
         steps = iter(zip(firsts, seconds, strict=True))
         direct = iter(fit_values(runs, values, others, tied=True))
         states: list[LawState] = []
@@ -245,13 +241,17 @@ class BrokenLawPredictor(ScalingLawPredictor):
     Source: Caballero, Gupta, Rish and Krueger, Broken Neural Scaling Laws, 2023, ICLR, equation 1 with one break.
     """
 
-    def _fit_laws(self, runs: TrainedRuns, values: np.ndarray, groups: Sequence[RunGroup]) -> list[LawState]:
+    def _fit_laws(
+        self, runs: trained_runs.TrainedRuns, values: np.ndarray, groups: Sequence[RunGroup]
+    ) -> list[LawState]:
         compute = runs.log_compute
         fitted = [(compute[rows], _reduce(values[rows], kind)) for rows, kind in groups]
-        return [law.to_state() for law in fit_broken_laws(fitted)]
+        return [law.to_state() for law in curve_fit.fit_broken_laws(fitted)]
 
 
-def fit_values(runs: TrainedRuns, values: np.ndarray, groups: Sequence[RunGroup], *, tied: bool) -> list[LawState]:
+def fit_values(
+    runs: trained_runs.TrainedRuns, values: np.ndarray, groups: Sequence[RunGroup], *, tied: bool
+) -> list[LawState]:
     """Fit the power sums of losses, or of the error rate of accuracies."""
     run_sets = [(runs.logs[rows], _reduce(values[rows], kind)) for rows, kind in groups]
     return [law.to_state() for law in fit_power_sums(run_sets, tied=tied)]
@@ -267,12 +267,12 @@ def evaluate_law(state: LawState, logs: np.ndarray, kind: str) -> np.ndarray:
     Shapes: logs (n, 2), natural logarithms of parameters and tokens -> (n,).
     """
     if "link" in state:
-        return Sigmoid.from_state(state["link"]).evaluate(evaluate_law(state["loss"], logs, ""))
-    compute = log_compute(logs)
+        return curve_fit.Sigmoid.from_state(state["link"]).evaluate(evaluate_law(state["loss"], logs, ""))
+    compute = trained_runs.log_compute(logs)
     if "slope" in state:
-        return Sigmoid.from_state(state).evaluate(compute)
+        return curve_fit.Sigmoid.from_state(state).evaluate(compute)
     if "place" in state:
-        values = BrokenLaw.from_state(state).evaluate(compute)
+        values = curve_fit.BrokenLaw.from_state(state).evaluate(compute)
     else:
         values = PowerSum.from_state(state).evaluate(logs if len(state["factors"]) > 1 else compute[:, None])
     return 1 - values if kind == ACCURACY else values
@@ -282,12 +282,12 @@ def _is_identified(state: LawState) -> bool:
     return all(part.get("identified", True) for part in (state, *state.values()) if isinstance(part, dict))
 
 
-def _kind_of(runs: TrainedRuns, rows: np.ndarray) -> str:
+def _kind_of(runs: trained_runs.TrainedRuns, rows: np.ndarray) -> str:
     kinds = np.unique(runs.kinds[rows].astype(str))
     return str(kinds[0]) if len(kinds) == 1 else ""
 
 
-def join_losses(runs: TrainedRuns, values: np.ndarray) -> np.ndarray:
+def join_losses(runs: trained_runs.TrainedRuns, values: np.ndarray) -> np.ndarray:
     """Return for every row the value of its `loss_task` measured on the same run, NaN without one, (n,)."""
     keys = pd.MultiIndex.from_arrays([runs.runs.astype(str), runs.loss_tasks.astype(str)])
     known = ~np.isnan(values)
