@@ -8,14 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from perfcast.domains.interference.datasets.host_interference import (
-    ALONE,
-    average_alone,
-    build,
-    build_known,
-    take_windows,
-    window_positions,
-)
+from perfcast.domains.interference.datasets import host_interference
 from perfcast.domains.interference.sources import host_interference as source
 from perfcast.domains.interference.testing import host_interference as generated
 from perfcast.schema.sequences import to_matrix
@@ -30,7 +23,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def built(folder: Path) -> object:
-    return build({"host_interference": folder}, {})
+    return host_interference.build({"host_interference": folder}, {})
 
 
 def changed(folder: Path, tmp_path: Path, change) -> Path:
@@ -49,7 +42,7 @@ def test_a_window_ends_with_its_second_and_repeats_nothing() -> None:
             "second": [1, 2, 5, 5, 2, 3],
         }
     )
-    positions = window_positions(seconds, 4)
+    positions = host_interference.window_positions(seconds, 4)
     assert positions.tolist() == [
         [-1, -1, -1, 0],
         [-1, -1, 0, 1],
@@ -58,7 +51,7 @@ def test_a_window_ends_with_its_second_and_repeats_nothing() -> None:
         [-1, -1, -1, 4],
         [-1, 0, 1, 5],
     ]
-    windows = take_windows(pd.Series([1.0, 2.0, 3.0, 4.0, np.inf, 6.0]), positions[[2, 4]])
+    windows = host_interference.take_windows(pd.Series([1.0, 2.0, 3.0, 4.0, np.inf, 6.0]), positions[[2, 4]])
     np.testing.assert_array_equal(windows, [[2, 6, np.nan, 3], [np.nan] * 4])
 
 
@@ -168,26 +161,26 @@ def test_a_mean_is_over_earlier_seconds_alone_of_the_same_tenant() -> None:
         ],
         columns=["run", "attempt", "tenant", "second", "phase", "metric"],
     )
-    means = average_alone(seconds, ["metric"])[:, 0]
+    means = host_interference.average_alone(seconds, ["metric"])[:, 0]
     np.testing.assert_allclose(means, [20, np.nan, 10, 20, 180, np.nan, 7, 7, np.nan])
 
 
 def test_rows_and_labels_are_those_of_the_dataset_without_it(folder: Path) -> None:
-    known = build_known({"host_interference": folder}, {}).table
+    known = host_interference.build_known({"host_interference": folder}, {}).table
     plain = built(folder).table
     assert (known.dataset, plain.dataset) == ("host_interference_known", "host_interference")
     pd.testing.assert_frame_equal(known.frame[list(plain.frame)], plain.frame)
     added = known.columns[len(plain.columns) :]
     assert {column.group for column in added} == {"alone"}
-    assert all(column.name.startswith(f"{ALONE}group.") for column in added)
+    assert all(column.name.startswith(f"{host_interference.ALONE}group.") for column in added)
 
 
 def test_a_row_has_the_mean_of_its_own_tenant(folder: Path) -> None:
-    frame = build_known({"host_interference": folder}, {}).table.frame
+    frame = host_interference.build_known({"host_interference": folder}, {}).table.frame
     seconds = pd.read_parquet(folder / source.TABLE)
     row = frame[frame["is_reference"] == 0].iloc[-1]
     origin = seconds.iloc[int(row["source_line"]) - 1]
     same = (seconds[["run", "attempt", "tenant"]] == origin[["run", "attempt", "tenant"]]).all(axis=1)
     earlier = seconds[same & (seconds["phase"] == "alone") & (seconds["second"] < origin["second"])]
     metric = "group.cpu.usage_seconds"
-    assert row[ALONE + metric] == pytest.approx(earlier[metric].mean(), rel=1e-6)
+    assert row[host_interference.ALONE + metric] == pytest.approx(earlier[metric].mean(), rel=1e-6)

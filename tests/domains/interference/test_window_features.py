@@ -88,18 +88,6 @@ def test_the_part_of_the_victim_is_of_victim_and_neighbors() -> None:
     assert np.isnan(derived["cpu_part"][1])
 
 
-@pytest.mark.parametrize(
-    "metrics",
-    [
-        {"group.cpu.usage_seconds": [[0.25]], "group.processes.wait_seconds": [[0.75]]},
-        {"group.processes.run_share": [[0.25]]},
-    ],
-)
-def test_the_schedstat_share_survives_the_loss_of_a_repeated_metric(metrics: dict[str, list[list[float]]]) -> None:
-    derived = resource_shares.derive(table(metrics, neighbors=[1], cores=[2])).frame
-    assert derived["schedstat_share"].tolist() == [0.25]
-
-
 RUN, READS, WRITES = "group.processes.run_seconds", "group.processes.syscr", "group.processes.syscw"
 
 

@@ -50,59 +50,60 @@ def test_interrupts_are_sums_over_processors(rows):
     assert SYSTEM["interrupts"](text).counters == {f"N{i}": float(a + b) for i, (a, b) in enumerate(rows)}
 
 
-def test_stat_has_seconds_by_processor_and_levels():
-    text = "cpu  100 0 50 1000 7 0 3 20 0 0\ncpu0 60 0 50 1000 7 0 3 20 0 0\nintr 12 1 2\nprocs_running 4\nbtime 9\n"
-    parsed = SYSTEM["stat"](text)
-    assert parsed.counters["cpu.user"] == 1.0
-    assert parsed.counters["cpu0.steal"] == 0.2
-    assert parsed.counters["intr"] == 12
-    assert parsed.levels == {"procs_running": 4}
+ROW = "   8  {} {} 10 1 100 2000 20 2 200 3000 1 500 900 0 0 0 0 3 40\n"
+DISKS = ROW.format(0, "sda") + ROW.format(1, "sda1") + ROW.format(0, "vdb") + "   7 0 loop0 " + "5 " * 17 + "\n"
+NETWORK = "Inter-|\n face |\n    lo: 10 1 0 0 0 0 0 0 10 1 0 0 0 0 0 0\n" + "".join(
+    f"  {name}:{received} 0 0 0 0 0 0 0 {sent} 3 0 0 0 0 0 0\n" for name, received, sent in (("a", 20, 30), ("b", 5, 5))
+)
+
+
+@pytest.mark.parametrize(
+    ("reader", "text", "counters", "levels"),
+    [
+        (
+            "stat",
+            "cpu  100 0 50 1000 7 0 3 20\ncpu0 60 0 50 1000 7 0 3 20 0 0\nintr 12 1\nprocs_running 4\nbtime 9\n",
+            {"cpu.user": 1.0, "cpu0.steal": 0.2, "intr": 12},
+            {"procs_running": 4},
+        ),
+        (
+            "vmstat",
+            "nr_free_pages 5\nnr_dirtied 6\npgfault 7\nbroken\nworse x\n",
+            {"nr_dirtied": 6, "pgfault": 7},
+            {"nr_free_pages": 5},
+        ),
+        # sums without partitions and unused disks
+        ("diskstats", DISKS, {"read_bytes": 2 * 100 * 512, "read_seconds": 4.0}, {"in_flight": 2}),
+        (
+            "net/dev",
+            NETWORK,
+            {"loopback.received_bytes": 10, "network.received_bytes": 25, "network.sent_packets": 6},
+            {},
+        ),
+        (
+            "interrupts",
+            " CPU0\n 36:  5  7  PCI-MSIX-0   1-edge      virtio1-req.0\nERR:  3\n",
+            {"virtio1-req.0": 12},
+            {},
+        ),
+        ("pressure/cpu", "some avg10=1.00 total=2500000\nfull avg10=0.00 total=1\n", {"some_seconds": 2.5}, {}),
+        (
+            "net/snmp",
+            "Tcp: RtoMin InSegs CurrEstab\nTcp: 200 12 3\nUdp: InDatagrams NoPorts\nUdp: 5\n",
+            {"Tcp.InSegs": 12},
+            {"Tcp.CurrEstab": 3},
+        ),
+    ],
+)
+def test_a_file_of_the_system_is_read(reader, text, counters, levels):
+    parsed = SYSTEM[reader](text)
+    assert {name: parsed.counters[name] for name in counters} == counters
+    assert parsed.levels == levels
+    assert not {"Tcp.RtoMin", "btime", "broken", "worse"} & set(parsed.counters)
 
 
 def test_an_old_kernel_without_steal_lacks_it():
     assert "cpu.steal" not in SYSTEM["stat"]("cpu 1 2 3 4\n").counters
-
-
-def test_vmstat_tells_levels_from_events():
-    parsed = SYSTEM["vmstat"]("nr_free_pages 5\nnr_dirtied 6\npgfault 7\nbroken\nworse x\n")
-    assert parsed.levels == {"nr_free_pages": 5}
-    assert parsed.counters == {"nr_dirtied": 6, "pgfault": 7}
-
-
-def test_disks_are_added_without_partitions_and_unused_ones():
-    row = "   8  {} {} 10 1 100 2000 20 2 200 3000 1 500 900 0 0 0 0 3 40\n"
-    text = row.format(0, "sda") + row.format(1, "sda1") + row.format(0, "vdb") + "   7 0 loop0 " + "5 " * 17 + "\n"
-    parsed = SYSTEM["diskstats"](text)
-    assert parsed.counters["read_bytes"] == 2 * 100 * 512
-    assert parsed.counters["read_seconds"] == 4.0
-    assert parsed.levels["in_flight"] == 2
-
-
-def test_loopback_and_network_are_separate():
-    zeros = "0 0 0 0 0 0"
-    rows = ("    lo: 10 1 {0} 10 1 {0}", "  eth0:20 2 {0} 30 3 {0}", "  eth1: 5 1 {0} 5 1 {0}")
-    text = "Inter-|\n face |\n" + "\n".join(row.format(zeros) for row in rows)
-    parsed = SYSTEM["net/dev"](text).counters
-    assert parsed["loopback.received_bytes"] == 10
-    assert parsed["network.received_bytes"] == 25
-    assert parsed["network.sent_packets"] == 4
-
-
-def test_interrupts_have_the_name_of_their_device():
-    text = "  CPU0 CPU1\n 36:  5  7  PCI-MSIX-0000:00:02.0   1-edge      virtio1-req.0\nERR:  3\n"
-    assert SYSTEM["interrupts"](text).counters == {"virtio1-req.0": 12, "ERR": 3}
-
-
-def test_pressure_is_in_seconds():
-    text = "some avg10=1.00 avg60=0.00 avg300=0.00 total=2500000\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=1\n"
-    assert SYSTEM["pressure/cpu"](text).counters == {"some_seconds": 2.5, "full_seconds": 1e-6}
-
-
-def test_tcp_pairs_names_with_numbers_and_skips_unequal_lines():
-    text = "Tcp: RtoMin InSegs CurrEstab\nTcp: 200 12 3\nUdp: InDatagrams NoPorts\nUdp: 5\n"
-    parsed = SYSTEM["net/snmp"](text)
-    assert parsed.counters == {"Tcp.InSegs": 12}
-    assert parsed.levels == {"Tcp.CurrEstab": 3}
 
 
 def test_both_versions_of_groups_have_the_same_names():

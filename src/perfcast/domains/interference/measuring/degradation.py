@@ -123,7 +123,7 @@ def _needed_metrics(columns: Sequence[Column]) -> set[str]:
     needed = {name for name, kind in names.items() if kind is Kind.SEQUENCE}
     needed |= {name.rpartition(SEPARATOR)[0] for name in names if SEPARATOR in name}
     shares = [share for name, share in SHARES.items() if name in names]
-    return needed | {metric for share in shares for metric in share.forms[0][0]}
+    return needed | {metric for share in shares for metric in share.metrics}
 
 
 class _WindowInputs:

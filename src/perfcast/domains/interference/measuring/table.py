@@ -23,8 +23,6 @@ DIGITS = 3
 """Significant digits of a metric: counters of a second are noisier."""
 MIN_VARYING = 0.005
 """Share of rows that must differ from the most frequent value, else a metric counts as constant."""
-SAME = 0.999_99
-"""Correlation above which a metric repeats an earlier one."""
 
 
 def measure_interference(settings: campaign.Settings, progress: campaign.Progress) -> list[str]:
@@ -53,26 +51,19 @@ def collect_rows(folder: Path) -> tuple[pd.DataFrame, list[float]]:
 
 
 def compact_metrics(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, Any]]:
-    """Round metrics and drop constant and repeated ones; return the table, and what was dropped.
+    """Round metrics and drop constant ones; return the table, and what was dropped.
 
     Rows are not selected, and labels are not looked at.
     """
     fixed = [*PLACES, *LABELS]
     metrics = frame[[name for name in frame if name not in fixed]].sort_index(axis=1)
     varying = [name for name in metrics if is_varying(metrics[name])]
-    repeated = find_repeated(metrics[varying])
-    retained = [name for name in varying if name not in repeated]
-    rounded = metrics[retained].apply(round_digits)
     labels = frame[fixed].copy()
     for name in LABELS[:-1]:
         values = labels[name].astype(float)
         labels[name] = values.round(4).astype("float32") if name.startswith("degradation") else round_digits(values, 4)
-    table = pd.concat([labels, rounded], axis=1)
-    return table, {
-        "metrics": len(retained),
-        "constant_metrics": len(metrics.columns) - len(varying),
-        "repeated_metrics": len(repeated),
-    }
+    table = pd.concat([labels, metrics[varying].apply(round_digits)], axis=1)
+    return table, {"metrics": len(varying), "constant_metrics": len(metrics.columns) - len(varying)}
 
 
 def is_varying(values: pd.Series) -> bool:
@@ -88,23 +79,6 @@ def round_digits(values: pd.Series, digits: int = DIGITS) -> pd.Series:
         scale = 10.0 ** (digits - 1 - np.floor(np.log10(np.abs(numbers))))
         rounded = np.where(np.isfinite(scale), np.round(numbers * scale) / scale, numbers)
     return pd.Series(rounded, values.index, name=values.name, dtype="float32")
-
-
-def find_repeated(metrics: pd.DataFrame) -> set[str]:
-    """Return metrics that equal a multiple of an earlier one, absent in the same rows."""
-    repeated: set[str] = set()
-    numbers = metrics.to_numpy(float)
-    missing = np.isnan(numbers)
-    filled = np.where(missing, 0.0, numbers)
-    centered = filled - filled.mean(axis=0)
-    norms = np.linalg.norm(centered, axis=0)
-    unit = np.divide(centered, norms, out=np.zeros_like(centered), where=norms > 0)
-    close = np.triu(np.abs(unit.T @ unit) > SAME, 1)
-    for first, second in zip(*np.nonzero(close), strict=True):
-        names = metrics.columns[first], metrics.columns[second]
-        if names[0] not in repeated and (missing[:, first] == missing[:, second]).all():
-            repeated.add(names[1])
-    return repeated
 
 
 def summarize_quality(frame: pd.DataFrame, facts: Mapping[str, Any], sampler_shares: Sequence[float]) -> dict[str, Any]:
