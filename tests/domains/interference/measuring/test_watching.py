@@ -147,7 +147,6 @@ class Machine:
             (root / "cgroup" / name / "cgroup.procs").write_text(f"{number}\n")
             (root / "proc" / str(number)).mkdir(parents=True)
             (root / "proc" / str(number) / "comm").write_text(f"{name}\n")
-            (root / "proc" / str(number) / "status").write_text("Cpus_allowed_list:\t0-1,4\n")
         (root / "cgroup" / "cgroup.procs").write_text("1\n")
         (root / "cgroup" / "batch" / "cpu.max").write_text("50000 100000\n")
         self.sleep(0)
@@ -165,7 +164,8 @@ class Machine:
 
 
 @pytest.fixture
-def machine(tmp_path: Path) -> Machine:
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    monkeypatch.setattr("os.sched_getaffinity", lambda number: {4, 0, 1})
     return Machine(tmp_path)
 
 

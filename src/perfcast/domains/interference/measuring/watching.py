@@ -64,19 +64,19 @@ def choose_groups(
 
     Raises: UserError where a group or process does not exist, or there is none to watch.
     """
-    chosen = [_open_group(trees, name, root) for name in wanted]
+    chosen = [_open_group(trees, name) for name in wanted]
     chosen += [_open_process(text, root) for text in processes]
     if not wanted and not processes:
         used = {name: seconds for name, seconds in list_groups(trees).items() if name != "/"}
         names = sorted(used, key=lambda name: (-used[name], name))[:MAX_GROUPS]
-        chosen = [_open_group(trees, name, root) for name in sorted(names)]
+        chosen = [_open_group(trees, name) for name in sorted(names)]
     if not chosen:
         fact = "this machine has none with processes"
         raise UserError("there must be control groups to watch", fact, "name processes with --processes")
     return chosen
 
 
-def _open_group(trees: Sequence[Hierarchy], name: str, root: Path) -> RunningGroup:
+def _open_group(trees: Sequence[Hierarchy], name: str) -> RunningGroup:
     path = name.strip("/")
     folders = [(tree, tree.mount / path) for tree in trees if (tree.mount / path / "cgroup.procs").is_file()]
     if not folders:
@@ -85,7 +85,7 @@ def _open_group(trees: Sequence[Hierarchy], name: str, root: Path) -> RunningGro
     parent = Group(tuple(folder.parent for _, folder in folders), with_processes=False) if path else None
     group = Group(tuple(folder for _, folder in folders))
     limits = [quota for _, folder in folders for level in (folder, folder.parent) if (quota := _quota(level))]
-    cpus = _allowed(group, root)
+    cpus = _allowed(group)
     return RunningGroup(f"/{path}", group, parent, cpus, min([float(len(cpus)), *limits]))
 
 
@@ -95,7 +95,7 @@ def _open_process(text: str, root: Path) -> RunningGroup:
     if not roots:
         raise UserError("--processes must name running processes", f"there is no {text}", "give names or numbers")
     group = Group(roots=roots)
-    cpus = _allowed(group, root)
+    cpus = _allowed(group)
     return RunningGroup(text, group, None, cpus, float(len(cpus)))
 
 
@@ -108,27 +108,16 @@ def _find_processes(name: str, root: Path) -> list[int]:
     return sorted(numbers)
 
 
-def _allowed(group: Group, root: Path) -> tuple[int, ...]:
+def _allowed(group: Group) -> tuple[int, ...]:
     """Return the processors that the first process may use; all of the machine where it cannot be read."""
     numbers: Iterable[int] = group.roots
     if group.folders:
         with suppress(OSError, ValueError):
             numbers = [int(text) for text in (group.folders[0] / "cgroup.procs").read_text().split()]
     for number in numbers:
-        with suppress(OSError, IndexError):
-            status = (root / "proc" / str(number) / "status").read_text()
-            return _parse_cpus(status.split("Cpus_allowed_list:", 1)[1].split()[0])
+        with suppress(OSError):
+            return tuple(sorted(os.sched_getaffinity(number)))
     return tuple(range(os.cpu_count() or 1))
-
-
-def _parse_cpus(text: str) -> tuple[int, ...]:
-    """Return the numbers of a list such as 0-3,8."""
-    cpus: list[int] = []
-    for part in text.split(","):
-        first, _, last = part.partition("-")
-        if first.isdigit():
-            cpus += range(int(first), int(last or first) + 1)
-    return tuple(cpus)
 
 
 def _quota(folder: Path) -> float | None:
