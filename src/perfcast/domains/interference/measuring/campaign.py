@@ -17,18 +17,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from perfcast.domains.interference.measuring import execution, groups
+from perfcast.domains.interference.measuring import execution, groups, scenarios
 from perfcast.domains.interference.measuring.metrics import Sampler, require_linux
-from perfcast.domains.interference.measuring.scenarios import MEMORY as LIMITED_MEMORY
-from perfcast.domains.interference.measuring.scenarios import (
-    PLACEMENTS,
-    PREPARATION_SECONDS,
-    QUOTA,
-    SAME_CORE,
-    Design,
-    Run,
-    plan_for,
-)
 from perfcast.domains.interference.measuring.workloads import load_workload
 from perfcast.microbench.threads import available_cpus
 from perfcast.utils.errors import UserError
@@ -86,9 +76,9 @@ def run_campaign(settings: Settings, progress: Progress) -> dict[str, Any]:
             cpus = available_cpus()
             limits, reasons = sorted(base.limits), possible_placements(base, cpus)
             placements = tuple(name for name, reason in reasons.items() if not reason)
-            design = Design(settings.workloads, placements, settings.seed, settings.seconds)
+            design = scenarios.Design(settings.workloads, placements, settings.seed, settings.seconds)
             storage = [name for name in settings.workloads if load_workload(name).DISK_MIB]
-            runs = plan_for(design, 60 * settings.minutes, storage)
+            runs = scenarios.plan_for(design, 60 * settings.minutes, storage)
             check_plan(folder, design, settings.minutes)
             base.raise_weight()
             stage = execution.Stage(base, cpus, scratch, Sampler(), settings.seed)
@@ -110,8 +100,8 @@ def run_campaign(settings: Settings, progress: Progress) -> dict[str, Any]:
 def possible_placements(base: groups.GroupFolders, cpus: Sequence[int]) -> dict[str, str]:
     """Return every placement with the reason why it is impossible here, empty where it is possible."""
     one_core = "this process can use one core alone" if len(cpus) < 2 else ""
-    reasons = {name: "" if name == SAME_CORE else one_core for name in PLACEMENTS}
-    for name, limit in ((QUOTA, groups.CPU), (LIMITED_MEMORY, groups.MEMORY)):
+    reasons = {name: "" if name == scenarios.SAME_CORE else one_core for name in scenarios.PLACEMENTS}
+    for name, limit in ((scenarios.QUOTA, groups.CPU), (scenarios.MEMORY, groups.MEMORY)):
         if limit not in base.limits:
             reasons[name] = f"no control group with a limit of {limit} is permitted"
     return reasons
@@ -127,7 +117,7 @@ def require_room(folder: Path, workloads: Sequence[str]) -> None:
         )
 
 
-def check_plan(folder: Path, design: Design, minutes: float) -> None:
+def check_plan(folder: Path, design: scenarios.Design, minutes: float) -> None:
     """Write the plan's settings, or compare them with those of the campaign to resume.
 
     A longer time continues the same plan, so it may change. Raises: UserError when other settings differ.
@@ -152,7 +142,7 @@ def read_record(path: Path) -> dict[str, Any]:
     try:
         with gzip.open(path, "rb") as file:
             record = json.loads(file.read(_LARGEST_RECORD))
-        Run.from_json(record["run"])
+        scenarios.Run.from_json(record["run"])
     except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
         remedy = "remove it, and measure again"
         raise UserError(f"{path} must be a finished run", "it cannot be read", remedy) from error
@@ -161,8 +151,8 @@ def read_record(path: Path) -> dict[str, Any]:
 
 def measure_plan(
     folder: Path,
-    runs: Sequence[Run],
-    execute_run: Callable[[Run], execution.Record],
+    runs: Sequence[scenarios.Run],
+    execute_run: Callable[[scenarios.Run], execution.Record],
     progress: Progress,
     *,
     end: float,
@@ -173,7 +163,9 @@ def measure_plan(
     for index, run in enumerate(runs):
         if run.number in finished:
             continue
-        left = sum(later.seconds + PREPARATION_SECONDS for later in runs[index:] if later.number not in finished)
+        left = sum(
+            later.seconds + scenarios.PREPARATION_SECONDS for later in runs[index:] if later.number not in finished
+        )
         if clock() + run.seconds > end:
             break
         name = f"{run.scenario} {run.placement}: {' + '.join(run.workloads)}"
