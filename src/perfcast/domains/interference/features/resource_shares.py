@@ -6,7 +6,6 @@ Each share is 1 where nothing was waited for. A metric that the machine lacks gi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -45,7 +44,10 @@ def _part(mine: np.ndarray, others: np.ndarray) -> np.ndarray:
 
 def _left(*used: np.ndarray) -> np.ndarray:
     """Return 1 - the first - the second and so on."""
-    return np.asarray(reduce(np.subtract, used, 1.0))
+    left = np.ones(len(used[0]))
+    for share in used:
+        left = left - share
+    return left
 
 
 class Share(NamedTuple):
