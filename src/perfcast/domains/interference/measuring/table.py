@@ -137,7 +137,7 @@ def reference_noise(rows: pd.DataFrame) -> float | None:
     return _round((groups.std() / groups.mean()).median())
 
 
-def _round(value: float) -> float | None:
+def _round(value: Any) -> float | None:
     """Return four digits as a value of JSON, None where there is no number."""
     return float(f"{float(value):.4g}") if np.isfinite(value) else None
 
