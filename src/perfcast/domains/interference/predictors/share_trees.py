@@ -75,7 +75,8 @@ class WorkOfAloneTreesPredictor(ResourceSharesTreesPredictor):
         self._fit_shares(X, shares - self._base(work, tasks), validation)
 
     def _predict_shares(self, X: pd.DataFrame) -> np.ndarray:
-        return super()._predict_shares(X) + self._base(self._work(X), task_labels(X, self.columns_))
+        base = self._base(self._work(X), task_labels(X, self.columns_))
+        return np.asarray(super()._predict_shares(X) + base)
 
     def _work(self, X: pd.DataFrame) -> np.ndarray:
         """Return the work now over that alone, NaN where it is not known. Shapes: (n,)."""
