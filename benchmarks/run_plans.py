@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from perfcast.domains.scaling.predictors.curve_fit import SharesOfRuns
 from perfcast.domains.scaling.predictors.law_design import (
     LawDesign,
     add_runs,
@@ -23,7 +24,6 @@ from perfcast.domains.scaling.predictors.law_design import (
     design_loss,
     mean_log_spread,
 )
-from perfcast.domains.scaling.predictors.sigmoid_fit import SharesOfRuns
 from perfcast.schema.table_files import read_table
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import atomic_path
@@ -77,7 +77,7 @@ def compare(ladder: Ladder, target: int, draws: int, seed: int, simulated: bool)
     first = ladder.designs(known, target, candidates, bits, shares)
     budget = float(np.sort(ladder.compute[candidates])[-2:].sum())
     compute = ladder.compute[candidates]
-    chosen = choose_runs(first, compute, budget, COUNT, repeats=False)
+    chosen = choose_runs(first, compute, budget, COUNT)
     spent = float(compute[chosen].sum())
     plans = [("known runs alone", []), ("plan", chosen)]
     while len(plans) < draws + 2:

@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from perfcast.domains.interference.datasets.host_interference import build, take_windows, window_positions
-from perfcast.domains.interference.measuring.labels import LABELS, PLACES
+from perfcast.domains.interference.datasets import host_interference
 from perfcast.domains.interference.sources import host_interference as source
 from perfcast.domains.interference.testing import host_interference as generated
 from perfcast.schema.sequences import to_matrix
@@ -23,8 +22,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def built(folder: Path, **options: float) -> object:
-    return build({"host_interference": folder}, options)
+def built(folder: Path) -> object:
+    return host_interference.build({"host_interference": folder}, {})
 
 
 def changed(folder: Path, tmp_path: Path, change) -> Path:
@@ -32,11 +31,6 @@ def changed(folder: Path, tmp_path: Path, change) -> Path:
     frame.to_parquet(tmp_path / source.TABLE, index=False)
     (tmp_path / source.MACHINE).write_bytes((folder / source.MACHINE).read_bytes())
     return tmp_path
-
-
-def test_columns_are_those_of_the_measurement() -> None:
-    assert {*source.PLACES, *source.OTHER_PLACES} == set(PLACES)
-    assert set(source.LABELS) == set(LABELS)
 
 
 def test_a_window_ends_with_its_second_and_repeats_nothing() -> None:
@@ -48,7 +42,7 @@ def test_a_window_ends_with_its_second_and_repeats_nothing() -> None:
             "second": [1, 2, 5, 5, 2, 3],
         }
     )
-    positions = window_positions(seconds, 4)
+    positions = host_interference.window_positions(seconds, 4)
     assert positions.tolist() == [
         [-1, -1, -1, 0],
         [-1, -1, 0, 1],
@@ -57,7 +51,7 @@ def test_a_window_ends_with_its_second_and_repeats_nothing() -> None:
         [-1, -1, -1, 4],
         [-1, 0, 1, 5],
     ]
-    windows = take_windows(pd.Series([1.0, 2.0, 3.0, 4.0, np.inf, 6.0]), positions[[2, 4]])
+    windows = host_interference.take_windows(pd.Series([1.0, 2.0, 3.0, 4.0, np.inf, 6.0]), positions[[2, 4]])
     np.testing.assert_array_equal(windows, [[2, 6, np.nan, 3], [np.nan] * 4])
 
 
@@ -76,7 +70,7 @@ def test_rows_keep_their_own_second_and_label(folder: Path) -> None:
 
 def test_no_report_of_the_victim_is_a_feature(folder: Path) -> None:
     features = set(built(folder).table.select(role="feature"))
-    assert not features & {*LABELS, "victim", "aggressors", "intensity", "aggressor_intensity", "clock", "phase"}
+    assert not features & {*source.LABELS, "victim", "aggressors", "intensity", "aggressor_intensity", "clock", "phase"}
 
 
 def test_seconds_alone_train_and_are_excluded_from_metrics(folder: Path) -> None:
@@ -117,11 +111,10 @@ def test_rejected_labels_are_quarantined_but_stay_in_windows(folder: Path, tmp_p
         assert window[-2] == np.float32(seconds["group.cpu.usage_seconds"][line])
 
 
-def test_unsteady_tails_are_quarantined_by_the_option(folder: Path) -> None:
-    strict, loose = built(folder, max_tail_spread=1e-4), built(folder, max_tail_spread=5.0)
-    tails = [(result.table.frame["quantity"] == "latency_p99").sum() for result in (strict, loose)]
-    assert tails[0] < tails[1]
-    assert "unsteady_tail_reference" in set(strict.rejected["reason"])
+def test_unsteady_tails_are_quarantined(folder: Path, tmp_path: Path) -> None:
+    result = built(changed(folder, tmp_path, lambda frame: frame.assign(reference_spread_p99=0.21)))
+    assert "unsteady_tail_reference" in set(result.rejected["reason"])
+    assert set(result.table.frame["quantity"]) == {"throughput"}
 
 
 def test_cores_and_neighbors_follow_the_placement(folder: Path) -> None:
@@ -153,6 +146,41 @@ def test_a_broken_table_is_one_line(folder: Path, tmp_path: Path, change, words:
         source.check(broken)
 
 
-def test_an_option_that_is_no_number_is_refused(folder: Path) -> None:
-    with pytest.raises(UserError, match="max_tail_spread"):
-        built(folder, max_tail_spread=-1)
+def test_a_mean_is_over_earlier_seconds_alone_of_the_same_tenant() -> None:
+    seconds = pd.DataFrame(
+        [
+            (0, 1, 0, 3, "together", 50.0),
+            (0, 1, 0, 1, "alone", 10.0),
+            (0, 1, 0, 2, "alone", 30.0),
+            (0, 1, 0, 5, "alone", 500.0),
+            (0, 1, 0, 6, "together", 70.0),
+            (0, 1, 1, 1, "alone", 7.0),
+            (0, 1, 1, 2, "alone", np.nan),
+            (0, 1, 1, 3, "together", 1.0),
+            (1, 1, 0, 3, "together", 1.0),
+        ],
+        columns=["run", "attempt", "tenant", "second", "phase", "metric"],
+    )
+    means = host_interference.average_alone(seconds, ["metric"])[:, 0]
+    np.testing.assert_allclose(means, [20, np.nan, 10, 20, 180, np.nan, 7, 7, np.nan])
+
+
+def test_rows_and_labels_are_those_of_the_dataset_without_it(folder: Path) -> None:
+    known = host_interference.build_known({"host_interference": folder}, {}).table
+    plain = built(folder).table
+    assert (known.dataset, plain.dataset) == ("host_interference_known", "host_interference")
+    pd.testing.assert_frame_equal(known.frame[list(plain.frame)], plain.frame)
+    added = known.columns[len(plain.columns) :]
+    assert {column.group for column in added} == {"alone"}
+    assert all(column.name.startswith(f"{host_interference.ALONE}group.") for column in added)
+
+
+def test_a_row_has_the_mean_of_its_own_tenant(folder: Path) -> None:
+    frame = host_interference.build_known({"host_interference": folder}, {}).table.frame
+    seconds = pd.read_parquet(folder / source.TABLE)
+    row = frame[frame["is_reference"] == 0].iloc[-1]
+    origin = seconds.iloc[int(row["source_line"]) - 1]
+    same = (seconds[["run", "attempt", "tenant"]] == origin[["run", "attempt", "tenant"]]).all(axis=1)
+    earlier = seconds[same & (seconds["phase"] == "alone") & (seconds["second"] < origin["second"])]
+    metric = "group.cpu.usage_seconds"
+    assert row[host_interference.ALONE + metric] == pytest.approx(earlier[metric].mean(), rel=1e-6)

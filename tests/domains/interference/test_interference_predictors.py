@@ -11,19 +11,8 @@ import pytest
 from perfcast import splits
 from perfcast.domains.interference.datasets.host_interference import build
 from perfcast.domains.interference.features import resource_shares, window_statistics
-from perfcast.domains.interference.predictors.cloudformer import CloudFormer
-from perfcast.domains.interference.predictors.entity_median import EntityMedianPredictor
-from perfcast.domains.interference.predictors.idle_time import IdleTimePredictor
-from perfcast.domains.interference.predictors.resource_shares_trees import ResourceSharesTreesPredictor
-from perfcast.domains.interference.predictors.sequence_networks import SequenceGRU, SequenceLSTM, TemporalConvolution
-from perfcast.domains.interference.predictors.share_laws import (
-    CoreSharePredictor,
-    PressureStallPredictor,
-    SchedstatPredictor,
-    UseOfAlonePredictor,
-    WorkOfAlonePredictor,
-)
-from perfcast.domains.interference.predictors.work_of_alone_trees import WorkOfAloneTreesPredictor
+from perfcast.domains.interference.predictors import sequence_networks, share_laws
+from perfcast.domains.interference.predictors.share_trees import ResourceSharesTreesPredictor, WorkOfAloneTreesPredictor
 from perfcast.domains.interference.testing import host_interference as generated
 from perfcast.predictors.predictor import Predictor, load_predictor
 from perfcast.schema.table import Column, Kind, Role, Table, Tag
@@ -50,10 +39,10 @@ def test_the_order_of_errors_on_unseen_victims_is_that_of_the_law(table: Table) 
     tested = (fold == "test").to_numpy() & counted.to_numpy()
     errors = {}
     for predictor in (
-        EntityMedianPredictor(),
-        CoreSharePredictor(),
-        SchedstatPredictor(),
-        PressureStallPredictor(),
+        share_laws.EntityMedianPredictor(),
+        share_laws.CoreSharePredictor(),
+        share_laws.SchedstatPredictor(),
+        share_laws.PressureStallPredictor(),
         ResourceSharesTreesPredictor(n_estimators=60, learning_rate=0.1),
     ):
         predicted = fit(predictor, table, training).predict(table.frame[tested])["share"]
@@ -65,7 +54,15 @@ def test_the_order_of_errors_on_unseen_victims_is_that_of_the_law(table: Table) 
     assert errors["SchedstatPredictor"] < errors["PressureStallPredictor"] < errors["EntityMedianPredictor"]
 
 
-@pytest.mark.parametrize("kind", [SequenceLSTM, SequenceGRU, TemporalConvolution, CloudFormer])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        sequence_networks.SequenceLSTM,
+        sequence_networks.SequenceGRU,
+        sequence_networks.TemporalConvolution,
+        sequence_networks.CloudFormer,
+    ],
+)
 def test_a_network_reads_seconds_and_is_saved_with_them(kind: type[Predictor], table: Table, tmp_path: Path) -> None:
     predictor = kind(**SMALL)
     predictor.without_columns = ("*@*",)
@@ -83,7 +80,7 @@ def test_a_network_reads_seconds_and_is_saved_with_them(kind: type[Predictor], t
 
 
 def test_attention_has_shares_of_seconds_metrics_and_branches(table: Table) -> None:
-    predictor = CloudFormer(**SMALL)
+    predictor = sequence_networks.CloudFormer(**SMALL)
     fit(predictor, table, np.ones(len(table.frame), dtype=bool))
     maps = predictor.attention(table.frame.head(50))
     assert maps.intra["time"].shape == (1, 10)
@@ -105,18 +102,18 @@ def test_laws_are_products_of_known_shares() -> None:
     values = [[0.5, 0.8, 0.5, 0.1], [np.nan, 0.8, np.nan, 0.1], [0.0, np.nan, np.nan, 0.1]]
     X = pd.DataFrame(values, columns=list(names)).assign(victim="a")
     y = pd.DataFrame({"share": [0.9, 0.7, 0.6]})
-    schedstat = SchedstatPredictor().fit(X, y, columns=columns(*names))
+    schedstat = share_laws.SchedstatPredictor().fit(X, y, columns=columns(*names))
     assert schedstat.predict(X)["share"].tolist() == pytest.approx([0.5, 0.7, 0.01])  # the median, then the smallest
-    stalls = PressureStallPredictor().fit(X, y, columns=columns(*names))
+    stalls = share_laws.PressureStallPredictor().fit(X, y, columns=columns(*names))
     assert stalls.predict(X)["share"].tolist() == pytest.approx([0.4, 0.8, 0.7])
-    machine = PressureStallPredictor().fit(X[["victim", names[-1]]], y, columns=columns(names[-1]))
+    machine = share_laws.PressureStallPredictor().fit(X[["victim", names[-1]]], y, columns=columns(names[-1]))
     assert machine.predict(X)["share"].tolist() == pytest.approx([0.1] * 3)
 
 
 def test_an_unknown_entity_gets_the_median_of_all() -> None:
     X = pd.DataFrame({"victim": ["a", "a", "a", "b", "b"]})
     y = pd.DataFrame({"share": [0.2, 0.4, 0.5, 0.9, 0.9]})
-    predictor = EntityMedianPredictor().fit(X, y, columns=columns())
+    predictor = share_laws.EntityMedianPredictor().fit(X, y, columns=columns())
     requested = pd.DataFrame({"victim": ["a", "b", "new", None]})
     assert predictor.predict(requested)["share"].tolist() == pytest.approx([0.4, 0.9, 0.5, 0.5])
 
@@ -144,7 +141,7 @@ def paced_and_closed(count: int = 200) -> pd.DataFrame:
 
 def test_a_victim_with_idle_time_keeps_up_and_another_loses_its_waiting(tmp_path: Path) -> None:
     frame = paced_and_closed()
-    predictor = IdleTimePredictor().fit(frame.drop(columns="share"), frame[["share"]], columns=RULE_COLUMNS)
+    predictor = share_laws.IdleTimePredictor().fit(frame.drop(columns="share"), frame[["share"]], columns=RULE_COLUMNS)
     threshold, name = predictor.rules_["share"]["throughput\x1f"]
     assert 0.01 <= threshold < 0.1
     assert name == "unstalled_run_share"
@@ -160,14 +157,14 @@ def test_without_idle_time_the_rule_is_schedstat() -> None:
     frame = paced_and_closed().drop(columns="idle_share")
     columns = tuple(column for column in RULE_COLUMNS if column.name not in ("idle_share", "unstalled_run_share"))
     names = [column.name for column in columns if column.name != "share"]
-    predictor = IdleTimePredictor().fit(frame[names], frame[["share"]], columns=columns)
+    predictor = share_laws.IdleTimePredictor().fit(frame[names], frame[["share"]], columns=columns)
     assert predictor.predict(frame[names])["share"].to_numpy() == pytest.approx(frame["schedstat_share"].to_numpy())
 
 
 def test_a_task_with_few_rows_has_the_rule_of_all() -> None:
     frame = paced_and_closed()
     frame.loc[frame.index < 10, "quantity"] = "latency_p99"
-    predictor = IdleTimePredictor().fit(frame.drop(columns="share"), frame[["share"]], columns=RULE_COLUMNS)
+    predictor = share_laws.IdleTimePredictor().fit(frame.drop(columns="share"), frame[["share"]], columns=RULE_COLUMNS)
     assert not [task for task in predictor.rules_["share"] if "latency" in task]
     few = frame[frame["quantity"] == "latency_p99"]
     assert predictor.predict(few.drop(columns="share"))["share"].to_numpy() == pytest.approx(few["share"].to_numpy())
@@ -208,7 +205,7 @@ def test_trees_start_from_the_work_where_it_tells_the_share(tmp_path: Path) -> N
 def test_lookups_of_tenants_seen_alone_read_their_column() -> None:
     table = known_tenants()
     rows = np.ones(len(table.frame), dtype=bool)
-    work = fit(WorkOfAlonePredictor(), table, rows).predict(table.frame)["share"]
+    work = fit(share_laws.WorkOfAlonePredictor(), table, rows).predict(table.frame)["share"]
     np.testing.assert_allclose(work, table.frame["work_of_alone"])
-    use = fit(UseOfAlonePredictor(), table, rows).predict(table.frame)["share"]
+    use = fit(share_laws.UseOfAlonePredictor(), table, rows).predict(table.frame)["share"]
     np.testing.assert_allclose(use, 0.5)

@@ -1,4 +1,4 @@
-"""Statistics of windows and shares of resources: values by hand and against NumPy."""
+"""Statistics of windows, shares of resources and ratios to alone: values by hand and against NumPy."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from perfcast.domains.interference.features import resource_shares, window_statistics
+from perfcast.domains.interference.features import alone_ratios, resource_shares, window_statistics
+from perfcast.domains.interference.features.alone_ratios import ALONE, OF_ALONE, USE, WORK
 from perfcast.schema.sequences import from_matrix
 from perfcast.schema.table import Column, Kind, Role, Table, build_table
 
@@ -87,13 +88,35 @@ def test_the_part_of_the_victim_is_of_victim_and_neighbors() -> None:
     assert np.isnan(derived["cpu_part"][1])
 
 
-@pytest.mark.parametrize(
-    "metrics",
-    [
-        {"group.cpu.usage_seconds": [[0.25]], "group.processes.wait_seconds": [[0.75]]},
-        {"group.processes.run_share": [[0.25]]},
-    ],
-)
-def test_the_schedstat_share_survives_the_loss_of_a_repeated_metric(metrics: dict[str, list[list[float]]]) -> None:
-    derived = resource_shares.derive(table(metrics, neighbors=[1], cores=[2])).frame
-    assert derived["schedstat_share"].tolist() == [0.25]
+RUN, READS, WRITES = "group.processes.run_seconds", "group.processes.syscr", "group.processes.syscw"
+
+
+def make(now, alone):
+    """Return a table of windows of two seconds that end with `now`, and the means alone."""
+    windows = {name: [[0.0, value] for value in values] for name, values in now.items()}
+    return table(windows, **{ALONE + name: values for name, values in alone.items()})
+
+
+def test_use_is_the_processor_time_now_over_that_alone():
+    derived = alone_ratios.derive(make({RUN: [0.2, 0.9, 0.5, 0.3]}, {RUN: [0.8, 0.6, 0.0, np.nan]})).frame
+    np.testing.assert_allclose(derived[RUN + OF_ALONE], [0.25, 1.5, np.nan, np.nan], rtol=1e-6)
+    np.testing.assert_allclose(derived[USE], [0.25, 1.0, np.nan, np.nan], rtol=1e-6)
+    np.testing.assert_allclose(derived[WORK], derived[USE])
+
+
+def test_work_is_told_by_calls_where_there_are_enough():
+    now = {RUN: [0.5, 0.5, 0.5], READS: [30.0, 10.0, 900.0], WRITES: [20.0, 0.0, 0.0]}
+    alone = {RUN: [1.0, 1.0, 1.0], READS: [100.0, 49.0, 600.0], WRITES: [100.0, 0.0, 0.0]}
+    derived = alone_ratios.derive(make(now, alone)).frame
+    np.testing.assert_allclose(derived[WORK], [0.25, 0.5, 1.0], rtol=1e-6)
+    np.testing.assert_allclose(derived[USE], 0.5, rtol=1e-6)
+
+
+def test_a_ratio_to_almost_nothing_ends_at_ten():
+    derived = alone_ratios.derive(make({RUN: [0.5], READS: [40.0]}, {RUN: [0.5], READS: [0.01]})).frame
+    assert derived[READS + OF_ALONE].iloc[0] == 10
+
+
+def test_a_metric_that_the_machine_lacks_has_no_ratio():
+    made = make({RUN: [0.5]}, {READS: [3.0]})
+    assert alone_ratios.derive(made).columns == made.columns

@@ -12,8 +12,7 @@ import torch
 from perfcast import plugins, splits
 from perfcast.config.conf_files import read_conf
 from perfcast.config.dataset_conf import read_dataset
-from perfcast.domains.nas.datasets.latency_rows import parse_device_name
-from perfcast.domains.nas.datasets.search_spaces import CELL_EDGES, encode_cells
+from perfcast.domains.nas.datasets.search_spaces import CELL_EDGES, encode_cells, parse_device_name
 from perfcast.domains.nas.datasets.torch_files import read_torch
 from perfcast.domains.nas.features import cell_graph, inverted_residuals, mobile_stages
 from perfcast.domains.nas.sources.help import DEVICES, list_files
@@ -96,7 +95,6 @@ class TestRows:
         assert reasons[("nasbench201/latency/pixel3.pt", "near_zero_latency")] == 3
         assert reasons[("nasbench201/latency/1080ti_1.pt", "not_a_positive_number")] == 1
         assert len(reasons) == 3
-        assert "near_zero_latency" not in set(build("help_nasbench201", raw, near_zero=0.0).rejected["reason"])
 
     def test_build_keeps_file_and_line_of_each_latency(self, raw):
         built = build("help_fbnet", raw).table.frame
@@ -111,12 +109,10 @@ class TestRows:
         with pytest.raises(UserError, match=r"fpga\.pt must be a list of 60 latencies"):
             build("help_fbnet", {"help": tmp_path})
 
-    @pytest.mark.parametrize(
-        "changed", [{"near_zero": 2}, {"protocol": None}, {"protocol": {"train": ["abacus"]}}, {"near_zero": None}]
-    )
-    def test_build_refuses_invalid_options(self, raw, changed):
+    @pytest.mark.parametrize("protocol", [None, {"train": ["abacus"]}])
+    def test_build_refuses_an_invalid_protocol(self, raw, protocol):
         with pytest.raises(UserError, match="option"):
-            build("help_nasbench201", raw, **changed)
+            build("help_nasbench201", raw, protocol=protocol)
 
     def test_build_refuses_unknown_device(self, raw):
         protocol = {**options("help_ofa")["protocol"], "test": ["abacus"]}
@@ -128,8 +124,6 @@ class TestRows:
         assert parse_device_name("titanx_32")[1:] == ("Titan X", 32.0)
         kind, model, batch = parse_device_name("essential_ph_1")
         assert (kind, model, np.isnan(batch)) == ("phone", "Essential PH-1", True)
-        with pytest.raises(ValueError, match="abacus"):
-            parse_device_name("abacus_1")
 
     def test_encode_orders_cells_by_position(self):
         text = "|none~0|+|nor_conv_3x3~0|skip_connect~1|+|avg_pool_3x3~0|nor_conv_1x1~1|none~2|"

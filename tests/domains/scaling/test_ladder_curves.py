@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from perfcast.domains.scaling.datasets.ladder import TASKS
-from perfcast.domains.scaling.datasets.ladder_curves import KNOWN, build, describe_curve, fit_line
+from perfcast.domains.scaling.datasets.ladder import KNOWN, TASKS, build_curves, describe_curve, fit_line
+from perfcast.domains.scaling.features.training_curve import derive
 from perfcast.domains.scaling.sources.olmo_ladder import LOSSES, TOKENS, list_runs, result_columns
 from perfcast.domains.scaling.testing import olmo_ladder as generated
-from perfcast.schema.table import Role
+from perfcast.schema.table import Column, Kind, Role, Tag, build_table
 
 C4 = LOSSES["c4_en"]
 
@@ -51,7 +51,7 @@ def test_a_run_without_an_evaluation_so_far_has_no_row() -> None:
 
 def test_every_run_task_and_share_has_a_row(tmp_path: Path) -> None:
     generated.write(tmp_path, rows=600, seed=0)
-    built = build({"olmo_ladder": tmp_path}, {})
+    built = build_curves({"olmo_ladder": tmp_path}, {})
     frame = built.table.frame
     assert len(frame) == len(list_runs()) * len(TASKS) * len(KNOWN)
     assert frame["result_id"].is_unique
@@ -67,7 +67,7 @@ def test_a_late_first_evaluation_is_rejected_with_its_reason(tmp_path: Path) -> 
     path = tmp_path / "3B-10xC.csv"
     frame = pd.read_csv(path)
     frame[frame[TOKENS] > 0.3 * frame[TOKENS].max()].to_csv(path, index=False)
-    built = build({"olmo_ladder": tmp_path}, {})
+    built = build_curves({"olmo_ladder": tmp_path}, {})
     late = built.rejected[built.rejected["reason"] == "no_evaluation_so_far"]
     assert len(late) == len(TASKS)
     assert late["detail"].unique().tolist() == ["3B-10xC has no evaluation in its first 25 %"]
@@ -75,6 +75,22 @@ def test_a_late_first_evaluation_is_rejected_with_its_reason(tmp_path: Path) -> 
 
 def test_the_command_line_can_name_every_task(tmp_path: Path) -> None:
     generated.write(tmp_path, rows=600, seed=0)
-    tasks = set(build({"olmo_ladder": tmp_path}, {}).table.frame["task"])
+    tasks = set(build_curves({"olmo_ladder": tmp_path}, {}).table.frame["task"])
     assert "c4_en_loss_25_percent" in tasks
     assert not any("," in task or " " in task for task in tasks)  # --task separates names by commas
+
+
+def test_the_slope_is_relative_to_the_level():
+    values = {
+        "value_now": [2.0, 0.5, 0.1],
+        "value_level": [4.0, 0.0, 0.001],
+        "value_slope": [-0.2, 0.3, 0.9],
+        "tokens_per_param": [20.0, 40.0, 80.0],
+    }
+    columns = (
+        Column("id", Kind.CATEGORICAL, Role.KEY, "evaluation", tags=(Tag.ROW,)),
+        *(Column(name, Kind.NUMERICAL, Role.FEATURE, "curve") for name in values),
+    )
+    frame = derive(build_table("runs", pd.DataFrame({"id": list("abc"), **values}), columns)).frame
+    np.testing.assert_allclose(frame["relative_slope"], [-0.05, np.nan, 10.0])
+    np.testing.assert_allclose(frame["log_value_now"], np.log(values["value_now"]), rtol=1e-6)

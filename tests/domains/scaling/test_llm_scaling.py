@@ -1,8 +1,9 @@
-"""Tables of trained language models: accounting to the row, defects, chance, and subsets of the authors."""
+"""Tables of trained language models, and their splits: accounting, defects, chance, bounds, twins, reserved rows."""
 
 import numpy as np
 import pytest
 
+from perfcast import splits
 from perfcast.domains.scaling.datasets import ladder, overtraining
 from perfcast.domains.scaling.sources.mlfoundations_scaling import list_models, model_file
 from perfcast.domains.scaling.testing import mlfoundations_scaling, olmo_ladder
@@ -90,3 +91,61 @@ def test_a_model_without_its_evaluation_is_refused(tmp_path):
     (tmp_path / model_file(name)).write_text("[]")
     with pytest.raises(UserError, match="published structure"):
         overtraining.build({"mlfoundations_scaling": tmp_path}, {})
+
+
+COUNTS = {
+    "published": (20, 2),
+    "published_more": (30, 2),
+    "larger_model_2b": (24, 5),
+    "larger_model_1b": (18, 10),
+    "longer_training": (20, 10),
+}
+"""Runs in training, repetitions included, and in test."""
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_runs_are_those_of_the_protocol(rungs, name):
+    fold = splits.make(name, rungs.table, 0)["fold_0"]
+    runs = rungs.table.frame["run"]
+    learned, tested = set(runs[fold.isin(["train", "validation"])]), set(runs[fold == "test"])
+    assert (len(learned), len(tested)) == COUNTS[name]
+    assert not any(run.endswith("rerun") for run in tested)
+    assert not {f"{run}-rerun" for run in tested} & learned
+    assert any("target" in run for run in tested) == name.startswith("published")
+
+
+def test_a_target_of_300_times_the_compute_has_runs_of_its_own_training_set(overtrained):
+    folds = splits.make("compute_300x", overtrained.table, 0)
+    frame = overtrained.table.frame
+    assert folds.shape[1] > 1
+    for fold in folds:
+        tested, learned = (frame[folds[fold].isin(parts)] for parts in (["test"], ["train", "validation"]))
+        assert tested["model"].nunique() == 1
+        assert set(learned["training_set"]) == set(tested["training_set"])
+        assert learned["compute"].max() * 300 <= tested["compute"].min() * 1.001
+
+
+def test_the_check_finds_a_run_of_too_much_compute(overtrained):
+    folds = splits.make("compute_300x", overtrained.table, 0)
+    row = overtrained.table.frame.index[(folds["fold_0"] == "unused") & (overtrained.table.frame["params"] > 1e8)][0]
+    folds.loc[row, "fold_0"] = "train"
+    assert any("of the compute" in problem for problem in splits.leaks(overtrained.table, folds, "compute_300x"))
+
+
+@pytest.mark.parametrize("name", ["larger_model_1b", "longer_training"])
+def test_the_check_finds_a_twin_and_a_row_on_the_wrong_side(rungs, name):
+    folds = splits.make(name, rungs.table, 0)
+    row = rungs.table.frame.index[folds["fold_0"] == "train"][0]
+    folds.loc[row, "fold_0"] = "test"
+    assert any("wrong side" in problem for problem in splits.leaks(rungs.table, folds, name))
+    folds = splits.make("larger_model_1b", rungs.table, 0)
+    twin = rungs.table.frame.index[rungs.table.frame["run"] == "3B-1xC-rerun"][0]
+    folds.loc[twin, "fold_0"] = "train"
+    assert any("configurations" in problem for problem in splits.leaks(rungs.table, folds, "larger_model_1b"))
+
+
+def test_validation_runs_are_larger_than_the_others(rungs):
+    fold = splits.make("larger_model_1b", rungs.table, 0)["fold_0"]
+    params = rungs.table.frame["params"]
+    assert params[fold == "validation"].min() > params[fold == "train"].max()
+    assert np.isin(["train", "validation", "test", "unused"], fold.unique()).all()

@@ -4,26 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import sqrt
 
 import numpy as np
 import pandas as pd
 
-from perfcast.domains.scaling.predictors.law_design import (
-    LawDesign,
-    choose_runs,
-    design_accuracy,
-    design_error_rate,
-    design_loss,
-)
-from perfcast.domains.scaling.predictors.sigmoid_fit import SharesOfRuns
+from perfcast.domains.scaling.datasets.scaling_columns import ACCURACY, FLOP_PER_PARAM_TOKEN
+from perfcast.domains.scaling.predictors import law_design
+from perfcast.domains.scaling.predictors.curve_fit import SharesOfRuns
+from perfcast.domains.scaling.predictors.scaling_laws import join_losses
 from perfcast.domains.scaling.predictors.trained_runs import (
-    ACCURACY,
-    FLOP_PER_PARAM_TOKEN,
     TrainedRuns,
     quantity_columns,
     read_runs,
 )
-from perfcast.domains.scaling.predictors.two_step_law import join_losses
+from perfcast.domains.scaling.training_rules import shorten_quantity
 from perfcast.inference.batch import parse_machines
 from perfcast.inference.champion import Champion
 from perfcast.inference.draw_predictions import DrawPredictions
@@ -34,12 +29,15 @@ from perfcast.inference.prediction import Answer, Estimate
 from perfcast.inference.user_measurements import UserMeasurements
 from perfcast.schema.table import Role, Tag
 from perfcast.utils.errors import UserError
+from perfcast.utils.terminal_tables import format_interval, format_number, render_table, wrap_text
 
 _MULTIPLIERS = 20.0 * 2.0 ** np.arange(-3, 7)
 """Tokens per parameter of the runs that may be trained: 2.5 to 1280."""
 _SIZES_PER_DOUBLING = 2
 _MIN_RUNS = 5
 """Different sizes and lengths without which no law of a task is fitted."""
+_MAX_SHOWN = 3
+"""Tasks up to which a table has the intervals of each; more have their mean width."""
 
 
 @dataclass(frozen=True)
@@ -172,7 +170,7 @@ def list_candidates(logs: np.ndarray, target: np.ndarray, budget: float) -> np.n
 
 def design_task(
     runs: TrainedRuns, values: np.ndarray, members: np.ndarray, task: str, *, target: np.ndarray, candidates: np.ndarray
-) -> LawDesign:
+) -> law_design.LawDesign:
     """Return the design of one task from its measured rows, `members` (n,) bool.
 
     Raises: UserError when the task has too few of them.
@@ -184,18 +182,18 @@ def design_task(
         raise UserError(requirement, f"{task} has {distinct}", "leave the task out of --task")
     logs, results = runs.logs[rows], values[rows]
     if not (runs.kinds[rows] == ACCURACY).all():
-        return design_loss(logs, results, target, candidates)
+        return law_design.design_loss(logs, results, target, candidates)
     losses = join_losses(runs, values)[rows]
     known = np.isfinite(losses)
     if not known.any():
-        return design_error_rate(logs, results, target, candidates)
+        return law_design.design_error_rate(logs, results, target, candidates)
     chance = float(np.median(runs.chance[rows]))
     measured = SharesOfRuns(losses[known], results[known], chance)
-    return design_accuracy(logs[known], measured, target, candidates)
+    return law_design.design_accuracy(logs[known], measured, target, candidates)
 
 
 def _describe_runs(
-    designs: Sequence[LawDesign],
+    designs: Sequence[law_design.LawDesign],
     candidates: np.ndarray,
     budget: float,
     count: int,
@@ -205,8 +203,7 @@ def _describe_runs(
     current, described = list(designs), []
     compute = FLOP_PER_PARAM_TOKEN * np.exp(candidates.sum(axis=1))
     before = _intervals(designs, current, estimates)
-    # different runs show that a law is a little wrong; one run that is repeated does not
-    for run in choose_runs(designs, compute, budget, count, repeats=False):
+    for run in law_design.choose_runs(designs, compute, budget, count):
         current = [design.add(run) for design in current]
         after = _intervals(designs, current, estimates)
         params, tokens = np.exp(candidates[run])
@@ -217,7 +214,7 @@ def _describe_runs(
 
 
 def _intervals(
-    first: Sequence[LawDesign], current: Sequence[LawDesign], estimates: Sequence[Estimate]
+    first: Sequence[law_design.LawDesign], current: Sequence[law_design.LawDesign], estimates: Sequence[Estimate]
 ) -> tuple[PlannedInterval, ...]:
     """Return today's intervals, narrowed about their medians by the factors of the laws."""
     intervals = []
@@ -232,3 +229,42 @@ def _intervals(
 def _round(value: float) -> float:
     """Return a number with two significant digits."""
     return float(f"{value:.1e}")
+
+
+def format_plan(plan: RunPlan, width: int | None = None) -> str:
+    """Return the estimates of today, the runs in a table, and notes under it."""
+    lines = [
+        f"{estimate.task} of {plan.machine}: {format_number(estimate.median)}, "
+        f"{100 * plan.level:g} % interval {format_interval(estimate.low, estimate.high)}"
+        for estimate in plan.estimates
+    ]
+    tasks = [estimate.task for estimate in plan.estimates]
+    many = len(tasks) > _MAX_SHOWN
+    header = ["run", "params", "tokens", "FLOP", "budget"]
+    header += ["mean width"] if many else [f"interval of {task}" for task in tasks]
+    rows = [_run_cells(number, run, many) for number, run in enumerate(plan.runs, start=1)]
+    used = sum(run.share_of_budget for run in plan.runs)
+    left = 100 * _mean_width(plan.runs[-1].after) / _mean_width(plan.runs[0].before) if plan.runs else 100.0
+    total = (
+        f"{len(plan.runs)} runs take {100 * used:.0f} % of {plan.budget:.3g} FLOP and leave {left:.0f} % of the width"
+    )
+    text = [*lines, "", render_table(header, rows, width), wrap_text(total, width)]
+    return "\n".join([*text, *(wrap_text(f"note: {note}", width) for note in plan.notes)])
+
+
+def _run_cells(number: int, run: PlannedRun, many: bool) -> list[str]:
+    cells = [str(number), shorten_quantity(run.params), shorten_quantity(run.tokens)]
+    cells += [f"{run.compute:.2g}", f"{100 * run.share_of_budget:.0f} %"]
+    if many:
+        widths = (_mean_width(intervals) for intervals in (run.before, run.after))
+        return [*cells, " -> ".join(f"{100 * width:.1f} %" for width in widths)]
+    return [*cells, *(_change(*pair) for pair in zip(run.before, run.after, strict=True))]
+
+
+def _change(before: PlannedInterval, after: PlannedInterval) -> str:
+    return " -> ".join(f"{format_interval(each.low, each.high)}" for each in (before, after))
+
+
+def _mean_width(intervals: tuple[PlannedInterval, ...]) -> float:
+    """Return the mean of width over the geometric middle."""
+    return sum((each.high - each.low) / sqrt(each.high * each.low) for each in intervals) / len(intervals)

@@ -9,14 +9,13 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
+from perfcast.domains.scaling.datasets.scaling_columns import FLOP_PER_PARAM_TOKEN
 from perfcast.inference.cells import Cells, fill_missing
 from perfcast.inference.imputation.rules import DescriptionRules, Violation
 from perfcast.inference.machine_fields import Cell, Field, Reading, TypedField, alias_field
 from perfcast.utils.errors import UserError
 
 EFLOP = 1e18
-FLOP_PER_PARAM_TOKEN = 6.0
-"""Operations of training per parameter and token. Source: Kaplan et al., 2020, arXiv 2001.08361."""
 TOKENS_PER_PARAM = 20.0
 """Tokens per parameter of a multiplier of 1. Source: Hoffmann et al., 2022, arXiv 2203.15556."""
 

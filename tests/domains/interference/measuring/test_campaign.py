@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import errno
 import os
-from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from interference_records import DESIGN, make_record
 
 from perfcast.cli.main import main
-from perfcast.domains.interference.measuring import campaign, groups, requirements, run_files, table
+from perfcast.domains.interference.measuring import campaign, groups, table
 from perfcast.domains.interference.measuring.execution import FailedRunError
+from perfcast.domains.interference.measuring.metrics import require_linux
 from perfcast.domains.interference.measuring.scenarios import PLACEMENTS, plan_for
 from perfcast.domains.interference.measuring.workloads import parse_workloads, workload_names
 from perfcast.utils.errors import UserError
@@ -21,33 +21,24 @@ RUNS = plan_for(DESIGN, 300)
 
 
 class Machine:
-    """Runs that take their seconds of a clock; those in `unsteady` have references that differ, `failing` fail."""
+    """Runs that take their seconds of a clock; those in `failing` fail."""
 
-    def __init__(self, unsteady=(), failing=()):
-        self.now, self.done, self.unsteady, self.failing = 0.0, [], set(unsteady), set(failing)
+    def __init__(self, failing=()):
+        self.now, self.done, self.failing = 0.0, [], set(failing)
 
     def clock(self):
         return self.now
 
-    def execute(self, run, attempt):
+    def execute(self, run):
         self.now += run.seconds + 4
-        self.done.append((run.number, attempt))
+        self.done.append(run.number)
         if run.number in self.failing:
             raise FailedRunError("a tenant ended early")
-        bad = run.number in self.unsteady and attempt == 1
-        return make_record(
-            run, lambda tenant, second: 200.0 if bad and second >= run.together[1] else 100.0, attempt=attempt
-        )
+        return make_record(run)
 
 
-def measure(folder, machine, end=1e9):
-    return campaign.measure_plan(folder, RUNS, machine.execute, lambda *_: None, end=end, clock=machine.clock)
-
-
-def repeat(folder, machine, end=1e9):
-    campaign.repeat_unsteady(
-        folder, RUNS, machine.execute, lambda *_: None, end=end, max_spread=0.05, clock=machine.clock
-    )
+def measure(folder, machine, end=1e9, progress=lambda *_: None):
+    return campaign.measure_plan(folder, RUNS, machine.execute, progress, end=end, clock=machine.clock)
 
 
 def test_an_interrupted_campaign_resumes_where_it_stopped(tmp_path):
@@ -56,25 +47,28 @@ def test_an_interrupted_campaign_resumes_where_it_stopped(tmp_path):
     assert 1 <= len(first.done) < len(RUNS)
     assert first.now <= 130 + 4
     measure(tmp_path, second)
-    assert first.done + second.done == [(run.number, 1) for run in RUNS]
-    assert list(run_files.finished_runs(tmp_path)) == [(run.number, 1) for run in RUNS]
+    assert first.done + second.done == [run.number for run in RUNS]
+    assert list(campaign.finished_runs(tmp_path)) == first.done + second.done
+    frame, shares = table.collect_rows(tmp_path)
+    assert (frame["rejected"] == "").all()
+    assert len(shares) == frame["run"].nunique() == len(RUNS)
 
 
 def test_a_kill_while_writing_leaves_no_finished_run(tmp_path):
-    (tmp_path / ".run-00000-1.json.1a2b3c4d.gz").write_bytes(b"half")
-    assert run_files.finished_runs(tmp_path) == {}
+    (tmp_path / ".run-00000.json.1a2b3c4d.gz").write_bytes(b"half")
+    assert campaign.finished_runs(tmp_path) == {}
 
 
 def test_a_failed_run_is_reported_and_the_others_go_on(tmp_path):
     machine = Machine(failing={RUNS[1].number})
     (failure,) = measure(tmp_path, machine)
     assert "a tenant ended early" in failure
-    assert len(run_files.finished_runs(tmp_path)) == len(RUNS) - 1
+    assert len(campaign.finished_runs(tmp_path)) == len(RUNS) - 1
 
 
 def test_a_full_disk_ends_the_campaign_and_other_errors_of_the_system_only_their_run(tmp_path):
     def fail(number):
-        def execute(run, attempt):
+        def execute(run):
             raise OSError(number, os.strerror(number))
 
         return campaign.measure_plan(tmp_path, RUNS[:2], execute, lambda *_: None, end=1e9, clock=lambda: 0)
@@ -84,46 +78,25 @@ def test_a_full_disk_ends_the_campaign_and_other_errors_of_the_system_only_their
         fail(errno.ENOSPC)
 
 
-def test_unsteady_runs_are_repeated_and_the_steady_attempt_is_used(tmp_path):
-    machine = Machine(unsteady={RUNS[2].number})
-    measure(tmp_path, machine)
-    machine.done.clear()
-    repeat(tmp_path, machine)
-    assert machine.done == [(RUNS[2].number, 2)]  # steady now, so there is no third attempt
-    frame, shares = table.collect_rows(tmp_path, 0.05)
-    assert set(frame.loc[frame["run"] == RUNS[2].number, "attempt"]) == {2}
-    assert (frame["rejected"] == "").all()
-    assert len(shares) == len(RUNS)
-
-
-def test_repeats_end_with_the_time(tmp_path):
-    machine = Machine(unsteady={run.number for run in RUNS})
-    measure(tmp_path, machine)
-    count = len(machine.done)
-    repeat(tmp_path, machine, end=machine.now)
-    assert len(machine.done) == count
-
-
 def test_progress_tells_the_time_left(tmp_path):
     seen = []
-    machine = Machine()
-    campaign.measure_plan(tmp_path, RUNS, machine.execute, lambda *a: seen.append(a), end=1e9, clock=machine.clock)
+    measure(tmp_path, Machine(), progress=lambda *arguments: seen.append(arguments))
     assert "5 min left" in seen[0][0]
     assert [done for _, done, _ in seen] == list(range(len(RUNS) + 1))
 
 
 def test_other_settings_do_not_resume(tmp_path):
-    run_files.check_plan(tmp_path, DESIGN, 5)
-    run_files.check_plan(tmp_path, DESIGN, 10)
+    campaign.check_plan(tmp_path, DESIGN, 5)
+    campaign.check_plan(tmp_path, DESIGN, 10)
     with pytest.raises(UserError, match="seed differs"):
-        run_files.check_plan(tmp_path, type(DESIGN)(**{**DESIGN.__dict__, "seed": 9}), 5)
+        campaign.check_plan(tmp_path, type(DESIGN)(**{**DESIGN.__dict__, "seed": 9}), 5)
 
 
 def test_a_damaged_run_is_named(tmp_path):
-    path = tmp_path / "run-00000-1.json.gz"
+    path = tmp_path / "run-00000.json.gz"
     path.write_bytes(b"no gzip")
-    with pytest.raises(UserError, match="run-00000-1"):
-        run_files.read_record(path)
+    with pytest.raises(UserError, match="run-00000"):
+        campaign.read_record(path)
 
 
 # control groups
@@ -159,8 +132,7 @@ def test_the_base_group_is_below_the_callers_own(tmp_path):
 
 def test_limits_are_written_in_the_words_of_each_version(tmp_path):
     (tmp_path / "two").mkdir()
-    tree = groups.Hierarchy(2, frozenset(), tmp_path, tmp_path)
-    group = groups.GroupFolders([(tree, tmp_path / "two")])
+    group = groups.GroupFolders([(2, tmp_path / "two")])
     assert group.limits == set()
     (tmp_path / "two/cpu.max").write_text("max 100000")
     group.limit_cpu(1.4)
@@ -175,27 +147,14 @@ def test_limits_are_written_in_the_words_of_each_version(tmp_path):
     assert group.limits == {"cpu", "memory"}
 
 
-def test_groups_of_dead_campaigns_alone_are_stale(tmp_path):
-    alive, dead = (tmp_path / f"{groups.PREFIX}{number}" for number in (os.getpid(), 2**30))
-    alive.mkdir()
-    dead.mkdir()
-    tree = groups.Hierarchy(1, frozenset({"cpu"}), tmp_path, tmp_path)
-    assert groups.stale_groups([tree]) == [dead]
-    assert groups.remove_folders([dead], patience=0.1)
-    assert not dead.exists()
-
-
 def test_without_groups_limits_are_impossible_and_one_core_allows_one_placement():
-    reasons = requirements.possible_placements(groups.GroupFolders([]), [0, 1])
-    assert requirements.choose_placements(None, reasons) == ("same_core", "shared_cores", "other_core")
-    assert requirements.choose_placements(None, requirements.possible_placements(groups.GroupFolders([]), [0])) == (
-        "same_core",
-    )
-    with pytest.raises(UserError, match="no control group"):
-        requirements.choose_placements(["quota"], reasons)
-    with pytest.raises(UserError, match="it is 'qota'"):
-        requirements.choose_placements(["qota"], reasons)
-    assert set(reasons) == set(PLACEMENTS)
+    def possible(cpus):
+        reasons = campaign.possible_placements(groups.GroupFolders([]), cpus)
+        assert set(reasons) == set(PLACEMENTS)
+        return [name for name, reason in reasons.items() if not reason]
+
+    assert possible([0, 1]) == ["same_core", "shared_cores", "other_core"]
+    assert possible([0]) == ["same_core"]
 
 
 # errors of users
@@ -215,13 +174,9 @@ def test_workloads_are_named_by_their_class_and_parsed():
         ("--workloads sort,trid", "did you mean 'triad'?"),
         ("--workloads sort", "--workloads must name at least two workloads"),
         ("--seconds-per-run 1", "--seconds-per-run must be a whole number from 4"),
-        ("--placements qota", "--placements must name some of"),
     ],
 )
-def test_mistakes_have_one_line(typed, message, capsys, tmp_path, monkeypatch):
-    monkeypatch.setattr(campaign, "start_server", lambda: None)
-    monkeypatch.setattr(campaign, "open_base", lambda trees, name: groups.GroupFolders([]))
-    monkeypatch.setattr(campaign, "janitor", lambda folders, scratch: nullcontext())
+def test_mistakes_have_one_line(typed, message, capsys, tmp_path):
     assert main(["measure", "interference", "--out", str(tmp_path), *typed.split()]) == 2
     printed = capsys.readouterr().err
     assert message in printed
@@ -230,7 +185,7 @@ def test_mistakes_have_one_line(typed, message, capsys, tmp_path, monkeypatch):
 
 def test_no_proc_and_no_room_are_mistakes(tmp_path, monkeypatch):
     with pytest.raises(UserError, match="/proc of Linux"):
-        requirements.require_linux(tmp_path)
-    monkeypatch.setattr(requirements.shutil, "disk_usage", lambda folder: type("Usage", (), {"free": 2**20}))
+        require_linux(tmp_path)
+    monkeypatch.setattr(campaign.shutil, "disk_usage", lambda folder: type("Usage", (), {"free": 2**20}))
     with pytest.raises(UserError, match="MiB of room, but it has 1 MiB"):
-        requirements.require_room(Path(tmp_path), workload_names())
+        campaign.require_room(Path(tmp_path), workload_names())

@@ -126,13 +126,6 @@ def test_files_of_a_group_are_read(tmp_path):
     assert read.processes == {}
 
 
-def test_further_counters_become_rates():
-    sampler = Sampler(
-        counters=iter([{"hardware.cycles": 10.0}, {"hardware.cycles": 30.0}]).__next__, clock=iter([0, 2]).__next__
-    )
-    assert compute_metrics(sampler.read(), sampler.read()).machine["hardware.cycles"] == 10.0
-
-
 def test_a_sample_costs_less_than_two_percent_of_a_core():
     import os
 

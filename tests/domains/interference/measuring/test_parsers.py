@@ -8,52 +8,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfcast.domains.interference.measuring import group_parsers, parsers
-from perfcast.domains.interference.measuring.group_parsers import GROUP_FILES
-from perfcast.domains.interference.measuring.metrics import SYSTEM_FILES
+from perfcast.domains.interference.measuring.parsers import (
+    GROUP_FILES,
+    PROCESS_FILES,
+    SYSTEM_FILES,
+    parse_thread_schedule,
+)
 
-READERS = [
-    *(parser for _, _, parser in SYSTEM_FILES),
-    *GROUP_FILES.values(),
-    group_parsers.parse_thread_schedule,
-    group_parsers.parse_process_stat,
-    group_parsers.parse_process_io,
-    group_parsers.parse_process_status,
-]
+SYSTEM = {path.removeprefix("proc/"): parser for path, (_, parser) in SYSTEM_FILES.items()}
+READERS = [*SYSTEM.values(), *GROUP_FILES.values(), *PROCESS_FILES.values(), parse_thread_schedule]
+WORDS = (
+    "cpu0 cpu intr Tcp: TcpExt: lo: eth0: NR some total=12 -1 1e9 nan 0x3 8:0 rbytes=5 : 12 ٣ voluntary_ctxt_switches:"
+)
 FRAGMENTS = st.sampled_from(
-    [
-        *(
-            "cpu0",
-            "cpu",
-            "intr",
-            "Tcp:",
-            "TcpExt:",
-            "lo:",
-            "eth0:",
-            "NR",
-            "some",
-            "total=12",
-            "-1",
-            "1e9",
-            "nan",
-            "0x3",
-        ),
-        *(
-            "9" * 20,
-            "9" * 400,
-            "254 0 vda",
-            "8:0 Read",
-            "rbytes=5",
-            "cpu MHz : 12.5",
-            "\x00",
-            "\n",
-            " ",
-            "\t",
-            ":",
-            "12",
-        ),
-        *("٣", "voluntary_ctxt_switches:", "anon 5", "(a) b) R"),
-    ]
+    [*WORDS.split(), *("9" * 20, "9" * 400, "254 0 vda", "8:0 Read", "\x00", "\n", " ", "\t", "anon 5", "(a) b) R")]
 )
 
 
@@ -72,91 +40,75 @@ def test_any_text_gives_finite_numbers_and_no_error(text):
 @given(st.dictionaries(st.from_regex(r"pg[a-z_]{1,20}", fullmatch=True), st.integers(0, 2**64 - 1), max_size=20))
 def test_vmstat_returns_what_was_written(values):
     text = "".join(f"{name} {value}\n" for name, value in values.items())
-    assert parsers.parse_vmstat(text).counters == {name: float(value) for name, value in values.items()}
+    assert SYSTEM["vmstat"](text).counters == {name: float(value) for name, value in values.items()}
 
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.lists(st.integers(0, 10**9), min_size=2, max_size=2), min_size=1, max_size=8))
 def test_interrupts_are_sums_over_processors(rows):
     text = "     CPU0   CPU1\n" + "".join(f" N{i}:  {a}  {b}  timer interrupts\n" for i, (a, b) in enumerate(rows))
-    assert parsers.parse_interrupts(text).counters == {f"N{i}": float(a + b) for i, (a, b) in enumerate(rows)}
+    assert SYSTEM["interrupts"](text).counters == {f"N{i}": float(a + b) for i, (a, b) in enumerate(rows)}
 
 
-def test_stat_has_seconds_by_processor_and_levels():
-    text = "cpu  100 0 50 1000 7 0 3 20 0 0\ncpu0 60 0 50 1000 7 0 3 20 0 0\nintr 12 1 2\nprocs_running 4\nbtime 9\n"
-    parsed = parsers.parse_stat(text)
-    assert parsed.counters["cpu.user"] == 1.0
-    assert parsed.counters["cpu0.steal"] == 0.2
-    assert parsed.counters["intr"] == 12
-    assert parsed.levels == {"procs_running": 4}
+ROW = "   8  {} {} 10 1 100 2000 20 2 200 3000 1 500 900 0 0 0 0 3 40\n"
+DISKS = ROW.format(0, "sda") + ROW.format(1, "sda1") + ROW.format(0, "vdb") + "   7 0 loop0 " + "5 " * 17 + "\n"
+NETWORK = "Inter-|\n face |\n    lo: 10 1 0 0 0 0 0 0 10 1 0 0 0 0 0 0\n" + "".join(
+    f"  {name}:{received} 0 0 0 0 0 0 0 {sent} 3 0 0 0 0 0 0\n" for name, received, sent in (("a", 20, 30), ("b", 5, 5))
+)
+
+
+@pytest.mark.parametrize(
+    ("reader", "text", "counters", "levels"),
+    [
+        (
+            "stat",
+            "cpu  100 0 50 1000 7 0 3 20\ncpu0 60 0 50 1000 7 0 3 20 0 0\nintr 12 1\nprocs_running 4\nbtime 9\n",
+            {"cpu.user": 1.0, "cpu0.steal": 0.2, "intr": 12},
+            {"procs_running": 4},
+        ),
+        (
+            "vmstat",
+            "nr_free_pages 5\nnr_dirtied 6\npgfault 7\nbroken\nworse x\n",
+            {"nr_dirtied": 6, "pgfault": 7},
+            {"nr_free_pages": 5},
+        ),
+        # sums without partitions and unused disks
+        ("diskstats", DISKS, {"read_bytes": 2 * 100 * 512, "read_seconds": 4.0}, {"in_flight": 2}),
+        (
+            "net/dev",
+            NETWORK,
+            {"loopback.received_bytes": 10, "network.received_bytes": 25, "network.sent_packets": 6},
+            {},
+        ),
+        (
+            "interrupts",
+            " CPU0\n 36:  5  7  PCI-MSIX-0   1-edge      virtio1-req.0\nERR:  3\n",
+            {"virtio1-req.0": 12},
+            {},
+        ),
+        ("pressure/cpu", "some avg10=1.00 total=2500000\nfull avg10=0.00 total=1\n", {"some_seconds": 2.5}, {}),
+        (
+            "net/snmp",
+            "Tcp: RtoMin InSegs CurrEstab\nTcp: 200 12 3\nUdp: InDatagrams NoPorts\nUdp: 5\n",
+            {"Tcp.InSegs": 12},
+            {"Tcp.CurrEstab": 3},
+        ),
+    ],
+)
+def test_a_file_of_the_system_is_read(reader, text, counters, levels):
+    parsed = SYSTEM[reader](text)
+    assert {name: parsed.counters[name] for name in counters} == counters
+    assert parsed.levels == levels
+    assert not {"Tcp.RtoMin", "btime", "broken", "worse"} & set(parsed.counters)
 
 
 def test_an_old_kernel_without_steal_lacks_it():
-    assert "cpu.steal" not in parsers.parse_stat("cpu 1 2 3 4\n").counters
-
-
-def test_vmstat_tells_levels_from_events():
-    parsed = parsers.parse_vmstat("nr_free_pages 5\nnr_dirtied 6\npgfault 7\nbroken\nworse x\n")
-    assert parsed.levels == {"nr_free_pages": 5}
-    assert parsed.counters == {"nr_dirtied": 6, "pgfault": 7}
-
-
-def test_disks_are_added_without_partitions_and_unused_ones():
-    row = "   8  {} {} 10 1 100 2000 20 2 200 3000 1 500 900 0 0 0 0 3 40\n"
-    text = row.format(0, "sda") + row.format(1, "sda1") + row.format(0, "vdb") + "   7 0 loop0 " + "5 " * 17 + "\n"
-    parsed = parsers.parse_diskstats(text)
-    assert parsed.counters["read_bytes"] == 2 * 100 * 512
-    assert parsed.counters["read_seconds"] == 4.0
-    assert parsed.levels["in_flight"] == 2
-
-
-def test_loopback_and_network_are_separate():
-    zeros = "0 0 0 0 0 0"
-    rows = ("    lo: 10 1 {0} 10 1 {0}", "  eth0:20 2 {0} 30 3 {0}", "  eth1: 5 1 {0} 5 1 {0}")
-    text = "Inter-|\n face |\n" + "\n".join(row.format(zeros) for row in rows)
-    parsed = parsers.parse_net_dev(text).counters
-    assert parsed["loopback.received_bytes"] == 10
-    assert parsed["network.received_bytes"] == 25
-    assert parsed["network.sent_packets"] == 4
-
-
-def test_interrupts_have_the_name_of_their_device():
-    text = "  CPU0 CPU1\n 36:  5  7  PCI-MSIX-0000:00:02.0   1-edge      virtio1-req.0\nERR:  3\n"
-    assert parsers.parse_interrupts(text).counters == {"virtio1-req.0": 12, "ERR": 3}
-
-
-def test_pressure_is_in_seconds():
-    text = "some avg10=1.00 avg60=0.00 avg300=0.00 total=2500000\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=1\n"
-    assert parsers.parse_pressure(text).counters == {"some_seconds": 2.5, "full_seconds": 1e-6}
-
-
-def test_scheduler_statistics_are_added():
-    text = (
-        "version 17\ncpu0 0 0 5 2 9 8 1000000000 3000000000 7\ncpu1 0 0 5 2 9 8 1000000000 1000000000 7\ndomain0 3 1\n"
-    )
-    parsed = parsers.parse_schedstat(text).counters
-    assert parsed["run_seconds"] == 2.0
-    assert parsed["wait_seconds"] == 4.0
-    assert parsed["timeslices"] == 14
-
-
-def test_tcp_pairs_names_with_numbers_and_skips_unequal_lines():
-    text = "Tcp: RtoMin InSegs CurrEstab\nTcp: 200 12 3\nUdp: InDatagrams NoPorts\nUdp: 5\n"
-    parsed = parsers.parse_tcp(text)
-    assert parsed.counters == {"Tcp.InSegs": 12}
-    assert parsed.levels == {"Tcp.CurrEstab": 3}
-
-
-def test_clocks_have_mean_and_lowest():
-    assert parsers.parse_clocks("cpu MHz\t\t: 2000.5\ncpu MHz : 1000.5\n").levels == {"mean": 1500.5, "lowest": 1000.5}
-    assert parsers.parse_clocks("processor : 0\n").levels == {}
+    assert "cpu.steal" not in SYSTEM["stat"]("cpu 1 2 3 4\n").counters
 
 
 def test_both_versions_of_groups_have_the_same_names():
-    first = group_parsers.parse_cpu_stat("nr_periods 4\nnr_throttled 2\nthrottled_time 500000000\n").counters
-    second = group_parsers.parse_cpu_stat(
-        "usage_usec 1\nnr_periods 4\nnr_throttled 2\nthrottled_usec 500000\n"
-    ).counters
+    first = GROUP_FILES["cpu.stat"]("nr_periods 4\nnr_throttled 2\nthrottled_time 500000000\n").counters
+    second = GROUP_FILES["cpu.stat"]("usage_usec 1\nnr_periods 4\nnr_throttled 2\nthrottled_usec 500000\n").counters
     assert first == {name: pytest.approx(second[name]) for name in first}
     io_one = GROUP_FILES["blkio.throttle.io_service_bytes_recursive"](
         "8:0 Read 10\n8:0 Write 4\n8:16 Read 1\nTotal 15\n"
@@ -167,14 +119,14 @@ def test_both_versions_of_groups_have_the_same_names():
 
 
 def test_memory_of_a_group_has_events_and_levels():
-    parsed = group_parsers.parse_memory_stat("anon 5\nfile 6\npgfault 7\nworkingset_refault_file 8\ntotal_cache 9\n")
+    parsed = GROUP_FILES["memory.stat"]("anon 5\nfile 6\npgfault 7\nworkingset_refault_file 8\ntotal_cache 9\n")
     assert parsed.levels == {"memory.anon": 5, "memory.file": 6}
     assert parsed.counters == {"memory.pgfault": 7, "memory.workingset_refault_file": 8}
 
 
 def test_process_names_may_hold_brackets_and_blanks():
     fields = f"R {'0 ' * 6}11 0 12 0 250 50 {'0 ' * 4}3 0 99 4096 77 {'0 ' * 30}"
-    parsed = group_parsers.parse_process_stat(f"12 (a b) c) {fields}")
+    parsed = PROCESS_FILES["stat"](f"12 (a b) c) {fields}")
     assert parsed.counters["minor_faults"] == 11
     assert parsed.counters["major_faults"] == 12
     assert parsed.counters["user_seconds"] == 2.5
@@ -182,5 +134,5 @@ def test_process_names_may_hold_brackets_and_blanks():
 
 
 def test_schedule_of_a_thread_needs_three_numbers():
-    assert group_parsers.parse_thread_schedule("1000000000 500000000 7\n").counters["wait_seconds"] == 0.5
-    assert group_parsers.parse_thread_schedule("1 x 7\n").counters == {}
+    assert parse_thread_schedule("1000000000 500000000 7\n").counters["wait_seconds"] == 0.5
+    assert parse_thread_schedule("1 x 7\n").counters == {}

@@ -8,36 +8,21 @@ from itertools import islice, pairwise
 
 import pytest
 
-from perfcast.domains.interference.measuring.scenarios import (
-    ALONE,
-    DYNAMIC,
-    LONGEST_CHANGE,
-    MEMORY,
-    PAIR,
-    PLACEMENTS,
-    QUOTA,
-    SHORTEST_CHANGE,
-    TRIPLE,
-    WARM_UP_SECONDS,
-    Design,
-    Run,
-    plan_for,
-    plan_runs,
-)
+from perfcast.domains.interference.measuring import scenarios
 
 NAMES = tuple(f"w{number}" for number in range(16))
-DESIGN = Design(NAMES, tuple(PLACEMENTS), seed=3, seconds=24)
-RUNS = plan_for(DESIGN, 0.9 * 7200, NAMES[:3])
+DESIGN = scenarios.Design(NAMES, tuple(scenarios.PLACEMENTS), seed=3, seconds=24)
+RUNS = scenarios.plan_for(DESIGN, 0.9 * 7200, NAMES[:3])
 
 
 def labeled_seconds(runs):
-    return sum(entry.end - entry.start - WARM_UP_SECONDS for run in runs for entry in run.activities)
+    return sum(entry.end - entry.start - scenarios.WARM_UP_SECONDS for run in runs for entry in run.activities)
 
 
 def test_two_hours_give_eight_thousand_labeled_seconds_of_every_kind():
     assert labeled_seconds(RUNS) >= 8000
-    assert {run.scenario for run in RUNS} == {ALONE, PAIR, TRIPLE, DYNAMIC}
-    assert {run.placement for run in RUNS} == set(PLACEMENTS)
+    assert {run.scenario for run in RUNS} == {scenarios.ALONE, scenarios.PAIR, scenarios.TRIPLE, scenarios.DYNAMIC}
+    assert {run.placement for run in RUNS} == set(scenarios.PLACEMENTS)
     victims = Counter(name for run in RUNS for name in run.workloads)
     assert min(victims[name] for name in NAMES) >= 12
     assert max(victims[name] for name in NAMES[3:]) <= 1.5 * min(victims[name] for name in NAMES[3:])
@@ -45,14 +30,14 @@ def test_two_hours_give_eight_thousand_labeled_seconds_of_every_kind():
 
 def test_an_interrupted_campaign_is_balanced():
     third = RUNS[: len(RUNS) // 3]
-    assert {run.placement for run in third} == set(PLACEMENTS)
+    assert {run.placement for run in third} == set(scenarios.PLACEMENTS)
     assert set(NAMES) == {name for run in third for name in run.workloads}
 
 
 def test_the_plan_depends_on_the_seed_and_longer_ones_continue_it():
-    assert plan_for(DESIGN, 1000, NAMES[:3]) == RUNS[: len(plan_for(DESIGN, 1000, NAMES[:3]))]
-    other = Design(NAMES, tuple(PLACEMENTS), seed=4, seconds=24)
-    assert list(islice(plan_runs(other), 10)) != list(islice(plan_runs(DESIGN), 10))
+    assert scenarios.plan_for(DESIGN, 1000, NAMES[:3]) == RUNS[: len(scenarios.plan_for(DESIGN, 1000, NAMES[:3]))]
+    other = scenarios.Design(NAMES, tuple(scenarios.PLACEMENTS), seed=4, seconds=24)
+    assert list(islice(scenarios.plan_runs(other), 10)) != list(islice(scenarios.plan_runs(DESIGN), 10))
 
 
 @pytest.mark.parametrize("run", RUNS[:40], ids=lambda run: f"{run.number}-{run.scenario}")
@@ -69,42 +54,31 @@ def test_every_tenant_is_alone_before_and_after(run):
     assert run.intensities[1:] == run.intensities[1:2] * (len(run.workloads) - 1)
 
 
-def test_times_of_a_tenant_do_not_overlap():
-    for run in RUNS:
-        for tenant in range(len(run.workloads)):
-            table = run.timetable(tenant)
-            assert all(left[1] <= right[0] for left, right in pairwise(table))
-
-
 def test_neighbors_of_dynamic_runs_change_within_bounds():
     changes = [
         entry.end - entry.start
         for run in RUNS
-        if run.scenario == DYNAMIC
+        if run.scenario == scenarios.DYNAMIC
         for entry in run.activities
         if entry.tenant > 0 and run.together[0] <= entry.start < run.together[1]
     ]
     assert len(changes) > 20
-    assert min(changes) >= SHORTEST_CHANGE
-    assert max(changes) <= LONGEST_CHANGE + SHORTEST_CHANGE
+    assert min(changes) >= scenarios.SHORTEST_CHANGE
+    assert max(changes) <= scenarios.LONGEST_CHANGE + scenarios.SHORTEST_CHANGE
     assert len(set(changes)) > 5
 
 
-def test_limits_belong_to_their_placements():
+def test_limits_belong_to_their_placements_and_impossible_ones_are_left_out():
     for run in RUNS:
-        assert (run.quota is not None) == (run.placement == QUOTA)
-        assert (run.memory_slack_mib is not None) == (run.placement == MEMORY)
-
-
-def test_impossible_placements_are_left_out():
-    runs = plan_for(Design(NAMES, ("same_core",), 0, 24), 2000)
+        assert (run.quota is not None) == (run.placement == scenarios.QUOTA)
+        assert (run.memory_slack_mib is not None) == (run.placement == scenarios.MEMORY)
+    runs = scenarios.plan_for(scenarios.Design(NAMES, ("same_core",), 0, 24), 2000)
     assert {run.placement for run in runs} == {"same_core"}
+    assert len(scenarios.plan_for(DESIGN, 1.0)) == 1
 
 
-def test_a_run_survives_its_file():
+def test_a_run_survives_its_file_and_times_of_a_tenant_do_not_overlap():
     for run in RUNS[:20]:
-        assert Run.from_json(json.loads(json.dumps(run.to_json()))) == run
-
-
-def test_a_short_time_gives_one_run():
-    assert len(plan_for(DESIGN, 1.0)) == 1
+        tables = [run.timetable(tenant) for tenant in range(len(run.workloads))]
+        assert all(left[1] <= right[0] for table in tables for left, right in pairwise(table))
+        assert scenarios.Run.from_json(json.loads(json.dumps(run.to_json()))) == run

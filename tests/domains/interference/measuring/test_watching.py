@@ -15,11 +15,10 @@ from perfcast.domains.interference.features import resource_shares, window_stati
 from perfcast.domains.interference.measuring.degradation import DegradationModel, load_degradation_model
 from perfcast.domains.interference.measuring.groups import Hierarchy
 from perfcast.domains.interference.measuring.metrics import Sampler
-from perfcast.domains.interference.measuring.running_groups import active_neighbors, choose_groups, list_groups
-from perfcast.domains.interference.measuring.watching import Observation, watch
-from perfcast.domains.interference.predictors.resource_shares_trees import ResourceSharesTreesPredictor
+from perfcast.domains.interference.measuring.watching import Observation, choose_groups, list_groups, watch
 from perfcast.domains.interference.predictors.sequence_networks import TemporalConvolution
 from perfcast.domains.interference.predictors.share_laws import SchedstatPredictor
+from perfcast.domains.interference.predictors.share_trees import ResourceSharesTreesPredictor
 from perfcast.domains.interference.sources.host_interference import TABLE, metric_names
 from perfcast.domains.interference.testing import host_interference as generated
 from perfcast.experiment.uncertainty_fit import fit_in_domain
@@ -142,13 +141,12 @@ class Machine:
 
     def __init__(self, root: Path) -> None:
         self.root, self.now = root, 100.0
-        self.tree = Hierarchy(2, frozenset(), root / "cgroup", root / "cgroup")
+        self.tree = Hierarchy(2, root / "cgroup", root / "cgroup")
         for number, name in ((11, "web"), (12, "batch")):
             (root / "cgroup" / name).mkdir(parents=True)
             (root / "cgroup" / name / "cgroup.procs").write_text(f"{number}\n")
             (root / "proc" / str(number)).mkdir(parents=True)
             (root / "proc" / str(number) / "comm").write_text(f"{name}\n")
-            (root / "proc" / str(number) / "status").write_text("Cpus_allowed_list:\t0-1,4\n")
         (root / "cgroup" / "cgroup.procs").write_text("1\n")
         (root / "cgroup" / "batch" / "cpu.max").write_text("50000 100000\n")
         self.sleep(0)
@@ -166,7 +164,8 @@ class Machine:
 
 
 @pytest.fixture
-def machine(tmp_path: Path) -> Machine:
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    monkeypatch.setattr("os.sched_getaffinity", lambda number: {4, 0, 1})
     return Machine(tmp_path)
 
 
@@ -189,10 +188,6 @@ def test_an_absent_group_is_one_line(machine: Machine, wanted, processes, words:
     trees = [machine.tree] if wanted else []
     with pytest.raises(UserError, match=words):
         choose_groups(trees, wanted, processes, machine.root)
-
-
-def test_idle_groups_are_no_neighbors() -> None:
-    assert active_neighbors({"a": 0.5, "b": 0.001, "c": 0.02}, "a") == 1
 
 
 def test_every_second_has_the_degradation_of_busy_groups(machine: Machine, table: Table) -> None:

@@ -6,10 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from perfcast.domains.scaling.predictors.chinchilla_law import ChinchillaLawPredictor, OvertrainingLawPredictor
-from perfcast.domains.scaling.predictors.compute_sigmoid import ComputeSigmoidPredictor
 from perfcast.domains.scaling.predictors.scaling_ensemble import ScalingEnsemblePredictor
-from perfcast.domains.scaling.predictors.two_step_law import TwoStepLawPredictor
+from perfcast.domains.scaling.predictors.scaling_laws import (
+    ChinchillaLawPredictor,
+    ComputeSigmoidPredictor,
+    OvertrainingLawPredictor,
+    TwoStepLawPredictor,
+)
 from perfcast.predictors.predictor import load_predictor
 from perfcast.schema.table import Column, Kind, Role, Tag
 

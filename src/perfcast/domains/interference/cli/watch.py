@@ -33,10 +33,8 @@ def run(options: argparse.Namespace) -> int:
 
     from perfcast.domains.interference.measuring.degradation import load_degradation_model
     from perfcast.domains.interference.measuring.groups import find_hierarchies
-    from perfcast.domains.interference.measuring.metrics import Sampler
-    from perfcast.domains.interference.measuring.requirements import require_linux
-    from perfcast.domains.interference.measuring.running_groups import choose_groups
-    from perfcast.domains.interference.measuring.watching import watch
+    from perfcast.domains.interference.measuring.metrics import Sampler, require_linux
+    from perfcast.domains.interference.measuring.watching import choose_groups, watch
 
     model = load_degradation_model(options.results / "champion" / "host_interference")
     require_linux()

@@ -7,6 +7,7 @@ minus the share is the degradation. What the victim reports is a label and never
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +17,10 @@ import pandas as pd
 from perfcast.data.measured_tables import FACTS, quarantine, read_machine
 from perfcast.data.standardized import Standardized
 from perfcast.data.strict_csv import Rejection, build_rejected_frame, require_rows
-from perfcast.domains.interference.datasets.interference_columns import (
-    COLUMNS,
-    LATENCY,
-    PINNED,
-    QUOTA,
-    SAME_CORE,
-    THROUGHPUT,
-    declare_metric,
-)
 from perfcast.domains.interference.sources.host_interference import MACHINE, REMEDY, TABLE, metric_names, read_seconds
+from perfcast.schema.declare import key, measured, number
 from perfcast.schema.sequences import from_matrix
-from perfcast.schema.table import build_table
-from perfcast.utils.errors import UserError
+from perfcast.schema.table import Column, Kind, Role, Tag, build_table
 
 SOURCE = "host_interference"
 WINDOW_SECONDS = 10
@@ -36,6 +28,67 @@ MIN_SHARE = 0.01
 """Share of a victim that did nothing in a second: predictors learn logarithms, and a tenth of a point is no error."""
 LARGEST_SHARE = 3.0
 """A larger share is no interference: the reference is wrong."""
+MAX_TAIL_SPREAD = 0.2
+"""Relative difference of the latencies alone, before and after, above which a label of the latency is quarantined: they
+vary more than the throughput, whose bound the measurement applies."""
+ALONE = "alone."
+"""Before the name of a metric: its mean over the earlier seconds alone."""
+THROUGHPUT, LATENCY = "throughput", "latency_p99"
+SAME_CORE, PINNED, QUOTA = "same_core", "other_core", "quota"
+"""Placements of the measurement that the columns depend on."""
+GROUPS = {
+    **dict.fromkeys(("allowed", "stat", "load"), "processors"),
+    **dict.fromkeys(("vmstat", "meminfo"), "memory"),
+    **{"pressure": "pressure", "disk": "disks", "net": "network", "perf": "counters"},
+    **dict.fromkeys(("interrupt", "softirq"), "interrupts"),
+    **{"group": "victim", "others": "neighbors", "host": "shared_limits"},
+}
+"""First part of a metric's name -> group of its columns."""
+_SUBJECTS = {
+    "group": "control group of the victim",
+    "others": "sum over the neighbors' control groups",
+    "host": "group whose limits all tenants share",
+    "allowed": "processors that the victim may use",
+}
+_NEIGHBORS = "mean intensity of the active neighbors; missing without one"
+_REFERENCE = "1 in the seconds alone that the label refers to"
+_SHARE = "throughput / throughput alone, or p99 latency alone / p99 latency; 1 - degradation"
+
+
+def declare_metric(name: str) -> Column:
+    """Declare the window of a metric."""
+    first, _, metric = name.partition(".")
+    meaning = f"{metric or name} of the {_SUBJECTS.get(first, f'machine ({first})')}, the last seconds"
+    return Column(name, Kind.SEQUENCE, Role.FEATURE, GROUPS.get(first, "other_metrics"), meaning=meaning)
+
+
+COLUMNS = (
+    key("result_id", "run, attempt, tenant, second and quantity", Tag.ROW),
+    key("quantity", "throughput, or 99 % quantile of the latency", Tag.TASK, Tag.CONFIG),
+    key("victim", "workload whose degradation is predicted", Tag.ENTITY, Tag.IDENTITY, Tag.CONFIG),
+    key("run", "run of the campaign: windows of a run overlap", Tag.BLOCK),
+    key("tenants", "workloads of the run"),
+    key("aggressors", "active neighbors in this second", Tag.CONFIG),
+    key("scenario", "alone, pair, triple, or dynamic: neighbors that start and stop", Tag.SLICE),
+    key("placement", "what the tenants share", Tag.SLICE, Tag.CONFIG),
+    key("task_kind", "quantity, and whether tenants have separate cores"),
+    Column("intensity", Kind.NUMERICAL, Role.KEY, "problem", "", "share of the closed loop's rate", 0, 1),
+    Column("aggressor_intensity", Kind.NUMERICAL, Role.KEY, "problem", "", _NEIGHBORS, 0, 1),
+    number("neighbors", "shares", "active tenants that may use the same processors", low=0),
+    number("cores", "shares", "processors, or their quota, that victim and neighbors share", low=0),
+    Column("share", Kind.NUMERICAL, Role.TARGET, "problem", "share of alone", _SHARE, 0.01, 3),
+    Column("is_reference", Kind.NUMERICAL, Role.PROVENANCE, "problem", "", _REFERENCE, 0, 1, (Tag.EXCLUDED,)),
+    measured("throughput", "operations of the victim", unit="1/s"),
+    measured("throughput_alone", "operations of the victim alone, interpolated in time", unit="1/s"),
+    measured("latency_p99", "99 % quantile of the latency", unit="s"),
+    measured("latency_p99_alone", "99 % quantile of the latency alone", unit="s"),
+    measured("reference_spread", "difference of the references before and after over their mean"),
+    Column("tenant", Kind.CATEGORICAL, Role.PROVENANCE, "problem", meaning="number of the victim in its run"),
+    measured("second", "second of the run"),
+    measured("late", "delay of the sample", unit="s"),
+    Column("source_file", Kind.CATEGORICAL, Role.PROVENANCE, "problem", meaning="file of the row"),
+    measured("source_line", "row of that file, from 1"),
+)
 
 
 def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
@@ -43,17 +96,15 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
 
     Rows whose labels the measurement rejected are quarantined, but their metrics are part of windows. Seconds alone are
     references: their share is 1 up to noise by definition, so they train and do not count in the metrics.
-    Options: `max_tail_spread`, the relative difference of the latencies alone, before and after, above which a label of
-    the latency is quarantined.
 
     Raises:
-        UserError: A file is missing or broken, or an option is invalid.
+        UserError: A file is missing or broken.
     """
-    spread = _read_spread(options)
+    del options
     seconds = read_seconds(raw[SOURCE] / TABLE).reset_index(drop=True)
     machine = read_machine(SOURCE, raw[SOURCE] / MACHINE, REMEDY)
-    labels = pd.concat([_label_throughput(seconds), _label_latency(seconds)], ignore_index=True)
-    accepted, rejections = _quarantine(labels, spread)
+    labels = pd.concat([_labels(seconds, THROUGHPUT, ""), _labels(seconds, LATENCY, "_p99")], ignore_index=True)
+    accepted, rejections = _quarantine(labels)
     require_rows(len(accepted), SOURCE, rejections)
     accepted = accepted.sort_values(["position", "quantity"], kind="stable").reset_index(drop=True)
     positions = accepted["position"].to_numpy()
@@ -104,39 +155,25 @@ def take_windows(values: pd.Series, positions: np.ndarray) -> np.ndarray:
     return np.asarray(padded[positions])
 
 
-def _read_spread(options: Mapping[str, Any]) -> float:
-    value = options.get("max_tail_spread", 0.2)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
-        raise UserError(f"option 'max_tail_spread' of {SOURCE} must be a positive number", f"found {value!r}")
-    return float(value)
-
-
-def _label_throughput(seconds: pd.DataFrame) -> pd.DataFrame:
-    return _labels(seconds, THROUGHPUT, 1 - seconds["degradation"], seconds["reference_spread"])
-
-
-def _label_latency(seconds: pd.DataFrame) -> pd.DataFrame:
-    known = seconds[seconds["degradation_p99"].notna()]
-    return _labels(known, LATENCY, 1 - known["degradation_p99"], known["reference_spread_p99"])
-
-
-def _labels(seconds: pd.DataFrame, quantity: str, share: pd.Series, spread: pd.Series) -> pd.DataFrame:
+def _labels(seconds: pd.DataFrame, quantity: str, ending: str) -> pd.DataFrame:
+    """Return the labels of a quantity, for the seconds that have its latency."""
+    known = seconds[seconds["degradation_p99"].notna()] if ending else seconds
     return pd.DataFrame(
         {
-            "position": seconds.index,
-            "line": seconds.index + 1,
+            "position": known.index,
+            "line": known.index + 1,
             "quantity": quantity,
-            "stated": share.astype(float),
-            "spread": spread.astype(float),
-            "rejected": seconds["rejected"].fillna("").astype(str),
+            "stated": (1 - known[f"degradation{ending}"]).astype(float),
+            "spread": known[f"reference_spread{ending}"].astype(float),
+            "rejected": known["rejected"].fillna("").astype(str),
         }
     )
 
 
-def _quarantine(labels: pd.DataFrame, spread: float) -> tuple[pd.DataFrame, list[Rejection]]:
+def _quarantine(labels: pd.DataFrame) -> tuple[pd.DataFrame, list[Rejection]]:
     """Quarantine each label under the first rule that it breaks; return the others and the rejections."""
     stated, why = labels["stated"], labels["rejected"]
-    unsteady = (labels["quantity"] == LATENCY) & ~(labels["spread"] <= spread)
+    unsteady = (labels["quantity"] == LATENCY) & ~(labels["spread"] <= MAX_TAIL_SPREAD)
     described = "share: " + stated.round(4).astype("str")
     rules = {
         "unsteady_reference": why.where(why.str.contains("reference")),
@@ -158,24 +195,17 @@ def _describe(seconds: pd.DataFrame, accepted: pd.DataFrame, cores: float) -> di
         seconds.drop_duplicates(["run", "tenant"]).groupby("run")["victim"].agg(lambda names: "+".join(sorted(names)))
     )
     pinned = placement == PINNED
-    numbers = {name: frame[name].astype("int64").astype("str") for name in ("run", "attempt", "tenant", "second")}
+    names = ("run", "attempt", "tenant", "second")
+    run, attempt, tenant, second = (frame[name].astype("int64").astype("str") for name in names)
+    run = "run " + run
     shared = pd.Series(np.where(placement == SAME_CORE, 1.0, min(2.0, cores)), frame.index).where(~pinned, 1.0)
     quotas = frame["quota"].astype(float).where(placement == QUOTA)
     named = quantity.map({THROUGHPUT: "throughput", LATENCY: "tail latency"})
     return {
-        "result_id": "run "
-        + numbers["run"]
-        + "."
-        + numbers["attempt"]
-        + ", tenant "
-        + numbers["tenant"]
-        + ", second "
-        + numbers["second"]
-        + ", "
-        + quantity,
+        "result_id": run + "." + attempt + ", tenant " + tenant + ", second " + second + ", " + quantity,
         "quantity": quantity,
         "victim": frame["victim"],
-        "run": "run " + numbers["run"],
+        "run": run,
         "tenants": frame["run"].map(members),
         "aggressors": frame["aggressors"].fillna("").astype("str"),
         "scenario": frame["scenario"],
@@ -189,7 +219,7 @@ def _describe(seconds: pd.DataFrame, accepted: pd.DataFrame, cores: float) -> di
         "is_reference": (frame["phase"] == "alone").astype(float),
         **{name: frame[name] for name in ("throughput", "throughput_alone", "latency_p99", "latency_p99_alone")},
         **{name: frame[name] for name in ("reference_spread", "second", "late")},
-        "tenant": "tenant " + numbers["tenant"],
+        "tenant": "tenant " + tenant,
         "source_file": pd.Series(TABLE, frame.index),
         "source_line": accepted["line"],
     }
@@ -197,3 +227,47 @@ def _describe(seconds: pd.DataFrame, accepted: pd.DataFrame, cores: float) -> di
 
 def _count(values: pd.Series) -> dict[str, int]:
     return {str(name): int(count) for name, count in values.value_counts().sort_index().items()}
+
+
+def build_known(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
+    """Standardize the labeled seconds as `host_interference`, and append the victim's metrics alone.
+
+    A host seldom meets a tenant for the first time beside neighbors. What its control group used alone is known without
+    a word of the victim, and the same rows ask how much that helps.
+    The mean is over the seconds alone before the row's second, in the same run: a later one is not known yet. It is
+    missing before the first. Options and errors are those of `host_interference`.
+    """
+    standardized = build(raw, options)
+    seconds = read_seconds(raw[SOURCE] / TABLE).reset_index(drop=True)
+    metrics = [name for name in metric_names(seconds) if name.startswith("group.")]
+    means = average_alone(seconds, metrics)
+    table = standardized.table
+    positions = table.frame["source_line"].to_numpy().astype(np.int64) - 1
+    meanings = {name: f"mean of {name} over the earlier seconds alone" for name in metrics}
+    columns = [
+        Column(ALONE + name, Kind.NUMERICAL, Role.FEATURE, "alone", meaning=meaning)
+        for name, meaning in meanings.items()
+    ]
+    table = table.with_numbers(columns, means[positions].T)
+    return replace(standardized, table=replace(table, dataset=f"{SOURCE}_known"))
+
+
+def average_alone(seconds: pd.DataFrame, metrics: list[str]) -> np.ndarray:
+    """Return the mean of metrics over the earlier seconds alone of the same tenant and run, NaN without one.
+
+    Shapes: `seconds` with run, attempt, tenant, second and phase, (n,) -> (n, metrics) float64.
+    """
+    values = seconds[metrics].to_numpy(dtype="float64", na_value=np.nan)
+    is_alone = (seconds["phase"] == "alone").to_numpy(dtype=bool)
+    values = np.where(np.isfinite(values) & is_alone[:, None], values, np.nan)
+    tenant = seconds.groupby(["run", "attempt", "tenant"], sort=False).ngroup()
+    order = np.lexsort((seconds["second"], tenant))
+    frame = pd.DataFrame(values[order])
+    groups = tenant.to_numpy()[order]
+    known = frame.notna()
+    totals = frame.fillna(0.0).groupby(groups).cumsum() - frame.fillna(0.0)
+    counts = known.groupby(groups).cumsum() - known
+    means = np.empty_like(values)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means[order] = np.where(counts > 0, totals / counts, np.nan)
+    return means

@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from perfcast.domains.interference.datasets.host_interference import SOURCE, WINDOW_SECONDS
-from perfcast.domains.interference.datasets.interference_columns import LATENCY, THROUGHPUT
+from perfcast.domains.interference.datasets.host_interference import LATENCY, SOURCE, THROUGHPUT, WINDOW_SECONDS
+from perfcast.domains.interference.features.resource_shares import SHARES, compute_shares
+from perfcast.domains.interference.features.window_statistics import SEPARATOR, STATISTICS, describe_windows
 from perfcast.domains.interference.measuring.metrics import Metrics
-from perfcast.domains.interference.measuring.window_inputs import WindowInputs, metric_names
 from perfcast.predictors.predictor import Predictor, load_predictor
+from perfcast.schema.table import Column, Kind, Role, Tag
 from perfcast.uncertainty.conformal import UncertaintyModel, outputs_of
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import read_object
@@ -52,11 +53,11 @@ class DegradationModel:
         self.predictor, self.name, self.uncertainty = predictor, name, uncertainty
         columns = predictor.columns_
         compared = uncertainty.in_domain.columns if uncertainty else ()
-        self._metrics = sorted(metric_names(columns) | metric_names(compared))
+        self._metrics = sorted(_needed_metrics(columns) | _needed_metrics(compared))
         self._places = {metric: place for place, metric in enumerate(self._metrics)}
         # in the order of the predictor, which then selects nothing
-        self._inputs = WindowInputs(columns, predictor.input_names(), self._places, QUANTITIES)
-        self._compared = WindowInputs(compared, [column.name for column in compared], self._places, QUANTITIES)
+        self._inputs = _WindowInputs(columns, predictor.input_names(), self._places, QUANTITIES)
+        self._compared = _WindowInputs(compared, [column.name for column in compared], self._places, QUANTITIES)
         self._windows: dict[str, deque[np.ndarray]] = {}
         self._half_widths = np.empty((0, len(QUANTITIES)))
         self._measured: tuple[bool, tuple[str, ...]] = (False, ())
@@ -114,3 +115,76 @@ class DegradationModel:
             self._measured, self._age = (are_full, tuple(names)), 0
         self._age += 1
         return self._half_widths
+
+
+def _needed_metrics(columns: Sequence[Column]) -> set[str]:
+    """Return the metrics that the features among the columns need; a running machine drops none."""
+    names = {column.name: column.kind for column in columns if column.role is Role.FEATURE}
+    needed = {name for name, kind in names.items() if kind is Kind.SEQUENCE}
+    needed |= {name.rpartition(SEPARATOR)[0] for name in names if SEPARATOR in name}
+    shares = [share for name, share in SHARES.items() if name in names]
+    return needed | {metric for share in shares for metric in share.metrics}
+
+
+class _WindowInputs:
+    """Rows of columns that are no sequences, from windows of metrics, without a table: it would take longer.
+
+    Statistics of windows and shares of resources are those of the dataset, computed for all groups at once.
+
+    Args:
+        columns: Declared columns; features and keys count.
+        order: Names of the columns to make, those that are absent left out.
+        places: Place of every metric in a window.
+        tasks: Predicted quantities, the values of the task.
+    """
+
+    def __init__(
+        self, columns: Sequence[Column], order: Sequence[str], places: Mapping[str, int], tasks: Sequence[str]
+    ) -> None:
+        self._places, self._tasks = places, tasks
+        self._numerical = [c.name for c in columns if c.role is Role.FEATURE and c.kind is Kind.NUMERICAL]
+        self._keys = [column for column in columns if column.role is Role.KEY]
+        statistics = list(STATISTICS)
+        parts = [(place, *name.rpartition(SEPARATOR)) for place, name in enumerate(self._numerical)]
+        described = [(place, statistics.index(last), places[name]) for place, name, sign, last in parts if sign]
+        self._described = np.array(described, dtype=int).reshape(-1, 3)
+        self._key_rows = pd.DataFrame()
+        made = [*self._numerical, *(column.name for column in self._keys)]
+        names = [name for name in order if name in set(made)]
+        self._order = [made.index(name) for name in names]
+        # names as objects: pandas reads those of Arrow one by one
+        self._names = pd.Index(names, dtype=object)
+
+    def frame(self, windows: np.ndarray, cores: np.ndarray, neighbors: np.ndarray) -> pd.DataFrame:
+        """Return one row per task and group, tasks outside. Shapes: windows (groups, seconds, metrics)."""
+        values = np.tile(self._plain_values(windows, cores, neighbors), (len(self._tasks), 1))
+        frame = pd.concat([pd.DataFrame(values), self._keys_of(len(windows))], axis=1).iloc[:, self._order]
+        return frame.set_axis(self._names, axis=1)
+
+    def _keys_of(self, count: int) -> pd.DataFrame:
+        """Return the key columns of so many groups, made once: texts would take longer than the prediction."""
+        if len(self._key_rows) != count * len(self._tasks):
+            tasks = np.repeat(self._tasks, count)
+            columns = {
+                column.name: pd.Series(tasks if Tag.TASK in column.tags else "running", range(len(tasks)), "category")
+                if column.kind is Kind.CATEGORICAL
+                else pd.Series(np.nan, range(len(tasks)))
+                for column in self._keys
+            }
+            self._key_rows = pd.DataFrame(columns, range(len(tasks)))
+        return self._key_rows
+
+    def _plain_values(self, windows: np.ndarray, cores: np.ndarray, neighbors: np.ndarray) -> np.ndarray:
+        """Return the numerical features, (groups, columns); NaN for those that this machine cannot give."""
+        last = {metric: windows[:, -1, place].astype(float) for metric, place in self._places.items()}
+        values = {"cores": cores, "neighbors": neighbors, **compute_shares(last, cores, neighbors)}
+        matrix = np.full((len(windows), len(self._numerical)), np.nan)
+        if len(self._described):
+            flat = describe_windows(windows.transpose(2, 0, 1).reshape(-1, WINDOW_SECONDS))
+            by_metric = flat.reshape(len(STATISTICS), len(self._places), len(windows))
+            target, statistic, metric = self._described.T
+            matrix[:, target] = by_metric[statistic, metric].T
+        for place, name in enumerate(self._numerical):
+            if name in values:
+                matrix[:, place] = values[name]
+        return matrix

@@ -7,30 +7,27 @@ import math
 import multiprocessing
 import os
 import shutil
+import signal
+import struct
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from perfcast.domains.interference.measuring import metrics
 from perfcast.domains.interference.measuring import tenant as tenant_process
 from perfcast.domains.interference.measuring.groups import GroupFolders, remove_folders
-from perfcast.domains.interference.measuring.metrics import (
-    Group,
-    Metrics,
-    Sampler,
-    Snapshot,
-    compute_metrics,
-    row_of_group,
-)
 from perfcast.domains.interference.measuring.scenarios import MEMORY, OTHER_CORE, SAME_CORE, WARM_UP_SECONDS, Run
 
 _MIB = 2**20
 _ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _PREPARATION_LIMIT, _END_LIMIT = 120.0, 20.0
 _HOST = "host"
+_AWAKE_REQUEST = Path("/dev/cpu_dma_latency")
+_IDLE_DRIVER = Path("/sys/devices/system/cpu/cpuidle/current_driver")
 
 
 class FailedRunError(Exception):
@@ -46,20 +43,18 @@ class Record:
     """
 
     run: Run
-    attempt: int
     started: float
     rates: list[float] = field(default_factory=list)
     reports: list[list[dict[str, Any]]] = field(default_factory=list)
     rows: list[dict[str, Any]] = field(default_factory=list)
     sampler_seconds: float = 0.0
-    error: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return the record as JSON values, metrics by column; None where a metric is absent."""
         names = sorted({name for row in self.rows for name in row["metrics"]})
         columns = {name: [_five_digits(row["metrics"].get(name)) for row in self.rows] for name in names}
         places = {name: [row[name] for row in self.rows] for name in ("second", "tenant", "late")}
-        values = {name: getattr(self, name) for name in ("attempt", "started", "rates", "reports", "error")}
+        values = {name: getattr(self, name) for name in ("started", "rates", "reports")}
         return {**values, "run": self.run.to_json(), "cost": self.sampler_seconds, "places": places, "metrics": columns}
 
 
@@ -80,10 +75,8 @@ class Stage:
     base: GroupFolders
     cpus: Sequence[int]
     scratch: Path
-    sampler: Sampler
+    sampler: metrics.Sampler
     seed: int
-    clock: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], None] = time.sleep
 
     def cpus_of(self, run: Run, tenant: int) -> list[int]:
         """Return the processors that a tenant may use."""
@@ -131,16 +124,30 @@ def start_server() -> None:
 
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["torch", "perfcast.domains.interference.measuring.workloads"])
-    before = {name: os.environ.get(name) for name in _ONE_THREAD}
     os.environ.update(dict.fromkeys(_ONE_THREAD, "1"))
+    forkserver.ensure_running()
+
+
+@contextmanager
+def awake_processors(request: Path = _AWAKE_REQUEST, driver: Path = _IDLE_DRIVER) -> Iterator[bool]:
+    """Keep processors from sleeping until the end of the block; yield whether the system permits it.
+
+    A tenant that waits often, such as a server, pays for waking a sleeping processor when it runs alone; neighbors keep
+    the processor busy, so that the tenant would seem to get faster beside them. Without a driver for idle processors,
+    the kernel takes the request and ignores it. Source: Linux, Documentation/power/pm_qos_interface.rst.
+    """
     try:
-        forkserver.ensure_running()
+        obeyed = driver.read_text().strip() not in ("", "none")
+        descriptor = os.open(request, os.O_WRONLY)
+    except OSError:
+        yield False
+        return
+    try:
+        # the request lasts as long as the file is open; its unit is microseconds
+        os.write(descriptor, struct.pack("=i", 0))
+        yield obeyed
     finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+        os.close(descriptor)
 
 
 @contextmanager
@@ -173,8 +180,6 @@ def janitor(folders: Sequence[Path], scratch: Path) -> Iterator[None]:
 
 
 def _clean_after(connection: Connection, folders: list[str], scratch: str) -> None:
-    import signal
-
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with suppress(EOFError, OSError):
         connection.recv_bytes()
@@ -182,13 +187,13 @@ def _clean_after(connection: Connection, folders: list[str], scratch: str) -> No
     shutil.rmtree(scratch, ignore_errors=True)
 
 
-def execute(run: Run, stage: Stage, attempt: int = 1) -> Record:
+def execute(run: Run, stage: Stage) -> Record:
     """Run tenants by their timetables, and sample every second.
 
     Raises:
         FailedRunError: A tenant could not prepare or ended early.
     """
-    record = Record(run, attempt, time.time())
+    record = Record(run, time.time())
     host = stage.base.create_child(f"run{run.number}")
     tenants: list[_Tenant] = []
     try:
@@ -212,7 +217,7 @@ def execute(run: Run, stage: Stage, attempt: int = 1) -> Record:
             if entry.process.is_alive():
                 entry.process.kill()
                 entry.process.join(5)
-        host.remove()
+        remove_folders(host.paths)
         shutil.rmtree(stage.scratch / f"run{run.number}", ignore_errors=True)
     return record
 
@@ -257,41 +262,34 @@ def _limit_memory(run: Run, host: GroupFolders, tenants: Sequence[_Tenant]) -> N
 
 def _follow(run: Run, stage: Stage, host: GroupFolders, tenants: Sequence[_Tenant], record: Record) -> None:
     """Send the timetables, sample at the end of every second, and keep the rows of active tenants."""
-    origin = math.ceil(stage.clock() + 0.2)
+    origin = math.ceil(time.monotonic() + 0.2)
     for entry in tenants:
         order = {"origin": origin, "timetable": run.timetable(entry.number)}
         entry.connection.send_bytes(json.dumps(order).encode())
-    groups = {str(entry.number): Group(_folders(entry.group), (entry.process.pid or 0,)) for entry in tenants}
-    if host.folders:
-        groups[_HOST] = Group(_folders(host), with_processes=False)
+    groups = {str(entry.number): metrics.Group(entry.group.paths, (entry.process.pid or 0,)) for entry in tenants}
+    if host.paths:
+        groups[_HOST] = metrics.Group(host.paths, with_processes=False)
     fresh = {(entry.tenant, entry.start + second) for entry in run.activities for second in range(WARM_UP_SECONDS)}
     changing = set(range(run.together[0] + WARM_UP_SECONDS, run.together[1]))
-    before: Snapshot | None = None
+    before: metrics.Snapshot | None = None
     earlier_late = 0.0
     busy = time.process_time()
     for second in range(-1, run.seconds):
-        stage.sleep(max(0.0, origin + second + 1 - stage.clock()))
+        time.sleep(max(0.0, origin + second + 1 - time.monotonic()))
         after = stage.sampler.read(groups)
         late = after.time - (origin + second + 1)
         if before is not None:
-            metrics = compute_metrics(before, after)
+            measured = metrics.compute_metrics(before, after)
             active = run.active_at(second)
             for number in active:
                 # neighbors that start or stop are what a dynamic run is about: only the phase's beginning is left out
                 if (number, second) in fresh and second not in changing:
                     continue
                 others = [str(other) for other in active if other != number]
-                row = row_of_group(metrics, str(number), others, tenants[number].cpus, _HOST)
-                record.rows.append(_row(second, number, max(late, earlier_late), row))
+                row = metrics.row_of_group(measured, str(number), others, tenants[number].cpus, _HOST)
+                delay = round(max(late, earlier_late), 4)
+                record.rows.append({"second": second, "tenant": number, "late": delay, "metrics": row})
         before, earlier_late = after, late
         for entry in tenants:
             entry.drain()
     record.sampler_seconds = time.process_time() - busy
-
-
-def _row(second: int, tenant: int, late: float, metrics: Metrics) -> dict[str, Any]:
-    return {"second": second, "tenant": tenant, "late": round(late, 4), "metrics": metrics}
-
-
-def _folders(group: GroupFolders) -> tuple[Path, ...]:
-    return tuple(folder for _, folder in group.folders)

@@ -11,10 +11,11 @@ import os
 import re
 import signal
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 PREFIX = "perfcast-interference-"
 CPU, MEMORY = "cpu", "memory"
@@ -22,12 +23,10 @@ _USED = frozenset({"cpu", "cpuacct", "memory", "blkio", "io"})
 _PERIOD_US = 100_000
 
 
-@dataclass(frozen=True)
-class Hierarchy:
+class Hierarchy(NamedTuple):
     """A mounted tree of groups. `current` is the folder of the calling process."""
 
     version: int
-    controllers: frozenset[str]
     mount: Path
     current: Path
 
@@ -55,20 +54,20 @@ def find_hierarchies(mounts: str, memberships: str) -> list[Hierarchy]:
         controllers = frozenset(fields[3].split(",")) & _USED if version == 1 else frozenset()
         name = next(iter(controllers), "") if version == 1 else "unified"
         if name and name in own_paths:
-            trees.append(Hierarchy(version, controllers, mount, mount / own_paths[name].lstrip("/")))
+            trees.append(Hierarchy(version, mount, mount / own_paths[name].lstrip("/")))
     return trees
 
 
+@dataclass(frozen=True)
 class GroupFolders:
-    """One group, as a folder in each tree."""
+    """One group: version and folder in each tree."""
 
-    def __init__(self, folders: Sequence[tuple[Hierarchy, Path]]) -> None:
-        self._folders = list(folders)
+    folders: list[tuple[int, Path]]
 
     @property
-    def folders(self) -> list[tuple[int, Path]]:
-        """Version and folder in each tree."""
-        return [(tree.version, folder) for tree, folder in self._folders]
+    def paths(self) -> tuple[Path, ...]:
+        """Folder in each tree."""
+        return tuple(path for _, path in self.folders)
 
     @property
     def limits(self) -> set[str]:
@@ -78,15 +77,12 @@ class GroupFolders:
 
     def create_child(self, name: str) -> GroupFolders:
         """Create a group below this one."""
-        children = []
-        for tree, folder in self._folders:
-            if tree.version == 2:
-                for controller in ("cpu", "memory", "io"):
-                    with suppress(OSError):  # not permitted, or absent
-                        (folder / "cgroup.subtree_control").write_text(f"+{controller}")
+        for version, folder in self.folders:
+            for controller in ("cpu", "memory", "io") if version == 2 else ():
+                with suppress(OSError):  # not permitted, or absent
+                    (folder / "cgroup.subtree_control").write_text(f"+{controller}")
             (folder / name).mkdir(exist_ok=True)
-            children.append((tree, folder / name))
-        return GroupFolders(children)
+        return GroupFolders([(version, folder / name) for version, folder in self.folders])
 
     def limit_cpu(self, cores: float) -> None:
         """Limit the processor time per wall time to a number of cores."""
@@ -106,8 +102,7 @@ class GroupFolders:
 
     def limit_memory(self, size: int) -> None:
         """Limit the memory, page cache included, in bytes."""
-        path = self._find("memory.max") or self._find("memory.limit_in_bytes")
-        if path:
+        if path := self._find("memory.max") or self._find("memory.limit_in_bytes"):
             path.write_text(str(size))
 
     def anonymous_bytes(self) -> int | None:
@@ -121,29 +116,18 @@ class GroupFolders:
 
     def add(self, process: int) -> None:
         """Move a process into the group; its future children follow."""
-        for _, folder in self._folders:
+        for folder in self.paths:
             (folder / "cgroup.procs").write_text(str(process))
 
-    def processes(self) -> list[int]:
-        """Return the ids of the processes in the group."""
-        for _, folder in self._folders:
-            with suppress(OSError, ValueError):
-                return [int(line) for line in (folder / "cgroup.procs").read_text().split()]
-        return []
-
-    def remove(self, patience: float = 3.0) -> bool:
-        """Kill what still runs in the group and below it, and remove its folders; return whether all are gone.
-
-        Units: `patience` in seconds; a killed process needs some time to end.
-        """
-        return remove_folders([folder for _, folder in self._folders], patience)
-
     def _find(self, name: str) -> Path | None:
-        return next((folder / name for _, folder in self._folders if (folder / name).exists()), None)
+        return next((folder / name for folder in self.paths if (folder / name).exists()), None)
 
 
 def remove_folders(folders: Iterable[Path], patience: float = 3.0) -> bool:
-    """Kill the processes of groups and remove their folders, children first; return whether all are gone."""
+    """Kill the processes of groups and remove their folders, children first; return whether all are gone.
+
+    Units: `patience` in seconds; a killed process needs some time to end.
+    """
     end = time.monotonic() + patience
     left = [folder for folder in folders if folder.is_dir()]
     while left:
@@ -176,45 +160,25 @@ def open_base(trees: Iterable[Hierarchy], name: str) -> GroupFolders:
     pressure of each group.
     """
     folders = []
-    for tree in trees:
-        candidates = [tree.current, *tree.current.parents]
-        candidates = [path for path in candidates if path == tree.mount or tree.mount in path.parents]
-        created = [path for parent in candidates if (path := _try_group(tree, parent, name, strict=True))]
-        if not created and tree.version == 2:
-            created = [path for parent in candidates if (path := _try_group(tree, parent, name, strict=False))]
-        for path in created[1:]:
-            path.rmdir()
-        folders += [(tree, path) for path in created[:1]]
+    for version, mount, current in trees:
+        parents = [path for path in (current, *current.parents) if path.is_relative_to(mount)]
+        wanted: list[set[str]] = [{"cpu", "memory"}, set()] if version == 2 else [set()]
+        attempts = ((parent / name, controllers) for controllers in wanted for parent in parents)
+        if path := next((path for path, controllers in attempts if _create_group(path, controllers)), None):
+            folders.append((version, path))
     return GroupFolders(folders)
 
 
-def _try_group(tree: Hierarchy, parent: Path, name: str, *, strict: bool) -> Path | None:
-    """Create a group and return it if processes can be moved there, and if it has controllers where `strict`."""
-    path = parent / name
+def _create_group(path: Path, controllers: set[str]) -> bool:
+    """Create a group; return whether processes can be moved there, and whether it has controllers."""
     try:
         path.mkdir(exist_ok=True)
+        usable = os.access(path / "cgroup.procs", os.W_OK)
+        if usable and controllers:
+            usable = controllers <= set((path / "cgroup.controllers").read_text().split())
     except OSError:
-        return None
-    usable = os.access(path / "cgroup.procs", os.W_OK)
-    if usable and strict and tree.version == 2:
-        with suppress(OSError):
-            usable = {"cpu", "memory"} <= set((path / "cgroup.controllers").read_text().split())
+        usable = False
     if not usable:
         with suppress(OSError):
             path.rmdir()
-        return None
-    return path
-
-
-def stale_groups(trees: Iterable[Hierarchy], root: Path = Path("/proc")) -> list[Path]:
-    """Return base groups of campaigns that no longer run, next to or above the group of the caller."""
-    stale = []
-    for tree in trees:
-        for parent in (tree.current, *tree.current.parents):
-            if parent != tree.mount and tree.mount not in parent.parents:
-                break
-            for path in parent.glob(f"{PREFIX}*"):
-                process = path.name.removeprefix(PREFIX)
-                if process.isdigit() and not (root / process).exists():
-                    stale.append(path)
-    return stale
+    return usable

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.domains.interference.measuring.scenarios import ALONE, TOGETHER, Run
+from perfcast.domains.interference.sources.host_interference import LABELS, PLACES
 
 MAX_REFERENCE_SPREAD = 0.05
 """Relative difference of the references before and after, above which the labels are rejected."""
@@ -25,27 +26,6 @@ MAX_LATE = 0.1
 """Seconds by which a sample may be taken too late."""
 MIN_LATENCIES = 20
 """Operations that a second must end, so that their 99 % quantile is a label."""
-
-PLACES = (
-    *("run", "attempt", "scenario", "placement", "quota", "memory_slack_mib"),
-    *(
-        "tenant",
-        "victim",
-        "intensity",
-        "aggressors",
-        "aggressor_count",
-        "aggressor_intensity",
-        "phase",
-        "second",
-        "clock",
-    ),
-)
-"""Columns that tell where a row comes from."""
-LABELS = (
-    *("throughput", "throughput_alone", "degradation", "latency_p99", "latency_p99_alone", "degradation_p99"),
-    *("reference_spread", "reference_spread_p99", "late", "rejected"),
-)
-"""Columns of labels, their parts and their quality."""
 
 
 @dataclass(frozen=True)
@@ -78,9 +58,7 @@ def read_reference(values: Mapping[int, float], spans: Sequence[tuple[int, int]]
     return Reference(tuple(centers), tuple(medians))
 
 
-def label_record(
-    record: Mapping[str, Any], *, begin: float = 0.0, max_spread: float = MAX_REFERENCE_SPREAD
-) -> pd.DataFrame:
+def label_record(record: Mapping[str, Any], *, begin: float = 0.0) -> pd.DataFrame:
     """Return one row per second and active tenant: places, labels, then metrics.
 
     Args:
@@ -95,8 +73,7 @@ def label_record(
     alone = [read_reference(values, span) for values, span in zip(rates, spans, strict=True)]
     alone_tails = [read_reference(values, span) for values, span in zip(tails, spans, strict=True)]
     steal = record["metrics"].get("allowed.steal")
-    rows = []
-    places = record["places"]
+    places, rows = record["places"], []
     for index, (second, tenant, late) in enumerate(
         zip(places["second"], places["tenant"], places["late"], strict=True)
     ):
@@ -104,39 +81,24 @@ def label_record(
         reference, tail_reference = alone[tenant].at(second), alone_tails[tenant].at(second)
         spread = alone[tenant].spread
         others = [other for other in run.active_at(second) if other != tenant]
-        reasons = [
-            *(["reference"] if not spread <= max_spread else []),
-            *(["late"] if late > MAX_LATE else []),
-            *(["steal"] if steal and (steal[index] or 0) > MAX_STEAL else []),
-        ]
+        reasons = {
+            "reference": not spread <= MAX_REFERENCE_SPREAD,
+            "late": late > MAX_LATE,
+            "steal": steal and (steal[index] or 0) > MAX_STEAL,
+        }
         rows.append(
-            {
-                "run": run.number,
-                "attempt": record["attempt"],
-                "scenario": run.scenario,
-                "placement": run.placement,
-                "quota": run.quota,
-                "memory_slack_mib": run.memory_slack_mib,
-                "tenant": tenant,
-                "victim": run.workloads[tenant],
-                "intensity": run.intensities[tenant],
-                "aggressors": "+".join(sorted(run.workloads[other] for other in others)),
-                "aggressor_count": len(others),
-                "aggressor_intensity": float(np.mean([run.intensities[o] for o in others])) if others else math.nan,
-                "phase": TOGETHER if run.together[0] <= second < run.together[1] else ALONE,
-                "second": second,
-                "clock": round(record["started"] - begin + second, 1),
-                "throughput": throughput,
-                "throughput_alone": reference,
-                "degradation": 1 - throughput / reference if reference > 0 else math.nan,
-                "latency_p99": tail,
-                "latency_p99_alone": tail_reference,
-                "degradation_p99": 1 - tail_reference / tail if tail > 0 else math.nan,
-                "reference_spread": spread,
-                "reference_spread_p99": alone_tails[tenant].spread,
-                "late": late,
-                "rejected": "+".join(reasons),
-            }
+            (
+                *(run.number, 1, run.scenario, run.placement, run.quota, run.memory_slack_mib),
+                *(tenant, run.workloads[tenant], run.intensities[tenant]),
+                *("+".join(sorted(run.workloads[other] for other in others)), len(others)),
+                float(np.mean([run.intensities[other] for other in others])) if others else math.nan,
+                TOGETHER if run.together[0] <= second < run.together[1] else ALONE,
+                *(second, round(record["started"] - begin + second, 1)),
+                *(throughput, reference, 1 - throughput / reference if reference > 0 else math.nan),
+                *(tail, tail_reference, 1 - tail_reference / tail if tail > 0 else math.nan),
+                *(spread, alone_tails[tenant].spread, late),
+                "+".join(reason for reason, holds in reasons.items() if holds),
+            )
         )
     frame = pd.DataFrame(rows, columns=[*PLACES, *LABELS])
     metrics = pd.DataFrame(record["metrics"], dtype=float)

@@ -9,61 +9,17 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from perfcast.domains.interference.measuring.group_parsers import (
-    GROUP_FILES,
-    parse_process_io,
-    parse_process_stat,
-    parse_process_status,
-    parse_thread_schedule,
-)
-from perfcast.domains.interference.measuring.parsers import (
-    CPU_MODES,
-    Parser,
-    Readings,
-    parse_clocks,
-    parse_diskstats,
-    parse_interrupts,
-    parse_loadavg,
-    parse_meminfo,
-    parse_net_dev,
-    parse_pressure,
-    parse_schedstat,
-    parse_stat,
-    parse_tcp,
-    parse_vmstat,
-)
+from perfcast.domains.interference.measuring import parsers
+from perfcast.utils.errors import UserError
 
 Metrics = dict[str, float]
-
-SYSTEM_FILES: tuple[tuple[str, str, Parser], ...] = (
-    ("proc/stat", "stat", parse_stat),
-    ("proc/vmstat", "vmstat", parse_vmstat),
-    ("proc/meminfo", "meminfo", parse_meminfo),
-    ("proc/diskstats", "disk", parse_diskstats),
-    ("proc/net/dev", "net", parse_net_dev),
-    ("proc/net/snmp", "net", parse_tcp),
-    ("proc/net/netstat", "net", parse_tcp),
-    ("proc/interrupts", "interrupt", parse_interrupts),
-    ("proc/softirqs", "softirq", parse_interrupts),
-    ("proc/schedstat", "scheduler", parse_schedstat),
-    ("proc/loadavg", "load", parse_loadavg),
-    ("proc/cpuinfo", "clock", parse_clocks),
-    ("proc/pressure/cpu", "pressure.cpu", parse_pressure),
-    ("proc/pressure/memory", "pressure.memory", parse_pressure),
-    ("proc/pressure/io", "pressure.io", parse_pressure),
-)
-"""Files of the machine, prefixes of their metrics, and their readers."""
-_PROCESS_FILES: dict[str, Parser] = {
-    "stat": parse_process_stat,
-    "io": parse_process_io,
-    "status": parse_process_status,
-}
 _MAX_PROCESSES = 200
 """Processes of one group that are read; others are left out, so that the cost is bounded."""
 _WRAP = 2.0**32
@@ -89,9 +45,9 @@ class Snapshot:
     """Totals and levels at one time. Units: `time` in seconds of the sampler's clock."""
 
     time: float
-    system: Readings
-    groups: dict[str, Readings] = field(default_factory=dict)
-    processes: dict[str, dict[int, Readings]] = field(default_factory=dict)
+    system: parsers.Readings
+    groups: dict[str, parsers.Readings] = field(default_factory=dict)
+    processes: dict[str, dict[int, parsers.Readings]] = field(default_factory=dict)
 
 
 class Sampler:
@@ -100,53 +56,46 @@ class Sampler:
     Args:
         root: Root of /proc.
         clock: Clock of the snapshots.
-        counters: Further totals by name, such as hardware counters; called at each snapshot.
     """
 
-    def __init__(
-        self,
-        root: Path = Path("/"),
-        clock: Callable[[], float] = time.monotonic,
-        counters: Callable[[], Mapping[str, float]] = dict,
-    ) -> None:
-        self._root, self._clock, self._counters = root, clock, counters
-        files = [(str(root / path), prefix, parser) for path, prefix, parser in SYSTEM_FILES]
+    def __init__(self, root: Path = Path("/"), clock: Callable[[], float] = time.monotonic) -> None:
+        self._root, self._clock = root, clock
+        files = [(str(root / path), prefix, parser) for path, (prefix, parser) in parsers.SYSTEM_FILES.items()]
         self._files = [entry for entry in files if _read(entry[0])]
-        self._group_files: dict[Path, list[tuple[str, Parser]]] = {}
+        self._group_files: dict[Path, list[tuple[str, parsers.Parser]]] = {}
 
     def read(self, groups: Mapping[str, Group] | None = None) -> Snapshot:
         """Read the machine and groups."""
-        snapshot = Snapshot(self._clock(), Readings())
+        snapshot = Snapshot(self._clock(), parsers.Readings())
         for name, group in (groups or {}).items():
             snapshot.groups[name] = self._read_group(group)
             if group.with_processes:
                 snapshot.processes[name] = self._read_processes(group)
         for path, prefix, parser in self._files:
             _merge(snapshot.system, parser(_read(path)), f"{prefix}.")
-        snapshot.system.counters.update(self._counters())
         return snapshot
 
-    def _read_group(self, group: Group) -> Readings:
-        readings = Readings()
+    def _read_group(self, group: Group) -> parsers.Readings:
+        readings = parsers.Readings()
         for folder in group.folders:
             if folder not in self._group_files:
-                files = [(str(folder / name), parser) for name, parser in GROUP_FILES.items()]
+                files = [(str(folder / name), parser) for name, parser in parsers.GROUP_FILES.items()]
                 self._group_files[folder] = [entry for entry in files if Path(entry[0]).exists()]
             for path, parser in self._group_files[folder]:
                 _merge(readings, parser(_read(path)))
         return readings
 
-    def _read_processes(self, group: Group) -> dict[int, Readings]:
+    def _read_processes(self, group: Group) -> dict[int, parsers.Readings]:
         listed = {}
         for process in self._list_processes(group)[:_MAX_PROCESSES]:
             folder = f"{self._root}/proc/{process}"
-            readings = Readings()
-            for name, parser in _PROCESS_FILES.items():
+            readings = parsers.Readings()
+            for name, parser in parsers.PROCESS_FILES.items():
                 _merge(readings, parser(_read(f"{folder}/{name}")))
             if not readings.counters:
                 continue  # it ended meanwhile
             for path in self._thread_folders(folder, readings.levels.get("threads", 1)):
-                for name, value in parse_thread_schedule(_read(f"{path}/schedstat")).counters.items():
+                for name, value in parsers.parse_thread_schedule(_read(f"{path}/schedstat")).counters.items():
                     readings.counters[name] = readings.counters.get(name, 0.0) + value
             listed[process] = readings
         return listed
@@ -201,7 +150,7 @@ def compute_metrics(before: Snapshot, after: Snapshot) -> SystemMetrics:
         machine[name] = value
         if name in before.system.levels and seconds > 0:
             machine[f"{name}.change"] = (value - before.system.levels[name]) / seconds
-    for mode in CPU_MODES:
+    for mode in parsers.CPU_MODES:
         shares = [modes[mode] for modes in processors.values() if mode in modes]
         if shares:
             machine[f"stat.highest.{mode}"], machine[f"stat.lowest.{mode}"] = max(shares), min(shares)
@@ -262,7 +211,7 @@ def row_of_group(
         host: Group that contains all groups and carries shared limits.
     """
     row = dict(metrics.machine)
-    for mode in CPU_MODES:
+    for mode in parsers.CPU_MODES:
         shares = [metrics.processors[cpu][mode] for cpu in cpus if mode in metrics.processors.get(cpu, {})]
         if shares:
             row[f"allowed.{mode}"] = math.fsum(shares) / len(shares)
@@ -278,9 +227,15 @@ def row_of_group(
     return row
 
 
-def _merge(target: Readings, source: Readings, prefix: str = "") -> None:
+def _merge(target: parsers.Readings, source: parsers.Readings, prefix: str = "") -> None:
     target.counters.update({f"{prefix}{name}": value for name, value in source.counters.items()})
     target.levels.update({f"{prefix}{name}": value for name, value in source.levels.items()})
+
+
+def require_linux(root: Path = Path("/")) -> None:
+    """Raise UserError where the counters of Linux are absent."""
+    if not sys.platform.startswith("linux") or not (root / "proc/stat").is_file():
+        raise UserError("there must be the counters in /proc of Linux", "there are none", "use Linux")
 
 
 def _read(path: str) -> str:

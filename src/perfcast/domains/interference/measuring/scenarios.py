@@ -31,21 +31,11 @@ PLACEMENTS = {
     QUOTA: "tenants share two cores and a quota of processor time",
     MEMORY: "tenants share two cores and a limit of memory, page cache included",
 }
-_BLOCK: dict[tuple[str, str], int] = {
-    (ALONE, SAME_CORE): 1,
-    (ALONE, SHARED_CORES): 1,
-    (PAIR, SAME_CORE): 3,
-    (PAIR, QUOTA): 2,
-    (PAIR, MEMORY): 2,
-    (PAIR, OTHER_CORE): 1,
-    (TRIPLE, SAME_CORE): 1,
-    (TRIPLE, SHARED_CORES): 4,
-    (TRIPLE, QUOTA): 1,
-    (TRIPLE, MEMORY): 1,
-    (DYNAMIC, SAME_CORE): 1,
-    (DYNAMIC, SHARED_CORES): 2,
-    (DYNAMIC, QUOTA): 1,
-    (DYNAMIC, MEMORY): 1,
+_BLOCK = {
+    ALONE: {SAME_CORE: 1, SHARED_CORES: 1},
+    PAIR: {SAME_CORE: 3, QUOTA: 2, MEMORY: 2, OTHER_CORE: 1},
+    TRIPLE: {SAME_CORE: 1, SHARED_CORES: 4, QUOTA: 1, MEMORY: 1},
+    DYNAMIC: {SAME_CORE: 1, SHARED_CORES: 2, QUOTA: 1, MEMORY: 1},
 }
 """Runs of each kind in one block: few of separate cores, which the pilots show not to interfere."""
 _TENANTS = {ALONE: 1, PAIR: 2, TRIPLE: 3, DYNAMIC: 3}
@@ -164,7 +154,8 @@ def plan_runs(design: Design, storage: Sequence[str] = ()) -> Iterator[Run]:
     }
     quotas, slacks = _Deck(_QUOTAS, random), _Deck(_MEMORY_SLACK_MIB, random)
     turn = _Deck([True, False], random)
-    kinds = [kind for kind, count in _BLOCK.items() if kind[1] in design.placements for _ in range(count)]
+    counts = [(scenario, *pair) for scenario, by_placement in _BLOCK.items() for pair in by_placement.items()]
+    kinds = [(name, place) for name, place, count in counts if place in design.placements for _ in range(count)]
     number = 0
     while kinds:
         for index in random.permutation(len(kinds)):

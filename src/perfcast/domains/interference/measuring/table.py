@@ -1,19 +1,20 @@
-"""The table of a campaign: labeled rows of the best attempt of each run, compact metrics, and its description."""
+"""The table of a campaign: labeled rows of each run, compact metrics, and its description."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from perfcast.domains.interference.measuring.campaign import Progress, Settings, run_campaign
-from perfcast.domains.interference.measuring.labels import LABELS, PLACES, label_record
-from perfcast.domains.interference.measuring.quality import summarize_quality
-from perfcast.domains.interference.measuring.run_files import finished_runs, read_record
-from perfcast.domains.interference.measuring.scenarios import PLACEMENTS
+from perfcast.domains.interference.measuring import campaign
+from perfcast.domains.interference.measuring.labels import label_record
+from perfcast.domains.interference.measuring.scenarios import PLACEMENTS, TOGETHER, Run
 from perfcast.domains.interference.measuring.workloads import load_workload
+from perfcast.domains.interference.sources.host_interference import LABELS, PLACES
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import atomic_path, write_json
 
@@ -22,78 +23,47 @@ DIGITS = 3
 """Significant digits of a metric: counters of a second are noisier."""
 MIN_VARYING = 0.005
 """Share of rows that must differ from the most frequent value, else a metric counts as constant."""
-SAME = 0.999_99
-"""Correlation above which a metric repeats an earlier one."""
 
 
-def measure_interference(settings: Settings, progress: Progress) -> list[str]:
+def measure_interference(settings: campaign.Settings, progress: campaign.Progress) -> list[str]:
     """Run the campaign, write table and description, and return notes for the user.
 
     Raises: UserError when nothing could be measured.
     """
-    campaign = run_campaign(settings, progress)
-    frame, sampler_shares = collect_rows(settings.runs_folder, settings.max_spread)
+    facts = campaign.run_campaign(settings, progress)
+    frame, sampler_shares = collect_rows(settings.runs_folder)
     if frame.empty:
-        why = campaign["failures"][0] if campaign["failures"] else "the time ended before the first run"
+        why = facts["failures"][0] if facts["failures"] else "the time ended before the first run"
         raise UserError("a campaign needs a finished run", why, "give a larger --budget-minutes")
     table, dropped = compact_metrics(frame)
-    quality = {**summarize_quality(frame, campaign, sampler_shares), **dropped}
+    quality = {**summarize_quality(frame, facts, sampler_shares), **dropped}
     write_table(settings.out, table, quality)
     return list_notes(table, quality)
 
 
-def collect_rows(folder: Path, max_spread: float) -> tuple[pd.DataFrame, list[float]]:
-    """Return the rows of every run in its steadiest attempt, and the sampler's share of a core in each.
-
-    The choice looks at rejections alone, never at degradation.
-    """
-    best: dict[int, tuple[float, pd.DataFrame, float]] = {}
-    records = [read_record(path) for path in finished_runs(folder).values()]
+def collect_rows(folder: Path) -> tuple[pd.DataFrame, list[float]]:
+    """Return the rows of every run, and the sampler's share of a core in each."""
+    records = [campaign.read_record(path) for path in campaign.finished_runs(folder).values()]
     begin = min((record["started"] for record in records), default=0.0)
-    for record in records:
-        rows = label_record(record, begin=begin, max_spread=max_spread)
-        if rows.empty:
-            continue
-        number, share = int(rows["run"].iloc[0]), float((rows["rejected"] != "").mean())
-        if number not in best or share < best[number][0]:
-            seconds = max(entry["end"] for entry in record["run"]["activities"])
-            best[number] = share, rows, record["cost"] / seconds
-    if not best:
-        return pd.DataFrame(columns=[*PLACES, *LABELS]), []
-    ordered = [best[number] for number in sorted(best)]
-    return pd.concat([rows for _, rows, _ in ordered], ignore_index=True), [cost for _, _, cost in ordered]
+    parts = [(label_record(record, begin=begin), Run.from_json(record["run"]), record["cost"]) for record in records]
+    rows = [frame for frame, _, _ in parts if len(frame)] or [pd.DataFrame(columns=[*PLACES, *LABELS])]
+    return pd.concat(rows, ignore_index=True), [cost / run.seconds for _, run, cost in parts]
 
 
 def compact_metrics(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, Any]]:
-    """Round metrics and drop constant and repeated ones; return the table, and what was dropped.
+    """Round metrics and drop constant ones; return the table, and what was dropped.
 
     Rows are not selected, and labels are not looked at.
     """
     fixed = [*PLACES, *LABELS]
     metrics = frame[[name for name in frame if name not in fixed]].sort_index(axis=1)
     varying = [name for name in metrics if is_varying(metrics[name])]
-    repeated = find_repeated(metrics[varying])
-    retained = [name for name in varying if name not in repeated]
-    rounded = metrics[retained].apply(round_digits)
     labels = frame[fixed].copy()
-    for name in (
-        "throughput",
-        "throughput_alone",
-        "latency_p99",
-        "latency_p99_alone",
-        "reference_spread",
-        "reference_spread_p99",
-        "late",
-    ):
-        labels[name] = round_digits(labels[name].astype(float), 4)
-    for name in ("degradation", "degradation_p99"):
-        labels[name] = labels[name].astype(float).round(4).astype("float32")
-    table = pd.concat([labels, rounded], axis=1)
-    return table, {
-        "metrics": len(retained),
-        "constant_metrics": len(metrics.columns) - len(varying),
-        "repeated_metrics": len(repeated),
-    }
+    for name in LABELS[:-1]:
+        values = labels[name].astype(float)
+        labels[name] = values.round(4).astype("float32") if name.startswith("degradation") else round_digits(values, 4)
+    table = pd.concat([labels, metrics[varying].apply(round_digits)], axis=1)
+    return table, {"metrics": len(varying), "constant_metrics": len(metrics.columns) - len(varying)}
 
 
 def is_varying(values: pd.Series) -> bool:
@@ -111,21 +81,65 @@ def round_digits(values: pd.Series, digits: int = DIGITS) -> pd.Series:
     return pd.Series(rounded, values.index, name=values.name, dtype="float32")
 
 
-def find_repeated(metrics: pd.DataFrame) -> set[str]:
-    """Return metrics that equal a multiple of an earlier one, absent in the same rows."""
-    repeated: set[str] = set()
-    numbers = metrics.to_numpy(float)
-    missing = np.isnan(numbers)
-    filled = np.where(missing, 0.0, numbers)
-    centered = filled - filled.mean(axis=0)
-    norms = np.linalg.norm(centered, axis=0)
-    unit = np.divide(centered, norms, out=np.zeros_like(centered), where=norms > 0)
-    close = np.triu(np.abs(unit.T @ unit) > SAME, 1)
-    for first, second in zip(*np.nonzero(close), strict=True):
-        names = metrics.columns[first], metrics.columns[second]
-        if names[0] not in repeated and (missing[:, first] == missing[:, second]).all():
-            repeated.add(names[1])
-    return repeated
+def summarize_quality(frame: pd.DataFrame, facts: Mapping[str, Any], sampler_shares: Sequence[float]) -> dict[str, Any]:
+    """Return noise of repeated references, steal, rejected labels and why, and cost of the sampler, as JSON values.
+
+    Args:
+        frame: Labeled rows, rejected ones included.
+        facts: Facts of the campaign.
+        sampler_shares: Share of one core that the sampler took, by run.
+    """
+    accepted = frame[frame["rejected"] == ""]
+    together = accepted[accepted["phase"] == TOGETHER]
+    reasons = Counter(reason for text in frame["rejected"] for reason in str(text).split("+") if reason)
+    by_column = {
+        f"accepted_rows_by_{name}": {str(key): int(count) for key, count in accepted[name].value_counts().items()}
+        for name in ("placement", "scenario")
+    }
+    return {
+        **facts,
+        "rows": len(frame),
+        "accepted_rows": len(accepted),
+        "accepted_rows_together": len(together),
+        "runs": int(frame["run"].nunique()),
+        "rejected": dict(sorted(reasons.items())),
+        "sampler_share_of_a_core": _round(pd.Series(sampler_shares, dtype=float).mean()),
+        "steal_mean": _round(frame["stat.cpu.steal"].mean()) if "stat.cpu.steal" in frame else None,
+        **by_column,
+        "degradation": {
+            str(name): {f"q{round(100 * level)}": _round(rows.quantile(level)) for level in (0.1, 0.5, 0.9)}
+            for name, rows in together.groupby("placement")["degradation"]
+        },
+        "victims": {str(name): _describe_victim(rows) for name, rows in frame.groupby("victim")},
+    }
+
+
+def _describe_victim(rows: pd.DataFrame) -> dict[str, Any]:
+    accepted = rows[rows["rejected"] == ""]
+    return {
+        "accepted_rows": len(accepted),
+        "reference_spread_median": _round(rows.drop_duplicates(["run", "tenant"])["reference_spread"].median()),
+        "reference_noise_between_runs": reference_noise(rows),
+        "degradation_median": _round(accepted.loc[accepted["phase"] == TOGETHER, "degradation"].median()),
+        "operations_per_second_alone": _round(accepted.loc[accepted["intensity"] == 1, "throughput_alone"].median()),
+    }
+
+
+def reference_noise(rows: pd.DataFrame) -> float | None:
+    """Return how references of one victim differ between runs: standard deviation over mean, median over kinds.
+
+    References of one kind have the same intensity, and processors, quota and memory of the same kind.
+    """
+    kinds = rows.assign(kind=rows["placement"].replace({"other_core": "same_core"}))
+    keys = ["intensity", "kind", "quota", "memory_slack_mib"]
+    means = kinds.groupby([*keys, "run"], dropna=False)["throughput_alone"].mean()
+    groups = means.groupby(level=keys, dropna=False)
+    return _round((groups.std() / groups.mean()).median())
+
+
+def _round(value: Any) -> float | None:
+    """Return four digits as a value of JSON, None where there is no number."""
+    return float(f"{float(value):.4g}") if np.isfinite(value) else None
 
 
 def write_table(out: Path, table: pd.DataFrame, quality: dict[str, Any]) -> None:

@@ -141,8 +141,7 @@ def serve(connection: Connection, name: str, folder: str, seed: int) -> None:
     """
     import torch
 
-    from perfcast.domains.interference.measuring.child_processes import die_with_parent
-    from perfcast.domains.interference.measuring.workloads import load_workload
+    from perfcast.domains.interference.measuring.workloads import die_with_parent, load_workload
 
     die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the campaign ends its tenants itself

@@ -1,23 +1,143 @@
-"""Watch: a sample and a prediction of all groups every second."""
+"""Watch: the groups of processes of a machine, and a sample and a prediction of all of them every second."""
 
 from __future__ import annotations
 
 import math
+import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from perfcast.domains.interference.measuring.degradation import HIGH, LOW, QUANTITIES, DegradationModel
+from perfcast.domains.interference.measuring.groups import Hierarchy
 from perfcast.domains.interference.measuring.metrics import Group, Sampler, compute_metrics, row_of_group
-from perfcast.domains.interference.measuring.running_groups import RunningGroup, active_neighbors
+from perfcast.utils.errors import UserError
 
+MAX_GROUPS = 12
+"""Groups that are watched without a list: those that used most processor time."""
+_USAGE_FILES = (("cpu.stat", "usage_usec", 1e-6), ("cpuacct.usage", "", 1e-9))
 _PARENT = "parent of "
 _USAGE = ("cpu.usage_seconds", "processes.run_seconds")
 _BUSY = 0.01
 """Cores that a group must use: an idle one has no throughput that could degrade."""
 MAX_COST = 0.02
 """Share of one core for samples and predictions: samples are taken every second, predictions as often as it permits."""
+
+
+@dataclass(frozen=True)
+class RunningGroup:
+    """One group.
+
+    Args:
+        group: What the sampler reads.
+        parent: Control group above, which carries shared limits; None at the top.
+        cpus: Processors that the group may use.
+        cores: Their number, or the quota of the group or of its parent.
+    """
+
+    name: str
+    group: Group
+    parent: Group | None
+    cpus: tuple[int, ...]
+    cores: float
+
+
+def list_groups(trees: Sequence[Hierarchy]) -> dict[str, float]:
+    """Return the paths of all control groups with processes, and the processor time that each has used, in seconds."""
+    used: dict[str, float] = {}
+    for tree in trees:
+        for path in [tree.mount, *(entry for entry in tree.mount.rglob("*") if entry.is_dir())]:
+            with suppress(OSError):
+                if (path / "cgroup.procs").read_text().strip():
+                    name = "/" + path.relative_to(tree.mount).as_posix().lstrip(".")
+                    used[name] = max(used.get(name, 0.0), _usage(path))
+    return used
+
+
+def choose_groups(
+    trees: Sequence[Hierarchy], wanted: Sequence[str] = (), processes: Sequence[str] = (), root: Path = Path("/")
+) -> list[RunningGroup]:
+    """Return the named groups and processes, or the groups that used most processor time, the root left out.
+
+    Raises: UserError where a group or process does not exist, or there is none to watch.
+    """
+    chosen = [_open_group(trees, name) for name in wanted]
+    chosen += [_open_process(text, root) for text in processes]
+    if not wanted and not processes:
+        used = {name: seconds for name, seconds in list_groups(trees).items() if name != "/"}
+        names = sorted(used, key=lambda name: (-used[name], name))[:MAX_GROUPS]
+        chosen = [_open_group(trees, name) for name in sorted(names)]
+    if not chosen:
+        fact = "this machine has none with processes"
+        raise UserError("there must be control groups to watch", fact, "name processes with --processes")
+    return chosen
+
+
+def _open_group(trees: Sequence[Hierarchy], name: str) -> RunningGroup:
+    path = name.strip("/")
+    folders = [(tree, tree.mount / path) for tree in trees if (tree.mount / path / "cgroup.procs").is_file()]
+    if not folders:
+        remedy = "name it as below /sys/fs/cgroup, such as /system.slice/web.service"
+        raise UserError("--groups must name control groups", f"there is no {name}", remedy)
+    parent = Group(tuple(folder.parent for _, folder in folders), with_processes=False) if path else None
+    group = Group(tuple(folder for _, folder in folders))
+    limits = [quota for _, folder in folders for level in (folder, folder.parent) if (quota := _quota(level))]
+    cpus = _allowed(group)
+    return RunningGroup(f"/{path}", group, parent, cpus, min([float(len(cpus)), *limits]))
+
+
+def _open_process(text: str, root: Path) -> RunningGroup:
+    numbers = [int(text)] if text.isdigit() else _find_processes(text, root)
+    roots = tuple(number for number in numbers if (root / "proc" / str(number)).is_dir())
+    if not roots:
+        raise UserError("--processes must name running processes", f"there is no {text}", "give names or numbers")
+    group = Group(roots=roots)
+    cpus = _allowed(group)
+    return RunningGroup(text, group, None, cpus, float(len(cpus)))
+
+
+def _find_processes(name: str, root: Path) -> list[int]:
+    numbers = []
+    for entry in (root / "proc").iterdir():
+        with suppress(OSError):
+            if entry.name.isdigit() and (entry / "comm").read_text().strip() == name[:15]:
+                numbers.append(int(entry.name))
+    return sorted(numbers)
+
+
+def _allowed(group: Group) -> tuple[int, ...]:
+    """Return the processors that the first process may use; all of the machine where it cannot be read."""
+    numbers: Iterable[int] = group.roots
+    if group.folders:
+        with suppress(OSError, ValueError):
+            numbers = [int(text) for text in (group.folders[0] / "cgroup.procs").read_text().split()]
+    for number in numbers:
+        with suppress(OSError):
+            return tuple(sorted(os.sched_getaffinity(number)))
+    return tuple(range(os.cpu_count() or 1))
+
+
+def _quota(folder: Path) -> float | None:
+    """Return the cores of a quota, None without one."""
+    with suppress(OSError, ValueError):
+        quota, period = (folder / "cpu.max").read_text().split()[:2]
+        return None if quota == "max" else int(quota) / int(period)
+    with suppress(OSError, ValueError):
+        allowed = int((folder / "cpu.cfs_quota_us").read_text())
+        return allowed / int((folder / "cpu.cfs_period_us").read_text()) if allowed > 0 else None
+    return None
+
+
+def _usage(folder: Path) -> float:
+    for file, key, unit in _USAGE_FILES:
+        with suppress(OSError, ValueError, IndexError):
+            text = (folder / file).read_text()
+            number = text.split(key, 1)[1].split()[0] if key else text
+            return float(number) * unit
+    return 0.0
 
 
 @dataclass(frozen=True)
@@ -93,7 +213,7 @@ def watch(
         model.add_second(rows)
         is_first = degradation is None
         if degradation is None or debt < MAX_COST:
-            neighbors = [active_neighbors(usage, name) for name in names]
+            neighbors = [sum(usage[other] > _BUSY for other in others[name]) for name in names]
             predicted = model.predict([entry.cores for entry in groups], neighbors)
             values = predicted.to_numpy(dtype=float).tolist()
             degradation = {

@@ -13,16 +13,17 @@ from perfcast.utils.errors import UserError
 TABLE, MACHINE = "host_interference.parquet", "host_interference.json"
 REMEDY = "measure anew with `perfcast measure interference`, or restore data/embedded"
 PLACES = (
-    *("run", "attempt", "scenario", "placement", "quota", "tenant", "victim", "intensity", "aggressors"),
-    *("aggressor_count", "aggressor_intensity", "phase", "second"),
+    *("run", "attempt", "scenario", "placement", "quota", "memory_slack_mib", "tenant", "victim", "intensity"),
+    *("aggressors", "aggressor_count", "aggressor_intensity", "phase", "second", "clock"),
 )
-"""Columns that tell where a row comes from, besides those that only describe the plan."""
+"""Columns that tell where a row comes from."""
 LABELS = (
     *("throughput", "throughput_alone", "degradation", "latency_p99", "latency_p99_alone", "degradation_p99"),
     *("reference_spread", "reference_spread_p99", "late", "rejected"),
 )
-OTHER_PLACES = ("memory_slack_mib", "clock")
-"""Columns of the plan that are neither read nor metrics."""
+"""Columns of labels, their parts and their quality."""
+_UNREAD = {"memory_slack_mib", "clock"}
+"""Places that a table may lack."""
 
 
 def check(folder: Path) -> None:
@@ -36,7 +37,7 @@ def read_seconds(path: Path) -> pd.DataFrame:
 
     Raises: UserError when the file is absent or no such table, or a metric holds no numbers.
     """
-    frame = read_parquet(path, (*PLACES, *LABELS))
+    frame = read_parquet(path, [name for name in (*PLACES, *LABELS) if name not in _UNREAD])
     metrics = metric_names(frame)
     texts = [name for name in metrics if frame[name].dtype.kind not in "fiu"]
     if texts or not metrics or frame.empty:
@@ -47,4 +48,4 @@ def read_seconds(path: Path) -> pd.DataFrame:
 
 def metric_names(frame: pd.DataFrame) -> list[str]:
     """Return the names of the metrics, sorted."""
-    return sorted(set(map(str, frame.columns)) - {*PLACES, *LABELS, *OTHER_PLACES})
+    return sorted(set(map(str, frame.columns)) - {*PLACES, *LABELS})

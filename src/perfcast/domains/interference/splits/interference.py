@@ -205,8 +205,7 @@ def _workloads(texts: pd.Series) -> set[str]:
 
 
 def _contains(texts: pd.Series, held: set[str]) -> np.ndarray:
-    has_any = {text: bool(held & set(text.split(JOIN))) for text in texts.astype(str).unique()}
-    return texts.astype(str).map(has_any).to_numpy(dtype=bool)
+    return texts.astype(str).map(lambda text: bool(held & set(text.split(JOIN)))).to_numpy(dtype=bool)
 
 
 def _pairs(tenants: str) -> Iterable[Pair]:

@@ -7,15 +7,15 @@ and the traffic of the neighbors is the remainder.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from perfcast.domains.interference.measuring.labels import LABELS, PLACES, label_record
+from perfcast.domains.interference.measuring.labels import label_record
 from perfcast.domains.interference.measuring.scenarios import OTHER_CORE, PLACEMENTS, SAME_CORE, Design, Run, plan_runs
+from perfcast.domains.interference.sources.host_interference import LABELS, PLACES
 from perfcast.testing.generated_machine import MACHINE
 from perfcast.utils.io import atomic_path, write_json
 
@@ -61,11 +61,11 @@ def write(folder: Path, *, rows: int, seed: int, fillers: int = 6, seconds: int 
     write_json(folder / f"{NAME}.json", {**MACHINE, "cores": 2, "quality": {"metrics": len(metrics)}})
 
 
-def share_cores(demands: Sequence[float] | np.ndarray, cores: float) -> np.ndarray:
+def _share_cores(demands: np.ndarray, cores: float) -> np.ndarray:
     """Divide cores among demands: nobody gets more than the demand, and the remainder is divided evenly."""
-    shares, wanted, left = np.zeros(len(demands)), np.array(demands, dtype=float), cores
-    while left > 1e-9 and (open_ := shares < wanted - 1e-12).any():
-        step = np.minimum(wanted - shares, left / open_.sum()) * open_
+    shares, left = np.zeros(len(demands)), cores
+    while left > 1e-9 and (open_ := shares < demands - 1e-12).any():
+        step = np.minimum(demands - shares, left / open_.sum()) * open_
         shares, left = shares + step, left - step.sum()
     return shares
 
@@ -73,55 +73,40 @@ def share_cores(demands: Sequence[float] | np.ndarray, cores: float) -> np.ndarr
 def _record(run: Run, random: np.random.Generator, fillers: int, started: float) -> dict[str, Any]:
     """Return a record of a run as the measurement writes it."""
     reports: list[list[dict[str, Any]]] = [[] for _ in run.workloads]
-    places: dict[str, list[Any]] = {"second": [], "tenant": [], "late": []}
-    rows: list[dict[str, float]] = []
+    samples: list[tuple[int, int, float, dict[str, float]]] = []
     drift = 0.2 if random.random() < 0.08 else 0.0  # references before and after then differ
     bases = [_OPERATIONS * random.uniform(0.8, 1.2) for _ in run.workloads]
+    warm_up = {(entry.start, entry.tenant) for entry in run.activities}
     for second in range(run.seconds):
         active = run.active_at(second)
-        names = [run.workloads[tenant] for tenant in active]
-        levels = [run.intensities[tenant] for tenant in active]
-        demands = np.array([_DEMANDS[name] * level for name, level in zip(names, levels, strict=True)])
-        traffic = np.array([_TRAFFIC[name] * level for name, level in zip(names, levels, strict=True)])
-        cores = _cores(run, len(active))
-        got = share_cores(demands, cores) if run.placement != OTHER_CORE else np.minimum(demands, 1.0)
+        levels = np.array([run.intensities[tenant] for tenant in active])
+        demands, traffic = (levels * [of[run.workloads[tenant]] for tenant in active] for of in (_DEMANDS, _TRAFFIC))
+        cores = 1.0 if run.placement == SAME_CORE else min(2.0, run.quota or 2.0, float(len(active)))
+        got = np.minimum(demands, 1.0) if run.placement == OTHER_CORE else _share_cores(demands, cores)
         share = got / demands
         flows = traffic * share
         for place, tenant in enumerate(active):
-            others = flows.sum() - flows[place]
-            loss = 1 - _SENSITIVITY * _TRAFFIC[names[place]] * others
-            level = 1 + drift * second / run.seconds
-            rate = bases[tenant] * levels[place] * share[place] * loss * level * (1 + NOISE * random.normal())
+            loss = 1 - _SENSITIVITY * _TRAFFIC[run.workloads[tenant]] * (flows.sum() - flows[place])
+            level = levels[place] * share[place] * loss * (1 + drift * second / run.seconds)
+            rate = bases[tenant] * level * (1 + NOISE * random.normal())
             tail = 0.002 / (share[place] ** 1.5 * loss) * (1 + 2 * NOISE * abs(random.normal()))
-            reports[tenant].append(
-                {"second": second, "operations": max(rate, 0.0), "ended": int(rate * 0.3), "latency_p99": tail}
-            )
-            places["second"].append(second)
-            places["tenant"].append(tenant)
-            places["late"].append(0.5 if random.random() < 0.004 else 0.001)
-            rows.append(_metrics(run, place, demands, got, flows, random=random, fillers=fillers))
-    retained = _without_warm_up(run, places)
-    names_of_metrics = sorted({name for row in rows for name in row})
+            operations = {"operations": max(rate, 0.0), "ended": int(rate * 0.3), "latency_p99": tail}
+            reports[tenant].append({"second": second, **operations})
+            late = 0.5 if random.random() < 0.004 else 0.001
+            metrics = _metrics(run.quota, place, demands, got, flows, random=random, fillers=fillers)
+            if (second, tenant) not in warm_up:
+                samples.append((second, tenant, late, metrics))
+    *places, rows = zip(*samples, strict=True)
+    names = sorted({name for row in rows for name in row})
     return {
-        **{"attempt": 1, "started": started, "reports": reports, "run": run.to_json()},
-        "places": {name: [values[index] for index in retained] for name, values in places.items()},
-        "metrics": {name: [rows[index].get(name) for index in retained] for name in names_of_metrics},
+        **{"started": started, "reports": reports, "run": run.to_json()},
+        "places": dict(zip(("second", "tenant", "late"), places, strict=True)),
+        "metrics": {name: [row.get(name) for row in rows] for name in names},
     }
 
 
-def _cores(run: Run, active: int) -> float:
-    """Return the cores that the active tenants share."""
-    return 1.0 if run.placement == SAME_CORE else min(2.0, run.quota or 2.0, float(active))
-
-
-def _without_warm_up(run: Run, places: dict[str, list[Any]]) -> list[int]:
-    """Return the positions of samples without the first second of an activity."""
-    first = {(entry.tenant, entry.start) for entry in run.activities}
-    return [index for index, key in enumerate(zip(places["tenant"], places["second"], strict=True)) if key not in first]
-
-
 def _metrics(
-    run: Run,
+    quota: float | None,
     place: int,
     demands: np.ndarray,
     got: np.ndarray,
@@ -151,7 +136,7 @@ def _metrics(
         "stat.cpu.idle": noisy(max(0.0, 2 - got.sum())),
         "stat.ctxt": noisy(500 + 2000 * wait.sum()),
     }
-    if run.quota:
+    if quota:
         metrics |= {"host.cpu.periods": 10.0, "host.cpu.throttled_periods": float(round(10 * min(1.0, wait.sum())))}
     metrics |= {f"vmstat.filler_{number}": float(random.gamma(2, 100)) for number in range(fillers)}
     if random.random() < 0.02:

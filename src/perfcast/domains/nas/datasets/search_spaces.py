@@ -1,20 +1,39 @@
-"""Search spaces of HELP's networks, one dataset each: their columns and the encoding of their architectures."""
+"""HELP's tables, one per search space of networks: a row per device and architecture, its latency the target."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from perfcast.data.standardized import Standardized
-from perfcast.domains.nas.datasets.latency_rows import build_space
-from perfcast.schema.table import Column, Kind, Role
+from perfcast.data.strict_csv import Rejection, build_rejected_frame
+from perfcast.domains.nas.datasets.torch_files import read_torch
+from perfcast.domains.nas.sources.help import ARCHITECTURES, DEVICES, OTHER_DEVICES, REFERENCES, latency_file
+from perfcast.schema.declare import category, number
+from perfcast.schema.table import Column, Kind, Role, Tag, build_table
 from perfcast.utils.errors import UserError
 
+SOURCE = "help"
+PUBLISHED_SUBSET = "published_subset"
+NEAR_ZERO = 0.05
+"""Share of a device's median latency below which a latency is no inference: the output of such cells does not depend on
+their input, and some devices do not compute them."""
 _REMEDY = "ingest source 'help' again"
-
+_PROTOCOL_REMEDY = "edit options.protocol in the dataset's conf"
+_GPUS = {
+    "1080ti": "GeForce GTX 1080 Ti",
+    "2080ti": "GeForce RTX 2080 Ti",
+    "titan_rtx": "Titan RTX",
+    "titanx": "Titan X",
+    "titanxp": "Titan Xp",
+    "titan_xp": "Titan Xp",
+    "v100": "Tesla V100",
+}
 FBNET_LAYERS = tuple(f"block_{number:02d}" for number in range(1, 23))
 FBNET_BLOCKS = ("k3_e1", "k3_e1_g2", "k3_e3", "k3_e6", "k5_e1", "k5_e1_g2", "k5_e3", "k5_e6", "skip")
 """Kernel size, expansion and groups of an inverted residual block; skip is the identity."""
@@ -28,32 +47,207 @@ _STAGES, _MAX_LAYERS = 5, 4
 OFA_LAYERS = tuple(f"layer_{stage}_{layer}" for stage in range(1, _STAGES + 1) for layer in range(1, _MAX_LAYERS + 1))
 _ABSENT = "absent"
 
+_KINDS = "gpu, cpu, phone, board (single-board computer) or accelerator (ASIC, FPGA)"
+DEVICE_COLUMNS = (
+    category("result_id", Role.KEY, "device", "device and architecture", Tag.ROW),
+    category(
+        "architecture", Role.KEY, "architecture", "search space and position of the architecture in it", Tag.ENTITY
+    ),
+    category("device", Role.FEATURE, "device", "device as published; GPUs include the batch size", Tag.TASK),
+    category("device_kind", Role.FEATURE, "device", _KINDS, Tag.SLICE),
+    category("device_model", Role.FEATURE, "device", "device model, without the batch size"),
+    number("batch", "device", "batch size in images; missing except for GPUs"),
+)
+_LATENCY = "time of one inference; lower is better"
+_SUBSET = "the authors' use of the row: train, validation, test or unused"
+_REFERENCE = "1 for the reference architectures, measured first on every device"
+_LINE = "position in that file, from 1"
+LATENCY_COLUMNS = (
+    Column("latency_ms", Kind.NUMERICAL, Role.TARGET, "device", "ms", _LATENCY, low=1e-6),
+    category(PUBLISHED_SUBSET, Role.PROVENANCE, "device", _SUBSET),
+    Column("reference", Kind.NUMERICAL, Role.PROVENANCE, "device", "", _REFERENCE, 0, 1),
+    category("source_file", Role.PROVENANCE, "device", "file of the row"),
+    Column("source_line", Kind.NUMERICAL, Role.PROVENANCE, "device", "", _LINE, 1),
+)
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """The authors' split: devices by subset, and architectures by position.
+
+    Training devices use the first `pool` architectures and the references. Other devices train on the references
+    alone. Validation devices are evaluated on the pool. Test devices are evaluated on the next `queries`
+    architectures, without the share `trimmed` of the fastest and of the slowest. The pool holds at most four fifths of
+    the architectures.
+    """
+
+    train: Sequence[str]
+    validation: Sequence[str]
+    test: Sequence[str]
+    pool: int
+    queries: int
+    trimmed: float
+
 
 def build_fbnet(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
-    """Standardize 5,000 networks of FBNet on 27 devices; see `build_space`. Source: Wu et al., arXiv 1812.03443."""
-    columns = [_word(name, "blocks", f"block of layer {int(name[6:])} of 22") for name in FBNET_LAYERS]
-    return build_space("fbnet", raw, options, columns, encode_fbnet)
+    """Standardize 5,000 networks of FBNet on 27 devices; see `Protocol`. Source: Wu et al., arXiv 1812.03443."""
+    columns = [category(name, Role.FEATURE, "blocks", f"block of layer {int(name[6:])} of 22") for name in FBNET_LAYERS]
+    return _build_space("fbnet", raw, options, columns, encode_fbnet)
 
 
 def build_nasbench201(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
-    """Standardize all 15,625 cells on 27 devices; see `build_space`. Source: Dong and Yang, arXiv 2001.00326."""
+    """Standardize all 15,625 cells on 27 devices; see `Protocol`. Source: Dong and Yang, arXiv 2001.00326."""
     meaning = "operation on the edge from node {} to node {} of the cell"
-    columns = [_word(name, "cell", meaning.format(name[3], name[5])) for name in CELL_EDGES]
-    return build_space("nasbench201", raw, options, columns, encode_cells)
+    columns = [category(name, Role.FEATURE, "cell", meaning.format(name[3], name[5])) for name in CELL_EDGES]
+    return _build_space("nasbench201", raw, options, columns, encode_cells)
 
 
 def build_ofa(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
-    """Standardize 5,000 once-for-all networks on 12 GPUs; see `build_space`. Source: Cai et al., arXiv 1908.09791."""
+    """Standardize 5,000 once-for-all networks on 12 GPUs; see `Protocol`. Source: Cai et al., arXiv 1908.09791."""
     meaning = "kernel and expansion of layer {} of stage {}; {} below that depth"
     columns = [
-        Column("resolution", Kind.NUMERICAL, Role.FEATURE, "cost", "px", "side length of the input image", low=1),
-        *(_word(name, "layers", meaning.format(name[8], name[6], _ABSENT)) for name in OFA_LAYERS),
+        number("resolution", "cost", "side length of the input image", unit="px"),
+        *(category(name, Role.FEATURE, "layers", meaning.format(name[8], name[6], _ABSENT)) for name in OFA_LAYERS),
     ]
-    return build_space("ofa", raw, options, columns, encode_ofa)
+    return _build_space("ofa", raw, options, columns, encode_ofa)
 
 
-def _word(name: str, group: str, meaning: str) -> Column:
-    return Column(name, Kind.CATEGORICAL, Role.FEATURE, group, meaning=meaning)
+def _build_space(
+    space: str,
+    raw: Mapping[str, Path],
+    options: Mapping[str, Any],
+    columns: Sequence[Column],
+    encode: Callable[[Any], pd.DataFrame],
+) -> Standardized:
+    """Standardize one search space: fbnet, nasbench201 or ofa.
+
+    Args:
+        options: `protocol`, see `Protocol`.
+        columns: Columns of the architectures.
+        encode: Function from the content of the architecture file to one row per architecture.
+
+    Raises:
+        UserError: A file or the option is invalid.
+    """
+    folder, devices = raw[SOURCE], DEVICES[space]
+    protocol = _read_protocol(options, devices)
+    architectures = encode(read_torch(folder / space / ARCHITECTURES[space]))
+    count = len(architectures)
+    references = _read_positions(folder / space / REFERENCES, count)
+    frames, rejections = [], []
+    for device in devices:
+        file = latency_file(space, device)
+        latency = _read_latencies(folder / file, count)
+        reasons = _find_reasons(latency)
+        rejections += [
+            Rejection(SOURCE, file, int(row) + 1, str(reasons[row]), f"{latency[row]:.6g} ms")
+            for row in np.flatnonzero(reasons != "")
+        ]
+        good = np.flatnonzero(reasons == "")
+        subsets = _assign_subsets(protocol, device, np.where(reasons == "", latency, np.nan), references)
+        kind, model, batch = parse_device_name(device)
+        columns_of_device = {
+            **{"position": good, "device": device, "device_kind": kind, "device_model": model, "batch": batch},
+            **{"latency_ms": latency[good], PUBLISHED_SUBSET: subsets[good]},
+            **{"reference": np.isin(good, references).astype(float), "source_file": file, "source_line": good + 1.0},
+        }
+        frames.append(pd.DataFrame(columns_of_device))
+    rows = pd.concat(frames, ignore_index=True)
+    position = rows["position"].to_numpy()
+    text = pd.Series(np.arange(count), dtype="int64").astype("str").str.zfill(5)
+    encoded = architectures.assign(architecture=f"{space}-" + text, number=text).iloc[position].reset_index(drop=True)
+    result_id = rows["device"] + "/" + encoded["number"]
+    frame = pd.concat([rows, encoded.drop(columns="number")], axis=1).assign(result_id=result_id)
+    table = build_table(f"{SOURCE}_{space}", frame, (*DEVICE_COLUMNS, *columns, *LATENCY_COLUMNS))
+    distinct = rows.groupby("device", sort=True)["latency_ms"].nunique()
+    return Standardized(
+        table=table,
+        rejected=build_rejected_frame(rejections),
+        rows_in=count * len(devices),
+        quality={
+            **{"architectures": count, "devices": len(devices)},
+            "distinct_latencies": {str(device): int(number) for device, number in distinct.items()},
+        },
+    )
+
+
+def parse_device_name(device: str) -> tuple[str, str, float]:
+    """Return the kind, model and batch size of a device; the batch size is NaN where the name does not contain it."""
+    if device in OTHER_DEVICES:
+        return (*OTHER_DEVICES[device], np.nan)
+    name, _, batch = device.rpartition("_")
+    return "gpu", _GPUS[name], float(batch)
+
+
+def _read_protocol(options: Mapping[str, Any], devices: Sequence[str]) -> Protocol:
+    """Return option `protocol`.
+
+    Raises:
+        UserError: The option is incomplete, or lists a device that the dataset lacks or lists twice.
+    """
+    protocol, keys = options.get("protocol"), [each.name for each in fields(Protocol)]
+    if not isinstance(protocol, Mapping) or set(protocol) != set(keys):
+        fact = f"found {sorted(protocol) if isinstance(protocol, Mapping) else protocol!r}"
+        raise UserError(f"option 'protocol' must have the keys {', '.join(sorted(keys))}", fact, _PROTOCOL_REMEDY)
+    listed = [device for name in ("train", "validation", "test") for device in protocol[name]]
+    unknown = sorted(set(listed) - set(devices))
+    if unknown or len(set(listed)) < len(listed):
+        fact = f"the dataset has no {', '.join(unknown)}" if unknown else "one device is listed twice"
+        raise UserError("option 'protocol' must list different devices of the dataset", fact, _PROTOCOL_REMEDY)
+    return Protocol(**protocol)
+
+
+def _assign_subsets(protocol: Protocol, device: str, latency: np.ndarray, references: Sequence[int]) -> np.ndarray:
+    """Return the subset of each architecture on a device: train, validation, test, or unused.
+
+    A reference is never evaluated, although the authors left one reference among their test architectures.
+
+    Shapes: latency (architectures,) -> (architectures,) object.
+    Units: latency ms, NaN where it was quarantined.
+    """
+    count = len(latency)
+    position = np.arange(count)
+    pool = min(protocol.pool, count * 4 // 5)
+    pooled = position < pool
+    reference = np.isin(position, list(references))
+    subsets = np.full(count, "unused", dtype=object)
+    if device in protocol.train:
+        subsets[pooled | reference] = "train"
+    elif device in protocol.validation:
+        subsets[pooled] = "validation"
+        subsets[reference] = "train"
+    elif device in protocol.test:
+        query_rows = np.flatnonzero((position >= pool) & (position < pool + protocol.queries))
+        order = query_rows[np.argsort(latency[query_rows], kind="stable")]
+        subsets[order[int(len(order) * protocol.trimmed) : int(len(order) * (1 - protocol.trimmed))]] = "test"
+        subsets[reference] = "train"
+    return subsets
+
+
+def _find_reasons(latency: np.ndarray) -> np.ndarray:
+    """Return the reason to quarantine each latency, "" for a valid one. Shapes: (n,) -> (n,) object."""
+    usable = np.isfinite(latency) & (latency > 0)
+    middle = np.median(latency[usable]) if usable.any() else 0.0
+    reasons = np.where(usable, "", "not_a_positive_number").astype(object)
+    reasons[usable & (latency < NEAR_ZERO * middle)] = "near_zero_latency"
+    return reasons
+
+
+def _read_latencies(path: Path, count: int) -> np.ndarray:
+    """Return the latencies of a device in ms, NaN where an entry is not a number. Raises: UserError."""
+    content = read_torch(path)
+    if not isinstance(content, list) or len(content) != count:
+        fact = f"found {len(content)}" if isinstance(content, list) else f"found {type(content).__name__}"
+        raise UserError(f"{path.name} must be a list of {count} latencies", fact, _REMEDY)
+    return np.array([float(value) if isinstance(value, int | float) else np.nan for value in content], dtype=float)
+
+
+def _read_positions(path: Path, count: int) -> list[int]:
+    content = read_torch(path)
+    if not isinstance(content, list) or not all(isinstance(value, int) and 0 <= value < count for value in content):
+        requirement = f"{path.name} must be a list of positions from 0 to {count - 1}"
+        raise UserError(requirement, "it holds something else", _REMEDY)
+    return list(content)
 
 
 def encode_fbnet(content: Any) -> pd.DataFrame:

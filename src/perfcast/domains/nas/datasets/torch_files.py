@@ -39,14 +39,14 @@ def read_torch(path: Path) -> Any:
         with warnings.catch_warnings(action="ignore"), safe_globals(stand_ins):  # type: ignore[arg-type]
             return torch.load(path, weights_only=True, map_location="cpu")
     except Exception as error:  # torch raises many kinds of errors
-        names = _list_globals(path) - {"numpy.core.multiarray.scalar", "numpy._core.multiarray.scalar"}
-        names -= {"numpy.dtype", "_codecs.encode"}
-        fact = (
-            f"{path.name} names {', '.join(sorted(names))}"
-            if names
-            else f"{path.name} is broken ({_shorten_error(error)})"
-        )
-        raise UserError("a PyTorch file from outside must hold plain values only", fact, _REMEDY) from None
+        text = " ".join(str(error).split())[:80] or type(error).__name__
+        if names := _list_globals(path) - {name for _, name in stand_ins}:
+            text = f"names {', '.join(sorted(names))}"
+        else:
+            text = f"is broken ({text})"
+        raise UserError(
+            "a PyTorch file from outside must hold plain values only", f"{path.name} {text}", _REMEDY
+        ) from None
 
 
 class _Dtype:
@@ -89,7 +89,3 @@ def _list_globals(path: Path) -> set[str]:
     except (zipfile.BadZipFile, StopIteration, ValueError):
         return set()
     return globals_named
-
-
-def _shorten_error(error: Exception) -> str:
-    return " ".join(str(error).split())[:80] or type(error).__name__

@@ -8,13 +8,24 @@ from perfcast.sources.bounded_files import FETCH_AGAIN, check_zip
 from perfcast.utils import size_limits
 
 _BATCHED = ("1080ti", "2080ti", "titan_rtx", "titanx", "titanxp")
-_OTHERS = (
-    *("essential_ph_1", "eyeriss", "fpga", "gold_6226", "gold_6240", "pixel2", "pixel3", "raspi4"),
-    *("samsung_a50", "samsung_s7", "silver_4114", "silver_4210r"),
-)
+OTHER_DEVICES = {
+    "essential_ph_1": ("phone", "Essential PH-1"),  # the 1 belongs to the model name
+    "eyeriss": ("accelerator", "Eyeriss"),
+    "fpga": ("accelerator", "FPGA"),
+    "gold_6226": ("cpu", "Xeon Gold 6226"),
+    "gold_6240": ("cpu", "Xeon Gold 6240"),
+    "pixel2": ("phone", "Pixel 2"),
+    "pixel3": ("phone", "Pixel 3"),
+    "raspi4": ("board", "Raspberry Pi 4"),
+    "samsung_a50": ("phone", "Galaxy A50"),
+    "samsung_s7": ("phone", "Galaxy S7"),
+    "silver_4114": ("cpu", "Xeon Silver 4114"),
+    "silver_4210r": ("cpu", "Xeon Silver 4210R"),
+}
+"""Device without a batch size -> its kind and model."""
 DEVICES = {
-    "nasbench201": (*(f"{gpu}_{batch}" for gpu in _BATCHED for batch in (1, 32, 256)), *_OTHERS),
-    "fbnet": (*(f"{gpu}_{batch}" for gpu in _BATCHED for batch in (1, 32, 64)), *_OTHERS),
+    "nasbench201": (*(f"{gpu}_{batch}" for gpu in _BATCHED for batch in (1, 32, 256)), *OTHER_DEVICES),
+    "fbnet": (*(f"{gpu}_{batch}" for gpu in _BATCHED for batch in (1, 32, 64)), *OTHER_DEVICES),
     "ofa": tuple(f"{gpu}_{batch}" for gpu in ("2080ti", "titan_rtx", "titan_xp", "v100") for batch in (1, 32, 64)),
 }
 """Search space -> devices, as in the file names."""

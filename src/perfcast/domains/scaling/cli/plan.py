@@ -40,8 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Plan, and print or write."""
-    from perfcast.domains.scaling.run_plan import plan_runs
-    from perfcast.domains.scaling.run_plan_text import format_plan
+    from perfcast.domains.scaling.run_plan import format_plan, plan_runs
 
     check_out(options, ".csv", ".json")
     chosen = machine.read_options(options)

@@ -7,6 +7,10 @@ Facts of the files:
 - Parameters exclude embeddings. Those of 3B are in no file: they follow from the tokens of its runs, within 0.01 %.
 - The files of the targets lack the step (7B) or the tokens (13B). The 7B file holds one row, that of 13B its last rows.
 
+Of runs under way (`build_curves`), a row is one task of one run and one known share of it. What the run showed so far
+is the last result, and the line through the results of the last half of the known part, over the logarithm of the
+progress. Later evaluations are in no row; a run that has none so far is rejected at that share.
+
 Source: Bhagia et al., 2024, arXiv 2412.04403; parameters in scripts/scaling/final.json of the same repository.
 """
 
@@ -22,32 +26,8 @@ import pandas as pd
 from perfcast.data.measured_tables import describe_first_bad, parse_numbers, quarantine
 from perfcast.data.standardized import Standardized
 from perfcast.data.strict_csv import Rejection, build_rejected_frame, read_rows, require_rows
-from perfcast.domains.scaling.datasets.scaling_columns import (
-    ACCURACY,
-    BITS,
-    COMPUTE_COLUMN,
-    FLOP_PER_PARAM_TOKEN,
-    LOSS,
-    PLACE_COLUMNS,
-    RESULT_COLUMNS,
-    TARGET_COLUMN,
-    TRAINING_COLUMNS,
-    number,
-)
-from perfcast.domains.scaling.sources.olmo_ladder import (
-    BATCH,
-    LOSSES,
-    PEAK_RATE,
-    QUESTIONS,
-    STEP,
-    TARGETS,
-    TOKENS,
-    accuracy_column,
-    bpb_column,
-    list_runs,
-    progress_columns,
-    result_columns,
-)
+from perfcast.domains.scaling.datasets import scaling_columns
+from perfcast.domains.scaling.sources import olmo_ladder as source
 from perfcast.schema.declare import category
 from perfcast.schema.table import Column, Kind, Role, Tag, build_table
 
@@ -75,25 +55,55 @@ MULTIPLIERS_PUBLISHED = ("1", "2", "5", "10")
 SUBSETS_PUBLISHED = {"190M": "train", "370M": "train", "760M": "train", "1B": "validation"}
 """Subsets of the authors' training runs; their largest size validates, because the test sizes are larger still."""
 TASKS = {
-    **{f"{name}_loss": (LOSS, (column,)) for name, column in LOSSES.items()},
-    **{f"{name}_bpb": (BITS, tuple(map(bpb_column, parts))) for name, parts in QUESTIONS.items()},
-    **{f"{name}_accuracy": (ACCURACY, tuple(map(accuracy_column, parts))) for name, parts in QUESTIONS.items()},
+    **{f"{name}_loss": (scaling_columns.LOSS, (column,)) for name, column in source.LOSSES.items()},
+    **{
+        f"{name}_bpb": (scaling_columns.BITS, tuple(map(source.bpb_column, parts)))
+        for name, parts in source.QUESTIONS.items()
+    },
+    **{
+        f"{name}_accuracy": (scaling_columns.ACCURACY, tuple(map(source.accuracy_column, parts)))
+        for name, parts in source.QUESTIONS.items()
+    },
 }
 """Task -> its kind, and the columns whose mean is its result."""
+_SIZE = category("model_size", Role.KEY, "model", "name of the model size", Tag.ENTITY, Tag.SLICE)
 COLUMNS = (
-    *RESULT_COLUMNS,
-    category("model_size", Role.KEY, "model", "name of the model size", Tag.ENTITY, Tag.SLICE),
+    *scaling_columns.RESULT_COLUMNS,
+    _SIZE,
     category("run", Role.KEY, "training", "size, multiplier and repetition", Tag.BLOCK),
     category("configuration", Role.KEY, "training", "size and multiplier", Tag.CONFIG),
-    *TRAINING_COLUMNS,
-    COMPUTE_COLUMN,
-    number("tokens_per_param", "training", "tokens over parameters"),
-    number("batch_tokens", "training", "tokens of a batch"),
-    TARGET_COLUMN,
+    *scaling_columns.TRAINING_COLUMNS,
+    scaling_columns.number("tokens_per_param", "training", "tokens over parameters"),
+    scaling_columns.number("batch_tokens", "training", "tokens of a batch"),
+    scaling_columns.TARGET_COLUMN,
     Column("peak_learning_rate", Kind.NUMERICAL, Role.PROVENANCE, "training", meaning="highest learning rate", low=0),
     Column("step", Kind.NUMERICAL, Role.PROVENANCE, "training", meaning="number of the last step", low=0),
     category("published_subset", Role.PROVENANCE, "training", "subset in the split of the authors"),
-    *PLACE_COLUMNS,
+    *scaling_columns.PLACE_COLUMNS,
+)
+
+
+KNOWN = (25, 50, 75)
+"""Shares of a run that are known, in %."""
+NOW, LEVEL, SLOPE = "value_now", "value_level", "value_slope"
+_UNIT = scaling_columns.TARGET_COLUMN.unit
+CURVE_COLUMNS = (
+    category("result_id", Role.KEY, "evaluation", "name of the run, the task and the known share", Tag.ROW),
+    category("task", Role.KEY, "evaluation", "validation set or benchmark, and the known share", Tag.TASK, Tag.CONFIG),
+    category("task_kind", Role.KEY, "evaluation", "accuracy, bpb or loss, and the known share", Tag.SLICE),
+    _SIZE,
+    category("run", Role.KEY, "training", "size, multiplier and repetition"),
+    category("configuration", Role.KEY, "training", "size and multiplier", Tag.CONFIG, Tag.BLOCK),
+    *scaling_columns.TRAINING_COLUMNS,
+    scaling_columns.number("tokens_per_param", "training", "tokens of the whole run over parameters"),
+    scaling_columns.number(NOW, "curve", "last result of the known part", _UNIT),
+    scaling_columns.number(
+        LEVEL, "curve", "result at the end of the known part, by the line through its last half", _UNIT
+    ),
+    Column(SLOPE, Kind.NUMERICAL, Role.FEATURE, "curve", _UNIT, "change of the result per unit of ln progress"),
+    scaling_columns.number("known_share", "curve", "known share of the run", "%", high=100),
+    scaling_columns.TARGET_COLUMN,
+    *scaling_columns.PLACE_COLUMNS,
 )
 
 
@@ -104,11 +114,10 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
         UserError: A file is absent or broken, or every row of it is rejected.
     """
     del options
-    files = [*list_runs().items(), *(((size, "", 0), name) for size, name in TARGETS.items())]
+    files = [*source.list_runs().items(), *(((size, "", 0), name) for size, name in source.TARGETS.items())]
     lasts, rejections, evaluations = [], [], 0
     for (size, multiplier, repetition), name in files:
-        good, rejected = read_run(raw[SOURCE] / name, name, size)
-        require_rows(len(good), str(raw[SOURCE] / name), rejected)
+        good, rejected = _read_run(raw[SOURCE] / name, name, size)
         evaluations += len(good)
         rejections += rejected
         lasts.append(_describe_last(good, name, size, multiplier, repetition))
@@ -122,13 +131,16 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     )
 
 
-def read_run(path: Path, name: str, size: str) -> tuple[pd.DataFrame, list[Rejection]]:
-    """Return the usable evaluations of a file in the order of its lines, with the rejected ones."""
-    progress = progress_columns(size)
-    rows = read_rows(SOURCE, path, [*progress, *result_columns(), BATCH, PEAK_RATE])
-    parsed = parse_numbers(rows.frame, [*progress, *result_columns(), BATCH, PEAK_RATE])
-    numbers = parsed[[*progress, *result_columns(), BATCH]]
-    shares = parsed[[accuracy_column(part) for parts in QUESTIONS.values() for part in parts]]
+def _read_run(path: Path, name: str, size: str) -> tuple[pd.DataFrame, list[Rejection]]:
+    """Return the usable evaluations of a file in the order of its lines, with the rejected ones.
+
+    Raises: UserError when every row is rejected.
+    """
+    progress = source.progress_columns(size)
+    rows = read_rows(SOURCE, path, [*progress, *source.result_columns(), source.BATCH, source.PEAK_RATE])
+    parsed = parse_numbers(rows.frame, [*progress, *source.result_columns(), source.BATCH, source.PEAK_RATE])
+    numbers = parsed[[*progress, *source.result_columns(), source.BATCH]]
+    shares = parsed[[source.accuracy_column(part) for parts in source.QUESTIONS.values() for part in parts]]
     good, rejected = quarantine(
         SOURCE,
         name,
@@ -141,34 +153,37 @@ def read_run(path: Path, name: str, size: str) -> tuple[pd.DataFrame, list[Rejec
         },
     )
     structural = [Rejection(row.source, name, row.line, row.reason, row.detail) for row in rows.rejections]
+    require_rows(len(good), str(path), [*structural, *rejected])
     return good, [*structural, *rejected]
 
 
 def _describe_last(good: pd.DataFrame, name: str, size: str, multiplier: str, repetition: int) -> pd.DataFrame:
     """Return the last evaluation of a run, one row, with the facts of the run."""
-    last = good.sort_values(progress_columns(size)[0]).iloc[[-1]]
-    tokens = last[TOKENS] if TOKENS in last else last[STEP] * last[BATCH]
-    step = last[STEP] if STEP in last else last[TOKENS] / last[BATCH]
-    configuration = f"{size}-{multiplier}xC" if multiplier else f"{size}-target"
+    last = good.sort_values(source.progress_columns(size)[0]).iloc[[-1]]
+    tokens = last[source.TOKENS] if source.TOKENS in last else last[source.STEP] * last[source.BATCH]
+    step = last[source.STEP] if source.STEP in last else last[source.TOKENS] / last[source.BATCH]
     return last.assign(
-        model_size=size,
-        configuration=configuration,
-        run=configuration + ("-rerun" if repetition else ""),
+        **_name_run(name, size, multiplier, repetition),
         params=float(PARAMS[size]),
         tokens=tokens,
-        compute=FLOP_PER_PARAM_TOKEN * PARAMS[size] * tokens / 1e18,
+        compute=scaling_columns.FLOP_PER_PARAM_TOKEN * PARAMS[size] * tokens / 1e18,
         tokens_per_param=tokens / PARAMS[size],
-        batch_tokens=last[BATCH],
-        peak_learning_rate=last[PEAK_RATE],
+        batch_tokens=last[source.BATCH],
+        peak_learning_rate=last[source.PEAK_RATE],
         step=step.round(),
         published_subset=_published_subset(size, multiplier),
-        source_file=name,
         source_line=last["line"],
     )
 
 
+def _name_run(name: str, size: str, multiplier: str, repetition: int) -> dict[str, str]:
+    configuration = f"{size}-{multiplier}xC" if multiplier else f"{size}-target"
+    run = configuration + ("-rerun" if repetition else "")
+    return {"model_size": size, "configuration": configuration, "run": run, "source_file": name}
+
+
 def _published_subset(size: str, multiplier: str) -> str | float:
-    if size in TARGETS:
+    if size in source.TARGETS:
         return "test"
     return SUBSETS_PUBLISHED.get(size, np.nan) if multiplier in MULTIPLIERS_PUBLISHED else np.nan
 
@@ -182,10 +197,83 @@ def _melt(runs: pd.DataFrame) -> pd.DataFrame:
             runs.assign(
                 task=task,
                 task_kind=kind,
-                loss_task=f"{name}_{BITS}" if kind == ACCURACY else np.nan,
-                chance=CHANCE[name] if kind == ACCURACY else np.nan,
+                loss_task=f"{name}_{scaling_columns.BITS}" if kind == scaling_columns.ACCURACY else np.nan,
+                chance=CHANCE[name] if kind == scaling_columns.ACCURACY else np.nan,
                 value=runs[list(columns)].mean(axis=1),
                 result_id=runs["run"] + "|" + task,
             )
         )
     return pd.concat(parts, ignore_index=True)
+
+
+def build_curves(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
+    """Standardize the runs of the ladder; the models that its authors predict have no curve.
+
+    An input row is one task of one run and one known share.
+
+    Raises:
+        UserError: A file is absent or broken, or every row of it is rejected.
+    """
+    del options
+    parts: list[pd.DataFrame] = []
+    rejections: list[Rejection] = []
+    for (size, multiplier, repetition), name in source.list_runs().items():
+        good, rejected = _read_run(raw[SOURCE] / name, name, size)
+        rejections += rejected
+        facts = _name_run(name, size, multiplier, repetition)
+        for share in KNOWN:
+            rows = describe_curve(good.sort_values(source.TOKENS), share, PARAMS[size])
+            if rows is None:
+                detail = f"{facts['run']} has no evaluation in its first {share} %"
+                rejections += [Rejection(SOURCE, name, 0, "no_evaluation_so_far", detail)] * len(TASKS)
+            else:
+                parts.append(rows.assign(**facts))
+    frame = pd.concat(parts, ignore_index=True)
+    frame["result_id"] = frame["run"] + "|" + frame["task"]
+    return Standardized(
+        table=build_table("llm_ladder_curve", frame, CURVE_COLUMNS),
+        rejected=build_rejected_frame(rejections),
+        rows_in=len(rejections) + len(frame),
+        quality={"runs": int(frame["run"].nunique()), "by_known_share": frame["known_share"].value_counts().to_dict()},
+    )
+
+
+def describe_curve(evaluations: pd.DataFrame, share: float, params: float) -> pd.DataFrame | None:
+    """Return one row per task of a run of which `share` % is known, None where it has no evaluation so far.
+
+    Shapes: `evaluations` one row per evaluation, in the order of tokens.
+    """
+    tokens = evaluations[source.TOKENS].to_numpy(dtype=float)
+    progress = tokens / tokens[-1]
+    known = progress <= share / 100 + 1e-9
+    if not known.any():
+        return None
+    recent = known & (progress >= progress[known][-1] / 2)
+    distance = np.log(progress[recent]) - np.log(share / 100)
+    rows = []
+    for task, (kind, columns) in TASKS.items():
+        results = evaluations[list(columns)].to_numpy(dtype=float).mean(axis=1)
+        level, slope = fit_line(distance, results[recent])
+        rows.append(
+            {
+                "task": f"{task}_{share:g}_percent",
+                "task_kind": f"{kind}, {share:g} % known",
+                **{NOW: results[known][-1], LEVEL: max(level, 0.0), SLOPE: slope, "value": results[-1]},
+            }
+        )
+    return pd.DataFrame(rows).assign(
+        known_share=float(share),
+        params=float(params),
+        tokens=tokens[-1],
+        compute=scaling_columns.FLOP_PER_PARAM_TOKEN * params * tokens[-1] / 1e18,
+        tokens_per_param=tokens[-1] / params,
+        source_line=evaluations["line"].iloc[-1],
+    )
+
+
+def fit_line(distance: np.ndarray, results: np.ndarray) -> tuple[float, float]:
+    """Return the value at 0 and the slope of the least-squares line; of one result that result, and no slope."""
+    if np.ptp(distance) == 0:
+        return float(results.mean()), np.nan
+    slope, level = np.polyfit(distance, results, 1)
+    return float(level), float(slope)

@@ -22,26 +22,8 @@ import pandas as pd
 from perfcast.data.measured_tables import parse_numbers
 from perfcast.data.standardized import Standardized
 from perfcast.data.strict_csv import Rejection, build_rejected_frame, read_rows, require_rows
-from perfcast.domains.scaling.datasets.scaling_columns import (
-    ACCURACY,
-    COMPUTE_COLUMN,
-    FLOP_PER_PARAM_TOKEN,
-    LOSS,
-    PLACE_COLUMNS,
-    RESULT_COLUMNS,
-    TARGET_COLUMN,
-    TRAINING_COLUMNS,
-    number,
-)
-from perfcast.domains.scaling.sources.mlfoundations_scaling import (
-    TASK_COLUMNS,
-    TASKS,
-    evaluation_file,
-    list_models,
-    model_file,
-    read_accuracies,
-    read_model,
-)
+from perfcast.domains.scaling.datasets import scaling_columns
+from perfcast.domains.scaling.sources import mlfoundations_scaling as source
 from perfcast.schema.declare import category
 from perfcast.schema.table import Column, Kind, Role, Tag, build_table
 from perfcast.sources.bounded_files import FETCH_AGAIN
@@ -68,7 +50,11 @@ _HYPERPARAMETERS = {
     "chinchilla_multiplier": "multiplier",
 }
 """Hyperparameter of the files -> column."""
-_BOUNDS = {"loss_tokens_lower_95": "loss_low", "loss_tokens_upper_95": "loss_high"}
+_LOSS_COLUMNS = {
+    **{"loss": "value", "samples_per_second": "samples_per_second"},
+    **{"loss_tokens_lower_95": "loss_low", "loss_tokens_upper_95": "loss_high"},
+}
+"""Value of a result of the files -> column."""
 
 
 def _provenance(name: str, group: str, meaning: str, *tags: Tag) -> Column:
@@ -76,29 +62,28 @@ def _provenance(name: str, group: str, meaning: str, *tags: Tag) -> Column:
 
 
 COLUMNS = (
-    *RESULT_COLUMNS,
+    *scaling_columns.RESULT_COLUMNS,
     category("model", Role.KEY, "model", "training set, model size and multiplier", Tag.BLOCK, Tag.CONFIG),
     category("training_set", Role.KEY, "training", "text that the model is trained on", Tag.SLICE, Tag.IDENTITY),
     category("model_size", Role.KEY, "model", "name of the model size", Tag.ENTITY, Tag.SLICE),
     Column("evaluated", Kind.DATE, Role.KEY, "evaluation", meaning="time of the evaluation", tags=(Tag.TIME,)),
-    *TRAINING_COLUMNS,
-    COMPUTE_COLUMN,
-    number("params_without_embeddings", "model", "parameters without embeddings"),
-    number("multiplier", "training", "tokens over 20 tokens per parameter"),
-    number("learning_rate", "training", "highest learning rate"),
-    number("final_learning_rate", "training", "learning rate at the end"),
-    number("weight_decay", "training", "weight decay"),
-    number("warmup_steps", "training", "steps of the warmup"),
-    number("batch_sequences", "training", "sequences of a batch"),
-    number("width", "model", "width of a layer, where the name of the size states it"),
-    number("layers", "model", "layers, where the name of the size states them"),
-    number("heads", "model", "heads of attention, where the name of the size states them"),
-    TARGET_COLUMN,
+    *scaling_columns.TRAINING_COLUMNS,
+    scaling_columns.number("params_without_embeddings", "model", "parameters without embeddings"),
+    scaling_columns.number("multiplier", "training", "tokens over 20 tokens per parameter"),
+    scaling_columns.number("learning_rate", "training", "highest learning rate"),
+    scaling_columns.number("final_learning_rate", "training", "learning rate at the end"),
+    scaling_columns.number("weight_decay", "training", "weight decay"),
+    scaling_columns.number("warmup_steps", "training", "steps of the warmup"),
+    scaling_columns.number("batch_sequences", "training", "sequences of a batch"),
+    scaling_columns.number("width", "model", "width of a layer, where the name of the size states it"),
+    scaling_columns.number("layers", "model", "layers, where the name of the size states them"),
+    scaling_columns.number("heads", "model", "heads of attention, where the name of the size states them"),
+    scaling_columns.TARGET_COLUMN,
     _provenance("at_chance", "evaluation", "1 where an accuracy is that of a random choice", Tag.EXCLUDED),
     _provenance("loss_low", "evaluation", "lower 95 % bound of the loss"),
     _provenance("loss_high", "evaluation", "upper 95 % bound of the loss"),
     _provenance("samples_per_second", "evaluation", "sequences per second of the evaluation of the loss"),
-    *PLACE_COLUMNS,
+    *scaling_columns.PLACE_COLUMNS,
 )
 
 
@@ -111,7 +96,7 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     del options
     folder = raw[SOURCE]
     tasks = _read_tasks(folder)
-    names = list_models(folder)
+    names = source.list_models(folder)
     if not names:
         raise UserError(f"source {SOURCE!r} must have files of models", f"{folder} has none", FETCH_AGAIN)
     records: list[dict[str, Any]] = []
@@ -124,11 +109,11 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
                 rejections.append(Rejection(SOURCE, *place, reason, f"{record['task']}: {record['value']}"[:200]))
             else:
                 records.append(record)
-    require_rows(len(records), str(folder / TASKS), rejections)
+    require_rows(len(records), str(folder / source.TASKS), rejections)
     frame = pd.DataFrame(records)
     frame["value"] = frame["value"].where(frame["value"] > 0, 0.5 / frame["questions"])
     table = build_table("llm_overtraining", frame, COLUMNS)
-    accuracies = table.frame["task_kind"] == ACCURACY
+    accuracies = table.frame["task_kind"] == scaling_columns.ACCURACY
     quality = {
         "models": int(table.frame["model"].nunique()),
         "losses": int((~accuracies).sum()),
@@ -146,56 +131,47 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
 
 def _read_tasks(folder: Path) -> pd.DataFrame:
     """Return the number of questions and the share of a random choice by task."""
-    rows = read_rows(SOURCE, folder / TASKS, TASK_COLUMNS).frame
-    parsed = parse_numbers(rows, TASK_COLUMNS[1:]).set_index("Eval Task")
+    rows = read_rows(SOURCE, folder / source.TASKS, source.TASK_COLUMNS).frame
+    parsed = parse_numbers(rows, source.TASK_COLUMNS[1:]).set_index("Eval Task")
     return pd.DataFrame({"questions": parsed["#datapoints"], "chance": parsed["Random baseline"] / 100})
 
 
 def _read_records(folder: Path, name: str, tasks: pd.DataFrame) -> list[dict[str, Any]]:
     """Return a record per loss and accuracy of one model."""
-    model = read_model(folder, name)
-    date, accuracies = read_accuracies(folder, name)
-    shared = _describe_model(name, model, date)
-    losses: list[dict[str, Any]] = [
+    model = source.read_model(folder, name)
+    date, accuracies = source.read_accuracies(folder, name)
+    shared = {**_describe_model(name, model, date), "loss_task": None, "questions": np.nan}
+    records: list[dict[str, Any]] = [
         {
             **shared,
-            "task": f"{_validation_set(entry)}_{LOSS}",
-            "task_kind": LOSS,
-            "value": _as_number(entry.get("loss")),
-            "at_chance": 0.0,
-            "samples_per_second": _as_number(entry.get("samples_per_second")),
-            **{column: _as_number(entry.get(key)) for key, column in _BOUNDS.items()},
-            "source_file": model_file(name),
-            "source_line": line,
+            **{
+                "task": f"{_validation_set(entry)}_{scaling_columns.LOSS}",
+                "task_kind": scaling_columns.LOSS,
+                "at_chance": 0.0,
+            },
+            **{column: _as_number(entry.get(key)) for key, column in _LOSS_COLUMNS.items()},
+            **{"source_file": source.model_file(name), "source_line": line},
         }
         for line, entry in enumerate(model["results"], 1)
     ]
     known = {str(task): (float(row["chance"]), float(row["questions"])) for task, row in tasks.iterrows()}
-    shares: list[dict[str, Any]] = []
     for line, (task, value) in enumerate(accuracies.items(), 1):
         chance, questions = known.get(task, (np.nan, np.nan))
         share = _as_number(value)
         limit = chance + CHANCE_ERRORS * np.sqrt(max(chance * (1 - chance), MIN_VARIANCE) / questions)
-        shares.append(
+        records.append(
             {
                 **shared,
-                "task": f"{task}_{ACCURACY}",
-                "task_kind": ACCURACY,
-                "loss_task": LOSS_TASK,
-                "chance": chance,
-                "questions": questions,
-                "value": share,
-                "at_chance": float(share <= limit),
-                "source_file": evaluation_file(name),
-                "source_line": line,
+                **{
+                    "task": f"{task}_{scaling_columns.ACCURACY}",
+                    "task_kind": scaling_columns.ACCURACY,
+                    "loss_task": LOSS_TASK,
+                },
+                **{"chance": chance, "questions": questions, "value": share, "at_chance": float(share <= limit)},
+                **{"source_file": source.evaluation_file(name), "source_line": line},
             }
         )
-    records = [*losses, *shares]
-    for record in records:
-        record["result_id"] = f"{name}|{record['task']}"
-        record.setdefault("loss_task", None)
-        record.setdefault("questions", np.nan)
-    return records
+    return [{**record, "result_id": f"{name}|{record['task']}"} for record in records]
 
 
 def _describe_model(name: str, model: Mapping[str, Any], date: str) -> dict[str, Any]:
@@ -205,7 +181,7 @@ def _describe_model(name: str, model: Mapping[str, Any], date: str) -> dict[str,
     width, layers, heads = map(float, shape.groups()) if shape else (np.nan,) * 3
     return {
         **numbers,
-        "compute": FLOP_PER_PARAM_TOKEN * numbers["params"] * numbers["tokens"] / 1e18,
+        "compute": scaling_columns.FLOP_PER_PARAM_TOKEN * numbers["params"] * numbers["tokens"] / 1e18,
         "model": name,
         "training_set": str(model["dataset_name"]),
         "model_size": size,
@@ -227,8 +203,8 @@ def _as_number(value: Any) -> float:
 
 def _find_defect(record: Mapping[str, Any]) -> str:
     """Return the reason of a rejection, "" for none."""
-    is_share = record["task_kind"] == ACCURACY
-    if record["task"] == f"_{LOSS}":
+    is_share = record["task_kind"] == scaling_columns.ACCURACY
+    if record["task"] == f"_{scaling_columns.LOSS}":
         return "unknown_validation_set"
     if is_share and not np.isfinite(record["chance"]):
         return "unknown_task"

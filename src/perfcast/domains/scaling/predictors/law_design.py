@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from perfcast.domains.scaling.predictors.curve_fit import MIN_PAIRS, SharesOfRuns, Sigmoid, fit_sigmoid
 from perfcast.domains.scaling.predictors.law_fit import PowerSum, fit_power_sum
-from perfcast.domains.scaling.predictors.sigmoid_fit import MIN_RUNS, SharesOfRuns, Sigmoid, fit_sigmoid
 
 _PRIOR_FACTOR, _PRIOR_EXPONENT = 3.0, 0.15
 """Standard deviations of the prior: of the logarithms of E, A and B, and of the exponent. Published exponents are from
@@ -111,7 +111,7 @@ def design_accuracy(logs: np.ndarray, measured: SharesOfRuns, target: np.ndarray
     Shapes: as `design_loss`; the quantity of `measured` is the loss.
     """
     losses, shares, chance = measured
-    if len(np.unique(losses.round(6))) < MIN_RUNS:
+    if len(np.unique(losses.round(6))) < MIN_PAIRS:
         return design_error_rate(logs, shares, target, candidates)
     first = design_loss(logs, losses, target, candidates)
     link = fit_sigmoid(losses, shares, chance, rising=False)
@@ -132,20 +132,16 @@ def design_accuracy(logs: np.ndarray, measured: SharesOfRuns, target: np.ndarray
     return LawDesign(accuracy, (*steps, second), noise / accuracy)
 
 
-def choose_runs(
-    designs: Sequence[LawDesign], compute: np.ndarray, budget: float, count: int, *, repeats: bool = True
-) -> list[int]:
+def choose_runs(designs: Sequence[LawDesign], compute: np.ndarray, budget: float, count: int) -> list[int]:
     """Return the candidate runs to train, in the order of choice: at most `count`, of at most `budget` together.
 
-    Args:
-        repeats: Whether a run may be trained several times.
-
+    No run is repeated: different runs show that a law is a little wrong, and one run that is repeated does not.
     Rules add one run after the other: that of the largest reduction of the mean log spread, and those of the largest
     reduction per cost and per square root of the cost. The best of their plans is kept.
     Source: greedy choice by benefit and by benefit per cost, Leskovec et al., 2007, Cost-effective Outbreak Detection
     in Networks, KDD.
     """
-    plans = [_choose_greedily(designs, compute, budget, count, power=power, repeats=repeats) for power in _POWERS]
+    plans = [_choose_greedily(designs, compute, budget, count, power) for power in _POWERS]
     return min(plans, key=lambda plan: mean_log_spread(add_runs(designs, plan)))
 
 
@@ -163,15 +159,14 @@ def mean_log_spread(designs: Sequence[LawDesign]) -> float:
 
 
 def _choose_greedily(
-    designs: Sequence[LawDesign], compute: np.ndarray, budget: float, count: int, *, power: float, repeats: bool
+    designs: Sequence[LawDesign], compute: np.ndarray, budget: float, count: int, power: float
 ) -> list[int]:
     chosen: list[int] = []
     remaining, current = budget, list(designs)
     while len(chosen) < count:
         gains = np.mean([np.log(design.spread / design.spreads_after()) for design in current], axis=0)
         scores = np.where(compute <= remaining, gains / (compute / budget) ** power, -np.inf)
-        if not repeats:
-            scores[chosen] = -np.inf
+        scores[chosen] = -np.inf
         best = int(np.argmax(scores))
         if not scores[best] > 0:
             break

@@ -11,13 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
-from perfcast.domains.scaling.predictors.robust_fit import huber, minimize, padded, size_batches
+from perfcast.domains.scaling.predictors import robust_fit
 
 PUBLISHED_EXPONENTS = (0.34, 0.28)
 """Exponents of parameters and tokens by Hoffmann et al., for a law that the runs do not identify."""
@@ -42,7 +41,7 @@ Runs = tuple[np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)
-class PowerSum:
+class PowerSum(robust_fit.Law):
     """Fitted law y = constant + sum over quantities of factor x exp(-exponent (log x - center)).
 
     `identified` is False where the runs do not determine the exponents, which then are the published ones.
@@ -61,19 +60,6 @@ class PowerSum:
             total = total + factor * np.exp(-exponent * (logs[:, position] - self.centers[position]))
         return total
 
-    def to_state(self) -> dict[str, Any]:
-        """Return the parameters as values of JSON."""
-        return {
-            **{"constant": self.constant, "factors": list(self.factors), "exponents": list(self.exponents)},
-            **{"centers": list(self.centers), "identified": self.identified},
-        }
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> PowerSum:
-        """Return the law of `to_state`."""
-        vectors = {name: tuple(map(float, state[name])) for name in ("factors", "exponents", "centers")}
-        return cls(constant=float(state["constant"]), identified=bool(state["identified"]), **vectors)
-
 
 def fit_power_sums(run_sets: Sequence[Runs], *, tied: bool = False) -> list[PowerSum]:
     """Fit a law to each of several sets of runs, all of them with the same quantities.
@@ -83,18 +69,15 @@ def fit_power_sums(run_sets: Sequence[Runs], *, tied: bool = False) -> list[Powe
     """
     # accuracies that follow one loss fit the same runs several times
     keys = [(logs.tobytes(), values.tobytes()) for logs, values in run_sets]
-    distinct = list(dict(zip(keys, run_sets, strict=True)).values())
-    identified = [_is_identified(logs, tied) for logs, _ in distinct]
-    fitted: list[PowerSum | None] = [None] * len(distinct)
+    distinct = dict(zip(keys, run_sets, strict=True))
+    fitted: dict[tuple[bytes, bytes], PowerSum] = {}
     for known in (True, False):
-        chosen = [place for place, is_known in enumerate(identified) if is_known is known]
-        for batch in size_batches([len(distinct[place][1]) for place in chosen]):
-            places = [chosen[position] for position in batch]
-            results = _fit_batch([distinct[place] for place in places], tied=tied, identified=known)
-            for place, result in zip(places, results, strict=True):
-                fitted[place] = result
-    by_key = dict(zip(dict.fromkeys(keys), fitted, strict=True))
-    return [power_sum for key in keys if (power_sum := by_key[key]) is not None]
+        chosen = {key: runs for key, runs in distinct.items() if _is_identified(runs[0], tied) is known}
+        fit = partial(_fit_batch, tied=tied, identified=known)
+        fitted |= zip(
+            chosen, robust_fit.fit_in_batches(list(chosen.values()), lambda runs: len(runs[1]), fit), strict=True
+        )
+    return [fitted[key] for key in keys]
 
 
 def fit_power_sum(logs: np.ndarray, values: np.ndarray, *, tied: bool = False) -> PowerSum:
@@ -114,14 +97,13 @@ def _fit_batch(run_sets: Sequence[Runs], *, tied: bool, identified: bool) -> lis
     """Fit laws with about the same number of runs."""
     count = run_sets[0][0].shape[1]
     centers = np.stack([logs.mean(axis=0) for logs, _ in run_sets])
-    centered = padded([logs - center for (logs, _), center in zip(run_sets, centers, strict=True)], 0.0)
+    centered = robust_fit.padded([logs - center for (logs, _), center in zip(run_sets, centers, strict=True)])
     values, known = (
-        padded([values for _, values in run_sets], 1.0),
-        padded([np.ones(len(v)) for _, v in run_sets], 0.0) > 0,
+        robust_fit.padded([values for _, values in run_sets], 1.0),
+        robust_fit.known_places([values for _, values in run_sets]),
     )
-    grid, places = (
-        _exponent_grid(count, tied) if identified else (np.array(PUBLISHED_EXPONENTS), np.arange(count)[None])
-    )
+    published = np.array(PUBLISHED_EXPONENTS), np.arange(count)[None]
+    grid, places = _exponent_grid(count, tied) if identified else published
     coefficients, errors = _solve(centered, values, known, grid, places)
     exponents = grid[places]
     starts = [(number, start) for number in range(len(run_sets)) for start in _choose_starts(exponents, errors[number])]
@@ -133,14 +115,11 @@ def _fit_batch(run_sets: Sequence[Runs], *, tied: bool, identified: bool) -> lis
     best = [min(np.flatnonzero(owners == number), key=lambda place: losses[place]) for number in range(len(run_sets))]
     return [
         PowerSum(
-            float(refined[place, 0]), _floats(refined[place, 1:]), _floats(powers[place]), _floats(center), identified
+            *(float(refined[place, 0]), tuple(refined[place, 1:].tolist()), tuple(powers[place].tolist())),
+            *(tuple(center.tolist()), identified),
         )
         for place, center in zip(best, centers, strict=True)
     ]
-
-
-def _floats(values: np.ndarray) -> tuple[float, ...]:
-    return tuple(map(float, values))
 
 
 @cache
@@ -244,6 +223,6 @@ def _refine(
         np.concatenate([np.repeat(ends, 1 + count, axis=1), np.full((len(values), free), power)], axis=1)
         for ends, power in zip((lowest - _MARGIN, most + _MARGIN), _BOUNDS, strict=True)
     ]
-    theta, losses = minimize(model, begin, (bounds[0], bounds[1]), known, huber)
+    theta, losses = robust_fit.minimize(model, begin, (bounds[0], bounds[1]), known, robust_fit.huber)
     powers = np.repeat(theta[:, -1:], count, axis=1) if tied else theta[:, 1 + count :]
     return np.exp(theta[:, : 1 + count]), powers, losses

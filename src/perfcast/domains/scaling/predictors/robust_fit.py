@@ -7,9 +7,13 @@ more than its arithmetic, so all laws with about as many runs take every step to
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
+Problem = TypeVar("Problem")
+Fitted = TypeVar("Fitted")
 Model = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 """(theta (g, p), problems (g,)) -> residuals (g, n) and their derivatives (g, n, p)."""
 Loss = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -28,6 +32,20 @@ _MAX_GROWTH = 1.5
 """Most runs of a law of a batch, over the fewest: padding is computed too."""
 
 
+@dataclass(frozen=True)
+class Law:
+    """Fitted parameters of a law. `identified` is False where the runs do not determine them."""
+
+    def to_state(self) -> dict[str, Any]:
+        """Return the parameters as values of JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """Return the law of `to_state`; further keys are left out."""
+        return cls(**{each.name: state[each.name] for each in fields(cls)})
+
+
 def huber(residuals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return Huber's loss and its weights: quadratic up to 1, linear above it."""
     size = np.abs(residuals)
@@ -40,8 +58,18 @@ def soft_l1(residuals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return root - 1, 1 / root
 
 
-def size_batches(sizes: Sequence[int]) -> Iterator[np.ndarray]:
-    """Yield the positions of problems of about one size, as many as memory allows together."""
+def fit_in_batches(
+    problems: Sequence[Problem], size: Callable[[Problem], int], fit: Callable[[list[Problem]], Sequence[Fitted]]
+) -> list[Fitted]:
+    """Return the fit of every problem; those of about one size are fitted together, as many as memory allows."""
+    fitted: dict[int, Fitted] = {}
+    for batch in _size_batches([size(problem) for problem in problems]):
+        fitted |= zip(batch.tolist(), fit([problems[place] for place in batch]), strict=True)
+    return [fitted[place] for place in range(len(problems))]
+
+
+def _size_batches(sizes: Sequence[int]) -> Iterator[np.ndarray]:
+    """Yield the positions of problems of about one size."""
     order = np.argsort(np.asarray(sizes), kind="stable")
     first = 0
     for place in range(1, len(order) + 1):
@@ -54,12 +82,17 @@ def size_batches(sizes: Sequence[int]) -> Iterator[np.ndarray]:
         first = place
 
 
-def padded(arrays: Sequence[np.ndarray], fill: float) -> np.ndarray:
+def padded(arrays: Sequence[np.ndarray], fill: float = 0.0) -> np.ndarray:
     """Return arrays of different length as one. Shapes: (n_i, ...) each -> (arrays, largest n_i, ...)."""
     filled = np.full((len(arrays), max(map(len, arrays)), *arrays[0].shape[1:]), fill)
     for row, array in enumerate(arrays):
         filled[row, : len(array)] = array
     return filled
+
+
+def known_places(arrays: Sequence[np.ndarray]) -> np.ndarray:
+    """Return which places of `padded` hold values, (arrays, largest n_i) bool."""
+    return padded([np.ones(len(array)) for array in arrays]) > 0
 
 
 def minimize(

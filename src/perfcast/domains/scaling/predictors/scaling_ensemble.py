@@ -11,19 +11,9 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
-from perfcast.domains.scaling.predictors.broken_law import BrokenLawPredictor
-from perfcast.domains.scaling.predictors.chinchilla_law import ChinchillaLawPredictor, OvertrainingLawPredictor
-from perfcast.domains.scaling.predictors.compute_sigmoid import ComputeSigmoidPredictor
-from perfcast.domains.scaling.predictors.scaling_law import ScalingLawPredictor
-from perfcast.domains.scaling.predictors.trained_runs import (
-    ACCURACY,
-    TrainedRuns,
-    candidates_of,
-    known_medians,
-    quantity_columns,
-    read_runs,
-)
-from perfcast.domains.scaling.predictors.two_step_law import TwoStepLawPredictor
+from perfcast.domains.scaling.datasets.scaling_columns import ACCURACY
+from perfcast.domains.scaling.predictors import scaling_laws as laws
+from perfcast.domains.scaling.predictors import trained_runs
 from perfcast.predictors.factory import load_nested, save_nested
 from perfcast.predictors.predictor import Predictor, predict_logs
 from perfcast.predictors.task_rows import measured_rows
@@ -65,12 +55,12 @@ class ScalingEnsemblePredictor(Predictor):
 
     def _fit(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> None:
         measured_rows(log_y, self.targets_)
-        columns = quantity_columns(self.columns_)
+        columns = trained_runs.quantity_columns(self.columns_)
         if not columns:
             self.members_, self.weights_ = {"compute_sigmoid": self._fit_members(X, log_y)["compute_sigmoid"]}, {}
             self.kinds_ = {}
             return
-        runs = read_runs(X, self.columns_, known_medians(X, columns))
+        runs = trained_runs.read_runs(X, self.columns_, trained_runs.known_medians(X, columns))
         self.kinds_ = dict(zip(runs.tasks.astype(str).tolist(), runs.kinds.astype(str).tolist(), strict=True))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -81,19 +71,19 @@ class ScalingEnsemblePredictor(Predictor):
         self, X: pd.DataFrame, log_y: np.ndarray, only: frozenset[str] | None = None
     ) -> dict[str, Predictor]:
         y = pd.DataFrame(np.exp(log_y), index=X.index, columns=list(self.targets_))
-        members: dict[str, ScalingLawPredictor] = {
-            "broken_law": BrokenLawPredictor(),
-            "chinchilla_law": ChinchillaLawPredictor(),
-            "compute_sigmoid": ComputeSigmoidPredictor(),
-            "overtraining_law": OvertrainingLawPredictor(),
-            "two_step_law": TwoStepLawPredictor(),
+        members: dict[str, laws.ScalingLawPredictor] = {
+            "broken_law": laws.BrokenLawPredictor(),
+            "chinchilla_law": laws.ChinchillaLawPredictor(),
+            "compute_sigmoid": laws.ComputeSigmoidPredictor(),
+            "overtraining_law": laws.OvertrainingLawPredictor(),
+            "two_step_law": laws.TwoStepLawPredictor(),
         }
         for member in members.values():
             member.only = only
         return {name: member.fit(X, y, columns=self.columns_) for name, member in members.items()}
 
     def _choose_weights(
-        self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray, runs: TrainedRuns
+        self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray, runs: trained_runs.TrainedRuns
     ) -> dict[str, dict[str, float]]:
         """Return the weights by kind of result from the errors of all backtests."""
         errors: list[pd.DataFrame] = []
@@ -120,8 +110,8 @@ class ScalingEnsemblePredictor(Predictor):
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
         logs = {name: predict_logs(member, X) for name, member in self.members_.items()}
         equal = dict.fromkeys(logs, 1 / len(logs))
-        columns = quantity_columns(self.columns_)
-        kinds = self._kinds_of(read_runs(X, self.columns_, [1.0, 1.0])) if columns else [""] * len(X)
+        columns = trained_runs.quantity_columns(self.columns_)
+        kinds = self._kinds_of(trained_runs.read_runs(X, self.columns_, [1.0, 1.0])) if columns else [""] * len(X)
         total = np.zeros((len(X), len(self.targets_)))
         for name, member in logs.items():
             by_kind = {kind: weights[name] for kind, weights in self.weights_.items()}
@@ -129,7 +119,7 @@ class ScalingEnsemblePredictor(Predictor):
             total = total + np.array([by_kind.get(kind, other) for kind in kinds])[:, None] * member
         return total
 
-    def _kinds_of(self, runs: TrainedRuns) -> list[str]:
+    def _kinds_of(self, runs: trained_runs.TrainedRuns) -> list[str]:
         """Return the kind of every row, that of its task in training where the task is known."""
         pairs = zip(runs.tasks.astype(str).tolist(), runs.kinds.astype(str).tolist(), strict=True)
         return [self.kinds_.get(task, kind) for task, kind in pairs]
@@ -146,7 +136,7 @@ class ScalingEnsemblePredictor(Predictor):
         self.members_ = load_nested(folder, state["members"])
 
 
-def _backtests(runs: TrainedRuns, validation: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _backtests(runs: trained_runs.TrainedRuns, validation: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield the rows to fit on and those to predict. Shapes: (n,) bool each."""
     compute = runs.log_compute.round(6)
     values = np.unique(compute)
@@ -159,13 +149,13 @@ def _backtests(runs: TrainedRuns, validation: np.ndarray) -> Iterator[tuple[np.n
         yield ~validation, validation
 
 
-def _laws_read(runs: TrainedRuns, fitting: np.ndarray, testing: np.ndarray) -> frozenset[str] | None:
+def _laws_read(runs: trained_runs.TrainedRuns, fitting: np.ndarray, testing: np.ndarray) -> frozenset[str] | None:
     """Return the names of the laws of fitted rows that the rows to predict get."""
     fitted = runs.groups(fitting)
     keys = zip(
         *(values[testing].astype(str).tolist() for values in (runs.tasks, runs.identities, runs.kinds)), strict=True
     )
-    return frozenset(next(name for name in candidates_of(*key) if name in fitted) for key in set(keys))
+    return frozenset(next(name for name in trained_runs.candidates_of(*key) if name in fitted) for key in set(keys))
 
 
 def _inverse_squares(errors: pd.Series, kind: str) -> dict[str, float]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from perfcast.domains.scaling.datasets.scaling_columns import FLOP_PER_PARAM_TOKEN
 from perfcast.features.encoding.columns import numbers
 from perfcast.predictors.task_rows import joined_labels, task_labels
 from perfcast.schema.table import TASK_KIND, Column, Kind, Role, Tag, select
@@ -17,9 +18,6 @@ PARAMS, TOKENS = "params", "tokens"
 CHANCE, LOSS_TASK = "chance", "loss_task"
 """Columns that describe a task, both optional like TASK_KIND: the share of correct answers of a random choice, and the
 task whose loss precedes an accuracy."""
-ACCURACY = "accuracy"
-"""Kind whose results are shares of correct answers."""
-FLOP_PER_PARAM_TOKEN = 6.0
 ALL = "\x1e"
 """Name of the law of all tasks, or with a kind after it of all tasks of the kind."""
 
@@ -45,8 +43,7 @@ class TrainedRuns:
     @property
     def log_compute(self) -> np.ndarray:
         """Return the natural logarithm of the operations of training, (n,)."""
-        compute: np.ndarray = np.log(FLOP_PER_PARAM_TOKEN) + self.logs.sum(axis=1)
-        return compute
+        return log_compute(self.logs)
 
     def groups(self, rows: np.ndarray) -> dict[str, np.ndarray]:
         """Return the rows of each law: of a task and training set, of a task, of a kind, and all of them.
@@ -69,6 +66,11 @@ class TrainedRuns:
         keys = pd.MultiIndex.from_arrays([self.tasks.astype(str), self.identities.astype(str), self.kinds.astype(str)])
         codes, groups = pd.factorize(keys)
         return [(tuple(map(str, key)), np.flatnonzero(codes == code)) for code, key in enumerate(groups)]  # type: ignore[misc]
+
+
+def log_compute(logs: np.ndarray) -> np.ndarray:
+    """Return the natural logarithm of the operations of training. Shapes: (n, 2) -> (n,)."""
+    return np.asarray(np.log(FLOP_PER_PARAM_TOKEN) + logs.sum(axis=1))
 
 
 def group_name(task: str, identity: str = "") -> str:

@@ -5,14 +5,13 @@ The numbers are made up: they follow a scaling law with noise, and describe no r
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from perfcast.domains.scaling.sources.mlfoundations_scaling import TASK_COLUMNS, TASKS, evaluation_file, model_file
-from perfcast.utils.io import atomic_path, write_json
+from perfcast.utils.io import write_json, write_text
 
 SIZES = {"d=96_l=8_h=4": 10_569_312, "d=512_l=8_h=4": 78_914_048, "d=576_l=24_h=8": 153_677_376, "open_lm_1b": 1.44e9}
 """Parameters by name of the size."""
@@ -46,15 +45,13 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
                 if number == 0:
                     model["results"][0]["loss"] = -1.0
                     evaluation["eval_metrics"]["icl"] |= {"piqa": 1.5, "made_up_task": 0.5, "jeopardy": 0.0}
-                _write_file(folder / model_file(name), model)
-                _write_file(folder / evaluation_file(name), {**evaluation, "creation_date": _date(number)})
+                write_json(folder / model_file(name), model)
+                date = f"2024_{1 + number // 24:02d}_{1 + number % 24:02d}-12_00_00"
+                write_json(folder / evaluation_file(name), {**evaluation, "creation_date": date})
                 number += 1
-    with atomic_path(folder / TASKS) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(TASK_COLUMNS)
-        writer.writerows([task, *numbers] for task, numbers in QUESTIONS.items())
-    with atomic_path(folder / "LICENSE.txt") as temporary:
-        temporary.write_text("Generated text in the place of a license.\n", encoding="utf-8")
+    lines = (",".join(map(str, row)) for row in (TASK_COLUMNS, *((task, *row) for task, row in QUESTIONS.items())))
+    write_text(folder / TASKS, "".join(f"{line}\n" for line in lines))
+    write_text(folder / "LICENSE.txt", "Generated text in the place of a license.\n")
 
 
 def _draw_model(
@@ -66,15 +63,9 @@ def _draw_model(
     results = []
     for position, validation_set in enumerate(VALIDATION_SETS):
         value = loss * (1 + position / 10) * np.exp(random.normal(0, 2e-3))
-        results.append(
-            {
-                "loss": value,
-                "loss_tokens_lower_95": value * 0.997,
-                "loss_tokens_upper_95": value * 1.003,
-                "samples_per_second": 1e5,
-                "val_data": [f"made_up/{validation_set}/shard_0.tar"],
-            }
-        )
+        bounds = {"loss_tokens_lower_95": value * 0.997, "loss_tokens_upper_95": value * 1.003}
+        paths = [f"made_up/{validation_set}/shard_0.tar"]
+        results.append({"loss": value, **bounds, "samples_per_second": 1e5, "val_data": paths})
     accuracies = {}
     for task, (questions, percentage) in QUESTIONS.items():
         share = percentage / 100 + (1 - percentage / 100) / (1 + np.exp(3 * (loss - 3.0)))
@@ -83,19 +74,5 @@ def _draw_model(
         **{"params": params, "params_no_embed": 0.8 * params, "tokens": tokens, "lr": 3e-3, "wd": 0.033},
         **{"warmup": 2000, "cd": 3e-5, "global_bs": 512, "chinchilla_multiplier": multiplier},
     }
-    model = {
-        "name": name,
-        "dataset_name": training_set,
-        "hyperparameters": hyperparameters,
-        "results": results,
-    }
-    return model, {"eval_metrics": {"icl": accuracies}}
-
-
-def _date(number: int) -> str:
-    return f"2024_{1 + number // 24:02d}_{1 + number % 24:02d}-12_00_00"
-
-
-def _write_file(path: Path, content: dict[str, Any]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_json(path, content)
+    names = {"name": name, "dataset_name": training_set}
+    return {**names, "hyperparameters": hyperparameters, "results": results}, {"eval_metrics": {"icl": accuracies}}

@@ -5,25 +5,12 @@ The numbers are made up: they follow a scaling law with noise, and describe no r
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
 import numpy as np
 
-from perfcast.domains.scaling.sources.olmo_ladder import (
-    BATCH,
-    LOSSES,
-    PEAK_RATE,
-    QUESTIONS,
-    STEP,
-    TARGETS,
-    TOKENS,
-    accuracy_column,
-    bpb_column,
-    list_runs,
-    progress_columns,
-)
-from perfcast.utils.io import atomic_path
+from perfcast.domains.scaling.sources import olmo_ladder as source
+from perfcast.utils.io import write_text
 
 LAW = {"E": 1.7, "A": 400.0, "alpha": 0.34, "B": 410.0, "beta": 0.28}
 """Law of every generated loss in parameters and tokens; bits per byte are 0.4 of it."""
@@ -45,22 +32,18 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
     """
     random = np.random.default_rng(seed)
     evaluations = max(4, rows // 60)
-    for (size, multiplier, _), name in list_runs().items():
+    for (size, multiplier, _), name in source.list_runs().items():
         tokens = 20 * float(multiplier) * _SIZES[size]
         records = _draw_run(size, tokens, evaluations, random)
         if (size, multiplier) == ("190M", "0.5"):
             records[1:1] = _make_defective(records)
         _write_csv(Path(folder) / name, records)
-    for size, name in TARGETS.items():
+    for size, name in source.TARGETS.items():
         records = _draw_run(size, _TARGET_TOKENS[size], 1 if size == "7B" else evaluations, random)
-        columns = progress_columns(size)
-        dropped = {STEP, TOKENS} - set(columns)
-        _write_csv(
-            Path(folder) / name,
-            [{key: value for key, value in record.items() if key not in dropped} for record in records],
-        )
-    with atomic_path(Path(folder) / "LICENSE") as temporary:
-        temporary.write_text("Generated text in the place of a license.\n", encoding="utf-8")
+        dropped = {source.STEP, source.TOKENS} - set(source.progress_columns(size))
+        kept = [{key: value for key, value in record.items() if key not in dropped} for record in records]
+        _write_csv(Path(folder) / name, kept)
+    write_text(Path(folder) / "LICENSE", "Generated text in the place of a license.\n")
 
 
 def _draw_run(size: str, tokens: float, evaluations: int, random: np.random.Generator) -> list[dict[str, object]]:
@@ -70,36 +53,33 @@ def _draw_run(size: str, tokens: float, evaluations: int, random: np.random.Gene
     for number in range(1, evaluations + 1):
         step = steps * number // evaluations
         loss = law_of(_SIZES[size], step * _BATCH_TOKENS) * (1 if number == evaluations else 1.02)
-        record: dict[str, object] = {STEP: step}
-        for position, column in enumerate(LOSSES.values()):
+        record: dict[str, object] = {source.STEP: step}
+        for position, column in enumerate(source.LOSSES.values()):
             record[column] = loss * (1 + position / 10) * np.exp(random.normal(0, _NOISE))
-        for parts in QUESTIONS.values():
+        for parts in source.QUESTIONS.values():
             for part in parts:
                 bits = 0.4 * loss * np.exp(random.normal(0, _NOISE))
-                record[bpb_column(part)] = bits
-                record[accuracy_column(part)] = 0.25 + 0.75 / (1 + np.exp(6 * (bits - 0.9)))
-        record |= {TOKENS: float(step * _BATCH_TOKENS), PEAK_RATE: 1e-3, BATCH: _BATCH_TOKENS}
+                record[source.bpb_column(part)] = bits
+                record[source.accuracy_column(part)] = 0.25 + 0.75 / (1 + np.exp(6 * (bits - 0.9)))
+        record |= {source.TOKENS: float(step * _BATCH_TOKENS), source.PEAK_RATE: 1e-3, source.BATCH: _BATCH_TOKENS}
         records.append(record)
     return records
 
 
 def _make_defective(records: list[dict[str, object]]) -> list[dict[str, object]]:
     """Return evaluations with one defect each, made of the first ones."""
-    loss, accuracy = LOSSES["c4_en"], accuracy_column("hellaswag_val")
+    loss, accuracy = source.LOSSES["c4_en"], source.accuracy_column("hellaswag_val")
     defects: list[dict[str, object]] = [
-        {STEP: 1, loss: "nan"},
-        {STEP: 2, loss: "-1.5"},
-        {STEP: 3, accuracy: "1.5"},
-        {STEP: records[0][STEP]},
-        {STEP: 4, BATCH: f"{_BATCH_TOKENS},1"},
+        {source.STEP: 1, loss: "nan"},
+        {source.STEP: 2, loss: "-1.5"},
+        {source.STEP: 3, accuracy: "1.5"},
+        {source.STEP: records[0][source.STEP]},
+        {source.STEP: 4, source.BATCH: f"{_BATCH_TOKENS},1"},
     ]
     return [{**records[0], **defect} for defect in defects]
 
 
 def _write_csv(path: Path, records: list[dict[str, object]]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_NONE, escapechar=None, quotechar=None)
-        writer.writerow(records[0])
-        # a defect of the field count is a comma inside a value
-        writer.writerows(",".join(map(str, record.values())).split(",") for record in records)
+    # a defect of the field count is a comma inside a value
+    lines = (",".join(map(str, row)) for row in (records[0], *(record.values() for record in records)))
+    write_text(path, "".join(f"{line}\n" for line in lines))

@@ -30,18 +30,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--seconds-per-run", type=whole(4, 3600), default=24, metavar="S", help="seconds that workloads run together"
     )
     parser.add_argument("--workloads", metavar="NAME,...", help="names of workloads (default: all)")
-    parser.add_argument(
-        "--placements",
-        metavar="NAME,...",
-        help="same_core, shared_cores, other_core, quota, memory (default: all that the system permits)",
-    )
-    parser.add_argument(
-        "--max-spread",
-        type=number(0.001, 10),
-        default=0.05,
-        metavar="X",
-        help="difference of the references before and after that is steady",
-    )
     add_shared(parser, "--seed", seed="seed of contents and order")
 
 
@@ -52,15 +40,12 @@ def run(options: argparse.Namespace) -> int:
     from perfcast.domains.interference.measuring.workloads import parse_workloads
     from perfcast.utils.progress import show_progress
 
-    placements = options.placements and [name.strip() for name in options.placements.split(",") if name.strip()]
     settings = Settings(
         out=options.out,
         workloads=tuple(parse_workloads(options.workloads)),
         minutes=options.budget_minutes,
         seconds=options.seconds_per_run,
         seed=options.seed,
-        placements=tuple(placements) if placements else None,
-        max_spread=options.max_spread,
     )
     # a drawing thread would disturb measurements, so the bar is drawn only between runs
     with show_progress(threaded=False) as show:

@@ -1,0 +1,381 @@
+"""Workloads of the operating system: files, servers and their clients, processes; and the names of all workloads.
+
+A new class below `Workload` in this module or in `plain_workloads` is measured without any other change.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import http.client
+import http.server
+import mmap
+import os
+import shutil
+import signal
+import socket
+import sqlite3
+import struct
+import sys
+from collections.abc import Callable
+
+import numpy as np
+
+from perfcast.domains.interference.measuring import plain_workloads
+from perfcast.domains.interference.measuring.plain_workloads import Workload
+from perfcast.microbench.kernels import KIB, MIB
+from perfcast.utils.errors import UserError, unknown_name
+
+_PR_SET_PDEATHSIG = 1
+
+
+def die_with_parent() -> None:
+    """Have the system kill this process when its parent ends (prctl(2), PR_SET_PDEATHSIG)."""
+    parent = os.getppid()
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:  # it ended before the call
+        os._exit(1)
+
+
+def start_server(serve: Callable[[], None]) -> int:
+    """Fork a process that runs `serve` and ends with this one; return its process id."""
+    child = os.fork()
+    if child == 0:
+        try:
+            die_with_parent()
+            serve()
+        finally:
+            os._exit(0)
+    return child
+
+
+class _Served(Workload):
+    """A client with a server process of its own."""
+
+    _server = 0
+
+    def close(self) -> None:
+        """End the server."""
+        if self._server:
+            os.kill(self._server, signal.SIGKILL)
+            os.waitpid(self._server, 0)
+            self._server = 0
+
+
+class KeyValue(_Served):
+    """A key-value store in memory with a binary protocol over TCP: 90 % reads of values of 512 bytes."""
+
+    MEANING = "twenty requests of a key-value server, one after another"
+    KEYS, VALUE, REQUESTS = 10_000, 512, 20
+    _HEADER = struct.Struct("<BIH")
+    """Operation (0 get, 1 set), key, and length of the value that follows."""
+
+    def prepare(self) -> None:
+        """Start the server and connect."""
+        listener = socket.create_server(("127.0.0.1", 0))
+        self._server = start_server(lambda: self._serve(listener))
+        self._connection = socket.create_connection(listener.getsockname())
+        self._connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        listener.close()
+        random = np.random.default_rng(self.seed)
+        self._keys = random.zipf(1.2, 100_000) % self.KEYS
+        self._writes = random.random(100_000) < 0.1
+        self._value = random.bytes(self.VALUE)
+        self._next = 0
+
+    def _serve(self, listener: socket.socket) -> None:
+        values = {key: bytes(self.VALUE) for key in range(self.KEYS)}
+        connection, _ = listener.accept()
+        listener.close()
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        while header := _receive(connection, self._HEADER.size):
+            operation, key, length = self._HEADER.unpack(header)
+            if operation:
+                values[key] = _receive(connection, length)
+                connection.sendall(self._HEADER.pack(operation, key, 0))
+            else:
+                connection.sendall(self._HEADER.pack(operation, key, self.VALUE) + values[key])
+
+    def operate(self) -> None:
+        """Send requests and wait for each answer."""
+        for _ in range(self.REQUESTS):
+            index = self._next = (self._next + 1) % len(self._keys)
+            write = bool(self._writes[index])
+            content = self._value if write else b""
+            self._connection.sendall(self._HEADER.pack(write, int(self._keys[index]), len(content)) + content)
+            length = self._HEADER.unpack(_receive(self._connection, self._HEADER.size))[2]
+            if length:
+                _receive(self._connection, length)
+
+    def close(self) -> None:
+        """Disconnect and end the server."""
+        self._connection.close()
+        super().close()
+
+
+def _receive(connection: socket.socket, size: int) -> bytes:
+    """Return exactly `size` bytes, or nothing at the end of the connection."""
+    parts = []
+    while size:
+        part = connection.recv(size)
+        if not part:
+            return b""
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
+
+
+class _Page(http.server.BaseHTTPRequestHandler):
+    """Handler of a generated page, over a connection that stays open."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    CONTENT = ("<p>" + "interference " * 8 + "</p>\n") * 150
+
+    def do_GET(self) -> None:
+        """Answer with the page, which names the path."""
+        content = f"<h1>{self.path}</h1>{self.CONTENT}".encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Log nothing."""
+
+
+class Http(_Served):
+    """An HTTP server of the standard library and its client."""
+
+    MEANING = "two pages of 16 KiB of an HTTP server, one after another"
+
+    def prepare(self) -> None:
+        """Start the server and connect."""
+        server = http.server.HTTPServer(("127.0.0.1", 0), _Page)
+        self._server = start_server(server.serve_forever)
+        self._client = http.client.HTTPConnection("127.0.0.1", server.server_address[1], timeout=60)
+        server.server_close()
+
+    def operate(self) -> None:
+        """Request two pages."""
+        for path in ("/a", "/b"):
+            self._client.request("GET", path)
+            self._client.getresponse().read()
+
+    def close(self) -> None:
+        """Disconnect and end the server."""
+        self._client.close()
+        super().close()
+
+
+class Transactions(Workload):
+    """Transactions of SQLite with a write-ahead log."""
+
+    MEANING = "a transaction of SQLite: ten reads, two updates, one insert"
+    DISK_MIB = 64
+    ROWS = 20_000
+
+    def prepare(self) -> None:
+        """Create the database."""
+        self._database = sqlite3.connect(self.folder / "accounts.sqlite", isolation_level=None)
+        self._database.execute("PRAGMA journal_mode=WAL")
+        self._database.execute("PRAGMA synchronous=NORMAL")
+        self._database.execute("CREATE TABLE account (id INTEGER PRIMARY KEY, balance REAL, note TEXT)")
+        self._database.execute("CREATE TABLE history (id INTEGER PRIMARY KEY, account INTEGER, amount REAL)")
+        self._database.execute("BEGIN")
+        self._database.executemany(
+            "INSERT INTO account VALUES (?, ?, ?)", ((number, 100.0, "x" * 100) for number in range(self.ROWS))
+        )
+        self._database.execute("COMMIT")
+        self._random = np.random.default_rng(self.seed)
+        self._done = 0
+
+    def operate(self) -> None:
+        """Read ten accounts, move an amount between two of them, and record it."""
+        accounts = self._random.integers(self.ROWS, size=10).tolist()
+        execute = self._database.execute
+        execute("BEGIN IMMEDIATE")
+        for account in accounts:
+            execute("SELECT balance FROM account WHERE id = ?", (account,)).fetchone()
+        execute("UPDATE account SET balance = balance - 1 WHERE id = ?", (accounts[0],))
+        execute("UPDATE account SET balance = balance + 1 WHERE id = ?", (accounts[1],))
+        # a ring of records, so that the file stays small
+        self._done = (self._done + 1) % 50_000
+        execute("INSERT OR REPLACE INTO history VALUES (?, ?, 1)", (self._done, accounts[0]))
+        execute("COMMIT")
+
+    def close(self) -> None:
+        """Close the database."""
+        self._database.close()
+
+
+class _OneFile(Workload):
+    """Blocks of one file, filled in `prepare`."""
+
+    SIZE = MIB
+    FILL = MIB
+    """Bytes of each write that fills the file."""
+
+    def prepare(self) -> None:
+        """Write the file."""
+        self._block = np.random.default_rng(self.seed).bytes(MIB)
+        self._file = os.open(self.folder / "content", os.O_RDWR | os.O_CREAT, 0o600)
+        for offset in range(0, self.SIZE, self.FILL):
+            os.pwrite(self._file, self._block[: self.FILL], offset)
+        os.fsync(self._file)
+        self._offset = 0
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._file)
+
+
+class SynchronousWrite(_OneFile):
+    """Small writes that wait for the disk, as a log of a database does."""
+
+    MEANING = "write 4 KiB and wait for the disk (fsync)"
+    SIZE = 16 * MIB
+    # large writes leave large pages in the cache, which the system would write in full for each block
+    FILL = 4 * KIB
+    DISK_MIB = 16
+
+    def operate(self) -> None:
+        """Write the next block and wait for it."""
+        os.pwrite(self._file, self._block[: 4 * KIB], self._offset)
+        os.fsync(self._file)
+        self._offset = (self._offset + 4 * KIB) % self.SIZE
+
+
+class SequentialDisk(_OneFile):
+    """Large sequential writes and reads that pass the page cache, as a backup does."""
+
+    MEANING = "write 512 KiB to the disk and read 512 KiB back from it"
+    SIZE = 192 * MIB
+    DISK_MIB = 192
+    STEP = 512 * KIB
+
+    def operate(self) -> None:
+        """Write a block, wait for it, and read a block that was written half a file ago."""
+        os.pwrite(self._file, self._block[: self.STEP], self._offset)
+        os.fdatasync(self._file)
+        far = (self._offset + self.SIZE // 2) % self.SIZE
+        os.posix_fadvise(self._file, far, self.STEP, os.POSIX_FADV_DONTNEED)
+        os.pread(self._file, self.STEP, far)
+        self._offset = (self._offset + self.STEP) % self.SIZE
+
+
+class PageCache(_OneFile):
+    """Random reads of a file that fits into the page cache until a neighbor takes its memory."""
+
+    MEANING = "read ten blocks of 64 KiB at random places of a file of 128 MiB"
+    SIZE = 128 * MIB
+    DISK_MIB = 128
+
+    def prepare(self) -> None:
+        """Write the file and draw places."""
+        super().prepare()
+        blocks = np.random.default_rng(self.seed).integers(self.SIZE // (64 * KIB), size=(10_000, 10))
+        self._places = (blocks * 64 * KIB).tolist()
+        self._next = 0
+
+    def operate(self) -> None:
+        """Read at the next ten places."""
+        for place in self._places[self._next]:
+            os.pread(self._file, 64 * KIB, place)
+        self._next = (self._next + 1) % len(self._places)
+
+
+class Processes(Workload):
+    """Start and end of processes, as a build or a shell script does."""
+
+    MEANING = "start two processes of a small program and wait for them"
+
+    def prepare(self) -> None:
+        """Find the program."""
+        # without the small program, an interpreter that does nothing
+        program = shutil.which("true")
+        self._command = [program] if program else [sys.executable, "-I", "-S", "-c", ""]
+
+    def operate(self) -> None:
+        """Start one process after another."""
+        for _ in range(2):
+            os.waitpid(os.posix_spawn(self._command[0], self._command, {}), 0)
+
+
+class PageFaults(Workload):
+    """Growth and release of memory: the system clears every page at its first use."""
+
+    MEANING = "map 4 MiB, touch every page, and release them"
+    SIZE = 4 * MIB
+
+    def prepare(self) -> None:
+        """Create the byte of every page."""
+        self._bytes = b"\x01" * (self.SIZE // mmap.PAGESIZE)
+
+    def operate(self) -> None:
+        """Touch pages of a new mapping, one at a time."""
+        with mmap.mmap(-1, self.SIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as pages:
+            pages[:: mmap.PAGESIZE] = self._bytes
+
+
+class ContextSwitches(Workload):
+    """Two processes that wake each other over pipes."""
+
+    MEANING = "fifty bytes to another process and back, one after another"
+    TURNS = 50
+    _server = 0
+
+    def prepare(self) -> None:
+        """Start the process that answers."""
+        read_request, self._request = os.pipe()
+        self._answer, write_answer = os.pipe()
+        self._server = start_server(lambda: self._serve(read_request, write_answer))
+        os.close(read_request)
+        os.close(write_answer)
+
+    def _serve(self, read: int, write: int) -> None:
+        os.close(self._request)
+        while byte := os.read(read, 1):
+            os.write(write, byte)
+
+    def operate(self) -> None:
+        """Exchange bytes."""
+        for _ in range(self.TURNS):
+            os.write(self._request, b"x")
+            os.read(self._answer, 1)
+
+    def close(self) -> None:
+        """End the process that answers."""
+        os.close(self._request)
+        os.close(self._answer)
+        os.waitpid(self._server, 0)
+
+
+_WORKLOADS: dict[str, type[Workload]] = {
+    kind.name(): kind
+    for kind in (*vars(plain_workloads).values(), *globals().copy().values())
+    if isinstance(kind, type) and issubclass(kind, Workload) and kind.MEANING
+}
+
+
+def workload_names() -> list[str]:
+    """Return the names of the workloads, sorted."""
+    return sorted(_WORKLOADS)
+
+
+def load_workload(name: str) -> type[Workload]:
+    """Return a workload. Raises: UserError for an unknown name."""
+    if name not in _WORKLOADS:
+        raise unknown_name("a workload", name, workload_names())
+    return _WORKLOADS[name]
+
+
+def parse_workloads(text: str | None) -> list[str]:
+    """Return the workloads of a typed list, all without one. Raises: UserError for an unknown name or less than two."""
+    if text is None:
+        return workload_names()
+    names = list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    for name in names:
+        load_workload(name)
+    if len(names) < 2:
+        raise UserError("--workloads must name at least two workloads", f"it names {len(names)}", "separate by commas")
+    return names

@@ -1,0 +1,296 @@
+"""Scaling laws as predictors: a law per task and training set, and a plain model for tables without training runs."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from perfcast.domains.scaling.datasets.scaling_columns import ACCURACY
+from perfcast.domains.scaling.predictors import curve_fit, trained_runs
+from perfcast.domains.scaling.predictors.law_fit import PowerSum, fit_power_sums
+from perfcast.predictors.baselines import PowerLawPredictor
+from perfcast.predictors.predictor import Predictor, load_predictor
+from perfcast.predictors.task_rows import measured_rows
+from perfcast.utils.io import write_json
+from perfcast.utils.model_files import read_state
+
+LawState = dict[str, Any]
+"""Parameters of one law, as values of JSON."""
+
+
+class RunGroup(NamedTuple):
+    """Positions of the rows that share a law, (rows,), and their kind, "" for rows of several kinds."""
+
+    rows: np.ndarray
+    kind: str
+
+
+_MIN_SHARE = 1e-4
+"""Smallest and, from 1, largest predicted share of correct answers."""
+_POOLED = "plain"
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ScalingLawPredictor(Predictor):
+    """Law in parameters and tokens of training runs, fitted to each task and, of several, each training set.
+
+    A task or training set that training did not have gets the law of its task, else that of all tasks of its kind. A
+    table without the columns `params` and `tokens` gets the baseline `power_law`. Where the runs do not identify a law,
+    it is marked in `unidentified_`, and a warning counts them.
+    """
+
+    reads_tags_only: ClassVar[bool] = True
+
+    medians_: list[float] = field(init=False)
+    """Of parameters and tokens in training; empty for a table without them."""
+    fits_: dict[str, dict[str, LawState]] = field(init=False)
+    """Parameters by target and name of the group."""
+    plain_: PowerLawPredictor | None = field(init=False)
+    only: frozenset[str] | None = field(default=None, init=False)
+    """Names of the laws that a backtest reads, so that it fits no other; None fits all."""
+
+    @property
+    def unidentified_(self) -> list[str]:
+        """List the tasks whose law the runs do not identify."""
+        states = {name: state for fits in self.fits_.values() for name, state in fits.items()}
+        return sorted(
+            name for name, state in states.items() if not (name.startswith(trained_runs.ALL) or _is_identified(state))
+        )
+
+    @abstractmethod
+    def _fit_laws(
+        self, runs: trained_runs.TrainedRuns, values: np.ndarray, groups: Sequence[RunGroup]
+    ) -> list[LawState]:
+        """Fit the law of each group of rows, all of them at once because hundreds of small fits take long."""
+
+    def _fit(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> None:
+        measured = measured_rows(log_y, self.targets_)
+        columns = trained_runs.quantity_columns(self.columns_)
+        self.medians_, self.fits_, self.plain_ = trained_runs.known_medians(X, columns), {}, None
+        if not columns:
+            y = pd.DataFrame(np.exp(log_y), index=X.index, columns=list(self.targets_))
+            self.plain_ = PowerLawPredictor().fit(X, y, columns=self.columns_)
+            return
+        runs = trained_runs.read_runs(X, self.columns_, self.medians_)
+        for index, (target, rows) in enumerate(zip(self.targets_, measured, strict=True)):
+            values = np.exp(log_y[:, index])
+            groups = {
+                name: RunGroup(np.flatnonzero(members), _kind_of(runs, members))
+                for name, members in runs.groups(rows).items()
+                if self.only is None or name in self.only
+            }
+            states = self._fit_laws(runs, values, list(groups.values()))
+            self.fits_[target] = {
+                name: {**state, "kind": group.kind} for (name, group), state in zip(groups.items(), states, strict=True)
+            }
+        if self.unidentified_:
+            few = ", ".join(name.replace("\x1f", " ").strip() for name in self.unidentified_[:3])
+            warnings.warn(
+                f"{len(self.unidentified_)} laws are not identified by their runs and have published exponents: {few}",
+                stacklevel=2,
+            )
+
+    def _predict(self, X: pd.DataFrame) -> np.ndarray:
+        if self.plain_ is not None:
+            return np.asarray(np.log(self.plain_.predict(X).to_numpy(dtype=float)))
+        runs = trained_runs.read_runs(X, self.columns_, self.medians_)
+        logs = np.full((len(X), len(self.targets_)), np.nan)
+        for index, target in enumerate(self.targets_):
+            fits = self.fits_[target]
+            for (task, identity, kind), rows in runs.names():
+                name = next(name for name in trained_runs.candidates_of(task, identity, kind) if name in fits)
+                # a described run may name its task alone, so the kind is that of the law
+                fitted_kind = fits[name]["kind"]
+                values = evaluate_law(fits[name], runs.logs[rows], fitted_kind)
+                most = 1 - _MIN_SHARE if fitted_kind == ACCURACY else np.inf
+                logs[rows, index] = np.log(np.clip(values, _MIN_SHARE, most))
+        return logs
+
+    def _save(self, folder: Path) -> None:
+        write_json(folder / "laws.json", {"medians": self.medians_, "fits": self.fits_})
+        if self.plain_ is not None:
+            self.plain_.save(folder / _POOLED)
+
+    def _load(self, folder: Path) -> None:
+        state = read_state(folder / "laws.json")
+        self.medians_, self.fits_, self.plain_ = state["medians"], state["fits"], None
+        if not self.medians_:
+            plain = load_predictor(folder / _POOLED)
+            assert isinstance(plain, PowerLawPredictor)
+            self.plain_ = plain
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ChinchillaLawPredictor(ScalingLawPredictor):
+    """L = E + A / N^a + B / D^b, and the same for the error rate of an accuracy.
+
+    N are parameters, D tokens; all of E, A, B, a and b are at least 0. See `law_fit` for the fit.
+    Source: Hoffmann et al., Training Compute-Optimal Large Language Models, 2022, arXiv 2203.15556; fit after Besiroglu
+    et al., 2024, arXiv 2404.10102.
+    """
+
+    tied: ClassVar[bool] = False
+
+    def _fit_laws(
+        self, runs: trained_runs.TrainedRuns, values: np.ndarray, groups: Sequence[RunGroup]
+    ) -> list[LawState]:
+        return fit_values(runs, values, groups, tied=self.tied)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class OvertrainingLawPredictor(ChinchillaLawPredictor):
+    """L = E + (a M^eta + b M^-eta) C^-eta, and the same for the error rate of an accuracy.
+
+    M = D / N are tokens per parameter, C = 6 N D is the compute. Written in N and D, it is the law
+    L = E + A / N^(2 eta) + B / D^(2 eta): curves of equal M are parallel, so over-training shifts a law and keeps its
+    slope. It has one parameter less than `chinchilla_law`.
+    Source: Gadre et al., Language models scale reliably with over-training and on downstream tasks, 2024,
+    arXiv 2403.08540, equation 4.
+    """
+
+    tied: ClassVar[bool] = True
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ComputeSigmoidPredictor(ScalingLawPredictor):
+    """accuracy = f c + (1 - f c) sigmoid(s (ln C - m)); loss = E + K C^-g.
+
+    C = 6 N D is the compute and c the share of a random choice, so an accuracy has two parameters. It cannot tell two
+    runs of one compute apart. `floor_share` is f: validation runs of the ladder lie nearer to a floor below chance,
+    where the sigmoid is flatter, those of open_lm to chance itself.
+    Source: the sigmoid of Ruan, Maddison and Hashimoto, Observational Scaling Laws, 2024, arXiv 2405.10938, section 3;
+    loss after Kaplan et al., 2020, arXiv 2001.08361, with an irreducible term.
+    """
+
+    floor_share: float = 0.5
+
+    def _fit_laws(
+        self, runs: trained_runs.TrainedRuns, values: np.ndarray, groups: Sequence[RunGroup]
+    ) -> list[LawState]:
+        compute = runs.log_compute
+        is_share = [group.kind == ACCURACY for group in groups]
+        tasks = [
+            curve_fit.SharesOfRuns(compute[rows], values[rows], self.floor_share * float(np.median(runs.chance[rows])))
+            for (rows, _), chosen in zip(groups, is_share, strict=True)
+            if chosen
+        ]
+        losses = [
+            (compute[rows][:, None], values[rows])
+            for (rows, _), chosen in zip(groups, is_share, strict=True)
+            if not chosen
+        ]
+        sigmoids, powers = iter(curve_fit.fit_sigmoids(tasks, rising=True)), iter(fit_power_sums(losses))
+        return [(next(sigmoids) if chosen else next(powers)).to_state() for chosen in is_share]
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class TwoStepLawPredictor(ScalingLawPredictor):
+    """x = E + A / N^a + B / D^a; accuracy = c + (1 - c) sigmoid(-k (x - m)).
+
+    x is the loss, or the bits per byte, of the task that the column `loss_task` names, measured on the same runs. The
+    second step is fitted to measured pairs, and predicts from the x of the first. c is the share of a random choice.
+    Without such pairs an accuracy gets the law of its error rate. Losses get the first step.
+    Source: Bhagia et al., Establishing Task Scaling Laws via Compute-Efficient Model Ladders, 2024, arXiv 2412.04403,
+    with the single exponent of Gadre et al., 2024, arXiv 2403.08540.
+    """
+
+    def _fit_laws(
+        self, runs: trained_runs.TrainedRuns, values: np.ndarray, groups: Sequence[RunGroup]
+    ) -> list[LawState]:
+        losses = join_losses(runs, values)
+        linked = [
+            group._replace(rows=group.rows[np.isfinite(losses[group.rows])])
+            if group.kind == ACCURACY
+            else group._replace(rows=group.rows[:0])
+            for group in groups
+        ]
+        is_linked = [len(np.unique(losses[group.rows].round(6))) >= curve_fit.MIN_PAIRS for group in linked]
+        pairs = [group.rows for group, chosen in zip(linked, is_linked, strict=True) if chosen]
+        others = [group for group, chosen in zip(groups, is_linked, strict=True) if not chosen]
+        firsts = fit_power_sums([(runs.logs[rows], losses[rows]) for rows in pairs], tied=True)
+        tasks = [
+            curve_fit.SharesOfRuns(losses[rows], values[rows], float(np.median(runs.chance[rows]))) for rows in pairs
+        ]
+        seconds = curve_fit.fit_sigmoids(tasks, rising=False)
+        steps = iter(zip(firsts, seconds, strict=True))
+        direct = iter(fit_values(runs, values, others, tied=True))
+        states: list[LawState] = []
+        for chosen in is_linked:
+            if chosen:
+                first, second = next(steps)
+                states.append({"loss": first.to_state(), "link": second.to_state()})
+            else:
+                states.append(next(direct))
+        return states
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class BrokenLawPredictor(ScalingLawPredictor):
+    """L = E + A C^-c0 (1 + (C / d)^(1/f))^(-c1 f), and the same for the error rate of an accuracy.
+
+    C = 6 N D is the compute, d the place of the only break and f its width, which is held: few runs lie near a break.
+    Both exponents, c0 before and c0 + c1 after the break, are positive. Every law starts at three places with three
+    pairs of exponents around the law without a break, and the fit of least Huber loss is chosen.
+    Source: Caballero, Gupta, Rish and Krueger, Broken Neural Scaling Laws, 2023, ICLR, equation 1 with one break.
+    """
+
+    def _fit_laws(
+        self, runs: trained_runs.TrainedRuns, values: np.ndarray, groups: Sequence[RunGroup]
+    ) -> list[LawState]:
+        compute = runs.log_compute
+        fitted = [(compute[rows], _reduce(values[rows], kind)) for rows, kind in groups]
+        return [law.to_state() for law in curve_fit.fit_broken_laws(fitted)]
+
+
+def fit_values(
+    runs: trained_runs.TrainedRuns, values: np.ndarray, groups: Sequence[RunGroup], *, tied: bool
+) -> list[LawState]:
+    """Fit the power sums of losses, or of the error rate of accuracies."""
+    run_sets = [(runs.logs[rows], _reduce(values[rows], kind)) for rows, kind in groups]
+    return [law.to_state() for law in fit_power_sums(run_sets, tied=tied)]
+
+
+def _reduce(values: np.ndarray, kind: str) -> np.ndarray:
+    return np.maximum(1 - values, _MIN_SHARE) if kind == ACCURACY else values
+
+
+def evaluate_law(state: LawState, logs: np.ndarray, kind: str) -> np.ndarray:
+    """Return the values of a law, or the accuracies of that of an error rate.
+
+    Shapes: logs (n, 2), natural logarithms of parameters and tokens -> (n,).
+    """
+    if "link" in state:
+        return curve_fit.Sigmoid.from_state(state["link"]).evaluate(evaluate_law(state["loss"], logs, ""))
+    compute = trained_runs.log_compute(logs)
+    if "slope" in state:
+        return curve_fit.Sigmoid.from_state(state).evaluate(compute)
+    if "place" in state:
+        values = curve_fit.BrokenLaw.from_state(state).evaluate(compute)
+    else:
+        values = PowerSum.from_state(state).evaluate(logs if len(state["factors"]) > 1 else compute[:, None])
+    return 1 - values if kind == ACCURACY else values
+
+
+def _is_identified(state: LawState) -> bool:
+    return all(part.get("identified", True) for part in (state, *state.values()) if isinstance(part, dict))
+
+
+def _kind_of(runs: trained_runs.TrainedRuns, rows: np.ndarray) -> str:
+    kinds = np.unique(runs.kinds[rows].astype(str))
+    return str(kinds[0]) if len(kinds) == 1 else ""
+
+
+def join_losses(runs: trained_runs.TrainedRuns, values: np.ndarray) -> np.ndarray:
+    """Return for every row the value of its `loss_task` measured on the same run, NaN without one, (n,)."""
+    keys = pd.MultiIndex.from_arrays([runs.runs.astype(str), runs.loss_tasks.astype(str)])
+    known = ~np.isnan(values)
+    index = pd.MultiIndex.from_arrays([runs.runs[known].astype(str), runs.tasks[known].astype(str)])
+    losses = pd.Series(values[known], index=index)
+    return losses[~index.duplicated()].reindex(keys).to_numpy()
