@@ -1,11 +1,11 @@
 """Published values beside the metrics of the run."""
 
 import pytest
+from generated_results import PUBLISHED, fake_table, write_in_domain, write_runs
 
 from perfcast.evaluation import evaluate
 from perfcast.report.error_tables import published_tables
 from perfcast.report.text_tables import number, split_heading
-from perfcast.testing.generated_results import PUBLISHED, fake_table, write_in_domain, write_runs
 
 
 @pytest.fixture(scope="module")

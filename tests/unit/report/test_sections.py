@@ -8,6 +8,7 @@ import zlib
 import numpy as np
 import pandas as pd
 import pytest
+from generated_results import FAKE_PARAMS, fake_table, write_results
 
 from perfcast.report.error_tables import described_section
 from perfcast.report.explorer import chart, explorer_data
@@ -19,7 +20,6 @@ from perfcast.report.text_tables import Cell
 from perfcast.schema.display_names import column_label
 from perfcast.schema.table import Tag
 from perfcast.splits import describe_split, split_label
-from perfcast.testing.generated_results import FAKE_PARAMS, fake_table, write_results
 
 
 @pytest.fixture(scope="module")
