@@ -15,7 +15,7 @@ from perfcast.domains.interference.predictors.sequence_networks import (
     StepEmbedding,
     split_sequences,
 )
-from perfcast.features.encoding.sequences import SequenceEncoder, SequenceSpec
+from perfcast.domains.interference.sequence_encoder import SequenceEncoder, SequenceSpec
 from perfcast.nn.embedding import make_head
 from perfcast.nn.token_batch import TokenBatch
 from perfcast.predictors.neural.attention import Attention, mean_weights

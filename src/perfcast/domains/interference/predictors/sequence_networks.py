@@ -12,7 +12,7 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
-from perfcast.features.encoding.sequences import SequenceEncoder, SequenceSpec
+from perfcast.domains.interference.sequence_encoder import SequenceEncoder, SequenceSpec
 from perfcast.features.encoding.token_arrays import TokenSpec
 from perfcast.nn.embedding import CategoryEmbedding, make_head
 from perfcast.nn.token_batch import TokenBatch
