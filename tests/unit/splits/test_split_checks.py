@@ -9,8 +9,9 @@ import pytest
 from perfcast import splits
 from perfcast.domains.gemm.splits import more_threads
 from perfcast.domains.llm.splits import served_models
+from perfcast.domains.nas.splits import drawn
 from perfcast.schema.table import Column, Kind, Role, Tag, build_table
-from perfcast.splits import checks, published
+from perfcast.splits import checks
 from perfcast.splits.forward import _last_share
 from perfcast.splits.subsets import assigned, draw_validation, without_leaks
 from perfcast.utils.errors import UserError
@@ -163,11 +164,11 @@ def test_more_workers_are_on_one_side(fold, known):
 def test_known_entities_are_counted_by_test_task():
     fold = [TRAIN, VALID, TRAIN, TEST, TEST]
     given = table(fold, part=list("abaac"), suite=list("ssttt"))
-    assert published._entities_unknown(*given) == ["1 entities both in training and in test"]
-    assert published._few_known(1)(*given) == []
+    assert drawn._entities_unknown(*given) == ["1 entities both in training and in test"]
+    assert drawn._few_known(1)(*given) == []
     given = table([TRAIN, VALID, TRAIN, TEST], part=list("abbc"), suite=list("ssss"))
-    assert published._few_known(2)(*given) == []
-    assert published._few_known(1)(*given) == ["more than 1 entities known of s"]
+    assert drawn._few_known(2)(*given) == []
+    assert drawn._few_known(1)(*given) == ["more than 1 entities known of s"]
 
 
 def test_the_latest_fifth_begins_with_a_month():

@@ -15,7 +15,8 @@ from perfcast.evaluation import Evaluation
 from perfcast.report.plots.catalog import declare_plot
 from perfcast.report.plots.drawing import legend_below, panels, plain_axis, predictor_styles, whole_numbers
 from perfcast.schema.display_names import replace_underscores
-from perfcast.splits import LearningCurvePoint, learning_curve_point, split_label
+from perfcast.splits import learning_curve_point, split_label
+from perfcast.splits.declaration import LearningCurvePoint
 
 _MIN_EPOCHS = 3
 
