@@ -25,7 +25,6 @@ from perfcast.predictors.boosting.lightgbm import LightgbmPredictor
 from perfcast.predictors.boosting.xgboost import XgboostPredictor
 from perfcast.predictors.predictor import Predictor
 from perfcast.predictors.trees import RandomForest
-from perfcast.utils.io import file_digests
 from perfcast.utils.result_digests import record_digests
 
 MACHINE = ["--processor", "Xeon Gold 6148", "--chips", "2"]
@@ -49,11 +48,7 @@ def champion_of(kind: type[Predictor]) -> Path:
 
 def signed(champion: Path) -> None:
     """Write all digests anew."""
-    about = champion / "model" / "predictor.json"
-    content = json.loads(about.read_text())
-    digests = file_digests(about.parent)
-    content["files"] = {name: digests[name] for name in content["files"] if name in digests}
-    about.write_text(json.dumps(content))
+    record_digests(champion / "model")
     record_digests(champion)
 
 

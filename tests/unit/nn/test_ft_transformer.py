@@ -12,7 +12,7 @@ from token_rows import COLUMNS, frame, untrained
 from torch import nn
 
 from perfcast.features.encoding.tokens import TokenEncoder
-from perfcast.nn.ft_transformer import FTTransformerNetwork
+from perfcast.nn.mlp import FTTransformerNetwork
 from perfcast.nn.token_batch import TokenBatch
 from perfcast.predictors.neural.attention import FTTransformer
 

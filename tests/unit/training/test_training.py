@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import nn
 
-from perfcast.features.encoding.token_arrays import Tokens
+from perfcast.features.encoding.tokens import Tokens
 from perfcast.nn.token_batch import TokenBatch
 from perfcast.predictors.neural.neural_predictor import TargetScale
 from perfcast.training import loop as loop_module

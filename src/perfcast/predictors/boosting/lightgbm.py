@@ -8,8 +8,8 @@ from pathlib import Path
 import lightgbm
 import numpy as np
 
-from perfcast.predictors.boosting.common import BoostingPredictor
 from perfcast.predictors.task_rows import SMALL_TABLE
+from perfcast.predictors.trees import BoostingPredictor
 
 _TREES = 100
 """Trees of one call for a prediction: that many of 63 leaves fit into the second-level cache of a core."""

@@ -12,8 +12,7 @@ import pandas as pd
 import torch
 from torch import nn
 
-from perfcast.features.encoding.token_arrays import Tokens, TokenSpec
-from perfcast.features.encoding.tokens import TokenEncoder
+from perfcast.features.encoding.tokens import TokenEncoder, Tokens, TokenSpec
 from perfcast.nn.token_batch import TokenBatch
 from perfcast.predictors.predictor import Predictor
 from perfcast.predictors.task_rows import measured_rows, task_labels

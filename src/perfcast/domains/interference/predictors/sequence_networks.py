@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from perfcast.domains.interference.sequence_encoder import SequenceEncoder, SequenceSpec
-from perfcast.features.encoding.token_arrays import TokenSpec
+from perfcast.features.encoding.tokens import TokenSpec
 from perfcast.nn.embedding import CategoryEmbedding, make_head
 from perfcast.nn.token_batch import TokenBatch
 from perfcast.predictors.neural.neural_predictor import NeuralPredictor
