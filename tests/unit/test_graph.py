@@ -10,8 +10,14 @@ import pytest
 
 from perfcast import code_hash
 from perfcast.config.conf_files import read_yaml
-from perfcast.experiment.source_status import Means, SourceStatus, plan_source
-from perfcast.experiment.workflow_graph import Graph, portable_instructions, remove_unfinished
+from perfcast.experiment.workflow_graph import (
+    Graph,
+    Means,
+    SourceStatus,
+    plan_source,
+    portable_instructions,
+    remove_unfinished,
+)
 from perfcast.sources.locations import embedded_folder
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import atomic_path

@@ -21,7 +21,7 @@ from perfcast.tracking import store_from
 from perfcast.utils.errors import UserError, unknown_name
 from perfcast.utils.nested import merged
 
-_TRAINER = "perfcast.training.devices.TrainerConfig"
+_TRAINER = "perfcast.training.loop.TrainerConfig"
 _OF_PROJECT = ("conf", "workflow", "src", "data", "docs", "tests", ".git", ".snakemake", ".dvc")
 
 

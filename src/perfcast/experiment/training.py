@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
@@ -41,10 +41,6 @@ from perfcast.utils.io import atomic_folder, sha256, write_json, write_text
 from perfcast.utils.nested import flattened
 from perfcast.utils.result_digests import record_digests
 from perfcast.utils.safe_yaml import yaml_text
-
-if TYPE_CHECKING:
-    from perfcast.predictors.predictor import Predictor
-    from perfcast.schema.table import Table
 
 
 @dataclass(frozen=True)
@@ -135,7 +131,7 @@ def train_on_every_node(
     table = read_table(job.table_file)
     with contextlib.ExitStack() as stack:
         if config["trainer"].get("num_nodes", 1) > 1:
-            from perfcast.training.devices import is_first
+            from perfcast.training.loop import is_first
 
             if not is_first(environment):
                 folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))

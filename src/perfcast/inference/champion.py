@@ -28,8 +28,7 @@ from perfcast.predictors.predictor import Predictor, load_predictor
 from perfcast.schema.schema_version import SCHEMA_KEY, SCHEMA_VERSION, check_schema_version
 from perfcast.schema.table import Column, Kind, Table, Tag, build_table
 from perfcast.uncertainty.conformal import UncertaintyModel
-from perfcast.utils.errors import UserError
-from perfcast.utils.extras import explain_missing_module
+from perfcast.utils.errors import UserError, explain_missing_module
 from perfcast.utils.io import read_json, write_json
 from perfcast.utils.result_digests import record_digests, verify_folder
 

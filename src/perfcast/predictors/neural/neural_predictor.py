@@ -16,8 +16,7 @@ from perfcast.features.encoding.tokens import TokenEncoder, Tokens, TokenSpec
 from perfcast.nn.token_batch import TokenBatch
 from perfcast.predictors.predictor import Predictor
 from perfcast.predictors.task_rows import measured_rows, task_labels
-from perfcast.training.devices import TrainerConfig
-from perfcast.training.loop import BatchLoader, TrainingConfig, reproducible
+from perfcast.training.loop import BatchLoader, TrainerConfig, TrainingConfig, reproducible
 from perfcast.utils.io import atomic_path, write_json
 from perfcast.utils.model_files import read_arrays, read_state
 
