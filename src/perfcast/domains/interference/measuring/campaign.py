@@ -42,7 +42,7 @@ from perfcast.domains.interference.measuring.requirements import (
 from perfcast.domains.interference.measuring.run_files import check_plan, finished_runs, read_record, write_record
 from perfcast.domains.interference.measuring.scenarios import PREPARATION_SECONDS, Design, Run, plan_for
 from perfcast.domains.interference.measuring.workloads import load_workload
-from perfcast.microbench.threads import available_cpus
+from perfcast.microbench.machine import available_cpus
 
 RUNS_FOLDER = "host_interference_runs"
 FIRST_SHARE = 0.9
