@@ -111,7 +111,8 @@ STATUS = {source: planned.status for source, planned in SOURCES.items()}
 
 def manifests(wildcards):
     """Return the manifests of a dataset's sources."""
-    return [f"{RESULTS}/raw/{source}/manifest.json" for source in GRAPH.sources_of(wildcards.dataset)]
+    sources = GRAPH.datasets[wildcards.dataset].sources
+    return [f"{RESULTS}/raw/{source}/manifest.json" for source in (*sources.required, *sources.optional)]
 
 
 def begin():
