@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -64,10 +64,6 @@ class TargetScale:
         logs: np.ndarray = values * self._rows(self.spreads, tasks) + self._rows(self.centers, tasks)
         return logs
 
-    def state(self) -> dict[str, Any]:
-        """Return centers and spreads as values that JSON can hold."""
-        return {"centers": self.centers, "spreads": self.spreads}
-
     @staticmethod
     def _rows(values: dict[str, list[float]], tasks: np.ndarray) -> np.ndarray:
         return np.array([values.get(task, values[_ALL]) for task in tasks.tolist()])
@@ -116,15 +112,6 @@ class LinearSkip:
             rows = tasks == task
             prediction[rows] = np.einsum("nf,ft->nt", inputs[rows], self.weights.get(task, self.weights[_ALL]))
         return prediction
-
-    def state(self) -> dict[str, Any]:
-        """Return the weights as values that JSON can hold."""
-        return {task: weights.tolist() for task, weights in self.weights.items()}
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Self:
-        """Rebuild a skip from `state()`."""
-        return cls({task: np.array(weights) for task, weights in state.items()})
 
 
 def choose_alpha(
@@ -279,7 +266,8 @@ class NeuralPredictor(TrainingConfig, Predictor):
         return torch.cat([self.network_(batch) for batch in BatchLoader(rows, PREDICT_BATCH_SIZE)])
 
     def _save(self, folder: Path) -> None:
-        learned = {"encoder": self.encoder_.to_state(), "scale": self.scale_.state(), "skip": self.skip_.state()}
+        skip = {task: weights.tolist() for task, weights in self.skip_.weights.items()}
+        learned = {"encoder": self.encoder_.to_state(), "scale": asdict(self.scale_), "skip": skip}
         write_json(folder / "learned.json", learned)
         with atomic_path(folder / "network.npz") as temporary:
             np.savez(temporary, **{name: value.numpy() for name, value in self.network_.state_dict().items()})
@@ -288,7 +276,7 @@ class NeuralPredictor(TrainingConfig, Predictor):
         learned = read_state(folder / "learned.json")
         self.encoder_ = self.encoder_class.from_state(learned["encoder"])
         self.scale_ = TargetScale(**learned["scale"])
-        self.skip_ = LinearSkip.from_state(learned["skip"])
+        self.skip_ = LinearSkip({task: np.array(weights) for task, weights in learned["skip"].items()})
         arrays = read_arrays(folder / "network.npz")
         weights = {name: torch.from_numpy(array) for name, array in arrays.items()}
         with reproducible(0):
