@@ -90,16 +90,12 @@ def atomic_folder(path: Path) -> Iterator[Path]:
             yield temporary
             temporary.chmod(0o755)
             if path.exists():
-                _remove_renamed(path)
+                away = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
+                path.replace(away)
+                shutil.rmtree(away)
             temporary.replace(path)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-
-
-def _remove_renamed(path: Path) -> None:
-    away = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
-    path.replace(away)
-    shutil.rmtree(away)
 
 
 @contextmanager

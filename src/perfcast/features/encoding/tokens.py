@@ -100,16 +100,6 @@ class TokenSpec:
         """Number of categorical tokens."""
         return len(self.category_groups)
 
-    @property
-    def numbers_per_group(self) -> list[int]:
-        """Number of numerical tokens of each group."""
-        return [self.number_groups.count(group) for group in range(self.n_groups)]
-
-    @property
-    def categories_per_group(self) -> list[int]:
-        """Number of categorical tokens of each group."""
-        return [self.category_groups.count(group) for group in range(self.n_groups)]
-
 
 CLIP_DEVIATIONS = 8.0
 """Standardized numbers are clipped here: no machine, even a new one, is further out than this."""

@@ -114,21 +114,6 @@ class LinearSkip:
         return prediction
 
 
-def choose_alpha(
-    fitting: tuple[Tokens, np.ndarray, np.ndarray], validation: tuple[Tokens, np.ndarray, np.ndarray]
-) -> float:
-    """Return the penalty whose fit on the first rows has the smallest mean absolute error of logs on the second.
-
-    Both are (tokens, tasks, logs).
-    """
-    tokens, tasks, logs = validation
-    errors = {
-        alpha: float(np.nanmean(np.abs(LinearSkip.fit(*fitting, alpha).predict(tokens, tasks) - logs)))
-        for alpha in ALPHAS
-    }
-    return min(errors, key=lambda alpha: (errors[alpha], alpha))
-
-
 def _inputs(tokens: Tokens) -> np.ndarray:
     ones = np.ones((len(tokens.numbers), 1))
     return np.hstack([ones, tokens.numbers.astype(float), tokens.missing.astype(float)])
@@ -208,13 +193,16 @@ class NeuralPredictor(TrainingConfig, Predictor):
         self.history_ = _join_histories(first, second)
 
     def _choose_alpha(self, fitting: _Subset, validation: _Subset) -> float:
+        """Return the penalty of the skip with the smallest mean absolute error of logs on the validation rows."""
         if not self.linear_skip:
             return DEFAULT_ALPHA
         encoder = self.encoder_class().fit(fitting.X, self.columns_)
-        return choose_alpha(
-            (encoder.transform(fitting.X), fitting.tasks, fitting.logs),
-            (encoder.transform(validation.X), validation.tasks, validation.logs),
-        )
+        fitted, validated = encoder.transform(fitting.X), encoder.transform(validation.X)
+        errors = {}
+        for alpha in ALPHAS:
+            skip = LinearSkip.fit(fitted, fitting.tasks, fitting.logs, alpha)
+            errors[alpha] = float(np.nanmean(np.abs(skip.predict(validated, validation.tasks) - validation.logs)))
+        return min(errors, key=lambda alpha: (errors[alpha], alpha))
 
     def _fit_step(
         self, training: _Subset, validation: _Subset | None, config: TrainingConfig, alpha: float
