@@ -21,7 +21,7 @@ class UserError(ValueError):
 
     def __init__(self, requirement: str, fact: str, remedy: str = "") -> None:
         self.requirement, self.fact, self.remedy = requirement, fact, remedy
-        # a requirement of one word is the field alone: "cores: 24 per chip is more than the 16 of this CPU model"
+        # a requirement of one word is the field alone: "cores: 24 is more than 16"
         text = f"{requirement}{', but' if ' ' in requirement else ':'} {fact}"
         if remedy:
             text += f"; {remedy}"
