@@ -83,8 +83,8 @@ class LightgbmPredictor(BoostingPredictor):
 
     def _predict_model(self, model: lightgbm.Booster, encoded: np.ndarray) -> np.ndarray:
         # Similar rows take the same paths through trees that are still in the cache: nearly twice as fast.
-        most_split = np.argsort(model.feature_importance(), kind="stable")[-_SORT_COLUMNS:]
-        order = np.lexsort(encoded[:, most_split].T)
+        frequent = np.argsort(model.feature_importance(), kind="stable")[-_SORT_COLUMNS:]
+        order = np.lexsort(encoded[:, frequent].T)
         ordered, logs = encoded[order], np.empty(len(encoded))
         logs[order] = sum(
             model.predict(ordered, start_iteration=start, num_iteration=_TREES, num_threads=self.n_jobs)
