@@ -54,12 +54,19 @@ AREAS = {
     "splits": Area(("splits/*.py",), ("tests/unit/splits", *_CONTRACT)),
     "leakage checks": Area(("evaluation/leakage/*.py",), ("tests/unit/evaluation/leakage",)),
     "files": Area(("utils/io.py",), ("tests/unit/test_io.py",)),
-    "accounting": Area(("data/standardized.py", "data/quality.py"), ("tests/unit/data/test_quality.py",)),
+    "accounting": Area(("data/standardized.py",), ("tests/unit/data/test_quality.py",)),
     "intervals": Area(
         tuple(f"uncertainty/{name}.py" for name in ("conformal", "expected_error", "mixture")),
         tuple(
             f"tests/unit/uncertainty/test_{name}.py"
-            for name in ("conformal", "expected_error", "mixture", "probabilities", "saved_calibrations")
+            for name in (
+                "conformal",
+                "expected_error",
+                "independent_scores",
+                "mixture",
+                "probabilities",
+                "saved_calibrations",
+            )
         ),
     ),
 }

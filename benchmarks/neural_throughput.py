@@ -17,8 +17,7 @@ from typing import Any
 import yaml
 from ncpp_throughput import generated
 
-from perfcast.features.encoding.token_arrays import TokenSpec
-from perfcast.features.encoding.tokens import TokenEncoder
+from perfcast.features.encoding.tokens import TokenEncoder, TokenSpec
 from perfcast.nn.token_batch import TokenBatch
 from perfcast.predictors.neural.neural_predictor import NeuralPredictor
 from perfcast.training.lightning_modules import train

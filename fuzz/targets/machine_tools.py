@@ -8,12 +8,7 @@ from _refusing import FOLDER
 
 from perfcast.domains.servers.hardware_info import read_hardware
 from perfcast.domains.servers.hardware_info.installed_memory import parse_memory
-from perfcast.microbench.readings import (
-    count_cpus,
-    parse_cache_size,
-    parse_json_fields,
-    parse_text_fields,
-)
+from perfcast.microbench.machine import count_cpus, parse_cache_size, parse_json_fields, parse_text_fields
 
 _LSCPU = (
     "Architecture: x86_64\nCPU(s): 96\nOn-line CPU(s) list: 0-95\nVendor ID: GenuineIntel\n"

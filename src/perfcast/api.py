@@ -32,8 +32,7 @@ from perfcast.inference.published import PublishedScores
 from perfcast.inference.user_measurements import UserMeasurements, read_measurements
 from perfcast.predictors.predictor import Predictor
 from perfcast.uncertainty.conformal import LEVEL
-from perfcast.utils.errors import UserError
-from perfcast.utils.extras import explain_missing_module
+from perfcast.utils.errors import UserError, explain_missing_module
 from perfcast.utils.nested import merged
 
 __all__ = [

@@ -89,7 +89,7 @@ def domains() -> tuple[Domain, ...]:
             remedy = "delete src/perfcast.egg-info if it is there, then run `rm -f .venv/.ready && make setup`"
             raise UserError("perfcast must be installed as it is", f"its metadata lack {package.name}", remedy)
     for entry in entries:
-        if not _is_installed(entry.module):
+        if not exists(entry.module):
             continue
         loaded = entry.load()
         if by_name.setdefault(loaded.name, loaded) != loaded:
@@ -97,7 +97,8 @@ def domains() -> tuple[Domain, ...]:
     return (CORE, *by_name.values())
 
 
-def _is_installed(module: str) -> bool:
+def exists(module: str) -> bool:
+    """Return whether a module can be imported."""
     try:
         return find_spec(module) is not None
     except ModuleNotFoundError:  # of a package above it

@@ -9,14 +9,13 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from difflib import get_close_matches
-from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
-from perfcast.domain import Domain, domains
+from perfcast.domain import Domain, domains, exists
 from perfcast.utils.errors import UserError, unknown_name
 
 _FUNCTIONS = {"cli": "add_arguments", "features": "derive", "sources": "check", "testing": "write"}
@@ -38,7 +37,7 @@ def load(kind: str, name: str, what: str = "") -> ModuleType:
         UserError: There is no plug-in of that name. A module that fails to import raises its own error.
     """
     for package in _packages(kind):
-        if name.isidentifier() and find_spec(f"{package}.{name}"):
+        if name.isidentifier() and exists(f"{package}.{name}"):
             module = importlib.import_module(f"{package}.{name}")
             if _is_plugin(module, kind):
                 return module
@@ -54,18 +53,13 @@ def load_class(path: str, where: str) -> type:
     Raises:
         UserError: The path names no class of these packages.
     """
-    loaded = _load(path, where, "class")
-    if not isinstance(loaded, type):
-        raise _not_found(path, where, "class", ())
+    loaded: type = _load(path, where, "class", inspect.isclass)
     return loaded
 
 
 def load_function(path: str, where: str) -> Any:
     """Import the function of a dotted path, and nothing outside perfcast and its domains; see `load_class`."""
-    loaded = _load(path, where, "function")
-    if not inspect.isfunction(loaded):
-        raise _not_found(path, where, "function", ())
-    return loaded
+    return _load(path, where, "function", inspect.isfunction)
 
 
 def classes(kind: str) -> dict[str, str]:
@@ -81,11 +75,6 @@ def classes(kind: str) -> dict[str, str]:
                     if isinstance(value, type) and value.__module__ == module.name and not name.startswith("_"):
                         paths[name] = f"{module.name}.{name}"
     return paths
-
-
-def is_inside(path: str) -> bool:
-    """Return whether a dotted path lies in perfcast or in the package of a domain."""
-    return any(path.startswith(f"{domain.package}.") for domain in domains())
 
 
 def modules(kind: str, among: Iterable[Domain] | None = None) -> list[str]:
@@ -116,31 +105,21 @@ def declared(kind: str) -> dict[str, Any]:
 def _packages(kind: str, among: Iterable[Domain] | None = None) -> list[str]:
     """Return the packages of a kind: those of the core and of the domains that have one."""
     packages = [f"{domain.package}.{kind}" for domain in (domains() if among is None else among)]
-    return [package for package in packages if _exists(package)]
-
-
-def _exists(module: str) -> bool:
-    try:
-        return find_spec(module) is not None
-    except ModuleNotFoundError:
-        return False
+    return [package for package in packages if exists(package)]
 
 
 def _is_plugin(module: ModuleType, kind: str) -> bool:
     return hasattr(module, _FUNCTIONS[kind.partition(".")[0]])
 
 
-def _load(path: str, where: str, kind: str) -> Any:
+def _load(path: str, where: str, kind: str, is_kind: Callable[[object], bool]) -> Any:
     module, _, name = str(path).rpartition(".")
-    if not is_inside(str(path)) or not _exists(module):
-        raise _not_found(path, where, kind, ())
-    loaded = importlib.import_module(module)
-    if not hasattr(loaded, name):
-        raise _not_found(path, where, kind, [f"{module}.{known}" for known in vars(loaded)])
-    return getattr(loaded, name)
-
-
-def _not_found(path: str, where: str, kind: str, known: Any) -> UserError:
+    known: list[str] = []
+    if any(str(path).startswith(f"{domain.package}.") for domain in domains()) and exists(module):
+        loaded = vars(importlib.import_module(module))
+        if is_kind(loaded.get(name)):
+            return loaded[name]
+        known = [] if name in loaded else [f"{module}.{each}" for each in loaded]
     near = get_close_matches(str(path), known, n=1)
     hint = f"did you mean {near[0]!r}?" if near else ""
-    return UserError(f"{where} must be the path of a {kind} in perfcast or a domain", f"{path!r} is none", hint)
+    raise UserError(f"{where} must be the path of a {kind} in perfcast or a domain", f"{path!r} is none", hint)

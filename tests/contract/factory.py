@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -79,3 +79,9 @@ def parts(table: Table, train: int, targets: tuple[str, ...] = ("score",)) -> tu
     cut = (table.frame.iloc[:train], table.frame.iloc[train:])
     first, second = (Part(frame[inputs], frame[list(targets)], columns) for frame in cut)
     return first, second
+
+
+def decode_texts(table: Table) -> Table:
+    """Return a table with its categories as plain texts."""
+    coded = [name for name in table.frame if isinstance(table.frame[name].dtype, pd.CategoricalDtype)]
+    return replace(table, frame=table.frame.astype(dict.fromkeys(coded, "str")))

@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from factory import decode_texts
 
 from perfcast import plugins
 from perfcast.config.conf_files import conf_files, read_conf, validated
@@ -17,7 +18,7 @@ from perfcast.config.dataset_conf import DatasetConf
 from perfcast.data.standardized import REJECTED_COLUMNS, Standardized
 from perfcast.evaluation import AVERAGE
 from perfcast.schema.sequences import is_sequence
-from perfcast.schema.table import Kind, Role, Tag, decode_texts, out_of_bounds
+from perfcast.schema.table import Kind, Role, Tag, out_of_bounds
 from perfcast.schema.table_files import read_table, write_table
 
 CONF = Path(__file__).parents[2] / "conf"

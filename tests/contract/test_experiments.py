@@ -16,7 +16,6 @@ from perfcast.config.conf_files import (
     known,
     read_ablations,
     read_conf,
-    read_experiment,
     read_yaml,
     validated,
 )
@@ -35,7 +34,7 @@ ABLATIONS = sorted(read_ablations(CONF))
 
 def merged(name: str) -> dict[str, Any]:
     """Return params.yaml with an experiment's values, as Snakemake merges them, without the folder of results."""
-    content = {**read_yaml(ROOT / "params.yaml"), **read_experiment(conf_files(CONF, "experiment")[name])}
+    content = {**read_yaml(ROOT / "params.yaml"), **read_yaml(conf_files(CONF, "experiment")[name])}
     content.pop("results", None)
     return content
 
@@ -47,7 +46,7 @@ class TestExperiment:
         assert set(params.ablations) <= set(params.predictors)
 
     def test_names_a_folder_of_results_of_its_own(self, name: str) -> None:
-        folders = {other: read_experiment(conf_files(CONF, "experiment")[other])["results"] for other in NAMES}
+        folders = {other: read_yaml(conf_files(CONF, "experiment")[other])["results"] for other in NAMES}
         assert folders[name].split("/")[0] == "results"
         assert [other for other in NAMES if folders[other] == folders[name]] == [name]
 

@@ -6,10 +6,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from factory import decode_texts
 
 from perfcast import plugins
 from perfcast.config.conf_files import known, read_conf
-from perfcast.schema.table import Kind, Role, Tag, build_table, decode_texts, out_of_bounds, select
+from perfcast.schema.table import Kind, Role, Tag, build_table, out_of_bounds, select
 from perfcast.schema.table_files import read_table, write_table
 
 CONF = Path(__file__).parents[2] / "conf"

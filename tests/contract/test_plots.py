@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 import matplotlib
 import pytest
 from docutils.core import publish_parts
+from generated_results import PUBLISHED, fake_table, write_in_domain, write_runs
 
 from perfcast import plugins
 from perfcast.evaluation import evaluate
@@ -19,7 +20,6 @@ from perfcast.report.plots.drawing import (
     read_catalog,
     rst_captions,
 )
-from perfcast.testing.generated_results import PUBLISHED, fake_table, write_in_domain, write_runs
 
 NAMES = list(read_catalog())
 GENERAL = [name for name in NAMES if plot_entry(name).draw.__module__.startswith("perfcast.report.")]

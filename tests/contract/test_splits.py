@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from perfcast import splits
 from perfcast.schema.table import Column, Kind, Role, Tag, build_table
+from perfcast.splits.subsets import PUBLISHED_SUBSET
 from perfcast.utils.errors import UserError
 
 NAMES = splits.names()
@@ -57,7 +58,7 @@ COLUMNS = (
     Column("part", Kind.CATEGORICAL, Role.KEY, "processor", tags=(Tag.ENTITY,)),
     Column("suite", Kind.CATEGORICAL, Role.KEY, "workload", tags=(Tag.TASK,)),
     Column("published", Kind.DATE, Role.PROVENANCE, "provenance", tags=(Tag.TIME,)),
-    Column(splits.PUBLISHED_SUBSET, Kind.CATEGORICAL, Role.PROVENANCE, "provenance"),
+    Column(PUBLISHED_SUBSET, Kind.CATEGORICAL, Role.PROVENANCE, "provenance"),
     Column("cores", Kind.NUMERICAL, Role.FEATURE, "processor", tags=(Tag.PARALLEL,)),
     Column("cores_enabled_total", Kind.NUMERICAL, Role.PROVENANCE, "system"),
     Column("memory_gb", Kind.NUMERICAL, Role.FEATURE, "memory"),
@@ -121,7 +122,7 @@ def generate(seed, rows=300):
             "part": [f"p{number}" for number in part],
             "suite": [f"s{number}" for number in block % 4],
             "published": pd.Series(published).dt.to_period("M").dt.to_timestamp(),
-            splits.PUBLISHED_SUBSET: np.where(block % 4 == 0, "test", "train"),
+            PUBLISHED_SUBSET: np.where(block % 4 == 0, "test", "train"),
             "cores": part % 7 * 8.0,
             "cores_enabled_total": 32.0 * (1 + block % 5),
             "memory_gb": np.where(rng.random(rows) < 0.1, np.nan, rng.integers(1, 5000, rows)),

@@ -9,7 +9,6 @@ import resource
 import shutil
 import signal
 import zipfile
-from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 from tempfile import mkdtemp
@@ -28,7 +27,6 @@ from perfcast.predictors.boosting.xgboost import XgboostPredictor
 from perfcast.predictors.predictor import Predictor
 from perfcast.predictors.trees import RandomForest
 from perfcast.schema.schema_version import SCHEMA_KEY, SCHEMA_VERSION
-from perfcast.utils.io import file_digests
 from perfcast.utils.result_digests import FOLDER_RECORD, record_digests
 
 MACHINE = ["--processor", "Xeon Gold 6148", "--chips", "2"]
@@ -52,12 +50,7 @@ def champion_of(kind: type[Predictor]) -> Path:
 
 def signed(champion: Path) -> None:
     """Write all digests anew."""
-    about = champion / "model" / "predictor.json"
-    with suppress(ValueError, KeyError, RecursionError):  # it is what was crafted
-        content = json.loads(about.read_text())
-        digests = file_digests(about.parent)
-        content["files"] = {name: digests[name] for name in content["files"] if name in digests}
-        about.write_text(json.dumps(content))
+    record_digests(champion / "model")
     record_digests(champion)
 
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 from browser import BROWSER, QUIET
+from generated_results import FAKE_PARAMS, write_results
 
 from perfcast.evaluation import read_evaluation
 from perfcast.report.plots.drawing import draw_all
 from perfcast.report.render_page import write_report
 from perfcast.report.report_context import collect
-from perfcast.testing.generated_results import FAKE_PARAMS, write_results
 
 # Steps of a visitor: what the chart shows at first, after each choice, and where the pointer is on a mark.
 VISIT = """

@@ -2,9 +2,9 @@
 
 import pyarrow.parquet as pq
 import pytest
+from generated_results import fake_table
 
 from perfcast.schema.table_files import read_parquet, read_table, write_table
-from perfcast.testing.generated_results import fake_table
 from perfcast.utils.errors import UserError
 
 

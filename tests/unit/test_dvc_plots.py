@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import yaml
 from dvc_render.html import HTML
+from generated_results import fake_table, write_in_domain, write_runs
 
 from perfcast.evaluation import evaluate, write_evaluation
-from perfcast.testing.generated_results import fake_table, write_in_domain, write_runs
 
 PROJECT = Path(__file__).parents[2]
 TEMPLATES = PROJECT / ".dvc" / "plots"

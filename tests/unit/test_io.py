@@ -16,7 +16,6 @@ from perfcast.utils.io import (
     atomic_folder,
     atomic_path,
     file_digests,
-    first_changed,
     read_json,
     read_json_text,
     read_object,
@@ -173,19 +172,13 @@ def test_only_what_nobody_writes_is_abandoned(tmp_path):
     assert {path.name for path in abandoned_paths(tmp_path, without=[inside / "deep"])} == {".left.abcd1234"}
 
 
-def test_digests_are_those_of_the_content_and_the_first_changed_file_is_found(tmp_path):
+def test_digests_are_those_of_the_content(tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "b.txt").write_text("b")
     (tmp_path / "c.txt").write_text("")
     digests = file_digests(tmp_path)
     assert list(digests) == ["a/b.txt", "c.txt"]
     assert digests["c.txt"] == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-    assert first_changed(tmp_path, digests) is None
-    (tmp_path / "c.txt").write_text("x")
-    assert first_changed(tmp_path, digests) == tmp_path / "c.txt"
-    (tmp_path / "a" / "b.txt").unlink()
-    with pytest.raises(OSError, match=r"b\.txt"):
-        first_changed(tmp_path, digests)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import sqlite3
 import pytest
 
 from perfcast.cli import main as cli
-from perfcast.utils.os_errors import explain_os_error
+from perfcast.utils.errors import explain_os_error
 
 
 @pytest.mark.reliability("a full disk")

@@ -19,8 +19,7 @@ from champion_project import project
 from packaging.requirements import Requirement
 
 from perfcast.predictors.predictor import load_predictor
-from perfcast.utils.errors import UserError
-from perfcast.utils.extras import EXTRAS, explain_missing_module
+from perfcast.utils.errors import EXTRAS, UserError, explain_missing_module
 
 ROOT = Path(__file__).parents[2]
 METADATA = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

@@ -14,7 +14,7 @@ from documented_commands import PROJECT, TEXT, list_commands
 from perfcast import plugins
 from perfcast.cli.command_parser import FAMILIES, MEMBERS
 from perfcast.cli.main import COMMANDS, main
-from perfcast.config.conf_files import read_experiment, read_yaml
+from perfcast.config.conf_files import read_yaml
 from perfcast.config.experiment_params import validate
 
 MAKEFILE = (PROJECT / "Makefile").read_text()
@@ -93,7 +93,7 @@ def test_snakemake_command_lines_name_valid_experiments(page, words):
         if flag in {"--configfile", "--profile"}:
             assert (PROJECT / value).exists(), f"{page}: {value}"
         if flag == "--configfile":
-            params |= read_experiment(PROJECT / value)
+            params |= read_yaml(PROJECT / value)
     settings = params | read_settings(words, "--config")
     settings.pop("results", None)
     validate(settings, PROJECT / "conf")

@@ -5,10 +5,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from factory import decode_texts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfcast.schema.table import Column, Kind, Role, Tag, build_table, decode_texts, infer_columns, out_of_bounds
+from perfcast.schema.table import Column, Kind, Role, Tag, build_table, infer_columns, out_of_bounds
 from perfcast.schema.table_files import content_digest, count_row_groups, read_table, write_table, write_tables
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import sha256

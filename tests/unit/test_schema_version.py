@@ -6,13 +6,13 @@ import shutil
 import pyarrow.parquet as pq
 import pytest
 from champion_project import project
+from generated_results import fake_table
 
 from perfcast.cli.main import main
 from perfcast.inference import load_champion
 from perfcast.predictors.predictor import load_predictor
 from perfcast.schema.schema_version import SCHEMA_VERSION
 from perfcast.schema.table_files import read_table, write_table
-from perfcast.testing.generated_results import fake_table
 from perfcast.utils.errors import UserError
 from perfcast.utils.result_digests import record_digests
 

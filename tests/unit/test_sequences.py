@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from perfcast.data.quality import column_quality
+from perfcast.data.standardized import column_quality
 from perfcast.features.encoding.columns import feature_columns
 from perfcast.predictors.baselines import NearestPredictor
 from perfcast.schema.sequences import comparable, from_matrix, is_sequence, to_matrix

@@ -4,11 +4,11 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from generated_results import fake_table
 
 from perfcast.predictors.linear import Ridge
 from perfcast.schema.table import Column, Kind, Role, outside
 from perfcast.schema.table_files import read_table, write_table
-from perfcast.testing.generated_results import fake_table
 from perfcast.utils.errors import UserError
 
 

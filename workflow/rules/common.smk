@@ -10,7 +10,7 @@ from pathlib import Path
 from perfcast.config.conf_files import read_yaml
 from perfcast.experiment.experiment_check import check_results_folder
 from perfcast.experiment.leakage_control import read_leakage_conf
-from perfcast.experiment.source_status import SourceStatus, plan_source
+from perfcast.experiment.workflow_graph import SourceStatus, plan_source
 from perfcast.experiment.workflow_graph import Graph, portable_instructions, remove_unfinished
 from perfcast.ops.run_lock import LOCK, end_on_hangup, hold_results
 from perfcast.utils.errors import UserError
@@ -111,7 +111,8 @@ STATUS = {source: planned.status for source, planned in SOURCES.items()}
 
 def manifests(wildcards):
     """Return the manifests of a dataset's sources."""
-    return [f"{RESULTS}/raw/{source}/manifest.json" for source in GRAPH.sources_of(wildcards.dataset)]
+    sources = GRAPH.datasets[wildcards.dataset].sources
+    return [f"{RESULTS}/raw/{source}/manifest.json" for source in (*sources.required, *sources.optional)]
 
 
 def begin():

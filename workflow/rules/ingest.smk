@@ -1,7 +1,4 @@
 # Raw files, byte-exact and checked by sha256. The only rules that may use the network.
-from perfcast.sources.locations import embedded_folder
-
-
 rule ingest:
     output:
         f"{RESULTS}/raw/{{source}}/manifest.json",
@@ -17,7 +14,7 @@ rule ingest:
         check=lambda w: GRAPH.source_code(w.source),
         # A missing source is ingested again when a mirror has it, or the network is switched on.
         means=lambda w: str(plan(w.source).means),
-        embedded=lambda w: GRAPH.embedded_digest(w.source, embedded_folder(Path())),
+        embedded=lambda w: GRAPH.embedded_digest(w.source),
     shell:
         "logged {log:q} perfcast pipeline ingest {wildcards.source:q} --out {params.folder:q} --origin {params.origin:q} "
         '"${{ingest_options[@]}}"'

@@ -16,7 +16,7 @@ rule standardize:
     params:
         raw=lambda w: f"{RESULTS}/raw",
         conf=lambda w: str(GRAPH.datasets[w.dataset].options) + str(GRAPH.datasets[w.dataset].sources),
-        code=lambda w: GRAPH.code("standardize", GRAPH.dataset_module(w.dataset)),
+        code=lambda w: GRAPH.code("standardize", GRAPH.datasets[w.dataset].module),
         options=lambda w: GRAPH.standardize_options(w.dataset),
     shell:
         "logged {log:q} perfcast pipeline standardize {wildcards.dataset:q} --raw {params.raw:q} --table {output.table:q} "

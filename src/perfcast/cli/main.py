@@ -7,9 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from perfcast import plugins
-from perfcast.utils.errors import UserError
-from perfcast.utils.extras import explain_missing_module
-from perfcast.utils.os_errors import explain_os_error
+from perfcast.utils.errors import UserError, explain_missing_module, explain_os_error
 
 try:
     from perfcast.cli.command_parser import COMMANDS, STAGES, build_parser, check_command, find_command

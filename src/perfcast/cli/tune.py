@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Continue the study of every fold and write the outcome."""
-    from perfcast.experiment.tuning.tuning_job import TuningJob, tune_predictor
+    from perfcast.experiment.tuning_job import TuningJob, tune_predictor
 
     same = ("dataset", "split", "predictor", "out", "project", "preset", "trials", "seed", "timeout", "at_once")
     job = TuningJob(

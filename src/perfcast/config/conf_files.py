@@ -146,8 +146,3 @@ def read_ablations(conf: Path) -> dict[str, Ablation]:
                 raise unknown_name(f"ablations.{name}.predictor in {where}", base, predictors)
             ablations[name] = ablation
     return ablations
-
-
-def read_experiment(path: Path) -> dict[str, Any]:
-    """Read a file of conf/experiment: keys of params.yaml with other values, and `results`, the folder of results."""
-    return dict(require_mapping(read_yaml(path), str(path)))

@@ -71,11 +71,11 @@ def validate(content: Any, conf: Path) -> Params:
             )
     existing = {key: known(conf, group) for key, group in GROUPS.items()}
     for key, names in existing.items():
-        _require(f"each of {key} in params.yaml", getattr(params, key), names)
-    _require("each of plots in params.yaml", params.plots, plugins.declared("report.plots"))
+        require_names(f"each of {key} in params.yaml", getattr(params, key), names)
+    require_names("each of plots in params.yaml", params.plots, plugins.declared("report.plots"))
     datasets = {name: read_dataset(conf, name) for name in existing["datasets"]}
     offered = {split for dataset in datasets.values() for split in dataset.splits}
-    _require("each of splits in params.yaml", params.splits, offered)
+    require_names("each of splits in params.yaml", params.splits, offered)
     for name in params.datasets:
         _check_dataset(name, datasets[name], params, existing["predictors"])
     return params
@@ -98,7 +98,7 @@ def _check_dataset(name: str, dataset: DatasetConf, params: Params, predictors: 
             f"add one, or take {name!r} out of datasets",
         )
     supported = dataset.predictors
-    _require(f"each of predictors in conf/dataset/{name}.yaml", supported or (), predictors)
+    require_names(f"each of predictors in conf/dataset/{name}.yaml", supported or (), predictors)
     if supported is not None and not set(supported) & set(params.predictors):
         raise UserError(
             f"predictors in params.yaml must have one that supports the dataset {name!r}",
@@ -107,8 +107,8 @@ def _check_dataset(name: str, dataset: DatasetConf, params: Params, predictors: 
         )
 
 
-def _require(what: str, names: Iterable[str], allowed: Iterable[str]) -> None:
-    """Raise for the first name that is not allowed."""
+def require_names(what: str, names: Iterable[str], allowed: Iterable[str]) -> None:
+    """Raise UserError for the first name that is not allowed."""
     allowed = set(allowed)
     for name in names:
         if name not in allowed:

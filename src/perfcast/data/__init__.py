@@ -1,1 +1,1 @@
-"""Raw data to tables: sources, datasets, parsers and processor facts."""
+"""Raw data to tables: strict CSV, quarantine, quality, steps of measured tables."""

@@ -1,8 +1,8 @@
-"""Steps that the self-measured datasets share: machine description, numbers, spread, quarantine."""
+"""Steps that datasets of measurements share: numbers, quarantine, the description of a measured machine."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from perfcast.data.strict_csv import Rejection
-from perfcast.schema.declare import measured, number
-from perfcast.schema.table import Column, Kind, Role, Table, build_table, out_of_bounds
+from perfcast.schema.declare import number
+from perfcast.schema.table import Column, Kind, Role
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import read_object
 
@@ -28,22 +28,6 @@ MACHINE_COLUMNS = (
     number("l3_kib", "machine", "last-level caches, summed over the machine", unit="KiB"),
     number("memory_gib", "machine", "memory visible to the system", unit="GiB", low=0),
 )
-
-
-PLACE_COLUMNS = (
-    measured("order", "position in the sequence of measurements"),
-    measured("pass", "0 for the first measurement, more for repetitions"),
-    Column("source_file", Kind.CATEGORICAL, Role.PROVENANCE, "problem", meaning="file of the row"),
-    measured("source_line", "line of that file"),
-)
-
-
-def read_max_spread(source: str, options: Mapping[str, Any]) -> float:
-    """Return option `max_spread`. Raises: UserError when it is not a positive number."""
-    value = options.get("max_spread", 0.5)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
-        raise UserError(f"option 'max_spread' of {source} must be a positive number", f"found {value!r}")
-    return float(value)
 
 
 def parse_numbers(text: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
@@ -66,12 +50,6 @@ def describe_first_bad(bad: pd.DataFrame, texts: pd.DataFrame, suffix: str = "_t
     return pd.Series(described, index=bad.index[rows], dtype="str").reindex(texts.index)
 
 
-def mark_outside(dataset: str, frame: pd.DataFrame, columns: Sequence[Column], names: Collection[str]) -> pd.DataFrame:
-    """Mark the numbers of the named columns that lie outside their declared bounds."""
-    numbers = [column for column in columns if column.name in names]
-    return out_of_bounds(build_table(dataset, frame, numbers)).set_axis(frame.index)
-
-
 def quarantine(
     source: str, file: str, frame: pd.DataFrame, rules: Mapping[str, pd.Series]
 ) -> tuple[pd.DataFrame, list[Rejection]]:
@@ -90,27 +68,6 @@ def quarantine(
             for line, text in zip(frame.loc[hit, "line"], detail[hit], strict=True)
         ]
     return frame[good], rejections
-
-
-def keep_steadiest(frame: pd.DataFrame, configuration: Sequence[str]) -> tuple[pd.DataFrame, int]:
-    """Return the measurement of smallest spread per configuration, the first on ties, and the number of others."""
-    ordered = frame.sort_values([*configuration, "seconds_spread", "line"], kind="stable")
-    best = ordered.drop_duplicates(list(configuration))
-    return best.reset_index(drop=True), len(frame) - len(best)
-
-
-def join_machine(
-    source: str, folder: Path, frame: pd.DataFrame, columns: Sequence[Column], remedy: str
-) -> tuple[Table, list[str]]:
-    """Return the table of measurements with the facts of their machine, and the names of its unknown facts.
-
-    Raises: UserError when the description of the machine is absent.
-    """
-    machine = read_machine(source, folder / f"{source}.json", remedy)
-    known = {column.name: machine.get(column.name) for column in MACHINE_COLUMNS}
-    frame = frame.assign(source_file=f"{source}.csv.gz", source_line=frame["line"], **known)
-    facts = {"machine": {name: machine[name] for name in FACTS if machine.get(name) is not None}}
-    return build_table(source, frame, columns, facts), [name for name, value in known.items() if value is None]
 
 
 def read_machine(source: str, path: Path, remedy: str) -> dict[str, Any]:

@@ -15,15 +15,13 @@ from perfcast.config.dataset_conf import read_dataset
 from perfcast.config.predictor_conf import read_predictor
 from perfcast.evaluation import choose_champion
 from perfcast.evaluation.supplementary_tables import predicts_shares
-from perfcast.experiment.described_calibration import fit_described_uncertainty
-from perfcast.experiment.described_rows import DescribedData
+from perfcast.experiment.described import DescribedData, fit_described_uncertainty
 from perfcast.experiment.fitting import fit_rows, last_year, training_rows
 from perfcast.experiment.selection import CandidateChoice, PredictorFactory, predictor_factories, select_candidate
 from perfcast.inference.champion import save_champion
 from perfcast.predictors.predictor import Predictor
 from perfcast.schema.table import Table
-from perfcast.schema.table_files import read_parquet, read_table
-from perfcast.sources.locations import present_sources
+from perfcast.schema.table_files import read_parquet
 from perfcast.splits import is_compared
 from perfcast.utils.io import atomic_folder, read_object, sha256
 from perfcast.utils.progress import Progress, ignore_progress
@@ -46,16 +44,6 @@ class ChampionChoice:
     metric: str
     errors: dict[Any, dict[Any, Any]]
     excluded: list[str]
-
-
-@dataclass(frozen=True)
-class ChampionFiles:
-    """Results that a champion is made from: runs of the dataset, its tables, the ingested sources."""
-
-    runs: Path
-    table: Path
-    standard: Path
-    raw: Path
 
 
 def select_champion(
@@ -113,10 +101,13 @@ def fit_all_rows(
 
 def write_champion(
     out: Path,
-    files: ChampionFiles,
     conf: Path,
     dataset: str,
     *,
+    runs: Path,
+    table: Path,
+    standard: Path,
+    raw: Path,
     splits: Sequence[str],
     predictors: Sequence[str],
     preset: str,
@@ -129,17 +120,15 @@ def write_champion(
     `conf` is the folder of configuration files, `out` the folder that `load_champion` reads.
     """
     progress("selection by inner validation", 0, 4)
-    declared, table = read_dataset(conf, dataset), read_table(files.table)
-    selected = select_champion(files.runs, splits, predictors, are_shares=predicts_shares(table))
-    progress(f"fit of {selected.predictor} on {len(table.frame)} rows", 1, 4)
+    declared = read_dataset(conf, dataset)
+    data = DescribedData.read(declared, table, standard, raw)
+    selected = select_champion(runs, splits, predictors, are_shares=predicts_shares(data.table))
+    progress(f"fit of {selected.predictor} on {len(data.table.frame)} rows", 1, 4)
     trainer = read_yaml(conf / "trainer" / "default.yaml")
     candidates = predictor_factories(read_predictor(conf, selected.predictor), preset, trainer)
-    predictor, choice = fit_all_rows(table, candidates, seed, declared.label_outlier)
+    predictor, choice = fit_all_rows(data.table, candidates, seed, declared.label_outlier)
     progress("uncertainty on backtests", 2, 4)
     make = candidates[choice.candidate]
-    standard = read_table(files.standard)
-    raw = present_sources(files.raw, (*declared.sources.required, *declared.sources.optional))
-    data = DescribedData(standard, table, raw, tuple(declared.features))
     uncertainty = fit_described_uncertainty(data, make, seed, declared.label_outlier, max_backtests)
     about = {
         "predictor": selected.predictor,
@@ -150,11 +139,13 @@ def write_champion(
         "dataset": dataset,
         "preset": preset,
         "seed": seed,
-        "rows": len(table.frame),
-        "table_sha256": sha256(files.table),
+        "rows": len(data.table.frame),
+        "table_sha256": sha256(table),
         "features": declared.features,
     }
     progress(f"writing of {out}", 3, 4)
     with atomic_folder(out) as folder:
-        save_champion(folder, predictor, uncertainty, standard=standard, table=table, raw=raw, about=about)
+        save_champion(
+            folder, predictor, uncertainty, standard=data.standard, table=data.table, raw=data.raw, about=about
+        )
     return about

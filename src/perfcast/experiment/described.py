@@ -2,42 +2,220 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 
 from perfcast.config.conf_files import read_yaml
-from perfcast.config.dataset_conf import read_dataset
+from perfcast.config.dataset_conf import DatasetConf, read_dataset
 from perfcast.config.predictor_conf import read_predictor
-from perfcast.experiment.described_calibration import fit_scales
-from perfcast.experiment.described_rows import DescribedData, draw_machines, find_cut, predict_described
-from perfcast.experiment.fitting import fit_rows, plan_backtests, tested_rows, training_rows
+from perfcast.experiment.fitting import Backtest, fit_rows, plan_backtests, tested_rows, training_rows
 from perfcast.experiment.selection import PredictorFactory, predictor_factory
-from perfcast.experiment.uncertainty_fit import fit_in_domain
+from perfcast.experiment.uncertainty_fit import fit_in_domain, fit_uncertainty, plan_final_backtests
+from perfcast.inference.batch import parse_batch
 from perfcast.inference.champion import Champion
+from perfcast.inference.draw_predictions import DrawPredictions
+from perfcast.inference.imputation.rules import find_rules
+from perfcast.inference.impute import impute_draws
+from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.reference_data import ReferenceData
-from perfcast.predictors.predictor import load_predictor
-from perfcast.schema.table import Table
+from perfcast.predictors.predictor import Predictor, load_predictor
+from perfcast.schema.table import Kind, Table, Tag
 from perfcast.schema.table_files import read_parquet, read_table
 from perfcast.sources.locations import present_sources
 from perfcast.splits import read_folds
-from perfcast.uncertainty.conformal import LEVEL, ConformalCalibration, UncertaintyModel, outputs_of
+from perfcast.uncertainty.conformal import LEVEL, ConformalCalibration, UncertaintyModel, outputs_of, weighted_quantile
 from perfcast.utils.io import read_json
 
-AT_THE_CUT, ALL_FACTS = "at the cut", "all"
-"""Facts of processors that count: those that were public before the first test row of a forward split, or all."""
+MAX_MACHINES = 300
+"""Most test machines of a split, drawn by a seed: more cost time and change the metrics little."""
 
 
 @dataclass(frozen=True)
-class FoldFiles:
-    """Files of a fitted fold: the run with `model` and `backtest.parquet`, and the distances of the split."""
+class DescribedData:
+    """Tables of a dataset with rows in the same order, folders of its ingested sources, and names of feature modules.
 
-    run: Path
-    distances: Path
+    `standard` is the table that descriptions are taken from, `table` the one with features.
+    """
+
+    standard: Table
+    table: Table
+    raw: Mapping[str, Path]
+    features: tuple[str, ...]
+
+    @classmethod
+    def read(cls, conf: DatasetConf, table: Path, standard: Path, raw: Path) -> Self:
+        """Read the tables of a dataset, and find its ingested sources below the folder `raw`."""
+        sources = present_sources(raw, (*conf.sources.required, *conf.sources.optional))
+        return cls(read_table(standard), read_table(table), sources, tuple(conf.features))
+
+
+def find_cut(table: Table, training: np.ndarray, testing: np.ndarray) -> pd.Timestamp | None:
+    """Return the month of the first test row where all training rows are earlier: the cut of a forward split."""
+    times = table.select(tag=Tag.TIME)
+    if not times:
+        return None
+    when = table.frame[times[0]]
+    first = pd.Timestamp(when[testing].min())
+    return first if when[training].max() < first else None
+
+
+def draw_machines(table: Table, rows: np.ndarray, seed: int, most: int = MAX_MACHINES) -> np.ndarray:
+    """Return the row numbers of at most `most` machines, by submission where there are such, else by row."""
+    blocks = table.frame[(table.select(tag=Tag.BLOCK) or [table.column_of(Tag.ROW)])[0]]
+    distinct = np.sort(blocks[rows].astype(str).unique())
+    count = min(most, len(distinct))
+    drawn = np.random.default_rng(seed).choice(distinct, count, replace=False)
+    return np.flatnonzero(rows & blocks.astype(str).isin(drawn).to_numpy())
+
+
+def predict_described(champion: Champion, standard: Table, rows: np.ndarray, level: float = LEVEL) -> pd.DataFrame:
+    """Return the predictions of some rows of a standard table at every level, see `predict_described_fold`."""
+    frame = standard.frame.iloc[rows]
+    levels = champion.description_levels
+    parts = [
+        _predict_level(champion, standard, frame, columns, level).assign(level=number)
+        for number, columns in enumerate(levels, start=1)
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def _predict_level(
+    champion: Champion, standard: Table, frame: pd.DataFrame, columns: tuple[str, ...], level: float
+) -> pd.DataFrame:
+    entries = list(describe_rows(frame, standard, columns))
+    machines = parse_batch(entries, champion)
+    if (column := champion.rules.enumerated) is not None:
+        # of the answers for every value of this column, a user reads that of the own machine
+        expected = frame[column].to_numpy()[list(map(machines.line_of, machines.keys))]
+        machines = machines.take(machines.cells[column] == expected)
+    drawn = DrawPredictions(impute_draws(machines, champion), champion)
+    lines = list(map(machines.line_of, drawn.completed.cells.index.tolist()))
+    measured = frame.iloc[lines].reset_index(drop=True)
+    times = standard.select(tag=Tag.TIME)
+    when = measured[times[0]] if times else None
+    parts = []
+    for number, target in enumerate(champion.predictor.targets_):
+        part = pd.DataFrame(
+            {
+                "row": measured[standard.column_of(Tag.ROW)],
+                "entity": measured[standard.column_of(Tag.ENTITY)].astype(str),
+                "task": measured[standard.column_of(Tag.TASK)].astype(str),
+                "target": target,
+                "measured": measured[target].where(drawn.has_output[:, number]),
+                "predicted": drawn.medians[:, number],
+            }
+        )
+        intervals = drawn.intervals(number, when, level)
+        if intervals is None:
+            intervals = pd.DataFrame({"below": np.nan, "above": np.nan, "half_width": np.nan}, index=part.index)
+        part["low"] = part["predicted"] * np.exp(-intervals["below"].to_numpy())
+        part["high"] = part["predicted"] * np.exp(intervals["above"].to_numpy())
+        part["half_width"] = intervals["half_width"].to_numpy()
+        parts.append(part)
+    long = pd.concat(parts, ignore_index=True)
+    return long[long["measured"].notna()]
+
+
+def describe_rows(frame: pd.DataFrame, table: Table, columns: Sequence[str]) -> Iterator[MachineEntry]:
+    """Yield every row as a user would type it, with the known cells of some columns; lines are numbered from 0."""
+    dates = {column.name for column in table.columns if column.kind is Kind.DATE}
+    names = [name for name in columns if name in frame]
+    for line, cells in enumerate(frame[names].itertuples(index=False, name=None)):
+        values: dict[str, object] = {
+            name: f"{cell:%Y-%m}" if name in dates else cell
+            for name, cell in zip(names, cells, strict=True)
+            if not pd.isna(cell)
+        }
+        yield MachineEntry(line, f"machine {line}", values)
+
+
+_MAX_MACHINES = 100
+"""Most machines of a backtest: they are described at every level."""
+
+
+def fit_scales(
+    data: DescribedData,
+    backtests: Sequence[tuple[Backtest, Predictor]],
+    calibrated: UncertaintyModel | None,
+    *,
+    seed: int,
+    at_the_cut: bool = False,
+) -> tuple[float, ...]:
+    """Return by level the factor of a draw's half-width with which intervals hold 90 % of the backtests' scores.
+
+    What is assumed was measured before, while a tested machine runs newer software, so errors are larger than a draw
+    looks; the spread of the draws needs no factor. Every backtest has the same weight, and the factor is no less than
+    that of any single one. The last level, everything that is published, has the factor 1: the calibration was made
+    for it. Without backtests or levels there is no factor.
+    Source: conformal scores as the distance past an interval (Romano et al., "Conformalized quantile regression", 2019)
+    in units of the expected error. On backtests of forward splits, those that share no row held out in turn, it was
+    better than factors of the whole width, by output, by side and of the mixture's level, and an added constant.
+
+    Args: `backtests` have their fitted predictors. `at_the_cut`: whether only the facts of entities count that were
+    public before the first row of a backtest.
+    """
+    if calibrated is None or not backtests or not find_rules(data.table.dataset).description_levels:
+        return ()
+    lines = pd.concat(list(_predict_backtests(data, backtests, calibrated, seed=seed, at_the_cut=at_the_cut)))
+    above = np.log(lines["measured"] / lines["predicted"])
+    width = np.where(above > 0, np.log(lines["high"] / lines["predicted"]), np.log(lines["predicted"] / lines["low"]))
+    scores = lines.assign(score=1 + (np.abs(above) - width) / lines["half_width"])
+    return (*[_find_factor(part) for _, part in scores.groupby("level", sort=True)][:-1], 1.0)
+
+
+def _find_factor(scores: pd.DataFrame) -> float:
+    """Return the largest of the quantiles of the scores of all backtests together and of each one."""
+    size = scores.groupby("backtest")["score"].transform("size")
+    parts = [scores.assign(share=1 / size), *(part.assign(share=1.0) for _, part in scores.groupby("backtest"))]
+    return max(weighted_quantile(part["score"].to_numpy(), part["share"].to_numpy(), LEVEL) for part in parts)
+
+
+def fit_described_uncertainty(
+    data: DescribedData, make: PredictorFactory, seed: int, label_outlier: float | None, limit: int
+) -> UncertaintyModel | None:
+    """Fit the uncertainty of a predictor that is fitted on every row, with a factor by level of description.
+
+    None with too few rows for a backtest; see `fit_uncertainty`.
+    """
+    fitted: list[Predictor] = []
+
+    def remember(random_state: int) -> Predictor:
+        fitted.append(make(random_state))
+        return fitted[-1]
+
+    calibrated = fit_uncertainty(data.table, remember, seed, label_outlier, limit)
+    if calibrated is None:
+        return None
+    backtests = plan_final_backtests(data.table, seed, label_outlier, limit)
+    pairs = list(zip(backtests, fitted, strict=False))  # set-ups are held out after them
+    return replace(calibrated, scales=fit_scales(data, pairs, calibrated, seed=seed))
+
+
+def _predict_backtests(
+    data: DescribedData,
+    backtests: Sequence[tuple[Backtest, Predictor]],
+    calibrated: UncertaintyModel,
+    *,
+    seed: int,
+    at_the_cut: bool,
+) -> Iterator[pd.DataFrame]:
+    table = data.table
+    for backtest, predictor in backtests:
+        cut = find_cut(table, backtest.fitting, backtest.testing) if at_the_cut else None
+        reference_data = ReferenceData.gather(data.standard, data.raw, data.features, rows=backtest.fitting, as_of=cut)
+        fitted = replace(calibrated, in_domain=fit_in_domain(table, backtest.fitting), scales=())
+        champion = Champion(table.dataset, "", "", data.features, predictor, reference_data, fitted, None)
+        rows = draw_machines(table, backtest.testing, seed, _MAX_MACHINES)
+        yield predict_described(champion, data.standard, rows).assign(backtest=backtest.number)
+
+
+AT_THE_CUT, ALL_FACTS = "at the cut", "all"
+"""Facts of entities that count: those that were public before the first test row of a forward split, or all."""
 
 
 def predict_described_splits(
@@ -45,8 +223,8 @@ def predict_described_splits(
     dataset: str,
     *,
     conf: Path,
-    table_file: Path,
-    standard_file: Path,
+    table: Path,
+    standard: Path,
     raw: Path,
     folds: Path,
     distances: Path,
@@ -58,17 +236,21 @@ def predict_described_splits(
     Args: `runs` has the run of the champion by split; `folds` and `distances` are folders with a file per split.
     """
     declared = read_dataset(conf, dataset)
-    table, standard = read_table(table_file), read_table(standard_file)
-    sources = present_sources(raw, (*declared.sources.required, *declared.sources.optional))
-    data = DescribedData(standard, table, sources, tuple(declared.features))
+    data = DescribedData.read(declared, table, standard, raw)
     trainer = read_yaml(conf / "trainer" / "default.yaml")
     parts = []
     for split, run in runs.items():
-        subset = read_folds(folds / f"{split}.parquet", table).iloc[:, 0].to_numpy()
-        files = FoldFiles(run, distances / f"{split}.parquet")
+        subset = read_folds(folds / f"{split}.parquet", data.table).iloc[:, 0].to_numpy()
         make = predictor_factory(read_predictor(conf, run.name), _read_settings(run), trainer)
         predictions = predict_described_fold(
-            data, subset, files, make, label_outlier=declared.label_outlier, seed=seed, level=level
+            data,
+            subset,
+            run,
+            make,
+            distances=distances / f"{split}.parquet",
+            label_outlier=declared.label_outlier,
+            seed=seed,
+            level=level,
         )
         parts.append(predictions.assign(split=split))
     return pd.concat(parts, ignore_index=True)
@@ -85,9 +267,10 @@ def _read_settings(run: Path) -> dict[str, Any]:
 def predict_described_fold(
     data: DescribedData,
     subset: np.ndarray,
-    files: FoldFiles,
+    run: Path,
     make: PredictorFactory,
     *,
+    distances: Path,
     label_outlier: float | None,
     seed: int,
     level: float = LEVEL,
@@ -95,7 +278,7 @@ def predict_described_fold(
     """Return the predictions of the test machines of a split's first fold, described at every level.
 
     The reference data has the training rows alone. Machines of a forward split are predicted twice: with the facts of
-    processors that were public before the first test row, and with all of them, as on the day of a launch.
+    entities that were public before the first test row, and with all of them, as on the day of a launch.
     Intervals are calibrated by level on the backtests of the fold, which predictors of `make` are fitted for. Machines
     that break a limit are left out. Shapes: subset (rows of the table,) -> one row per facts, level, row of
     the table and target, with its measured score, prediction and interval.
@@ -103,8 +286,8 @@ def predict_described_fold(
     table = data.table
     training = training_rows(table, subset, label_outlier)
     cut = find_cut(table, np.isin(subset, ["train", "validation"]), subset == "test")
-    predictor = load_predictor(files.run / "model")
-    calibrated, count = _calibrate(table, training, files)
+    predictor = load_predictor(run / "model")
+    calibrated, count = _calibrate(table, training, run / "backtest.parquet", distances)
     backtests = plan_backtests(table, subset, label_outlier, count)
     fitted = [(backtest, fit_rows(make(seed), table, backtest.fitting, None)) for backtest in backtests]
     drawn = draw_machines(table, tested_rows(table, subset), seed)
@@ -114,19 +297,19 @@ def predict_described_fold(
             scales = fit_scales(data, fitted, calibrated, seed=seed, at_the_cut=as_of is not None)
             scaled = None if calibrated is None else replace(calibrated, scales=scales)
             reference_data = ReferenceData.gather(data.standard, data.raw, data.features, rows=training, as_of=as_of)
-            champion = Champion(
-                table.dataset, files.run.name, "", data.features, predictor, reference_data, scaled, None
-            )
+            champion = Champion(table.dataset, run.name, "", data.features, predictor, reference_data, scaled, None)
             parts.append(predict_described(champion, data.standard, drawn, level).assign(facts=facts))
     return pd.concat(parts, ignore_index=True)
 
 
-def _calibrate(table: Table, training: np.ndarray, files: FoldFiles) -> tuple[UncertaintyModel | None, int]:
+def _calibrate(
+    table: Table, training: np.ndarray, backtest: Path, distances: Path
+) -> tuple[UncertaintyModel | None, int]:
     """Return the uncertainty of a fold from its backtests and their distances, None without any, and their number."""
-    backtests, distances = read_parquet(files.run / "backtest.parquet"), read_parquet(files.distances)
+    backtests = read_parquet(backtest)
     if backtests.empty:
         return None, 0
-    lines = backtests.merge(distances, on=["fold", "backtest", "row"])
+    lines = backtests.merge(read_parquet(distances), on=["fold", "backtest", "row"])
     lines = lines[lines["fold"] == 0]
     in_domain = fit_in_domain(table, training)
     residuals = np.log(lines["predicted"].to_numpy(dtype=float) / lines["measured"].to_numpy(dtype=float))

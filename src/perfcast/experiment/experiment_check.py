@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from perfcast import plugins, splits
 from perfcast.config.conf_files import read_ablations, read_conf, read_yaml, require_mapping
 from perfcast.config.dataset_conf import DatasetConf, read_dataset
-from perfcast.config.experiment_params import Params, validate
+from perfcast.config.experiment_params import Params, require_names, validate
 from perfcast.config.predictor_conf import PredictorConf, read_predictor
 from perfcast.domain import conf_folders, domain_of
 from perfcast.experiment.leakage_control import read_leakage_conf
@@ -21,7 +21,7 @@ from perfcast.tracking import store_from
 from perfcast.utils.errors import UserError, unknown_name
 from perfcast.utils.nested import merged
 
-_TRAINER = "perfcast.training.devices.TrainerConfig"
+_TRAINER = "perfcast.training.loop.TrainerConfig"
 _OF_PROJECT = ("conf", "workflow", "src", "data", "docs", "tests", ".git", ".snakemake", ".dvc")
 
 
@@ -73,9 +73,9 @@ def _check_dataset(name: str, dataset: DatasetConf) -> None:
         raise UserError(f"name in {where} must be that of the file", f"it is {dataset.name!r}", f"write {name}")
     for feature in dataset.features:
         plugins.load("features", feature, f"each of features in {where}")
-    _require(f"each of tables in {where}", dataset.tables, domain_of(dataset.target).tables)
-    _require(f"each of splits in {where}", dataset.splits, splits.names())
-    _require(f"each of described in {where}", dataset.described, dataset.splits)
+    require_names(f"each of tables in {where}", dataset.tables, domain_of(dataset.target).tables)
+    require_names(f"each of splits in {where}", dataset.splits, splits.names())
+    require_names(f"each of described in {where}", dataset.described, dataset.splits)
 
 
 def _check_predictor(name: str, predictor: PredictorConf) -> None:
@@ -138,10 +138,3 @@ def _check_nested(value: Any, where: str) -> None:
     else:
         for name, inner in value.items():
             _check_nested(inner, f"{where}.{name}")
-
-
-def _require(what: str, names: Iterable[str], allowed: Iterable[str]) -> None:
-    known = list(allowed)
-    for name in names:
-        if name not in known:
-            raise unknown_name(what, name, known)

@@ -10,7 +10,7 @@ import pandas as pd
 
 from perfcast.predictors.predictor import Predictor
 from perfcast.schema.table import Role, Table, Tag
-from perfcast.splits.few_shot import first_results
+from perfcast.splits.forward import first_results
 from perfcast.splits.row_groups import by_tag
 from perfcast.uncertainty.backtest import backtest_pairs
 

@@ -10,9 +10,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
@@ -41,10 +41,6 @@ from perfcast.utils.io import atomic_folder, sha256, write_json, write_text
 from perfcast.utils.nested import flattened
 from perfcast.utils.result_digests import record_digests
 from perfcast.utils.safe_yaml import yaml_text
-
-if TYPE_CHECKING:
-    from perfcast.predictors.predictor import Predictor
-    from perfcast.schema.table import Table
 
 
 @dataclass(frozen=True)
@@ -135,7 +131,7 @@ def train_on_every_node(
     table = read_table(job.table_file)
     with contextlib.ExitStack() as stack:
         if config["trainer"].get("num_nodes", 1) > 1:
-            from perfcast.training.devices import is_first
+            from perfcast.training.loop import is_first
 
             if not is_first(environment):
                 folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -182,17 +178,28 @@ def train_predictor(job: TrainingJob, table: Table, config: Mapping[str, Any]) -
         trainer = {**trainer, "default_root_dir": str(job.checkpoints / code)}
     candidates = fold_candidates(conf, config["preset"], trainer, key, len(folds.columns))
     outlier = config["dataset"].get("label_outlier")
-    results, started = _FoldResults(), time.perf_counter()
+    tables: dict[str, list[pd.DataFrame]] = {"predictions": [], "excluded": [], "backtest": []}
+    curves, choices, started = list[pd.DataFrame](), dict[int, CandidateChoice](), time.perf_counter()
     job.out.parent.mkdir(parents=True, exist_ok=True)
     with atomic_folder(job.out) as folder:
         fits = fit_folds(table, folds, candidates, seeds, outlier, max_backtests=job.max_backtests)
-        for number, fit in enumerate(fits):
-            if number == 0:
-                chosen = fit.choice.candidate
-                _save_model(fit.predictor, table, folds.iloc[:, 0] == "test", folder)
-            results.add(fit)
+        for fit in fits:
+            if not choices:  # the model of the first fold is kept, with its explanation on rows that it has not seen
+                fit.predictor.save(folder / "model")
+                tested = (folds.iloc[:, 0] == "test").to_numpy() & measured_rows(table)
+                write_explanation(fit.predictor, table, tested, 0, folder / "explanation")
+            if fit.fold not in choices:
+                tables["backtest"].append(fit.backtest)
+            choices[fit.fold] = fit.choice
+            tables["predictions"].append(fit.test)
+            tables["excluded"].append(fit.excluded)
+            curves.append(pd.DataFrame(getattr(fit.predictor, "history_", [])).assign(seed=fit.seed, fold=fit.fold))
             _report_progress(job, fit, time.perf_counter() - started)
-        predictions, inner = results.write(folder)
+        _write_tables(tables, curves, folder)
+        chosen = choices[0].candidate
+        inner = choices[0].validation_mape[chosen]
+        content = {"validation_mape": inner, "choices": [asdict(choice) for choice in choices.values()]}
+        write_json(folder / "validation.json", content)
         write_text(folder / "config.yaml", yaml_text(used, sort_keys=True))
         first = settings[0] if isinstance(settings, list) else settings
         parameters = {
@@ -200,7 +207,10 @@ def train_predictor(job: TrainingJob, table: Table, config: Mapping[str, Any]) -
             **{"candidate": chosen, "class": conf.target.rpartition(".")[2], "preset": config["preset"]},
             **{"seeds": seeds, "without_columns": conf.without_columns, "label_outlier": outlier},
         }
-        metrics = {**summarize_errors(predictions), "validation_mape": math.nan if inner is None else inner}
+        metrics = {
+            **summarize_errors(pd.concat(tables["predictions"])),
+            "validation_mape": math.nan if inner is None else inner,
+        }
         record = {
             **job.names(),
             VERSION: version,
@@ -231,45 +241,13 @@ def _report_progress(job: TrainingJob, fit: FoldFit, seconds: float) -> None:
     )
 
 
-def _save_model(predictor: Predictor, table: Table, tested: pd.Series, folder: Path) -> None:
-    """Save the model of the first fold, and its explanation on rows that it has not seen."""
-    predictor.save(folder / "model")
-    write_explanation(predictor, table, tested.to_numpy() & measured_rows(table), 0, folder / "explanation")
-
-
-@dataclass
-class _FoldResults:
-    """Predictions, learning curves, backtests and choices of the folds and seeds of a job."""
-
-    predictions: list[pd.DataFrame] = field(default_factory=list)
-    excluded: list[pd.DataFrame] = field(default_factory=list)
-    curves: list[pd.DataFrame] = field(default_factory=list)
-    backtests: dict[int, pd.DataFrame] = field(default_factory=dict)
-    choices: dict[int, CandidateChoice] = field(default_factory=dict)
-
-    def add(self, fit: FoldFit) -> None:
-        """Add the results of one fold and seed."""
-        self.predictions.append(fit.test)
-        self.excluded.append(fit.excluded)
-        self.choices[fit.fold], self.backtests[fit.fold] = fit.choice, fit.backtest
-        epochs = getattr(fit.predictor, "history_", [])
-        self.curves.append(pd.DataFrame(epochs).assign(seed=fit.seed, fold=fit.fold))
-
-    def write(self, folder: Path) -> tuple[pd.DataFrame, float | None]:
-        """Write the tables of the run; return the predictions and the first fold's inner error."""
-        predictions = pd.concat(self.predictions, ignore_index=True)
-        predictions.to_parquet(folder / "predictions.parquet", index=False, write_page_checksum=True)
-        excluded = pd.concat(self.excluded, ignore_index=True)
-        excluded.to_parquet(folder / "excluded.parquet", index=False, write_page_checksum=True)
-        curves = pd.concat(self.curves, ignore_index=True)
-        leading = [name for name in ("seed", "fold", "epoch") if name in curves]
-        curves = curves[[*leading, *[name for name in curves if name not in leading]]]
-        curves.to_csv(folder / "history.csv", index=False, lineterminator="\n")
-        filled = [frame for frame in self.backtests.values() if not frame.empty] or [self.backtests[0]]
-        pd.concat(filled, ignore_index=True).to_parquet(
-            folder / "backtest.parquet", index=False, write_page_checksum=True
-        )
-        inner = self.choices[0].validation_mape[self.choices[0].candidate]
-        choices = [asdict(choice) for choice in self.choices.values()]
-        write_json(folder / "validation.json", {"validation_mape": inner, "choices": choices})
-        return predictions, inner
+def _write_tables(tables: Mapping[str, Sequence[pd.DataFrame]], curves: Sequence[pd.DataFrame], folder: Path) -> None:
+    """Write the tables of all folds and seeds, and the learning curves."""
+    for name, frames in tables.items():
+        filled = [frame for frame in frames if not frame.empty] or frames[:1]
+        joined = pd.concat(filled, ignore_index=True)
+        joined.to_parquet(folder / f"{name}.parquet", index=False, write_page_checksum=True)
+    history = pd.concat(curves, ignore_index=True)
+    leading = [name for name in ("seed", "fold", "epoch") if name in history]
+    history = history[[*leading, *[name for name in history if name not in leading]]]
+    history.to_csv(folder / "history.csv", index=False, lineterminator="\n")

@@ -1,6 +1,6 @@
 """Distances of test and backtest rows from the rows fitted on, and the uncertainty model fitted to backtests.
 
-Apart from `backtesting.py`, which training imports: an edit here fits intervals again and trains nothing again.
+Apart from `fitting.py`, which training imports: an edit here fits intervals again and trains nothing again.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ def fold_distances(
     block of the row, "" without.
     """
     frames = []
+    block = table.frame[(table.select(tag=Tag.BLOCK) or [table.column_of(Tag.ROW)])[0]].astype(str).to_numpy(object)
     for fold, name in enumerate(folds.columns):
         subset = folds[name].to_numpy()
         final = Backtest(TEST, training_rows(table, subset, label_outlier), tested_rows(table, subset))
@@ -52,7 +53,7 @@ def fold_distances(
                 fold=fold,
                 shift=_shifts(table, backtest, shift),
                 kind=result_kinds(table)[backtest.testing],
-                block=_blocks(table)[backtest.testing],
+                block=block[backtest.testing],
             )
             for backtest in backtests
         ]
@@ -67,12 +68,6 @@ def result_kinds(table: Table) -> np.ndarray:
     return kinds
 
 
-def _blocks(table: Table) -> np.ndarray:
-    names = table.select(tag=Tag.BLOCK) or [table.column_of(Tag.ROW)]
-    blocks: np.ndarray = table.frame[names[0]].astype(str).to_numpy(object)
-    return blocks
-
-
 def plan_final_backtests(table: Table, seed: int, label_outlier: float | None, limit: int) -> list[Backtest]:
     """Return the backtests of a predictor that is fitted on every row, see `fit_uncertainty`.
 
@@ -81,7 +76,7 @@ def plan_final_backtests(table: Table, seed: int, label_outlier: float | None, l
     subset = np.full(len(table.frame), "train", dtype=object)
     known = training_rows(table, subset, label_outlier)
     validation = last_year(table, known)
-    if validation is None or not _has_earlier_dates(table, known, validation):
+    if validation is None or table.frame.loc[known, table.select(tag=Tag.TIME)[0]][~validation].isna().all():
         units = independent_units(table)[known]
         distinct = np.sort(units.unique())
         drawn = np.random.default_rng(seed).choice(distinct, len(distinct) // _ENTITY_SHARE, replace=False)
@@ -101,12 +96,6 @@ def _hold_out_each(table: Table, tag: Tag, known: np.ndarray, first: int) -> lis
     held_out = [values == value for value in shares.index[shares >= _MIN_SHARE] if len(shares) > 1]
     tested = known & evaluated_rows(table)
     return [Backtest(first + number, known & ~rows, tested & rows) for number, rows in enumerate(held_out)]
-
-
-def _has_earlier_dates(table: Table, known: np.ndarray, validation: np.ndarray) -> bool:
-    """Return whether a dated row is earlier than the last year."""
-    when = table.frame.loc[known, table.select(tag=Tag.TIME)[0]]
-    return bool(when[~validation].notna().any())
 
 
 def independent_units(table: Table) -> pd.Series:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import shlex
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,70 @@ from perfcast.config.experiment_params import Params
 from perfcast.config.predictor_conf import PredictorConf, Settings, read_predictor, read_predictor_labels
 from perfcast.domain import CORE, domain_of, domains
 from perfcast.experiment.experiment_check import check_experiment
-from perfcast.experiment.source_status import SourceStatus
-from perfcast.sources.locations import find_places, locate_source
+from perfcast.sources.locations import embedded_folder, find_places, locate_source
 from perfcast.sources.source_spec import parse_source
 from perfcast.splits import learning_curve_point
 from perfcast.utils.io import abandoned_paths, read_object, remove_path
+
+
+class SourceStatus(Enum):
+    """Status of a source when jobs are planned; UNKNOWN where only a download can tell."""
+
+    PRESENT = "present"
+    MISSING = "missing"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Means:
+    """Means to get a source: its files on this machine, the network, and whether the run must have it."""
+
+    at_hand: bool
+    network: bool
+    strict: bool
+
+
+_PULLED = Means(at_hand=True, network=True, strict=True)
+"""Means of a source that came with results from elsewhere, such as by `dvc pull`: nothing on this machine matters."""
+
+
+@dataclass(frozen=True)
+class SourcePlan:
+    """Status of a source, and the means that it has; other means than those of its ingestion ingest it again."""
+
+    status: SourceStatus
+    means: Means
+
+
+def plan_source(
+    manifest: Path, origin: Path, at_hand: Callable[[], bool], *, network: bool, strict: bool
+) -> SourcePlan:
+    """Return the plan of a source from the files of this machine.
+
+    A source that was ingested stays present, whatever becomes of the mirrors and the network. A missing source is
+    ingested again when its means changed.
+
+    Args:
+        manifest: Manifest of the source below results/raw; it need not exist.
+        origin: Record of its ingestion below results/logs; it need not exist.
+        at_hand: Whether the cache, a mirror folder or data/embedded has its files; called unless it is present.
+        network: Whether the experiment may use the network.
+        strict: Whether a missing source stops the run.
+    """
+    record = read_object(origin) if origin.exists() else {}
+    is_complete = {"at_hand", "network", "strict"} <= set(record)
+    recorded = Means(record["at_hand"], record["network"], record["strict"]) if is_complete else None
+    status = read_object(manifest, "status")["status"] if manifest.exists() else None
+    if status == SourceStatus.PRESENT.value:
+        return SourcePlan(SourceStatus.PRESENT, recorded or _PULLED)
+    means = Means(at_hand(), network, strict)
+    if means.at_hand or strict:
+        tried_in_vain = status is not None and means == recorded and not strict
+        return SourcePlan(SourceStatus.MISSING if tried_in_vain else SourceStatus.PRESENT, means)
+    if network and (status is None or means != recorded):
+        return SourcePlan(SourceStatus.UNKNOWN, means)
+    return SourcePlan(SourceStatus.MISSING, means)
+
 
 _DIGITS = 16
 _BASELINES = "perfcast.predictors.baselines"
@@ -54,8 +114,6 @@ class Graph:
 
     project: Path
     params: Params
-    _digests: dict[tuple[str, ...], str] = field(default_factory=dict, repr=False, compare=False)
-    _modules: dict[str, list[str]] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def read(cls, project: Path, content: Mapping[str, Any]) -> Graph:
@@ -66,6 +124,10 @@ class Graph:
     def conf(self) -> Path:
         """The folder of configuration files."""
         return self.project / "conf"
+
+    @cached_property
+    def _digest(self) -> Callable[..., str]:
+        return cache(code_digest)  # every job asks, and most ask for the same modules
 
     @cached_property
     def datasets(self) -> dict[str, DatasetConf]:
@@ -99,11 +161,6 @@ class Graph:
     def described_splits_of(self, dataset: str) -> list[str]:
         """Return the experiment's splits whose test machines are also predicted as users describe them."""
         return [name for name in self.splits_of(dataset) if name in self.datasets[dataset].described]
-
-    def sources_of(self, dataset: str) -> list[str]:
-        """Return the sources of a dataset, the optional ones last."""
-        sources = self.datasets[dataset].sources
-        return [*sources.required, *sources.optional]
 
     def seeds_of(self, predictor: str) -> list[int]:
         """Return the seeds of a predictor's trainings: the first seed alone where training has no randomness."""
@@ -152,31 +209,21 @@ class Graph:
             owners = dict.fromkeys([CORE.name, *(domain_of(target).name for target in targets)])
             known = [domain for domain in domains() if domain.name in owners]
             loaded += [*plugins.modules("splits", known), *(path for domain in known for path in domain.modules())]
-        return self._remember(stage, *loaded)
-
-    def _remember(self, *modules: str) -> str:
-        if modules not in self._digests:  # every job asks, and most ask for the same modules
-            self._digests[modules] = code_digest(*modules)
-        return self._digests[modules]
+        return self._digest(stage, *loaded)
 
     def source_code(self, source: str) -> str:
         """Return a digest of the module that checks the files of a source."""
         module = read_conf(self.conf, "source", source).get("module")
-        return self._remember(plugins.load("sources", module).__name__ if module else "perfcast.sources.file_checks")
+        return self._digest(plugins.load("sources", module).__name__ if module else "perfcast.sources.file_checks")
 
     def modules_of(self, predictor: str) -> list[str]:
         """Return the modules of a predictor and of those that it is made of, for `code`."""
-        if predictor not in self._modules:
-            self._modules[predictor] = read_predictor(self.conf, predictor).modules
-        return self._modules[predictor]
+        conf = self.predictors.get(predictor)
+        return (conf or read_predictor(self.conf, predictor)).modules
 
     def predictor_modules(self, dataset: str) -> list[str]:
         """Return the modules of the experiment's predictors that support a dataset, for `code`."""
         return [module for name in self.predictors_of(dataset) for module in self.modules_of(name)]
-
-    def dataset_module(self, dataset: str) -> str:
-        """Return the module of a dataset, for `code`."""
-        return self.datasets[dataset].module
 
     def feature_modules(self, dataset: str) -> list[str]:
         """Return the modules of a dataset's feature groups, for `code`."""
@@ -197,9 +244,9 @@ class Graph:
         values = {key: value for key, value in read_conf(self.conf, group, name).items() if key != "space"}
         return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()[:_DIGITS]
 
-    def embedded_digest(self, source: str, folder: Path) -> str:
+    def embedded_digest(self, source: str) -> str:
         """Return a digest of the files of a source in the folder of embedded data, empty for other sources."""
-        conf = read_conf(self.conf, "source", source)
+        conf, folder = read_conf(self.conf, "source", source), embedded_folder(self.project)
         if not conf.get("embedded"):
             return ""
         files = [folder / file["name"] for file in conf["files"]]

@@ -28,10 +28,9 @@ from perfcast.predictors.predictor import Predictor, load_predictor
 from perfcast.schema.schema_version import SCHEMA_KEY, SCHEMA_VERSION, check_schema_version
 from perfcast.schema.table import Column, Kind, Table, Tag, build_table
 from perfcast.uncertainty.conformal import UncertaintyModel
-from perfcast.utils.errors import UserError
-from perfcast.utils.extras import explain_missing_module
+from perfcast.utils.errors import UserError, explain_missing_module
 from perfcast.utils.io import read_json, write_json
-from perfcast.utils.result_digests import FOLDER_RECORD, read_record, record_digests, verify_digest
+from perfcast.utils.result_digests import record_digests, verify_folder
 
 _REFERENCE_DATA = "reference_data"
 
@@ -255,7 +254,7 @@ def load_champion(folder: Path | str, dataset: str | None = None) -> Champion:
             )
         try:
             if unpacked is given:  # members of a file are verified when they are unpacked
-                _verify(given)
+                verify_folder(given)
             return _load(unpacked, dataset)
         except UserError:
             raise
@@ -264,14 +263,6 @@ def load_champion(folder: Path | str, dataset: str | None = None) -> Champion:
                 raise absent from None
             fact = f"{given} cannot be read ({type(error).__name__})"
             raise UserError("a champion must be as it was saved", fact, "make it again, or fetch it again") from error
-
-
-def _verify(folder: Path) -> None:
-    record = folder / FOLDER_RECORD
-    for name in read_record(record) if record.is_file() else ():
-        if not (folder / name).is_file():
-            raise UserError("a champion must be as it was saved", f"{name} is missing", "make it again")
-        verify_digest(folder / name)
 
 
 def _load(folder: Path, dataset: str | None) -> Champion:

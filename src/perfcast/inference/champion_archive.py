@@ -197,7 +197,7 @@ def _unpack_member(archive: zipfile.ZipFile, name: str, expected: Mapping[str, A
 
 def _is_exported(name: str) -> bool:
     """Return whether a file of a champion's folder is part of it; the archive has digests of its own."""
-    return not PurePosixPath(name).name.startswith(".") and name != FOLDER_RECORD
+    return not PurePosixPath(name).name.startswith((".", FOLDER_RECORD))
 
 
 def _is_allowed(name: str) -> bool:

@@ -11,7 +11,7 @@ import rtdl_num_embeddings
 import torch
 from torch import Tensor, nn
 
-from perfcast.features.encoding.token_arrays import TokenSpec
+from perfcast.features.encoding.tokens import TokenSpec
 from perfcast.nn.token_batch import TokenBatch
 
 ALL = slice(None)

@@ -7,7 +7,7 @@ from abc import abstractmethod
 import torch
 from torch import Tensor, nn
 
-from perfcast.features.encoding.token_arrays import TokenSpec
+from perfcast.features.encoding.tokens import TokenSpec
 from perfcast.nn.embedding import CategoryEmbedding, NumberEmbedding, make_head
 from perfcast.nn.token_batch import TokenBatch
 
@@ -90,7 +90,10 @@ class GroupNetwork(nn.Module):
         **reading: int,
     ) -> None:
         super().__init__()
-        self.number_sizes, self.category_sizes = spec.numbers_per_group, spec.categories_per_group
+        self.number_sizes, self.category_sizes = (
+            [places.count(group) for group in range(spec.n_groups)]
+            for places in (spec.number_groups, spec.category_groups)
+        )
         self.number = NumberEmbedding(spec.n_numbers, d_token, n_frequencies, frequency_init_scale)
         self.category = CategoryEmbedding(spec, d_token)
         self.group = nn.Parameter(torch.randn(spec.n_groups, d_token) * 0.5)

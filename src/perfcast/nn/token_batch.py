@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from perfcast.features.encoding.token_arrays import UNKNOWN, Tokens
+from perfcast.features.encoding.tokens import UNKNOWN, Tokens
 
 
 @dataclass(frozen=True)

@@ -146,13 +146,35 @@ class Ridge(LinearPredictor):
         return _Moments.of(encoded, log_y).solve(penalty["alpha"])
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
-class SparseLinearPredictor(LinearPredictor):
-    """Base of the regressions that scikit-learn solves by coordinate descent; `GridSearchCV` chooses the penalty."""
+@contextmanager
+def _repeated_columns() -> Iterator[None]:
+    """Silence the descent: repeated columns have many nearly equal solutions, whose predictions are the same."""
+    from sklearn.exceptions import ConvergenceWarning
 
-    @abstractmethod
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Lasso(LinearPredictor):
+    """Least squares with a penalty on absolute weights, solved by at most `max_iter` sweeps of coordinate descent.
+
+    Of columns with the same information it selects one, so few columns have weights. Categories are 0 or 1 and not
+    standardized, so the penalty holds a rare one back more. `GridSearchCV` chooses the penalty.
+    Source: Tibshirani, 1996, Journal of the Royal Statistical Society B 58(1); the descent: Friedman, Hastie and
+    Tibshirani, 2010, Journal of Statistical Software 33(1).
+    """
+
+    alphas: Sequence[float] = (1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2)
+    default_alpha: float = 3e-4
+    max_iter: int = 10_000
+
     def _regressor(self, penalty: Penalty) -> Any:
         """Return an unfitted regression of scikit-learn."""
+        from sklearn import linear_model
+
+        return linear_model.Lasso(alpha=penalty["alpha"], max_iter=self.max_iter, tol=_TOLERANCE, precompute=True)
 
     def _grid(self) -> dict[str, list[float]]:
         """Return the search space of the regression, strongest penalty first."""
@@ -180,38 +202,8 @@ class SparseLinearPredictor(LinearPredictor):
         return np.concatenate([[model.intercept_], model.coef_])
 
 
-@contextmanager
-def _repeated_columns() -> Iterator[None]:
-    """Silence the descent: repeated columns have many nearly equal solutions, whose predictions are the same."""
-    from sklearn.exceptions import ConvergenceWarning
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        yield
-
-
 @dataclass(kw_only=True, eq=False, repr=False)
-class Lasso(SparseLinearPredictor):
-    """Least squares with a penalty on absolute weights, solved by at most `max_iter` sweeps of coordinate descent.
-
-    Of columns with the same information it selects one, so few columns have weights. Categories are 0 or 1 and not
-    standardized, so the penalty holds a rare one back more.
-    Source: Tibshirani, 1996, Journal of the Royal Statistical Society B 58(1); the descent: Friedman, Hastie and
-    Tibshirani, 2010, Journal of Statistical Software 33(1).
-    """
-
-    alphas: Sequence[float] = (1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2)
-    default_alpha: float = 3e-4
-    max_iter: int = 10_000
-
-    def _regressor(self, penalty: Penalty) -> Any:
-        from sklearn import linear_model
-
-        return linear_model.Lasso(alpha=penalty["alpha"], max_iter=self.max_iter, tol=_TOLERANCE, precompute=True)
-
-
-@dataclass(kw_only=True, eq=False, repr=False)
-class ElasticNet(SparseLinearPredictor):
+class ElasticNet(Lasso):
     """Least squares with a penalty of alpha (l1_ratio |w| + (1 - l1_ratio) w^2 / 2).
 
     Unlike the lasso it gives columns with the same information equal weights. `GridSearchCV` chooses `alpha` and
@@ -219,10 +211,7 @@ class ElasticNet(SparseLinearPredictor):
     Source: Zou and Hastie, 2005, Journal of the Royal Statistical Society B 67(2).
     """
 
-    alphas: Sequence[float] = (1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2)
     l1_ratios: Sequence[float] = (0.5, 0.1, 0.9)
-    default_alpha: float = 3e-4
-    max_iter: int = 10_000
 
     def _regressor(self, penalty: Penalty) -> Any:
         from sklearn import linear_model

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -17,13 +17,14 @@ from perfcast import plugins
 from perfcast.predictors.task_rows import measured_rows, partly_measured, task_labels
 from perfcast.schema.schema_version import SCHEMA_KEY, SCHEMA_VERSION, check_schema_version
 from perfcast.schema.table import Column, Kind, Role, infer_columns, require_usable_numbers
-from perfcast.utils.errors import UserError
-from perfcast.utils.extras import explain_missing_module
-from perfcast.utils.io import file_digests, first_changed, read_json, write_json
+from perfcast.utils.errors import UserError, explain_missing_module
+from perfcast.utils.io import read_json, write_json
 from perfcast.utils.model_files import read_state
+from perfcast.utils.result_digests import record_digests, verify_folder
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
+
 
 _ABOUT = "predictor.json"
 _LEARNED = "learned_values.json"
@@ -97,10 +98,20 @@ class Predictor(ABC):
         return str(estimator_html_repr(self))
 
     def __sklearn_tags__(self) -> Tags:
-        """Return the tags by which scikit-learn recognizes a regressor."""
-        from perfcast.predictors.plain_inputs import estimator_tags
+        """Return the tags by which scikit-learn recognizes a regressor of positive targets with missing inputs.
 
-        return estimator_tags(poor_score=self.reads_tags_only)
+        Several targets work, and are not declared: the check of scikit-learn that the tag turns on has negative ones.
+        """
+        from sklearn.utils import InputTags, RegressorTags, Tags, TargetTags
+
+        return Tags(
+            estimator_type="regressor",
+            target_tags=TargetTags(required=True, positive_only=True),
+            input_tags=InputTags(allow_nan=True),
+            regressor_tags=RegressorTags(poor_score=self.reads_tags_only),
+            transformer_tags=None,
+            classifier_tags=None,
+        )
 
     def fit(
         self,
@@ -120,10 +131,7 @@ class Predictor(ABC):
         """
         self.__dict__.pop("plain_output_", None)
         if columns is None:
-            from perfcast.predictors.plain_inputs import read_training
-
-            plain = read_training(self, X, y)
-            X, y, self.plain_output_ = plain.X, plain.y, plain.form
+            X, y, self.plain_output_ = read_training(self, X, y)
         if len(X) == 0:
             raise UserError(
                 "a predictor must have training rows", "the training part of the split is empty", "use another split"
@@ -159,8 +167,6 @@ class Predictor(ABC):
         output = getattr(self, "plain_output_", None)
         if output is None and hasattr(self, "columns_"):
             return self._predict_frame(X)
-        from perfcast.predictors.plain_inputs import read_inputs
-
         predicted = self._predict_frame(read_inputs(self, X))
         if output == "frame":
             return predicted
@@ -233,8 +239,8 @@ class Predictor(ABC):
             "partial": self.partial_,
         }
         self._save(folder)
-        (folder / _ABOUT).unlink(missing_ok=True)
-        write_json(folder / _ABOUT, {**about, "files": file_digests(folder)})
+        write_json(folder / _ABOUT, about)
+        record_digests(folder)
 
     @abstractmethod
     def _fit(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> None:
@@ -273,9 +279,7 @@ def load_predictor(folder: Path) -> Predictor:
     if not path.is_file():
         raise UserError("a model folder must hold predictor.json", f"there is none in {folder}", "train it first")
     try:
-        # compiled libraries may crash on what they did not write
-        if changed := first_changed(Path(folder), read_json(path)["files"]):
-            raise UserError("a model folder must be as it was saved", f"{changed} was changed", "train it again")
+        verify_folder(Path(folder))  # compiled libraries may crash on what they did not write
         return read_predictor(Path(folder))
     except UserError:
         raise
@@ -301,3 +305,56 @@ def read_predictor(folder: Path) -> Predictor:
     predictor.partial_ = about.get("partial", {})
     predictor._load(folder)
     return predictor
+
+
+OutputForm = Literal["frame", "vector", "array"]
+
+
+def read_training(estimator: Any, X: Any, y: Any) -> tuple[pd.DataFrame, pd.DataFrame, OutputForm]:
+    """Return checked training inputs as frames, and the form of y, which is that of predictions.
+
+    The estimator gets `n_features_in_` and `feature_names_in_`.
+
+    Shapes: X (n, features), y (n,) or (n, targets).
+    Raises: ValueError or TypeError, with scikit-learn's messages, for inputs that cannot be used.
+    """
+    from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
+
+    if y is None:
+        raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
+    frame = _read_features(estimator, X, reset=True)
+    if isinstance(y, pd.DataFrame):
+        check_consistent_length(frame, y)
+        return frame, y, "frame"
+    scores = check_array(y, ensure_2d=False, dtype="numeric", input_name="y", estimator=estimator)
+    check_consistent_length(frame, scores)
+    if scores.ndim == 2 and scores.shape[1] == 1:
+        scores = column_or_1d(scores, warn=True)
+    if scores.ndim == 1:
+        return frame, pd.DataFrame({getattr(y, "name", None) or "y": scores}, frame.index), "vector"
+    columns = [f"y{number}" for number in range(scores.shape[1])]
+    return frame, pd.DataFrame(scores, frame.index, columns), "array"
+
+
+def read_inputs(estimator: Any, X: Any) -> pd.DataFrame:
+    """Check inputs of a prediction against those of training, and return them as a frame.
+
+    Raises: NotFittedError before training; ValueError or TypeError for inputs that cannot be used.
+    """
+    from sklearn.utils.validation import check_is_fitted
+
+    check_is_fitted(estimator)
+    return _read_features(estimator, X, reset=False)
+
+
+def _read_features(estimator: Any, X: Any, *, reset: bool) -> pd.DataFrame:
+    from sklearn.utils.validation import check_array, validate_data
+
+    if isinstance(X, pd.DataFrame):
+        # text and dates stay as they are: the pandas types of the columns say how they are read
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        if len(X) == 0 or X.shape[1] == 0:
+            check_array(X.to_numpy(), estimator=estimator, input_name="X")
+        return X.set_axis([str(name) for name in X.columns], axis=1)
+    values = validate_data(estimator, X, reset=reset, dtype="numeric", ensure_all_finite="allow-nan")
+    return pd.DataFrame(np.asarray(values, dtype=float), columns=[f"x{number}" for number in range(values.shape[1])])

@@ -23,16 +23,10 @@ def is_sequence(dtype: Any) -> bool:
     return isinstance(dtype, pd.ArrowDtype) and pa.types.is_fixed_size_list(dtype.pyarrow_dtype)
 
 
-def from_matrix(matrix: np.ndarray, index: pd.Index | None = None, name: str | None = None) -> pd.Series:
+def from_matrix(matrix: np.ndarray, index: pd.Index | None = None) -> pd.Series:
     """Return a sequence column. Shapes: matrix (n, steps)."""
-    return pd.Series(
-        as_array(pa.array(np.ascontiguousarray(matrix, "float32").ravel()), matrix.shape[1]), index, name=name
-    )
-
-
-def as_array(numbers: pa.Array, steps: int) -> pd.arrays.ArrowExtensionArray:
-    """Return consecutive numbers as cells of so many steps."""
-    return pd.arrays.ArrowExtensionArray(pa.FixedSizeListArray.from_arrays(numbers, steps))
+    numbers = pa.array(np.ascontiguousarray(matrix, "float32").ravel())
+    return pd.Series(pd.arrays.ArrowExtensionArray(pa.FixedSizeListArray.from_arrays(numbers, matrix.shape[1])), index)
 
 
 def to_matrix(values: pd.Series) -> np.ndarray:

@@ -53,9 +53,9 @@ class Tag(StrEnum):
 
     ROW       the unique key of a row; exactly one column
     TASK      a separate test inside the dataset (the suite); metrics are computed per task
-    IDENTITY  with TASK: equal values are the same machine for the `nearest` baseline (CPU model, chips)
+    IDENTITY  with TASK: equal values are the same machine for the `nearest` baseline
     SCALING   a positive quantity whose power performance grows with: the terms of the `power_law` baseline
-    ENTITY    the unit that unseen splits hold out and the clustered bootstrap resamples (CPU model)
+    ENTITY    the unit that unseen splits hold out and the clustered bootstrap resamples
     BLOCK     rows that must stay together in any split (submission)
     TIME      date of publication; orders forward splits
     SLICE     a column by which errors are reported (vendor, family)
@@ -244,13 +244,6 @@ def build_table(
     typed = {column.name: as_declared(frame[column.name], column) for column in columns}
     built = pd.DataFrame(typed, copy=copy).reset_index(drop=True)
     return Table(dataset, built, tuple(columns), dict(facts or {}))
-
-
-def decode_texts(table: Table) -> Table:
-    """Return a table with its categories as plain texts."""
-    coded = [column.name for column in table.columns if _is_coded(table.frame[column.name])]
-    texts = {name: table.frame[name].astype("str") for name in coded}
-    return replace(table, frame=table.frame.assign(**texts))
 
 
 def out_of_bounds(table: Table) -> pd.DataFrame:

@@ -146,12 +146,11 @@ def check_zip(path: Path, what: str, wanted: Callable[[str], bool], most: int, *
         raise UserError(f"{name} must be {what}", "its members are encrypted or compressed in another way", remedy)
 
 
-def read_tar_members(path: Path, names: Sequence[str], *, whole_paths: bool = False) -> dict[str, bytes]:
+def read_tar_members(path: Path, names: Sequence[str]) -> dict[str, bytes]:
     """Return the content of the regular files `names` of a gzip-compressed tar archive.
 
-    Each must lie in exactly one folder, whatever the name of that folder; with `whole_paths` the names are those of
-    members with all their folders. Links, devices and other members are skipped unread. Nothing is extracted, so no
-    member can be written outside a folder.
+    Each must lie in exactly one folder, whatever the name of that folder. Links, devices and other members are skipped
+    unread. Nothing is extracted, so no member can be written outside a folder.
 
     Raises: UserError when the archive is absent, damaged or too large, or lacks one of the names or has it twice.
     """
@@ -164,7 +163,7 @@ def read_tar_members(path: Path, names: Sequence[str], *, whole_paths: bool = Fa
                 if number >= size_limits.MEMBERS:
                     requirement = f"{path.name} must have at most {size_limits.MEMBERS} members"
                     raise UserError(requirement, "it has more", FETCH_AGAIN)
-                folder, _, name = ("any", "", member.name) if whole_paths else member.name.rpartition("/")
+                folder, _, name = member.name.rpartition("/")
                 # one named folder: not the root, not nested, not a parent
                 in_folder = folder not in {"", ".", ".."} and "/" not in folder and "\\" not in folder
                 # a sparse file counts as regular, too, and may declare any size
@@ -212,13 +211,13 @@ def header_of(line: str, name: str, *, remedy: str) -> list[str]:
         raise UserError(f"the header of {name} must be CSV", str(error), remedy) from None
 
 
-def records(lines: Iterable[str], name: str, *, begin: int = 2, remedy: str) -> Iterator[tuple[int, list[str]]]:
+def records(lines: Iterable[str], name: str, *, remedy: str) -> Iterator[tuple[int, list[str]]]:
     """Iterate over the CSV records as (first line number, fields); empty lines are skipped.
 
     Raises: UserError when a record cannot be parsed.
     """
     reader = csv.reader(lines)
-    line = begin
+    line = 2
     while True:
         try:
             fields = next(reader, None)
@@ -228,4 +227,4 @@ def records(lines: Iterable[str], name: str, *, begin: int = 2, remedy: str) -> 
             return
         if fields:
             yield line, fields
-        line = reader.line_num + begin
+        line = reader.line_num + 2

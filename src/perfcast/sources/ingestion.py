@@ -263,15 +263,12 @@ def _describe_present(spec: SourceSpec, snapshot: Snapshot, search: _Search) -> 
 def _describe_missing(spec: SourceSpec, attempts: Sequence[FailedAttempt], *, network: bool) -> IngestResult:
     offline = "" if network or spec.embedded else ", the network is switched off"
     reason = format_attempts(attempts, with_paths=False) + offline
-    remedy = spec.remedy or _default_remedy(spec, network=network)
-    summary = f"{spec.name} is missing: {format_attempts(attempts, with_paths=True)}{offline}. Remedy: {remedy}"
-    return IngestResult("missing", None, (), reason, remedy, summary)
-
-
-def _default_remedy(spec: SourceSpec, *, network: bool) -> str:
     paths = [file.mirror for snapshot in spec.snapshots for file in snapshot.files if file.mirror]
     folder = f"set PERFCAST_MIRROR to the folder with {PurePosixPath(paths[0]).parts[0]}/, or " if paths else ""
-    return f"{folder}{'try again with a connection' if network else 'set network: true in params.yaml'}"
+    default = f"{folder}{'try again with a connection' if network else 'set network: true in params.yaml'}"
+    remedy = spec.remedy or default
+    summary = f"{spec.name} is missing: {format_attempts(attempts, with_paths=True)}{offline}. Remedy: {remedy}"
+    return IngestResult("missing", None, (), reason, remedy, summary)
 
 
 def _build_manifest(spec: SourceSpec, result: IngestResult) -> dict[str, Any]:

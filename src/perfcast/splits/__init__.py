@@ -21,29 +21,6 @@ from perfcast.splits.subsets import PUBLISHED_SUBSET, SUBSETS
 from perfcast.utils.errors import UserError, unknown_name
 from perfcast.utils.io import atomic_path
 
-__all__ = [
-    "BASE",
-    "PUBLISHED_SUBSET",
-    "SUBSETS",
-    "VERSION",
-    "LearningCurvePoint",
-    "check_version",
-    "declaration",
-    "describe_split",
-    "function",
-    "is_compared",
-    "leaks",
-    "learning_curve_point",
-    "make",
-    "names",
-    "read_folds",
-    "reads",
-    "scenario_label",
-    "split_label",
-    "split_version",
-    "write_folds",
-]
-
 BASE, VERSION = "base", "split_version"
 """Attributes of a file of folds: the base of a learning-curve split, absent for other splits, and the split's version.
 A file of an earlier release has no version, and so has the record of a run; it is 1."""
@@ -63,33 +40,29 @@ def function(name: str) -> Split:
     return _functions()[name]
 
 
-def declaration(name: str) -> SplitDeclaration | None:
-    """Return the texts, the checks and the role of a split; None for a name that is no split."""
-    return declaration_of(_functions()[name]) if name in _functions() else None
+def declaration(name: str) -> SplitDeclaration:
+    """Return the texts, the checks and the role of a split; those of no split have the name alone."""
+    return declaration_of(_functions()[name]) if name in _functions() else SplitDeclaration(name, "", ())
 
 
 def split_label(name: str) -> str:
     """Return a short name of a split in plain words; `name` itself for a name that is no split."""
-    declared = declaration(name)
-    return declared.label if declared else name
+    return declaration(name).label
 
 
 def describe_split(name: str) -> str:
     """Return a phrase on the test rows of a split; "" for a name that is no split."""
-    declared = declaration(name)
-    return declared.description if declared else ""
+    return declaration(name).description
 
 
 def scenario_label(name: str) -> str:
     """Return the scenario of a split, what someone asks about, in plain words; "" for a split without one."""
-    declared = declaration(name)
-    return declared.scenario if declared else ""
+    return declaration(name).scenario
 
 
 def split_version(name: str) -> int:
     """Return the version of a split's definition; 1 for a name that is no split."""
-    declared = declaration(name)
-    return declared.version if declared else 1
+    return declaration(name).version
 
 
 def check_version(name: str, version: int, path: Path) -> None:
@@ -113,14 +86,12 @@ def is_compared(name: str) -> bool:
     They do not where the split leaks on purpose, or trains on less. A name that is no split, as of a result of an
     older version, counts.
     """
-    declared = declaration(name)
-    return declared is None or declared.compared
+    return declaration(name).compared
 
 
 def learning_curve_point(name: str) -> LearningCurvePoint | None:
     """Return the base and the amount of training of a learning-curve split; None for any other name."""
-    declared = declaration(name)
-    return declared.learning_curve if declared else None
+    return declaration(name).learning_curve
 
 
 def make(name: str, table: Table, seed: int) -> pd.DataFrame:

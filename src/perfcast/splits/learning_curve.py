@@ -15,7 +15,7 @@ from perfcast.schema.table import Table, Tag
 from perfcast.splits.checks import check_oldest
 from perfcast.splits.declaration import Split, declare_learning_curve
 from perfcast.splits.forward import VALID_MONTHS, forward_2023, forward_2024
-from perfcast.splits.random import group_look_alikes, random
+from perfcast.splits.grouped import group_look_alikes, random
 from perfcast.splits.subsets import as_frame, assigned, by_key
 
 _VALID_PER_YEAR = 3

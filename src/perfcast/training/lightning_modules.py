@@ -20,8 +20,7 @@ from torch import Tensor, nn
 from torch.optim.lr_scheduler import OneCycleLR
 
 from perfcast.nn.token_batch import TokenBatch, mask_inputs
-from perfcast.training.devices import TrainerConfig, rank_and_size, sum_over_devices
-from perfcast.training.loop import BatchLoader, TrainingConfig
+from perfcast.training.loop import BatchLoader, TrainerConfig, TrainingConfig, rank_and_size, sum_over_devices
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import atomic_path
 

@@ -11,9 +11,8 @@ import numpy as np
 import pandas as pd
 
 from perfcast.uncertainty.correlation import ErrorCorrelation
-from perfcast.uncertainty.expected_error import fit_expected_error
+from perfcast.uncertainty.expected_error import fit_expected_error, independent_count
 from perfcast.uncertainty.in_domain import InDomainModel
-from perfcast.uncertainty.independent_scores import independent_count
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import write_json
 from perfcast.utils.model_files import read_state

@@ -11,7 +11,7 @@ import secrets
 import shutil
 import stat
 import tempfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -90,16 +90,12 @@ def atomic_folder(path: Path) -> Iterator[Path]:
             yield temporary
             temporary.chmod(0o755)
             if path.exists():
-                _remove_renamed(path)
+                away = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
+                path.replace(away)
+                shutil.rmtree(away)
             temporary.replace(path)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-
-
-def _remove_renamed(path: Path) -> None:
-    away = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
-    path.replace(away)
-    shutil.rmtree(away)
 
 
 @contextmanager
@@ -155,15 +151,6 @@ def file_digests(folder: Path) -> dict[str, str]:
     """Return the SHA-256 of every file below a folder, by its path there."""
     files = sorted(path for path in Path(folder).rglob("*") if path.is_file())
     return {path.relative_to(folder).as_posix(): sha256(path) for path in files}
-
-
-def first_changed(folder: Path, expected: Mapping[str, str]) -> Path | None:
-    """Return the first file below a folder whose SHA-256 is not the expected one, or None.
-
-    Raises:
-        OSError: A file cannot be read.
-    """
-    return next((folder / name for name, digest in expected.items() if sha256(folder / name) != digest), None)
 
 
 def write_text(path: Path, text: str) -> None:

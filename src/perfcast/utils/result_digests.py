@@ -97,6 +97,16 @@ def verify_digest(path: Path) -> None:
     _verified.add(key)
 
 
+def verify_folder(folder: Path) -> None:
+    """Check every file that the record of a saved folder lists, if it has one. Raises: UserError for the first one."""
+    record = folder / FOLDER_RECORD
+    for name in read_record(record) if record.is_file() else ():
+        if not (folder / name).is_file():
+            fact = f"{_shorten(folder)} lacks {name}"
+            raise UserError("a saved folder must be as it was saved", fact, "make it again, or fetch it again")
+        verify_digest(folder / name)
+
+
 def verify_inputs(paths: Iterable[Path]) -> None:
     """Check results and folders of them before jobs read them, with everything that their records list.
 

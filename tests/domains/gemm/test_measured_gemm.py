@@ -12,9 +12,9 @@ import torch
 
 from perfcast.cli.main import main
 from perfcast.domains.gemm import measured_gemm as gemm
-from perfcast.microbench import measurement_files
-from perfcast.microbench import timing as microbench_timing
-from perfcast.microbench.measurement_files import describe_machine
+from perfcast.domains.gemm import measurement_files
+from perfcast.domains.gemm import timing as microbench_timing
+from perfcast.microbench.machine import describe_machine
 from perfcast.utils.io import read_object
 
 

@@ -13,11 +13,10 @@ import pytest
 
 from perfcast.cli.main import main
 from perfcast.domains.gemm import measured_suite as suite
+from perfcast.domains.gemm import timing
 from perfcast.domains.gemm.measured_suite import Case, SuiteTiming
-from perfcast.microbench import threads, timing
-from perfcast.microbench import timing as interference
-from perfcast.microbench.threads import PinnedThreads, available_cpus
-from perfcast.microbench.timing import Interference, machine_seconds
+from perfcast.domains.gemm.timing import Interference, PinnedThreads, machine_seconds
+from perfcast.microbench.machine import available_cpus
 from perfcast.utils.io import sha256
 
 MIB = 2**20
@@ -143,7 +142,7 @@ def test_pinned_threads_run_the_calls_on_their_cpus():
 
 
 def test_pinned_is_false_without_affinity(monkeypatch):
-    monkeypatch.delattr(threads.os, "sched_setaffinity")
+    monkeypatch.delattr(timing.os, "sched_setaffinity")
     with PinnedThreads([0], lambda number: int) as pinned:
         assert not pinned.pinned
 
@@ -166,10 +165,10 @@ def test_available_cpus_start_with_one_per_core(monkeypatch, tmp_path):
     siblings = {0: "0-1", 1: "0-1", 2: "2-3", 3: "2-3"}
     for cpu, text in siblings.items():
         (tmp_path / str(cpu)).write_text(text + "\n")
-    monkeypatch.setattr(threads, "_SIBLINGS", str(tmp_path / "{}"))
-    monkeypatch.setattr(threads.os, "sched_getaffinity", lambda pid: {0, 1, 2, 3})
+    monkeypatch.setattr("perfcast.microbench.machine._SIBLINGS", str(tmp_path / "{}"))
+    monkeypatch.setattr(timing.os, "sched_getaffinity", lambda pid: {0, 1, 2, 3})
     assert available_cpus() == [0, 2, 1, 3]
-    monkeypatch.setattr(threads, "_SIBLINGS", str(tmp_path / "nothing{}"))
+    monkeypatch.setattr("perfcast.microbench.machine._SIBLINGS", str(tmp_path / "nothing{}"))
     assert available_cpus() == [0, 1, 2, 3]
 
 
@@ -180,11 +179,11 @@ CPU_TIMES = [CpuTimes(100, 10, 20, 900, 5, 1, 2, 7), CpuTimes(200, 0, 0, 900, 5,
 
 
 def test_machine_seconds_are_stolen_seconds_of_some_cpus_and_busy_seconds_of_all(monkeypatch):
-    monkeypatch.setattr(interference.psutil, "cpu_times", lambda percpu: CPU_TIMES)
+    monkeypatch.setattr(timing.psutil, "cpu_times", lambda percpu: CPU_TIMES)
     assert machine_seconds([1]) == (50, 333)
     assert machine_seconds([0, 1]) == (57, 333)
     assert machine_seconds([2]) == (None, None)
-    monkeypatch.setattr(interference.psutil, "cpu_times", lambda percpu: [])
+    monkeypatch.setattr(timing.psutil, "cpu_times", lambda percpu: [])
     assert machine_seconds([0]) == (None, None)
 
 
@@ -199,20 +198,20 @@ def test_waiting_and_stolen_time_are_harmful_above_a_limit(waited, stolen, harmf
 def test_monitor_returns_shares_of_the_thread_time(monkeypatch):
     tick = 1 / os.sysconf("SC_CLK_TCK")
     now = iter([0.0, 10.0])
-    monkeypatch.setattr(interference.time, "perf_counter", lambda: next(now))
+    monkeypatch.setattr(timing.time, "perf_counter", lambda: next(now))
     waited, machine, busy = iter([1.0, 3.0]), iter([(5.0, 100.0), (6.0 + tick, 140.0)]), iter([0.0, 20.0])
-    monkeypatch.setattr(interference, "waited_by", lambda ids: next(waited))
-    monkeypatch.setattr(interference, "machine_seconds", lambda cpus: next(machine))
-    monkeypatch.setattr(interference.time, "process_time", lambda: next(busy))
-    results = interference.InterferenceMonitor([7, 8], [0, 1]).read()
+    monkeypatch.setattr(timing, "waited_by", lambda ids: next(waited))
+    monkeypatch.setattr(timing, "machine_seconds", lambda cpus: next(machine))
+    monkeypatch.setattr(timing.time, "process_time", lambda: next(busy))
+    results = timing.InterferenceMonitor([7, 8], [0, 1]).read()
     assert (results.waited, results.stolen, results.other_load) == pytest.approx((0.1, 0.05, 2.0))
 
 
 def test_unknown_thread_has_no_interference(monkeypatch):
-    assert interference.waited_by([threading.get_native_id()]) >= 0
-    assert interference.waited_by([0]) is None
-    monkeypatch.setattr(interference.psutil, "cpu_times", lambda percpu: [])
-    results = interference.InterferenceMonitor([0], [0]).read()
+    assert timing.waited_by([threading.get_native_id()]) >= 0
+    assert timing.waited_by([0]) is None
+    monkeypatch.setattr(timing.psutil, "cpu_times", lambda percpu: [])
+    results = timing.InterferenceMonitor([0], [0]).read()
     assert results == Interference(None, None, None)
 
 
@@ -227,9 +226,9 @@ def test_rates_are_added_and_latencies_averaged():
 
 
 def test_thread_counts():
-    assert threads.thread_counts(1) == [1]
-    assert threads.thread_counts(6) == [1, 2, 4, 6]
-    assert threads.thread_counts(8) == [1, 2, 4, 8]
+    assert timing.thread_counts(1) == [1]
+    assert timing.thread_counts(6) == [1, 2, 4, 6]
+    assert timing.thread_counts(8) == [1, 2, 4, 8]
 
 
 def test_largest_size_exceeds_the_caches_within_the_memory():
@@ -299,7 +298,7 @@ def replace_measure(monkeypatch, **changes):
         return results
 
     monkeypatch.setattr(suite, "measure", measure)
-    monkeypatch.setattr("perfcast.microbench.threads.available_cpus", lambda: [0, 1])
+    monkeypatch.setattr("perfcast.microbench.machine.available_cpus", lambda: [0, 1])
 
 
 def run(tmp_path, *more):

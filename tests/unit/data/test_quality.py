@@ -9,8 +9,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from perfcast.data.quality import check_accounting, column_quality, describe_quality, write_standardized
-from perfcast.data.standardized import REJECTED_COLUMNS, Standardized
+from perfcast.data.standardized import (
+    REJECTED_COLUMNS,
+    Standardized,
+    check_accounting,
+    column_quality,
+    describe_quality,
+    write_standardized,
+)
 from perfcast.schema.table import Column, Kind, Role, Tag, build_table
 from perfcast.schema.table_files import read_table
 from perfcast.utils.errors import UserError

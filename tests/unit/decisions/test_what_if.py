@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from champion_project import TITLES, project
+from generated_results import fake_table
 from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 from machine_requests import requests
@@ -26,7 +27,6 @@ from perfcast.inference.predict import predict_batch
 from perfcast.inference.reference_data import ReferenceData
 from perfcast.predictors.linear import Ridge
 from perfcast.schema.table import Column, Kind, Role, build_table
-from perfcast.testing.generated_results import fake_table
 from perfcast.utils.errors import UserError
 
 GOLD = {"processor": "Xeon Gold 6148", "chips": 2}

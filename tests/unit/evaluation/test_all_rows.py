@@ -4,12 +4,12 @@ import json
 
 import pandas as pd
 import pytest
+from generated_results import fake_table, write_runs
 
 from perfcast.evaluation import AVERAGE, evaluate, read_evaluation, write_evaluation
 from perfcast.evaluation.run_predictions import COLUMNS, read_excluded
 from perfcast.evaluation.supplementary_tables import compare_all_rows
 from perfcast.report.error_tables import all_rows_tables
-from perfcast.testing.generated_results import fake_table, write_runs
 from perfcast.utils.errors import UserError
 
 

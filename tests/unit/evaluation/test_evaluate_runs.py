@@ -3,6 +3,7 @@ import dataclasses
 import numpy as np
 import pandas as pd
 import pytest
+from generated_results import LESS_TRAINING, PUBLISHED, fake_table, write_in_domain, write_runs
 
 from perfcast.evaluation import (
     AVERAGE,
@@ -17,7 +18,6 @@ from perfcast.evaluation.predictor_comparison import clear_winner
 from perfcast.evaluation.run_predictions import read_backtests, read_predictions, with_intervals
 from perfcast.evaluation.supplementary_tables import estimate_noise_floor
 from perfcast.schema.table import Column, Kind, Role, Tag, build_table
-from perfcast.testing.generated_results import LESS_TRAINING, PUBLISHED, fake_table, write_in_domain, write_runs
 from perfcast.utils.errors import UserError
 
 

@@ -5,12 +5,12 @@ import dataclasses
 import numpy as np
 import pandas as pd
 import pytest
+from generated_results import fake_table, write_runs
 
 from perfcast.evaluation import evaluate, headline
 from perfcast.report.error_tables import all_rows_tables, metric_tables, paired_tables, worst_slices
 from perfcast.report.text_tables import number
 from perfcast.schema.table import Role
-from perfcast.testing.generated_results import fake_table, write_runs
 
 
 @pytest.fixture(scope="module")

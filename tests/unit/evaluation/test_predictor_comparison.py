@@ -3,10 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+from generated_results import fake_table, write_runs
 
 from perfcast.evaluation import AVERAGE, evaluate
 from perfcast.evaluation.predictor_comparison import ERROR_RATE, PAIR_COLUMNS, compare_all_pairs, step_down_test
-from perfcast.testing.generated_results import fake_table, write_runs
 
 
 def results(values, draws):

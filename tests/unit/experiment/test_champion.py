@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from generated_results import fake_table
 
 from perfcast.cli.main import main
 from perfcast.config.dataset_conf import read_dataset
 from perfcast.experiment.champion import select_champion
 from perfcast.schema.table_files import write_table
-from perfcast.testing.generated_results import fake_table
 from perfcast.utils.io import write_json
 
 PROJECT = Path(__file__).parents[3]

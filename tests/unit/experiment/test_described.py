@@ -6,8 +6,7 @@ import pytest
 from champion_project import FEATURES, project
 
 from perfcast.experiment import described
-from perfcast.experiment.described import FoldFiles, predict_described_fold
-from perfcast.experiment.described_rows import DescribedData, draw_machines, find_cut
+from perfcast.experiment.described import DescribedData, draw_machines, find_cut, predict_described_fold
 from perfcast.experiment.fitting import fit_rows, plan_backtests, predict_rows, run_backtests
 from perfcast.experiment.uncertainty_fit import fold_distances
 from perfcast.inference.champion import build_features
@@ -29,7 +28,7 @@ def subset(data):
 
 
 @pytest.fixture(scope="module")
-def files(data, subset, tmp_path_factory):
+def run(data, subset, tmp_path_factory):
     folder = tmp_path_factory.mktemp("fold")
     training = subset != "test"
     predictor = fit_rows(Ridge(), data.table, training, (subset == "validation")[training])
@@ -37,12 +36,14 @@ def files(data, subset, tmp_path_factory):
     backtests = plan_backtests(data.table, subset, None, 1)
     run_backtests(data.table, backtests, lambda seed: Ridge(), 0, 0).to_parquet(folder / "backtest.parquet")
     fold_distances(data.table, pd.DataFrame({"fold_0": subset}), None, 1).to_parquet(folder / "distances.parquet")
-    return FoldFiles(folder, folder / "distances.parquet")
+    return folder
 
 
 @pytest.fixture(scope="module")
-def predictions(data, subset, files):
-    return predict_described_fold(data, subset, files, lambda seed: Ridge(), label_outlier=None, seed=0)
+def predictions(data, subset, run):
+    return predict_described_fold(
+        data, subset, run, lambda seed: Ridge(), distances=run / "distances.parquet", label_outlier=None, seed=0
+    )
 
 
 def test_every_level_and_both_states_of_the_facts_are_predicted(predictions, data, subset):
@@ -62,10 +63,13 @@ def test_a_full_description_is_predicted_nearly_as_the_row_itself(predictions, d
     assert (full / whole.loc[full.index] - 1).abs().median() < 0.02
 
 
-def test_reference_data_has_training_rows_and_earlier_facts_alone(data, subset, files, monkeypatch):
+def test_reference_data_has_training_rows_and_earlier_facts_alone(data, subset, run, monkeypatch):
     seen = []
+    monkeypatch.setattr(described, "fit_scales", lambda *_, **__: ())
     monkeypatch.setattr(described, "predict_described", lambda champion, *_: seen.append(champion) or pd.DataFrame())
-    predict_described_fold(data, subset, files, lambda seed: Ridge(), label_outlier=None, seed=0)
+    predict_described_fold(
+        data, subset, run, lambda seed: Ridge(), distances=run / "distances.parquet", label_outlier=None, seed=0
+    )
     cut = data.table.frame.loc[subset == "test", "published_month"].min()
     assert [champion.reference_data.measured.frame["published_month"].max() < cut for champion in seen] == [True, True]
     at_cut, everything = (champion.reference_data.entity_facts["launch_quarter"] for champion in seen)

@@ -7,9 +7,8 @@ import pandas as pd
 import pytest
 from champion_project import KNOWN, project
 
-from perfcast.experiment import described_calibration
-from perfcast.experiment.described_calibration import fit_scales
-from perfcast.experiment.described_rows import DescribedData
+from perfcast.experiment import described
+from perfcast.experiment.described import DescribedData, fit_scales
 from perfcast.inference import parse_machines, read_machines
 from perfcast.inference.draw_predictions import DrawPredictions
 from perfcast.inference.impute import impute_draws
@@ -39,7 +38,7 @@ def fit(monkeypatch):
     data = DescribedData(known.standard, known.standard, known.raw, ())
 
     def fit_to(*parts):
-        monkeypatch.setattr(described_calibration, "_predict_backtests", lambda *_, **__: iter(parts))
+        monkeypatch.setattr(described, "_predict_backtests", lambda *_, **__: iter(parts))
         return fit_scales(data, [(None, None)], known.champion.calibrated, seed=0)
 
     return fit_to

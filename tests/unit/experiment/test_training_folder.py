@@ -52,7 +52,7 @@ def train(out: Path, predictor: str = "nearest", **options: Any) -> Mapping[str,
     return file_digests(out)
 
 
-STEPS = ["predict_rows", "_save_model", "_report_progress", "write_text", "write_json"]
+STEPS = ["predict_rows", "write_explanation", "_report_progress", "write_text", "write_json"]
 
 
 @pytest.mark.reliability("a training stopped at any step of its writing")
@@ -114,7 +114,7 @@ def test_a_training_that_stopped_continues_from_its_checkpoints(
 
     monkeypatch.setattr(Regression, "training_step", count)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(training, "_save_model", Mock(side_effect=KeyboardInterrupt))
+        patch.setattr(training, "write_explanation", Mock(side_effect=KeyboardInterrupt))
         train(tmp_path / "run", "mlp", checkpoints=tmp_path / "checkpoints")
     assert steps and list((tmp_path / "checkpoints").glob("*/*.ckpt"))
     steps.clear()

@@ -10,7 +10,7 @@ from machine_requests import requests
 from perfcast.decisions.criteria import read_request
 from perfcast.decisions.ranking import rank_machines
 from perfcast.domains.servers.server_rules import SPEC_CPU2017
-from perfcast.experiment.described_rows import describe_rows
+from perfcast.experiment.described import describe_rows
 from perfcast.inference import MachineEntry, read_machines
 from perfcast.inference.batch import parse_batch, parse_machines
 from perfcast.inference.completed import ASSUMED, GIVEN

@@ -2,7 +2,7 @@
 
 from champion_project import project
 
-from perfcast.experiment.described_rows import describe_rows
+from perfcast.experiment.described import describe_rows
 from perfcast.inference.draw_predictions import find_level
 from perfcast.inference.imputation.rules import find_rules
 

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from champion_project import FEATURES, KNOWN, PLAIN, SUITES, is_possible, make_machines, predict, project
+from generated_results import fake_table
 
 from perfcast.domains.servers.server_rules import SPEC_CPU2017 as RULES
 from perfcast.experiment.champion import fit_all_rows
@@ -19,7 +20,6 @@ from perfcast.inference.predict import BATCH_SIZE
 from perfcast.inference.reference_data import ReferenceData, describing_columns
 from perfcast.predictors.linear import Ridge
 from perfcast.schema.table import Column, Kind, Role, build_table
-from perfcast.testing.generated_results import fake_table
 from perfcast.utils.errors import UserError
 
 

@@ -2,6 +2,7 @@ import json
 from pathlib import Path
 
 import pytest
+from generated_results import fake_table, write_runs
 
 from perfcast.evaluation import evaluate, write_evaluation
 from perfcast.ops.leaderboard import (
@@ -15,7 +16,6 @@ from perfcast.ops.leaderboard import (
     update_leaderboard,
 )
 from perfcast.schema.table_files import write_table
-from perfcast.testing.generated_results import fake_table, write_runs
 from perfcast.utils.errors import UserError
 
 PROJECT = Path(__file__).parents[3]

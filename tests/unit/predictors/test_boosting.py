@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import xgboost
+from perfcast.predictors.boosting.common import BoostingPredictor
 
 from perfcast.config.predictor_conf import read_predictor
-from perfcast.predictors.boosting.common import BoostingPredictor
 from perfcast.predictors.boosting.lightgbm import LightgbmPredictor
 from perfcast.predictors.boosting.xgboost import XgboostPredictor
 

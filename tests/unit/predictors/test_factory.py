@@ -30,7 +30,7 @@ def test_predictor_class_accepts_path_and_name() -> None:
         ("perfcast.predictors.linear.Rigde", "did you mean 'perfcast.predictors.linear.Ridge'"),
         ("perfcast.predictors.linear.np", "is none"),
         (
-            "perfcast.predictors.boosting.common.BoostingPredictor",
+            "perfcast.predictors.trees.BoostingPredictor",
             "must be a subclass of perfcast.predictors.predictor.Predictor",
         ),
         ("perfcast.predictors.kernel.SvrModel", "another kind of class"),

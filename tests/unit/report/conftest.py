@@ -1,10 +1,10 @@
 """Generated results, made once for the tests of the report."""
 
 import pytest
+from generated_results import FAKE_PARAMS, write_results
 
 from perfcast.evaluation import read_evaluation
 from perfcast.report.report_context import collect
-from perfcast.testing.generated_results import FAKE_PARAMS, write_results
 
 
 @pytest.fixture(scope="session")

@@ -2,12 +2,12 @@ import re
 
 import matplotlib
 import pytest
+from generated_results import LESS_TRAINING
 
 from perfcast.evaluation import BASELINE
 from perfcast.report.plots.drawing import STYLE, draw_all, draw_svg, plot_entry, predictor_styles, select_leaders
 from perfcast.schema.display_names import replace_underscores
 from perfcast.splits import split_label
-from perfcast.testing.generated_results import LESS_TRAINING
 from perfcast.utils.errors import UserError
 
 

@@ -4,6 +4,7 @@ import re
 from html.parser import HTMLParser
 
 import pytest
+from generated_results import FAKE_PARAMS
 
 from perfcast.report.error_tables import metric_tables, paired_tables, worst_slices
 from perfcast.report.plots.drawing import inline_svg
@@ -12,7 +13,6 @@ from perfcast.report.report_context import collect
 from perfcast.report.text_tables import detail_tables, number, row_counts
 from perfcast.schema.display_names import metric_label
 from perfcast.splits import scenario_label, split_label
-from perfcast.testing.generated_results import FAKE_PARAMS
 from perfcast.utils.errors import UserError
 
 VOID = {"meta", "br", "link", "img", "input", "hr", "col"}

@@ -9,6 +9,7 @@ import zlib
 import numpy as np
 import pandas as pd
 import pytest
+from generated_results import fake_table
 
 from perfcast.report.error_tables import (
     calibration_tables,
@@ -24,7 +25,6 @@ from perfcast.report.text_tables import Cell, number, split_heading
 from perfcast.schema.display_names import column_label
 from perfcast.schema.table import Tag
 from perfcast.splits import split_label
-from perfcast.testing.generated_results import PUBLISHED, fake_table
 
 
 def charted(part, **options):

@@ -12,13 +12,12 @@ import pytest
 import torch
 from torch import nn
 
-from perfcast.features.encoding.token_arrays import Tokens
+from perfcast.features.encoding.tokens import Tokens
 from perfcast.nn.token_batch import TokenBatch
 from perfcast.predictors.neural.neural_predictor import TargetScale
 from perfcast.training import loop as loop_module
-from perfcast.training.devices import TrainerConfig, is_first
 from perfcast.training.lightning_modules import Regression, masked_huber, train
-from perfcast.training.loop import BatchLoader, TrainingConfig, reproducible
+from perfcast.training.loop import BatchLoader, TrainerConfig, TrainingConfig, is_first, reproducible
 from perfcast.utils.errors import UserError
 
 

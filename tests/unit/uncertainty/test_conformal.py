@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from perfcast.schema.table import Column, Kind, Role, Tag
 from perfcast.uncertainty.conformal import ConformalCalibration, UncertaintyModel
+from perfcast.uncertainty.expected_error import units_of_error
 from perfcast.uncertainty.in_domain import AHEAD, RESULTS, InDomainModel
-from perfcast.uncertainty.independent_scores import units_of_error
 
 COLUMNS = [
     Column("part", Kind.CATEGORICAL, Role.KEY, "processor", tags=(Tag.ENTITY,)),

@@ -24,17 +24,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the champion's folder: the model, and about.json with its name and the reason of the choice."""
-    from perfcast.experiment.champion import ChampionFiles, write_champion
+    from perfcast.experiment.champion import write_champion
 
-    files = ChampionFiles(options.runs, options.table, options.standard, options.raw)
+    files = chosen(options, "runs", "table", "standard", "raw")
     choices = chosen(options, "dataset", "splits", "predictors", "preset", "seed")
     with show_progress() as show:
         about = write_champion(
             options.out,
-            files,
             options.project / "conf",
             max_backtests=options.backtest_windows,
             progress=show,
+            **files,
             **choices,
         )
     print(f"{options.dataset}: champion {about['predictor']}", file=sys.stderr)

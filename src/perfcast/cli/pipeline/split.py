@@ -24,6 +24,7 @@ def run(options: argparse.Namespace) -> int:
     """Make one split of one dataset; a split that leaks is refused and never written."""
     from perfcast import splits
     from perfcast.schema.table_files import read_table
+    from perfcast.splits.subsets import SUBSETS
     from perfcast.utils.result_digests import record_digests
 
     # coded: a split compares texts, and never reads them
@@ -35,6 +36,6 @@ def run(options: argparse.Namespace) -> int:
     record_digests(options.out)
     for name in folds:
         counts = folds[name].value_counts()
-        sizes = ", ".join(f"{counts.get(subset, 0)} {subset}" for subset in splits.SUBSETS)
+        sizes = ", ".join(f"{counts.get(subset, 0)} {subset}" for subset in SUBSETS)
         print(f"{table.dataset}/{options.split} {name}: {sizes}", file=sys.stderr)
     return 0

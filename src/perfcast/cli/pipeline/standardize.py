@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Standardize one dataset."""
     from perfcast.config.dataset_conf import read_dataset
-    from perfcast.data.quality import write_standardized
+    from perfcast.data.standardized import write_standardized
     from perfcast.sources.locations import present_sources
     from perfcast.utils.result_digests import record_digests
 

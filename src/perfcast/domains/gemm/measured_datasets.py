@@ -12,9 +12,9 @@ from rich.table import Table
 
 from perfcast.domains.gemm import measured_gemm as gemm
 from perfcast.domains.gemm import measured_suite as suite
-from perfcast.microbench.gpu import require_device
-from perfcast.microbench.measurement_files import check_out, describe_machine, require_clean, write_measurement
-from perfcast.microbench.threads import available_cpus, thread_counts
+from perfcast.domains.gemm.measurement_files import check_out, require_clean, require_device, write_measurement
+from perfcast.domains.gemm.timing import thread_counts
+from perfcast.microbench.machine import available_cpus, describe_machine
 from perfcast.utils.errors import UserError
 
 GEMM, SUITE = "host_gemm", "host_suite"

@@ -20,14 +20,14 @@ import numpy as np
 import pandas as pd
 import torch
 
-from perfcast.microbench.gpu import wait_for
-from perfcast.microbench.threads import thread_counts
-from perfcast.microbench.timing import (
+from perfcast.domains.gemm.measurement_files import wait_for
+from perfcast.domains.gemm.timing import (
     HARMLESS_WAIT,
     Timing,
     measure_steadiest,
     relative_spread,
     steadier,
+    thread_counts,
     until_steady,
     waited_seconds,
 )

@@ -18,6 +18,15 @@ import psutil  # type: ignore[import-untyped]
 import torch
 
 from perfcast.domains.gemm.measured_gemm import time_product
+from perfcast.domains.gemm.measurement_files import (
+    check_out,
+    describe_gpu,
+    free_gpu_bytes,
+    require_clean,
+    require_device,
+    wait_for,
+    write_measurement,
+)
 from perfcast.domains.gemm.operator_calls import (
     BALANCED,
     CONTEXT,
@@ -28,9 +37,8 @@ from perfcast.domains.gemm.operator_calls import (
     Operator,
     make_call,
 )
-from perfcast.microbench.gpu import describe_gpu, free_gpu_bytes, require_device, wait_for
-from perfcast.microbench.measurement_files import check_out, describe_machine, require_clean, write_measurement
-from perfcast.microbench.timing import Timing, measure_steadiest, relative_spread
+from perfcast.domains.gemm.timing import Timing, measure_steadiest, relative_spread
+from perfcast.microbench.machine import describe_machine
 from perfcast.utils.io import read_object, write_json
 
 NAME = "host_operators"

@@ -3,7 +3,7 @@
 Method: every thread is pinned to one core and uses memory that it touched first; all threads start each sample
 together. A sample is the mean of enough calls to last `MIN_SAMPLE_SECONDS`. The result is the median over samples: the
 sum of the rates of the threads, or for a latency their mean. Libraries use one thread per measured thread.
-`perfcast.microbench.timing` controls order, repetition and budget.
+`perfcast.domains.gemm.timing` controls order, repetition and budget.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ import psutil  # type: ignore[import-untyped]
 import torch
 from rich.table import Table
 
-from perfcast.microbench.kernels import KERNELS, MIB, Kernel, PreparedCall
-from perfcast.microbench.threads import PinnedThreads, available_cpus
-from perfcast.microbench.timing import (
+from perfcast.domains.gemm.timing import (
     InterferenceMonitor,
+    PinnedThreads,
     Timing,
     measure_steadiest,
     relative_spread,
     until_steady,
 )
+from perfcast.microbench.kernels import KERNELS, MIB, Kernel, PreparedCall
+from perfcast.microbench.machine import available_cpus
 from perfcast.utils.errors import unknown_name
 
 MIN_SAMPLE_SECONDS = 0.02

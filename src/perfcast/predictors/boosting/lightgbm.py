@@ -8,8 +8,8 @@ from pathlib import Path
 import lightgbm
 import numpy as np
 
-from perfcast.predictors.boosting.common import BoostingPredictor
 from perfcast.predictors.task_rows import SMALL_TABLE
+from perfcast.predictors.trees import BoostingPredictor
 
 _TREES = 100
 """Trees of one call for a prediction: that many of 63 leaves fit into the second-level cache of a core."""
@@ -83,7 +83,8 @@ class LightgbmPredictor(BoostingPredictor):
 
     def _predict_model(self, model: lightgbm.Booster, encoded: np.ndarray) -> np.ndarray:
         # Similar rows take the same paths through trees that are still in the cache: nearly twice as fast.
-        order = np.lexsort(encoded[:, _frequent_columns(model)].T)
+        frequent = np.argsort(model.feature_importance(), kind="stable")[-_SORT_COLUMNS:]
+        order = np.lexsort(encoded[:, frequent].T)
         ordered, logs = encoded[order], np.empty(len(encoded))
         logs[order] = sum(
             model.predict(ordered, start_iteration=start, num_iteration=_TREES, num_threads=self.n_jobs)
@@ -105,9 +106,3 @@ def _at_least_two(encoded: np.ndarray, log_y: np.ndarray) -> tuple[np.ndarray, n
 
 def _names(encoded: np.ndarray) -> list[str]:
     return [f"f{index}" for index in range(encoded.shape[1])]
-
-
-def _frequent_columns(booster: lightgbm.Booster) -> np.ndarray:
-    """Return the columns with the most splits, the most split one last. Shapes: (at most `_SORT_COLUMNS`,)."""
-    columns: np.ndarray = np.argsort(booster.feature_importance(), kind="stable")[-_SORT_COLUMNS:]
-    return columns

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import xgboost
 
-from perfcast.predictors.boosting.common import BoostingPredictor
 from perfcast.predictors.task_rows import SMALL_TABLE
+from perfcast.predictors.trees import BoostingPredictor
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -9,10 +9,10 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
-from perfcast.features.encoding.token_arrays import TokenSpec
-from perfcast.nn.ft_transformer import FTTransformerNetwork
+from perfcast.features.encoding.tokens import TokenSpec
 from perfcast.nn.group_attention import GroupAttentionNetwork
 from perfcast.nn.mamba import MambaGroupNetwork
+from perfcast.nn.mlp import FTTransformerNetwork
 from perfcast.nn.token_batch import TokenBatch
 from perfcast.predictors.neural.neural_predictor import NeuralPredictor
 from perfcast.training.loop import BatchLoader, reproducible

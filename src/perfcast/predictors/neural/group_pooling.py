@@ -10,7 +10,7 @@ import pandas as pd
 import torch
 from torch import nn
 
-from perfcast.features.encoding.token_arrays import TokenSpec
+from perfcast.features.encoding.tokens import TokenSpec
 from perfcast.nn.group_attention import GroupPoolingNetwork
 from perfcast.nn.token_batch import TokenBatch, distinct_rows
 from perfcast.predictors.neural.attention import Attention, mean_weights

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from perfcast.features.encoding.token_arrays import TokenSpec
+from perfcast.features.encoding.tokens import TokenSpec
 from perfcast.nn.embedding import NumberEmbedding, PeriodicNumbers
 from perfcast.nn.mlp import MLPNetwork, ResNetNetwork
 from perfcast.predictors.neural.neural_predictor import NeuralPredictor

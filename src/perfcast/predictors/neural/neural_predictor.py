@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 import pandas as pd
 import torch
 from torch import nn
 
-from perfcast.features.encoding.token_arrays import Tokens, TokenSpec
-from perfcast.features.encoding.tokens import TokenEncoder
+from perfcast.features.encoding.tokens import TokenEncoder, Tokens, TokenSpec
 from perfcast.nn.token_batch import TokenBatch
 from perfcast.predictors.predictor import Predictor
 from perfcast.predictors.task_rows import measured_rows, task_labels
-from perfcast.training.devices import TrainerConfig
-from perfcast.training.loop import BatchLoader, TrainingConfig, reproducible
+from perfcast.training.loop import BatchLoader, TrainerConfig, TrainingConfig, reproducible
 from perfcast.utils.io import atomic_path, write_json
 from perfcast.utils.model_files import read_arrays, read_state
 
@@ -65,10 +63,6 @@ class TargetScale:
         """Undo `standardize`."""
         logs: np.ndarray = values * self._rows(self.spreads, tasks) + self._rows(self.centers, tasks)
         return logs
-
-    def state(self) -> dict[str, Any]:
-        """Return centers and spreads as values that JSON can hold."""
-        return {"centers": self.centers, "spreads": self.spreads}
 
     @staticmethod
     def _rows(values: dict[str, list[float]], tasks: np.ndarray) -> np.ndarray:
@@ -118,30 +112,6 @@ class LinearSkip:
             rows = tasks == task
             prediction[rows] = np.einsum("nf,ft->nt", inputs[rows], self.weights.get(task, self.weights[_ALL]))
         return prediction
-
-    def state(self) -> dict[str, Any]:
-        """Return the weights as values that JSON can hold."""
-        return {task: weights.tolist() for task, weights in self.weights.items()}
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Self:
-        """Rebuild a skip from `state()`."""
-        return cls({task: np.array(weights) for task, weights in state.items()})
-
-
-def choose_alpha(
-    fitting: tuple[Tokens, np.ndarray, np.ndarray], validation: tuple[Tokens, np.ndarray, np.ndarray]
-) -> float:
-    """Return the penalty whose fit on the first rows has the smallest mean absolute error of logs on the second.
-
-    Both are (tokens, tasks, logs).
-    """
-    tokens, tasks, logs = validation
-    errors = {
-        alpha: float(np.nanmean(np.abs(LinearSkip.fit(*fitting, alpha).predict(tokens, tasks) - logs)))
-        for alpha in ALPHAS
-    }
-    return min(errors, key=lambda alpha: (errors[alpha], alpha))
 
 
 def _inputs(tokens: Tokens) -> np.ndarray:
@@ -223,13 +193,16 @@ class NeuralPredictor(TrainingConfig, Predictor):
         self.history_ = _join_histories(first, second)
 
     def _choose_alpha(self, fitting: _Subset, validation: _Subset) -> float:
+        """Return the penalty of the skip with the smallest mean absolute error of logs on the validation rows."""
         if not self.linear_skip:
             return DEFAULT_ALPHA
         encoder = self.encoder_class().fit(fitting.X, self.columns_)
-        return choose_alpha(
-            (encoder.transform(fitting.X), fitting.tasks, fitting.logs),
-            (encoder.transform(validation.X), validation.tasks, validation.logs),
-        )
+        fitted, validated = encoder.transform(fitting.X), encoder.transform(validation.X)
+        errors = {}
+        for alpha in ALPHAS:
+            skip = LinearSkip.fit(fitted, fitting.tasks, fitting.logs, alpha)
+            errors[alpha] = float(np.nanmean(np.abs(skip.predict(validated, validation.tasks) - validation.logs)))
+        return min(errors, key=lambda alpha: (errors[alpha], alpha))
 
     def _fit_step(
         self, training: _Subset, validation: _Subset | None, config: TrainingConfig, alpha: float
@@ -281,7 +254,8 @@ class NeuralPredictor(TrainingConfig, Predictor):
         return torch.cat([self.network_(batch) for batch in BatchLoader(rows, PREDICT_BATCH_SIZE)])
 
     def _save(self, folder: Path) -> None:
-        learned = {"encoder": self.encoder_.to_state(), "scale": self.scale_.state(), "skip": self.skip_.state()}
+        skip = {task: weights.tolist() for task, weights in self.skip_.weights.items()}
+        learned = {"encoder": self.encoder_.to_state(), "scale": asdict(self.scale_), "skip": skip}
         write_json(folder / "learned.json", learned)
         with atomic_path(folder / "network.npz") as temporary:
             np.savez(temporary, **{name: value.numpy() for name, value in self.network_.state_dict().items()})
@@ -290,7 +264,7 @@ class NeuralPredictor(TrainingConfig, Predictor):
         learned = read_state(folder / "learned.json")
         self.encoder_ = self.encoder_class.from_state(learned["encoder"])
         self.scale_ = TargetScale(**learned["scale"])
-        self.skip_ = LinearSkip.from_state(learned["skip"])
+        self.skip_ = LinearSkip({task: np.array(weights) for task, weights in learned["skip"].items()})
         arrays = read_arrays(folder / "network.npz")
         weights = {name: torch.from_numpy(array) for name, array in arrays.items()}
         with reproducible(0):

@@ -8,7 +8,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from perfcast.features.encoding.token_arrays import TokenSpec
+from perfcast.features.encoding.tokens import TokenSpec
 from perfcast.nn.embedding import CategoryEmbedding, NumberEmbedding, make_head
 from perfcast.nn.token_batch import TokenBatch
 from perfcast.predictors.neural.neural_predictor import NeuralPredictor

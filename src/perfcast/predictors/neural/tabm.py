@@ -11,7 +11,7 @@ from pathlib import Path
 
 from torch import nn
 
-from perfcast.features.encoding.token_arrays import Tokens, TokenSpec
+from perfcast.features.encoding.tokens import Tokens, TokenSpec
 from perfcast.nn.embedding import PeriodicNumbers, PiecewiseLinearNumbers, quantile_bins
 from perfcast.nn.mlp import TabMNetwork
 from perfcast.predictors.neural.neural_predictor import NeuralPredictor

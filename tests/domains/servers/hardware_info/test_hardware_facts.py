@@ -26,8 +26,8 @@ from machine_outputs import (
 from perfcast.domains.servers.hardware_info import read_hardware
 from perfcast.domains.servers.hardware_info.cpu_facts import find_cpu_model
 from perfcast.domains.servers.hardware_info.installed_memory import estimate_installed_gib
-from perfcast.microbench import readings as lscpu
-from perfcast.microbench import readings as system_access
+from perfcast.microbench import machine as lscpu
+from perfcast.microbench import machine as system_access
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from perfcast.domains.servers.processors.cpu_names import cpu_model_id, cpu_mode
 from perfcast.domains.servers.server_names import SERVERS
 from perfcast.inference.machine_fields import MachineFields, read_number
 from perfcast.inference.name_lookup import EntityNames
-from perfcast.microbench import readings as lscpu
+from perfcast.microbench import machine as lscpu
 from perfcast.schema.table import Column, Kind, Role
 from perfcast.utils.errors import UserError, printable
 

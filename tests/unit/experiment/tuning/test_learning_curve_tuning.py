@@ -6,10 +6,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
+from generated_results import fake_table
 
 from perfcast.cli.main import main
 from perfcast.schema.table_files import write_table
-from perfcast.testing.generated_results import fake_table
 
 PROJECT = Path(__file__).parents[4]
 

@@ -18,8 +18,7 @@ from tuned_split import CONF, NAME, PART, make_table, search
 
 from perfcast.config.predictor_conf import read_predictor
 from perfcast.experiment import selection, tuning
-from perfcast.experiment.tuning import studies, trial_runs
-from perfcast.experiment.tuning.search import write_tuned
+from perfcast.experiment.tuning_job import write_tuned
 from perfcast.utils.errors import UserError
 
 TRIALS = 8
@@ -192,14 +191,14 @@ def test_tune_needs_inner_rows(tmp_path, table):
 
 def test_tune_starts_no_trial_after_the_timeout(study, monkeypatch):
     clock = iter(range(0, 1000, 10))
-    monkeypatch.setattr(trial_runs.time, "monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr(tuning.time, "monotonic", lambda: float(next(clock)))
     assert 0 < study.go_on(13, timeout=45).trials < 13
 
 
 def read_outcomes(folder, at_once, storage="sqlite"):
     """Return the trials of two folds by slot, and the outcome of each fold."""
     tuning_search, store = search(at_once=at_once), tuning.open_store(folder / "study", storage)
-    fold_studies = [studies.Study(tuning_search, store, fold) for fold in (0, 1)]
+    fold_studies = [tuning.Study(tuning_search, store, fold) for fold in (0, 1)]
     trials_by_fold = [
         [(slot, trial.state, trial.params, trial.value) for slot, trial in study.finished().items()]
         for study in fold_studies
@@ -216,7 +215,7 @@ def test_killed_process_among_three_changes_no_outcome(tmp_path, storage, at_onc
 
     def start(*marker):
         words = [sys.executable, tuned_split.__file__, tmp_path, storage, TRIALS, at_once, *marker]
-        environment = {**os.environ, "PYTHONPATH": str(Path(tuning.__file__).parents[3])}
+        environment = {**os.environ, "PYTHONPATH": str(Path(tuning.__file__).parents[2])}
         return subprocess.Popen(list(map(str, words)), env=environment, stdout=subprocess.PIPE, text=True)
 
     hanging = start(tmp_path / "hangs")
@@ -237,7 +236,7 @@ def test_killed_process_among_three_changes_no_outcome(tmp_path, storage, at_onc
 
 def test_slots_are_claimed_once_and_batches_wait_for_their_last_trial(tmp_path):
     store = tuning.open_store(tmp_path / "study")
-    study = studies.Study(search(at_once=3), store, 0)
+    study = tuning.Study(search(at_once=3), store, 0)
     assert study.open_slots(5) == [0, 1, 2]
     with study.claimed(1) as ours:
         assert ours
@@ -253,7 +252,7 @@ def test_slots_are_claimed_once_and_batches_wait_for_their_last_trial(tmp_path):
 
 
 def test_trials_of_a_batch_are_independent(tmp_path):
-    study = studies.Study(search(at_once=15), tuning.open_store(tmp_path / "study"), 0)
+    study = tuning.Study(search(at_once=15), tuning.open_store(tmp_path / "study"), 0)
     before = [study.proposal(slot) for slot in range(15)]
     assert len({tuple(values.values()) for values in before}) == 15
     for slot in range(14):

@@ -10,8 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfcast.features.encoding.token_arrays import FIRST_KNOWN, MAX_GRAMS, MISSING, UNKNOWN, grams_of
-from perfcast.features.encoding.tokens import CLIP_DEVIATIONS, TokenEncoder
+from perfcast.features.encoding.tokens import (
+    CLIP_DEVIATIONS,
+    FIRST_KNOWN,
+    MAX_GRAMS,
+    MISSING,
+    UNKNOWN,
+    TokenEncoder,
+    grams_of,
+)
 from perfcast.schema.table import Column, Kind, Role, Tag
 
 COLUMNS = (

@@ -9,20 +9,18 @@ from typing import Any
 import pandas as pd
 
 from perfcast.data.measured_tables import (
+    FACTS,
     MACHINE_COLUMNS,
-    PLACE_COLUMNS,
     describe_first_bad,
-    join_machine,
-    keep_steadiest,
-    mark_outside,
     parse_numbers,
     quarantine,
-    read_max_spread,
+    read_machine,
 )
 from perfcast.data.standardized import Standardized
 from perfcast.data.strict_csv import Rejection, build_rejected_frame, read_rows
 from perfcast.schema.declare import key, measured, number
-from perfcast.schema.table import Column, Kind, Role, Tag
+from perfcast.schema.table import Column, Kind, Role, Tag, build_table, out_of_bounds
+from perfcast.utils.errors import UserError
 
 SOURCE = "host_gemm"
 TABLE = "host_gemm.csv.gz"
@@ -55,7 +53,10 @@ COLUMNS = (
     measured("seconds_spread", "interquartile range / median of the sample times"),
     measured("warmups", "products before the first sample"),
     measured("repeats", "number of samples"),
-    *PLACE_COLUMNS,
+    measured("order", "position in the sequence of measurements"),
+    measured("pass", "0 for the first measurement, more for repetitions"),
+    Column("source_file", Kind.CATEGORICAL, Role.PROVENANCE, "problem", meaning="file of the row"),
+    measured("source_line", "line of that file"),
 )
 
 
@@ -67,27 +68,31 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     Raises:
         UserError: A file is missing or broken, or an option is invalid.
     """
-    bound = read_max_spread(SOURCE, options)
+    bound = options.get("max_spread", 0.5)
+    if isinstance(bound, bool) or not isinstance(bound, int | float) or not bound > 0:
+        raise UserError(f"option 'max_spread' of {SOURCE} must be a positive number", f"found {bound!r}")
     rows = read_rows(SOURCE, raw[SOURCE] / TABLE, [*CONFIGURATION, *TIMING])
     frame, rejections = _quarantine(
         parse_numbers(rows.frame.assign(dtype=rows.frame["dtype"].str.strip()), _NUMBERS), bound
     )
-    best, duplicates = keep_steadiest(frame, CONFIGURATION)
-    best = best.assign(
-        result_id=_name_result(best),
-        shape=_name_shape(best),
-    )
-    table, unknown = join_machine(SOURCE, raw[SOURCE], best, COLUMNS, _REMEDY)
+    # the steadiest measurement of a configuration counts, the first on ties
+    ordered = frame.sort_values([*CONFIGURATION, "seconds_spread", "line"], kind="stable")
+    best = ordered.drop_duplicates(CONFIGURATION).reset_index(drop=True)
+    machine = read_machine(SOURCE, raw[SOURCE] / f"{SOURCE}.json", _REMEDY)
+    known = {column.name: machine.get(column.name) for column in MACHINE_COLUMNS}
+    names = {"result_id": _name_result(best), "shape": _name_shape(best)}
+    joined = best.assign(**names, source_file=TABLE, source_line=best["line"], **known)
+    facts = {"machine": {name: machine[name] for name in FACTS if machine.get(name) is not None}}
     return Standardized(
-        table=table,
+        table=build_table(SOURCE, joined, COLUMNS, facts),
         rejected=build_rejected_frame([*rows.rejections, *rejections]),
         rows_in=rows.rows_in,
-        merged={"duplicate_configuration": duplicates},
+        merged={"duplicate_configuration": len(frame) - len(best)},
         quality={
             "configurations": len(best),
-            "shapes": int(best["shape"].nunique()),
+            "shapes": int(joined["shape"].nunique()),
             "spread_median": round(float(best["seconds_spread"].median()), 5) if len(best) else None,
-            "machine_unknown": unknown,
+            "machine_unknown": [name for name, value in known.items() if value is None],
         },
     )
 
@@ -98,12 +103,14 @@ def _quarantine(frame: pd.DataFrame, bound: float) -> tuple[pd.DataFrame, list[R
     expected = 2 * frame["m"] * frame["n"] * frame["k"] / frame["seconds_median"] / 1e9
     off = (frame["gflops"] / expected - 1).abs()
     times = frame[["seconds_median", "seconds_min", "gflops"]]
+    numbers = [column for column in COLUMNS if column.name in _NUMBERS]
+    outside = out_of_bounds(build_table(SOURCE, frame, numbers)).set_axis(frame.index)
     rules = {
         "not_a_number": describe_first_bad(frame[_NUMBERS].isna(), frame),
         "unknown_dtype": frame["dtype"].where(~frame["dtype"].isin(DTYPES)),
         "not_a_whole_number": describe_first_bad(frame[whole] % 1 != 0, frame),
         "not_positive": describe_first_bad(times <= 0, frame),
-        "out_of_bounds": describe_first_bad(mark_outside(SOURCE, frame, COLUMNS, _NUMBERS), frame),
+        "out_of_bounds": describe_first_bad(outside, frame),
         "inconsistent_rate": ("gflops: " + frame["gflops_text"]).where(~(off <= RATE_TOLERANCE)),
         "unstable": ("seconds_spread: " + frame["seconds_spread_text"]).where(frame["seconds_spread"] > bound),
     }

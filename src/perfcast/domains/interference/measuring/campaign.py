@@ -20,7 +20,7 @@ from typing import Any
 from perfcast.domains.interference.measuring import execution, groups, scenarios
 from perfcast.domains.interference.measuring.metrics import Sampler, require_linux
 from perfcast.domains.interference.measuring.workloads import load_workload
-from perfcast.microbench.threads import available_cpus
+from perfcast.microbench.machine import available_cpus
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import atomic_path, read_json, write_json
 

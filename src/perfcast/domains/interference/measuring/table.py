@@ -144,7 +144,7 @@ def _round(value: Any) -> float | None:
 
 def write_table(out: Path, table: pd.DataFrame, quality: dict[str, Any]) -> None:
     """Write host_interference.parquet and host_interference.json into a folder."""
-    from perfcast.microbench.measurement_files import describe_machine
+    from perfcast.microbench.machine import describe_machine
 
     with atomic_path(out / f"{NAME}.parquet") as path:
         table.to_parquet(path, index=False, compression="zstd", compression_level=15)

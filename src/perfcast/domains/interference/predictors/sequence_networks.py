@@ -12,8 +12,8 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
-from perfcast.features.encoding.sequences import SequenceEncoder, SequenceSpec
-from perfcast.features.encoding.token_arrays import TokenSpec
+from perfcast.domains.interference.sequence_encoder import SequenceEncoder, SequenceSpec
+from perfcast.features.encoding.tokens import TokenSpec
 from perfcast.nn.embedding import CategoryEmbedding, make_head
 from perfcast.nn.token_batch import TokenBatch
 from perfcast.predictors.neural.attention import Attention, mean_weights

@@ -13,6 +13,7 @@ from perfcast.domains.servers.datasets.spec_cpu.cpu2017 import COLUMNS
 from perfcast.domains.servers.hardware_info.cpu_facts import read_clocks, read_cpu_model, read_vectors
 from perfcast.domains.servers.hardware_info.cpu_topology import read_caches, read_cores
 from perfcast.domains.servers.hardware_info.installed_memory import read_memory
+from perfcast.domains.servers.hardware_info.readings import HardwareInfo, Host, Reading, ReadingCollector
 from perfcast.domains.servers.hardware_info.system_facts import (
     DMI,
     Environment,
@@ -22,8 +23,8 @@ from perfcast.domains.servers.hardware_info.system_facts import (
     read_storage,
 )
 from perfcast.domains.servers.parsing.names import normalize_company
-from perfcast.microbench import readings
-from perfcast.microbench.readings import FAILURES, HardwareInfo, Host, Reading, ReadingCollector, Run, run_command
+from perfcast.microbench import machine as lscpu
+from perfcast.microbench.machine import FAILURES, Run, run_command
 
 __all__ = ["HardwareInfo", "Reading", "read_hardware"]
 
@@ -74,17 +75,17 @@ def read_hardware(run: Run = run_command, root: Path = Path("/")) -> HardwareInf
     return collector.to_hardware_info()
 
 
-def _processor_fields(host: Host, collector: ReadingCollector) -> tuple[readings.Fields, str]:
+def _processor_fields(host: Host, collector: ReadingCollector) -> tuple[lscpu.Fields, str]:
     """Return the fields of lscpu, or else those of /proc/cpuinfo, and their source."""
     try:
-        fields = readings.read_fields(host.run)
+        fields = lscpu.read_fields(host.run)
     except FAILURES:
         fields = ()
     if any(name in ("Architecture", "Model name", "CPU(s)") for name, _ in fields):
         return fields, "lscpu"
     collector.add_note("lscpu (of util-linux) does not run here: with it, more values can be read")
     # the first CPU represents all
-    listed = readings.parse_text_fields(host.read_text(_CPUINFO).partition("\n\n")[0])
+    listed = lscpu.parse_text_fields(host.read_text(_CPUINFO).partition("\n\n")[0])
     return tuple((_CPUINFO_NAMES[name], value) for name, value in listed if name in _CPUINFO_NAMES), _CPUINFO
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
+from perfcast.domains.servers.hardware_info.readings import Host, ReadingCollector
 from perfcast.domains.servers.hardware_info.system_facts import Environment
 from perfcast.domains.servers.processors.cpu_names import cpu_model_key, find_family
 from perfcast.domains.servers.processors.families import look_up_facts
-from perfcast.microbench import readings
-from perfcast.microbench.readings import Host, ReadingCollector
+from perfcast.microbench import machine as lscpu
 
 _VENDORS = {
     "GenuineIntel": "Intel",
@@ -67,18 +67,18 @@ _ZEN_3_OR_4 = "25"
 _NAME = "give the value or the name of the processor"
 
 
-def read_cpu_model(collector: ReadingCollector, host: Host, fields: readings.Fields, where: str) -> None:
+def read_cpu_model(collector: ReadingCollector, host: Host, fields: lscpu.Fields, where: str) -> None:
     """Read cpu_model, cpu_vendor and isa."""
-    model, firmware = readings.first_value(fields, "Model name"), readings.first_value(fields, "BIOS Model name")
+    model, firmware = lscpu.first_value(fields, "Model name"), lscpu.first_value(fields, "BIOS Model name")
     # on Arm, only the firmware has the model; on other machines the firmware can be wrong
-    for text in (firmware, model) if readings.first_value(fields, "Architecture") == "aarch64" else (model, firmware):
+    for text in (firmware, model) if lscpu.first_value(fields, "Architecture") == "aarch64" else (model, firmware):
         key = find_cpu_model(text)
         if key and collector.add("cpu_model", key, text, where):
             break
     collector.add_missing(["cpu_model"], _explain_missing_model(model, where))
 
-    machine = readings.first_value(fields, "Architecture") or host.run_or_empty("uname", "-m")
-    source = where if readings.first_value(fields, "Architecture") else "uname"
+    machine = lscpu.first_value(fields, "Architecture") or host.run_or_empty("uname", "-m")
+    source = where if lscpu.first_value(fields, "Architecture") else "uname"
     isa = next((name for pattern, name in _ISA if pattern.fullmatch(machine)), None)
     collector.add("isa", isa, machine, source)
     collector.add_missing(
@@ -86,7 +86,7 @@ def read_cpu_model(collector: ReadingCollector, host: Host, fields: readings.Fie
     )
 
     for name in ("BIOS Vendor ID", "Vendor ID"):
-        text = readings.first_value(fields, name)
+        text = lscpu.first_value(fields, name)
         stated = next((vendor for start, vendor in _VENDORS.items() if text.startswith(start)), None)
         # the firmware of a virtual machine has the vendor of the hypervisor; an x86 processor has its own
         if isa != "x86" or name == "Vendor ID":
@@ -122,19 +122,19 @@ def _explain_missing_model(model: str, where: str) -> str:
 
 
 def read_clocks(
-    collector: ReadingCollector, host: Host, fields: readings.Fields, environment: Environment, where: str
+    collector: ReadingCollector, host: Host, fields: lscpu.Fields, environment: Environment, where: str
 ) -> None:
     """Read base_mhz from the name or the driver, and max_turbo_mhz from a driver that includes the boost."""
-    model = readings.first_value(fields, "Model name")
+    model = lscpu.first_value(fields, "Model name")
     match = _IN_NAME.search(model)
     collector.add("base_mhz", round(1000 * float(match[1])) if match else None, model, where)
     # in kHz; the value of a virtual machine is arbitrary
-    khz = None if environment.virtual else readings.parse_count(host.read_text(f"{_FREQUENCY}/base_frequency"))
+    khz = None if environment.virtual else lscpu.parse_count(host.read_text(f"{_FREQUENCY}/base_frequency"))
     collector.add("base_mhz", round(khz / 1000) if khz else None, f"{khz} kHz", f"{_FREQUENCY}/base_frequency")
     if not environment.virtual and collector.get_text("isa") == "x86":
         # the nominal frequency of ACPI is the base clock of the data sheet
         nominal = f"{_CPU}/cpu0/acpi_cppc/nominal_freq"
-        mhz = readings.parse_count(host.read_text(nominal))
+        mhz = lscpu.parse_count(host.read_text(nominal))
         collector.add("base_mhz", mhz or None, f"{mhz} MHz", nominal)
     collector.add_missing(
         ["base_mhz"], "neither the name nor the driver has it: give the value or the name of the processor"
@@ -145,7 +145,7 @@ def read_clocks(
             ["max_turbo_mhz"], "a virtual machine does not show it: give the value or the name of the processor"
         )
         return
-    stated = readings.first_value(fields, "CPU max MHz")
+    stated = lscpu.first_value(fields, "CPU max MHz")
     highest = _MHZ.match(stated)
     reason = _explain_missing_turbo(collector, host, fields)
     if highest and not reason:
@@ -155,31 +155,31 @@ def read_clocks(
     )
 
 
-def _explain_missing_turbo(collector: ReadingCollector, host: Host, fields: readings.Fields) -> str:
+def _explain_missing_turbo(collector: ReadingCollector, host: Host, fields: lscpu.Fields) -> str:
     """Return why the highest clock of the driver is not that of the CPU model; "" if it is."""
     if collector.get_text("isa") == "arm":
         return ""
     off = host.read_text(f"{_CPU}/intel_pstate/no_turbo") == "1" or host.read_text(f"{_CPU}/cpufreq/boost") == "0"
-    if off or readings.first_value(fields, "Frequency boost") == "disabled":
+    if off or lscpu.first_value(fields, "Frequency boost") == "disabled":
         return "the boost is switched off"
     driver = host.read_text(f"{_FREQUENCY}/scaling_driver")
     if driver and driver not in _DRIVERS:
         return f"the driver {driver[:40]} does not include the boost"
-    if not driver and not readings.first_value(fields, "Frequency boost"):
+    if not driver and not lscpu.first_value(fields, "Frequency boost"):
         # lscpu has no such line for intel_pstate: with boost, its highest clock is above the base clock
-        base, highest = collector.get_number("base_mhz"), _MHZ.match(readings.first_value(fields, "CPU max MHz"))
+        base, highest = collector.get_number("base_mhz"), _MHZ.match(lscpu.first_value(fields, "CPU max MHz"))
         if base is None or highest is None or float(highest[0]) < 1.03 * base:
             return "it is not known whether the driver includes the boost"
     return ""
 
 
-def read_vectors(collector: ReadingCollector, fields: readings.Fields, environment: Environment, where: str) -> None:
+def read_vectors(collector: ReadingCollector, fields: lscpu.Fields, environment: Environment, where: str) -> None:
     """Read simd_bits and has_amx if the flags are sufficient.
 
     The columns describe the vector units. Wide instructions can run on units of half the width (AVX-512 on Zen 4),
     and a hypervisor can hide instructions.
     """
-    flags = set(readings.first_value(fields, "Flags").split())
+    flags = set(lscpu.first_value(fields, "Flags").split())
     if not flags or (environment.virtual and is_known_cpu_model(collector)):
         reason = "a hypervisor can hide instructions" if flags else f"{where} lists no instruction sets"
         collector.add_missing(["simd_bits", "has_amx"], f"{reason}: {_NAME}")
@@ -196,7 +196,7 @@ def read_vectors(collector: ReadingCollector, fields: readings.Fields, environme
 
 
 def _width(
-    collector: ReadingCollector, fields: readings.Fields, flags: set[str], environment: Environment
+    collector: ReadingCollector, fields: lscpu.Fields, flags: set[str], environment: Environment
 ) -> tuple[int, str] | str:
     """Return the width in bits and its source, or the reason why it is unknown."""
     if collector.get_text("isa") == "arm":
@@ -206,7 +206,7 @@ def _width(
     vendor = collector.get_text("cpu_vendor")
     if vendor == "Intel":
         return _intel_width(flags, environment)
-    if vendor == "AMD" and readings.first_value(fields, "CPU family") == _ZEN_3_OR_4 and "avx2" in flags:
+    if vendor == "AMD" and lscpu.first_value(fields, "CPU family") == _ZEN_3_OR_4 and "avx2" in flags:
         return 256, "AMD family 25 (Zen 3 and Zen 4)"
     return "vector units can be narrower than the instructions"
 

@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass
 
 from perfcast.domains.servers.hardware_info.cpu_facts import is_known_cpu_model
+from perfcast.domains.servers.hardware_info.readings import Host, ReadingCollector
 from perfcast.domains.servers.hardware_info.system_facts import Environment
-from perfcast.microbench import readings
-from perfcast.microbench.readings import Host, ReadingCollector
+from perfcast.microbench import machine as lscpu
 
 _CPUS = "/sys/devices/system/cpu"
 _COUNT_COLUMNS = ("chips", "cores_enabled_total", "threads_per_core")
@@ -27,7 +27,7 @@ class Cores:
     text: str
 
 
-def read_cores(collector: ReadingCollector, host: Host, fields: readings.Fields, environment: Environment) -> Cores:
+def read_cores(collector: ReadingCollector, host: Host, fields: lscpu.Fields, environment: Environment) -> Cores:
     """Read the numbers of sockets, enabled cores and threads per core."""
     cores = _parse_topology(fields)
     chips, text, where = cores.chips, cores.text, "lscpu"
@@ -53,14 +53,14 @@ def read_cores(collector: ReadingCollector, host: Host, fields: readings.Fields,
 
 def _count_packages(host: Host) -> int | None:
     names = [name for name in host.list_names(_CPUS) if re.fullmatch(r"cpu\d{1,6}", name, re.ASCII)]
-    packages = {readings.parse_count(host.read_text(f"{_CPUS}/{name}/topology/physical_package_id")) for name in names}
+    packages = {lscpu.parse_count(host.read_text(f"{_CPUS}/{name}/topology/physical_package_id")) for name in names}
     # -1, which is no count, stands for unknown
     return len(packages - {None}) or None
 
 
-def _parse_topology(fields: readings.Fields) -> Cores:
+def _parse_topology(fields: lscpu.Fields) -> Cores:
     names = ("Socket(s)", "Core(s) per socket", "Thread(s) per core", "Cluster(s)", "Core(s) per cluster")
-    counts = {name: readings.parse_count(readings.first_value(fields, name)) for name in names}
+    counts = {name: lscpu.parse_count(lscpu.first_value(fields, name)) for name in names}
     text = ", ".join(f"{name}: {value}" for name, value in counts.items() if value is not None)
     sockets, per_socket, threads, clusters, per_cluster = counts.values()
     if len([value for name, value in fields if name == "Model name" and value]) > 1:
@@ -68,14 +68,14 @@ def _parse_topology(fields: readings.Fields) -> Cores:
         return Cores(sockets, None, (), text)
     # Arm firmware without sockets counts cores by cluster
     cores = (sockets or 0) * (per_socket or 0) or (clusters or 0) * (per_cluster or 0) or None
-    online = readings.count_cpus(readings.first_value(fields, "On-line CPU(s) list"))
+    online = lscpu.count_cpus(lscpu.first_value(fields, "On-line CPU(s) list"))
     if cores and threads and online and cores * threads != online:
         kinds = (1, threads) if threads > 1 and cores < online < cores * threads else ()
         return Cores(sockets, cores, kinds, text)
     return Cores(sockets, cores, (threads,) if threads else (), text)
 
 
-def read_caches(collector: ReadingCollector, fields: readings.Fields, environment: Environment, cores: Cores) -> None:
+def read_caches(collector: ReadingCollector, fields: lscpu.Fields, environment: Environment, cores: Cores) -> None:
     """Read cache sizes: first and second level per core, third level per chip and per slice.
 
     A hypervisor can show any cache sizes; for a known CPU model, the catalog is better.
@@ -83,8 +83,8 @@ def read_caches(collector: ReadingCollector, fields: readings.Fields, environmen
     if environment.virtual and is_known_cpu_model(collector):
         collector.add_missing(_CACHE_COLUMNS, "a hypervisor can show any cache sizes: those of the CPU model are used")
         return
-    texts = {name: readings.first_value(fields, name) for name in (*_PER_CORE, "L3 cache")}
-    sizes = {name: size for name, text in texts.items() if (size := readings.parse_cache_size(text)) and size.kib > 0}
+    texts = {name: lscpu.first_value(fields, name) for name in (*_PER_CORE, "L3 cache")}
+    sizes = {name: size for name, text in texts.items() if (size := lscpu.parse_cache_size(text)) and size.kib > 0}
     if environment.virtual and sizes:
         collector.add_note("caches are those that the hypervisor shows; those of the processor can differ")
     if len(cores.threads) > 1:
@@ -99,7 +99,7 @@ def read_caches(collector: ReadingCollector, fields: readings.Fields, environmen
     collector.add_missing(_CACHE_COLUMNS, "lscpu does not have it: give the value or the name of the processor")
 
 
-def _read_l3(collector: ReadingCollector, size: readings.CacheSize, text: str, cores: int | None) -> None:
+def _read_l3(collector: ReadingCollector, size: lscpu.CacheSize, text: str, cores: int | None) -> None:
     chips, slices = collector.get_number("chips"), size.instances
     if not size.of_all or not chips:
         old = "lscpu is too old to print the number of caches"

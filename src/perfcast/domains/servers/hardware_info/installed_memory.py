@@ -12,10 +12,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from perfcast.domains.servers.hardware_info.readings import Host, ReadingCollector
 from perfcast.domains.servers.hardware_info.system_facts import Environment
 from perfcast.domains.servers.parsing.memory import snap_to_grade
 from perfcast.domains.servers.parsing.text_normalization import compile_kinds, find_kind
-from perfcast.microbench.readings import FAILURES, Host, ReadingCollector, parse_count
+from perfcast.microbench.machine import FAILURES, parse_count
 
 _FIELDS = frozenset(
     {

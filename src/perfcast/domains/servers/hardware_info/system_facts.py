@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from perfcast.domains.servers.hardware_info.readings import Host, ReadingCollector
 from perfcast.domains.servers.parsing.operating_system import parse_operating_system
-from perfcast.microbench import readings
-from perfcast.microbench.readings import Host, ReadingCollector
+from perfcast.microbench import machine as lscpu
 
 DMI = "/sys/class/dmi/id"
 _VIRTUAL_VENDORS = re.compile(
@@ -42,17 +42,17 @@ class Environment:
         return bool(self.hypervisor)
 
 
-def detect_environment(host: Host, fields: readings.Fields) -> Environment:
+def detect_environment(host: Host, fields: lscpu.Fields) -> Environment:
     """Detect a hypervisor from lscpu and the firmware vendor, and a container from its files."""
     return Environment(_hypervisor(host, fields), any(map(host.exists, _CONTAINER_FILES)))
 
 
-def _hypervisor(host: Host, fields: readings.Fields) -> str:
-    named = readings.first_value(fields, "Hypervisor vendor")
+def _hypervisor(host: Host, fields: lscpu.Fields) -> str:
+    named = lscpu.first_value(fields, "Hypervisor vendor")
     # the first guest of Xen controls the hardware and sees all of it
-    if named and readings.first_value(fields, "Virtualization type") != "none":
+    if named and lscpu.first_value(fields, "Virtualization type") != "none":
         return named
-    if "hypervisor" in readings.first_value(fields, "Flags").split():
+    if "hypervisor" in lscpu.first_value(fields, "Flags").split():
         return "unknown"
     # Arm has no CPU flag for hypervisors; the firmware vendor reveals them
     vendor, product = host.read_text(f"{DMI}/sys_vendor"), host.read_text(f"{DMI}/product_name")
@@ -91,7 +91,7 @@ def _memory_limit(host: Host) -> str:
     return f"{int(text) / 1024**3:.4g} GiB of memory" if match and int(text) >= _MIN_LIMIT_BYTES else ""
 
 
-def read_operating_system(collector: ReadingCollector, host: Host, fields: readings.Fields) -> None:
+def read_operating_system(collector: ReadingCollector, host: Host, fields: lscpu.Fields) -> None:
     """Read os_name, os_version, kernel_series and arch."""
     path = next((path for path in _RELEASE_FILES if host.read_text(path)), _RELEASE_FILES[0])
     release = _values(host.read_text(path))
@@ -108,7 +108,7 @@ def read_operating_system(collector: ReadingCollector, host: Host, fields: readi
     collector.add("kernel_series", parse_operating_system(f"kernel {kernel}").kernel_series, kernel, "uname")
     collector.add_missing(["kernel_series"], "uname does not have it: give the first two numbers of the kernel")
 
-    stated = readings.first_value(fields, "Architecture")
+    stated = lscpu.first_value(fields, "Architecture")
     for text, where in ((stated, "lscpu"), (host.run_or_empty("uname", "-m"), "uname")):
         collector.add("arch", parse_operating_system(text).arch if text else None, text, where)
     collector.add_missing(["arch"], "neither lscpu nor uname has an architecture of published results: give the value")

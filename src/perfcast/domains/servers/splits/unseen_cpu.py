@@ -8,9 +8,9 @@ import pandas as pd
 from perfcast.schema.table import Table, Tag
 from perfcast.splits.checks import check_entities
 from perfcast.splits.declaration import declare_split
+from perfcast.splits.grouped import unseen_entities
 from perfcast.splits.learning_curve import share_of
 from perfcast.splits.row_groups import by_tag
-from perfcast.splits.unseen import unseen_entities
 
 
 @declare_split(

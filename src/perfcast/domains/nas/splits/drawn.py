@@ -1,4 +1,4 @@
-"""Published splits: those of a dataset's authors, as published or with drawn entities."""
+"""Drawn splits: the test tasks of a dataset's authors, with drawn entities."""
 
 from __future__ import annotations
 
@@ -9,35 +9,12 @@ from perfcast.schema.table import Table, Tag
 from perfcast.splits.checks import Check
 from perfcast.splits.declaration import declare_split
 from perfcast.splits.row_groups import by_tag
-from perfcast.splits.subsets import PUBLISHED_SUBSET, as_frame, assigned, by_key, draw_validation, without_leaks
+from perfcast.splits.subsets import PUBLISHED_SUBSET, as_frame, by_key
 from perfcast.utils.errors import UserError
 
-DRAWS = 5
+SHOTS, DRAWS = 10, 5
 MAX_ENTITIES = 3000
 """Most test entities over all draws: more only cost time."""
-
-
-@declare_split("published split", "the training and test rows of the dataset's authors")
-def published(table: Table, seed: int) -> pd.DataFrame:
-    """Use the split of the dataset's authors: their training, validation and test rows; other rows are unused.
-
-    Where the authors have no validation rows, 12 % of the training rows, by block, are, if training has two blocks or
-    more.
-    Raises: UserError when the dataset was published without a split.
-    """
-    if PUBLISHED_SUBSET not in table.frame:
-        raise UserError(
-            "the split 'published' needs a dataset published with a split",
-            f"{table.dataset!r} has no column {PUBLISHED_SUBSET!r}",
-            "choose another split",
-        )
-    ordered = by_key(table)
-    part = ordered.frame[PUBLISHED_SUBSET]
-    train, validation, test = ((part == name).to_numpy() for name in ("train", "validation", "test"))
-    blocks = by_tag(ordered, Tag.BLOCK)
-    if not validation.any():
-        validation = draw_validation(blocks, ~train, np.random.default_rng(seed))
-    return as_frame(table, ordered, [without_leaks(assigned(test, validation, ~(train | validation | test)), blocks)])
 
 
 def _entities_unknown(table: Table, fold: pd.Series) -> list[str]:
@@ -64,7 +41,7 @@ def _few_known(shots: int) -> Check:
     "published split, 10 results known",
     "the test tasks of the dataset's authors, with 10 random results of each task in training",
     _entities_unknown,
-    _few_known(10),
+    _few_known(SHOTS),
 )
 def published_drawn_10(table: Table, seed: int) -> pd.DataFrame:
     """Test on the test tasks of the dataset's authors, with ten random entities measured on each.
@@ -74,10 +51,6 @@ def published_drawn_10(table: Table, seed: int) -> pd.DataFrame:
     other entities, drawn too and not trimmed, at most 3000 in all and different ones in every fold.
     Raises: UserError when the dataset was published without a split, or names no tasks.
     """
-    return _drawn(table, 10, seed)
-
-
-def _drawn(table: Table, shots: int, seed: int) -> pd.DataFrame:
     names = table.select(tag=Tag.TASK)
     if PUBLISHED_SUBSET not in table.frame or not names:
         raise UserError(
@@ -97,7 +70,7 @@ def _drawn(table: Table, shots: int, seed: int) -> pd.DataFrame:
     folds = []
     for fold, entities in enumerate(draws):
         others = np.random.default_rng([seed, fold]).permutation(np.setdiff1d(entity, entities))
-        pool, shown = np.isin(entity, others[:size]), np.isin(entity, others[:shots])
+        pool, shown = np.isin(entity, others[:size]), np.isin(entity, others[:SHOTS])
         subset = np.full(len(entity), "unused", dtype=object)
         subset[(learned & pool) | ((tested | validation) & shown)] = "train"
         subset[validation & pool & ~shown] = "validation"

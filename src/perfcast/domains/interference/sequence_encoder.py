@@ -9,8 +9,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from perfcast.features.encoding.token_arrays import Tokens, TokenSpec
-from perfcast.features.encoding.tokens import CLIP_DEVIATIONS, TokenEncoder
+from perfcast.features.encoding.tokens import CLIP_DEVIATIONS, TokenEncoder, Tokens, TokenSpec
 from perfcast.schema.sequences import to_matrix
 from perfcast.schema.table import Column, Kind, Role, select
 

@@ -1,12 +1,41 @@
-"""The GPU of this machine, as measurements need it: whether it is there, what it is, when it has ended its work."""
+"""Files of a measurement: the table, and the description of the machine, or of its GPU, that was measured."""
 
 from __future__ import annotations
 
+import gzip
+from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import torch
 
+from perfcast.microbench.machine import describe_machine
 from perfcast.utils.errors import UserError
+from perfcast.utils.io import atomic_path, check_writable, write_json
+
+
+def require_clean(clean: int, measured: int) -> None:
+    """Raise UserError when other work interrupted every configuration."""
+    if not clean:
+        raise UserError(
+            "a measurement needs an idle core",
+            f"other work interrupted every one of {measured} configurations",
+            "try again on an idle machine, or with a larger --budget-minutes",
+        )
+
+
+def check_out(folder: Path, name: str) -> None:
+    """Raise what `write_measurement` would when it cannot write, before anything is measured."""
+    for ending in (".csv.gz", ".json"):
+        check_writable(folder / f"{name}{ending}")
+
+
+def write_measurement(folder: Path, name: str, frame: pd.DataFrame, device: str = "cpu") -> None:
+    """Write <name>.csv.gz and <name>.json, the description of the machine, into the folder."""
+    with atomic_path(folder / f"{name}.csv.gz") as path:
+        # no file name and no time in the header, so that equal tables give equal bytes
+        path.write_bytes(gzip.compress(frame.to_csv(index=False, lineterminator="\n").encode(), mtime=0))
+    write_json(folder / f"{name}.json", describe_machine() | (gpu_as_machine() if device == "cuda" else {}))
 
 
 def require_device(device: str) -> None:

@@ -1,0 +1,1 @@
+"""Splits of latencies on devices and in search spaces never seen."""
