@@ -94,7 +94,7 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Case]:
     made = {}
     for name, dump in DUMPS.items():
         raw = {name: tmp_path_factory.mktemp(name), "cpu_catalog": catalog}
-        dump.fake.write(raw[name], rows=600 if name == CPU2017 else 500, seed=3)
+        dump.fake.write(raw[name], rows=600, seed=2)
         data = dump.library.decompress((raw[name] / dump.fake.FILE).read_bytes())
         made[name] = Case(dump, raw, dump.build(raw), data.splitlines(keepends=True))
     return made

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perfcast.domains.servers.processors.cpu_names import cpu_model_id, cpu_model_key
-from perfcast.domains.servers.testing.servers import CPU_MODELS
+from perfcast.domains.servers.testing.generated_rows import CPU_MODELS
 
 SETTINGS = settings(max_examples=200, deadline=None)
 
