@@ -25,7 +25,7 @@ from perfcast.domains.servers.parsing.memory import parse_older_memory
 from perfcast.domains.servers.parsing.operating_system import parse_older_operating_system
 from perfcast.domains.servers.parsing.processor_texts import parse_characteristics, parse_older_orderable
 from perfcast.domains.servers.parsing.scalars import parse_flag, parse_number
-from perfcast.domains.servers.parsing.text_normalization import compile_rewrites, rewrite
+from perfcast.domains.servers.parsing.text_normalization import read_rules, rewrite
 from perfcast.domains.servers.processors.cpu_names import cpu_model_key
 
 SUITES = {f"C{kind}2006{run}": f"C{kind}2006{run or 'speed'}" for kind in ("INT", "FP") for run in ("rate", "")}
@@ -35,15 +35,7 @@ FIRST_TEST = pd.Timestamp(2006, 1, 1)
 """First possible test, on a release candidate; an older month is a typing error."""
 
 _CORE_COUNT = re.compile(r"^(?:dual|quad)-core (?=intel|amd)")
-_SPELLINGS = compile_rewrites(
-    (r"\bpentium dual core\b", "pentium dual-core"),
-    (r"\be7- (?=\d)", "e7-"),
-    (r" extreme edition$", ""),
-    (r"^(xeon 5148) lv$", r"\1"),
-    (r"\bultrasparc-", "ultrasparc "),
-    (r"^(core 2) duo (?=x6800)", r"\1 extreme "),
-    (r"^(core 2) quad (?=qx)", r"\1 extreme "),
-)
+_SPELLINGS = read_rules("processors of 2006 to 2014")
 """Spelling of a processor name -> the spelling of the catalog."""
 
 _parse_number = partial(parse_number, low=0)

@@ -22,7 +22,7 @@ from perfcast.domains.servers.parsing.memory import parse_dimms, parse_module
 from perfcast.domains.servers.parsing.operating_system import parse_any_operating_system
 from perfcast.domains.servers.parsing.scalars import Scalar, parse_month
 from perfcast.domains.servers.parsing.storage import parse_storage
-from perfcast.domains.servers.parsing.text_normalization import compile_pattern, compile_rewrites, normalize, rewrite
+from perfcast.domains.servers.parsing.text_normalization import compile_pattern, normalize, read_rules, rewrite
 from perfcast.domains.servers.processors.cpu_names import cpu_model_key
 from perfcast.schema.table import Column, Kind
 
@@ -44,21 +44,7 @@ _FIELDS: dict[str, tuple[Parser, tuple[str, ...]]] = {
 }
 """Common name of a text column -> its parser, and the parsed fields that become columns of the same name."""
 
-_REWRITES = compile_rewrites(
-    (r"[®™]", " "),
-    (r"\((?:r|tm)\)", " "),
-    (r"\bprocessors?\b|\b(?:dual|quad|six|eight|twelve)-core\b|\b64-bit multi-core\b", " "),
-    # Clocks, order numbers and turbo modes follow a bracket or comma; a clock also stands at either end.
-    (r"\s*[(\[,].*$", ""),
-    (r"^\d(?:\.\d+)? ?ghz\s+(?=\w)", ""),
-    (r"(?<=\d)((?:\S*\s+(?:v\d\s+)?)(?:cpu\s+)?)@?\s*\d(?:\.\d+)? ?ghz$", r"\1"),
-    (r"(?<=\d)(he|ee)$", r" \1"),
-    (r"\bcortex[ -]a53\b.*", "cortex-a53"),
-    (r"\bplatunum\b", "platinum"),
-    (r"\bxeon-d\b\s*", "xeon d-"),
-    (r"\bcpu\b", " "),
-    (r"^intel (?=(?:e\d-|[elwx]\d{4}))", "intel xeon "),
-)
+_REWRITES = read_rules("processors of Java results")
 _MISTYPED = {
     "xeon 5675": "xeon x5675",
     "xeon 8480+": "xeon platinum 8480+",
