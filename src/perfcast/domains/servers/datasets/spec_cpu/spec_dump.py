@@ -178,8 +178,8 @@ class Results:
     """Results published until the last month, ordered by identifier.
 
     Shapes: `frame` has the raw columns as text, the required columns (`SpecDump.described`), result_id, line_in_file,
-    line, and with an identifier arrival_day and disclosure_parsed. `after` counts the rows published later, `rows_in` all
-    others, `identical` those folded into a row that differs in its identifier alone.
+    line, and with an identifier arrival_day and disclosure_parsed. `after` counts the rows published later, `rows_in`
+    all others, `identical` those folded into a row that differs in its identifier alone.
     """
 
     frame: pd.DataFrame
