@@ -1,21 +1,12 @@
 """Texts of the Java benchmarks' dumps: virtual machines, modules, caches and systems in their many spellings."""
 
-import string
-import time
-from dataclasses import is_dataclass
-
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from perfcast.domains.servers.datasets.spec_java.java_machines import java_cpu_model_key
 from perfcast.domains.servers.parsing.cache import parse_l1, parse_l2, parse_l3, rewrite_cache_text
 from perfcast.domains.servers.parsing.jvm import normalize_jvm_vendor, parse_jvm
 from perfcast.domains.servers.parsing.memory import parse_dimms, parse_module
 from perfcast.domains.servers.parsing.operating_system import parse_any_operating_system
-from perfcast.domains.servers.parsing.text_normalization import MAX_LENGTH
-
-PARSERS = (parse_jvm, parse_dimms, parse_module, parse_any_operating_system)
 
 
 @pytest.mark.parametrize(
@@ -146,21 +137,3 @@ def test_operating_systems(text, name, version):
 def test_one_part_however_typed(name, key):
     assert java_cpu_model_key(name) == key
     assert java_cpu_model_key(f"  {name.upper()} ") == key
-
-
-@pytest.mark.parametrize("parse", PARSERS)
-@settings(max_examples=40, deadline=None)
-@given(text=st.text() | st.text(alphabet=string.digits + "xGMB PCRD-().,/", max_size=80))
-def test_any_text_gives_a_result(parse, text):
-    assert is_dataclass(parse(text))
-    assert isinstance(rewrite_cache_text(text), str)
-    assert isinstance(java_cpu_model_key(text), str)
-
-
-@pytest.mark.parametrize("piece", ["1 x ", "PC4-", "DDR4 ", "1.7.0_", "(I+D) per ", "build 11.0.", "R2 Windows ", "0"])
-def test_long_texts_end_quickly(piece):
-    start = time.process_time()
-    for text in (piece * (MAX_LENGTH // len(piece)), piece * MAX_LENGTH):
-        for parse in (*PARSERS, rewrite_cache_text):
-            parse(text)
-    assert time.process_time() - start < 2
