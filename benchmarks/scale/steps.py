@@ -40,7 +40,7 @@ def generate(folder: Path, rows: str, watch: Watch) -> None:
     import yaml
 
     from perfcast.domains.servers.testing import cpu_catalog
-    from perfcast.domains.servers.testing.spec_dump_blocks import write_tiled
+    from perfcast.domains.servers.testing.spec_cpu2017 import write_tiled
     from perfcast.utils.io import sha256
 
     project, mirror = folder / "project", folder / "mirror"
@@ -145,7 +145,7 @@ def champion(folder: Path, name: str, watch: Watch) -> None:
 def predict_machine(folder: Path, name: str, watch: Watch) -> None:
     """Load the champion, then predict machines and find similar ones one at a time."""
     from perfcast.decisions.nearest_machines import find_nearest_machines
-    from perfcast.domains.servers.testing.servers import CPU_MODELS
+    from perfcast.domains.servers.testing.generated_rows import CPU_MODELS
     from perfcast.inference import MachineEntry, PredictOptions, load_champion, parse_machines, predict_machines
 
     with watch("load"):

@@ -14,7 +14,7 @@ import pytest
 
 from perfcast.domains.servers.datasets.spec_cpu.cpu2017 import build
 from perfcast.domains.servers.testing import spec_cpu2017
-from perfcast.domains.servers.testing.spec_dump_blocks import write_tiled
+from perfcast.domains.servers.testing.spec_cpu2017 import write_tiled
 
 SCALE = Path(__file__).parents[3] / "benchmarks" / "scale"
 MAX_GIB = 1.5

@@ -9,7 +9,7 @@ import zlib
 import numpy as np
 import pandas as pd
 import pytest
-from generated_results import fake_table
+from generated_results import PUBLISHED, fake_table
 
 from perfcast.report.error_tables import (
     calibration_tables,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pandas as pd
 
+from perfcast.domains.servers.data_tables import read_table
 from perfcast.domains.servers.processors.catalog import read_catalog, read_project_catalog
 from perfcast.domains.servers.processors.cpu_names import cpu_model_id, cpu_model_key, find_family
 from perfcast.domains.servers.processors.facts import Fact
@@ -65,6 +66,20 @@ _VENDORS = (
     (re.compile(r"^power ?\d"), "IBM", "power"),
 )
 """Word of a line -> vendor and instruction set."""
+
+
+def _read_blocks() -> tuple[Block, ...]:
+    """Return the blocks of columns that are taken together; a group of no column is that of all machines."""
+    return tuple(
+        Block(
+            row["name"],
+            tuple(row["columns"].split()),
+            tuple(tuple(group.split()) for group in row["groups"].split("|")),
+            recent=bool(row["recent"]),
+            new_entity=bool(row["new_entity"]),
+        )
+        for row in read_table(__package__, "usual_blocks.csv")
+    )
 
 
 def _find_vendor(key: str) -> tuple[str, str] | None:
@@ -142,72 +157,7 @@ class ServerRules(ServerNames):
         "test_month": ("hw_avail", "sw_avail"),
         "launch_quarter": ("hw_avail",),
     }
-    blocks = (
-        Block(
-            "family of the processor",
-            ("family",),
-            (("cpu_vendor", "ddr_gen"), ("cpu_vendor",), ("ddr_gen",), ()),
-            recent=True,
-            new_entity=True,
-        ),
-        Block(
-            "design of the processor",
-            (
-                *("cpu_vendor", "series", "isa", "mem_channels_per_chip", "mem_max_mts_1dpc", "simd_bits", "fma_units"),
-                *("has_amx", "l1i_kb", "l1d_kb", "l2_kb_per_core", "l2_scope", "l3_slice_mb", "l3_cores_per_slice"),
-                *("l3_asymmetric", "l4_mb", "pcie_gen", "process_node", "ddr_gen"),
-            ),
-            (("family",),),
-            recent=False,
-        ),
-        Block(
-            "cores of the processor",
-            ("cores_per_chip_of_cpu_model", "base_mhz"),
-            (("family",), ("cpu_vendor", "ddr_gen"), ("cpu_vendor",), ()),
-            recent=False,
-            new_entity=True,
-        ),
-        Block(
-            "size of the processor",
-            ("l3_mb_per_chip", "tdp_w"),
-            (("family", "cores_per_chip_of_cpu_model"),),
-            recent=False,
-        ),
-        Block("clocks of the processor", ("max_turbo_mhz",), (("family",),), recent=False),
-        Block("processors", ("chips",), (("cpu_model",), ("family",), ("cpu_vendor",), ()), recent=False),
-        Block(
-            "compiler",
-            (
-                *("compiler_vendor", "compiler_major_minor", "compiler_classic", "oneapi"),
-                *("mixed_fortran", "base_ptr", "parallel"),
-            ),
-            (("suite", "family"), ("suite", "cpu_vendor"), ("suite", "isa"), ("suite",)),
-            recent=True,
-        ),
-        Block(
-            "threads", ("threads_per_core",), (("suite", "family"), ("suite", "cpu_vendor"), ("suite",)), recent=False
-        ),
-        Block(
-            "operating system",
-            ("os_name", "os_version", "kernel_series", "arch", "file_system"),
-            (("suite", "family"), ("suite", "cpu_vendor"), ("suite", "isa"), ("suite",)),
-            recent=True,
-        ),
-        Block("storage", ("storage_class", "storage_gb"), (("family",), ("cpu_vendor",), ()), recent=True),
-        Block(
-            "memory modules",
-            ("dimm_gb", "dimm_type", "ecc", "dimm_ranks", "dimm_width", "dimm_groups", "hbm_gb"),
-            (("family", "chips"), ("ddr_gen", "mem_rated_mts"), ("ddr_gen",), ()),
-            recent=False,
-        ),
-        Block(
-            "system",
-            ("hw_vendor", "orderable_min", "orderable_max"),
-            (("family", "chips"), ("chips",), ()),
-            recent=True,
-        ),
-    )
-
+    blocks = _read_blocks()
     joint = JointRules(
         taken=(
             *("cpu_vendor", "series", "isa", "mem_channels_per_chip", "simd_bits", "fma_units", "has_amx", "ddr_gen"),

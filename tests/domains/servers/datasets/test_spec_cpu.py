@@ -17,7 +17,7 @@ import pytest
 from perfcast import plugins, splits
 from perfcast.data.standardized import Standardized
 from perfcast.domains.servers.datasets.spec_cpu import cpu2006, cpu2017
-from perfcast.domains.servers.parsing.names import extract_system_stem, normalize_company
+from perfcast.domains.servers.parsing.names import extract_system_stem
 from perfcast.domains.servers.testing import cpu_catalog, spec_cpu2006, spec_cpu2017
 from perfcast.schema.table import Role
 from perfcast.schema.table_files import write_table
@@ -94,7 +94,7 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Case]:
     made = {}
     for name, dump in DUMPS.items():
         raw = {name: tmp_path_factory.mktemp(name), "cpu_catalog": catalog}
-        dump.fake.write(raw[name], rows=600 if name == CPU2017 else 500, seed=3)
+        dump.fake.write(raw[name], rows=600, seed=2)
         data = dump.library.decompress((raw[name] / dump.fake.FILE).read_bytes())
         made[name] = Case(dump, raw, dump.build(raw), data.splitlines(keepends=True))
     return made
@@ -302,23 +302,6 @@ def test_cpu2006_converts_caches_to_one_scope(cases: dict[str, Case], cpu_model:
     assert set(frame.loc[frame["cpu_model"] == cpu_model, column]) == {size}
 
 
-@pytest.mark.parametrize(
-    ("typed", "key"),
-    [
-        ("Dual-Core Intel Itanium 2 9099", "itanium 2 9099"),
-        ("Intel Pentium Dual Core E2199", "pentium dual-core e2199"),
-        ("Intel Xeon E7- 4899", "xeon e7-4899"),
-        ("Intel Core i7-999X Extreme Edition", "core i7-999x"),
-        ("Intel Xeon 5148 LV", "xeon 5148"),
-        ("AMD Opteron 2299 SE", "opteron 2299 se"),
-        ("UltraSPARC-IV+", "ultrasparc iv+"),
-    ],
-)
-def test_older_part_key_unifies_spellings(typed: str, key: str) -> None:
-    assert cpu2006.older_cpu_model_key(typed) == key
-    assert cpu2006.older_cpu_model_key(key) == key
-
-
 def test_forward_splits_test_later_years(cases: dict[str, Case]) -> None:
     table = cases[CPU2006].built.table
     for name, start in (("forward_2010", "2010-01"), ("forward_2012", "2012-01")):
@@ -355,17 +338,3 @@ def test_front_side_bus_replaces_missing_channels(cases: dict[str, Case]) -> Non
 )
 def test_extract_system_stem(system: str, processor: str, stem: str) -> None:
     assert extract_system_stem(system, processor) == stem
-
-
-@pytest.mark.parametrize(
-    ("signed", "name"),
-    [
-        ("Hewlett Packard Enterprise", "HPE"),
-        ("GIGA-BYTE TECHNOLOGY CO., LTD", "Gigabyte"),
-        ("Inspur Electronic Information Industry Co., Ltd. (IEI)", "Inspur"),
-        ("Necromancer Systems", "Necromancer Systems"),
-        ("Some New Maker Co., Ltd.", "Some New Maker"),
-    ],
-)
-def test_canonical_company(signed: str, name: str) -> None:
-    assert normalize_company(signed) == name

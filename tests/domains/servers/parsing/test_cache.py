@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfcast.domains.servers.parsing.cache import parse_l1, parse_l2, parse_l3, parse_other_cache
+from perfcast.domains.servers.parsing.cache import parse_l1, parse_l2, parse_l3
 
 KB = st.integers(8, 4096)
 MB = st.integers(1, 2048)
@@ -22,11 +22,6 @@ def test_l1_round_trips(instruction, data):
 def test_l2_per_core_round_trips_in_any_unit(kb):
     assert parse_l2(f"{kb} KB I+D on chip per core").l2_kb_per_core == kb
     assert parse_l2(f"{kb / 4} MB I+D on chip per core").l2_kb_per_core == kb * 256
-
-
-def test_l2_of_a_chip_has_no_share_per_core():
-    l2 = parse_l2("5 MB I+D on chip per chip")
-    assert (l2.l2_kb, l2.l2_scope, l2.l2_kb_per_core) == (5120, "chip", None)
 
 
 @settings(max_examples=100, deadline=None)
@@ -52,15 +47,3 @@ def test_different_slices_are_asymmetric_and_their_mean_keeps_the_total(small, c
     assert l3.l3_asymmetric
     assert l3.l3_mb_per_chip == 2 * l3.l3_slice_mb
     assert l3.l3_cores_per_slice == cores
-
-
-def test_a_size_per_group_of_cores_leaves_the_total_open():
-    l3 = parse_l3("18 MB I+D on chip per 3 cores")
-    assert (l3.l3_mb_per_chip, l3.l3_slice_mb, l3.l3_cores_per_slice) == (None, 18, 3)
-
-
-def test_no_cache_is_zero_and_a_redacted_one_is_unknown():
-    assert parse_l3("None").l3_mb_per_chip == 0
-    assert parse_l3("redacted").l3_mb_per_chip is None
-    assert parse_other_cache("None").l4_mb == 0
-    assert parse_other_cache("redacted").l4_mb is None

@@ -4,38 +4,12 @@ from __future__ import annotations
 
 from dataclasses import astuple
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perfcast.domains.servers.parsing.dimm_part_number import DimmModule, decode_part_number, pool_modules
 
 MICRON = DimmModule("Micron", "R", 5, 64.0, 2, 4, 16.0, 40, 4800.0)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("MTC40F2046S1RC48BA1", MICRON),
-        (" mtc40f2046s1rc48ba1 ", MICRON),
-        ("MTC20F2085S1RC48BA1", DimmModule("Micron", "R", 5, 32.0, 2, 8, 16.0, 20, 4800.0)),
-        ("MTC10F1084S1RC48BA1", DimmModule("Micron", "R", 5, 16.0, 1, 8, 16.0, 10, 4800.0)),
-        ("MTC20F1045S1RC56BD1", DimmModule("Micron", "R", 5, 32.0, 1, 4, 16.0, 20, 5600.0)),
-        ("HMCG94AEBRA000N", DimmModule("SK hynix", None, 5, 64.0)),
-        ("HMCG77AEBRA000N", DimmModule("SK hynix", None, 5, None)),
-        ("M321R6GA0BB0-CQKZZ", DimmModule("Samsung", "R", 5, 48.0, rated_mts=4800.0)),
-        ("M321R8GA0BB0-XYZ", DimmModule("Samsung", "R", 5, 64.0)),
-        ("NO DIMM", DimmModule()),
-        ("", DimmModule()),
-    ],
-)
-def test_decode(text: str, expected: DimmModule) -> None:
-    assert decode_part_number(text) == expected
-
-
-@pytest.mark.parametrize("text", ["MTC30F2046S1RC48BA1", "MTC40F2086S1RC48BA1", "MTC40F2046S1UC48BA1"])
-def test_a_micron_number_whose_device_count_does_not_fit_says_only_the_maker(text: str) -> None:
-    assert decode_part_number(text) == DimmModule("Micron", ddr_gen=5)
 
 
 def test_pool_means_numbers_and_mixes_texts() -> None:

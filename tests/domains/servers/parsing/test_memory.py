@@ -90,15 +90,3 @@ def test_a_ddr4_label_cannot_have_a_rate_of_ddr5(label, number, generation):
 def test_rates_near_a_grade_become_the_grade(grade, error):
     assert snap_to_grade(grade + error) == grade
     assert snap_to_grade(grade + 30) == grade + 30
-
-
-def test_the_stated_capacity_and_the_sum_of_modules_are_kept_apart():
-    memory = parse_memory("40 MB (5 x 8 GB 1Rx8 PC4-2400T-R)")
-    assert (memory.mem_total_gb, memory.mem_sum_gb) == (40 / 1024, 40)
-
-
-def test_high_bandwidth_memory_alone_has_no_modules():
-    memory = parse_memory("96 GB (6 x 16 GB HBM)")
-    assert (memory.dimm_count, memory.dimm_groups, memory.hbm_gb) == (0, 0, 96)
-    assert memory.dimm_gb is None
-    assert memory.mem_eff_mts is None

@@ -84,9 +84,3 @@ def test_storage_round_trips(devices, size, unit, kind, last):
     assert storage.complete
     assert storage.storage_class == kind[1]
     assert storage.storage_gb == devices * size * (1000 if "T" in unit else 1)
-
-
-@pytest.mark.parametrize("link", ["6Gb/s", "12Gb", "6G"])
-def test_the_speed_of_a_link_is_no_capacity(link):
-    assert parse_storage(f"SATA {link} SSD").storage_gb is None
-    assert parse_storage(f"SATA {link} 450 GB SSD").storage_gb == 450

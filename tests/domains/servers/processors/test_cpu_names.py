@@ -7,28 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perfcast.domains.servers.processors.cpu_names import cpu_model_id, cpu_model_key
-from perfcast.domains.servers.testing.servers import CPU_MODELS
+from perfcast.domains.servers.testing.generated_rows import CPU_MODELS
 
 SETTINGS = settings(max_examples=200, deadline=None)
-
-
-@pytest.mark.parametrize(
-    ("typed", "key"),
-    [
-        ("Intel Xeon Gold  6534", "xeon gold 6534"),
-        ("Intel® Xeon® Platinum 8480+ Processor", "xeon platinum 8480+"),
-        ("Intel(R) Xeon(R) CPU E5-2620 v4 @ 2.10GHz", "xeon e5-2620 v4"),
-        ("Xeon E3-1240Lv5", "xeon e3-1240l v5"),
-        ("AMD EPYC™ 9654 96-Core Processor", "epyc 9654"),
-        ("AMD\u00a0EPYC 7F52", "epyc 7f52"),
-        ("Intel Xeon platinum 8468", "xeon platinum 8468"),
-        ("Power10", "power10"),
-        ("Intel® Xeon® Gold 5423N Processor, with IPU", "xeon gold 5423n"),
-        ("Ampere Altra Max M128-30", "altra max m128-30"),
-    ],
-)
-def test_one_key_however_typed(typed: str, key: str) -> None:
-    assert cpu_model_key(typed) == key
 
 
 @pytest.mark.parametrize(

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from perfcast.features.feature_math import append, arrays, feature, ratio
-from perfcast.schema.table import Table, Tag
+from perfcast.domains.servers.data_tables import read_columns
+from perfcast.features.feature_math import append, arrays, ratio
+from perfcast.schema.table import Table
 
 REQUIRES = ("bus_mts", "chips", "cores_enabled_total", "mem_gbps_total")
 BUS_BYTES = 8
 """A front-side bus is 64 data bits wide."""
 
-_PATH = "peak rate to memory: DDR channels, else buses"
-_COLUMNS = (
-    feature("has_bus", "memory", "", "1 where memory is behind a front-side bus", 0, 1),
-    feature("bus_gbps_total", "memory", "GB/s", "peak rate of the front-side buses, one per processor", 0),
-    feature("path_gbps_total", "memory", "GB/s", _PATH, 0, tags=[Tag.SCALING]),
-    feature("path_gbps_per_core", "memory", "GB/s", "peak rate to memory / cores", 0),
-)
+_COLUMNS = read_columns(__package__, "columns.csv", "front_side_bus")
 
 
 def derive(table: Table) -> Table:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from perfcast.features.feature_math import append, arrays, decimal_year, feature, ratio
+from perfcast.domains.servers.data_tables import read_columns
+from perfcast.features.feature_math import append, arrays, decimal_year, ratio
 from perfcast.schema.table import Table
 
 REQUIRES = (
@@ -15,13 +16,7 @@ RELEASED = {5: 2004.75, 6: 2006.92, 7: 2011.5, 8: 2014.17, 9: 2017.67}
 """Java release -> decimal year of its general availability (OpenJDK project pages); from 10 on one every half year."""
 
 _FIRST_HALF_YEARLY, _ITS_YEAR = 10, 2018.17
-_COLUMNS = (
-    feature("jvm_version", "workload", "", "Java release + update / 1000, an ordered number", 0),
-    feature("jvm_release_year", "workload", "year", "availability of the JVM's Java release"),
-    feature("jvm_age_years", "workload", "year", "test - availability of the Java release; may be negative"),
-    feature("mem_gb_per_thread", "memory", "GiB", "memory / hardware threads: room for each one's heap", 0),
-    feature("cores_per_node", "system", "", "cores / machines in the measured system", 0),
-)
+_COLUMNS = read_columns(__package__, "columns.csv", "jvm")
 
 
 def derive(table: Table) -> Table:

@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
+from perfcast.domains.servers.data_tables import read_columns
 from perfcast.domains.servers.features.server_physics import channels_populated, mem_gbps_total
-from perfcast.features.feature_math import append, arrays, feature, is_true, ratio
-from perfcast.schema.table import Table, Tag
+from perfcast.features.feature_math import append, arrays, is_true, ratio
+from perfcast.schema.table import Table
 
 REQUIRES = (
     *("chips", "cores_enabled_total", "base_mhz", "mem_channels_per_chip", "mem_max_mts_1dpc", "mem_total_gb"),
     *("hbm_gb", "dimm_count", "dimm_ranks", "mem_eff_mts"),
 )
-_GROUP = "memory"
 _LOGS = ("mem_total_gb", "mem_gbps_total", "mem_gbps_per_core", "mem_gbps_per_core_ghz", "mem_gb_per_core")
-_BANDWIDTH = "peak bandwidth: channels populated x effective MT/s x 8 bytes; DDR alone, missing without DIMMs"
-_COLUMNS = (
-    feature("mem_channels_total", _GROUP, "", "memory channels of all processors", 0),
-    feature("mem_channels_populated", _GROUP, "", "memory channels with a DIMM: min(DIMMs, channels)", 0),
-    feature("mem_channels_filled", _GROUP, "", "share of the memory channels with a DIMM", 0, 1),
-    feature("dimms_per_channel", _GROUP, "", "DIMMs / memory channels; below 1 some are empty", 0),
-    feature("ranks_per_channel", _GROUP, "", "DIMM ranks x DIMMs / memory channels", 0),
-    feature("mem_speed_share", _GROUP, "", "effective MT/s / the processor's highest", 0),
-    feature("has_hbm", _GROUP, "", "1 where the package holds HBM, which DDR bandwidth does not include", 0, 1),
-    feature("mem_gbps_total", _GROUP, "GB/s", _BANDWIDTH, 0, tags=[Tag.SCALING]),
-    feature("mem_gbps_per_chip", _GROUP, "GB/s", "peak DDR bandwidth / processors", 0),
-    feature("mem_gbps_per_core", _GROUP, "GB/s", "peak DDR bandwidth / cores", 0),
-    feature("mem_gbps_per_core_ghz", _GROUP, "B/cycle", "peak DDR bandwidth / (cores x base GHz)", 0),
-    feature("mem_gb_per_core", _GROUP, "GiB", "memory capacity / cores", 0),
-)
+_COLUMNS = read_columns(__package__, "columns.csv", "memory")
 
 
 def derive(table: Table) -> Table:

@@ -2,38 +2,19 @@
 
 from __future__ import annotations
 
+from perfcast.domains.servers.data_tables import read_columns
 from perfcast.domains.servers.features.server_physics import power_clock_mhz
-from perfcast.features.feature_math import append, arrays, decimal_year, feature, is_true, ratio
-from perfcast.schema.table import Table, Tag
+from perfcast.features.feature_math import append, arrays, decimal_year, is_true, ratio
+from perfcast.schema.table import Table
 
 REQUIRES = (
-    *(
-        "chips",
-        "cores_enabled_total",
-        "cores_per_chip_of_cpu_model",
-        "base_mhz",
-        "max_turbo_mhz",
-        "tdp_w",
-        "dimm_count",
-    ),
-    *("psu_count", "psu_w", "nodes", "hw_avail", "launch_quarter"),
+    *("chips", "cores_enabled_total", "cores_per_chip_of_cpu_model", "base_mhz", "max_turbo_mhz", "tdp_w"),
+    *("dimm_count", "psu_count", "psu_w", "nodes", "hw_avail", "launch_quarter"),
 )
 DIMM_W = 4.0
 """Watts of a registered DIMM at work: vendors' power calculators give 3 to 5 for DDR3 and DDR4."""
 
-_GROUP = "system"
-_COMPONENTS = f"processors' design power + {DIMM_W:g} W per DIMM"
-_PER_W = "cores x power-limited clock / power of the components"
-_COLUMNS = (
-    feature("parts_w", _GROUP, "W", _COMPONENTS, 0, tags=[Tag.SCALING]),
-    feature("base_ghz_per_w", _GROUP, "GHz/W", "cores x base clock / power of the components", 0),
-    feature("power_ghz_per_w", _GROUP, "GHz/W", _PER_W, 0, tags=[Tag.SCALING]),
-    feature("parts_w_per_core", _GROUP, "W", "power of the components / cores", 0),
-    feature("psu_w_total", _GROUP, "W", "rating of all power supplies", 0),
-    feature("psu_load", _GROUP, "", "power of the components / rating of all power supplies", 0),
-    feature("shares_enclosure", _GROUP, "", "1 where several nodes share fans and supplies", 0, 1),
-    feature("design_age_years", _GROUP, "year", "availability of the machine - launch of its processor"),
-)
+_COLUMNS = read_columns(__package__, "columns.csv", "node_power")
 
 
 def derive(table: Table) -> Table:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from perfcast.features.feature_math import append, arrays, feature, ratio
-from perfcast.schema.table import Table, Tag
+from perfcast.domains.servers.data_tables import read_columns
+from perfcast.features.feature_math import append, arrays, ratio
+from perfcast.schema.table import Table
 
 REQUIRES = (
     *("chips", "cores_enabled_total", "numa_nodes", "base_mhz", "all_core_turbo_mhz", "sku_avx512_all_core_mhz"),
@@ -22,19 +23,7 @@ _LOGS = (
     *("cores_enabled_total", "base_mhz", "clock_all_core_total_ghz", "clock_avx512_total_ghz", "l2_mb_total"),
     *("l3_mb_total", "mem_total_gb", "mem_gbps_total", "mem_gbps_per_core", "mem_gb_per_core"),
 )
-_COLUMNS = (
-    feature("clock_all_core_total_ghz", "processor", "GHz", "cores x all-core turbo clock", tags=[Tag.SCALING]),
-    feature("clock_avx512_total_ghz", "processor", "GHz", "cores x all-core clock under AVX-512"),
-    feature("l2_mb_total", "processor", "MB", "second-level caches of all cores"),
-    feature("l3_mb_total", "processor", "MB", "last-level caches of all processors"),
-    feature("l3_mb_per_core", "processor", "MB", "last-level cache / cores"),
-    feature("ddr_gbps_total", "memory", "GB/s", "channels filled x running rate x 8 bytes"),
-    feature("hbm_gbps_total", "memory", "GB/s", "stacks x rate x 128 bytes"),
-    feature("mem_gbps_total", "memory", "GB/s", "peak memory bandwidth, DDR and HBM", tags=[Tag.SCALING]),
-    feature("mem_gbps_per_core", "memory", "GB/s", "peak memory bandwidth / cores"),
-    feature("mem_gb_per_core", "memory", "GB", "memory / cores"),
-    feature("cores_per_numa_node", "system", "", "cores / NUMA nodes"),
-)
+_COLUMNS = read_columns(__package__, "columns.csv", "run")
 
 
 def derive(table: Table) -> Table:

@@ -2,44 +2,21 @@
 
 from __future__ import annotations
 
+from perfcast.domains.servers.data_tables import read_columns
 from perfcast.domains.servers.features.server_physics import flops_per_cycle, power_clock_mhz
-from perfcast.features.feature_math import append, arrays, decimal_year, feature, ratio, version_number
-from perfcast.schema.table import Table, Tag
+from perfcast.features.feature_math import append, arrays, decimal_year, ratio, version_number
+from perfcast.schema.table import Table
 
 REQUIRES = (
-    *(
-        "chips",
-        "cores_enabled_total",
-        "cores_per_chip_of_cpu_model",
-        "threads_per_core",
-        "base_mhz",
-        "max_turbo_mhz",
-        "tdp_w",
-    ),
-    *("l2_kb_per_core", "l3_mb_per_chip", "simd_bits", "fma_units"),
+    *("chips", "cores_enabled_total", "cores_per_chip_of_cpu_model", "threads_per_core", "base_mhz", "max_turbo_mhz"),
+    *("tdp_w", "l2_kb_per_core", "l3_mb_per_chip", "simd_bits", "fma_units"),
     *("hw_avail", "sw_avail", "test_month", "kernel_series"),
 )
-_GROUP = "system"
 _LOGS = (
     *("chips", "cores_enabled_total", "hw_threads_total", "l3_mb_total"),
     *("clock_base_total_ghz", "clock_power_total_ghz"),
 )
-_COLUMNS = (
-    feature("cores_enabled_share", _GROUP, "", "enabled cores / cores of the CPU models", 0),
-    feature("hw_threads_total", _GROUP, "", "hardware threads: cores x threads per core", 0),
-    feature("l2_mb_total", _GROUP, "MiB", "second-level cache of all cores", 0),
-    feature("l3_mb_total", _GROUP, "MiB", "last-level cache of all processors", 0, tags=[Tag.SCALING]),
-    feature("tdp_w_total", _GROUP, "W", "thermal design power of all processors", 0),
-    feature("clock_base_total_ghz", _GROUP, "GHz", "aggregate clock: cores x base clock", 0),
-    feature("clock_turbo_total_ghz", _GROUP, "GHz", "aggregate clock: cores x highest turbo clock", 0),
-    feature("clock_power_total_ghz", _GROUP, "GHz", "aggregate clock: cores x power-limited clock", 0),
-    feature("peak_gflops_base", _GROUP, "GFLOP/s", "operations per cycle and core x aggregate base clock", 0),
-    feature("hw_avail_year", _GROUP, "year", "hardware availability as a decimal year"),
-    feature("sw_avail_year", _GROUP, "year", "software availability as a decimal year"),
-    feature("hw_age_years", _GROUP, "year", "test - hardware availability; may be negative"),
-    feature("sw_age_years", _GROUP, "year", "test - software availability; may be negative"),
-    feature("kernel_version", _GROUP, "", "kernel series as an ordered number: major + minor / 1000", 0),
-)
+_COLUMNS = read_columns(__package__, "columns.csv", "system")
 
 
 def derive(table: Table) -> Table:

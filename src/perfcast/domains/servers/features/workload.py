@@ -9,16 +9,12 @@ from importlib import resources
 import numpy as np
 import pandas as pd
 
-from perfcast.features.feature_math import append, arrays, decimal_year, feature, map_distinct, version_number
+from perfcast.domains.servers.data_tables import read_columns
+from perfcast.features.feature_math import append, arrays, decimal_year, map_distinct, version_number
 from perfcast.schema.table import Table
 
 REQUIRES = ("compiler_vendor", "compiler_major_minor", "test_month")
-_VERSION = "version as an ordered number: major (of a year its last two digits) + minor / 1000"
-_COLUMNS = (
-    feature("compiler_version", "workload", "", _VERSION, 0),
-    feature("compiler_release_year", "workload", "year", "release of the compiler's version"),
-    feature("compiler_age_years", "workload", "year", "test - release of the compiler; may be negative"),
-)
+_COLUMNS = read_columns(__package__, "columns.csv", "workload")
 
 
 def derive(table: Table) -> Table:

@@ -6,24 +6,13 @@ import re
 
 from perfcast.domains.servers.hardware_info.readings import Host, ReadingCollector
 from perfcast.domains.servers.hardware_info.system_facts import Environment
+from perfcast.domains.servers.parsing.text_normalization import find_kind, read_rules
 from perfcast.domains.servers.processors.cpu_names import cpu_model_key, find_family
 from perfcast.domains.servers.processors.families import look_up_facts
 from perfcast.microbench import machine as lscpu
 
-_VENDORS = {
-    "GenuineIntel": "Intel",
-    "AuthenticAMD": "AMD",
-    "HygonGenuine": "Hygon",
-    "CentaurHauls": "Zhaoxin",
-    "Shanghai": "Zhaoxin",
-    "IBM": "IBM",
-    "HiSilicon": "Huawei",
-    "Ampere": "Ampere",
-    "Fujitsu": "Fujitsu",
-    "NVIDIA": "NVIDIA",
-    "AWS": "AWS",
-}
-"""Vendor text of a processor or its firmware -> vendor of the dataset. ARM designs cores but sells no processors."""
+_VENDORS = read_rules("processor vendors")
+"""Vendor text of a processor or its firmware -> vendor of the dataset."""
 
 _ISA = (
     (re.compile(r"x86_64|i[3-6]86|amd64"), "x86"),
@@ -87,7 +76,7 @@ def read_cpu_model(collector: ReadingCollector, host: Host, fields: lscpu.Fields
 
     for name in ("BIOS Vendor ID", "Vendor ID"):
         text = lscpu.first_value(fields, name)
-        stated = next((vendor for start, vendor in _VENDORS.items() if text.startswith(start)), None)
+        stated = find_kind(_VENDORS, text)
         # the firmware of a virtual machine has the vendor of the hypervisor; an x86 processor has its own
         if isa != "x86" or name == "Vendor ID":
             collector.add("cpu_vendor", stated, text, where)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from perfcast.domains.servers.hardware_info.readings import Host, ReadingCollector
 from perfcast.domains.servers.hardware_info.system_facts import Environment
 from perfcast.domains.servers.parsing.memory import snap_to_grade
-from perfcast.domains.servers.parsing.text_normalization import compile_kinds, find_kind
+from perfcast.domains.servers.parsing.text_normalization import find_kind, read_rules
 from perfcast.microbench.machine import FAILURES, parse_count
 
 _FIELDS = frozenset(
@@ -34,13 +34,7 @@ _BITS = re.compile(r"(\d{1,4}) bits", re.ASCII)
 _RANK = re.compile(r"[1-9]\d?", re.ASCII)
 _NOT_VOLATILE = re.compile(r"non-volatile|flash|persistent|NVDIMM-[FP]", re.IGNORECASE)
 _SOLDERED = re.compile(r"LPDDR|Row Of Chips|\bDie\b|\bChip\b", re.IGNORECASE)
-_TYPES = compile_kinds(
-    ("M", r"MR-?DIMM|Multiplexed"),
-    ("S", r"SO-?DIMM"),
-    ("L", r"LR-?DIMM|Load[- ]Reduced"),
-    ("R", r"\bRegistered\b"),
-    ("U", r"\bUn(?:buffered|registered)\b"),
-)
+_TYPES = read_rules("firmware module types")
 """Type letter -> its words; the word boundary excludes 'Unregistered' from 'Registered'."""
 
 

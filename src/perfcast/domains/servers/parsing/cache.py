@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from perfcast.domains.servers.parsing.text_normalization import (
     compile_pattern,
-    compile_rewrites,
     extract_all,
     extract_first,
     is_consumed,
     normalize,
+    read_rules,
     rewrite,
 )
 
@@ -33,28 +33,7 @@ _NUCA = compile_pattern(r"\bshared NUCA\b(?: ?/ ?([1-9]\d{0,2}) cores?\b)?")
 _PER_CHIP = compile_pattern(rf"\({_SIZE} per chip\)")
 _WHOLES = ("chip", "die")
 _NONE = "none"
-_REWRITES = compile_rewrites(
-    (r"\(\s?(I ?\+ ?D|I|D)\s?\)", r" \1 "),
-    (r"\bI ?\+ ?D\b", "I+D"),
-    (r"(?<=\d)M\b", " MB"),
-    (r"(?<=\d)([KM]B)", r" \1"),
-    (r"\bmicro-ops\b", "KB"),
-    (r"\bK KB\b", "KB"),
-    (r"\bKB on chip per\b", "on chip per"),
-    (r"\bL3 cache\b", "I+D"),
-    (r"\b([KM]B) (?=(?:on chip )?per\b)", r"\1 I+D "),
-    (r"\b(I\+D|D) ?(?:KB )?per\b", r"\1 on chip per"),
-    (r"\b(I\+D|D)on chip\b", r"\1 on chip"),
-    (r"\bon chip (?:/ ?)?(core|chip)\b", r"on chip per \1"),
-    (r"\bper dual core\b", "per 2 cores"),
-    (r"\b(\d{1,2})-core\b", r"\1 cores"),
-    (r"\bper (\d{1,2}) core\b", r"per \1 cores"),
-    (r"\b(?:shared|shard) per\b", "shared /"),
-    (r"\b(?:shard|shared) ?/ ?(\d{1,2}) ?cores\b", r"shared / \1 cores"),
-    (r"\((\d{1,4} MB) / (\d{1,2}) cores?\)", r", \1 shared / \2 cores"),
-    (r"\bchip[sp]\b", "chip"),
-    (r", NUCA$", ""),
-)
+_REWRITES = read_rules("cache")
 """Other spellings -> the grammar of the parsers, applied in order."""
 
 

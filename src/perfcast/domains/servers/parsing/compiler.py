@@ -6,31 +6,20 @@ import re
 from dataclasses import dataclass
 
 from perfcast.domains.servers.parsing.text_normalization import (
-    compile_kinds,
     compile_pattern,
     extract_all,
     extract_first,
     find_kind,
     is_consumed,
     normalize,
+    read_rules,
 )
 
 _SEGMENT = compile_pattern(r"(?<![\w/])(?=(?:C/C\+\+(?:/Fortran)?|Fortran) ?: ?Version\b)")
 _HEAD = compile_pattern(
     r"^(C/C\+\+/Fortran|C/C\+\+|Fortran) ?: ?Version (\d{1,4}(?:\.\d{1,8}){0,3})(?![\w.]) (?:of|for)\b"
 )
-_VENDORS = compile_kinds(
-    ("Intel oneAPI", r"\boneAPI\b"),
-    ("Intel classic", r"\bIntel\b"),
-    ("AOCC", r"\bAOCC\b"),
-    ("BiSheng", r"\bBiSheng\b"),
-    ("Oracle", r"\bOracle\b"),
-    ("IBM XL", r"\bIBM\b"),
-    ("NVIDIA", r"\bNVIDIA\b|\bPGI\b"),
-    ("Arm", r"\bArm\b"),
-    ("LLVM", r"\bLLVM\b|\bclang\b"),
-    ("GCC", r"\bGCC\b|\bGNU\b|\bgfortran\b"),
-)
+_VENDORS = read_rules("compilers")
 _CLASSIC = compile_pattern(r"\bClassic\b")
 _BUILD = compile_pattern(r"\bBuild(?: \d{8})?(?!\w)")
 _NOTE = compile_pattern(r"\(\d{3} peak only\)")
@@ -40,16 +29,7 @@ _WORDS = compile_pattern(
     r"|LLVM|clang|Arm|NVIDIA|HPC|SDK|PGI|Compilers?|Collection|Fortran|Classic|Professional|for|Linux|AIX)\b"
 )
 _FIRST_YEAR_NAMED_RELEASE = 2021
-_OLDER_VENDORS = compile_kinds(
-    ("Intel classic", r"\bIntel (?:64 )?(?:Visual )?(?:C\+\+|C/C\+\+|Fortran|C |Compiler|Composer|Parallel|Studio)"),
-    ("PGI", r"\bPGI\b|\bPortland\b"),
-    ("PathScale", r"\bPathScale\b"),
-    ("Open64", r"\bOpen64\b"),
-    ("IBM XL", r"\bXL C|\bXL Fortran|\bXLC\b"),
-    ("Oracle", r"\b(?:Sun|Solaris|Oracle)(?: Solaris| Developer)? Studio\b|\bStudio 1[12]\b|\bOracle Solaris\b"),
-    ("HP", r"\bHP (?:C|aC|Fortran)|\baC\+\+"),
-    ("GCC", r"\bgcc(?:fss)?\b|\bGNU\b|\bgfortran\b"),
-)
+_OLDER_VENDORS = read_rules("older compilers")
 """Vendor -> pattern; of several vendors the first named counts."""
 
 _NOISE = compile_pattern(

@@ -12,44 +12,14 @@ from dataclasses import replace
 from perfcast.domains.servers.parsing.memory import Memory, parse_memory, parse_module, parse_older_memory, to_gib
 from perfcast.domains.servers.parsing.text_normalization import (
     compile_pattern,
-    compile_rewrites,
     extract_all,
     is_consumed,
     normalize,
+    read_rules,
     rewrite,
 )
 
-_REWRITES = compile_rewrites(
-    (r"[\u00d7\u2715*]", "x"),
-    (r"[_|\u00a0]", " "),
-    (r"\(R\)|\(TM\)", " "),
-    (r"\bTruDDR(?=\d)", "DDR"),
-    (r"(?<=\d) ?-? ?(?:giga?bytes?|gigs?|GiB|Gi)\b", " GB"),
-    (r"(?<=\d) ?-? ?(?:tera?bytes?|TiB|Ti)\b", " TB"),
-    (r"(?<=\d) ?(?:MiB|Mi)\b", " MB"),
-    (r"(?:(?<![\w.-])|(?<=\dx))(\d{1,5}(?:\.\d{1,3})?) ?([GT])(?![a-z0-9])", r"\1 \2B"),
-    (r"[;,(]? ?\b(?:all (?:DIMM )?)?slots?\b.*?(?=\brunning|$)", " "),
-    (r"[;,(]? ?\b\d{1,2}-way interleaved\b", " "),
-    (r"(?<=\d) ?(?:MT/?s|MTps|megatransfers?(?: per second)?)(?![a-z])", " MT/s"),
-    (r"\b(?:configured (?:memory|clock) speed|current speed) ?: ?(\d{3,5}) ?(?:MT/s|MHz)", r" running at \1 "),
-    (r"\b(?:downclocked|clocked|configured|operating|runs)(?: at| to)? ?@? ?(\d{3,5})\b", r" running at \1"),
-    (r"\b(\d{3,5}) ?(?=MT/s|MHz)", r"\1 "),
-    (r"\bspeed ?: ?unknown\b|\b(?:volatile|logical|cache|non-volatile) size ?: ?\d{1,5} ?[GMT]B", " "),
-    (r"\b(?:maximum|max\.?|installable) (?:capacity|size) ?: ?\d{1,5} ?[GT]B", " "),
-    (r"\bsize ?: ?(?:no module installed|none)", " "),
-    (r"\b(\d{1,3}) (?=\d{1,3} ?GB\b)", r"\1 x "),
-    (r"\brank ?: ?(\d)\b", r"\1 rank"),
-    (r"\b(?:single|1)[ -]?rank(?:ed)?(?: ?x ?(\d{1,2})\b)?", r" 1Rx\1 "),
-    (r"\b(?:dual|2)[ -]?rank(?:ed)?(?: ?x ?(\d{1,2})\b)?", r" 2Rx\1 "),
-    (r"\b(?:quad|4)[ -]?rank(?:ed)?(?: ?x ?(\d{1,2})\b)?", r" 4Rx\1 "),
-    (r"\b(?:octal?|8)[ -]?rank(?:ed)?(?: ?x ?(\d{1,2})\b)?", r" 8Rx\1 "),
-    (r"\b(\d)Rx(?!\d)", r"\1 rank"),
-    (r"\bMCR-?DIMM\b", "MRDIMM"),
-    (r"\b([RU]DIMM)-A\b|\b\d{1,2}x[48]\b(?= ?\w*DIMM)", r"\1"),
-    (r"(?<=DIMM)(s?),? ?@? ?(\d{4,5})\b(?! ?(?:MT/s|MHz|x))", r"\1 \2 MT/s"),
-    (r"\btotal width ?: ?(?:72|80) bits?", " ECC "),
-    (r"\btotal width ?: ?64 bits?|\bdata width ?: ?64 bits?", " "),
-)
+_REWRITES = read_rules("described memory")
 """Wordings -> those of the patterns below, applied in order."""
 
 _LETTER = compile_pattern(r"\b(PC[45]-\d{2,5}(?:/\d{2,5})?[A-Z]{0,2}-)([HP])(?![a-z])")

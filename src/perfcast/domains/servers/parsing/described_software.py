@@ -15,66 +15,22 @@ from perfcast.domains.servers.parsing.operating_system import (
 )
 from perfcast.domains.servers.parsing.storage import Storage, parse_storage
 from perfcast.domains.servers.parsing.text_normalization import (
-    compile_kinds,
     compile_pattern,
-    compile_rewrites,
     find_kind,
     normalize,
+    read_rules,
     rewrite,
 )
 
-_COMPILERS = compile_kinds(
-    ("AOCC", r"\bAOCC\b|\bAMD Optimizing\b"),
-    ("Intel oneAPI", r"\boneAPI\b|\bicpx\b|\bicx\b|\bifx\b|\bDPC\+\+"),
-    ("Intel classic", r"\bicc\b|\bicpc\b|\bifort\b|\bIntel\b"),
-    ("BiSheng", r"\bBiSheng\b"),
-    ("NVIDIA", r"\bNVIDIA\b|\bNVHPC\b|\bnvc(?:\+\+)?(?!\w)|\bPGI\b|\bpgcc\b"),
-    ("Oracle", r"\bOracle\b|\bSolaris Studio\b"),
-    ("IBM XL", r"\bIBM\b|\bXLC?\b"),
-    ("Arm", r"\bArm\b|\bACfL\b|\barmclang\b"),
-    ("LLVM", r"\bLLVM\b|\bclang(?:\+\+)?(?!\w)|\bflang\b"),
-    ("GCC", r"\bGCC\b|\bGNU\b|\bg\+\+|\bgfortran\b"),
-)
+_COMPILERS = read_rules("described compilers")
 """Vendor -> names of its compilers and of their commands."""
 
 _VERSION = compile_pattern(r"(?<![\w.])v?(\d{1,4})(?:\.(\d{1,4}))?(?:\.\d{1,8}){0,3}(?![\w%])")
-_SYSTEM_REWRITES = compile_rewrites(
-    (r"\b(?:PRETTY_NAME|NAME|VERSION|ID) ?= ?|[\"'*]", " "),
-    (r"\((?:R|TM)\)", " "),
-    (r"\b(SLES|SLED|RHEL|Ubuntu|Debian|CentOS|Fedora|Rocky|AlmaLinux|Alma)[ _-]?v?(?=\d)", r"\1 "),
-    (r"\bAlma (?=\d)", "AlmaLinux "),
-    (r"\bSuSE ?SLES\b|\bSUES\b", "SLES"),
-    (r"(?<=\d)[ _-]?sp[ _-]?(?=\d)", " SP"),
-    (r"\bGNU/Linux\b", " "),
-    (r"\bx64_64\b|\bx86-64\b|\bx64\b", "x86_64"),
-    (r"\b(?:64|32)[ -]?bits?\b", " "),
-    (r"\b(?:Datacenter|Standard|Essentials|Enterprise Edition)(?: Edition)?\b", " "),
-    (r"\b(?:minimal|server edition|BaseOS)\b|#\d{1,4}.*$", " "),
-    (r"^Linux (?:[\w-]{1,60} )?(?=\d{1,2}\.\d{1,3}\.)", "kernel "),
-    (r"\bLinux kernel\b", "kernel"),
-    (r"\bKernel ?[:=]", "kernel "),
-    (r"\bWindows (?!Server\b)(?=20\d\d\b)", "Windows Server "),
-    (r"\bHPUX11i\b", "HP-UX 11i "),
-    (r"\bWin(?:dows)?[ -]?Srv\b|\bWin ?Server\b", "Windows Server"),
-)
+_SYSTEM_REWRITES = read_rules("described systems")
 """Wordings of systems -> those of published results, applied in order."""
 
-_STORAGE_CLASSES = compile_kinds(
-    ("nvme", r"\bU\.?[23]\b|\bE[13]\.[SL]\b|\bPCIe\b|\bEDSFF\b|\bBOSS(?:-\w+)?\b|\bOptane\b"),
-    ("ssd", r"\bflash\b|\beMMC\b|\bmixed[ -]use\b|\bread[ -]intensive\b"),
-    ("hdd", r"\bhard (?:disk|drive)s?\b|\bHDs?\b|\bspinning\b|\b(?:5400|7200|10000|15000)\b|\bdisks?\b"),
-    ("ram", r"\b(?:shm|in memory)\b"),
-)
-_STORAGE_REWRITES = compile_rewrites(
-    (r"[\u00d7\u2715*]", "x"),
-    (r"(?<=\d) ?-? ?(?:giga?bytes?|gigs?|GiB)\b", " GB"),
-    (r"(?<=\d) ?-? ?(?:tera?bytes?|TiB)\b", " TB"),
-    (r"^(?:one|a|an) ", "1 x "),
-    (r"^two ", "2 x "),
-    (r"^(\d{1,3}) (?=\d{1,5}(?:\.\d{1,3})? ?[GT]B)", r"\1 x "),
-    (r"(\d)\(", r"\1 ("),
-    (r"(?<=GB)\(", " ("),
-)
+_STORAGE_CLASSES = read_rules("described storage classes")
+_STORAGE_REWRITES = read_rules("described storage")
 
 
 def parse_described_compiler(text: str) -> Compiler:

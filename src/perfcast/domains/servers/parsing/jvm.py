@@ -5,16 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from perfcast.domains.servers.parsing.text_normalization import compile_kinds, compile_pattern, find_kind, normalize
+from perfcast.domains.servers.parsing.text_normalization import compile_pattern, find_kind, normalize, read_rules
 
-_NAMES = compile_kinds(
-    ("J9", r"\bJ9\b"),
-    # JRockit builds are P27, P28, R27: some texts state nothing else.
-    ("JRockit", r"\bJRockit\b|\b[PR]2[78]\.\d"),
-    ("GraalVM", r"\bGraalVM\b"),
-    ("OpenJDK", r"\bOpenJDK\b"),
-    ("HotSpot", r"\bHotSpot\b|\bJava(?:\(TM\))? SE\b|\bJDK\b"),
-)
+_NAMES = read_rules("virtual machines")
 _RELEASES = tuple(
     compile_pattern(pattern)
     for pattern in (

@@ -12,13 +12,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from perfcast.domains.servers.parsing.text_normalization import (
-    compile_kinds,
     compile_pattern,
     extract_all,
     extract_first,
     find_kind,
     is_consumed,
     normalize,
+    read_rules,
 )
 
 ECC_BY_TYPE: dict[str, bool | None] = {
@@ -71,14 +71,7 @@ _NAMED = compile_pattern(r"\bDDR(?P<gen>[2-5])(?:[^\d/]{1,40}?| ?)(?P<speed>\d{3
 _GENERATION = compile_pattern(r"\bDDR([2-5])\b|\bPC([2-5])\b")
 _RATE = compile_pattern(r"\b(\d{3,5})(?: ?MHz| ?MT/s|ER\b)")
 _MODULE_RUNNING = compile_pattern(r"\brunning (?:at|@) ?(\d{3,5})")
-_KINDS = compile_kinds(
-    ("M", r"\bMRDIMM\b"),
-    ("L", r"\bLR-?DIMM|\bload[- ]reduced"),
-    ("F", r"\bFB-? ?DIMM|\bfully[ -]buffered"),
-    ("U", r"\bunbuffered\b|\bunregistered\b|\bU-?DIMM"),
-    ("S", r"\bSO-?DIMM"),
-    ("R", r"\bR-?DIMM|\bReg(?:istered|\b)"),
-)
+_KINDS = read_rules("module types")
 _ECC = compile_pattern(r"\bECC\b")
 _NO_ECC = compile_pattern(r"\bnon[ -]?ECC\b|\bno ECC\b")
 

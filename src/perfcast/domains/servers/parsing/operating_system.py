@@ -6,38 +6,15 @@ import re
 from dataclasses import dataclass
 
 from perfcast.domains.servers.parsing.text_normalization import (
-    compile_kinds,
     compile_pattern,
-    compile_rewrites,
     extract_all,
     is_consumed,
     normalize,
+    read_rules,
     rewrite,
 )
 
-_NAMES = compile_kinds(
-    ("openSUSE", r"\bopenSUSE\b"),
-    ("SLES", r"\bSUSE\b|\bSLES\b"),
-    ("RHEL", r"\bRed ?Hat\b|\bRHEL\b"),
-    ("Ubuntu", r"\bUbuntu\b"),
-    ("CentOS", r"\bCentOS\b"),
-    ("Solaris", r"\bSolaris\b"),
-    ("Kylin", r"\b(?:Neo)?Kylin\b"),
-    ("AIX", r"\bAIX\b"),
-    ("Anolis", r"\bAnolis\b"),
-    ("openEuler", r"\bopenEuler\b"),
-    ("Fedora", r"\bFedora\b"),
-    ("Debian", r"\bDebian\b"),
-    ("Rocky", r"\bRocky\b"),
-    ("AlmaLinux", r"\bAlma ?Linux\b"),
-    ("Oracle Linux", r"\bOracle (?:Enterprise )?Linux\b"),
-    ("Scientific Linux", r"\bScientific Linux\b"),
-    ("HP-UX", r"\bHP-UX\b"),
-    ("Amazon Linux", r"\bAmazon Linux\b"),
-    ("Windows Server", r"\bWindows Server\b"),
-    ("Windows", r"\bWindows\b"),
-    ("macOS", r"\bmac ?OS(?: X)?\b"),
-)
+_NAMES = read_rules("systems")
 _ARCHITECTURES = "x86_64|amd64|aarch64|arm64|ppc64le|ppc64|s390x|riscv64|loongarch64|sparcv9"
 _LEAKED_KEY = compile_pattern(r"spec\.cpu2017\.sw_os\d{1,4} ?:")
 _ARCH = compile_pattern(rf"(?<![a-z0-9_])({_ARCHITECTURES})(?![a-z0-9_])")
@@ -59,33 +36,7 @@ _WORDS = compile_pattern(
 _WINDOWS = compile_pattern(r"\bWindows\b")
 _YEAR = compile_pattern(r"\b(2003|2008|2012|2016|2019|2022|2025)\b")
 _RELEASE_2 = compile_pattern(r"\bR2\b")
-_OLDER_WORDINGS = compile_rewrites(
-    # Windows that have a name and no number, by the version of their kernel (NT)
-    (r"\bWindows\*? ?Vista ?(?:32|64)?", "Windows 6.0 "),
-    (r"\bWindows\*? ?XP\*?", "Windows 5.1 "),
-    (r"\bWindows (\d{4}) Server\b", r"Windows Server \1"),
-    (r"\bWindows Server (\d{4}),? R2\b|\bWindows Server (\d{4}) (?=.*\bR2\b)", r"Windows Server \1\2 "),
-    (r"\bMicorsoft\b|\bMicrosoft\b|\bIBM\b|\bSUES\b", " "),
-    (r"\bHP-?UX ?(?:11i)?[\w -]{0,60}?(?=B\.)B\.", "HP-UX "),
-    (r"\bSLES(\d)", r"SLES \1"),
-    (r"\bSUSELinux\b|\bSu ?SE Linux(?= Enterprise)", "SUSE Linux"),
-    (r"\bOpenSolaris\b", "Solaris"),
-    (r"\bAIX ?(?:5L)?,? ?V(?=\d)", "AIX "),
-    (r"\bAIX 5L\b", "AIX "),
-    (r"\bOS X(?: Server)?,? v(?=\d)", "OS X "),
-    (r"\((?:x86_|)?(?:32|64)[ -]?bits?\)|\b(?:32|64)[ -]?bits?(?: version| edition)?\b", " "),
-    (r"\bfor AMD64/EM64T\b|\bfor (?:AMD64|EM64T|x86-64|x86_64)\b|\bEM64T\b|\bX64\b|\bx86\b", " "),
-    (r"\bwith,? (?:Linux )?patch,? (?:Linux )?kernel \d{8}\b|\blinux-cbgm\b|\b6\.[01]\.\d{4}\b", " "),
-    (r"\bwith (?:the )?patch(?:es)?\b.*?(?=,,|\bkernel,? \d\.[\d.]{4}|$)|\(see [^()]{1,60}\)", " "),
-    (r"[+(] ?patch(?:es)?\b.*$|\(?\b(?:build )?s\d{1,2}[sx]_u\d\w{1,12}\b\)?", " "),
-    (r"\b(?:with|updated (?:to|with)) (?:the )?[\w-]{0,12} ?,? ?Technology Level.*$", " "),
-    (r"\b(?:updated to|with) Service Pack ?\d.*$", " "),
-    (r"\bService Pack ?(\d)", r" SP\1 "),
-    (r"\bon,? an? (?=x86_64|AMD64)|\bfor (?=x86_64)|\bSserver\b|\bAdvanced (?:Platform|Server)\b", " "),
-    (r"\bkernel-(?=\d\.)", "kernel "),
-    (r"\bBuild:? ?[\w.]{2,12}|\bN/A\b|\bw/", " "),
-    (r"\b(?:Ultimate|Business|Home|Premium|Professional|Pro|Standard|Edition|Ent|with|update)\b", " "),
-)
+_OLDER_WORDINGS = read_rules("older systems")
 """Wordings of 2006 to 2014 -> those of today, applied in order."""
 
 

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from perfcast.domains.servers.parsing.text_normalization import compile_kinds, compile_pattern, find_kind, normalize
+from perfcast.domains.servers.parsing.text_normalization import compile_pattern, find_kind, normalize, read_rules
 
-_CLASSES = compile_kinds(
-    ("ram", r"\b(?:tmpfs|ramfs|ram ?disk)\b"),
-    ("nvme", r"\bNVMe"),
-    ("ssd", r"SSDs?\b|\bM\.?2\b|\bDOM\b|\bsolid state\b"),
-    ("hdd", r"\bHDDs?\b|RPM\b|\b(?:7\.2|10|10\.5|15) ?K\b|\bSAS(?:\d|\b)|\bSATA|\bFib(?:re|er) Channel\b"),
-)
+_CLASSES = read_rules("storage classes")
 _GB_PER = {"G": 1.0, "T": 1000.0}
 _NUMBER = r"(\d{1,6}(?:\.\d{1,3})?)"
 _SIZE = compile_pattern(rf"(?:(?<![\w.])|(?<=\dx)|(?<= x)){_NUMBER} ?([GT])B(?![a-z/])")

@@ -8,6 +8,9 @@ bounded repetitions, so that time grows linearly.
 from __future__ import annotations
 
 import re
+from functools import cache
+
+from perfcast.domains.servers.data_tables import read_table
 
 MAX_LENGTH = 2000
 """Longest text that is parsed; real ones have below 300 characters."""
@@ -51,9 +54,11 @@ Rules = tuple[tuple[re.Pattern[str], str], ...]
 """Patterns with their replacements, or with the names of what they find, in the order in which they are tried."""
 
 
-def compile_rewrites(*rules: tuple[str, str]) -> Rules:
-    """Compile pairs of a pattern and its replacement for `rewrite`."""
-    return tuple((compile_pattern(pattern), replacement) for pattern, replacement in rules)
+@cache
+def read_rules(table: str) -> Rules:
+    """Return the rules of a table in `wordings.csv`, for `rewrite` or for `find_kind`."""
+    rows = read_table(__package__, "wordings.csv")
+    return tuple((compile_pattern(row["pattern"]), row["result"]) for row in rows if row["table"] == table)
 
 
 def rewrite(text: str, rules: Rules) -> str:
@@ -62,11 +67,6 @@ def rewrite(text: str, rules: Rules) -> str:
     for pattern, replacement in rules:
         value = " ".join(pattern.sub(replacement, value).split())
     return value
-
-
-def compile_kinds(*kinds: tuple[str, str]) -> Rules:
-    """Compile pairs of a name and its pattern for `find_kind`."""
-    return tuple((compile_pattern(pattern), name) for name, pattern in kinds)
 
 
 def find_kind(kinds: Rules, text: str) -> str | None:

@@ -14,17 +14,8 @@ _IMPUTED = ("max_turbo_mhz", "tdp_w")
 _RIDGE = 1e-3
 
 COLUMNS_READ = (
-    "cores_enabled_total",
-    "chips",
-    "base_mhz",
-    "max_turbo_mhz",
-    "tdp_w",
-    "cores_per_chip_of_cpu_model",
-    "l3_mb_per_chip",
-    "l3_mb_total",
-    "mem_gbps_total",
-    "power_clock_mhz",
-    "flops_per_cycle",
+    *("cores_enabled_total", "chips", "base_mhz", "max_turbo_mhz", "tdp_w", "cores_per_chip_of_cpu_model"),
+    *("l3_mb_per_chip", "l3_mb_total", "mem_gbps_total", "power_clock_mhz", "flops_per_cycle"),
 )
 """Columns that the quantities, or the features that they stand for, are made of."""
 

@@ -29,20 +29,8 @@ from perfcast.utils.errors import UserError
 _REMEDY = "ingest the source cpu_catalog again"
 
 FACTS = (
-    "tdp_w",
-    "max_turbo_mhz",
-    "all_core_turbo_mhz",
-    "base_mhz",
-    "cores_per_chip",
-    "l2_kb_per_core",
-    "l3_mb_per_chip",
-    "mem_channels_per_chip",
-    "launch_quarter",
-    "process_node",
-    "upi_links",
-    "fma_units",
-    "pcie_gen",
-    "max_sockets",
+    *("tdp_w", "max_turbo_mhz", "all_core_turbo_mhz", "base_mhz", "cores_per_chip", "l2_kb_per_core", "l3_mb_per_chip"),
+    *("mem_channels_per_chip", "launch_quarter", "process_node", "upi_links", "fma_units", "pcie_gen", "max_sockets"),
     "list_price_usd",
 )
 """Units: W, MHz, KiB, MiB, USD, counts; launch_quarter is the first day of the quarter."""

@@ -15,21 +15,12 @@ CATALOG = "cpu_catalog"
 _FROM_CATALOG = ("tdp_w", "max_turbo_mhz", "all_core_turbo_mhz", "launch_quarter", "upi_links", "max_sockets")
 _CATALOG_FIRST = ("fma_units", "pcie_gen", "process_node")
 _FROM_FAMILY = {
-    "cpu_vendor": "cpu_vendor",
-    "family": "family",
-    "series": "series",
-    "tier": "tier",
-    "suffix": "suffix",
-    "isa": "isa",
-    "simd_bits": "simd_bits",
+    **{name: name for name in ("cpu_vendor", "family", "series", "tier", "suffix", "isa", "simd_bits")},
     "has_amx": "amx",
     "mem_max_mts_1dpc": "max_mts_1dpc",
     "mem_max_mts_2dpc": "max_mts_2dpc",
     "mem_mrdimm_mts": "mrdimm_mts",
-    "family_ddr_gen": "ddr_gen",
-    "family_l1i_kb": "l1i_kb",
-    "family_l1d_kb": "l1d_kb",
-    "family_l2_kb_per_core": "l2_kb_per_core",
+    **{f"family_{name}": name for name in ("ddr_gen", "l1i_kb", "l1d_kb", "l2_kb_per_core")},
 }
 COLUMNS_OF_FACTS = {
     **{fact: column for column, fact in _FROM_FAMILY.items()},

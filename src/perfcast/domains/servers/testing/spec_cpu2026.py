@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from perfcast.domains.servers.testing.spec_cpu2017 import HEADER, draw_results
+from perfcast.domains.servers.testing.spec_cpu2017 import DUMP
 from perfcast.utils.io import atomic_path
 
 FILE = "cpu2026-results.csv"
@@ -18,11 +18,11 @@ _DATES = {"HW Avail": "Jan-2026", "SW Avail": "Feb-2026", "Test Date": "Apr-2026
 
 def write(folder: Path, *, rows: int, seed: int) -> None:
     """Write cpu2026-results.csv: results of May 2026, numbered from 1."""
-    names = {name.strip(): name for name in HEADER if name.strip() not in _LEFT_OUT}
+    names = {name.strip(): name for name in DUMP.header if name.strip() not in _LEFT_OUT}
     text = io.StringIO()
     writer = csv.DictWriter(text, names, lineterminator="\n")
     writer.writeheader()
-    for number, row in enumerate(draw_results(rows, np.random.default_rng([seed, 2026])), start=1):
+    for number, row in enumerate(DUMP.draw_results(rows, np.random.default_rng([seed, 2026])), start=1):
         page = f"/cpu2026/results/res2026q2/cpu2026-20260410-{number:05d}.html"
         known = {name: row[name] for name in names if name in row}
         suite = row["Benchmark"].replace("2017", "2026")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,41 +11,22 @@ from typing import Any
 import pandas as pd
 
 from perfcast.data.standardized import Standardized
-from perfcast.domains.servers.data_tables import read_columns
 from perfcast.domains.servers.datasets.spec_cpu import repairs as repair
 from perfcast.domains.servers.datasets.spec_cpu import spec_dump
-from perfcast.domains.servers.datasets.spec_cpu.cpu2017 import DUMP as CPU2017
-from perfcast.domains.servers.datasets.spec_cpu.cpu2017 import screen_scores, split_suite
-from perfcast.domains.servers.datasets.spec_cpu.dump_file import Quarantine
-from perfcast.domains.servers.datasets.spec_cpu.spec_dump import MEMORY_FIELDS, SYSTEM_FIELDS
-from perfcast.domains.servers.parsing.cache import parse_l1
+from perfcast.domains.servers.datasets.spec_cpu.cpu2017 import name_suites, screen_scores, split_suite
 from perfcast.domains.servers.parsing.compiler import parse_older_compiler
 from perfcast.domains.servers.parsing.memory import parse_older_memory
 from perfcast.domains.servers.parsing.operating_system import parse_older_operating_system
 from perfcast.domains.servers.parsing.processor_texts import parse_characteristics, parse_older_orderable
-from perfcast.domains.servers.parsing.scalars import parse_flag, parse_number
-from perfcast.domains.servers.parsing.text_normalization import compile_rewrites, rewrite
+from perfcast.domains.servers.parsing.text_normalization import read_rules, rewrite
 from perfcast.domains.servers.processors.cpu_names import cpu_model_key
-
-SUITES = {f"C{kind}2006{run}": f"C{kind}2006{run or 'speed'}" for kind in ("INT", "FP") for run in ("rate", "")}
-"""The dump's `Benchmark` -> suite; the dump omits the word speed."""
 
 FIRST_TEST = pd.Timestamp(2006, 1, 1)
 """First possible test, on a release candidate; an older month is a typing error."""
 
 _CORE_COUNT = re.compile(r"^(?:dual|quad)-core (?=intel|amd)")
-_SPELLINGS = compile_rewrites(
-    (r"\bpentium dual core\b", "pentium dual-core"),
-    (r"\be7- (?=\d)", "e7-"),
-    (r" extreme edition$", ""),
-    (r"^(xeon 5148) lv$", r"\1"),
-    (r"\bultrasparc-", "ultrasparc "),
-    (r"^(core 2) duo (?=x6800)", r"\1 extreme "),
-    (r"^(core 2) quad (?=qx)", r"\1 extreme "),
-)
+_SPELLINGS = read_rules("processors of 2006 to 2014")
 """Spelling of a processor name -> the spelling of the catalog."""
-
-_parse_number = partial(parse_number, low=0)
 
 
 def older_cpu_model_key(name: str) -> str:
@@ -59,13 +39,6 @@ def _parse_file_system(text: str) -> str | None:
     """Return the first word of a file system text, without the remarks that follow."""
     words = text.strip().casefold().replace(",", " ").split()
     return words[0] if words and not words[0].startswith("(") else None
-
-
-def _screen(frame: pd.DataFrame, quarantine: Quarantine) -> pd.DataFrame:
-    counts = {"Cores": "cores", "Chips": "chips", "Cores Per Chip": "cores per chip"}
-    counts["Threads Per Core"] = "threads per core"
-    per_chip = frame["cores_per_chip_stated"]
-    return screen_scores(frame, quarantine, first="2006-08", per_chip=per_chip, counts=counts)
 
 
 def _derive(frame: pd.DataFrame) -> pd.DataFrame:
@@ -116,44 +89,19 @@ def _complete_clocks(frame: pd.DataFrame, repairs: repair.Repairs) -> None:
     repairs.put(frame, "max_turbo_mhz", off, frame["base_mhz"], "turbo_off")
 
 
-_SHARED_VALUES = ("Base Pointer Size", "Peak Pointer Size", "Test Date", "HW Avail", "SW Avail", "Updated")
-DUMP = replace(
-    CPU2017,
+DUMP = spec_dump.SpecDump(
     source="spec_cpu2006",
-    columns=read_columns(__package__, "columns.csv", "cpu2006"),
-    required={
-        "suite": ("Benchmark", spec_dump.parse_suite(SUITES), "unknown_suite"),
-        "base_score": ("Baseline", _parse_number, "score_not_numeric"),
-        "peak_score": ("Result", _parse_number, "score_not_numeric"),
-        "cores": ("Cores", _parse_number, "count_not_numeric"),
-        "chips": ("Chips", _parse_number, "count_not_numeric"),
-        "cores_per_chip_stated": ("Cores Per Chip", _parse_number, "count_not_numeric"),
-        "threads_per_core": ("Threads Per Core", _parse_number, "count_not_numeric"),
-        "base_mhz": ("Processor MHz", _parse_number, "count_not_numeric"),
-        "published_month": spec_dump.PUBLISHED,
+    suites=name_suites(2006),
+    readers={
+        "memory": parse_older_memory,
+        "operating system": parse_older_operating_system,
+        "compiler": parse_older_compiler,
+        "orderable": parse_older_orderable,
+        "characteristics": parse_characteristics,
+        "cpu model": older_cpu_model_key,
+        "file system": _parse_file_system,
     },
-    fields={
-        "1st Level Cache": (parse_l1, ("l1i_kb", "l1d_kb", "l1_scope")),
-        **{name: CPU2017.fields[name] for name in ("2nd Level Cache", "3rd Level Cache", "Other Cache")},
-        "Memory": (parse_older_memory, MEMORY_FIELDS),
-        "Operating System": (parse_older_operating_system, SYSTEM_FIELDS),
-        "Compiler": (parse_older_compiler, ("compiler_vendor", "compiler_major_minor", "mixed_compilers")),
-        "CPU(s) Orderable": (parse_older_orderable, ("orderable_min", "orderable_max")),
-        "Processor Characteristics": (parse_characteristics, ("turbo_mhz", "turbo_off", "bus_mts")),
-    },
-    values={
-        "Auto Parallelization": (parse_flag, "parallel"),
-        **{name: CPU2017.values[name] for name in _SHARED_VALUES},
-    },
-    names={
-        **spec_dump.name_companies("Hardware Vendor"),
-        "cpu_model": ("Processor", older_cpu_model_key),
-        "file_system": ("File System", _parse_file_system),
-    },
-    identity=None,
-    uncovered=frozenset(),
-    plain=None,
-    screen=_screen,
+    screen=partial(screen_scores, first="2006-08"),
     derive=_derive,
     repair=_repair,
 )

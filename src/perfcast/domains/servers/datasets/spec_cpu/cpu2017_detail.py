@@ -18,7 +18,7 @@ import pandas as pd
 from perfcast.data.standardized import Standardized
 from perfcast.data.strict_csv import build_rejected_frame
 from perfcast.domains.servers.datasets.spec_cpu import repairs as repair
-from perfcast.domains.servers.datasets.spec_cpu.cpu2017 import DUMP, SUITES
+from perfcast.domains.servers.datasets.spec_cpu.cpu2017 import DUMP
 from perfcast.domains.servers.datasets.spec_cpu.detail_files import (
     COLUMNS,
     OMITTED,
@@ -140,7 +140,7 @@ def read_published(folder: Path | None, frame: pd.DataFrame) -> Published:
     dump["result_id"] = dump["Disclosure"].str.extract(_IDENTIFIER, expand=False)
     dump = dump.dropna(subset="result_id").drop_duplicates("result_id").set_index("result_id")
     texts = dump[list(DUMP.raw_columns)].reindex(frame["result_id"]).set_axis(frame.index, axis=0)
-    suite = texts["Benchmark"].str.strip().map(SUITES)
+    suite = texts["Benchmark"].str.strip().map(DUMP.suites)
     other = suite.notna() & (suite != frame["suite"])
     matched = suite.notna() & ~other
     texts.loc[~matched] = ""

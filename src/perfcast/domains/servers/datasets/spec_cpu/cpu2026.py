@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from perfcast.data.standardized import Standardized
-from perfcast.domains.servers.data_tables import read_columns
 from perfcast.domains.servers.datasets.spec_cpu import spec_dump
-from perfcast.domains.servers.datasets.spec_cpu.cpu2017 import DUMP as CPU2017
-from perfcast.domains.servers.datasets.spec_cpu.cpu2017 import screen_results, split_suite
+from perfcast.domains.servers.datasets.spec_cpu.cpu2017 import name_suites, repair_results, screen_scores, split_suite
 from perfcast.domains.servers.datasets.spec_cpu.dump_file import Quarantine
-
-SUITES = {f"C{kind}2026{run}": f"C{kind}2026{run or 'speed'}" for kind in ("INT", "FP") for run in ("rate", "")}
-"""The dump's `Benchmark` -> suite; the dump omits the word speed."""
 
 _NOT_COMPARABLE = {
     "energy_measured": (
@@ -32,22 +26,20 @@ the score says), or its copies are not told. Such scores are not those of a whol
 
 
 def _screen(frame: pd.DataFrame, quarantine: Quarantine) -> pd.DataFrame:
-    frame = screen_results(frame, quarantine, first="2026-05")
+    frame = screen_scores(frame, quarantine, first="2026-05")
     for reason, numbers in _NOT_COMPARABLE.items():
         bad = frame["result_id"].astype("str").str[-5:].isin([f"{number:05d}" for number in numbers])
         frame = quarantine.reject(frame, bad, reason, frame.loc[bad, "result_id"].astype("str"))
     return frame
 
 
-DUMP = replace(
-    CPU2017,
+DUMP = spec_dump.SpecDump(
     source="spec_cpu2026",
-    columns=read_columns(__package__, "columns.csv", "cpu2026"),
-    required={**CPU2017.required, "suite": ("Benchmark", spec_dump.parse_suite(SUITES), "unknown_suite")},
-    fields={name: field for name, field in CPU2017.fields.items() if name != "Storage"},
-    values={name: value for name, value in CPU2017.values.items() if name not in {"Parallel", "Energy Base Result"}},
+    suites=name_suites(2026),
+    coded=True,
     screen=_screen,
     derive=lambda frame: frame.assign(**split_suite(frame["suite"])),
+    repair=repair_results,
 )
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pandas as pd
 
 from perfcast.data.strict_csv import read_rows
-from perfcast.domains.servers.data_tables import read_columns
+from perfcast.domains.servers.data_tables import read_columns, read_table
 from perfcast.domains.servers.datasets.spec_cpu.dump_file import Quarantine
 from perfcast.domains.servers.datasets.spec_cpu.spec_dump import MAX_CORES_PER_CHIP, THREADS_PER_CORE
 from perfcast.domains.servers.parsing.distinct_texts import parse_column
@@ -23,25 +23,11 @@ from perfcast.domains.servers.parsing.scalars import parse_disclosure, parse_num
 from perfcast.domains.servers.parsing.text_normalization import is_stated
 from perfcast.schema.table import Column, Kind, Role
 
-SUITES = {
-    "input_Int_rate.csv": "CINT2017rate",
-    "input_FP_rate.csv": "CFP2017rate",
-    "input_Int_speed.csv": "CINT2017speed",
-    "input_FP_speed.csv": "CFP2017speed",
-}
+_LISTED = read_table(__package__, "benchmarks.csv")
+SUITES = {row["file"]: row["suite"] for row in _LISTED}
 """File -> suite, as spec_cpu2017 names it."""
 
-_SCORES = {
-    "input_FP_rate.csv": "503.bwaves_r 507.cactuBSSN_r 508.namd_r 510.parest_r 511.povray_r 519.lbm_r 521.wrf_r "
-    "526.blender_r 527.cam4_r 538.imagick_r 544.nab_r 549.fotonik3d_r 554.roms_r",
-    "input_FP_speed.csv": "603.bwaves_s 607.cactuBSSN_s 619.lbm_s 621.wrf_s 627.cam4_s 628.pop2_s 638.imagick_s "
-    "644.nab_s 649.fotonik3d_s 654.roms_s",
-    "input_Int_rate.csv": "500.perlbench_r 502.gcc_r 505.mcf_r 520.omnetpp_r 523.xalancbmk_r 525.x264_r "
-    "531.deepsjeng_r 541.leela_r 548.exchange2_r 557.xz_r",
-    "input_Int_speed.csv": "600.perlbench_s 602.gcc_s 605.mcf_s 620.omnetpp_s 623.xalancbmk_s 625.x264_s "
-    "631.deepsjeng_s 641.leela_s 648.exchange2_s 657.xz_s",
-}
-BENCHMARKS = {file: tuple(names.split()) for file, names in _SCORES.items()}
+BENCHMARKS = {file: tuple(row["benchmark"] for row in _LISTED if row["file"] == file) for file in SUITES}
 """File -> score columns. The `t_` columns of the file, not listed here, are the same scores in seconds."""
 
 TARGETS = tuple(benchmark for file in SUITES for benchmark in BENCHMARKS[file])
@@ -75,25 +61,7 @@ TEXTS = (
     *("vendor", "hardware_vendor", "model_name", "test_sponsor", "os", "compiler"),
     *("parallel", "file_system", "file"),
 )
-NUMBERS = {
-    "nominal_mhz": "base_mhz",
-    "max_mhz": "max_mhz",
-    "cpus": "logical_cpus",
-    "threads_per_core": "threads_per_core",
-    "cores_per_socket": "cores_per_socket",
-    "sockets": "chips",
-    "numas": "numa_nodes",
-    "l1d_cache_kb": "l1d_kb",
-    "l1i_cache_kb": "l1i_kb",
-    "l2_cache_kb": "l2_kb_per_core",
-    "l3_cache_kb": "l3_kb",
-    "mem_kb": "mem_os_kb",
-    "mem_channels": "dimm_count",
-    "channel_kb": "dimm_kb",
-    "mem_data_rate": "mem_data_rate",
-    "storage_gb": "storage_gb",
-    "threads_or_copies": "copies_or_threads",
-}
+NUMBERS = {row["raw"]: row["names"] for row in read_table(__package__, "dump_columns.csv") if row["tables"] == "detail"}
 """Column of the files -> typed column; `mem_channels` counts DIMMs, `channel_kb` is the size of a DIMM."""
 
 _COUNTS = ("threads_per_core", "cores_per_socket", "sockets", "mem_channels", "threads_or_copies")

@@ -14,13 +14,7 @@ from perfcast.schema.table import Kind, Table
 
 Parser = Callable[[str], Parsed]
 _JOINED_FACTS = (
-    "tdp_w",
-    "max_turbo_mhz",
-    "mem_channels_per_chip",
-    "launch_quarter",
-    "process_node",
-    "upi_links",
-    "fma_units",
+    *("tdp_w", "max_turbo_mhz", "mem_channels_per_chip", "launch_quarter", "process_node", "upi_links", "fma_units"),
 )
 
 

@@ -1,13 +1,14 @@
 """Description of a dump of published SPEC results, and the one way from the dump to its standard table.
 
-Each dump has a `SpecDump`: raw column -> parser -> standard column. What a description cannot say, such as which rows
-are no results, are its three functions `screen`, `derive` and `repair`.
+The raw columns of every dump are described in `dump_columns.csv`: raw column -> reader -> standard columns. What that
+table cannot say, such as which rows are no results, are the functions of a `SpecDump`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,16 @@ import pandas as pd
 
 from perfcast.data.standardized import Standardized
 from perfcast.data.strict_csv import build_rejected_frame
+from perfcast.domains.servers.data_tables import read_columns, read_table
 from perfcast.domains.servers.datasets.spec_cpu.dump_file import Quarantine, find_only_file, read_dump
 from perfcast.domains.servers.datasets.spec_cpu.dump_quality import (
-    Parser,
     describe_coverage,
     measure_coverages,
     summarize_quality,
 )
 from perfcast.domains.servers.datasets.spec_cpu.repairs import Repairs
+from perfcast.domains.servers.parsing.cache import parse_l1, parse_l2, parse_l3, parse_other_cache
+from perfcast.domains.servers.parsing.compiler import parse_compiler
 from perfcast.domains.servers.parsing.distinct_texts import (
     Coverage,
     expand_codes,
@@ -32,10 +35,21 @@ from perfcast.domains.servers.parsing.distinct_texts import (
     number_combinations,
     parse_column,
 )
+from perfcast.domains.servers.parsing.memory import parse_memory
 from perfcast.domains.servers.parsing.names import extract_system_stems, normalize_company
-from perfcast.domains.servers.parsing.scalars import Scalar, parse_month
+from perfcast.domains.servers.parsing.operating_system import parse_operating_system
+from perfcast.domains.servers.parsing.processor_texts import parse_orderable
+from perfcast.domains.servers.parsing.scalars import (
+    Scalar,
+    parse_disclosure,
+    parse_flag,
+    parse_month,
+    parse_number,
+    parse_pointer_bits,
+)
+from perfcast.domains.servers.parsing.storage import parse_storage
 from perfcast.domains.servers.parsing.text_normalization import is_stated, normalize
-from perfcast.domains.servers.processors.cpu_names import cpu_model_id
+from perfcast.domains.servers.processors.cpu_names import cpu_model_id, cpu_model_key
 from perfcast.domains.servers.processors.joined_facts import join_catalog
 from perfcast.schema.table import Column, Kind, as_declared, build_table, outside, select
 from perfcast.utils.errors import UserError
@@ -43,85 +57,119 @@ from perfcast.utils.errors import UserError
 MAX_CORES_PER_CHIP = 512
 THREADS_PER_CORE = (1, 2, 4, 8)
 
-MEMORY_FIELDS = (
-    *("mem_total_gb", "mem_sum_gb", "hbm_gb", "dimm_count", "dimm_gb", "dimm_groups", "dimm_ranks", "dimm_width"),
-    *("dimm_type", "ecc", "ddr_gen", "mem_rated_mts", "mem_running_mts", "mem_eff_mts"),
-)
-L3_FIELDS = ("l3_mb_per_chip", "l3_slice_mb", "l3_cores_per_slice", "l3_asymmetric")
-SYSTEM_FIELDS = ("os_name", "os_version", "kernel_series", "arch")
-PUBLISHED = ("Published", parse_month, "date_impossible")
-"""Entry of `SpecDump.required` for the month of publication, which every dump states."""
+Reader = Callable[[str], Any]
+READERS: Mapping[str, Reader] = {
+    "number": partial(parse_number, low=0),
+    "month": parse_month,
+    "flag": parse_flag,
+    "pointer bits": parse_pointer_bits,
+    "identity": parse_disclosure,
+    "l1": parse_l1,
+    "l2": parse_l2,
+    "l3": parse_l3,
+    "other cache": parse_other_cache,
+    "memory": parse_memory,
+    "storage": parse_storage,
+    "operating system": parse_operating_system,
+    "compiler": parse_compiler,
+    "orderable": parse_orderable,
+    "company": normalize_company,
+    "cpu model": cpu_model_key,
+    "file system": lambda text: text.strip().casefold() or None,
+}
+"""Name of a reader in `dump_columns.csv` -> function that reads a text, where a dump has no own one."""
 
 _DATES = ("test_month", "hw_avail", "sw_avail", "updated", "published_month", "arrival_day")
 _SUBMISSION = ("hw_vendor", "system_stem", "cpu_model", "chips", "published_month")
 _MANY_DEFECTS = 2
 
 
-def _keep(frame: pd.DataFrame, quarantine: Quarantine) -> pd.DataFrame:
-    del quarantine
-    return frame
+@dataclass(frozen=True)
+class RawColumn:
+    """Raw column of a dump, its reader, and the columns that it gives.
+
+    `reason` is that to quarantine a row where this column alone is invalid; `covered` ones are in the coverage of
+    parsers.
+    """
+
+    raw: str
+    read: Reader
+    names: tuple[str, ...]
+    reason: str
+    covered: bool
 
 
 @dataclass(frozen=True, kw_only=True)
 class SpecDump:
-    """Description of a dump.
+    """Description of a dump, by the name of its source.
 
-    `columns` are the standard columns. `required` maps a typed column to its raw column, parser, and the reason to
-    quarantine a row where that column alone is invalid. `fields` maps a raw column to its parser and the parsed fields
-    that become columns, `values` one to its parser and column; `names` maps a column to the raw column of a name and a
-    function of its text. `others` are further raw columns to read, `derived` texts of `fields` that the dump does not
-    have. `identity` parses the identifier in the raw column Disclosure, without it the line identifies a row.
-    `uncovered` raw columns have no entry in the coverage of parsers. `plain` columns are not coded (see `read_dump`).
+    `suites` maps the dump's `Benchmark` to a suite; `readers` replace those of READERS. `derived` texts to parse are
+    made by `screen`, the dump does not have them. Of a `coded` dump each distinct text is stored once (`read_dump`).
 
     `screen` quarantines rows that are no results, `derive` adds columns after parsing, `repair` corrects joined rows.
     """
 
     source: str
-    columns: tuple[Column, ...]
-    required: Mapping[str, tuple[str, Parser, str]]
-    fields: Mapping[str, tuple[Parser, tuple[str, ...]]]
-    values: Mapping[str, tuple[Parser, str]]
-    names: Mapping[str, tuple[str, Callable[[str], str | None]]]
     repair: Callable[[pd.DataFrame, Repairs], pd.DataFrame]
-    screen: Callable[[pd.DataFrame, Quarantine], pd.DataFrame] = _keep
-    derive: Callable[[pd.DataFrame], pd.DataFrame] = lambda frame: frame
-    identity: Parser | None = None
-    others: tuple[str, ...] = ()
+    screen: Callable[[pd.DataFrame, Quarantine], pd.DataFrame]
+    derive: Callable[[pd.DataFrame], pd.DataFrame]
+    suites: Mapping[str, str] = field(default_factory=dict)
+    readers: Mapping[str, Reader] = field(default_factory=dict)
     derived: tuple[str, ...] = ()
-    uncovered: frozenset[str] = frozenset()
-    plain: tuple[str, ...] | None = None
+    coded: bool = False
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        """Standard columns in table order."""
+        return read_columns(__package__, "columns.csv", self.source.removeprefix("spec_"))
+
+    @cached_property
+    def described(self) -> Mapping[str, list[RawColumn]]:
+        """Raw columns by kind: required, identity, parsed, name, other.
+
+        Without a required column a row is no result. Without an identity the line identifies a row. A name is the
+        result of its reader.
+        """
+        readers: dict[str, Reader] = {
+            **READERS,
+            "": str,
+            "suite": lambda text: Scalar(self.suites.get(normalize(text))),
+            **self.readers,
+        }
+        kinds: dict[str, list[RawColumn]] = {kind: [] for kind in ("required", "identity", "parsed", "name", "other")}
+        for row in read_table(__package__, "dump_columns.csv"):
+            if self.source.removeprefix("spec_") in row["tables"].split():
+                names = tuple(row["names"].split("|"))
+                described = RawColumn(row["raw"], readers[row["reader"]], names, row["reason"], not row["uncovered"])
+                kinds[row["kind"]].append(described)
+        return kinds
 
     @property
     def raw_columns(self) -> tuple[str, ...]:
         """Columns that are read."""
-        required = [column for column, _, _ in self.required.values()]
-        names = [column for column, _ in self.names.values()]
-        disclosure = ["Disclosure"] if self.identity else []
-        columns = dict.fromkeys((*required, *self.fields, *self.values, *names, "System", *self.others, *disclosure))
+        columns = dict.fromkeys(column.raw for described in self.described.values() for column in described)
         return tuple(column for column in columns if column not in self.derived)
 
     def parse(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Add the standard columns of the text columns; every distinct text is parsed once."""
         columns: dict[str, pd.Series] = {}
-        for column, (parse, names) in self.fields.items():
-            parsed = parse_column(frame[column], parse, names)
-            columns |= {name: parsed[name] for name in names}
-        for column, (parse, name) in self.values.items():
-            columns[name] = parse_column(frame[column], parse, ["value"])["value"]
+        for column in self.described["parsed"]:
+            fields = ["value"] if isinstance(column.read(""), Scalar) else column.names
+            parsed = parse_column(frame[column.raw], column.read, fields)
+            columns |= {name: parsed[part] for name, part in zip(column.names, fields, strict=True)}
         columns |= {name: pd.to_datetime(columns[name]) for name in _DATES if name in columns}
-        columns |= {name: map_texts(frame[column], function) for name, (column, function) in self.names.items()}
+        columns |= {column.names[0]: map_texts(frame[column.raw], column.read) for column in self.described["name"]}
         return self.derive(frame.assign(**columns, system_stem=extract_system_stems(frame)))
 
     def measure_coverage(self, frame: pd.DataFrame) -> dict[str, dict[str, Any]]:
-        """Return the coverage of each parsed raw column, without `uncovered`."""
-        parsers = {column: parse for column, (parse, _) in (*self.fields.items(), *self.values.items())}
-        parsers |= {column: parse for column, parse, _ in self.required.values()}
-        parsers = {column: parse for column, parse in parsers.items() if column not in self.uncovered}
-        coverage = measure_coverages(frame, parsers)
-        if self.identity and "Disclosure" not in self.uncovered:
+        """Return the coverage of each covered raw column."""
+        listed = (*self.described["parsed"], *self.described["required"])
+        coverage = measure_coverages(frame, {column.raw: column.read for column in listed if column.covered})
+        for column in self.described["identity"]:
             # Links differ on every row, so parsing them again would take longer than all other columns together.
-            parsed = int(frame["disclosure_parsed"].sum())
-            coverage["Disclosure"] = describe_coverage(Coverage(len(frame), len(frame), parsed, ()))
+            if column.covered:
+                parsed = int(frame["disclosure_parsed"].sum())
+                coverage[column.raw] = describe_coverage(Coverage(len(frame), len(frame), parsed, ()))
         return coverage
 
 
@@ -129,9 +177,9 @@ class SpecDump:
 class Results:
     """Results published until the last month, ordered by identifier.
 
-    Shapes: `frame` has the raw columns as text, the columns of `SpecDump.required`, result_id, line_in_file and line,
-    and with an identifier arrival_day and disclosure_parsed. `after` counts the rows published later, `rows_in` all
-    others, `identical` those folded into a row that differs in its identifier alone.
+    Shapes: `frame` has the raw columns as text, the required columns (`SpecDump.described`), result_id, line_in_file,
+    line, and with an identifier arrival_day and disclosure_parsed. `after` counts the rows published later, `rows_in`
+    all others, `identical` those folded into a row that differs in its identifier alone.
     """
 
     frame: pd.DataFrame
@@ -171,7 +219,7 @@ def build(dump: SpecDump, raw: Mapping[str, Path], options: Mapping[str, Any]) -
         table,
         build_rejected_frame(results.quarantine.rejections),
         results.rows_in,
-        {"identical_but_for_disclosure" if dump.identity else "identical": results.identical},
+        {"identical_but_for_disclosure" if dump.described["identity"] else "identical": results.identical},
         {
             "after_published_until": results.after,
             **summarize_quality(frame, table, repairs.counts, dump.measure_coverage(frame)),
@@ -189,15 +237,13 @@ def read_results(dump: SpecDump, folder: Path, until: pd.Timestamp) -> Results:
         UserError: The file is not a whole table with the dump's columns, or no row is a result.
     """
     path = find_only_file(dump.source, folder)
-    rows = read_dump(dump.source, path, dump.raw_columns, dump.plain)
+    rows = read_dump(dump.source, path, dump.raw_columns, ("Disclosure",) if dump.coded else None)
     quarantine = Quarantine(dump.source, path.name, rows.rejections)
     _refuse_none(path, rows.frame, rows.rows_in, quarantine)
     frame = _type_columns(dump, rows.frame.rename(columns={"line": "line_in_file"}))
     after = frame["published_month"] > until
     frame = frame.assign(line=frame["line_in_file"] - after.cumsum())[~after]
-    reasons = {name: (column, reason) for name, (column, _, reason) in dump.required.items()}
-    reasons |= {"result_id": ("Disclosure", "no_result_id")} if dump.identity else {}
-    frame = dump.screen(_reject_untyped(frame, quarantine, reasons), quarantine)
+    frame = dump.screen(_reject_untyped(frame, quarantine, dump), quarantine)
     repeated = _mark_repeated(frame, dump.raw_columns)
     frame = quarantine.reject(frame, repeated, "duplicate_result_id", frame.loc[repeated, "result_id"].astype("str"))
     _refuse_none(path, frame, rows.rows_in, quarantine, int(after.sum()))
@@ -220,40 +266,38 @@ def _refuse_none(path: Path, frame: pd.DataFrame, rows: int, quarantine: Quarant
 def _type_columns(dump: SpecDump, raw: pd.DataFrame) -> pd.DataFrame:
     """Add the required columns and the identifier; a value is missing where its text is invalid."""
     typed = {
-        name: parse_column(raw[column], parse, ["value"])["value"] for name, (column, parse, _) in dump.required.items()
+        column.names[0]: parse_column(raw[column.raw], column.read, ["value"])["value"]
+        for column in dump.described["required"]
     }
-    if dump.identity:
-        disclosure = parse_column(raw["Disclosure"], dump.identity, ["result_id", "arrival_day", "complete"])
-        typed |= {name: disclosure[name] for name in ("result_id", "arrival_day")}
-        typed["disclosure_parsed"] = disclosure["complete"]
-    else:
+    for column in dump.described["identity"]:
+        parsed = parse_column(raw[column.raw], column.read, [*column.names, "complete"])
+        typed |= {**{name: parsed[name] for name in column.names}, "disclosure_parsed": parsed["complete"]}
+    if "result_id" not in typed:
         # The lines identify rows, because the file's checksum is verified.
         prefix = dump.source.removeprefix("spec_")
         typed["result_id"] = f"{prefix}-" + raw["line_in_file"].map("{:05d}".format)
     return raw.assign(**{name: pd.to_datetime(typed[name]) if name in _DATES else typed[name] for name in typed})
 
 
-def _reject_untyped(
-    frame: pd.DataFrame, quarantine: Quarantine, reasons: Mapping[str, tuple[str, str]]
-) -> pd.DataFrame:
+def _reject_untyped(frame: pd.DataFrame, quarantine: Quarantine, dump: SpecDump) -> pd.DataFrame:
     """Quarantine rows that lack a required value; several missing values mean shifted columns.
 
-    A peak score that is not stated is no defect. `reasons` maps a typed column to its raw column, and to the reason
-    where only that column is invalid.
+    A peak score that is not stated is no defect.
     """
-    missing = pd.DataFrame({name: frame[name].isna() for name in reasons}, index=frame.index)
-    if "peak_score" in reasons:
-        missing["peak_score"] &= map_distinct(frame[reasons["peak_score"][0]], is_stated)
+    required = [*dump.described["required"], *dump.described["identity"]]
+    missing = pd.DataFrame({column.names[0]: frame[column.names[0]].isna() for column in required}, index=frame.index)
+    for column in required:
+        if column.names[0] == "peak_score":
+            missing["peak_score"] &= map_distinct(frame[column.raw], is_stated)
     defects = missing.sum(axis=1)
-    raw_columns = [column for column, _ in reasons.values()]
     detail = pd.Series("", index=frame.index[defects > 0], dtype="object")
     for row in detail.index:
-        wrong = [column for column, bad in zip(raw_columns, missing.loc[row], strict=True) if bad]
+        wrong = [column.raw for column, bad in zip(required, missing.loc[row], strict=True) if bad]
         detail[row] = ", ".join(f"{column}={normalize(str(frame.at[row, column]))!r}" for column in wrong)
     shifted = defects >= _MANY_DEFECTS
-    single = {reason: pd.Series(False, index=frame.index) for _, reason in reasons.values()}
-    for name, (_, reason) in reasons.items():
-        single[reason] |= missing[name] & ~shifted
+    single = {column.reason: pd.Series(False, index=frame.index) for column in required}
+    for column in required:
+        single[column.reason] |= missing[column.names[0]] & ~shifted
     for reason, bad in {"shifted_columns": shifted, **single}.items():
         frame = quarantine.reject(frame, bad[frame.index], reason, detail)
     return frame
@@ -267,22 +311,11 @@ def _mark_repeated(frame: pd.DataFrame, columns: Sequence[str]) -> pd.Series:
     return again.reindex(frame.index, fill_value=False)
 
 
-def parse_suite(suites: Mapping[str, str]) -> Parser:
-    """Return a parser of names of suites by their name in the dump."""
-    return lambda text: Scalar(suites.get(normalize(text)))
-
-
 def map_texts(texts: pd.Series, function: Callable[[str], str | None]) -> pd.Series:
     """Apply a function to each text, once per distinct text; the result of coded texts is coded."""
     if is_coded(texts):
         return map_distinct(texts, function)
     return texts.map({text: function(text) for text in texts.unique()})
-
-
-def name_companies(vendor: str) -> dict[str, tuple[str, Callable[[str], str | None]]]:
-    """Return the entries of `SpecDump.names` for companies; `vendor` is the raw column of the machine's vendor."""
-    companies = {"hw_vendor": vendor, "tester": "Tested By", "sponsor": "Test Sponsor"}
-    return {name: (column, normalize_company) for name, column in companies.items()}
 
 
 def parse_last_month(text: object) -> pd.Timestamp:

@@ -1,9 +1,9 @@
-"""Shared parts of the dumps of the Java benchmarks: description, texts of machines, repairs of known errors."""
+"""Shared parts of the dumps of the Java benchmarks: readers of texts, repairs of known errors."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 
@@ -14,51 +14,19 @@ from perfcast.domains.servers.data_tables import read_columns
 from perfcast.domains.servers.datasets.spec_cpu import repairs as repair
 from perfcast.domains.servers.datasets.spec_cpu import spec_dump
 from perfcast.domains.servers.datasets.spec_cpu.dump_file import Quarantine
-from perfcast.domains.servers.datasets.spec_cpu.dump_quality import Parser
-from perfcast.domains.servers.datasets.spec_cpu.spec_dump import L3_FIELDS, SYSTEM_FIELDS, SpecDump
 from perfcast.domains.servers.parsing.cache import parse_l1, parse_l2, parse_l3, rewrite_cache_text
 from perfcast.domains.servers.parsing.jvm import normalize_jvm_vendor, parse_jvm
 from perfcast.domains.servers.parsing.memory import parse_dimms, parse_module
 from perfcast.domains.servers.parsing.operating_system import parse_any_operating_system
-from perfcast.domains.servers.parsing.scalars import Scalar, parse_month
-from perfcast.domains.servers.parsing.storage import parse_storage
-from perfcast.domains.servers.parsing.text_normalization import compile_pattern, compile_rewrites, normalize, rewrite
+from perfcast.domains.servers.parsing.scalars import Scalar
+from perfcast.domains.servers.parsing.text_normalization import compile_pattern, normalize, read_rules, rewrite
 from perfcast.domains.servers.processors.cpu_names import cpu_model_key
-from perfcast.schema.table import Column, Kind
+from perfcast.schema.table import Kind
 
-_FIELDS: dict[str, tuple[Parser, tuple[str, ...]]] = {
-    "l1": (lambda text: parse_l1(rewrite_cache_text(text)), ("l1i_kb", "l1d_kb")),
-    "l2": (lambda text: parse_l2(rewrite_cache_text(text)), ("l2_kb", "l2_scope", "l2_kb_per_core")),
-    "l3": (lambda text: parse_l3(rewrite_cache_text(text)), L3_FIELDS),
-    "dimms": (parse_dimms, ("dimm_count", "dimm_gb", "dimm_groups", "mem_sum_gb")),
-    "module": (
-        parse_module,
-        (
-            *("dimm_ranks", "dimm_width", "dimm_type", "ecc", "ddr_gen"),
-            *("mem_rated_mts", "mem_running_mts", "mem_eff_mts"),
-        ),
-    ),
-    "jvm": (parse_jvm, ("jvm_name", "jvm_release", "jvm_update")),
-    "os": (parse_any_operating_system, SYSTEM_FIELDS),
-    "disk": (parse_storage, ("storage_class",)),
-}
-"""Common name of a text column -> its parser, and the parsed fields that become columns of the same name."""
+_COLUMNS = {column.name: column for column in read_columns(spec_dump.__package__, "columns.csv", "power")}
+"""Standard columns of SPECpower; those of processors and memory are the same in both dumps."""
 
-_REWRITES = compile_rewrites(
-    (r"[®™]", " "),
-    (r"\((?:r|tm)\)", " "),
-    (r"\bprocessors?\b|\b(?:dual|quad|six|eight|twelve)-core\b|\b64-bit multi-core\b", " "),
-    # Clocks, order numbers and turbo modes follow a bracket or comma; a clock also stands at either end.
-    (r"\s*[(\[,].*$", ""),
-    (r"^\d(?:\.\d+)? ?ghz\s+(?=\w)", ""),
-    (r"(?<=\d)((?:\S*\s+(?:v\d\s+)?)(?:cpu\s+)?)@?\s*\d(?:\.\d+)? ?ghz$", r"\1"),
-    (r"(?<=\d)(he|ee)$", r" \1"),
-    (r"\bcortex[ -]a53\b.*", "cortex-a53"),
-    (r"\bplatunum\b", "platinum"),
-    (r"\bxeon-d\b\s*", "xeon d-"),
-    (r"\bcpu\b", " "),
-    (r"^intel (?=(?:e\d-|[elwx]\d{4}))", "intel xeon "),
-)
+_REWRITES = read_rules("processors of Java results")
 _MISTYPED = {
     "xeon 5675": "xeon x5675",
     "xeon 8480+": "xeon platinum 8480+",
@@ -68,6 +36,7 @@ _MISTYPED = {
 """Key with a missing or wrong series -> the only CPU model of that number."""
 
 _NUMBER = compile_pattern(r"^\d{1,12}(?:\.\d{1,12})?(?:e\+?\d{1,2})?$")
+_FIRST_NUMBER = re.compile(r"^\s*([\d.,]+)")
 _THOUSANDS = compile_pattern(r"(?<=\d),(?=\d{3}(?:\D|$))")
 _IDENTIFIER = compile_pattern(r"\b((?:power_ssj2008|jbb2015)-(\d{4})(\d{2})(\d{2})-\d{5})\b")
 _MAX_CHIPS = 64
@@ -90,47 +59,6 @@ class Identity:
     result_id: str | None = None
     arrival_day: date | None = None
     complete: bool = False
-
-
-def describe_java_dump(
-    source: str,
-    texts: Mapping[str, str],
-    required: Mapping[str, tuple[str, Parser, str]],
-    *,
-    screen: Callable[[pd.DataFrame, Quarantine], pd.DataFrame],
-    derive: Callable[[pd.DataFrame], pd.DataFrame],
-    others: tuple[str, ...],
-    derived: tuple[str, ...] = (),
-) -> SpecDump:
-    """Describe a dump by its raw columns: `texts` maps the common names of texts to them; see `SpecDump`."""
-    columns = read_columns(spec_dump.__package__, "columns.csv", source.removeprefix("spec_"))
-
-    def derive_machine(frame: pd.DataFrame) -> pd.DataFrame:
-        # The texts of these benchmarks never state memory in the package, which the memory features need. All cores
-        # work, as in a rate run; fewer cores than the CPU model has are typing errors.
-        return derive(frame.assign(hbm_gb=0.0, Memory=frame[texts["module"]], metric="rate"))
-
-    return SpecDump(
-        source=source,
-        columns=columns,
-        required={**required, "published_month": spec_dump.PUBLISHED},
-        fields={texts[name]: entry for name, entry in _FIELDS.items()},
-        values={texts[name]: (parse_month, name) for name in ("hw_avail", "sw_avail", "updated")},
-        names={
-            **spec_dump.name_companies(texts["vendor"]),
-            "cpu_model": ("Processor", java_cpu_model_key),
-            "jvm_vendor": ("JVM Vendor", normalize_jvm_vendor),
-            "file_system": ("File System", lambda text: text.strip().casefold() or None),
-            "form_factor": (texts["form"], parse_form_factor),
-        },
-        identity=parse_identity,
-        others=("Memory (GB)", *others),
-        derived=derived,
-        uncovered=frozenset({*(column for column, _, _ in required.values()), "Published", "Disclosure"}),
-        screen=screen,
-        derive=derive_machine,
-        repair=lambda frame, repairs: _repair(frame, repairs, columns),
-    )
 
 
 def parse_measured(text: str) -> Scalar[float]:
@@ -161,6 +89,24 @@ def parse_form_factor(text: str) -> str | None:
     return f"{height[1]}U" if height else next((shape for word, shape in _SHAPES if word in folded), None)
 
 
+READERS: Mapping[str, spec_dump.Reader] = {
+    "number": parse_measured,
+    "first number": lambda text: parse_measured((_FIRST_NUMBER.match(text) or ["", ""])[1]),
+    "identity": parse_identity,
+    "l1": lambda text: parse_l1(rewrite_cache_text(text)),
+    "l2": lambda text: parse_l2(rewrite_cache_text(text)),
+    "l3": lambda text: parse_l3(rewrite_cache_text(text)),
+    "dimms": parse_dimms,
+    "module": parse_module,
+    "virtual machine": parse_jvm,
+    "operating system": parse_any_operating_system,
+    "cpu model": java_cpu_model_key,
+    "JVM vendor": normalize_jvm_vendor,
+    "form factor": parse_form_factor,
+}
+"""Readers of `dump_columns.csv`."""
+
+
 def reject_impossible_counts(frame: pd.DataFrame, quarantine: Quarantine) -> pd.DataFrame:
     """Quarantine rows with impossible counts. Shapes: `frame` has the columns cores, chips and nodes."""
     per_chip = frame["cores"] / frame["chips"].replace(0, np.nan)
@@ -170,13 +116,15 @@ def reject_impossible_counts(frame: pd.DataFrame, quarantine: Quarantine) -> pd.
     return quarantine.reject(frame, ~possible, "impossible_counts", spec_dump.join_texts(pd.DataFrame(words), ", "))
 
 
-def _repair(frame: pd.DataFrame, repairs: repair.Repairs, columns: tuple[Column, ...]) -> pd.DataFrame:
+def repair_machines(frame: pd.DataFrame, repairs: repair.Repairs) -> pd.DataFrame:
     """Repair known errors of rows with joined facts.
 
     Shapes: `frame` has cores, chips, threads_stated, threads_total_stated and mem_total_gb of one node, and test_month.
     """
     # Without any known CPU model a column of facts holds no numbers, and comparisons with it would fail.
-    facts = [column.name for column in columns if column.group == "processor" and column.kind is Kind.NUMERICAL]
+    facts = [
+        column.name for column in _COLUMNS.values() if column.group == "processor" and column.kind is Kind.NUMERICAL
+    ]
     for name in (*(name for name in facts if name in frame), "family_ddr_gen", "catalog_cores"):
         frame[name] = pd.to_numeric(frame[name]).astype("float64")
     # Some CPU models of SPECpower are older than the family tables; the first word of the name gives the vendor.
@@ -189,9 +137,8 @@ def _repair(frame: pd.DataFrame, repairs: repair.Repairs, columns: tuple[Column,
     _repair_threads(frame, repairs)
     _repair_cache_units(frame, repairs)
     repair.repair_caches(frame, repairs)
-    bounds = {column.name: column for column in columns}
     for name in _LIMITED:  # such a typing error does not invalidate a result
-        beyond = (frame[name] < bounds[name].low) | (frame[name] > bounds[name].high)
+        beyond = (frame[name] < _COLUMNS[name].low) | (frame[name] > _COLUMNS[name].high)
         repairs.put(frame, name, beyond, np.nan, f"{name}_impossible")
     repair.repair_memory(frame, repairs)
     early = frame["test_month"] < frame["arrival_day"] - _OLDEST_TEST

@@ -14,12 +14,12 @@ from perfcast.data.standardized import Standardized
 from perfcast.domains.servers.datasets.spec_cpu import spec_dump
 from perfcast.domains.servers.datasets.spec_cpu.dump_file import Quarantine
 from perfcast.domains.servers.datasets.spec_java.java_machines import (
-    describe_java_dump,
+    READERS,
     parse_measured,
     reject_impossible_counts,
+    repair_machines,
 )
 from perfcast.domains.servers.parsing.distinct_texts import parse_column
-from perfcast.domains.servers.parsing.scalars import parse_month
 
 SUITE = "SPECpower_ssj2008"
 LOADS = tuple(range(100, 0, -10))
@@ -64,63 +64,34 @@ def _screen(frame: pd.DataFrame, quarantine: Quarantine) -> pd.DataFrame:
 
 
 def _derive(frame: pd.DataFrame) -> pd.DataFrame:
-    """Divide operations, watts and memory by the nodes, and parse the columns of this dump alone.
+    """Divide operations, watts and memory by the nodes.
 
     A multi-node result publishes sums over equal machines in one enclosure. Divided by the nodes, it is comparable to
     single machines; a fifth of all results are of this kind. Shared fans and power supplies are divided too, so `nodes`
     stays a feature. Operations per watt do not change. Cores and chips are already per node.
     """
     nodes = frame["nodes"]
-    columns = ("Memory (GB)", "# Threads Per Core", "Power Supplies Installed", "Power Supply Rating (watts)")
-    memory, threads, supplies, rating = (parse_column(frame[column], parse_measured)["value"] for column in columns)
     # DIMMs are stated per node; on a few rows so is the capacity.
+    memory = frame["mem_stated_gb"]
     stated_per_node = (memory == frame["mem_sum_gb"]) & (nodes > 1)
     return frame.assign(
         ssj_ops_100=frame[f"level {OPERATIONS[0]}"] / nodes,
         watts_100=frame[f"level {WATTS[0]}"] / nodes,
         watts_idle=frame[f"level {WATTS[-1]}"] / nodes,
         mem_total_gb=(memory / nodes).mask(stated_per_node, memory),
-        threads_stated=threads,
         threads_total_stated=float("nan"),
         # 0 marks power supplies shared in an enclosure.
-        psu_count=supplies.where(supplies > 0),
-        psu_w=rating.where(rating > 0),
-        test_month=pd.to_datetime(parse_column(frame["Test Date"], parse_month)["value"]),
+        psu_count=frame["psu_count"].where(frame["psu_count"] > 0),
+        psu_w=frame["psu_w"].where(frame["psu_w"] > 0),
+        # The texts never state memory in the package. All cores work, as in a rate run.
+        hbm_gb=0.0,
+        Memory=frame["Memory Description"],
+        metric="rate",
     )
 
 
-DUMP = describe_java_dump(
-    "spec_power",
-    texts={
-        "vendor": "Hardware Vendor",
-        "l1": "1st Level Cache",
-        "l2": "2nd Level Cache",
-        "l3": "3rd Level Cache",
-        "dimms": "DIMMS",
-        "module": "Memory Description",
-        "jvm": "JVM Version",
-        "os": "os",
-        "disk": "Disk Drive",
-        "form": "Form Factor",
-        "hw_avail": "HW Avail",
-        "sw_avail": "SW Avail",
-        "updated": "Updated",
-    },
-    required={
-        "ssj_ops_per_watt": ("Result", parse_measured, "score_not_numeric"),
-        **{f"level {name}": (name, parse_measured, "score_not_numeric") for name in (*OPERATIONS, *WATTS)},
-        "nodes": ("Nodes", parse_measured, "count_not_numeric"),
-        "cores": ("# Cores", parse_measured, "count_not_numeric"),
-        "chips": ("# Chips", parse_measured, "count_not_numeric"),
-        "base_mhz": ("Processor MHz", parse_measured, "count_not_numeric"),
-    },
-    others=(
-        *("Operating System", "Operating System Version", "Test Date", "# Cores Per Chip", "# Threads Per Core"),
-        *("Power Supplies Installed", "Power Supply Rating (watts)"),
-    ),
-    derived=("os",),
-    screen=_screen,
-    derive=_derive,
+DUMP = spec_dump.SpecDump(
+    source="spec_power", readers=READERS, derived=("os",), screen=_screen, derive=_derive, repair=repair_machines
 )
 
 

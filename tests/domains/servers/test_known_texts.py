@@ -1,0 +1,55 @@
+"""Texts as people and publishers write them, and what each says: the lines of `known_texts.csv`."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfcast.domains.servers.datasets.spec_cpu.cpu2006 import DUMP as CPU2006
+from perfcast.domains.servers.datasets.spec_cpu.cpu2006 import older_cpu_model_key
+from perfcast.domains.servers.datasets.spec_java.java_machines import READERS, java_cpu_model_key
+from perfcast.domains.servers.parsing import cache, jvm, memory, names, operating_system, storage
+from perfcast.domains.servers.parsing.dimm_part_number import decode_part_number
+from perfcast.domains.servers.processors.cpu_names import cpu_model_key, find_family
+from perfcast.domains.servers.processors.families import look_up_facts
+
+with (Path(__file__).parent / "known_texts.csv").open(encoding="utf-8", newline="") as file:
+    ROWS = [(row["parser"], row["text"], json.loads(row["expected"])) for row in csv.DictReader(file)]
+PARSERS: dict[str, Callable[[str], Any]] = {
+    **{
+        function.__name__: function
+        for function in (
+            *(cache.parse_l1, cache.parse_l2, cache.parse_l3, cache.parse_other_cache, jvm.parse_jvm),
+            *(jvm.normalize_jvm_vendor, names.normalize_company, storage.parse_storage, decode_part_number),
+            *(memory.parse_memory, memory.parse_dimms, memory.parse_module, look_up_facts),
+            *(operating_system.parse_operating_system, operating_system.parse_any_operating_system),
+            *(cpu_model_key, java_cpu_model_key, older_cpu_model_key),
+        )
+    },
+    **{getattr(reader, "__name__", name): reader for name, reader in CPU2006.readers.items()},
+    **{f"parse_rewritten_{name}": READERS[name] for name in ("l1", "l2", "l3")},
+    "find_family": lambda name: find_family(cpu_model_key(name)),
+}
+
+
+@pytest.mark.parametrize(("parser", "text", "expected"), ROWS)
+def test_a_known_text_is_understood(parser: str, text: str, expected: Any) -> None:
+    result = PARSERS[parser](text)
+    if not isinstance(expected, dict):
+        assert result == expected
+        return
+    values = result if isinstance(result, dict) else vars(result)
+    assert {name: values[name] for name in expected} == expected
+
+
+KEYS = [(parser, text, key) for parser, text, key in ROWS if parser.endswith("cpu_model_key")]
+
+
+@pytest.mark.parametrize(("parser", "text", "key"), KEYS)
+def test_case_and_blanks_do_not_change_a_key_and_it_is_its_own_key(parser: str, text: str, key: str) -> None:
+    assert PARSERS[parser](f"  {text.upper()} ") == PARSERS[parser](key) == key
