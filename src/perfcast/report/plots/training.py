@@ -18,7 +18,8 @@ from perfcast.report.plots.drawing import (
     predictor_styles,
     whole_numbers,
 )
-from perfcast.splits import LearningCurvePoint, learning_curve_point, split_label
+from perfcast.splits import learning_curve_point, split_label
+from perfcast.splits.declaration import LearningCurvePoint
 
 _MIN_EPOCHS = 3
 
