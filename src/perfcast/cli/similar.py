@@ -29,7 +29,7 @@ def run(options: argparse.Namespace) -> int:
     """Find, and print or write."""
     from perfcast.decisions.decision_text import format_nearest
     from perfcast.decisions.nearest_machines import find_nearest_machines
-    from perfcast.inference.batch import parse_machines
+    from perfcast.inference.parse import parse_machines
     from perfcast.utils.terminal_tables import terminal_width
 
     check_out(options, ".csv", ".json")

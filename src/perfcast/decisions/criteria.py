@@ -11,10 +11,10 @@ from types import MappingProxyType
 import pandas as pd
 
 from perfcast.inference.champion import Champion
-from perfcast.inference.derived import DerivedOutput, DerivedValue
 from perfcast.inference.machine_fields import read_number
 from perfcast.inference.machine_files import PRICE, WATTS
-from perfcast.inference.prediction import Estimate
+from perfcast.inference.prediction import DerivedValue, Estimate
+from perfcast.inference.rules import DerivedOutput
 from perfcast.uncertainty.conformal import outputs_of, probability_at_least
 from perfcast.utils.errors import UserError
 

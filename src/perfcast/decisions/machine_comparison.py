@@ -11,12 +11,11 @@ import pandas as pd
 
 from perfcast.decisions.joint_errors import JointErrors
 from perfcast.decisions.ranking_answer import RefusedCandidate
-from perfcast.inference.batch import ParsedMachines, parse_batch
 from perfcast.inference.champion import Champion
-from perfcast.inference.draw_predictions import DrawPredictions
+from perfcast.inference.draws import DrawPredictions, impute_draws
 from perfcast.inference.explain import attribute_difference, list_drivers
-from perfcast.inference.impute import impute_draws
 from perfcast.inference.machine_files import MachineEntry
+from perfcast.inference.parse import ParsedMachines, parse_batch
 from perfcast.inference.predict import PredictOptions, predict_machines
 from perfcast.inference.prediction import ESTIMATE, Answer, Driver, Estimate, Prediction, name_tasks
 from perfcast.inference.user_measurements import UserMeasurements

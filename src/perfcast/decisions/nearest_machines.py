@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from perfcast.inference.batch import ParsedMachines
+from perfcast.inference.cells import ASSUMED, CompletedMachines
 from perfcast.inference.champion import Champion
-from perfcast.inference.completed import ASSUMED, CompletedMachines
-from perfcast.inference.draw_predictions import DrawPredictions
+from perfcast.inference.draws import DrawPredictions, impute_draws
 from perfcast.inference.explain import describe_neighbor, find_neighbors, name_machine
-from perfcast.inference.impute import impute_draws
+from perfcast.inference.parse import ParsedMachines
 from perfcast.inference.prediction import Answer, Neighbor, name_tasks
 from perfcast.schema.table import Column, Kind, Role, Tag, select
 from perfcast.utils.errors import UserError

@@ -9,9 +9,9 @@ import numpy as np
 from perfcast.decisions.criteria import COST, PROBABILITY, Output
 from perfcast.decisions.joint_errors import JointErrors
 from perfcast.decisions.ranking_answer import Ranked, RankingRequest
-from perfcast.inference.derived import DerivedOutput, Numbers
 from perfcast.inference.machine_files import PRICE, WATTS
 from perfcast.inference.prediction import Predictions
+from perfcast.inference.rules import DerivedOutput, Numbers
 
 _DRAWS = 2000
 

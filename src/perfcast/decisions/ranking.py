@@ -25,11 +25,10 @@ from perfcast.decisions.criteria import (
 from perfcast.decisions.joint_errors import JointErrors
 from perfcast.decisions.order_draws import criterion_facts, find_first_shares
 from perfcast.decisions.ranking_answer import SURE, Ranked, Ranking, RankingRequest, RefusedCandidate
-from perfcast.inference.batch import ParsedMachines, parse_batch
 from perfcast.inference.champion import Champion
-from perfcast.inference.draw_predictions import DrawPredictions, complete_machines
-from perfcast.inference.impute import hold_equal, impute_draws
+from perfcast.inference.draws import DrawPredictions, complete_machines, hold_equal, impute_draws
 from perfcast.inference.machine_files import EXTRAS, PRICE, WATTS, MachineEntry
+from perfcast.inference.parse import ParsedMachines, parse_batch
 from perfcast.inference.predict import PredictOptions, predict_machines
 from perfcast.inference.prediction import Prediction
 from perfcast.inference.user_measurements import UserMeasurements

@@ -13,10 +13,9 @@ from perfcast.decisions.ranking import PLAIN
 from perfcast.decisions.variants import Variant, make_variants
 from perfcast.decisions.varied_fields import VariedField
 from perfcast.inference.champion import Champion
-from perfcast.inference.derived import DerivedValue
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.predict import PredictOptions, batches, predict_draws
-from perfcast.inference.prediction import Answer, Estimate, Prediction, name_tasks
+from perfcast.inference.prediction import Answer, DerivedValue, Estimate, Prediction, name_tasks
 from perfcast.inference.user_measurements import UserMeasurements
 from perfcast.utils.errors import UserError
 

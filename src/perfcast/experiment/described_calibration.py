@@ -13,8 +13,8 @@ from perfcast.experiment.fitting import Backtest
 from perfcast.experiment.selection import PredictorFactory
 from perfcast.experiment.uncertainty_fit import fit_in_domain, fit_uncertainty, plan_final_backtests
 from perfcast.inference.champion import Champion
-from perfcast.inference.imputation.rules import find_rules
 from perfcast.inference.reference_data import ReferenceData
+from perfcast.inference.rules import find_rules
 from perfcast.predictors.predictor import Predictor
 from perfcast.uncertainty.conformal import LEVEL, UncertaintyModel, weighted_quantile
 

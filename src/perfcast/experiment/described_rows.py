@@ -9,11 +9,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from perfcast.inference.batch import parse_batch
 from perfcast.inference.champion import Champion
-from perfcast.inference.draw_predictions import DrawPredictions
-from perfcast.inference.impute import impute_draws
+from perfcast.inference.draws import DrawPredictions, impute_draws
 from perfcast.inference.machine_files import MachineEntry
+from perfcast.inference.parse import parse_batch
 from perfcast.schema.table import Kind, Table, Tag
 from perfcast.uncertainty.conformal import LEVEL
 

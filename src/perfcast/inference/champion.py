@@ -15,15 +15,13 @@ import pandas as pd
 from perfcast import plugins
 from perfcast.inference.cells import Cells
 from perfcast.inference.champion_archive import WITHOUT_SCORES, LeftOutScores, unpack_champion
-from perfcast.inference.imputation.hot_deck import HotDeck
-from perfcast.inference.imputation.joint_draws import JointDeck
-from perfcast.inference.imputation.rules import DescriptionRules, find_rules
+from perfcast.inference.donors import HotDeck, JointDeck
 from perfcast.inference.machine_fields import MachineFields, alias_field
 from perfcast.inference.machine_files import EXTRAS, MachineEntry, Machines, is_table, read_machines
+from perfcast.inference.measured_index import NeighborIndex, PublishedIndex
 from perfcast.inference.name_lookup import EntityNames, TaskNames
-from perfcast.inference.neighbor_index import NeighborIndex
-from perfcast.inference.published import PublishedIndex
 from perfcast.inference.reference_data import ReferenceData, describing_columns
+from perfcast.inference.rules import DescriptionRules, find_rules
 from perfcast.predictors.predictor import Predictor, load_predictor
 from perfcast.schema.schema_version import SCHEMA_KEY, SCHEMA_VERSION, check_schema_version
 from perfcast.schema.table import Column, Kind, Table, Tag, build_table

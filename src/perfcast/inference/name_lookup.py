@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher, get_close_matches
 
-from perfcast.inference.imputation.rules import DescriptionRules
+from perfcast.inference.rules import DescriptionRules
 from perfcast.utils.errors import UserError
 
 _JOINTS = re.compile(r"[\s_.,;:/-]+")

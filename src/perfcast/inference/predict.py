@@ -11,16 +11,13 @@ from types import MappingProxyType
 import numpy as np
 import pandas as pd
 
-from perfcast.inference.basis import BasisFinder
-from perfcast.inference.batch import ParsedMachines, parse_batch
+from perfcast.inference.cells import ASSUMED
 from perfcast.inference.champion import Champion
-from perfcast.inference.completed import ASSUMED
-from perfcast.inference.derived import derive_values
-from perfcast.inference.draw_predictions import DrawPredictions
-from perfcast.inference.explain import Explainer
-from perfcast.inference.impute import DrawnMachines, impute_draws
+from perfcast.inference.draws import DrawnMachines, DrawPredictions, impute_draws
+from perfcast.inference.explain import BasisFinder, Explainer
 from perfcast.inference.machine_fields import MONTH, is_month
 from perfcast.inference.machine_files import MachineEntry
+from perfcast.inference.parse import ParsedMachines, parse_batch
 from perfcast.inference.prediction import (
     NEVER,
     OK,
@@ -29,6 +26,7 @@ from perfcast.inference.prediction import (
     Prediction,
     Predictions,
     Unpredicted,
+    derive_values,
     list_outside,
     name_tasks,
     rate_trust,

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from perfcast.inference.completed import ORIGINS
-from perfcast.inference.derived import DERIVED, DerivedValue
-from perfcast.inference.imputation.rules import find_rules
+from perfcast.inference.cells import ORIGINS
+from perfcast.inference.measured_index import PublishedGroup, PublishedScores
 from perfcast.inference.prediction import (
+    DERIVED,
     MEASURED_FACTOR,
     OK,
     Basis,
+    DerivedValue,
     Estimate,
     Prediction,
     Predictions,
     Value,
     list_outside,
 )
-from perfcast.inference.published import PublishedGroup, PublishedScores
+from perfcast.inference.rules import find_rules
 from perfcast.utils.terminal_tables import NO_BREAK, format_interval, format_number, render_table, wrap_text
 
 _MAX_GROUPS = 4

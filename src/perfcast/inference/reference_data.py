@@ -13,8 +13,8 @@ import pandas as pd
 
 from perfcast import plugins
 from perfcast.inference.cells import Cells, CodedFrame, read_column
-from perfcast.inference.imputation.joint_draws import MIN_CANDIDATES
-from perfcast.inference.imputation.rules import EntityFacts, find_rules
+from perfcast.inference.donors import MIN_CANDIDATES
+from perfcast.inference.rules import EntityFacts, find_rules
 from perfcast.schema.table import Column, Kind, Role, Table, Tag
 from perfcast.schema.table_files import read_parquet, read_table, write_table
 from perfcast.uncertainty.correlation import entity_slices

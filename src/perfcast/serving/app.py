@@ -18,8 +18,8 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from perfcast import __version__
+from perfcast.inference.cells import ORIGINS
 from perfcast.inference.champion import Champion
-from perfcast.inference.completed import ORIGINS
 from perfcast.inference.prediction import Predictions
 from perfcast.serving.api_models import (
     CpuModelsResponse,

@@ -14,9 +14,9 @@ from perfcast.decisions.nearest_machines import NearestMachines, find_nearest_ma
 from perfcast.decisions.ranking import Ranking, rank_machines, read_request
 from perfcast.decisions.varied_fields import read_varied_fields
 from perfcast.decisions.what_if import Grid, predict_grid
-from perfcast.inference.batch import parse_machines
 from perfcast.inference.champion import Champion
 from perfcast.inference.machine_files import MachineEntry
+from perfcast.inference.parse import parse_machines
 from perfcast.inference.predict import PredictOptions, make_options, predict_batch
 from perfcast.inference.prediction import Predictions
 from perfcast.inference.user_measurements import UserMeasurements, read_measurements

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from perfcast.inference.batch import parse_batch
+from perfcast.inference.cells import MISSING
 from perfcast.inference.champion import Champion
-from perfcast.inference.completed import MISSING
-from perfcast.inference.draw_predictions import complete_machines
+from perfcast.inference.draws import complete_machines
 from perfcast.inference.explain import list_values, name_machine
 from perfcast.inference.machine_fields import name_group
 from perfcast.inference.machine_files import MachineEntry
+from perfcast.inference.parse import parse_batch
 from perfcast.inference.prediction import ESTIMATE, OK, REFUSED
 from perfcast.schema.table import Role, select
 

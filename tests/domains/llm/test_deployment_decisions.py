@@ -16,8 +16,8 @@ from perfcast.decisions.ranking import rank_machines, read_request
 from perfcast.decisions.varied_fields import read_varied_fields
 from perfcast.decisions.what_if import predict_grid
 from perfcast.inference import PredictOptions
-from perfcast.inference.batch import parse_machines
 from perfcast.inference.machine_files import MachineEntry
+from perfcast.inference.parse import parse_machines
 from perfcast.utils.errors import UserError
 
 PLAIN = PredictOptions(neighbors=0, explain=False)

@@ -11,8 +11,7 @@ from perfcast.experiment import described_calibration
 from perfcast.experiment.described_calibration import fit_scales
 from perfcast.experiment.described_rows import DescribedData
 from perfcast.inference import parse_machines, read_machines
-from perfcast.inference.draw_predictions import DrawPredictions
-from perfcast.inference.impute import impute_draws
+from perfcast.inference.draws import DrawPredictions, impute_draws
 
 ROWS = 400
 

@@ -8,10 +8,9 @@ import pytest
 from champion_project import KNOWN, is_possible, predict, project
 
 from perfcast.inference import parse_machines, read_machines
-from perfcast.inference.cells import Cells
-from perfcast.inference.completed import ASSUMED, GIVEN
-from perfcast.inference.imputation.joint_draws import JointDeck
-from perfcast.inference.impute import impute_draws
+from perfcast.inference.cells import ASSUMED, GIVEN, Cells
+from perfcast.inference.donors import JointDeck
+from perfcast.inference.draws import impute_draws
 
 SOFTWARE = ["compiler_vendor", "compiler_major_minor", "os_name", "os_version"]
 
