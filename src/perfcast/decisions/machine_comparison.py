@@ -184,10 +184,10 @@ def _spread_of_difference(first: float, second: float, correlation: float) -> fl
 
 def _find_drivers(drawn: DrawPredictions, champion: Champion) -> Mapping[tuple[int, int], tuple[np.ndarray, list[str]]]:
     """Return for every pair of rows of one task the share of every group, (groups, targets), and the groups."""
-    frame = drawn.completed.frame
-    tasks = frame[champion.reference_data.measured.column_of(Tag.TASK)].astype(str).to_numpy()
-    pairs = [(a, b) for a, b in combinations(range(len(frame)), 2) if tasks[a] == tasks[b]]
-    firsts, seconds = (frame.iloc[list(rows)] for rows in zip(*pairs, strict=True))
+    cells = drawn.completed.cells
+    tasks = cells[champion.reference_data.measured.column_of(Tag.TASK)].tolist()
+    pairs = [(a, b) for a, b in combinations(range(len(tasks)), 2) if tasks[a] == tasks[b]]
+    firsts, seconds = (cells.take(np.array(rows)) for rows in zip(*pairs, strict=True))
     shares, groups = attribute_difference(firsts, seconds, champion)
     return {pair: (shares[place], groups) for place, pair in enumerate(pairs)}
 

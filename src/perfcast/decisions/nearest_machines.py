@@ -113,7 +113,7 @@ def find_nearest_machines(
     completed = drawn.completed
     units = {column.name: column.unit for column in measured.columns}
     by_line: dict[int, NearestResults] = {}
-    for row, neighbors in enumerate(find_neighbors(drawn.table, champion, count, drawn.unknown)):
+    for row, neighbors in enumerate(find_neighbors(drawn, champion, count)):
         line = int(completed.frame.index[row])
         name = name_machine(completed.frame.iloc[row], measured)
         notes = (*machines.notes.get(line, ()), *([champion.left_out.note] if champion.left_out else []))

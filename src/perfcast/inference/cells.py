@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -144,22 +144,16 @@ class CodedFrame:
 
     def __init__(self, frame: pd.DataFrame) -> None:
         self._frame = frame
-        self._columns: dict[str, Codes] = {}
-        self._texts: dict[str, np.ndarray] = {}
+        self._read = cache(self._read_codes)
 
     def __getitem__(self, name: str) -> Codes:
         """Return the codes of a column."""
-        if name not in self._columns:
-            codes, values = pd.factorize(self._frame[name])
-            listed = list(values)
-            self._columns[name] = Codes(codes.astype(np.int32), listed, {value: at for at, value in enumerate(listed)})
-        return self._columns[name]
+        return self._read(name)
 
-    def texts(self, name: str, rows: np.ndarray) -> np.ndarray:
-        """Return the texts of a column in some rows, None where there is none. Shapes: rows (n,) int -> (n,) object."""
-        if name not in self._texts:
-            self._texts[name] = np.array([*self[name].values, None], dtype=object)
-        return np.asarray(self._texts[name][self[name].codes[rows]])
+    def _read_codes(self, name: str) -> Codes:
+        codes, values = pd.factorize(self._frame[name])
+        listed = list(values)
+        return Codes(codes.astype(np.int32), listed, {value: at for at, value in enumerate(listed)})
 
     def equals(self, name: str, value: Any, rows: np.ndarray) -> np.ndarray:
         """Return whether a column is a value in some rows. Shapes: rows (n,) int -> (n,) bool."""
@@ -184,7 +178,6 @@ ORIGINS = {
     MISSING: "unknown",
 }
 """Origins of a value and their meaning; see `DescriptionRules.origin_meanings`."""
-_NAMES = np.array(list(ORIGINS), dtype=object)
 CODES = {origin: code for code, origin in enumerate(ORIGINS)}
 """Origin -> its place among ORIGINS."""
 
@@ -208,7 +201,12 @@ class CompletedMachines:
     @cached_property
     def origins(self) -> pd.DataFrame:
         """The origin of every cell as text, in the form of `frame`."""
-        return pd.DataFrame(_NAMES[self.codes], pd.Index(self.cells.index), list(self.cells), dtype=object)
+        return pd.DataFrame(
+            np.array(list(ORIGINS), dtype=object)[self.codes],
+            pd.Index(self.cells.index),
+            list(self.cells),
+            dtype=object,
+        )
 
     def has_origin(self, *origins: str) -> np.ndarray:
         """Return which cells have one of some origins, (n, columns) bool."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -251,8 +252,9 @@ class DrawPredictions:
         X = both.frame.iloc[:count]
 
         def predict(cells: Cells) -> np.ndarray:
-            frame = X if cells is drawn.completed.cells else champion.derive_features(cells).frame
-            return np.asarray(np.log(champion.predictor.predict(frame).to_numpy(dtype=float)))
+            if cells is not drawn.completed.cells:
+                return champion.predict_logs(cells)
+            return np.asarray(np.log(champion.predictor.predict(X).to_numpy(dtype=float)))
 
         lowest, highest = champion.rules.find_bounds(drawn.completed.cells)
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -273,8 +275,17 @@ class DrawPredictions:
         self.completed = drawn.completed.take(shown)
         frame = both.frame.iloc[shown].reset_index(drop=True)
         self.table = Table(both.dataset, frame, both.columns, both.facts)
-        self.unknown, self._usual = (
-            _differs(both.frame, begin + np.arange(len(shown)), shown) for begin in (count, count + len(shown))
+        differs = _differs(both.frame, np.arange(count, len(both.frame)), np.tile(shown, 2))
+        self.unknown, self._usual = differs.iloc[: len(shown)], differs.iloc[len(shown) :]
+
+    @cached_property
+    def encoded(self) -> np.ndarray:
+        """The rows of `table` as distances read them, see `InDomainModel.encode`; none without a calibration."""
+        calibrated = self._champion.calibrated
+        return (
+            np.zeros((len(self.table.frame), 0))
+            if calibrated is None
+            else calibrated.in_domain.encode(self.table.frame)
         )
 
     def intervals(self, target: int, when: pd.Series | None = None, level: float = LEVEL) -> pd.DataFrame | None:
@@ -291,7 +302,7 @@ class DrawPredictions:
             return None
         X, drawn = self.table.frame, self._drawn
         outputs = outputs_of(X[self.table.column_of(Tag.TASK)], self._champion.predictor.targets_[target])
-        intervals = calibrated.intervals(X, outputs, when, level, self._usual)
+        intervals = calibrated.intervals(X, outputs, when, level, self._usual, encoded=self.encoded)
         below, above = (intervals[name].to_numpy(dtype=float).copy() for name in ("below", "above"))
         half_width = (below + above) / 2
         counts = np.bincount(drawn.owners, minlength=len(X))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from statistics import median
 from typing import Any, Self
@@ -36,23 +36,21 @@ class NeighborIndex:
         self.tasks = measured.frame[measured.column_of(Tag.TASK)].astype(str).to_numpy()
         self._entity = measured.column_of(Tag.ENTITY)
         self._entities = measured.frame[self._entity].astype(str).to_numpy()
-        self._rows: dict[str, np.ndarray] = {}
-        self._distinct: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+        self._rows_of = cache(lambda task: np.flatnonzero(self.tasks == task))
+        self._distinct_of = cache(self._find_distinct)
 
     def find_nearest(
-        self, X: pd.DataFrame, tasks: pd.Series, count: int, ignored: pd.DataFrame | None = None
+        self, X: pd.DataFrame, tasks: pd.Series, count: int, encoded: np.ndarray | None = None
     ) -> list[list[tuple[int, float]]]:
         """Return for every row the numbers of the nearest measured rows of its task and their distances, nearest first.
 
         Of rows that are alike in everything encoded, the newest (last) comes first. X has the features of training;
-        `ignored` marks its cells without weight, see `InDomainModel.distances`.
+        `encoded` are its rows by `InDomainModel.encode`, some cells masked: those have no weight.
         """
-        in_domain = self.calibrated.in_domain
-        encoded = in_domain.mask(in_domain.encode(X), ignored).astype(np.float32)
+        encoded = self.calibrated.in_domain.encode(X) if encoded is None else encoded
         known: dict[tuple[str, bytes], np.ndarray] = {}
-        nearest = []
-        entities = X[self._entity].astype(str)
-        for row, task, entity in zip(encoded, tasks.astype(str), entities, strict=True):
+        nearest, entities = [], X[self._entity].astype(str)
+        for row, task, entity in zip(encoded.astype(np.float32), tasks.astype(str), entities, strict=True):
             rows = self._rows_of(task)
             far = self._distances(row, rows, known)
             far += self.calibrated.calibration.base * (self._entities[rows] != entity)
@@ -63,38 +61,27 @@ class NeighborIndex:
             nearest.append([(int(rows[place]), float(far[place])) for place in order])
         return nearest
 
-    def _rows_of(self, task: str) -> np.ndarray:
-        if task not in self._rows:
-            self._rows[task] = np.flatnonzero(self.tasks == task)
-        return self._rows[task]
-
     def _distances(self, row: np.ndarray, rows: np.ndarray, known: dict[tuple[str, bytes], np.ndarray]) -> np.ndarray:
         """Return distances to some measured rows; `known` caches those to the distinct values of a group, by values."""
         weights = self.calibrated.calibration.weights
         far = np.zeros(len(rows))
         for group, span, numeric in self.calibrated.in_domain.parts():
-            distinct, numbers = self._distinct_of(group, span)
+            distinct, numbers = self._distinct_of(span.start, span.stop)
             key = (group, row[span].tobytes())
             if key not in known:
                 known[key] = gower_distances(row[span], distinct, numeric)
             far += max(weights.get(group, 0.0), self.calibrated.calibration.base) * known[key][numbers[rows]]
         return far
 
-    def _distinct_of(self, group: str, span: slice) -> tuple[np.ndarray, np.ndarray]:
-        """Return the distinct values of a group, (m, columns), and the number of every row's, (rows,)."""
-        if group not in self._distinct:
-            columns = np.ascontiguousarray(self.encoded[:, span])
-            if not columns.size:
-                self._distinct[group] = columns[:1], np.zeros(len(columns), dtype=int)
-            else:
-                # compared as bytes: missing values are alike then
-                _, first, numbers = np.unique(
-                    columns.view(f"V{columns.itemsize * columns.shape[1]}").ravel(),
-                    return_index=True,
-                    return_inverse=True,
-                )
-                self._distinct[group] = columns[first], numbers
-        return self._distinct[group]
+    def _find_distinct(self, begin: int, end: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the distinct values of some columns, (m, columns), and the number of every row's, (rows,)."""
+        columns = np.ascontiguousarray(self.encoded[:, begin:end])
+        if not columns.size:
+            return columns[:1], np.zeros(len(columns), dtype=int)
+        # compared as bytes: missing values are alike then
+        texts = columns.view(f"V{columns.itemsize * columns.shape[1]}").ravel()
+        _, first, numbers = np.unique(texts, return_index=True, return_inverse=True)
+        return columns[first], numbers
 
     def save(self, folder: Path) -> None:
         """Write the encoded rows."""

@@ -98,9 +98,13 @@ def _read_new_entity(
     source = "usual machines, its design included"
     if design:
         source = f"the design {design}, which {'was' if design in champion.designs else 'was never'} measured"
-    hints = [name for name in rules.new_entity_hints if cells.keys().isdisjoint(_columns_of(name, champion))]
-    if design and rules.design_column in hints:
-        hints.remove(rules.design_column)
+    fields = champion.fields.fields
+    giving = {
+        name: (*rules.new_entity_fields.get(name, ()), *(fields[name].columns if name in fields else (name,)))
+        for name in rules.new_entity_hints
+        if not design or name != rules.design_column
+    }
+    hints = [name for name, columns in giving.items() if cells.keys().isdisjoint(columns)]
     note = f"values that are not given come from {source}"
     note += f"; add {', '.join(hints)} to narrow the interval" if hints else ""
     if entity not in cells:
@@ -109,13 +113,6 @@ def _read_new_entity(
         cells[entity] = named.name
     near = f" (known names: {', '.join(match.candidates)})" if match.candidates else ""
     return [f"no data names the {rules.named_field} {text!r}{near}; {note}"]
-
-
-def _columns_of(name: str, champion: Champion) -> tuple[str, ...]:
-    """Return the columns that give what a field does."""
-    required = champion.rules.new_entity_fields.get(name, ())
-    field = champion.fields.fields.get(name)
-    return (*required, *(field.columns if field else (name,)))
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from html import escape
 from operator import is_
 from typing import Any, TypeVar
@@ -278,18 +278,19 @@ def name_tasks(answer: Named, titles: Mapping[str, str]) -> Named:
     if isinstance(answer, tuple):
         named = tuple(name_tasks(each, titles) for each in answer)
         return answer if all(map(is_, named, answer)) else named  # type: ignore[return-value]
-    if not titles or not is_dataclass(answer) or isinstance(answer, type):
-        return answer
     changes = {}
-    for each in fields(answer):
-        value: Any = getattr(answer, each.name)
-        new = titles.get(value, value) if each.name in _TASK_FIELDS else name_tasks(value, titles)
-        if new is not value:
-            changes[each.name] = new
-    return replace(answer, **changes) if changes else answer
+    for name, value in vars(answer).items() if titles and is_dataclass(answer) else ():
+        if name in _TASK_FIELDS:
+            changes[name] = titles.get(value, value)
+        elif not isinstance(value, (str, float, int)) and name not in _WITHOUT_TASKS:
+            changes[name] = name_tasks(value, titles)
+    changed = {name: value for name, value in changes.items() if value is not getattr(answer, name)}
+    return replace(answer, **changed) if changed else answer  # type: ignore[type-var]
 
 
 _TASK_FIELDS = ("task", "measured_task")
+_WITHOUT_TASKS = frozenset(("values", "published", "drivers", "typical_machine"))
+"""Fields of answers in which no task is named."""
 
 
 @dataclass(frozen=True)

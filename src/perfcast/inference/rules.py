@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
@@ -118,7 +119,7 @@ class EntityFacts:
     def __init__(self, frame: pd.DataFrame) -> None:
         self.frame = frame
         self._places = {name: place for place, name in enumerate(frame.index)}
-        self._columns: dict[str, np.ndarray] = {}
+        self._column = cache(self._read_column)
 
     def __contains__(self, name: object) -> bool:
         return name in self._places
@@ -129,13 +130,10 @@ class EntityFacts:
         listed = [str(name) for name in self.frame if name in like]
         return {name: self._column(name, like[name].dtype)[places] for name in listed}
 
-    def _column(self, name: str, dtype: np.dtype) -> np.ndarray:
+    def _read_column(self, name: str, dtype: np.dtype) -> np.ndarray:
         """Return a column of facts, and a missing one at its end."""
-        if name not in self._columns:
-            facts = self.frame[name].astype(object if dtype.kind == "O" else dtype)
-            typed = read_column(facts)
-            self._columns[name] = np.append(typed, mask_cells(typed[:1], np.array([True])))
-        return self._columns[name]
+        typed = read_column(self.frame[name].astype(object if dtype.kind == "O" else dtype))
+        return np.append(typed, mask_cells(typed[:1], np.array([True])))
 
 
 class DescriptionRules:

@@ -138,7 +138,7 @@ def test_the_prediction_is_the_median_over_draws():
     champion = project().champion
     machine = {**KNOWN, "suite": "CINT2017rate"}
     drawn = draws(machine)
-    scores = champion.predictor.predict(champion.build_features(drawn.completed.frame).frame).iloc[:, 0].to_numpy()
+    scores = np.exp(champion.predict_logs(drawn.completed.cells)[:, 0])
     (estimate,) = predict(machine, options=replace_options()).machines[0].estimates
     below, above = (
         drawn.weights[scores < estimate.median * (1 - 1e-9)],
