@@ -242,7 +242,7 @@ def attribute_difference(cells: Cells, reference: Cells, champion: Champion) -> 
             groups.setdefault(name_group(column), []).append(column.name)
 
     def log_predict(cells: Cells) -> np.ndarray:
-        return champion.predict_logs(cells) - champion.find_deductions(cells)[:, None]
+        return np.asarray(champion.predict_logs(cells) - champion.find_deductions(cells)[:, None])
 
     return shapley_values(cells, reference, groups, log_predict), list(groups)
 

@@ -147,7 +147,7 @@ class ReferenceData:
     @cached_property
     def column(self) -> Callable[[str], np.ndarray]:
         """A column of the measured results as `Cells` holds it, by name; it is read once."""
-        return cache(lambda name: read_column(self.measured.frame[name]))
+        return cache(lambda name: read_column(self.measured.frame[str(name)]))
 
     @cached_property
     def facts_by_model(self) -> EntityFacts:
