@@ -13,11 +13,11 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from perfcast.inference.imputation import find_rules
 
 from perfcast.experiment.fitting import evaluated_rows
 from perfcast.inference import Champion, ParsedMachines, PredictOptions, predict_machines
 from perfcast.inference.champion import build_features
-from perfcast.inference.imputation import find_rules
 from perfcast.inference.reference_data import ReferenceData, describing_columns
 from perfcast.predictors.predictor import load_predictor
 from perfcast.schema.table import Table, Tag

@@ -22,10 +22,9 @@ from perfcast.inference import (
     predict_machines,
     read_machines,
 )
-from perfcast.inference.batch import ParsedMachines, stack_machines
 from perfcast.inference.cells import Cells
 from perfcast.inference.champion import build_features, save_champion
-from perfcast.inference.parse import ParsedMachine, parse_machine
+from perfcast.inference.parse import ParsedMachine, ParsedMachines, parse_machine, stack_machines
 from perfcast.predictors.linear import Ridge
 from perfcast.schema.table import Table, build_table
 

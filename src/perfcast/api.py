@@ -24,11 +24,11 @@ from perfcast.decisions.ranking import Ranking, rank_machines
 from perfcast.decisions.variants import read_varied_fields
 from perfcast.decisions.what_if import Grid, predict_grid
 from perfcast.inference import champion as champion_folder
-from perfcast.inference.batch import parse_machines
 from perfcast.inference.machine_files import MachineEntry, Machines, read_machines
+from perfcast.inference.measured_index import PublishedScores
+from perfcast.inference.parse import parse_machines
 from perfcast.inference.predict import PredictOptions, make_options, predict_batch
 from perfcast.inference.prediction import Driver, Estimate, Neighbor, Prediction, Predictions, Value
-from perfcast.inference.published import PublishedScores
 from perfcast.inference.user_measurements import UserMeasurements, read_measurements
 from perfcast.predictors.predictor import Predictor
 from perfcast.uncertainty.conformal import LEVEL

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 
 from perfcast.inference.cells import Cells, fill_missing
-from perfcast.inference.imputation.rules import DescriptionRules
 from perfcast.inference.machine_fields import alias_field
+from perfcast.inference.rules import DescriptionRules
 
 
 class BrewRules(DescriptionRules):

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+NONE_ANSWERED, PARTLY_ANSWERED = 2, 3
+"""Exit codes of a batch of which no machine, or not every one, could be used."""
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """Beginnings of a cell that spreadsheets compute."""
 
@@ -103,9 +105,8 @@ def report(counted: str, champion: str, preset: str, level: float) -> None:
 
 def report_refused(refused: int, total: int) -> int:
     """Print the number of refused machines on standard error, and return the exit code of the command."""
-    from perfcast.inference.predict import find_exit_code
-
     if refused:
         counted = f"{refused} of {count_words(total, 'machine')} refused"
         print(f"{counted}: {'its' if refused == 1 else 'their'} status and message tell why", file=sys.stderr)
-    return find_exit_code(total - refused, refused)
+        return PARTLY_ANSWERED if refused < total else NONE_ANSWERED
+    return 0

@@ -28,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
     """Find, and print or write."""
     from perfcast.decisions.display import format_nearest
     from perfcast.decisions.nearest_machines import find_nearest_machines
-    from perfcast.inference.batch import parse_machines
+    from perfcast.inference.parse import parse_machines
 
     check_out(options, ".csv", ".json")
     champion = machine.read_champion(options)

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 from perfcast.decisions.joint_errors import error_quantiles
 from perfcast.inference.champion import Champion
-from perfcast.inference.derived import DerivedOutput, DerivedValue
 from perfcast.inference.machine_fields import read_number
 from perfcast.inference.machine_files import EXTRAS, NAME, PRICE, WATTS, MachineEntry, tidy_text
-from perfcast.inference.prediction import Estimate
+from perfcast.inference.prediction import DerivedValue, Estimate
+from perfcast.inference.rules import DerivedOutput
 from perfcast.uncertainty.conformal import probability_at_least
 from perfcast.utils.errors import UserError
 

@@ -11,8 +11,7 @@ from perfcast.decisions.machine_comparison import Comparison
 from perfcast.decisions.nearest_machines import NearestMachines, NearestResults, SimilarResult
 from perfcast.decisions.ranking import Ranked, Ranking
 from perfcast.decisions.what_if import Combination, Grid
-from perfcast.inference.derived import DerivedValue
-from perfcast.inference.prediction import Estimate
+from perfcast.inference.prediction import DerivedValue, Estimate
 from perfcast.utils.errors import UserError
 from perfcast.utils.terminal_tables import (
     drop_empty_columns,

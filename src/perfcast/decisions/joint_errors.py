@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.inference.champion import Champion
-from perfcast.inference.draw_predictions import DrawPredictions
+from perfcast.inference.draws import DrawPredictions
 from perfcast.inference.predict import PredictOptions
 from perfcast.inference.prediction import Estimate
 from perfcast.inference.user_measurements import UserMeasurements

@@ -11,12 +11,11 @@ import pandas as pd
 
 from perfcast.decisions.joint_errors import JointErrors, error_quantiles
 from perfcast.decisions.ranking import RefusedCandidate
-from perfcast.inference.batch import parse_batch
 from perfcast.inference.champion import Champion
-from perfcast.inference.draw_predictions import DrawPredictions
+from perfcast.inference.draws import DrawPredictions, impute_draws
 from perfcast.inference.explain import attribute_difference, list_drivers
-from perfcast.inference.impute import impute_draws
 from perfcast.inference.machine_files import MachineEntry
+from perfcast.inference.parse import parse_batch
 from perfcast.inference.predict import PredictOptions, predict_machines
 from perfcast.inference.prediction import ESTIMATE, Answer, Driver, Estimate, Prediction, name_tasks
 from perfcast.inference.user_measurements import UserMeasurements
@@ -170,9 +169,9 @@ def _find_spread(first: float, second: float, correlation: float) -> float:
 
 def _find_drivers(drawn: DrawPredictions, champion: Champion) -> Mapping[tuple[int, int], tuple[np.ndarray, list[str]]]:
     """Return for every pair of rows of one task the share of every group, (groups, targets), and the groups."""
-    frame = drawn.completed.frame
-    tasks = frame[champion.reference_data.measured.column_of(Tag.TASK)].astype(str).to_numpy()
-    pairs = [(a, b) for a, b in combinations(range(len(frame)), 2) if tasks[a] == tasks[b]]
-    firsts, seconds = (frame.iloc[list(rows)] for rows in zip(*pairs, strict=True))
+    cells = drawn.completed.cells
+    tasks = cells[champion.reference_data.measured.column_of(Tag.TASK)].tolist()
+    pairs = [(a, b) for a, b in combinations(range(len(tasks)), 2) if tasks[a] == tasks[b]]
+    firsts, seconds = (cells.take(np.array(rows)) for rows in zip(*pairs, strict=True))
     shares, groups = attribute_difference(firsts, seconds, champion)
     return {pair: (shares[place], groups) for place, pair in enumerate(pairs)}

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from perfcast.inference.batch import ParsedMachines
+from perfcast.inference.cells import ASSUMED, CompletedMachines
 from perfcast.inference.champion import Champion
-from perfcast.inference.completed import ASSUMED, CompletedMachines
-from perfcast.inference.draw_predictions import DrawPredictions
+from perfcast.inference.draws import DrawPredictions, impute_draws
 from perfcast.inference.explain import describe_neighbor, find_neighbors, name_machine
-from perfcast.inference.impute import impute_draws
+from perfcast.inference.parse import ParsedMachines
 from perfcast.inference.prediction import Answer, Neighbor, name_tasks
 from perfcast.schema.table import Column, Kind, Role, Tag, select
 from perfcast.utils.errors import UserError
@@ -114,7 +113,7 @@ def find_nearest_machines(
     completed = drawn.completed
     units = {column.name: column.unit for column in measured.columns}
     by_line: dict[int, NearestResults] = {}
-    for row, neighbors in enumerate(find_neighbors(drawn.table, champion, count, drawn.unknown)):
+    for row, neighbors in enumerate(find_neighbors(drawn, champion, count)):
         line = int(completed.frame.index[row])
         name = name_machine(completed.frame.iloc[row], measured)
         notes = (*machines.notes.get(line, ()), *([champion.left_out.note] if champion.left_out else []))

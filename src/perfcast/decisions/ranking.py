@@ -23,14 +23,13 @@ from perfcast.decisions.criteria import (
     weighted_score,
 )
 from perfcast.decisions.joint_errors import JointErrors
-from perfcast.inference.batch import ParsedMachines, parse_batch
 from perfcast.inference.champion import Champion
-from perfcast.inference.derived import DerivedOutput
-from perfcast.inference.draw_predictions import DrawPredictions, complete_machines
-from perfcast.inference.impute import hold_equal, impute_draws
+from perfcast.inference.draws import DrawPredictions, complete_machines, hold_equal, impute_draws
 from perfcast.inference.machine_files import EXTRAS, PRICE, WATTS, MachineEntry
+from perfcast.inference.parse import ParsedMachines, parse_batch
 from perfcast.inference.predict import PredictOptions, predict_machines
 from perfcast.inference.prediction import ESTIMATE, OK, REFUSED, Answer, Prediction, Predictions, name_carried
+from perfcast.inference.rules import DerivedOutput
 from perfcast.inference.user_measurements import UserMeasurements
 from perfcast.uncertainty.conformal import joint_bounds
 from perfcast.utils.errors import UserError

@@ -12,13 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from perfcast.inference.batch import name_violations, stack_machines
+from perfcast.inference.cells import ASSUMED, GIVEN, IMPLIED, LOOKED_UP, MEASURED, MISSING
 from perfcast.inference.champion import Champion
-from perfcast.inference.completed import ASSUMED, GIVEN, IMPLIED, LOOKED_UP, MEASURED, MISSING
-from perfcast.inference.impute import DrawnMachines, change_draws, complete_draws, impute_draws, join_draws
+from perfcast.inference.draws import DrawnMachines, change_draws, complete_draws, impute_draws, join_draws
 from perfcast.inference.machine_fields import Cell, MachineFields, TypedField
 from perfcast.inference.machine_files import MachineEntry
-from perfcast.inference.parse import ParsedMachine, check_design, parse_machine
+from perfcast.inference.parse import ParsedMachine, check_design, name_violations, parse_machine, stack_machines
 from perfcast.schema.table import Kind, Role, Tag
 from perfcast.utils.errors import UserError
 

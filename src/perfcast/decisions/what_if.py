@@ -11,10 +11,9 @@ import pandas as pd
 from perfcast.decisions.criteria import Output
 from perfcast.decisions.variants import VariedField, make_variants
 from perfcast.inference.champion import Champion
-from perfcast.inference.derived import DerivedValue
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.predict import PredictOptions, batches, predict_draws
-from perfcast.inference.prediction import ESTIMATE, Answer, Estimate, Prediction, name_tasks
+from perfcast.inference.prediction import ESTIMATE, Answer, DerivedValue, Estimate, Prediction, name_tasks
 from perfcast.inference.user_measurements import UserMeasurements
 from perfcast.utils.errors import UserError
 

@@ -16,13 +16,12 @@ from perfcast.config.predictor_conf import read_predictor
 from perfcast.experiment.fitting import Backtest, fit_rows, plan_backtests, tested_rows, training_rows
 from perfcast.experiment.selection import PredictorFactory, predictor_factory
 from perfcast.experiment.uncertainty_fit import fit_in_domain, fit_uncertainty, plan_final_backtests
-from perfcast.inference.batch import parse_batch
 from perfcast.inference.champion import Champion
-from perfcast.inference.draw_predictions import DrawPredictions
-from perfcast.inference.imputation.rules import find_rules
-from perfcast.inference.impute import impute_draws
+from perfcast.inference.draws import DrawPredictions, impute_draws
 from perfcast.inference.machine_files import MachineEntry
+from perfcast.inference.parse import parse_batch
 from perfcast.inference.reference_data import ReferenceData
+from perfcast.inference.rules import find_rules
 from perfcast.predictors.predictor import Predictor, load_predictor
 from perfcast.schema.table import Kind, Table, Tag
 from perfcast.schema.table_files import read_parquet, read_table

@@ -3,10 +3,9 @@
 `MachineEntry -> ParsedMachine -> CompletedMachines -> Prediction`; a batch of parsed machines is one frame.
 """
 
-from perfcast.inference.batch import ParsedMachines, parse_machines
 from perfcast.inference.champion import Champion, load_champion
 from perfcast.inference.machine_files import MachineEntry, read_machines
-from perfcast.inference.parse import ParsedMachine
+from perfcast.inference.parse import ParsedMachine, ParsedMachines, parse_machines
 from perfcast.inference.predict import PredictOptions, predict_machines
 from perfcast.inference.prediction import Driver, Estimate, Neighbor, Prediction, Predictions, Value
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Self
 
 import numpy as np
@@ -15,15 +16,13 @@ import pandas as pd
 from perfcast import plugins
 from perfcast.inference.cells import Cells
 from perfcast.inference.champion_archive import WITHOUT_SCORES, LeftOutScores, unpack_champion
-from perfcast.inference.imputation.hot_deck import HotDeck
-from perfcast.inference.imputation.joint_draws import JointDeck
-from perfcast.inference.imputation.rules import DescriptionRules, find_rules
+from perfcast.inference.donors import HotDeck, JointDeck
 from perfcast.inference.machine_fields import MachineFields, alias_field
 from perfcast.inference.machine_files import EXTRAS, MachineEntry, Machines, is_table, read_machines
+from perfcast.inference.measured_index import NeighborIndex, PublishedIndex
 from perfcast.inference.name_lookup import EntityNames, TaskNames
-from perfcast.inference.neighbor_index import NeighborIndex
-from perfcast.inference.published import PublishedIndex
 from perfcast.inference.reference_data import ReferenceData, describing_columns
+from perfcast.inference.rules import DescriptionRules, find_rules
 from perfcast.predictors.predictor import Predictor, load_predictor
 from perfcast.schema.schema_version import SCHEMA_KEY, SCHEMA_VERSION, check_schema_version
 from perfcast.schema.table import Column, Kind, Table, Tag, build_table
@@ -69,7 +68,7 @@ class Champion:
         remedy = "use perfcast watch, with a champion of host_interference"
         raise UserError("the champion must predict described machines", fact, remedy)
 
-    @property
+    @cached_property
     def rules(self) -> DescriptionRules:
         """The imputation rules of the dataset."""
         return find_rules(self.dataset)
@@ -169,15 +168,24 @@ class Champion:
         rows = measured.frame[measured.frame[measured.column_of(Tag.TASK)].astype(str) == task]
         return [name for name in self.predictor.targets_ if rows[name].notna().any()]
 
-    def build_features(self, frame: pd.DataFrame) -> Table:
-        """Return standard rows with the derived features that the predictor reads."""
-        return build_features(self.dataset, frame, self.reference_data.measured.columns, self.features)
-
     def derive_features(self, cells: Cells) -> Table:
         """Return machines with every standard column, and the derived features that the predictor reads; no labels."""
-        table = Table(self.dataset, cells.to_frame(coded=True), self.reference_data.measured.columns)
-        read = [name for name in self.features if not getattr(plugins.load("features", name), "LABELS_ONLY", False)]
-        return derive_features(replace(table, frame=table.frame.reset_index(drop=True)), read)
+        frame = Cells(cells, np.arange(len(cells.index))).to_frame(coded=True)
+        table = Table(self.dataset, frame, self.reference_data.measured.columns)
+        for module in self._modules:
+            table = module.derive(table)
+        return table
+
+    @cached_property
+    def _modules(self) -> list[ModuleType]:
+        """The feature modules that the predictor reads."""
+        loaded = [plugins.load("features", name) for name in self.features]
+        return [module for module in loaded if not getattr(module, "LABELS_ONLY", False)]
+
+    def predict_logs(self, cells: Cells) -> np.ndarray:
+        """Return the predictor's answers for machines with every standard column, in natural logarithms."""
+        predicted = self.predictor.predict(self.derive_features(cells).frame)
+        return np.asarray(np.log(predicted.to_numpy(dtype=float)))
 
     def read_entries(self, machines: Machines) -> list[MachineEntry]:
         """Return the entries of machines of a user, with the content of the files that they name.
@@ -212,10 +220,8 @@ class Champion:
         """Return the type of every field that may describe a machine: `string` or `double`."""
         columns: dict[str, tuple[str, ...]] = {name: (name,) for name in self.fields.columns}
         columns |= {name: field.columns for name, field in self.fields.fields.items()}
-        return {name: "double" if self._is_number(read) else "string" for name, read in columns.items()}
-
-    def _is_number(self, columns: Sequence[str]) -> bool:
-        return len(columns) == 1 and self.fields.columns[columns[0]].kind is Kind.NUMERICAL
+        kinds = {name: [self.fields.columns[column].kind for column in read] for name, read in columns.items()}
+        return {name: "double" if read == [Kind.NUMERICAL] else "string" for name, read in kinds.items()}
 
     def example_machine(self) -> pd.DataFrame:
         """Return one described machine: the newest measured row without its dates."""
@@ -227,11 +233,7 @@ class Champion:
 
 def build_features(dataset: str, frame: pd.DataFrame, columns: Sequence[Column], features: Sequence[str]) -> Table:
     """Return standard rows, with a fresh index, and the derived features of the named feature modules."""
-    return derive_features(build_table(dataset, frame, columns), features)
-
-
-def derive_features(table: Table, features: Sequence[str]) -> Table:
-    """Return a table with the derived features of the named feature modules."""
+    table = build_table(dataset, frame, columns)
     for name in features:
         table = plugins.load("features", name).derive(table)
     return table

@@ -1,4 +1,4 @@
-"""Explain predictions: nearest measured results, values with their origin, and Shapley values of feature groups."""
+"""Explain predictions: nearest results, values with origins, Shapley values of feature groups, and the basis."""
 
 from __future__ import annotations
 
@@ -10,43 +10,68 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from perfcast.inference.cells import ASSUMED, GIVEN, MISSING, ORIGINS, Cells, CompletedMachines
 from perfcast.inference.champion import Champion
-from perfcast.inference.completed import ASSUMED, GIVEN, MISSING, ORIGINS, CompletedMachines
-from perfcast.inference.draw_predictions import DrawPredictions
-from perfcast.inference.imputation.rules import find_rules
+from perfcast.inference.draws import DrawPredictions
 from perfcast.inference.machine_fields import name_group
-from perfcast.inference.prediction import Driver, Neighbor, Value
-from perfcast.inference.published import describe_outside
+from perfcast.inference.measured_index import describe_outside
+from perfcast.inference.prediction import MEASURED_FACTOR, BacktestError, Basis, Driver, Move, Neighbor, Value
+from perfcast.inference.rules import find_rules
 from perfcast.schema.table import Kind, Role, Table, Tag
+from perfcast.uncertainty.conformal import outputs_of
+from perfcast.uncertainty.correlation import ErrorRows, shared_labels
 
 _HIDDEN_ROLES = (Role.TARGET, Role.PROVENANCE)
 _MIN_CHANGE = 5e-4
 """Smallest change of the logarithm that is shown."""
 
-LogPredict = Callable[[pd.DataFrame], np.ndarray]
-"""Predictions of standard rows in natural logarithms: frame (n, columns) -> (n, targets)."""
+
+_NOTHING = 1 - 1e-6
+"""Remaining width from which a measured result tells nothing about the others."""
+_MAX_OUTPUTS = 16
+"""Outputs of a machine up to which the most useful measurement is searched."""
 
 
 class Explainer:
-    """Explanations of a batch of predictions: measured results near a machine, its values, and its drivers.
+    """Explanations of a batch of predictions: measured results near a machine, its values, its drivers, and its basis.
 
-    Args: `neighbors` is the number of measured results of each task, `drivers` whether typical machines and drivers are
-    wanted.
+    Args: `neighbors` is the number of measured results of each task, `explain` whether values, typical machines,
+    drivers and bases are wanted, `when` the month of the measurement.
     """
 
-    def __init__(self, predicted: DrawPredictions, champion: Champion, *, neighbors: int, drivers: bool) -> None:
-        completed = predicted.completed
-        self._completed, self._champion, self._drivers = completed, champion, drivers
-        self._neighbors = find_neighbors(predicted.table, champion, neighbors, predicted.unknown)
-        names = (champion.reference_data.measured.column_of(Tag.ENTITY), *champion.rules.naming_columns)
-        cells = completed.cells
-        self._named = {name: cells[name] for name in names if name in cells}
+    def __init__(
+        self,
+        predicted: DrawPredictions,
+        champion: Champion,
+        *,
+        neighbors: int,
+        explain: bool,
+        when: pd.Timestamp | None,
+    ) -> None:
+        self._predicted, self._completed, self._champion = predicted, predicted.completed, champion
+        self._explains = explain
+        self._neighbors = find_neighbors(predicted, champion, neighbors)
+        cells, completed = predicted.completed.cells, predicted.completed
         given, known = completed.has_origin(GIVEN), ~completed.has_origin(ASSUMED, MISSING)
         self._published_rows = champion.published_index.find_rows(cells, given, known)
         is_setup = np.isin(list(cells), champion.rules.setup_columns)
         self._alike_rows = champion.published_index.find_rows(cells, given & ~is_setup, known)
-        if drivers:
-            self._typical_rows, self._shares, self._groups = attribute_to_groups(completed, champion)
+        if not explain:
+            return
+        self._typical_rows, self._shares, self._groups = attribute_to_groups(completed, champion)
+        self._tasks = cells[predicted.table.column_of(Tag.TASK)].tolist()
+        if champion.calibrated is not None:
+            X, calibration = predicted.table.frame, champion.calibrated.calibration
+            months = None if when is None else pd.Series(when, index=X.index)
+            distances = champion.calibrated.in_domain.distances(X, months, encoded=predicted.encoded)
+            self._expected = calibration.expected_error(distances)
+            self._labels = shared_labels(predicted.table)
+            tasks = X[predicted.table.column_of(Tag.TASK)]
+            self._outputs_of = [outputs_of(tasks, target) for target in champion.predictor.targets_]
+            self._sizes = [
+                [np.expm1(calibration.half_widths(outputs, distances, level)) for level in (0.5, 0.9)]
+                for outputs in self._outputs_of
+            ]
 
     def explain(self, row: int, target: str, low: float | None, high: float | None) -> dict[str, Any]:
         """Return the fields of an `Estimate`, with the interval from `low` to `high`, that explain it."""
@@ -56,7 +81,7 @@ class Explainer:
         explanation: dict[str, Any] = {"neighbors": tuple(near), "published": exact}
         if low is not None and high is not None:
             explanation["published_outside"] = describe_outside(exact, alike, low, high)
-        if self._drivers:
+        if self._explains:
             number = self._champion.predictor.targets_.index(target)
             explanation["typical_machine"] = describe_neighbor(self._champion, self._typical_rows[row], 0.0, target)
             explanation["drivers"] = list_drivers(self._shares[row, :, number], self._groups)
@@ -69,23 +94,79 @@ class Explainer:
         measured = np.array([np.nan if each is None else each.median for each in published])
         return np.asarray((np.log(measured) - np.log(medians)) * shift < 0)
 
-    def describe(self, rows: Sequence[int]) -> tuple[str, tuple[Value, ...]]:
-        """Return the name of a machine in several tasks, and its values where drivers are wanted."""
-        measured = self._champion.reference_data.measured
-        values = list_values(self._completed, rows, measured) if self._drivers else ()
-        return name_machine({name: cells[rows[0]] for name, cells in self._named.items()}, measured), values
+    def describe(self, rows: Sequence[int]) -> dict[str, Any]:
+        """Return the fields of a `Prediction` that name and explain a machine, which has these rows by task."""
+        cells, measured = self._completed.cells, self._champion.reference_data.measured
+        naming = (measured.column_of(Tag.ENTITY), *self._champion.rules.naming_columns)
+        name = name_machine({name: cells[name][rows[0]] for name in naming if name in cells}, measured)
+        if not self._explains:
+            return {"machine": name}
+        distinct = list(dict.fromkeys(rows))
+        values = list_values(self._completed, distinct, measured)
+        return {"machine": name, "values": values, "basis": self._find_basis(distinct)}
+
+    def _find_basis(self, rows: list[int]) -> Basis:
+        """Return the basis of the machine that has some rows, one for each task."""
+        champion, reference_data = self._champion, self._champion.reference_data
+        cells = [
+            {name: np.nan if values[row] is None else values[row] for name, values in self._completed.cells.items()}
+            for row in rows
+        ]
+        checks = [
+            champion.rules.describe_check(self._tasks[row], known) for row, known in zip(rows, cells, strict=True)
+        ]
+        outputs = [(row, number) for row in rows for number in np.flatnonzero(self._predicted.has_output[row]).tolist()]
+        errors = [
+            BacktestError(*self._name(output), *(float(size[output[0]]) for size in self._sizes[output[1]]))
+            for output in (outputs if champion.calibrated is not None else ())
+        ]
+        measured_task, moves = self._find_moves(outputs)
+        return Basis(
+            measured_results=len(reference_data.measured.frame),
+            trained_until=reference_data.newest_month,
+            errors=tuple(errors),
+            facts=champion.rules.list_fact_sources(cells[0], reference_data.entity_facts, reference_data.user_facts),
+            checks=tuple(check for check in checks if check is not None),
+            measured_task=measured_task,
+            moves=moves,
+        )
+
+    def _name(self, output: tuple[int, int]) -> tuple[str, str]:
+        """Return the task and the target of an output, given as a row and the number of a target."""
+        return self._tasks[output[0]], self._champion.predictor.targets_[output[1]]
+
+    def _find_moves(self, wanted: list[tuple[int, int]]) -> tuple[str, tuple[Move, ...]]:
+        """Return the task whose score narrows the others most, and what it does to them."""
+        calibrated = self._champion.calibrated
+        if calibrated is None or calibrated.correlation is None or not 2 <= len(wanted) <= _MAX_OUTPUTS:
+            return "", ()
+        places = [row for row, _ in wanted]
+        outputs = np.array([self._outputs_of[number][row] for row, number in wanted])
+        errors = ErrorRows(self._labels.iloc[places], outputs, self._expected[places])
+        correlation = calibrated.correlation
+        covariances, variances = correlation.covariance(errors, errors), correlation.variance(errors)
+        ways = []
+        for number in range(len(wanted)):
+            # as `ErrorCorrelation.predict`, for one known error
+            across = np.delete(covariances[number], number)
+            weights = across / (covariances[number, number] + correlation.noise)
+            widths = np.sqrt(np.maximum(1 - weights * across / np.delete(variances, number), 0.0))
+            ways.append((float(widths.mean()), number, weights * np.log(MEASURED_FACTOR), widths))
+        width, number, shifts, widths = min(ways, key=lambda way: way[0])
+        if width > _NOTHING:
+            return "", ()
+        moved = zip([*wanted[:number], *wanted[number + 1 :]], shifts, widths, strict=True)
+        moves = [Move(*self._name(output), float(np.exp(shift)), float(left)) for output, shift, left in moved]
+        return self._name(wanted[number])[0], tuple(moves)
 
 
-def find_neighbors(
-    table: Table, champion: Champion, count: int, unknown: pd.DataFrame | None = None
-) -> list[list[tuple[int, float]]]:
-    """Return the nearest measured rows of every row and their distances; none without a calibration.
-
-    Args: `unknown` (n, columns) bool marks the cells that weigh nothing, see `DrawPredictions`.
-    """
-    if champion.neighbor_index is None or not count:
+def find_neighbors(predicted: DrawPredictions, champion: Champion, count: int) -> list[list[tuple[int, float]]]:
+    """Return the nearest measured rows of every machine and their distances; none without a calibration."""
+    table, index = predicted.table, champion.neighbor_index
+    if index is None or not count:
         return [[] for _ in range(len(table.frame))]
-    return champion.neighbor_index.find_nearest(table.frame, table.frame[table.column_of(Tag.TASK)], count, unknown)
+    encoded = index.calibrated.in_domain.mask(predicted.encoded, predicted.unknown)
+    return index.find_nearest(table.frame, table.frame[table.column_of(Tag.TASK)], count, encoded)
 
 
 def describe_neighbor(champion: Champion, row: int, distance: float, target: str) -> Neighbor:
@@ -142,33 +223,28 @@ def attribute_to_groups(completed: CompletedMachines, champion: Champion) -> tup
 
     Typical is the result with the median score of the task's last year. Shapes: (n,), (n, groups, targets), (groups,).
     """
-    measured = champion.reference_data.measured
-    rows = [champion.typical_rows[name] for name in completed.frame[measured.column_of(Tag.TASK)].astype(str)]
-    shares, groups = attribute_difference(completed.frame, measured.frame.iloc[rows], champion)
+    reference_data = champion.reference_data
+    task = reference_data.measured.column_of(Tag.TASK)
+    rows = [champion.typical_rows[str(name)] for name in completed.cells[task].tolist()]
+    typical = {name: reference_data.column(name)[rows] for name in completed.cells}
+    shares, groups = attribute_difference(completed.cells, Cells(typical, completed.cells.index), champion)
     return rows, shares, groups
 
 
-def attribute_difference(
-    frame: pd.DataFrame, reference: pd.DataFrame, champion: Champion
-) -> tuple[np.ndarray, list[str]]:
+def attribute_difference(cells: Cells, reference: Cells, champion: Champion) -> tuple[np.ndarray, list[str]]:
     """Return the Shapley value of every feature group that leads from a reference row to a row, and the groups.
 
-    Shapes: frame and reference (n, columns) row by row -> (n, groups, targets), (groups,).
+    Shapes: cells and reference (n,) row by row -> (n, groups, targets), (groups,).
     """
-    measured = champion.reference_data.measured
-    names = [column.name for column in measured.columns]
     groups: dict[str, list[str]] = {}
-    for column in measured.columns:
+    for column in champion.reference_data.measured.columns:
         if column.role in (Role.FEATURE, Role.KEY) or column.kind is Kind.DATE:
             groups.setdefault(name_group(column), []).append(column.name)
 
-    def log_predict(frame: pd.DataFrame) -> np.ndarray:
-        predicted = champion.predictor.predict(champion.build_features(frame).frame)
-        deductions = champion.find_deductions({str(name): cells for name, cells in frame.items()})
-        logs: np.ndarray = np.log(predicted.to_numpy(dtype=float)) - deductions[:, None]
-        return logs
+    def log_predict(cells: Cells) -> np.ndarray:
+        return np.asarray(champion.predict_logs(cells) - champion.find_deductions(cells)[:, None])
 
-    return shapley_values(frame[names], reference[names], groups, log_predict), list(groups)
+    return shapley_values(cells, reference, groups, log_predict), list(groups)
 
 
 def list_drivers(shares: np.ndarray, groups: list[str]) -> tuple[Driver, ...]:
@@ -180,21 +256,23 @@ def list_drivers(shares: np.ndarray, groups: list[str]) -> tuple[Driver, ...]:
 
 
 def shapley_values(
-    machines: pd.DataFrame, typical_machines: pd.DataFrame, groups: dict[str, list[str]], log_predict: LogPredict
+    machines: Cells,
+    typical_machines: Cells,
+    groups: Mapping[str, Sequence[str]],
+    log_predict: Callable[[Cells], np.ndarray],
 ) -> np.ndarray:
     """Return what every group adds to the logarithm of the typical machine's prediction; the sum is the difference.
 
     Every machine is mixed with its typical one, group by group, in all 2^groups ways; derived features are made from
-    the mixture. Shapes: machines and typical_machines (n, columns) row by row -> (n, groups, targets).
+    the mixture. Shapes: machines and typical_machines (n,) row by row -> (n, groups, targets).
     Source: Shapley, 1953; for a prediction against a single reference, Lundberg and Lee, 2017.
     """
     names = list(groups)
     coalitions = [frozenset(chosen) for size in range(len(names) + 1) for chosen in combinations(names, size)]
-    values = log_predict(_mix(machines, typical_machines, groups, coalitions)).reshape(
-        len(coalitions), len(machines), -1
-    )
+    count = len(machines.index)
+    values = log_predict(_mix(machines, typical_machines, groups, coalitions)).reshape(len(coalitions), count, -1)
     by_coalition = dict(zip(coalitions, values, strict=True))
-    shares = np.zeros((len(machines), len(names), values.shape[2]))
+    shares = np.zeros((count, len(names), values.shape[2]))
     for number, name in enumerate(names):
         for chosen in coalitions:
             if name not in chosen:
@@ -204,18 +282,17 @@ def shapley_values(
 
 
 def _mix(
-    machines: pd.DataFrame,
-    typical_machines: pd.DataFrame,
-    groups: dict[str, list[str]],
-    coalitions: list[frozenset[str]],
-) -> pd.DataFrame:
+    machines: Cells, typical_machines: Cells, groups: Mapping[str, Sequence[str]], coalitions: list[frozenset[str]]
+) -> Cells:
     """Return every row once per coalition: the groups in it are the machine's, the others those of the typical one."""
-    rows = np.arange(len(machines))
-    from_typical = np.tile(rows + len(machines), len(coalitions))
+    count = len(machines.index)
+    rows = np.arange(count)
+    from_typical = np.tile(rows + count, len(coalitions))
     positions = {
-        column: np.concatenate([rows if name in chosen else rows + len(machines) for chosen in coalitions])
+        column: np.concatenate([rows if name in chosen else rows + count for chosen in coalitions])
         for name, columns in groups.items()
         for column in columns
     }
-    both = pd.concat([machines, typical_machines], ignore_index=True)
-    return pd.DataFrame({name: both[name].array.take(positions.get(str(name), from_typical)) for name in machines})
+    both = machines.append(typical_machines)
+    mixed = {name: values[positions.get(name, from_typical)] for name, values in both.items()}
+    return Cells(mixed, both.index[from_typical])

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -165,7 +165,7 @@ class MachineFields:
         self._whole = frozenset(whole)
         self.columns = {column.name: column for column in columns}
         self.fields = {name: field for field in fields for name in (field.name, *field.aliases)}
-        self._readings: dict[tuple[str, str], Reading] = {}
+        self._read_text = lru_cache(_MAX_READINGS)(lambda field, text: field.read(text))
         self._grouped = {f"{name_group(column)}.{column.name}": column.name for column in columns}
 
     def get(self, name: str) -> Column | Field | None:
@@ -228,17 +228,8 @@ class MachineFields:
         if len(field.columns) == 1:
             ((column, cell),) = field.read(text).cells.items()
             return Reading({column: self._read_cell(str(cell), self.columns[column], name, label)})
-        key = (field.name, text)
-        if key not in self._readings:
-            if len(self._readings) >= _MAX_READINGS:
-                self._readings.clear()
-            self._readings[key] = self._read_text(field, text, name, label)
-        return self._readings[key]
-
-    def _read_text(self, field: Field, text: str, name: str, label: str) -> Reading:
-        """Return what is understood of a text that tells several columns."""
         try:
-            read = field.read(text)
+            read = self._read_text(field, text)
         except ValueError:
             requirement = f"{name} must be {field.meaning}, such as {field.example!r}"
             raise UserError(requirement, f"{label} has {text[:_SHOWN_LETTERS]!r}") from None

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher, get_close_matches
+from functools import lru_cache
 
-from perfcast.inference.imputation.rules import DescriptionRules
+from perfcast.inference.rules import DescriptionRules
 from perfcast.utils.errors import UserError
 
 _JOINTS = re.compile(r"[\s_.,;:/-]+")
@@ -47,7 +48,7 @@ class EntityNames:
         self._groups: dict[str, set[str]] = {}
         for group, key in groups:
             self._groups.setdefault(group.lower(), set()).add(key)
-        self._matches: dict[str, EntityMatch] = {}
+        self._find_spelling = lru_cache(_MAX_MATCHES)(self._search_spelling)
 
     def find(self, text: str) -> EntityMatch:
         """Return the entity of a typed name.
@@ -60,15 +61,9 @@ class EntityNames:
         differs in a letter or digit is never an entity.
         """
         key = self._rules.read_key(text)
-        if key in self._known:
-            return EntityMatch(key, exact=True)
-        if key not in self._matches:
-            if len(self._matches) >= _MAX_MATCHES:
-                self._matches.clear()
-            self._matches[key] = self._find_spelling(key)
-        return self._matches[key]
+        return EntityMatch(key, exact=True) if key in self._known else self._find_spelling(key)
 
-    def _find_spelling(self, key: str) -> EntityMatch:
+    def _search_spelling(self, key: str) -> EntityMatch:
         key = self._rules.shorten_key(key)
         words, number = {word for word in _JOINTS.split(key) if word}, self._rules.model_number(key)
         same = self._squashed.get(_squash(key), [])

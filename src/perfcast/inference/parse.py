@@ -1,17 +1,20 @@
-"""Parse machine entries with the fields and names of a champion."""
+"""Parse machine entries with the fields and names of a champion, and check batches of them against the limits once."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, Self
 
+import numpy as np
+
+from perfcast.inference.cells import IMPLIED, LOOKED_UP, MEASURED, Cells, CompletedMachines, Steps, fill_missing
 from perfcast.inference.champion import Champion
-from perfcast.inference.imputation.rules import NamedEntity
 from perfcast.inference.machine_fields import Cell, TypedField
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.name_lookup import EntityMatch
+from perfcast.inference.rules import NamedEntity, Violation
 from perfcast.schema.table import Tag
 from perfcast.utils.errors import UserError
 
@@ -95,9 +98,13 @@ def _read_new_entity(
     source = "usual machines, its design included"
     if design:
         source = f"the design {design}, which {'was' if design in champion.designs else 'was never'} measured"
-    hints = [name for name in rules.new_entity_hints if cells.keys().isdisjoint(_columns_of(name, champion))]
-    if design and rules.design_column in hints:
-        hints.remove(rules.design_column)
+    fields = champion.fields.fields
+    giving = {
+        name: (*rules.new_entity_fields.get(name, ()), *(fields[name].columns if name in fields else (name,)))
+        for name in rules.new_entity_hints
+        if not design or name != rules.design_column
+    }
+    hints = [name for name, columns in giving.items() if cells.keys().isdisjoint(columns)]
     note = f"values that are not given come from {source}"
     note += f"; add {', '.join(hints)} to narrow the interval" if hints else ""
     if entity not in cells:
@@ -108,8 +115,216 @@ def _read_new_entity(
     return [f"no data names the {rules.named_field} {text!r}{near}; {note}"]
 
 
-def _columns_of(name: str, champion: Champion) -> tuple[str, ...]:
-    """Return the columns that give what a field does."""
-    required = champion.rules.new_entity_fields.get(name, ())
-    field = champion.fields.fields.get(name)
-    return (*required, *(field.columns if field else (name,)))
+@dataclass(frozen=True)
+class ParsedMachines:
+    """Batch of parsed machines with what does not depend on the task: facts of the entity, and what a row implies.
+
+    Shapes: `known` has one row per machine; its index is the key of every machine: its line, or its number from 0
+    where several machines have one line. `machines` are the machines by key, `refusals` the errors of those that cannot
+    be used, which are left out, by line.
+    """
+
+    known: CompletedMachines
+    machines: Mapping[int, ParsedMachine]
+    refusals: Mapping[int, UserError] = field(default_factory=dict)
+
+    @property
+    def cells(self) -> Cells:
+        """The cells of every standard column."""
+        return self.known.cells
+
+    @property
+    def keys(self) -> list[int]:
+        """The keys of the machines."""
+        keys: list[int] = self.known.cells.index.tolist()
+        return keys
+
+    @property
+    def notes(self) -> dict[int, tuple[str, ...]]:
+        """The notes of machines by key, for those that have any."""
+        return {key: notes for key in dict.fromkeys(self.keys) if (notes := self.machines[key].notes)}
+
+    def line_of(self, key: int) -> int:
+        """Return the line of a machine."""
+        return self.machines[key].line
+
+    def take(self, rows: np.ndarray) -> Self:
+        """Return some machines, by numbers (m,) int or flags (n,) bool."""
+        return replace(self, known=self.known.take(rows))
+
+    def numbered(self) -> Self:
+        """Return the batch with the number of every machine, from 0, as its key."""
+        known = replace(self.known, cells=Cells(self.cells, np.arange(len(self.keys))))
+        return replace(self, known=known, machines=dict(enumerate(self.machines[key] for key in self.keys)))
+
+    def for_tasks(self, tasks: Sequence[str], champion: Champion) -> Self:
+        """Return every machine once for each of some tasks."""
+        count = len(self.cells.index)
+        repeated = self.known.take(np.repeat(np.arange(count), len(tasks)))
+        column = champion.reference_data.measured.column_of(Tag.TASK)
+        return replace(self, known=repeated.give(column, np.array([*tasks] * count, dtype=object)))
+
+
+def parse_machines(entries: Sequence[MachineEntry], champion: Champion) -> ParsedMachines:
+    """Parse machines, each as often as it has alternatives; see `parse_batch`.
+
+    Raises: UserError for the first machine that cannot be used.
+    """
+    return parse_batch(entries, champion, strict=True)
+
+
+def parse_batch(
+    entries: Sequence[MachineEntry], champion: Champion, *, strict: bool = False, has_task: bool = True
+) -> ParsedMachines:
+    """Parse machines, and check them against the limits of the dataset's rules.
+
+    Without `has_task` a machine that names a task is refused.
+    Raises: UserError of the first machine that cannot be used, with `strict` or when it is the only one.
+    """
+    strict = strict or len(entries) == 1
+    task = champion.reference_data.measured.column_of(Tag.TASK)
+    parsed: list[ParsedMachine] = []
+    refusals: dict[int, UserError] = {}
+    for entry in entries:
+        try:
+            machine = parse_machine(entry, champion)
+            if not has_task and task in machine.cells:
+                fact = f"{machine.label} has {machine.typed[task].name}"
+                raise UserError("ranked and compared machines must name no task", fact, "leave it out")
+            parsed.append(machine)
+        except UserError as error:
+            if strict:
+                raise
+            refusals[entry.line] = error
+    machines = stack_machines(parsed, champion)
+    if strict and machines.refusals:
+        raise next(iter(machines.refusals.values()))
+    return replace(machines, refusals={**refusals, **machines.refusals})
+
+
+def stack_machines(machines: Sequence[ParsedMachine], champion: Champion, *, expand: bool = True) -> ParsedMachines:
+    """Return machines as one batch, without those that break a limit or name an unknown task.
+
+    With `expand` a machine that leaves out the enumerated column stands once for each of its values, without those that
+    break a limit, unless all do: then the first one stands for them.
+    """
+    cells = champion.fields.stack([machine.cells for machine in machines], range(len(machines)))
+    steps = Steps(cells.complete(champion.reference_data.cell_types))
+    if not machines:
+        return ParsedMachines(steps.completed, {})
+    fill_facts(steps, champion)
+    stacked = list(machines)
+    owners = _expand(steps, stacked, champion) if expand else np.full(len(stacked), -1)
+    steps.conclude(champion.rules.fill_implied, IMPLIED)
+    errors = _find_errors(steps.numbered, stacked, champion)
+    rows = _choose_alternatives(owners, stacked, errors, champion) if (owners >= 0).any() else range(len(stacked))
+    lines = [stacked[row].line for row in rows]
+    keys = lines if len({*lines}) == len(lines) else list(range(len(lines)))
+    refusals = {stacked[row].line: errors[row] for row in rows if row in errors}
+    usable = [place for place, row in enumerate(rows) if row not in errors]
+    taken = steps.completed.take(np.array([rows[place] for place in usable], dtype=int))
+    index = np.array([keys[place] for place in usable], dtype=int)
+    known = replace(taken, cells=Cells(taken.cells, index))
+    return ParsedMachines(known, dict(zip(keys, (stacked[row] for row in rows), strict=True)), refusals)
+
+
+def fill_facts(steps: Steps, champion: Champion) -> None:
+    """Fill facts of the entity, and what all of its measured results have."""
+    steps.take(champion.rules.fill_entity_facts(steps.cells, champion.reference_data.facts_by_model), LOOKED_UP)
+    steps.take(fill_common(steps.cells, champion, Tag.ENTITY), MEASURED)
+
+
+def fill_common(cells: Cells, champion: Champion, tag: Tag) -> Cells:
+    """Fill missing features of the tagged column's group with the value that all its measured rows have."""
+    reference_data = champion.reference_data
+    values = cells[reference_data.measured.column_of(tag)].tolist()
+    common = {value: reference_data.find_common_values(tag, value) for value in dict.fromkeys(values) if value}
+    candidates = {}
+    for name in dict.fromkeys(name for known in common.values() for name in known):
+        facts = [common.get(value, {}).get(name) for value in values]
+        candidates[name] = np.array(facts, dtype=cells[name].dtype)
+    return fill_missing(cells, candidates)
+
+
+def _expand(steps: Steps, machines: list[ParsedMachine], champion: Champion) -> np.ndarray:
+    """Repeat machines that leave out the enumerated column, in both, once for each of its values.
+
+    Values are those of `DescriptionRules.list_alternatives` and those of the measured results of the entity.
+    Returns: the number of the machine of every alternative, -1 for a machine without any, (rows,).
+    """
+    column, reference_data = champion.rules.enumerated, champion.reference_data
+    is_open = [column is not None and column not in machine.cells for machine in machines]
+    if column is None or not any(is_open):
+        return np.full(len(machines), -1)
+    entities = steps.cells[reference_data.measured.column_of(Tag.ENTITY)].tolist()
+    listed = [
+        sorted({*sold, *reference_data.list_values(column, entity)}) if missing else []
+        for missing, entity, sold in zip(is_open, entities, champion.rules.list_alternatives(steps.cells), strict=True)
+    ]
+    counts = [max(1, len(values)) for values in listed]
+    owners = np.repeat([place if values else -1 for place, values in enumerate(listed)], counts)
+    steps.repeat(np.repeat(np.arange(len(machines)), counts))
+    steps.give(column, owners >= 0, np.array([value for values in listed for value in values], dtype=float))
+    machines[:] = [
+        each
+        for machine, values in zip(machines, listed, strict=True)
+        for each in [replace(machine, cells={**machine.cells, column: value}) for value in values] or [machine]
+    ]
+    return owners
+
+
+def _choose_alternatives(
+    owners: np.ndarray, machines: list[ParsedMachine], errors: Mapping[int, UserError], champion: Champion
+) -> list[int]:
+    """Return the rows of possible alternatives and of other machines; each alternative gets a note that names all."""
+    column, rows = str(champion.rules.enumerated), list[int]()
+    for group in np.split(np.arange(len(owners)), 1 + np.flatnonzero((np.diff(owners) != 0) | (owners[1:] < 0))):
+        listed = group.tolist()
+        if owners[listed[0]] >= 0:
+            listed = [row for row in listed if row not in errors] or listed[:1]
+            shown = " and ".join(f"{machines[row].cells[column]:g}" for row in listed)
+            note = f"{column} is not given: there is an answer for {shown}"
+            for row in listed:
+                machines[row] = replace(machines[row], notes=(*machines[row].notes, note))
+        rows += listed
+    return rows
+
+
+def _find_errors(cells: Cells, machines: Sequence[ParsedMachine], champion: Champion) -> dict[int, UserError]:
+    """Return by row the first limit that a machine breaks, or its unknown task, with the field as typed."""
+    errors: dict[int, UserError] = {}
+    for violation in champion.rules.find_violations(cells):
+        machine = machines[violation.line]
+        field_name, fact = _name_field(violation, machine.typed, cells, champion)
+        text = f"{fact} ({machine.label})" if machine.label[-1:].isdigit() else fact
+        errors.setdefault(violation.line, UserError(field_name, text, violation.remedy))
+    task = champion.reference_data.measured.column_of(Tag.TASK)
+    for row, name in enumerate(cells[task].tolist()):
+        if name is not None and name not in champion.tasks:
+            typed = machines[row].typed.get(task, TypedField(task, str(name)))
+            fact = f"{machines[row].label} has {typed.text!r}"
+            requirement = f"{typed.name} must be one of {', '.join(champion.tasks)}"
+            errors.setdefault(row, UserError(requirement, fact, "or leave it out"))
+    return errors
+
+
+def name_violations(cells: Cells, typed: Mapping[int, Mapping[str, TypedField]], champion: Champion) -> dict[int, str]:
+    """Return by key (index) the first limit that a machine breaks; `typed` are its fields by column."""
+    reasons: dict[int, str] = {}
+    for violation in champion.rules.find_violations(cells):
+        named = _name_field(violation, typed.get(violation.line, {}), cells, champion)
+        reasons.setdefault(violation.line, ": ".join(named))
+    return reasons
+
+
+def _name_field(
+    violation: Violation, typed: Mapping[str, TypedField], cells: Cells, champion: Champion
+) -> tuple[str, str]:
+    """Return the wrong field as the user typed it, and the fact with the name of the entity."""
+    first = violation.columns[0]
+    name = next((typed[column].name for column in violation.columns if column in typed), champion.fields.name_of(first))
+    entity = champion.reference_data.measured.column_of(Tag.ENTITY)
+    if entity in typed:
+        return name, violation.fact.replace("{entity}", typed[entity].text)
+    key = cells[entity][np.flatnonzero(cells.index == violation.line)[0]]
+    return name, violation.fact.replace("{entity}", f"the {champion.rules.named_field}" if key is None else key)

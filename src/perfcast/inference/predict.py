@@ -11,16 +11,13 @@ from types import MappingProxyType
 import numpy as np
 import pandas as pd
 
-from perfcast.inference.basis import BasisFinder
-from perfcast.inference.batch import ParsedMachines, parse_batch
+from perfcast.inference.cells import ASSUMED
 from perfcast.inference.champion import Champion
-from perfcast.inference.completed import ASSUMED
-from perfcast.inference.derived import derive_values
-from perfcast.inference.draw_predictions import DrawPredictions
+from perfcast.inference.draws import DrawnMachines, DrawPredictions, impute_draws
 from perfcast.inference.explain import Explainer
-from perfcast.inference.impute import DrawnMachines, impute_draws
 from perfcast.inference.machine_fields import MONTH, is_month
 from perfcast.inference.machine_files import MachineEntry
+from perfcast.inference.parse import ParsedMachines, parse_batch
 from perfcast.inference.prediction import (
     NEVER,
     OK,
@@ -29,6 +26,7 @@ from perfcast.inference.prediction import (
     Prediction,
     Predictions,
     Unpredicted,
+    derive_values,
     list_outside,
     name_tasks,
     rate_trust,
@@ -45,8 +43,6 @@ _MAX_NAMED = 8
 """Names of measured entities up to which a refusal lists them."""
 BATCH_SIZE = 500
 """Machines that are predicted together, so that many machines fit in memory."""
-NONE_ANSWERED, PARTLY_ANSWERED = 2, 3
-"""Exit codes of a batch of which no machine, or not every one, could be used."""
 
 
 @dataclass(frozen=True)
@@ -132,11 +128,6 @@ def predict_batch(
     return replace(answer, machines=name_tasks(listed, champion.rules.task_titles))
 
 
-def find_exit_code(answered: int, refused: int) -> int:
-    """Return the exit code of a batch: 0 when no machine was refused."""
-    return (PARTLY_ANSWERED if answered else NONE_ANSWERED) if refused else 0
-
-
 def predict_machines(
     machines: ParsedMachines,
     champion: Champion,
@@ -168,59 +159,57 @@ def predict_draws(
 ) -> list[Prediction]:
     """Return the predictions of machines that are drawn already, in their order; `notes` by key are added."""
     predicted = DrawPredictions(drawn, champion)
-    completed = predicted.completed
-    explainer = Explainer(predicted, champion, neighbors=options.neighbors, drivers=options.explain)
-    estimates: dict[int, list[Estimate]] = {}
-    rows_of: dict[int, list[int]] = {}
-    finder = BasisFinder(predicted, champion, options.when) if options.explain else None
+    explainer = Explainer(predicted, champion, neighbors=options.neighbors, explain=options.explain, when=options.when)
+    by_line: dict[int, list[tuple[int, Estimate]]] = {}
     for row, estimate in _estimate(predicted, champion, options, measurements, explainer=explainer):
-        line = int(completed.cells.index[row])
-        rows_of.setdefault(line, []).append(row)
-        estimates.setdefault(line, []).append(estimate)
-    measurement_notes = measurements.notes if measurements else ()
+        by_line.setdefault(int(predicted.completed.cells.index[row]), []).append((row, estimate))
+    shared_notes = measurements.notes if measurements else ()
     if champion.left_out is not None and (options.neighbors or options.explain):
-        measurement_notes = (*measurement_notes, champion.left_out.note)
-    predictions = []
-    for line, made in estimates.items():
-        is_share = np.isfinite(predicted.highest[rows_of[line]]).tolist()
-        reasons = [
-            explain_refusal(each, champion, is_share=share or each.unit.startswith("share"))
-            for each, share in zip(made, is_share, strict=True)
-        ]
-        by_task = [each for each, reason in zip(made, reasons, strict=True) if not reason]
-        row = rows_of[line][0]
-        name, values = explainer.describe(list(dict.fromkeys(rows_of[line])))
-        cells = {column: cell[row] for column, cell in completed.cells.items()}
-        scores = {each.task: (each.median, each.low, each.high) for each in by_task}
-        basis = finder.find(list(dict.fromkeys(rows_of[line]))) if finder else None
-        refusals = tuple(
-            Unpredicted(each.task, each.target, reason) for each, reason in zip(made, reasons, strict=True) if reason
-        )
-        unmeasured = champion.list_unmeasured(cells)
-        rated = tuple(replace(each, trust=NEVER) for each in by_task) if unmeasured else tuple(by_task)
-        own_notes = (
-            *list_outside(name_tasks(rated, champion.rules.task_titles)),
-            *(each.message for each in refusals if by_task),
-            *unmeasured,
-            *champion.rules.list_completed_notes(cells),
-            *notes.get(line, ()),
-        )
-        derived = derive_values(champion.rules.derived, scores, cells)
-        predictions.append(
-            Prediction(
-                line,
-                name,
-                rated,
-                values,
-                (*own_notes, *measurement_notes),
-                status=OK if by_task else REFUSED,
-                message="" if by_task else "; ".join(each.message for each in refusals),
-                basis=basis,
-                derived=derived,
-                unpredicted=refusals,
-            )
-        )
-    return predictions
+        shared_notes = (*shared_notes, champion.left_out.note)
+    return [
+        _answer(line, made, predicted, champion, explainer=explainer, notes=(*notes.get(line, ()), *shared_notes))
+        for line, made in by_line.items()
+    ]
+
+
+def _answer(
+    line: int,
+    made: Sequence[tuple[int, Estimate]],
+    predicted: DrawPredictions,
+    champion: Champion,
+    *,
+    explainer: Explainer,
+    notes: tuple[str, ...],
+) -> Prediction:
+    """Return the prediction of one machine from its estimates by row, with `notes` after those of its own."""
+    estimates, refusals = list[Estimate](), list[Unpredicted]()
+    for row, each in made:
+        is_share = bool(np.isfinite(predicted.highest[row])) or each.unit.startswith("share")
+        if reason := explain_refusal(each, champion, is_share=is_share):
+            refusals.append(Unpredicted(each.task, each.target, reason))
+        else:
+            estimates.append(each)
+    cells = {column: values[made[0][0]] for column, values in predicted.completed.cells.items()}
+    scores = {each.task: (each.median, each.low, each.high) for each in estimates}
+    if unmeasured := champion.list_unmeasured(cells):
+        estimates = [replace(each, trust=NEVER) for each in estimates]
+    reasons = [each.message for each in refusals]
+    own_notes = (
+        *list_outside(name_tasks(tuple(estimates), champion.rules.task_titles)),
+        *(reasons if estimates else ()),
+        *unmeasured,
+        *champion.rules.list_completed_notes(cells),
+    )
+    return Prediction(
+        line,
+        **explainer.describe([row for row, _ in made]),
+        estimates=tuple(estimates),
+        notes=(*own_notes, *notes),
+        status=OK if estimates else REFUSED,
+        message="" if estimates else "; ".join(reasons),
+        derived=derive_values(champion.rules.derived, scores, cells),
+        unpredicted=tuple(refusals),
+    )
 
 
 def explain_refusal(estimate: Estimate, champion: Champion, *, is_share: bool) -> str:

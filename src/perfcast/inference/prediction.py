@@ -4,26 +4,27 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from html import escape
 from operator import is_
 from typing import Any, TypeVar
 
 import pandas as pd
 
-from perfcast.inference.derived import DerivedValue
-from perfcast.inference.imputation.rules import Check, FactSource
-from perfcast.inference.published import PublishedScores
+from perfcast.inference.measured_index import PublishedScores
+from perfcast.inference.rules import Check, DerivedOutput, FactSource, Numbers, is_known
 from perfcast.uncertainty.in_domain import AHEAD, RESULTS
 from perfcast.utils.terminal_tables import format_interval, format_number
 
+DERIVED = "derived"
+"""Name that stands in the place of a target."""
 ESTIMATE = "estimates, not official results"
 _MAX_HTML_ROWS = 60
 
 
 @dataclass(frozen=True)
 class Value:
-    """One cell of a completed machine with its origin, one of `impute.ORIGINS`."""
+    """One cell of a completed machine with its origin, one of `cells.ORIGINS`."""
 
     column: str
     group: str
@@ -180,6 +181,52 @@ class Basis:
     moves: tuple[Move, ...] = ()
 
 
+@dataclass(frozen=True)
+class DerivedValue:
+    """Derived quantity of one machine; `low` to `high` is its interval. Units: `unit`.
+
+    The ends of the interval are those of the predictions, as if their errors were fully correlated.
+    """
+
+    name: str
+    median: float
+    low: float | None
+    high: float | None
+    unit: str
+    formula: str
+
+    def cells(self) -> dict[str, Any]:
+        """Return the columns of a table of estimates."""
+        return {
+            **{"task": self.name, "target": DERIVED, "estimate": self.median, "low": self.low, "high": self.high},
+            **{"unit": self.unit, "published": 0},
+        }
+
+
+def derive_values(
+    outputs: Sequence[DerivedOutput], scores: Mapping[str, tuple[float, float | None, float | None]], cells: Numbers
+) -> tuple[DerivedValue, ...]:
+    """Return the derived quantities whose tasks and columns are known.
+
+    Args: `scores` are median, low and high by task, `cells` the numbers of the machine by column.
+    """
+    values = []
+    for each in outputs:
+        if not all(task in scores for task in each.tasks) or not all(
+            is_known(cells.get(name)) for name in each.columns
+        ):
+            continue
+        median, high, low = (
+            None
+            if any(scores[task][place] is None for task in each.tasks)
+            else float(each.compute({task: scores[task][place] for task in each.tasks}, cells))
+            for place in range(3)
+        )
+        if median is not None:
+            values.append(DerivedValue(each.name, median, low, high, each.unit, each.formula))
+    return tuple(values)
+
+
 OK, REFUSED = "ok", "refused"
 """Status of a machine in a batch."""
 
@@ -231,18 +278,19 @@ def name_tasks(answer: Named, titles: Mapping[str, str]) -> Named:
     if isinstance(answer, tuple):
         named = tuple(name_tasks(each, titles) for each in answer)
         return answer if all(map(is_, named, answer)) else named  # type: ignore[return-value]
-    if not titles or not is_dataclass(answer) or isinstance(answer, type):
-        return answer
     changes = {}
-    for each in fields(answer):
-        value: Any = getattr(answer, each.name)
-        new = titles.get(value, value) if each.name in _TASK_FIELDS else name_tasks(value, titles)
-        if new is not value:
-            changes[each.name] = new
-    return replace(answer, **changes) if changes else answer
+    for name, value in vars(answer).items() if titles and is_dataclass(answer) else ():
+        if name in _TASK_FIELDS:
+            changes[name] = titles.get(value, value)
+        elif not isinstance(value, (str, float, int)) and name not in _WITHOUT_TASKS:
+            changes[name] = name_tasks(value, titles)
+    changed = {name: value for name, value in changes.items() if value is not getattr(answer, name)}
+    return replace(answer, **changed) if changed else answer  # type: ignore[type-var]
 
 
 _TASK_FIELDS = ("task", "measured_task")
+_WITHOUT_TASKS = frozenset(("values", "published", "drivers", "typical_machine"))
+"""Fields of answers in which no task is named."""
 
 
 @dataclass(frozen=True)

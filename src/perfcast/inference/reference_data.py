@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,8 +13,8 @@ import pandas as pd
 
 from perfcast import plugins
 from perfcast.inference.cells import Cells, CodedFrame, read_column
-from perfcast.inference.imputation.joint_draws import MIN_CANDIDATES
-from perfcast.inference.imputation.rules import EntityFacts, find_rules
+from perfcast.inference.donors import MIN_CANDIDATES
+from perfcast.inference.rules import EntityFacts, find_rules
 from perfcast.schema.table import Column, Kind, Role, Table, Tag
 from perfcast.schema.table_files import read_parquet, read_table, write_table
 from perfcast.uncertainty.correlation import entity_slices
@@ -78,25 +78,25 @@ class ReferenceData:
         """The names of standard columns that no prediction reads: a file of measurements may have them."""
         return frozenset(self.measured.facts.get(_UNUSED, ()))
 
-    def find_common_values(self, tag: Tag, value: str) -> Mapping[str, Any]:
-        """Return the features of the tagged column's group in which all measured rows of one of its values agree.
+    @cached_property
+    def find_common_values(self) -> Callable[[Tag, str], Mapping[str, Any]]:
+        """The features of a tagged column's group in which all measured rows of one of its values agree.
 
         Values are cells by name; features that are missing in the rows, or differ between them, are left out.
         """
-        key = (tag, value)
-        if key not in self._common_values:
+
+        def find(tag: Tag, value: str) -> dict[str, Any]:
             by = self.measured.column_of(tag)
             group = next(column.group for column in self.measured.columns if column.name == by)
-            names = [name for name in self.measured.select(role=Role.FEATURE, group=group) if name != by]
-            rows = self._find_rows(tag, value)
-            common: dict[str, Any] = {}
-            for name in names:
+            rows, common = self._find_rows(tag, value), dict[str, Any]()
+            for name in self.measured.select(role=Role.FEATURE, group=group):
                 codes = self._coded[name].codes[rows]
                 codes = codes[codes >= 0]
-                if len(codes) and (codes == codes[0]).all():
+                if name != by and len(codes) and (codes == codes[0]).all():
                     common[name] = self._coded[name].values[codes[0]]
-            self._common_values[key] = common
-        return self._common_values[key]
+            return common
+
+        return cache(find)
 
     def list_values(self, name: str, entity: str | None) -> list[float]:
         """Return the distinct numbers of a column in the measured results of an entity."""
@@ -132,30 +132,22 @@ class ReferenceData:
             rows |= {key: numbers for key, numbers in named if len(numbers) >= MIN_CANDIDATES}
         return rows
 
-    def _values_of(self, name: str, key: tuple[Any, ...]) -> frozenset[Any]:
-        if (name, key) not in self._kind_values:
-            self._kind_values[name, key] = frozenset(self.column(name)[self._rows_by_kind[key]].tolist())
-        return self._kind_values[name, key]
-
     @cached_property
-    def _kind_values(self) -> dict[tuple[str, tuple[Any, ...]], frozenset[Any]]:
-        return {}
+    def _values_of(self) -> Callable[[str, tuple[Any, ...]], frozenset[Any]]:
+        return cache(lambda name, key: frozenset(self.column(name)[self._rows_by_kind[key]].tolist()))
 
     def _find_rows(self, tag: Tag, value: str | None) -> np.ndarray:
         """Return the measured rows with a value of the tagged column."""
-        if tag not in self._rows:
-            self._rows[tag] = self.measured.frame.groupby(self.measured.column_of(tag), observed=True).indices
-        return np.asarray(self._rows[tag].get(value, []), dtype=int)
-
-    def column(self, name: str) -> np.ndarray:
-        """Return a column of the measured results as `Cells` holds it; it is read once."""
-        if name not in self._columns:
-            self._columns[name] = read_column(self.measured.frame[name])
-        return self._columns[name]
+        return np.asarray(self._rows(self.measured.column_of(tag)).get(value, []), dtype=int)
 
     @cached_property
-    def _columns(self) -> dict[str, np.ndarray]:
-        return {}
+    def _rows(self) -> Callable[[str], Mapping[Any, Any]]:
+        return cache(lambda name: self.measured.frame.groupby(name, observed=True).indices)
+
+    @cached_property
+    def column(self) -> Callable[[str], np.ndarray]:
+        """A column of the measured results as `Cells` holds it, by name; it is read once."""
+        return cache(lambda name: read_column(self.measured.frame[str(name)]))
 
     @cached_property
     def facts_by_model(self) -> EntityFacts:
@@ -172,12 +164,11 @@ class ReferenceData:
         return CodedFrame(self.measured.frame)
 
     @cached_property
-    def _common_values(self) -> dict[tuple[Tag, str], Mapping[str, Any]]:
-        return {}
-
-    @cached_property
-    def _rows(self) -> dict[Tag, Any]:
-        return {}
+    def newest_month(self) -> str:
+        """The month of the newest measured result, "" without dates."""
+        times = self.measured.select(tag=Tag.TIME)
+        newest = self.measured.frame[times[0]].max() if times else pd.NaT
+        return "" if pd.isna(newest) else f"{newest:%Y-%m}"
 
     def find_typical_rows(self, targets: Sequence[str]) -> dict[str, int]:
         """Return the row of every task's median result of the last year, by the first target that the task has."""

@@ -11,13 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from perfcast.inference.batch import ParsedMachines, parse_machines
 from perfcast.inference.champion import Champion
-from perfcast.inference.derived import DerivedOutput, is_known
-from perfcast.inference.draw_predictions import DrawPredictions
-from perfcast.inference.impute import impute_draws
+from perfcast.inference.draws import DrawPredictions, impute_draws
 from perfcast.inference.machine_fields import MachineFields, alias_field, read_number
 from perfcast.inference.machine_files import MachineEntry
+from perfcast.inference.parse import ParsedMachines, parse_machines
+from perfcast.inference.rules import DerivedOutput, is_known
 from perfcast.schema.table import Role, Table, Tag
 from perfcast.uncertainty.conformal import UncertaintyModel, outputs_of
 from perfcast.uncertainty.correlation import ErrorCorrelation, ErrorRows, shared_labels

@@ -22,12 +22,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from perfcast import __version__
 from perfcast.api import Champion, with_operations
 from perfcast.inference import champion as champion_folder
-from perfcast.inference.batch import parse_batch
-from perfcast.inference.completed import MISSING, ORIGINS
-from perfcast.inference.draw_predictions import complete_machines
+from perfcast.inference.cells import MISSING, ORIGINS
+from perfcast.inference.draws import complete_machines
 from perfcast.inference.explain import list_values, name_machine
 from perfcast.inference.machine_fields import name_group
 from perfcast.inference.machine_files import MachineEntry
+from perfcast.inference.parse import parse_batch
 from perfcast.inference.prediction import ESTIMATE, OK, REFUSED, Predictions
 from perfcast.schema.table import Role, select
 from perfcast.serving.api_models import (

@@ -224,16 +224,18 @@ class UncertaintyModel:
         when: pd.Series | None = None,
         level: float = LEVEL,
         ignored: pd.DataFrame | None = None,
+        *,
+        encoded: np.ndarray | None = None,
     ) -> pd.DataFrame:
         """Return the uncertainty of the prediction of every row.
 
-        Args: cells that `ignored` (n, columns) bool marks do not count in the in-domain score, see
-        `InDomainModel.distances`.
+        Args: cells that `ignored` (n, columns) bool marks do not count in the in-domain score, and `encoded` are the
+        encoded rows, see `InDomainModel.distances`.
         Shapes: X (n, columns), outputs (n,) as they were calibrated -> index as in X, columns below and above (from the
         prediction to the ends of its interval, in logarithms), expected_error (absolute, in logarithms),
         in_domain_score (1 is close) and least_similar_group ("" where there is none).
         """
-        encoded = self.in_domain.encode(X)
+        encoded = self.in_domain.encode(X) if encoded is None else encoded
         distances = self.in_domain.distances(X, when, encoded=encoded)
         without = distances if ignored is None else self.in_domain.distances(X, when, ignored, encoded)
         half_widths = self.calibration.half_widths(outputs, distances, level)

@@ -17,8 +17,8 @@ from perfcast.decisions.ranking import rank_machines
 from perfcast.decisions.variants import read_varied_fields
 from perfcast.decisions.what_if import predict_grid
 from perfcast.inference import PredictOptions
-from perfcast.inference.batch import parse_machines
 from perfcast.inference.machine_files import MachineEntry
+from perfcast.inference.parse import parse_machines
 from perfcast.utils.errors import UserError
 
 PLAIN = PredictOptions(neighbors=0, explain=False)

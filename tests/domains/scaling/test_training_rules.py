@@ -7,7 +7,7 @@ import pytest
 
 from perfcast.domains.scaling.training_rules import read_quantity
 from perfcast.inference.cells import Cells
-from perfcast.inference.imputation.rules import find_rules
+from perfcast.inference.rules import find_rules
 from perfcast.utils.errors import UserError
 
 RULES = find_rules("llm_ladder")

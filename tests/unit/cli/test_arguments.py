@@ -6,7 +6,7 @@ import pytest
 
 from perfcast.cli.arguments import add_shared, number, share, whole
 from perfcast.cli.machine_arguments import FLAGS
-from perfcast.inference.imputation.rules import find_rules
+from perfcast.inference.rules import find_rules
 
 
 @pytest.mark.parametrize("text", ["0", "11", "1.5", "x", "", "1e1", "٣", "9" * 30])

@@ -20,9 +20,9 @@ from perfcast.decisions.criteria import (
     read_criterion,
 )
 from perfcast.decisions.ranking import Ranked, sort_candidates
-from perfcast.inference.derived import DerivedOutput
 from perfcast.inference.machine_files import PRICE, WATTS
 from perfcast.inference.name_lookup import TaskNames
+from perfcast.inference.rules import DerivedOutput
 from perfcast.utils.errors import UserError
 
 TASKS = ("a", "b")

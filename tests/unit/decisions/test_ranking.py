@@ -29,8 +29,7 @@ from perfcast.domains.servers.datasets.spec_cpu.cpu2017 import build
 from perfcast.domains.servers.testing import cpu_catalog, spec_cpu2017
 from perfcast.inference import PredictOptions, parse_machines, predict_machines, read_machines
 from perfcast.inference.champion import build_features
-from perfcast.inference.draw_predictions import DrawPredictions
-from perfcast.inference.impute import impute_draws
+from perfcast.inference.draws import DrawPredictions, impute_draws
 from perfcast.inference.predict import make_options
 from perfcast.uncertainty.conformal import LEVEL, ConformalCalibration, joint_bounds, outputs_of, probability_at_least
 from perfcast.utils.errors import UserError

@@ -22,7 +22,7 @@ from perfcast.decisions.variants import MAX_COMBINATIONS, combinations, make_var
 from perfcast.decisions.what_if import note_unchanged, predict_grid
 from perfcast.experiment.champion import fit_all_rows
 from perfcast.inference import Champion, MachineEntry, PredictOptions, parse_machines, predict_machines, read_machines
-from perfcast.inference.draw_predictions import complete_machines
+from perfcast.inference.draws import complete_machines
 from perfcast.inference.predict import predict_batch
 from perfcast.inference.reference_data import ReferenceData
 from perfcast.predictors.linear import Ridge

@@ -10,8 +10,7 @@ from champion_project import KNOWN, project
 from perfcast.experiment import described
 from perfcast.experiment.described import DescribedData, fit_scales
 from perfcast.inference import parse_machines, read_machines
-from perfcast.inference.draw_predictions import DrawPredictions
-from perfcast.inference.impute import impute_draws
+from perfcast.inference.draws import DrawPredictions, impute_draws
 
 ROWS = 400
 

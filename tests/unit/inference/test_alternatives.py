@@ -12,10 +12,9 @@ from perfcast.decisions.ranking import rank_machines
 from perfcast.domains.servers.server_rules import SPEC_CPU2017
 from perfcast.experiment.described import describe_rows
 from perfcast.inference import MachineEntry, read_machines
-from perfcast.inference.batch import parse_batch, parse_machines
-from perfcast.inference.completed import ASSUMED, GIVEN
-from perfcast.inference.draw_predictions import DrawPredictions
-from perfcast.inference.impute import impute_draws
+from perfcast.inference.cells import ASSUMED, GIVEN
+from perfcast.inference.draws import DrawPredictions, impute_draws
+from perfcast.inference.parse import parse_batch, parse_machines
 from perfcast.inference.predict import PredictOptions, predict_batch
 from perfcast.inference.user_measurements import read_measurements
 from perfcast.schema.table import Tag

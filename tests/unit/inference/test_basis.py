@@ -14,10 +14,10 @@ from perfcast.domains.servers.processors.facts import Fact
 from perfcast.domains.servers.processors.families import find_launch
 from perfcast.domains.servers.run_command import describe_runcpu
 from perfcast.domains.servers.server_rules import SPEC_CPU2017
-from perfcast.inference.imputation.rules import FactSource
 from perfcast.inference.predict import make_options
 from perfcast.inference.prediction import MEASURED_FACTOR
 from perfcast.inference.prediction_text import format_basis
+from perfcast.inference.rules import FactSource
 
 
 @pytest.fixture(scope="module")

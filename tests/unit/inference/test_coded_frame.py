@@ -13,4 +13,3 @@ def test_coded_columns_compare_like_the_frame():
         assert coded.equals(name, value, np.array([3, 1, 2])).tolist() == (frame[name] == value)[[3, 1, 2]].tolist()
     assert coded["name"].codes.tolist() == [0, -1, 1, 0]
     assert coded["size"].values == [1.0, 2.0]
-    assert coded.texts("name", np.array([1, 3, 2, 2])).tolist() == [None, "a", "b", "b"]

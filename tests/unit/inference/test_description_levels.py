@@ -3,8 +3,8 @@
 from champion_project import project
 
 from perfcast.experiment.described import describe_rows
-from perfcast.inference.draw_predictions import find_level
-from perfcast.inference.imputation.rules import find_rules
+from perfcast.inference.draws import find_level
+from perfcast.inference.rules import find_rules
 
 
 def levels():

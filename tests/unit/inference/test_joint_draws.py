@@ -8,10 +8,9 @@ import pytest
 from champion_project import KNOWN, is_possible, predict, project
 
 from perfcast.inference import parse_machines, read_machines
-from perfcast.inference.cells import Cells
-from perfcast.inference.completed import ASSUMED, GIVEN
-from perfcast.inference.imputation.joint_draws import JointDeck
-from perfcast.inference.impute import impute_draws
+from perfcast.inference.cells import ASSUMED, GIVEN, Cells
+from perfcast.inference.donors import JointDeck
+from perfcast.inference.draws import impute_draws
 
 SOFTWARE = ["compiler_vendor", "compiler_major_minor", "os_name", "os_version"]
 
@@ -139,7 +138,7 @@ def test_the_prediction_is_the_median_over_draws():
     champion = project().champion
     machine = {**KNOWN, "suite": "CINT2017rate"}
     drawn = draws(machine)
-    scores = champion.predictor.predict(champion.build_features(drawn.completed.frame).frame).iloc[:, 0].to_numpy()
+    scores = np.exp(champion.predict_logs(drawn.completed.cells)[:, 0])
     (estimate,) = predict(machine, options=replace_options()).machines[0].estimates
     below, above = (
         drawn.weights[scores < estimate.median * (1 - 1e-9)],

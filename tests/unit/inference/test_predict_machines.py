@@ -130,13 +130,13 @@ def test_dates_are_a_group_of_values_and_drivers():
 
 def test_shapley_values_share_an_interaction_equally():
     machine, typical_machine = (
-        pd.DataFrame({"a": [2.0], "b": [3.0], "c": [9.0]}),
-        pd.DataFrame({"a": [0.0], "b": [0.0], "c": [9.0]}),
+        Cells({name: np.array([value]) for name, value in cells.items()}, np.zeros(1))
+        for cells in ({"a": 2.0, "b": 3.0, "c": 9.0}, {"a": 0.0, "b": 0.0, "c": 9.0})
     )
     groups = {"first": ["a"], "second": ["b"], "third": ["c"]}
 
-    def log_predict(frame):
-        return (frame["a"] + frame["a"] * frame["b"]).to_numpy()[:, None]
+    def log_predict(cells):
+        return (cells["a"] + cells["a"] * cells["b"])[:, None]
 
     contributions = shapley_values(machine, typical_machine, groups, log_predict)
     assert contributions[0, :, 0].tolist() == pytest.approx([5.0, 3.0, 0.0])

@@ -11,8 +11,8 @@ from champion_project import PLAIN, predict, project
 from perfcast.domains.servers.processors.facts import read_table
 from perfcast.domains.servers.server_rules import _HYBRID
 from perfcast.inference.cells import Cells
-from perfcast.inference.imputation.rules import find_rules
 from perfcast.inference.prediction_text import format_predictions
+from perfcast.inference.rules import find_rules
 
 RULES = find_rules("spec_cpu2017")
 CPU_MODELS = [(row["cpu_model"], row["family"]) for row in read_table("cpu_models.csv")]

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from perfcast.domains.llm.accelerators.typed_names import find_backend, find_gpu, find_model, find_precision
-from perfcast.inference.derived import DerivedOutput
 from perfcast.inference.machine_fields import Cell, Field, Reading, alias_field, counted_field
+from perfcast.inference.rules import DerivedOutput
 
 
 def _name_field(name: str, meaning: str, example: str, find: Callable[[str], str | None], *aliases: str) -> Field:

@@ -19,7 +19,7 @@ from perfcast.domains.llm.accelerators.served_memory import (
     weight_bytes,
 )
 from perfcast.inference.cells import Cells, is_missing
-from perfcast.inference.imputation.rules import Violation
+from perfcast.inference.rules import Violation
 
 PARALLEL = ("tensor_parallel", "pipeline_parallel", "attention_data_parallel")
 """Columns whose product is the number of GPUs."""

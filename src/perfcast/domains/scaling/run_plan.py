@@ -19,11 +19,10 @@ from perfcast.domains.scaling.predictors.trained_runs import (
     read_runs,
 )
 from perfcast.domains.scaling.training_rules import shorten_quantity
-from perfcast.inference.batch import parse_machines
 from perfcast.inference.champion import Champion
-from perfcast.inference.draw_predictions import DrawPredictions
-from perfcast.inference.impute import impute_draws
+from perfcast.inference.draws import DrawPredictions, impute_draws
 from perfcast.inference.machine_files import MachineEntry
+from perfcast.inference.parse import parse_machines
 from perfcast.inference.predict import PredictOptions, predict_machines
 from perfcast.inference.prediction import Answer, Estimate
 from perfcast.inference.user_measurements import UserMeasurements

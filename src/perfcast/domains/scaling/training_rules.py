@@ -11,8 +11,8 @@ import pandas as pd
 
 from perfcast.domains.scaling.datasets.scaling_columns import FLOP_PER_PARAM_TOKEN
 from perfcast.inference.cells import Cells, fill_missing
-from perfcast.inference.imputation.rules import DescriptionRules, Violation
 from perfcast.inference.machine_fields import Cell, Field, Reading, TypedField, alias_field
+from perfcast.inference.rules import DescriptionRules, Violation
 from perfcast.utils.errors import UserError
 
 EFLOP = 1e18

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from perfcast.inference.imputation.rules import Check
+from perfcast.inference.rules import Check
 
 _SUITES = {"CINT2017rate": "intrate", "CFP2017rate": "fprate", "CINT2017speed": "intspeed", "CFP2017speed": "fpspeed"}
 _SETUP = {

@@ -11,7 +11,7 @@ import numpy as np
 
 from perfcast.domains.servers.datasets.spec_cpu.spec_dump import THREADS_PER_CORE
 from perfcast.inference.cells import Cells
-from perfcast.inference.imputation.rules import Violation
+from perfcast.inference.rules import Violation
 
 _DDR_RATES = {2: (400, 1066), 3: (800, 2133), 4: (1600, 3600), 5: (3200, 12800)}
 """Lowest and highest rate that modules of a DDR generation are sold for. Units: MT/s."""

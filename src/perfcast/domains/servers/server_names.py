@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import pandas as pd
 
 from perfcast.domains.servers.processors.cpu_names import drop_tier_number, shorten_key, typed_cpu_key
-from perfcast.inference.imputation.rules import DescriptionRules
+from perfcast.inference.rules import DescriptionRules
 
 
 class ServerNames(DescriptionRules):

@@ -22,9 +22,9 @@ from perfcast.domains.servers.server_fields import SERVER_FIELDS
 from perfcast.domains.servers.server_limits import find_server_violations
 from perfcast.domains.servers.server_names import ServerNames
 from perfcast.inference.cells import Cells, fill_missing, is_missing
-from perfcast.inference.imputation.hot_deck import Block
-from perfcast.inference.imputation.joint_draws import JointRules
-from perfcast.inference.imputation.rules import (
+from perfcast.inference.donors import Block, JointRules
+from perfcast.inference.machine_fields import Cell
+from perfcast.inference.rules import (
     Check,
     EntityFacts,
     FactSource,
@@ -32,7 +32,6 @@ from perfcast.inference.imputation.rules import (
     Violation,
     name_kinds,
 )
-from perfcast.inference.machine_fields import Cell
 
 if TYPE_CHECKING:
     from perfcast.inference.champion import Champion

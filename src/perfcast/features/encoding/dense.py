@@ -210,8 +210,9 @@ class TreeEncoder:
         encoded[:, is_number] = np.where(np.isnan(values), imputed, values)
         for index in self.categorical_:
             column = self.columns_[index]
-            known = codes(frame, column, self._order_of(column.name))
-            encoded[:, index] = np.select([known == -1, known == -2], [MISSING_CODE, UNKNOWN_CODE], known + 2)
+            encoded[:, index] = codes(frame, column, self._order_of(column.name))
+        known = encoded[:, ~is_number]
+        encoded[:, ~is_number] = np.select([known == -1, known == -2], [MISSING_CODE, UNKNOWN_CODE], known + 2)
         return encoded
 
     def _order_of(self, name: str) -> dict[str, int]:

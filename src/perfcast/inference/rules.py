@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
@@ -14,9 +16,7 @@ import pandas as pd
 
 from perfcast.domain import find_description
 from perfcast.inference.cells import Cells, mask_cells, read_column
-from perfcast.inference.derived import DerivedOutput
-from perfcast.inference.imputation.hot_deck import Block
-from perfcast.inference.imputation.joint_draws import JointRules
+from perfcast.inference.donors import Block, JointRules
 from perfcast.inference.machine_fields import Cell, Field, TypedField
 from perfcast.schema.table import TASK_KIND, Table, Tag
 from perfcast.utils.errors import UserError
@@ -25,6 +25,13 @@ _REMARKS = re.compile(r"\((?:r|tm|c)\)|[®™©\u200b]|\([^()]*\)|\[[^\[\]]*\]")
 _DIGITS, _JOINTS = re.compile(r"\d+"), re.compile(r"[\s_.,;:/-]+")
 SHARE = "accuracy"
 """Start of the kinds of tasks whose results are shares of correct answers."""
+
+
+_LARGEST_LOG, _HALVINGS = 50.0, 60
+"""Natural logarithm of the largest score that is searched, and the steps of the search."""
+
+Numbers = Mapping[str, Any]
+"""Numbers or arrays by name."""
 
 
 class Violation(NamedTuple):
@@ -72,13 +79,47 @@ def name_kinds(kinds: Mapping[str, Any]) -> list[str]:
     return [f"{word} {name}" for word, name in kinds.items() if isinstance(name, str)]
 
 
+@dataclass(frozen=True)
+class DerivedOutput:
+    """Formula over the scores of tasks and over columns of the machine; it falls with every score.
+
+    `compute` takes the scores by task and the cells by column, numbers or arrays alike. A measured value stands for a
+    score of the task `solved`, "" for none; `aliases` are other names of the quantity.
+    """
+
+    name: str
+    unit: str
+    formula: str
+    tasks: tuple[str, ...]
+    columns: tuple[str, ...]
+    compute: Callable[[Numbers, Numbers], Any]
+    solved: str = ""
+    aliases: tuple[str, ...] = ()
+
+    def solve(self, value: float, scores: Numbers, cells: Numbers) -> float:
+        """Return the score of `solved` at which the quantity has a value, given the others; 0 where there is none."""
+        low, high = -_LARGEST_LOG, _LARGEST_LOG
+        if not self.compute({**scores, self.solved: math.exp(low)}, cells) > value:
+            return 0.0
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            is_less = self.compute({**scores, self.solved: math.exp(middle)}, cells) > value
+            low, high = (middle, high) if is_less else (low, middle)
+        return math.exp(middle)
+
+
+def is_known(cell: object) -> bool:
+    """Return whether a cell is a number above 0."""
+    return isinstance(cell, (int, float)) and cell == cell and cell > 0  # noqa: PLR0124  (NaN differs from itself)
+
+
 class EntityFacts:
     """Facts of entities, by name, as arrays of the kind of the columns that they fill."""
 
     def __init__(self, frame: pd.DataFrame) -> None:
         self.frame = frame
         self._places = {name: place for place, name in enumerate(frame.index)}
-        self._columns: dict[str, np.ndarray] = {}
+        self._column = cache(self._read_column)
 
     def __contains__(self, name: object) -> bool:
         return name in self._places
@@ -89,13 +130,10 @@ class EntityFacts:
         listed = [str(name) for name in self.frame if name in like]
         return {name: self._column(name, like[name].dtype)[places] for name in listed}
 
-    def _column(self, name: str, dtype: np.dtype) -> np.ndarray:
+    def _read_column(self, name: str, dtype: np.dtype) -> np.ndarray:
         """Return a column of facts, and a missing one at its end."""
-        if name not in self._columns:
-            facts = self.frame[name].astype(object if dtype.kind == "O" else dtype)
-            typed = read_column(facts)
-            self._columns[name] = np.append(typed, mask_cells(typed[:1], np.array([True])))
-        return self._columns[name]
+        typed = read_column(self.frame[name].astype(object if dtype.kind == "O" else dtype))
+        return np.append(typed, mask_cells(typed[:1], np.array([True])))
 
 
 class DescriptionRules:
@@ -127,7 +165,7 @@ class DescriptionRules:
     price_columns: ClassVar[tuple[str, ...]] = ()
     """Columns whose product multiplies the given price of one unit; a price is then one of an hour."""
     origin_meanings: ClassVar[Mapping[str, str]] = {}
-    """Meanings of origins of values that differ from `completed.ORIGINS`."""
+    """Meanings of origins of values that differ from `cells.ORIGINS`."""
     held_equal: ClassVar[tuple[str, ...]] = ()
     """Columns of which all candidates of a ranking that state none have one value, in this order."""
     naming_columns: ClassVar[tuple[str, ...]] = ()

@@ -1,20 +1,97 @@
-"""Published results of exactly the described machine: the measured answer that stands before a prediction."""
+"""Indexes of measured results: those nearest to a machine, and those of exactly the described one."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
+from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 
 from perfcast.inference.cells import Cells, list_rows
 from perfcast.inference.reference_data import ReferenceData
-from perfcast.schema.table import Kind, Role, Tag
+from perfcast.schema.table import Kind, Role, Table, Tag
+from perfcast.uncertainty.conformal import UncertaintyModel
+from perfcast.uncertainty.in_domain import gower_distances
 from perfcast.utils.terminal_tables import format_number
+
+_NEIGHBORS = "neighbors.npy"
+
+
+class NeighborIndex:
+    """Index that finds the nearest measured results of a task.
+
+    The distance is the sum over groups of columns of Gower's distance, weighted by what the calibration found the group
+    to add to the expected error, at least by the error at distance 0, and that error once more for another entity.
+    Units: natural logarithms of the score; 0.05 is an expected error of 5 % more.
+    Shapes: `encoded` (measured rows, encoded columns), float32, the groups of `InDomainModel` one after another.
+    """
+
+    def __init__(self, measured: Table, encoded: np.ndarray, calibrated: UncertaintyModel) -> None:
+        self.encoded, self.calibrated = encoded, calibrated
+        self.tasks = measured.frame[measured.column_of(Tag.TASK)].astype(str).to_numpy()
+        self._entity = measured.column_of(Tag.ENTITY)
+        self._entities = measured.frame[self._entity].astype(str).to_numpy()
+        self._rows_of = cache(lambda task: np.flatnonzero(self.tasks == task))
+        self._distinct_of = cache(self._find_distinct)
+
+    def find_nearest(
+        self, X: pd.DataFrame, tasks: pd.Series, count: int, encoded: np.ndarray | None = None
+    ) -> list[list[tuple[int, float]]]:
+        """Return for every row the numbers of the nearest measured rows of its task and their distances, nearest first.
+
+        Of rows that are alike in everything encoded, the newest (last) comes first. X has the features of training;
+        `encoded` are its rows by `InDomainModel.encode`, some cells masked: those have no weight.
+        """
+        encoded = self.calibrated.in_domain.encode(X) if encoded is None else encoded
+        known: dict[tuple[str, bytes], np.ndarray] = {}
+        nearest, entities = [], X[self._entity].astype(str)
+        for row, task, entity in zip(encoded.astype(np.float32), tasks.astype(str), entities, strict=True):
+            rows = self._rows_of(task)
+            far = self._distances(row, rows, known)
+            far += self.calibrated.calibration.base * (self._entities[rows] != entity)
+            # the newest wins a tie, so all rows as near as the last one shown are sorted
+            last = np.partition(far, count - 1)[count - 1] if len(far) > count else np.inf
+            near = np.flatnonzero(far <= last)
+            order = near[np.lexsort((-rows[near], far[near]))[:count]]
+            nearest.append([(int(rows[place]), float(far[place])) for place in order])
+        return nearest
+
+    def _distances(self, row: np.ndarray, rows: np.ndarray, known: dict[tuple[str, bytes], np.ndarray]) -> np.ndarray:
+        """Return distances to some measured rows; `known` caches those to the distinct values of a group, by values."""
+        weights = self.calibrated.calibration.weights
+        far = np.zeros(len(rows))
+        for group, span, numeric in self.calibrated.in_domain.parts():
+            distinct, numbers = self._distinct_of(span.start, span.stop)
+            key = (group, row[span].tobytes())
+            if key not in known:
+                known[key] = gower_distances(row[span], distinct, numeric)
+            far += max(weights.get(group, 0.0), self.calibrated.calibration.base) * known[key][numbers[rows]]
+        return far
+
+    def _find_distinct(self, begin: int, end: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the distinct values of some columns, (m, columns), and the number of every row's, (rows,)."""
+        columns = np.ascontiguousarray(self.encoded[:, begin:end])
+        if not columns.size:
+            return columns[:1], np.zeros(len(columns), dtype=int)
+        # compared as bytes: missing values are alike then
+        texts = columns.view(f"V{columns.itemsize * columns.shape[1]}").ravel()
+        _, first, numbers = np.unique(texts, return_index=True, return_inverse=True)
+        return columns[first], numbers
+
+    def save(self, folder: Path) -> None:
+        """Write the encoded rows."""
+        np.save(folder / _NEIGHBORS, self.encoded, allow_pickle=False)
+
+    @classmethod
+    def load(cls, folder: Path, measured: Table, calibrated: UncertaintyModel) -> Self:
+        """Read what `save` wrote; the rows stay on disk until they are used."""
+        return cls(measured, np.load(folder / _NEIGHBORS, mmap_mode="r", allow_pickle=False), calibrated)
+
 
 MAX_RESULTS = 5
 """Results that are listed by their ids, the newest first; more are only counted."""

@@ -1,9 +1,10 @@
-"""Multiple imputation: set-ups drawn jointly from measured results that resemble a partly described machine."""
+"""Measured results that donate usual values: by hot-deck imputation, and set-ups drawn jointly."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,117 @@ import pandas as pd
 
 from perfcast.inference.cells import UNKNOWN, Cells, CodedFrame, is_missing, list_rows, mask_cells, read_column
 from perfcast.schema.table import Kind, Table, Tag
+
+_RECENT = pd.DateOffset(months=12)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Columns that hot-deck imputation takes together from one measured result.
+
+    `columns`: the most important first. `ladder`: sets of columns in which donors must equal the machine, the
+    strictest first. `recent`: whether only the last year of results may donate (software changes) or all of them (a
+    memory module does not). `new_entity`: whether only machines whose entity has no measured result receive.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    ladder: tuple[tuple[str, ...], ...]
+    recent: bool
+    new_entity: bool = False
+
+
+class HotDeck:
+    """Measured results that may donate their cells.
+
+    The donor is the most frequent combination of the block's columns among the results that match.
+    Source: Andridge and Little, "A review of hot deck imputation", Int. Stat. Rev. 78, 2010.
+    """
+
+    def __init__(self, measured: Table, until: pd.Timestamp | None = None) -> None:
+        """Keep the results published until a month, all without one."""
+        time = measured.select(tag=Tag.TIME)
+        frame = measured.frame
+        if time and until is not None:
+            frame = frame[frame[time[0]] <= until]
+        self.frame = frame.reset_index(drop=True)
+        self.last = pd.Timestamp(self.frame[time[0]].max()) if time else pd.Timestamp.min
+        self._recent = (self.frame[time[0]] > self.last - _RECENT).to_numpy() if time else np.ones(len(frame), bool)
+        entity = measured.select(tag=Tag.ENTITY)
+        self._entity = entity[0] if entity else ""
+        self._measured = frozenset(self.frame[self._entity].dropna().unique()) if entity else frozenset()
+        self._coded = CodedFrame(self.frame)
+        self._combinations = cache(self._number_combinations)
+        self._find_donor = lru_cache(_MAX_REMEMBERED)(self._search_donor)
+
+    def fill(self, machines: Cells, block: Block) -> Cells:
+        """Return the machines with the missing cells of a block filled where a result matches them.
+
+        A dataset need not have all columns of a block: the others are left out, and steps of the ladder with them.
+        """
+        columns = tuple(name for name in block.columns if name in machines)
+        ladder = tuple(step for step in block.ladder if all(name in machines for name in step))
+        missing = {name: is_missing(machines[name]) for name in columns}
+        incomplete = np.any(list(missing.values()), axis=0) if columns else np.zeros(0, dtype=bool)
+        if block.new_entity:
+            incomplete &= [model not in self._measured for model in machines[self._entity].tolist()]
+        if not incomplete.any():
+            return machines
+        block = replace(block, columns=columns, ladder=ladder)
+        names = tuple(dict.fromkeys([*columns, *sorted({name for step in ladder for name in step})]))
+        recipients = np.flatnonzero(incomplete)
+        rows = list_rows({name: machines[name][recipients] for name in names}, names)
+        donor_by_row = {row: self._find_donor(block, names, row) for row in set(rows)}
+        filled = {name: machines[name].copy() for name in columns if missing[name].any()}
+        for place, row in zip(recipients.tolist(), rows, strict=True):
+            donor = donor_by_row[row]
+            if donor is not None:
+                for name, values in filled.items():
+                    if missing[name][place]:
+                        values[place] = donor[name]
+        return machines.assign(filled) if any(donor is not None for donor in donor_by_row.values()) else machines
+
+    def _search_donor(self, block: Block, names: tuple[str, ...], row: tuple[object, ...]) -> Mapping[str, Any] | None:
+        """Return the most frequent combination of the block's columns, None where no result matches the machine.
+
+        Results that have all given cells are searched first, then those that have all but the last one, and so on.
+        """
+        cells = dict(zip(names, row, strict=True))
+        rows = self._find_rows(block, [(name, cells[name]) for name in block.columns if cells[name] is not None], cells)
+        if not len(rows):
+            return None
+        numbers, first = self._combinations(block)
+        place = first[np.bincount(numbers[rows]).argmax()]
+        return {name: self._read_cell(name, place) for name in block.columns}
+
+    def _find_rows(self, block: Block, known: Sequence[tuple[str, Any]], cells: Mapping[str, Any]) -> np.ndarray:
+        """Return the results that agree with the machine in as many of the first known cells as any do."""
+        best, best_count = np.zeros(0, dtype=int), -1
+        for step in block.ladder:
+            if any(cells[name] is None for name in step):
+                continue
+            rows, count = np.flatnonzero(self._recent) if block.recent else np.arange(len(self.frame)), 0
+            for name in step:
+                rows = rows[self._coded.equals(name, cells[name], rows)]
+            for name, value in known if len(rows) else ():
+                narrower = rows[self._coded.equals(name, value, rows)]
+                if not len(narrower):
+                    break
+                rows, count = narrower, count + 1
+            if len(rows) and count > best_count:
+                best, best_count = rows, count
+        return best
+
+    def _read_cell(self, name: str, row: int) -> Any:
+        values = self.frame[name].array
+        cell = values[row]
+        return None if values.dtype == "str" and pd.isna(cell) else cell
+
+    def _number_combinations(self, block: Block) -> tuple[np.ndarray, np.ndarray]:
+        """Return the number of every result's combination of the block's columns, and the first row of each."""
+        numbers = self.frame.groupby(list(block.columns), dropna=False, sort=True).ngroup().to_numpy()
+        return numbers, np.unique(numbers, return_index=True)[1]
+
 
 DRAWS = 21
 """Draws of one machine: the tails of a 90 % interval have one of them on either side."""
@@ -99,9 +211,9 @@ class JointDeck:
         # software without a day is as old as the result; some is dated after its result
         since = ((available - self._last).dt.days / _DAYS).fillna(pd.Series(self._years, self.frame.index))
         self._software_years = np.minimum(since.to_numpy(), 0.0)
-        self._rows: dict[tuple[str, ...], dict[Any, np.ndarray]] = {}
+        self._group_rows = cache(lambda columns: self.frame.groupby(list(columns), observed=True).indices)
+        self._column = cache(self._read_column)
         self._drawn: dict[bool, dict[tuple[Any, ...], np.ndarray]] = {False: {}, True: {}}
-        self._columns: dict[str, np.ndarray] = {}
 
     def draw(self, machines: Cells, *, by_task: bool = True) -> np.ndarray:
         """Return the donors of every machine, in the order of time, (n, DRAWS) rows of `frame`.
@@ -192,9 +304,7 @@ class JointDeck:
             key = tuple(known.get(name) for name in columns)
             if any(cell is None for cell in key):
                 continue
-            if columns not in self._rows:
-                self._rows[columns] = _group_rows(self.frame, list(columns))
-            rows = self._rows[columns].get(key if len(key) > 1 else key[0], np.zeros(0, dtype=int))
+            rows = np.asarray(self._group_rows(columns).get(key if len(key) > 1 else key[0], []), dtype=int)
             if len(candidates):
                 among = np.zeros(len(self.frame), dtype=bool)
                 among[candidates] = among[rows] = True
@@ -211,22 +321,22 @@ class JointDeck:
             missing = is_missing(machines[name])
             if not missing.any():
                 continue
-            values = self._give(name, donor_rows)
+            values = self._column(name)[donor_rows]
             if name in self.rules.per_unit:
                 donor_units, machine_units = np.ones(len(values)), np.ones(len(values))
                 for unit in self.rules.per_unit[name]:
-                    donated = self._give(unit, donor_rows)
+                    donated = self._column(unit)[donor_rows]
                     donor_units = donor_units * donated
                     machine_units = machine_units * np.where(is_missing(machines[unit]), donated, machines[unit])
                 scaled = np.maximum(np.rint(values / donor_units * machine_units), np.minimum(values, 1.0))
                 values = np.where(np.isnan(scaled), values, scaled)
             given = values
             for largest in self.rules.at_most.get(name, ()):
-                reaches = (given >= self._give(largest, donor_rows)) & ~is_missing(machines[largest])
+                reaches = (given >= self._column(largest)[donor_rows]) & ~is_missing(machines[largest])
                 values = np.where(reaches, machines[largest], values)
             if name in self.rules.only_with:
                 condition = self.rules.only_with[name]
-                agrees = is_missing(machines[condition]) | (machines[condition] == self._give(condition, donor_rows))
+                agrees = is_missing(machines[condition]) | (machines[condition] == self._column(condition)[donor_rows])
                 values = mask_cells(values, ~agrees)
             if name in self.rules.dates and self.rules.launch in machines:
                 launch = machines[self.rules.launch]
@@ -234,13 +344,11 @@ class JointDeck:
             filled[name] = np.where(missing, values, machines[name])
         return machines.assign(filled)
 
-    def _give(self, name: str, donor_rows: np.ndarray) -> np.ndarray:
-        """Return the cells of donors in a column, as `Cells` holds them. Shapes: donor_rows (n,) of `frame`."""
-        if name in self._texts:
-            return self._coded.texts(name, donor_rows)
-        if name not in self._columns:
-            self._columns[name] = read_column(self.frame[name])
-        return np.asarray(self._columns[name][donor_rows])
+    def _read_column(self, name: str) -> np.ndarray:
+        """Return a column as `Cells` holds it; rows share their texts."""
+        if name not in self._texts:
+            return read_column(self.frame[name])
+        return np.asarray(np.array([*self._coded[name].values, None], dtype=object)[self._coded[name].codes])
 
 
 def _draw_systematically(candidates: np.ndarray, penalties: np.ndarray) -> np.ndarray:
@@ -265,8 +373,3 @@ def _gaps(logs: np.ndarray, values: np.ndarray) -> np.ndarray:
 def _logs(values: pd.Series) -> np.ndarray:
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(np.log(values.to_numpy(dtype=float)))
-
-
-def _group_rows(frame: pd.DataFrame, columns: list[str]) -> dict[Any, np.ndarray]:
-    indices = frame.groupby(columns, observed=True).indices
-    return {key: np.asarray(rows) for key, rows in indices.items()}

@@ -1,0 +1,415 @@
+"""Draws of partly described machines, and predictions of them: medians, and intervals of the mixture of draws."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from perfcast.inference.cells import (
+    ASSUMED,
+    CODES,
+    GIVEN,
+    IMPLIED,
+    MEASURED,
+    MISSING,
+    Cells,
+    CompletedMachines,
+    Steps,
+    mask_cells,
+)
+from perfcast.inference.champion import Champion
+from perfcast.inference.donors import DRAWS, JointDeck
+from perfcast.inference.parse import ParsedMachines, fill_common, fill_facts, stack_machines
+from perfcast.schema.table import Table, Tag
+from perfcast.uncertainty.conformal import LEVEL, outputs_of
+from perfcast.uncertainty.mixture import mixture_quantiles, weighted_medians
+
+
+@dataclass(frozen=True)
+class DrawnMachines:
+    """Draws of a batch of machines by task, machine by machine, with equal draws once.
+
+    Shapes: `completed` has one row per distinct draw, (k,); `owners` (k,) numbers of the machines by task, from 0;
+    `weights` (k,) shares that sum to 1 per machine; `shared` (k,) the donor of the columns that all tasks share.
+    """
+
+    completed: CompletedMachines
+    owners: np.ndarray
+    weights: np.ndarray
+    shared: np.ndarray
+
+    def take_owners(self, keep: np.ndarray) -> DrawnMachines:
+        """Return the draws of some machines by task, (k,) bool: all draws of a machine or none."""
+        owners = np.unique(self.owners[keep], return_inverse=True)[1]
+        rows = np.flatnonzero(keep)
+        return DrawnMachines(self.completed.take(rows), owners, self.weights[keep], self.shared[keep])
+
+
+def impute_draws(machines: ParsedMachines, champion: Champion, *, assume: bool = True) -> DrawnMachines:
+    """Fill missing cells, several times: what must be assumed is drawn jointly from measured set-ups.
+
+    A machine without a task stands once for every task. In this order: what the batch knows, values that all measured
+    rows of the task have, and, with `assume`, usual values and what they imply; given cells stay. What identifies a
+    machine is drawn once for all of its tasks. A machine without a missing cell, and one of a dataset without rules of
+    draws, has one draw.
+    """
+    steps = Steps(machines.cells, machines.known.codes, concluded=IMPLIED)
+    _repeat_by_task(steps, champion)
+    deck = champion.joint_deck if assume else None
+    rows = np.arange(len(steps.cells.index))
+    if deck is None:
+        return DrawnMachines(_assume(steps, champion, assume=assume), rows, np.ones(len(rows)), np.full(len(rows), -1))
+    donor_rows = [deck.draw(steps.cells, by_task=by_task) for by_task in (False, True)]
+    draws = np.column_stack([np.repeat(rows, DRAWS), *(each.ravel() for each in donor_rows)])
+    (owners, shared, by_row), counts = _count_rows(draws)
+    steps.repeat(owners)
+    for by_task, numbers in ((False, shared), (True, by_row)):
+        has_donor = numbers >= 0
+        filled = deck.fill(steps.cells.take(has_donor), numbers[has_donor], by_task=by_task)
+        steps.take(_replace_rows(steps.cells, has_donor, filled), ASSUMED)
+    steps.conclude(champion.rules.fill_implied, IMPLIED)
+    return _complete_draws(steps, DrawnMachines(steps.completed, owners, counts / DRAWS, shared), champion)
+
+
+def complete_draws(drawn: DrawnMachines, champion: Champion, *, assume: bool = True) -> DrawnMachines:
+    """Fill the missing cells of draws whose cells were changed, as `impute_draws` does."""
+    steps = Steps(drawn.completed.cells, drawn.completed.codes)
+    fill_facts(steps, champion)
+    steps.conclude(champion.rules.fill_implied, IMPLIED)
+    steps.take(fill_common(steps.cells, champion, Tag.TASK), MEASURED)
+    return _complete_draws(steps, drawn, champion, assume=assume)
+
+
+def change_draws(
+    drawn: DrawnMachines,
+    key: int,
+    values: Mapping[str, np.ndarray],
+    cleared: Collection[str],
+    per_unit: Mapping[str, Sequence[str]],
+) -> DrawnMachines:
+    """Return the draws of one machine with other given cells, and without those to be filled anew.
+
+    What other values imply is cleared as well, unless nothing changes; cleared columns of `per_unit` that were not
+    given grow with their units.
+    Args: `key` is the index of the new machine, `values` (1,) each.
+    """
+    cells, codes = drawn.completed.cells, drawn.completed.codes.copy()
+    count = len(codes)
+    given = {name: np.repeat(value, count) for name, value in values.items()}
+    changed = dict(given)
+    for place, (name, column) in enumerate(cells.items()):
+        if name in given:
+            codes[:, place] = CODES[GIVEN]
+        elif name in per_unit and name in cleared and codes[0, place] != CODES[GIVEN]:
+            factors = [given.get(unit, cells[unit]) / cells[unit] for unit in per_unit[name]]
+            changed[name] = np.maximum(np.rint(column * np.prod(factors, axis=0)), np.minimum(column, 1.0))
+        else:
+            unsure = np.full(count, name in cleared) | (codes[:, place] == CODES[IMPLIED])
+            if given and unsure.any():
+                changed[name] = mask_cells(column, unsure)
+                codes[unsure, place] = CODES[MISSING]
+    completed = CompletedMachines(Cells({**cells, **changed}, np.full(count, key)), codes)
+    return replace(drawn, completed=completed)
+
+
+def join_draws(parts: Sequence[DrawnMachines]) -> DrawnMachines:
+    """Return the draws of several batches of machines as one."""
+    first = np.cumsum([0, *(int(part.owners[-1]) + 1 for part in parts)])
+
+    def join(arrays: Iterable[np.ndarray]) -> np.ndarray:
+        return np.concatenate(list(arrays))
+
+    names = list(parts[0].completed.cells)
+    cells = {name: join(part.completed.cells[name] for part in parts) for name in names}
+    index = join(part.completed.cells.index for part in parts)
+    return DrawnMachines(
+        CompletedMachines(Cells(cells, index), join(part.completed.codes for part in parts)),
+        join(part.owners + begin for part, begin in zip(parts, first[:-1], strict=True)),
+        join(part.weights for part in parts),
+        join(part.shared for part in parts),
+    )
+
+
+def hold_equal(machines: ParsedMachines, champion: Champion) -> tuple[ParsedMachines, tuple[str, ...]]:
+    """Return machines to compare, and notes: those that do not state a column of `held_equal` have one value of it.
+
+    It is the one most often stated or drawn for them among those that break no limit of any; without such a value the
+    column stays as it is.
+    """
+    notes: list[str] = []
+    for name in champion.rules.held_equal:
+        parsed = [machines.machines[key] for key in machines.keys]
+        missing = [name not in machine.cells for machine in parsed]
+        if not any(missing) or len(missing) < 2:
+            continue
+        drawn = impute_draws(machines, champion)
+        counts = pd.Series(drawn.weights).groupby(drawn.completed.cells[name]).sum().sort_values(ascending=False)
+        measured = pd.Series(champion.reference_data.column(name)).value_counts()
+        for value in dict.fromkeys([*counts.index, *measured.index]):
+            stated = [replace(each, cells={name: value, **each.cells}) for each in parsed]
+            held = stack_machines(stated, champion, expand=False)
+            if not held.refusals:
+                machines = replace(held, refusals=machines.refusals)
+                notes.append(f"{name}: {value} is assumed for all candidates that state none")
+                break
+        else:
+            notes.append(f"{name}: no value is possible for all candidates, so each has its own")
+    return machines, tuple(notes)
+
+
+def _complete_draws(steps: Steps, drawn: DrawnMachines, champion: Champion, *, assume: bool = True) -> DrawnMachines:
+    """Leave out the draws that break a limit, unless a machine has no other, and assume what is still missing."""
+    owners, weights = drawn.owners, drawn.weights
+    is_possible = np.ones(len(owners), dtype=bool)
+    is_possible[[violation.line for violation in champion.rules.find_violations(steps.numbered)]] = False
+    keep = np.flatnonzero(is_possible | (np.bincount(owners, is_possible)[owners] == 0))
+    steps.repeat(keep)
+    owners, weights = owners[keep], weights[keep]
+    if champion.joint_deck is not None and champion.joint_deck.rules.replaced:
+        _replace_impossible(steps, champion, champion.joint_deck)
+    completed = _assume(steps, champion, assume=assume)
+    return DrawnMachines(completed, owners, weights / np.bincount(owners, weights)[owners], drawn.shared[keep])
+
+
+def _replace_impossible(steps: Steps, champion: Champion, deck: JointDeck) -> None:
+    """Replace assumed cells that break a limit by the measured set-up that is most frequent among possible ones."""
+    numbered = steps.numbered
+    for row in sorted({violation.line for violation in champion.rules.find_violations(numbered)}):
+        assumed = [name for name in deck.rules.taken if steps.has_origin(row, name, ASSUMED)]
+        for setup in deck.frame[assumed].value_counts().index if assumed else ():
+            changed = {name: np.array([value], dtype=object) for name, value in zip(assumed, setup, strict=True)}
+            if not any(champion.rules.find_violations(numbered.take(np.array([row])).assign(changed))):
+                steps.replace(row, changed)
+                break
+
+
+def _count_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return distinct rows in their order, and how often each is there. Shapes: (n, columns) -> (columns, k), (k,)."""
+    ordered = rows[np.lexsort(rows.T[::-1])]
+    is_new = np.append(True, (ordered[1:] != ordered[:-1]).any(axis=1))[: len(ordered)]
+    first = np.flatnonzero(is_new)
+    return ordered[first].T, np.diff(np.append(first, len(ordered)))
+
+
+def _replace_rows(cells: Cells, rows: np.ndarray, replacement: Cells) -> Cells:
+    """Return cells with some rows replaced. Shapes: rows (n,) bool, replacement (rows.sum(),) a column."""
+    if rows.all():
+        return replacement
+    changed = {}
+    for name, values in replacement.items():
+        changed[name] = cells[name].copy()
+        changed[name][rows] = values
+    return cells.assign(changed)
+
+
+def _repeat_by_task(steps: Steps, champion: Champion) -> None:
+    """Repeat machines by task, and fill what all measured rows of the task have."""
+    task = champion.reference_data.measured.column_of(Tag.TASK)
+    tasks = [champion.tasks if name is None else [name] for name in steps.cells[task].tolist()]
+    steps.repeat(np.repeat(np.arange(len(tasks)), [len(names) for names in tasks]))
+    steps.take(steps.cells.assign({task: np.array([name for names in tasks for name in names], dtype=object)}), GIVEN)
+    steps.take(fill_common(steps.cells, champion, Tag.TASK), MEASURED)
+
+
+def _assume(steps: Steps, champion: Champion, *, assume: bool) -> CompletedMachines:
+    """Fill usual values, and what they imply."""
+    rules = champion.rules
+    if assume:
+        for block in rules.blocks:
+            steps.take(champion.hot_deck.fill(steps.cells, block), ASSUMED)
+            steps.conclude(rules.fill_implied, IMPLIED)
+            steps.conclude(lambda cells: rules.fill_usual(cells, champion.hot_deck.last), ASSUMED)
+        # what was implied by few known cells may be another value now
+        steps.clear(np.ones(len(steps.codes), dtype=bool), list(steps.cells), IMPLIED)
+        steps.take(rules.fill_implied(steps.cells), IMPLIED)
+        for violation in list(rules.find_violations(steps.numbered)):
+            steps.clear(np.arange(len(steps.codes)) == violation.line, violation.columns, ASSUMED, IMPLIED)
+        steps.take(rules.fill_implied(steps.cells), IMPLIED)
+    return steps.completed
+
+
+class DrawPredictions:
+    """Predictions of a batch of drawn machines.
+
+    Shapes: `medians` (machines by task, targets), NaN where `has_output` is false. `completed` and `table` have the
+    draw of every machine to show: that whose prediction of the first target is nearest to the median, among those of
+    the donor that is nearest in all tasks. `lowest` and `highest` (machines by task,) are the possible results.
+    `unknown` marks the cells of `table` that are missing or follow from assumed ones, (machines by task, columns) bool.
+    """
+
+    def __init__(self, drawn: DrawnMachines, champion: Champion) -> None:
+        self._drawn, self._champion = drawn, champion
+        owners, count = drawn.owners, len(drawn.owners)
+        self._first = np.searchsorted(owners, np.arange(owners[-1] + 1)) if len(owners) else np.zeros(0, dtype=int)
+        # what is known of a machine is the same in all of its draws; its features are derived with theirs
+        first = drawn.completed.take(self._first)
+        known, unusual = _clear_assumed(first, champion), _clear_assumed(first, champion, measured=True)
+        both = champion.derive_features(drawn.completed.cells.append(known).append(unusual))
+        X = both.frame.iloc[:count]
+
+        def predict(cells: Cells) -> np.ndarray:
+            if cells is not drawn.completed.cells:
+                return champion.predict_logs(cells)
+            return np.asarray(np.log(champion.predictor.predict(X).to_numpy(dtype=float)))
+
+        lowest, highest = champion.rules.find_bounds(drawn.completed.cells)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            logs = champion.rules.predict_logs(drawn.completed.cells, predict)
+            logs -= champion.find_deductions(drawn.completed.cells)[:, None]
+            self._logs = np.clip(logs, np.log(lowest)[:, None], np.log(highest)[:, None])
+        self.lowest = np.minimum.reduceat(lowest, self._first) if len(owners) else lowest
+        self.highest = np.maximum.reduceat(highest, self._first) if len(owners) else highest
+        logs = np.column_stack([weighted_medians(column, owners, drawn.weights) for column in self._logs.T])
+        self.medians = np.exp(logs)
+        self._log_medians = logs
+        self.has_output = champion.predictor.requested_outputs(X)[self._first]
+        first_target = self.has_output.argmax(axis=1)
+        gaps = np.abs(np.take_along_axis(self._logs - logs[owners], first_target[owners, None], axis=1).ravel())
+        machines = np.unique(drawn.completed.cells.index[self._first], return_inverse=True)[1]
+        is_nearest = _find_nearest(gaps, owners, machines[owners], drawn.shared)
+        shown = np.lexsort((gaps, ~is_nearest, owners))[self._first]
+        self.completed = drawn.completed.take(shown)
+        frame = both.frame.iloc[shown].reset_index(drop=True)
+        self.table = Table(both.dataset, frame, both.columns, both.facts)
+        differs = _differs(both.frame, np.arange(count, len(both.frame)), np.tile(shown, 2))
+        self.unknown, self._usual = differs.iloc[: len(shown)], differs.iloc[len(shown) :]
+
+    @cached_property
+    def encoded(self) -> np.ndarray:
+        """The rows of `table` as distances read them, see `InDomainModel.encode`; none without a calibration."""
+        calibrated = self._champion.calibrated
+        return (
+            np.zeros((len(self.table.frame), 0))
+            if calibrated is None
+            else calibrated.in_domain.encode(self.table.frame)
+        )
+
+    def intervals(self, target: int, when: pd.Series | None = None, level: float = LEVEL) -> pd.DataFrame | None:
+        """Return the uncertainty of the predictions of a target, None without a calibration.
+
+        Args: `target` is the number of the target, `when` the months of the measurements, index as `table.frame`.
+        Returns: as `UncertaintyModel.intervals`, with `below` and `above` of the mixture, widened by the factor of the
+        level of description less 1, times `half_width`, that of a single draw in logarithms. All draws of a machine
+        have the errors of the draw that is shown. What is assumed was measured on some machine: it adds no distance to
+        the in-domain score, nor does a given value of a set-up that was measured, so what is typed back does not.
+        """
+        calibrated = self._champion.calibrated
+        if calibrated is None:
+            return None
+        X, drawn = self.table.frame, self._drawn
+        outputs = outputs_of(X[self.table.column_of(Tag.TASK)], self._champion.predictor.targets_[target])
+        intervals = calibrated.intervals(X, outputs, when, level, self._usual, encoded=self.encoded)
+        below, above = (intervals[name].to_numpy(dtype=float).copy() for name in ("below", "above"))
+        half_width = (below + above) / 2
+        counts = np.bincount(drawn.owners, minlength=len(X))
+        several = (counts > 1) & self.has_output[:, target]
+        if several.any():
+            rows = several[drawn.owners]
+            owners = np.cumsum(several)[drawn.owners[rows]] - 1
+            errors = intervals["expected_error"].to_numpy()[drawn.owners[rows]]
+            quantiles = mixture_quantiles(
+                self._logs[rows, target],
+                owners,
+                drawn.weights[rows],
+                errors=errors,
+                outputs=outputs[drawn.owners[rows]],
+                scores=calibrated.calibration.quantiles,
+                levels=((1 - level) / 2, (1 + level) / 2),
+            )
+            middle = self._log_medians[several, target]
+            below[several] = middle - quantiles[:, 0]
+            above[several] = quantiles[:, 1] - middle
+        added = (self._find_scales() - 1) * half_width
+        above += self._champion.find_deductions(self.completed.cells)  # at the upper end nothing is deducted
+        ends = {"below": np.maximum(below + added, 1e-9), "above": np.maximum(above + added, 1e-9)}
+        return intervals.assign(**ends, half_width=half_width)
+
+    def _find_scales(self) -> np.ndarray:
+        """Return the factor of the half-width of every machine, by its level of description, (machines by task,)."""
+        calibrated, levels = self._champion.calibrated, self._champion.description_levels
+        count = len(self.completed.codes)
+        if calibrated is None or not calibrated.scales or not levels:
+            return np.ones(count)
+        levels = levels[-len(calibrated.scales) :]  # an older champion has no scale of the lowest ones
+        names = np.array(list(self.completed.cells), dtype=object)
+        by_pattern: dict[bytes, float] = {}
+        scales = np.empty(count)
+        for row, given in enumerate(self.completed.has_origin(GIVEN)):
+            pattern = given.tobytes()
+            if pattern not in by_pattern:
+                by_pattern[pattern] = calibrated.scales[find_level(names[given].tolist(), levels) - 1]
+            scales[row] = by_pattern[pattern]
+        return scales
+
+
+def complete_machines(machines: ParsedMachines, champion: Champion, *, assume: bool = True) -> CompletedMachines:
+    """Return machines by task with the missing cells of the draw that a prediction shows."""
+    return DrawPredictions(impute_draws(machines, champion, assume=assume), champion).completed
+
+
+def _clear_assumed(completed: CompletedMachines, champion: Champion, *, measured: bool = False) -> Cells:
+    """Return machines without their assumed cells: implied ones are filled anew from what is known.
+
+    With `measured`, given cells are cleared as well where they could have been assumed: see `find_measured`.
+    """
+    cleared, joint = completed.has_origin(ASSUMED, IMPLIED), champion.rules.joint
+    if measured and joint is not None:
+        given, places = completed.has_origin(GIVEN), {name: place for place, name in enumerate(completed.cells)}
+        assumable = (*joint.taken, *(name for block in champion.rules.blocks for name in block.columns))
+        names = [name for name in dict.fromkeys(assumable) if name in places and given[:, places[name]].any()]
+        for name, rows in champion.reference_data.find_measured(completed.cells, names).items():
+            bounds = (*joint.at_most.get(name, ()), *([joint.launch] if name in joint.dates else []))
+            at_bound = [completed.cells[name] == completed.cells[bound] for bound in bounds]
+            cleared[:, places[name]] |= given[:, places[name]] & np.logical_or.reduce([rows, *at_bound])
+    return champion.rules.fill_implied(completed.clear(cleared))
+
+
+def _find_nearest(gaps: np.ndarray, owners: np.ndarray, machines: np.ndarray, shared: np.ndarray) -> np.ndarray:
+    """Return which draws have the donor whose nearest draws of all tasks of a machine have the smallest sum of gaps.
+
+    A donor without a draw of some task comes after those with one. Shapes: (k,) each.
+    """
+    if not len(gaps):
+        return np.zeros(0, dtype=bool)
+    _, numbers = np.unique(np.column_stack([machines, shared]), axis=0, return_inverse=True)
+    numbers = numbers.ravel()
+    order = np.lexsort((gaps, owners, numbers))
+    is_first = np.append(True, (np.diff(numbers[order]) != 0) | (np.diff(owners[order]) != 0))
+    first = order[is_first]
+    sums, counts = np.bincount(numbers[first], gaps[first]), np.bincount(numbers[first])
+    machine_of = np.zeros(len(sums), dtype=int)
+    machine_of[numbers] = machines
+    ranked = np.lexsort((sums, -counts, machine_of))
+    chosen = ranked[np.append(True, np.diff(machine_of[ranked]) != 0)]
+    return np.asarray(np.isin(numbers, chosen))
+
+
+def _differs(frame: pd.DataFrame, known: np.ndarray, shown: np.ndarray) -> pd.DataFrame:
+    """Return which cells of the known rows are missing, or differ from those of the shown ones, (n, columns) bool."""
+    is_number = np.array([dtype == np.float64 for dtype in frame.dtypes])
+    unknown = np.empty((len(known), frame.shape[1]), dtype=bool)
+    numbers = frame.loc[:, is_number].to_numpy()
+    # a missing number equals nothing
+    unknown[:, is_number] = numbers[known] != numbers[shown]
+    for place in np.flatnonzero(~is_number).tolist():
+        values = frame[frame.columns[place]].array
+        if isinstance(values, pd.Categorical):
+            before, differs = values.codes[known], values.codes[known] != values.codes[shown]
+            unknown[:, place] = differs | (before < 0)
+        else:
+            unknown[:, place] = np.asarray(values[known] != values[shown]) | values[known].isna()
+    return pd.DataFrame(unknown, columns=frame.columns)
+
+
+def find_level(given: Collection[str], levels: Sequence[Collection[str]]) -> int:
+    """Return the number, from 1, of the level whose columns agree best with the given ones.
+
+    Agreement is Jaccard's index: columns in both over columns in either. The lower level wins a tie.
+    """
+    wanted = set(given)
+    agreement = [len(wanted & set(columns)) / len(wanted | set(columns)) for columns in levels]
+    return 1 + agreement.index(max(agreement))
