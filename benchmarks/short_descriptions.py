@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from perfcast.inference.imputation import find_rules
+from perfcast.inference.rules import find_rules
 
 from perfcast.experiment.fitting import evaluated_rows
 from perfcast.inference import Champion, ParsedMachines, PredictOptions, predict_machines
