@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from perfcast.data.measured_tables import describe_first_bad, mark_outside, parse_numbers, quarantine
+from perfcast.data.measured_tables import describe_first_bad, parse_numbers, quarantine
 from perfcast.data.standardized import Standardized
 from perfcast.data.strict_csv import build_rejected_frame, read_rows
 from perfcast.schema.declare import category, key, number
-from perfcast.schema.table import Column, Kind, Role, Tag, build_table
+from perfcast.schema.table import Column, Kind, Role, Tag, build_table, outside
 
 SOURCE, FILE = "coffee_brews", "brews.csv"
 DRINKS, SETTINGS = ["espresso", "lungo"], ["dose_g", "grind_um", "pressure_bar"]
@@ -30,7 +30,10 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     rows = read_rows(SOURCE, raw[SOURCE] / FILE, ["machine", *SETTINGS, *DRINKS])
     cups = rows.frame.melt(["machine", *SETTINGS, "line"], DRINKS, "drink", "seconds")
     cups = parse_numbers(cups.assign(cup=cups["line"].astype("str") + "-" + cups["drink"]), NUMBERS)
-    bad = cups[NUMBERS].isna() | mark_outside(SOURCE, cups, COLUMNS, NUMBERS)
+    bad = cups[NUMBERS].isna()
+    for column in COLUMNS:
+        if column.name in NUMBERS:
+            bad[column.name] |= outside(cups[column.name], column)
     good, rejections = quarantine(SOURCE, FILE, cups, {"bad_number": describe_first_bad(bad, cups)})
     rejected = build_rejected_frame([*rows.rejections, *rejections])
     return Standardized(build_table(SOURCE, good, COLUMNS), rejected, len(cups) + len(rows.rejections))

@@ -296,7 +296,11 @@ def read_predictor(folder: Path) -> Predictor:
     about = read_json(path)
     check_schema_version(about, path)
     module, _, name = about["class"].partition(":")
-    loaded = plugins.load_class(f"{module}.{name}", f"the class in {path}")
+    try:
+        loaded = plugins.load_class(f"{module}.{name}", f"the class in {path}")
+    except UserError as error:
+        remedy = error.remedy or "train it again where another revision of perfcast made it"
+        raise UserError(error.requirement, error.fact, remedy) from None
     if not issubclass(loaded, Predictor):
         raise UserError("a model must be one of perfcast's predictors", f"{path} names {about['class']!r}")
     predictor: Predictor = loaded(**about["params"])

@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import xgboost
-from perfcast.predictors.boosting.common import BoostingPredictor
 
 from perfcast.config.predictor_conf import read_predictor
 from perfcast.predictors.boosting.lightgbm import LightgbmPredictor
 from perfcast.predictors.boosting.xgboost import XgboostPredictor
+from perfcast.predictors.trees import BoostingPredictor
 
 BOTH = pytest.mark.parametrize("kind", [LightgbmPredictor, XgboostPredictor])
 LATE = np.arange(400) >= 300
