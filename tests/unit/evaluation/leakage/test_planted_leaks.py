@@ -10,6 +10,7 @@ from leakage_project import COLUMNS, as_feature, change_table, copied, machines,
 from perfcast.domains.servers.processors.announcements import announced_index
 from perfcast.schema.table import Role
 from perfcast.utils.io import write_json
+from perfcast.utils.result_digests import record_digests
 
 
 @pytest.fixture
@@ -90,6 +91,7 @@ def read_provenance_in_a_model(project):
     for column in about["columns"]:
         column["role"] = "feature" if column["name"] == "peak" else column["role"]
     path.write_text(json.dumps(about))
+    record_digests(path.parent)
 
 
 def encode(name, of):
@@ -144,8 +146,14 @@ def test_planted_leak_is_reported(project, capsys, plant, check, words):
 
 
 def test_gains_announced_after_training_ended(project, capsys):
-    model = project / "runs" / "forward_2023" / "ridge" / "model" / "analytical" / "analytical.json"
-    write_json(model, {"terms": {"clock_gains": announced_index(pd.Timestamp("2021-12-01"))}})
+    model = project / "runs" / "forward_2023" / "ridge" / "model"
+
+    def announce(until):
+        gains = {"terms": {"clock_gains": announced_index(pd.Timestamp(until))}}
+        write_json(model / "analytical" / "analytical.json", gains)
+        record_digests(model)
+
+    announce("2021-12-01")
     assert run_checks(project, capsys)[0] == 0
-    write_json(model, {"terms": {"clock_gains": announced_index(pd.Timestamp("2024-12-01"))}})
+    announce("2024-12-01")
     refused(project, capsys, "announcements", "ridge on forward_2023: ", "gains not announced by 2022-")
