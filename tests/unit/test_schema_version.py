@@ -60,6 +60,7 @@ def test_a_model(tmp_path, version):
     shutil.copytree(project().folder / "model", tmp_path / "model")
     path = tmp_path / "model" / "predictor.json"
     set_version(path, version)
+    record_digests(tmp_path / "model")
     expect_refusal(lambda: load_predictor(tmp_path / "model"), path, version)
 
 

@@ -280,21 +280,36 @@ def draw_grid(grid: Grid) -> str:
         looks = predictor_styles([f"{place}" for place in range(len(lines))])
         for axis, (output, title) in zip(axes, grid.outputs.items(), strict=True):
             for place, (label, combinations) in enumerate(lines.items()):
-                pairs = [(each, one) for each in combinations for one in each.estimates if Output.of(one) == output]
+                pairs = [
+                    (each, estimate)
+                    for each in combinations
+                    for estimate in each.estimates
+                    if Output.of(estimate) == output
+                ]
                 if along is None:
                     width = 0.8 / len(lines)
                     shift = (place - (len(lines) - 1) / 2) * width
                     at = [ticks.index(each.values[x]) + shift for each, _ in pairs]
                     _draw_bars(
-                        axis, at, [one for _, one in pairs], width, label=label, color=looks[str(place)]["color"]
+                        axis,
+                        at,
+                        [estimate for _, estimate in pairs],
+                        width,
+                        label=label,
+                        color=looks[str(place)]["color"],
                     )
                 else:
                     pairs.sort(key=lambda pair: pair[0].numbers[x])
                     at = [each.numbers[x] for each, _ in pairs]
-                    _draw_line(axis, at, [one for _, one in pairs], label, looks[str(place)])
+                    _draw_line(axis, at, [estimate for _, estimate in pairs], label, looks[str(place)])
             axis.set_title(title)
             axis.set_ylabel(
-                next(one.unit for each in grid.possible for one in each.estimates if Output.of(one) == output)
+                next(
+                    estimate.unit
+                    for each in grid.possible
+                    for estimate in each.estimates
+                    if Output.of(estimate) == output
+                )
             )
             plain_axis(axis, "y")
             if along is not None:
@@ -318,7 +333,11 @@ def draw_grid(grid: Grid) -> str:
 
 def _draw_line(axis: Axes, at: list[float], estimates: list[Estimate], label: str, look: dict[str, Any]) -> None:
     axis.plot(at, [estimate.median for estimate in estimates], label=label, markersize=3.5, **look)
-    known = [(place, one.low, one.high) for place, one in zip(at, estimates, strict=True) if one.low is not None]
+    known = [
+        (place, estimate.low, estimate.high)
+        for place, estimate in zip(at, estimates, strict=True)
+        if estimate.low is not None
+    ]
     if known:
         places, low, high = zip(*known, strict=True)
         axis.fill_between(places, low, high, color=look["color"], alpha=0.15, linewidth=0)

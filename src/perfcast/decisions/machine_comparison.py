@@ -114,7 +114,9 @@ def compare_machines(
     lines = drawn.completed.frame.index.tolist()
     tasks = drawn.table.frame[drawn.table.column_of(Tag.TASK)].astype(str).tolist()
     row_of = {key: row for row, key in enumerate(zip(lines, tasks, strict=True))}
-    by_line = {each.line: {(one.task, one.target): one for one in each.estimates} for each in answer}
+    by_line = {
+        each.line: {(estimate.task, estimate.target): estimate for estimate in each.estimates} for each in answer
+    }
     pairs = []
     for first, second in combinations(range(count), 2):
         for output, estimate in by_line[first].items():
@@ -163,8 +165,8 @@ def _compare(first: Estimate, second: Estimate, correlation: float, champion: Ch
 
 def _find_spread(first: float, second: float, correlation: float) -> float:
     """Return the half width of a difference of two logarithms from the factors of both and their correlation."""
-    own, other = float(np.log(first)), float(np.log(second))
-    return max(float(np.sqrt(max(own**2 + other**2 - 2 * correlation * own * other, 0.0))), _MIN_SPREAD)
+    first_log, other = float(np.log(first)), float(np.log(second))
+    return max(float(np.sqrt(max(first_log**2 + other**2 - 2 * correlation * first_log * other, 0.0))), _MIN_SPREAD)
 
 
 def _find_drivers(drawn: DrawPredictions, champion: Champion) -> Mapping[tuple[int, int], tuple[np.ndarray, list[str]]]:

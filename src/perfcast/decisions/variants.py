@@ -265,8 +265,8 @@ class _VariantMaker:
             return _Base(machine, violation=f"{error.requirement}: {error.fact.removesuffix(f' ({machine.label})')}")
         frame = champion.fields.stack([machine.cells], [machine.line]).to_frame()
         per_unit = self.rules.give_per_unit(frame)
-        kept = {column for each in self.changing for column in each.columns}
-        changed = [name for name in per_unit if name not in kept and not per_unit[name].equals(frame[name])]
+        fixed = {column for each in self.changing for column in each.columns}
+        changed = [name for name in per_unit if name not in fixed and not per_unit[name].equals(frame[name])]
         if changed:
             cells = {str(name): per_unit[name].iloc[0] for name in changed}
             given = replace(machine, cells={**machine.cells, **cells})
@@ -334,10 +334,10 @@ def make_variants(
         for point in each.points:
             typed = dict.fromkeys(point.cells, TypedField(each.name, point.text))
             check_design(point.cells, typed, champion, "--vary")
-    maker = _VariantMaker(entry, varied, champion, assume=assume)
-    chosen = [tuple(zip(maker.varied, points, strict=True)) for points in combinations(maker.varied)]
+    design = _VariantMaker(entry, varied, champion, assume=assume)
+    chosen = [tuple(zip(design.varied, points, strict=True)) for points in combinations(design.varied)]
     rows = [
-        {name: cell for each, point in pairs if each in maker.changing for name, cell in point.cells.items()}
+        {name: cell for each, point in pairs if each in design.changing for name, cell in point.cells.items()}
         for pairs in chosen
     ]
     values = champion.fields.stack(rows, range(len(rows)))
@@ -345,35 +345,35 @@ def make_variants(
     contradicted: dict[str, set[str]] = {}
     variants = []
     for place, (pairs, cells) in enumerate(zip(chosen, rows, strict=True)):
-        defining = [pair for pair in pairs if pair[0] not in maker.changing]
+        defining = [pair for pair in pairs if pair[0] not in design.changing]
         points, key = tuple(point for _, point in pairs), tuple(point.text for _, point in defining)
         if key not in bases:
-            bases[key] = maker.make_base(defining)
+            bases[key] = design.make_base(defining)
         base = bases[key]
         drawn_cells = {} if base.drawn is None else base.drawn.completed.cells
         differing = {name for name in cells if name in drawn_cells and (drawn_cells[name] != values[name][place]).any()}
         if not differing:
             variants.append(Variant(points, base))
             continue
-        derived = maker.find_derived(differing, base.origins)
-        derived |= {name for each in maker.changing for name in each.columns if base.origins[name] == GIVEN}
+        derived = design.find_derived(differing, base.origins)
+        derived |= {name for each in design.changing for name in each.columns if base.origins[name] == GIVEN}
         base_entity = ""
-        if differences := maker.find_contradicted(cells, base):
-            base_entity = str(base.cells[maker.entity])
+        if differences := design.find_contradicted(cells, base):
+            base_entity = str(base.cells[design.entity])
             contradicted[base_entity] = contradicted.get(base_entity, set()) | differences
             capacities = champion.rules.capacities
-            derived |= maker.keys | {capacity for name, capacity in capacities.items() if name in cells}
+            derived |= design.keys | {capacity for name, capacity in capacities.items() if name in cells}
         remaining = {name: cell for name, cell in base.cells.items() if base.origins[name] not in (IMPLIED, MISSING)}
         known = {name: cell for name, cell in remaining.items() if name not in derived} | cells
-        champion.rules.check_names(known, _list_typed(maker.varied, points, base), "--vary")
+        champion.rules.check_names(known, _list_typed(design.varied, points, base), "--vary")
         arrays = {name: values[name][[place]] for name in cells}
         variants.append(Variant(points, base, arrays, frozenset(derived - set(cells)), base_entity))
     notes = list(dict.fromkeys(note for base in bases.values() for note in base.machine.notes))
     for entity, columns in contradicted.items():
-        names = " and ".join(each.name for each in maker.varied if each.columns & columns)
+        names = " and ".join(each.name for each in design.varied if each.columns & columns)
         other = f"a machine with another one has a hypothetical {champion.rules.entity_name} like it"
         notes.append(f"{entity} has its own {names}: {other}, with its other facts")
-    return Variants(maker.varied, tuple(variants), tuple(notes), champion)
+    return Variants(design.varied, tuple(variants), tuple(notes), champion)
 
 
 def _list_typed(varied: Sequence[VariedField], points: Sequence[Point], base: _Base) -> dict[str, TypedField]:

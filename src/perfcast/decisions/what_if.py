@@ -73,8 +73,8 @@ class Grid(Answer):
         rows: list[dict[str, Any]] = []
         for each in self.combinations:
             row = {**each.values, "base_entity": each.base_entity, "violation": each.violation}
-            cells = [*(one.cells() for one in each.estimates), *(one.cells() for one in each.derived)]
-            rows += [row | one for one in cells or [{}]]
+            cells = [*(part.cells() for part in each.estimates), *(part.cells() for part in each.derived)]
+            rows += [row | part for part in cells or [{}]]
         return pd.DataFrame(rows)
 
 

@@ -204,8 +204,8 @@ def _quantile_draws(
         sums = np.cumsum(np.take(weights[rows], codes, axis=1), axis=1, dtype=np.int32)
         for metric, share in shares.items():
             places = np.count_nonzero(sums < (share * totals[rows])[:, None], axis=1)
-            found = ordered[np.minimum(places, len(ordered) - 1)]
-            draws[metric][rows] = np.where(totals[rows] > 0, found, np.nan)
+            nearest = ordered[np.minimum(places, len(ordered) - 1)]
+            draws[metric][rows] = np.where(totals[rows] > 0, nearest, np.nan)
     return draws
 
 

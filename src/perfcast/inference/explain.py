@@ -226,8 +226,8 @@ def attribute_to_groups(completed: CompletedMachines, champion: Champion) -> tup
     reference_data = champion.reference_data
     task = reference_data.measured.column_of(Tag.TASK)
     rows = [champion.typical_rows[str(name)] for name in completed.cells[task].tolist()]
-    typical = {name: reference_data.column(name)[rows] for name in completed.cells}
-    shares, groups = attribute_difference(completed.cells, Cells(typical, completed.cells.index), champion)
+    usual = {name: reference_data.column(name)[rows] for name in completed.cells}
+    shares, groups = attribute_difference(completed.cells, Cells(usual, completed.cells.index), champion)
     return rows, shares, groups
 
 

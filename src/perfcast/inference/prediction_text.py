@@ -117,8 +117,8 @@ def _published_rows(estimate: Estimate) -> list[list[str]]:
 def _driver_cells(estimate: Estimate, groups: Sequence[str]) -> list[str]:
     factors = {driver.group: driver.factor for driver in estimate.drivers}
     machine = estimate.typical_machine
-    typical = "" if machine is None else f"{machine.machine} (measured {_format_score(machine.score)})"
-    return [estimate.task, *(f"{factors.get(group, 1.0):.2f}" for group in groups), typical]
+    usual = "" if machine is None else f"{machine.machine} (measured {_format_score(machine.score)})"
+    return [estimate.task, *(f"{factors.get(group, 1.0):.2f}" for group in groups), usual]
 
 
 def _format_score(score: float | None) -> str:

@@ -146,8 +146,8 @@ def split_answers(part: DatasetPart) -> list[SplitAnswer]:
     answers = []
     for split, results in rows.items():
         metrics = (evaluation.error_metrics[1], "coverage", "width", "interval_score")
-        found = [evaluation.value(split, leader, metric=name) for name in metrics]
-        texts = ["" if row is None else number(row["value"]).replace("–", "") for row in found]
+        values = [evaluation.value(split, leader, metric=name) for name in metrics]
+        texts = ["" if row is None else number(row["value"]).replace("–", "") for row in values]
         title = scenario_label(split) or split_label(split)
         by_name = dict(zip(("median", *metrics[1:]), texts, strict=True))
         answers.append(SplitAnswer(part, split, title[0].upper() + title[1:], results, by_name, longest))

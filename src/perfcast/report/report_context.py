@@ -179,12 +179,12 @@ class DatasetPart:
 
     @property
     def is_champion(self) -> bool:
-        """Whether the leader was chosen without test rows."""
+        """True where the leader was chosen without test rows."""
         return (self.champion or {}).get("predictor") == self.leader
 
     @property
     def can_rank(self) -> bool:
-        """Whether the dataset has enough tested machines to rank predictors."""
+        """True where the dataset has enough tested machines to rank predictors."""
         rows = [self.evaluation.value(split, self.leader) for split in self.evaluation.ranked_splits]
         return max((int(row["entities"]) for row in rows if row is not None), default=0) >= MIN_ENTITIES
 

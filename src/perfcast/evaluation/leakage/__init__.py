@@ -32,8 +32,8 @@ def check_leakage(artifacts: Artifacts) -> dict[str, Any]:
     for check in list_checks(artifacts.domain):
         report = check.run(artifacts)
         numbers = {name: _rounded(value) for name, value in report.numbers.items()}
-        found = {"looked_at": report.scope, "findings": list(report.findings), "remedy": check.remedy}
-        reports.append({"check": check.name, "meaning": check.requirement, **found, "numbers": numbers})
+        content = {"looked_at": report.scope, "findings": list(report.findings), "remedy": check.remedy}
+        reports.append({"check": check.name, "meaning": check.requirement, **content, "numbers": numbers})
     return {"dataset": artifacts.table.dataset, "checks": reports}
 
 

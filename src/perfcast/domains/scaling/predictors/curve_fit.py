@@ -157,12 +157,12 @@ def fit_broken_laws(run_sets: Sequence[tuple[np.ndarray, np.ndarray]]) -> list[B
     """Fit a law to each of several sets of runs. Shapes: logarithms of compute (n,), positive values (n,), per set."""
     plain = fit_power_sums([(compute[:, None], values) for compute, values in run_sets])
     problems = [
-        (compute, values, _without_break(law, law.identified and len(np.unique(compute.round(6))) >= MIN_RUNS))
-        for (compute, values), law in zip(run_sets, plain, strict=True)
+        (compute, values, _without_break(curve, curve.identified and len(np.unique(compute.round(6))) >= MIN_RUNS))
+        for (compute, values), curve in zip(run_sets, plain, strict=True)
     ]
     broken, starts = [problem for problem in problems if problem[2].identified], len(_PLACES) * len(_EXPONENTS)
     fitted = iter(robust_fit.fit_in_batches(broken, lambda problem: len(problem[0]) * starts, _fit_broken_batch))
-    return [next(fitted) if law.identified else law for _, _, law in problems]
+    return [next(fitted) if curve.identified else curve for _, _, curve in problems]
 
 
 def _without_break(power_sum: PowerSum, identified: bool) -> BrokenLaw:
@@ -172,8 +172,8 @@ def _without_break(power_sum: PowerSum, identified: bool) -> BrokenLaw:
 
 def _fit_broken_batch(problems: Sequence[tuple[np.ndarray, np.ndarray, BrokenLaw]]) -> list[BrokenLaw]:
     """Fit laws with about the same number of runs, each from every start; the laws given are those without a break."""
-    plain, count = [law for _, _, law in problems], len(problems)
-    t = robust_fit.padded([compute - law.center for compute, _, law in problems])
+    plain, count = [curve for _, _, curve in problems], len(problems)
+    t = robust_fit.padded([compute - curve.center for compute, _, curve in problems])
     log_values = robust_fit.padded([np.log(values) for _, values, _ in problems])
     known = robust_fit.known_places([values for _, values, _ in problems])
     starts = list(product(_PLACES, _EXPONENTS))
@@ -211,5 +211,5 @@ def _fit_broken_batch(problems: Sequence[tuple[np.ndarray, np.ndarray, BrokenLaw
     solved = solved[best]
     solved[:, :2] = np.exp(solved[:, :2])
     names = ("constant", "factor", "before", "after", "place")
-    laws = (dict(zip(names, row, strict=True)) for row in solved.tolist())
-    return [BrokenLaw(**law, center=fit.center) for law, fit in zip(laws, plain, strict=True)]
+    curves = (dict(zip(names, row, strict=True)) for row in solved.tolist())
+    return [BrokenLaw(**curve, center=fit.center) for curve, fit in zip(curves, plain, strict=True)]

@@ -246,7 +246,7 @@ class BrokenLawPredictor(ScalingLawPredictor):
     ) -> list[LawState]:
         compute = runs.log_compute
         fitted = [(compute[rows], _reduce(values[rows], kind)) for rows, kind in groups]
-        return [law.to_state() for law in curve_fit.fit_broken_laws(fitted)]
+        return [curve.to_state() for curve in curve_fit.fit_broken_laws(fitted)]
 
 
 def fit_values(
@@ -254,7 +254,7 @@ def fit_values(
 ) -> list[LawState]:
     """Fit the power sums of losses, or of the error rate of accuracies."""
     run_sets = [(runs.logs[rows], _reduce(values[rows], kind)) for rows, kind in groups]
-    return [law.to_state() for law in fit_power_sums(run_sets, tied=tied)]
+    return [curve.to_state() for curve in fit_power_sums(run_sets, tied=tied)]
 
 
 def _reduce(values: np.ndarray, kind: str) -> np.ndarray:

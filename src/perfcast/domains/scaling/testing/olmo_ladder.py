@@ -41,8 +41,8 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
     for size, name in source.TARGETS.items():
         records = _draw_run(size, _TARGET_TOKENS[size], 1 if size == "7B" else evaluations, random)
         dropped = {source.STEP, source.TOKENS} - set(source.progress_columns(size))
-        kept = [{key: value for key, value in record.items() if key not in dropped} for record in records]
-        _write_csv(Path(folder) / name, kept)
+        records = [{key: value for key, value in record.items() if key not in dropped} for record in records]
+        _write_csv(Path(folder) / name, records)
     write_text(Path(folder) / "LICENSE", "Generated text in the place of a license.\n")
 
 
