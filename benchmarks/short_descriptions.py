@@ -13,12 +13,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from perfcast.inference.rules import find_rules
 
 from perfcast.experiment.fitting import evaluated_rows
 from perfcast.inference import Champion, ParsedMachines, PredictOptions, predict_machines
 from perfcast.inference.champion import build_features
 from perfcast.inference.reference_data import ReferenceData, describing_columns
+from perfcast.inference.rules import find_rules
 from perfcast.predictors.predictor import load_predictor
 from perfcast.schema.table import Table, Tag
 from perfcast.schema.table_files import read_table
