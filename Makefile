@@ -56,9 +56,9 @@ test-slurm: setup ## the miniature pipeline on a Slurm cluster of this machine (
 	$(PIP) --constraint $(VENV)/pins.txt --editable ".[slurm]" && python -m pytest -m slurm -rs tests/pipeline/test_slurm.py
 attack: setup ## damaged files, wrong input, crafted models and hostile requests, counted by fault (ten minutes)
 	python -m pytest -m "reliability and not faults and not slurm" --numprocesses auto --dist loadfile \
-	--reliability results/reliability/attack.csv
+	--reliability=results/reliability/attack.csv
 faults: setup ## kill runs at 50 moments, fill the disk, start twice at once (half an hour)
-	python -m pytest -m faults --reliability results/reliability/faults.csv
+	python -m pytest -m faults --reliability=results/reliability/faults.csv
 fuzz: setup ## random bytes for every reader, FUZZ_SECONDS each
 	$(PIP) --editable ".[fuzz]" && python fuzz/run.py --seconds $(FUZZ_SECONDS) $(TARGETS)
 mutants: setup ## share of small faults, planted in the code, that tests notice (an hour)
