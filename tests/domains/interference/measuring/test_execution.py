@@ -5,7 +5,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-import struct
 import subprocess
 import sys
 import time
@@ -17,11 +16,10 @@ import pytest
 from perfcast.domains.interference.measuring.execution import (
     FailedRunError,
     Stage,
-    awake_processors,
     execute,
     start_server,
 )
-from perfcast.domains.interference.measuring.groups import GroupFolders
+from perfcast.domains.interference.measuring.groups import ControlGroup
 from perfcast.domains.interference.measuring.labels import label_record
 from perfcast.domains.interference.measuring.metrics import Sampler
 from perfcast.domains.interference.measuring.scenarios import Active, Run
@@ -35,7 +33,7 @@ def make_run(*workloads, end=3):
 
 
 def make_stage(folder):
-    return Stage(GroupFolders([]), sorted(os.sched_getaffinity(0))[:2], folder / "scratch", Sampler(), seed=0)
+    return Stage(ControlGroup(None), sorted(os.sched_getaffinity(0))[:2], folder / "scratch", Sampler(), seed=0)
 
 
 def test_a_run_reports_every_second_and_leaves_nothing(tmp_path):
@@ -91,34 +89,3 @@ def _users_of(folder):
             if str(folder) in str(link.readlink()):
                 users.add(link.parts[2])
     return users
-
-
-def is_open(path: Path) -> bool:
-    return any(link.resolve() == path for link in Path("/proc/self/fd").iterdir() if link.exists())
-
-
-@pytest.mark.parametrize(("driver", "obeyed"), [("haltpoll\n", True), ("none\n", False), ("\n", False)])
-def test_the_request_is_no_latency_and_ends_with_the_block(tmp_path, driver, obeyed):
-    request, current = tmp_path.resolve() / "latency", tmp_path / "driver"
-    request.write_bytes(b"")
-    current.write_text(driver)
-    with awake_processors(request, current) as awake:
-        assert awake is obeyed
-        assert struct.unpack("=i", request.read_bytes()) == (0,)
-        assert is_open(request)
-    assert not is_open(request)
-
-
-def test_a_system_without_the_request_goes_on(tmp_path):
-    with awake_processors(tmp_path / "absent", tmp_path / "driver") as awake:
-        assert awake is False
-    (tmp_path / "driver").write_text("menu")
-    with awake_processors(tmp_path / "absent", tmp_path / "driver") as awake:
-        assert awake is False
-
-
-def test_an_error_inside_the_block_is_not_taken_for_one_of_the_request(tmp_path):
-    (tmp_path / "driver").write_text("menu")
-    (tmp_path / "latency").write_bytes(b"")
-    with pytest.raises(OSError, match="disk"), awake_processors(tmp_path / "latency", tmp_path / "driver"):
-        raise OSError("disk")

@@ -31,8 +31,8 @@ class Workload(ABC):
 
     MEANING: ClassVar[str] = ""
     """One operation, in words; a class without it is no workload but a base."""
-    DISK_MIB: ClassVar[int] = 0
-    """Room that its files need, in MiB."""
+    NEEDS_DISK: ClassVar[bool] = False
+    """Whether it reads or writes files."""
 
     def __init__(self, folder: Path, seed: int) -> None:
         self.folder, self.seed = folder, seed

@@ -171,7 +171,7 @@ class Transactions(Workload):
     """Transactions of SQLite with a write-ahead log."""
 
     MEANING = "a transaction of SQLite: ten reads, two updates, one insert"
-    DISK_MIB = 64
+    NEEDS_DISK = True
     ROWS = 20_000
 
     def prepare(self) -> None:
@@ -236,7 +236,7 @@ class SynchronousWrite(_OneFile):
     SIZE = 16 * MIB
     # large writes leave large pages in the cache, which the system would write in full for each block
     FILL = 4 * KIB
-    DISK_MIB = 16
+    NEEDS_DISK = True
 
     def operate(self) -> None:
         """Write the next block and wait for it."""
@@ -250,7 +250,7 @@ class SequentialDisk(_OneFile):
 
     MEANING = "write 512 KiB to the disk and read 512 KiB back from it"
     SIZE = 192 * MIB
-    DISK_MIB = 192
+    NEEDS_DISK = True
     STEP = 512 * KIB
 
     def operate(self) -> None:
@@ -268,7 +268,7 @@ class PageCache(_OneFile):
 
     MEANING = "read ten blocks of 64 KiB at random places of a file of 128 MiB"
     SIZE = 128 * MIB
-    DISK_MIB = 128
+    NEEDS_DISK = True
 
     def prepare(self) -> None:
         """Write the file and draw places."""

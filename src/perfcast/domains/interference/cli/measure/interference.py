@@ -35,8 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Measure, write the table and the description of the machine, and print a summary."""
-    from perfcast.domains.interference.measuring.campaign import Settings
-    from perfcast.domains.interference.measuring.table import measure_interference
+    from perfcast.domains.interference.measuring.campaign import Settings, measure_interference
     from perfcast.domains.interference.measuring.workloads import parse_workloads
     from perfcast.utils.progress import show_progress
 
