@@ -117,8 +117,6 @@ def test_quality_is_json_and_tells_rejections():
     other = label(PAIR, lambda tenant, second: 120.0, late=0.5, steal=0.2).assign(run=99)
     rows = pd.concat([noisy, other], ignore_index=True)
     quality = campaign.summarize_quality(rows, {"planned_runs": 2}, [0.01, 0.03])
-        pd.concat([noisy, other], ignore_index=True), {"planned_runs": 2}, [0.01, 0.03]
-    )
     json.dumps(quality, allow_nan=False)
     assert quality["rows"] == 2 * len(noisy)
     assert quality["accepted_rows"] == len(noisy)
