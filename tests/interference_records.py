@@ -23,7 +23,6 @@ def make_record(run, rate=lambda tenant, second: 100.0, *, late=0.0, steal=0.0, 
                 "second": second,
                 "operations": rate(tenant, second),
                 "ended": int(rate(tenant, second)),
-                "latency_mean": tail / 2,
                 "latency_p99": tail * 100 / max(rate(tenant, second), 1),
             }
             for second in range(run.seconds)

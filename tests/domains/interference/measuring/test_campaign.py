@@ -139,7 +139,7 @@ def test_without_groups_limits_are_impossible_and_one_core_allows_one_placement(
 
 def test_workloads_are_named_by_their_class_and_parsed():
     names = workload_names()
-    assert len(names) >= 18
+    assert len(names) >= 16
     assert {"sort", "key_value", "synchronous_write"} <= set(names)
     assert parse_workloads("sort, triad ,sort") == ["sort", "triad"]
     assert parse_workloads(None) == names

@@ -65,7 +65,7 @@ def test_a_workload_that_fails_ends_its_run_alone(tmp_path):
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_a_kill_leaves_no_process_no_file_and_no_group(tmp_path, number):
     command = [sys.executable, "-m", "perfcast", "measure", "interference", "--out", str(tmp_path)]
-    campaign = subprocess.Popen([*command, "--workloads", "http,page_cache", "--budget-minutes", "1"])
+    campaign = subprocess.Popen([*command, "--workloads", "key_value,page_cache", "--budget-minutes", "1"])
     folder = tmp_path / f"host_interference_runs/scratch-{campaign.pid}"
     tenants = wait_for(lambda: _users_of(folder), 200)
     campaign.send_signal(number)

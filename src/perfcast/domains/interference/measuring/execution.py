@@ -91,14 +91,12 @@ class _Tenant:
     connection: Connection
     group: ControlGroup
     cpus: list[int]
-    reports: list[dict[str, Any]] = field(default_factory=list)
-    done: bool = False
 
-    def receive(self, patience: float) -> dict[str, Any] | None:
-        """Return the next message, or None where none comes in time. Raises: FailedRunError when the tenant ended."""
+    def receive(self, patience: float) -> dict[str, Any]:
+        """Return the next message. Raises: FailedRunError when the tenant ended, or none comes in time."""
         try:
             if not self.connection.poll(patience):
-                return None
+                raise FailedRunError(f"a tenant gave no answer for {patience:g} seconds")
             message: dict[str, Any] = json.loads(self.connection.recv_bytes())
         except (EOFError, OSError) as error:
             self.process.join(1)
@@ -106,13 +104,6 @@ class _Tenant:
         if "error" in message:
             raise FailedRunError(str(message["error"]))
         return message
-
-    def drain(self, patience: float = 0.0) -> None:
-        """Take the reports that have come."""
-        while not self.done and (message := self.receive(patience)) is not None:
-            self.done = "done" in message
-            if not self.done:
-                self.reports.append(message)
 
 
 def start_server() -> None:
@@ -166,9 +157,7 @@ def execute(run: Run, stage: Stage) -> Record:
         record.rates = [_prepare(entry) for entry in tenants]
         _limit_memory(run, host, tenants)
         _follow(run, stage, host, tenants, record)
-        for entry in tenants:
-            entry.drain(_END_LIMIT)
-        record.reports = [entry.reports for entry in tenants]
+        record.reports = [entry.receive(_END_LIMIT)["seconds"] for entry in tenants]
     finally:
         for entry in tenants:
             entry.connection.close()
@@ -202,10 +191,7 @@ def _start(run: Run, number: int, stage: Stage, host: ControlGroup) -> _Tenant:
 def _prepare(entry: _Tenant) -> float:
     with suppress(BrokenPipeError):
         entry.connection.send_bytes(b'{"prepare": true}')
-    message = entry.receive(_PREPARATION_LIMIT)
-    if message is None:
-        raise FailedRunError(f"a tenant was not ready after {_PREPARATION_LIMIT:g} seconds")
-    return float(message["rate"])
+    return float(entry.receive(_PREPARATION_LIMIT)["rate"])
 
 
 def _limit_memory(run: Run, host: ControlGroup, tenants: Sequence[_Tenant]) -> None:
@@ -245,6 +231,4 @@ def _follow(run: Run, stage: Stage, host: ControlGroup, tenants: Sequence[_Tenan
                 delay = round(max(late, earlier_late), 4)
                 record.rows.append({"second": second, "tenant": number, "late": delay, "metrics": row})
         before, earlier_late = after, late
-        for entry in tenants:
-            entry.drain()
     record.sampler_seconds = time.process_time() - busy

@@ -7,7 +7,6 @@ import json
 import re
 import zlib
 from abc import ABC, abstractmethod
-from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 from typing import ClassVar
@@ -138,25 +137,6 @@ class Inference(Workload):
             self._network(self._image)
 
 
-class Resize(Workload):
-    """Resizing of a photo with an antialiasing filter, as a service of thumbnails does."""
-
-    MEANING = "bicubic resize of a picture from 640 by 480 to 224 by 168 pixels"
-
-    def prepare(self) -> None:
-        """Draw a picture."""
-        generator = torch.Generator().manual_seed(self.seed)
-        self._picture = torch.rand(1, 3, 480, 640, generator=generator)
-
-    def operate(self) -> None:
-        """Resize the picture and round it to bytes."""
-        with torch.inference_mode():
-            small = torch.nn.functional.interpolate(
-                self._picture, size=(168, 224), mode="bicubic", antialias=True, align_corners=False
-            )
-            small.mul_(255).clamp_(0, 255).to(torch.uint8)
-
-
 class Compress(Workload):
     """Compression of text with DEFLATE."""
 
@@ -212,18 +192,3 @@ class JsonDocuments(Workload):
         for record in records:
             record["total"] = sum(record["scores"])
         json.dumps(records)
-
-
-class TextIndex(Workload):
-    """Text processing with regular expressions and hash tables."""
-
-    MEANING = "split 16 KiB of text into words and count them"
-
-    def prepare(self) -> None:
-        """Generate the text."""
-        self._text = Compression().text(16 * KIB, self.seed).decode("ascii")
-        self._word = re.compile(r"[a-z]{2,}")
-
-    def operate(self) -> None:
-        """Count words and list the most frequent ones."""
-        Counter(match.group() for match in self._word.finditer(self._text)).most_common(20)

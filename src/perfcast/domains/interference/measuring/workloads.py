@@ -6,8 +6,6 @@ A new class below `Workload` in this module or in `plain_workloads` is measured 
 from __future__ import annotations
 
 import ctypes
-import http.client
-import http.server
 import mmap
 import os
 import shutil
@@ -16,7 +14,6 @@ import socket
 import sqlite3
 import struct
 import sys
-from collections.abc import Callable
 
 import numpy as np
 
@@ -36,32 +33,7 @@ def die_with_parent() -> None:
         os._exit(1)
 
 
-def start_server(serve: Callable[[], None]) -> int:
-    """Fork a process that runs `serve` and ends with this one; return its process id."""
-    child = os.fork()
-    if child == 0:
-        try:
-            die_with_parent()
-            serve()
-        finally:
-            os._exit(0)
-    return child
-
-
-class _Served(Workload):
-    """A client with a server process of its own."""
-
-    _server = 0
-
-    def close(self) -> None:
-        """End the server."""
-        if self._server:
-            os.kill(self._server, signal.SIGKILL)
-            os.waitpid(self._server, 0)
-            self._server = 0
-
-
-class KeyValue(_Served):
+class KeyValue(Workload):
     """A key-value store in memory with a binary protocol over TCP: 90 % reads of values of 512 bytes."""
 
     MEANING = "twenty requests of a key-value server, one after another"
@@ -72,7 +44,13 @@ class KeyValue(_Served):
     def prepare(self) -> None:
         """Start the server and connect."""
         listener = socket.create_server(("127.0.0.1", 0))
-        self._server = start_server(lambda: self._serve(listener))
+        self._server = os.fork()
+        if self._server == 0:
+            try:
+                die_with_parent()
+                self._serve(listener)
+            finally:
+                os._exit(0)
         self._connection = socket.create_connection(listener.getsockname())
         self._connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         listener.close()
@@ -87,10 +65,10 @@ class KeyValue(_Served):
         connection, _ = listener.accept()
         listener.close()
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        while header := _receive(connection, self._HEADER.size):
+        while header := connection.recv(self._HEADER.size, socket.MSG_WAITALL):
             operation, key, length = self._HEADER.unpack(header)
             if operation:
-                values[key] = _receive(connection, length)
+                values[key] = connection.recv(length, socket.MSG_WAITALL)
                 connection.sendall(self._HEADER.pack(operation, key, 0))
             else:
                 connection.sendall(self._HEADER.pack(operation, key, self.VALUE) + values[key])
@@ -102,69 +80,14 @@ class KeyValue(_Served):
             write = bool(self._writes[index])
             content = self._value if write else b""
             self._connection.sendall(self._HEADER.pack(write, int(self._keys[index]), len(content)) + content)
-            length = self._HEADER.unpack(_receive(self._connection, self._HEADER.size))[2]
+            length = self._HEADER.unpack(self._connection.recv(self._HEADER.size, socket.MSG_WAITALL))[2]
             if length:
-                _receive(self._connection, length)
+                self._connection.recv(length, socket.MSG_WAITALL)
 
     def close(self) -> None:
         """Disconnect and end the server."""
         self._connection.close()
-        super().close()
-
-
-def _receive(connection: socket.socket, size: int) -> bytes:
-    """Return exactly `size` bytes, or nothing at the end of the connection."""
-    parts = []
-    while size:
-        part = connection.recv(size)
-        if not part:
-            return b""
-        parts.append(part)
-        size -= len(part)
-    return b"".join(parts)
-
-
-class _Page(http.server.BaseHTTPRequestHandler):
-    """Handler of a generated page, over a connection that stays open."""
-
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-    CONTENT = ("<p>" + "interference " * 8 + "</p>\n") * 150
-
-    def do_GET(self) -> None:
-        """Answer with the page, which names the path."""
-        content = f"<h1>{self.path}</h1>{self.CONTENT}".encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Log nothing."""
-
-
-class Http(_Served):
-    """An HTTP server of the standard library and its client."""
-
-    MEANING = "two pages of 16 KiB of an HTTP server, one after another"
-
-    def prepare(self) -> None:
-        """Start the server and connect."""
-        server = http.server.HTTPServer(("127.0.0.1", 0), _Page)
-        self._server = start_server(server.serve_forever)
-        self._client = http.client.HTTPConnection("127.0.0.1", server.server_address[1], timeout=60)
-        server.server_close()
-
-    def operate(self) -> None:
-        """Request two pages."""
-        for path in ("/a", "/b"):
-            self._client.request("GET", path)
-            self._client.getresponse().read()
-
-    def close(self) -> None:
-        """Disconnect and end the server."""
-        self._client.close()
-        super().close()
+        os.waitpid(self._server, 0)
 
 
 class Transactions(Workload):
@@ -315,39 +238,6 @@ class PageFaults(Workload):
         """Touch pages of a new mapping, one at a time."""
         with mmap.mmap(-1, self.SIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as pages:
             pages[:: mmap.PAGESIZE] = self._bytes
-
-
-class ContextSwitches(Workload):
-    """Two processes that wake each other over pipes."""
-
-    MEANING = "fifty bytes to another process and back, one after another"
-    TURNS = 50
-    _server = 0
-
-    def prepare(self) -> None:
-        """Start the process that answers."""
-        read_request, self._request = os.pipe()
-        self._answer, write_answer = os.pipe()
-        self._server = start_server(lambda: self._serve(read_request, write_answer))
-        os.close(read_request)
-        os.close(write_answer)
-
-    def _serve(self, read: int, write: int) -> None:
-        os.close(self._request)
-        while byte := os.read(read, 1):
-            os.write(write, byte)
-
-    def operate(self) -> None:
-        """Exchange bytes."""
-        for _ in range(self.TURNS):
-            os.write(self._request, b"x")
-            os.read(self._answer, 1)
-
-    def close(self) -> None:
-        """End the process that answers."""
-        os.close(self._request)
-        os.close(self._answer)
-        os.waitpid(self._server, 0)
 
 
 _WORKLOADS: dict[str, type[Workload]] = {
