@@ -90,7 +90,6 @@ def test_busy_machine_gets_one_line_and_no_file(tmp_path, capsys, monkeypatch):
 MEASURE = {
     "host_gemm": ("gemm", "--configurations", "40"),
     "host_suite": ("suite", "--kernels", "branches", "--threads", "1"),
-    "host_operators": ("operators", "--shapes", "40", "--threads", "1"),
 }
 
 

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from perfcast.domain import Domain
 
-DOMAIN = Domain(name="gemm", package=__name__, commands=("measure gemm", "measure operators", "measure suite"))
+DOMAIN = Domain(name="gemm", package=__name__, commands=("measure gemm", "measure suite"))

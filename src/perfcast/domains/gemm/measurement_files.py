@@ -50,33 +50,17 @@ def wait_for(device: str) -> None:
         torch.cuda.synchronize()
 
 
-def free_gpu_bytes() -> int:
-    """Return the free memory of the GPU, in bytes."""
-    return int(torch.cuda.mem_get_info()[0])
-
-
-def describe_gpu() -> dict[str, Any]:
-    """Return the name, memory, cache and multiprocessors of the GPU. Units: GiB, MiB."""
-    card = torch.cuda.get_device_properties(0)
-    return {
-        "name": card.name,
-        "memory_gib": card.total_memory / 2**30,
-        "l2_mib": card.L2_cache_size / 2**20,
-        "sm_count": card.multi_processor_count,
-    }
-
-
 def gpu_as_machine() -> dict[str, Any]:
     """Return what replaces the processor's facts in the description of a machine whose GPU was measured.
 
     Multiprocessors stand for cores. Caches of a multiprocessor are unknown to torch.
     """
-    card = describe_gpu()
+    card = torch.cuda.get_device_properties(0)
     unknown = dict.fromkeys(("cpu_vendor", "threads_per_core", "sockets", "l1d_kib", "l1i_kib", "l3_kib"))
     return unknown | {
-        "cpu_model": card["name"],
-        "cores": card["sm_count"],
-        "l2_kib": 1024 * card["l2_mib"],
-        "memory_gib": round(card["memory_gib"], 1),
+        "cpu_model": card.name,
+        "cores": card.multi_processor_count,
+        "l2_kib": card.L2_cache_size / 2**10,
+        "memory_gib": round(card.total_memory / 2**30, 1),
         "flags": [],
     }
