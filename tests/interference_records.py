@@ -16,7 +16,7 @@ def find_run(scenario, placement=None):
 
 def make_record(run, rate=lambda tenant, second: 100.0, *, late=0.0, steal=0.0, tail=0.001, started=1000.0):
     """Return a record: `rate` gives the operations of a tenant in a second."""
-    record = Record(run, started, sampler_seconds=0.1, rates=[100.0] * len(run.workloads))
+    record = Record(run, started)
     record.reports = [
         [
             {

@@ -49,9 +49,9 @@ def test_an_interrupted_campaign_resumes_where_it_stopped(tmp_path):
     measure(tmp_path, second)
     assert first.done + second.done == [run.number for run in RUNS]
     assert list(campaign.finished_runs(tmp_path)) == first.done + second.done
-    frame, shares = campaign.collect_rows(tmp_path)
+    frame = campaign.collect_rows(tmp_path)
     assert (frame["rejected"] == "").all()
-    assert len(shares) == frame["run"].nunique() == len(RUNS)
+    assert frame["run"].nunique() == len(RUNS)
 
 
 def test_a_kill_while_writing_leaves_no_finished_run(tmp_path):
@@ -139,7 +139,7 @@ def test_without_groups_limits_are_impossible_and_one_core_allows_one_placement(
 
 def test_workloads_are_named_by_their_class_and_parsed():
     names = workload_names()
-    assert len(names) >= 16
+    assert len(names) >= 12
     assert {"sort", "key_value", "synchronous_write"} <= set(names)
     assert parse_workloads("sort, triad ,sort") == ["sort", "triad"]
     assert parse_workloads(None) == names

@@ -41,7 +41,6 @@ def test_a_run_reports_every_second_and_leaves_nothing(tmp_path):
     stage, run = make_stage(tmp_path), make_run("key_value", "synchronous_write")
     record = execute(run, stage)
     assert [row["second"] for row in record.rows] == [1]  # the others are the first of a phase
-    assert all(rate > 0 for rate in record.rates)
     assert {entry["second"] for entry in record.reports[0]} >= {0, 1, 2}
     assert {entry["second"] for entry in record.reports[1]} >= {2}
     frame = label_record(record.to_json())

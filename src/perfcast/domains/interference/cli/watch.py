@@ -42,8 +42,8 @@ def run(options: argparse.Namespace) -> int:
     limit = 1 if options.once else options.seconds
     try:
         for observation in itertools.islice(watch(groups, champion, Sampler()), limit):
-            lines = [json.dumps(observation.to_json())] if options.json else [*observation.to_lines(), ""]
-            print("\n".join(lines), flush=True)
+            text = json.dumps(observation.to_json()) if options.json else f"{observation.to_text()}\n"
+            print(text, flush=True)
     except KeyboardInterrupt:
         pass  # the way to end it
     return 0

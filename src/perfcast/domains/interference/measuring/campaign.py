@@ -13,9 +13,9 @@ import re
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -46,41 +46,41 @@ Progress = Callable[[str, int, int], None]
 """Gets the step at work, the finished runs, and all runs."""
 
 
-@dataclass(frozen=True)
-class Settings:
-    """Choices of the user. Units: minutes of the whole campaign; seconds of one static run."""
-
-    out: Path
-    workloads: tuple[str, ...]
-    minutes: float
-    seconds: int
-    seed: int
-
-
-def measure_interference(settings: Settings, progress: Progress) -> list[str]:
+def measure_interference(out: Path, design: scenarios.Design, minutes: float, progress: Progress) -> list[str]:
     """Run the campaign, write table and description, and return notes for the user.
 
+    Placements of the design that are impossible here are left out. Units: minutes of the whole campaign.
     Raises: UserError when nothing could be measured.
     """
-    facts = run_campaign(settings, progress)
-    frame, sampler_shares = collect_rows(settings.out / RUNS_FOLDER)
+    facts = run_campaign(out / RUNS_FOLDER, design, minutes, progress)
+    frame = collect_rows(out / RUNS_FOLDER)
     if frame.empty:
         why = facts["failures"][0] if facts["failures"] else "the time ended before the first run"
         raise UserError("a campaign needs a finished run", why, "give a larger --budget-minutes")
     table, dropped = compact_metrics(frame)
-    quality = {**summarize_quality(frame, facts, sampler_shares), **dropped}
-    write_table(settings.out, table, quality)
-    return list_notes(table, quality)
+    quality = {**facts, **summarize_quality(frame), **dropped}
+    write_table(out, table, quality)
+    missing = [f"{name} is missing: {reason}" for name, reason in facts["impossible_placements"].items()]
+    if (left := facts["planned_runs"] - quality["runs"]) > 0:
+        missing.append(f"{left} of {facts['planned_runs']} runs are missing: start again to continue")
+    rejected = ", ".join(f"{count} {why}" for why, count in quality["rejected"].items())
+    return [
+        f"measured {quality['rows']} labeled seconds of {quality['runs']} runs with {quality['metrics']} metrics; "
+        f"{quality['accepted_rows']} have steady references",
+        *(f"{name}: median degradation together {100 * low:.0f} %" for name, low in quality["degradation"].items()),
+        *([f"rejected: {rejected}"] if rejected else []),
+        *missing,
+        *facts["failures"][:5],
+    ]
 
 
-def run_campaign(settings: Settings, progress: Progress) -> dict[str, Any]:
+def run_campaign(folder: Path, design: scenarios.Design, minutes: float, progress: Progress) -> dict[str, Any]:
     """Measure the runs of the plan that are not finished; return facts of the campaign.
 
     Raises:
         UserError: The machine, the disk or the folder does not permit it.
     """
     require_linux()
-    folder = settings.out / RUNS_FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob("scratch-*"):
         if not Path("/proc", old.name.partition("-")[2]).exists():
@@ -95,18 +95,16 @@ def run_campaign(settings: Settings, progress: Progress) -> dict[str, Any]:
             # waking a processor when it runs alone, and seem faster beside neighbors that keep the processor busy.
             open_files.enter_context(Path("/dev/cpu_dma_latency").open("wb", buffering=0)).write(bytes(4))
         # the time starts once the libraries are loaded
-        end = time.monotonic() + 60 * settings.minutes
+        end = time.monotonic() + 60 * minutes
         try:
             cpus = available_cpus()
             reasons = possible_placements(base, cpus)
-            placements = tuple(name for name, reason in reasons.items() if not reason)
-            design = scenarios.Design(settings.workloads, placements, settings.seed, settings.seconds)
-            storage = [name for name in settings.workloads if load_workload(name).NEEDS_DISK]
-            runs = scenarios.plan_for(design, 60 * settings.minutes, storage)
-            check_plan(folder, design, settings.minutes)
+            design = replace(design, placements=tuple(name for name, reason in reasons.items() if not reason))
+            runs = scenarios.plan_for(design, 60 * minutes)
+            check_plan(folder, design, minutes)
             with suppress(OSError):  # tenants go before other work of the machine, where the group has controllers
                 base.write("cpu.weight", "10000")
-            stage = execution.Stage(base, cpus, scratch, Sampler(), settings.seed)
+            stage = execution.Stage(base, cpus, scratch, Sampler(), design.seed)
             failures = measure_plan(folder, runs, lambda run: execution.execute(run, stage), progress, end=end)
         finally:
             groups.remove_group(base.folder)
@@ -196,16 +194,12 @@ def measure_plan(
     return failures
 
 
-def collect_rows(folder: Path) -> tuple[pd.DataFrame, list[float]]:
-    """Return the rows of every run, and the sampler's share of a core in each."""
+def collect_rows(folder: Path) -> pd.DataFrame:
+    """Return the labeled rows of every run."""
     records = [read_record(path) for path in finished_runs(folder).values()]
     begin = min((record["started"] for record in records), default=0.0)
-    parts = [
-        (label_record(record, begin=begin), scenarios.Run.from_json(record["run"]), record["cost"])
-        for record in records
-    ]
-    rows = [frame for frame, _, _ in parts if len(frame)] or [pd.DataFrame(columns=[*PLACES, *LABELS])]
-    return pd.concat(rows, ignore_index=True), [cost / run.seconds for _, run, cost in parts]
+    labeled = [label_record(record, begin=begin) for record in records]
+    return pd.concat(labeled or [pd.DataFrame(columns=[*PLACES, *LABELS])], ignore_index=True)
 
 
 def compact_metrics(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, Any]]:
@@ -239,29 +233,15 @@ def round_digits(values: pd.Series, digits: int = DIGITS) -> pd.Series:
     return pd.Series(rounded, values.index, name=values.name, dtype="float32")
 
 
-def summarize_quality(frame: pd.DataFrame, facts: Mapping[str, Any], sampler_shares: Sequence[float]) -> dict[str, Any]:
-    """Return the rows that were accepted, rejected labels and why, and the cost of the sampler, as JSON values.
-
-    Args:
-        frame: Labeled rows, rejected ones included.
-        facts: Facts of the campaign.
-        sampler_shares: Share of one core that the sampler took, by run.
-    """
+def summarize_quality(frame: pd.DataFrame) -> dict[str, Any]:
+    """Return counts of labeled rows, why some are rejected, and the median degradation by placement, as JSON values."""
     accepted = frame[frame["rejected"] == ""]
-    together = accepted[accepted["phase"] == scenarios.TOGETHER]
+    together = accepted[accepted["phase"] == scenarios.TOGETHER].groupby("placement")["degradation"].median()
     reasons = Counter(reason for text in frame["rejected"] for reason in str(text).split("+") if reason)
     return {
-        **facts,
-        "rows": len(frame),
-        "accepted_rows": len(accepted),
-        "accepted_rows_together": len(together),
-        "runs": int(frame["run"].nunique()),
+        **{"rows": len(frame), "accepted_rows": len(accepted), "runs": int(frame["run"].nunique())},
         "rejected": dict(sorted(reasons.items())),
-        "sampler_share_of_a_core": round(float(np.mean(sampler_shares)), 6),
-        "accepted_rows_by_placement": {str(name): int(n) for name, n in accepted["placement"].value_counts().items()},
-        "degradation_by_placement": {
-            str(name): round(float(rows.median()), 4) for name, rows in together.groupby("placement")["degradation"]
-        },
+        "degradation": {str(name): round(float(median), 4) for name, median in together.items()},
     }
 
 
@@ -274,21 +254,3 @@ def write_table(out: Path, table: pd.DataFrame, quality: dict[str, Any]) -> None
         out / f"{NAME}.json",
         {**describe_machine(), "quality": quality, "workloads": meanings, "placements": scenarios.PLACEMENTS},
     )
-
-
-def list_notes(table: pd.DataFrame, quality: dict[str, Any]) -> list[str]:
-    """Return notes on size, noise and what is missing."""
-    notes = [
-        f"measured {quality['rows']} labeled seconds of {quality['runs']} runs with {quality['metrics']} metrics; "
-        f"{quality['accepted_rows']} have steady references",
-    ]
-    for name, median in quality["degradation_by_placement"].items():
-        notes.append(f"{name}: median degradation together {100 * median:.0f} %")
-    if quality["rejected"]:
-        notes.append("rejected: " + ", ".join(f"{count} {why}" for why, count in quality["rejected"].items()))
-    for name, reason in quality["impossible_placements"].items():
-        notes.append(f"{name} is missing: {reason}")
-    notes += quality["failures"][:5]
-    if (missing := quality["planned_runs"] - quality["runs"]) > 0:
-        notes.append(f"{missing} of {quality['planned_runs']} runs are missing: start again to continue")
-    return notes

@@ -19,7 +19,7 @@ from typing import Any
 from perfcast.domains.interference.measuring import metrics
 from perfcast.domains.interference.measuring import tenant as tenant_process
 from perfcast.domains.interference.measuring.groups import ControlGroup, remove_group
-from perfcast.domains.interference.measuring.scenarios import MEMORY, OTHER_CORE, SAME_CORE, WARM_UP_SECONDS, Run
+from perfcast.domains.interference.measuring.scenarios import OTHER_CORE, SAME_CORE, WARM_UP_SECONDS, Run
 
 _MIB = 2**20
 _ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
@@ -35,24 +35,21 @@ class FailedRunError(Exception):
 class Record:
     """Result of a run: reports of tenants, and metrics of each second and active tenant.
 
-    Units: `started` in seconds of the system's clock; `sampler_seconds` of processor time; `late` in seconds by which a
-    sample was taken after its time.
+    Units: `started` in seconds of the system's clock; `late` in seconds by which a sample was taken after its time.
     """
 
     run: Run
     started: float
-    rates: list[float] = field(default_factory=list)
     reports: list[list[dict[str, Any]]] = field(default_factory=list)
     rows: list[dict[str, Any]] = field(default_factory=list)
-    sampler_seconds: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
         """Return the record as JSON values, metrics by column; None where a metric is absent."""
         names = sorted({name for row in self.rows for name in row["metrics"]})
         columns = {name: [_five_digits(row["metrics"].get(name)) for row in self.rows] for name in names}
         places = {name: [row[name] for row in self.rows] for name in ("second", "tenant", "late")}
-        values = {name: getattr(self, name) for name in ("started", "rates", "reports")}
-        return {**values, "run": self.run.to_json(), "cost": self.sampler_seconds, "places": places, "metrics": columns}
+        values = {"started": self.started, "reports": self.reports}
+        return {**values, "run": self.run.to_json(), "places": places, "metrics": columns}
 
 
 def _five_digits(value: float | None) -> float | None:
@@ -154,8 +151,13 @@ def execute(run: Run, stage: Stage) -> Record:
         for number in range(len(run.workloads)):
             tenants.append(_start(run, number, stage, host))
         # one after another, so that each calibrates alone
-        record.rates = [_prepare(entry) for entry in tenants]
-        _limit_memory(run, host, tenants)
+        for entry in tenants:
+            with suppress(BrokenPipeError):
+                entry.connection.send_bytes(b'{"prepare": true}')
+            entry.receive(_PREPARATION_LIMIT)
+        if run.memory_slack_mib is not None:
+            used = sum(entry.group.anonymous_bytes() for entry in tenants)
+            host.write("memory.max", str(used + run.memory_slack_mib * _MIB))
         _follow(run, stage, host, tenants, record)
         record.reports = [entry.receive(_END_LIMIT)["seconds"] for entry in tenants]
     finally:
@@ -188,19 +190,6 @@ def _start(run: Run, number: int, stage: Stage, host: ControlGroup) -> _Tenant:
     return entry
 
 
-def _prepare(entry: _Tenant) -> float:
-    with suppress(BrokenPipeError):
-        entry.connection.send_bytes(b'{"prepare": true}')
-    return float(entry.receive(_PREPARATION_LIMIT)["rate"])
-
-
-def _limit_memory(run: Run, host: ControlGroup, tenants: Sequence[_Tenant]) -> None:
-    if run.placement != MEMORY or run.memory_slack_mib is None:
-        return
-    used = sum(entry.group.anonymous_bytes() for entry in tenants)
-    host.write("memory.max", str(used + run.memory_slack_mib * _MIB))
-
-
 def _follow(run: Run, stage: Stage, host: ControlGroup, tenants: Sequence[_Tenant], record: Record) -> None:
     """Send the timetables, sample at the end of every second, and keep the rows of active tenants."""
     origin = math.ceil(time.monotonic() + 0.2)
@@ -214,7 +203,6 @@ def _follow(run: Run, stage: Stage, host: ControlGroup, tenants: Sequence[_Tenan
     changing = set(range(run.together[0] + WARM_UP_SECONDS, run.together[1]))
     before: metrics.Snapshot | None = None
     earlier_late = 0.0
-    busy = time.process_time()
     for second in range(-1, run.seconds):
         time.sleep(max(0.0, origin + second + 1 - time.monotonic()))
         after = stage.sampler.read(groups)
@@ -231,4 +219,3 @@ def _follow(run: Run, stage: Stage, host: ControlGroup, tenants: Sequence[_Tenan
                 delay = round(max(late, earlier_late), 4)
                 record.rows.append({"second": second, "tenant": number, "late": delay, "metrics": row})
         before, earlier_late = after, late
-    record.sampler_seconds = time.process_time() - busy

@@ -22,7 +22,6 @@ from perfcast.utils.errors import UserError
 Metrics = dict[str, float]
 _MAX_PROCESSES = 200
 """Processes of one group that are read; others are left out, so that the cost is bounded."""
-_WRAP = 2.0**32
 
 
 @dataclass(frozen=True)
@@ -179,16 +178,8 @@ def _group_metrics(name: str, before: Snapshot, after: Snapshot, seconds: float)
 def _rates(before: Mapping[str, float], after: Mapping[str, float], seconds: float) -> Metrics:
     if seconds <= 0:
         return {}
-    rates = {}
-    for name, value in after.items():
-        if name not in before:
-            continue
-        difference = value - before[name]
-        if difference < 0 and before[name] < _WRAP and before[name] - value > _WRAP / 2:
-            difference += _WRAP  # a counter of 32 bits began again
-        if difference >= 0:
-            rates[name] = difference / seconds
-    return rates
+    differences = {name: value - before[name] for name, value in after.items() if name in before}
+    return {name: difference / seconds for name, difference in differences.items() if difference >= 0}
 
 
 def row_of_group(

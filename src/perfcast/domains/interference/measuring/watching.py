@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import time
 from collections import deque
@@ -139,43 +138,28 @@ def predict_degradation(
 
 @dataclass(frozen=True)
 class Observation:
-    """One second. Units: `seconds` since the start, `age` of the prediction and `cost` of processor time in seconds;
-    `usage` in cores; degradation as a share, by group."""
+    """One second. Units: `seconds` since the start, `age` of the prediction and `cost` of processor time in seconds.
+
+    `groups` has a row per group that uses processor time: its cores, and its degradation as a share.
+    """
 
     seconds: float
     age: float
-    degradation: dict[str, dict[str, float]]
-    usage: dict[str, float]
     cost: float
+    groups: pd.DataFrame
 
     def to_json(self) -> dict[str, Any]:
         """Return the second as JSON values."""
-        groups = {
-            name: {"cores": round(self.usage[name], 4), **{key: round(value, 4) for key, value in values.items()}}
-            for name, values in self.degradation.items()
-        }
-        times = {"seconds": round(self.seconds, 3), "age": round(self.age, 3)}
-        return {**times, "cost": round(self.cost, 5), "groups": groups}
+        times = {"seconds": round(self.seconds, 3), "age": round(self.age, 3), "cost": round(self.cost, 5)}
+        return {**times, "groups": self.groups.round(4).to_dict("index")}
 
-    def to_lines(self) -> list[str]:
-        """Return a table in text, the most degraded group first."""
-        lines = [f"{'group':<40} {'cores':>6} {'throughput':>22} {'p99 latency':>22}"]
-        for name, values in sorted(self.degradation.items(), key=lambda entry: -entry[1][THROUGHPUT]):
-            slower = [_with_interval(values, key) for key in QUANTITIES]
-            lines.append(f"{name[-40:]:<40} {self.usage[name]:>6.2f} {slower[0]:>22} {slower[1]:>22}")
-        if len(lines) == 1:
-            lines.append("no group uses processor time")
-        if self.age >= 1:
-            lines.append(f"predicted {self.age:.0f} s ago, so that this command takes {100 * MAX_COST:g} % of a core")
-        return lines
-
-
-def _with_interval(values: Mapping[str, float], key: str) -> str:
-    """Return a degradation in % with its interval, if that is known."""
-    text = f"{100 * values[key]:+.0f} %"
-    if key + LOW not in values:
-        return text
-    return f"{text} ({100 * values[key + LOW]:.0f} to {100 * values[key + HIGH]:.0f})"
+    def to_text(self) -> str:
+        """Return a table, the most degraded group first."""
+        table = self.groups.sort_values(THROUGHPUT, ascending=False).round(2).to_string()
+        text = table if len(self.groups) else "no group uses processor time"
+        if self.age < 1:
+            return text
+        return f"{text}\npredicted {self.age:.0f} s ago, so that this command takes {100 * MAX_COST:g} % of a core"
 
 
 def watch(
@@ -198,7 +182,7 @@ def watch(
     begin = due = clock()
     before = sampler.read(read)
     debt, predicted_at = 0.0, begin
-    degradation: dict[str, dict[str, float]] | None = None
+    predicted: pd.DataFrame | None = None
     while True:
         due = max(due + 1, clock())
         sleep(max(0.0, due - clock()))
@@ -212,20 +196,16 @@ def watch(
             others = [name for name in windows if name != entry.name]
             row = row_of_group(metrics, entry.name, others, entry.cpus, _PARENT + entry.name)
             windows[entry.name].append(row)
-        is_first = degradation is None
-        if degradation is None or debt < MAX_COST:
+        is_first = predicted is None
+        if predicted is None or debt < MAX_COST:
             active = sum(cores > _BUSY for cores in usage.values())
             neighbors = [float(active - (usage[name] > _BUSY)) for name in windows]
             predicted = predict_degradation(champion, windows, [entry.cores for entry in groups], neighbors)
-            degradation = {
-                str(name): {str(key): value for key, value in row.items() if math.isfinite(value)}
-                for name, row in predicted.to_dict("index").items()
-            }
             predicted_at = after.time
         cost = cpu_clock() - busy
         debt += 0.0 if is_first else cost  # libraries warm up
-        shown = {name: values for name, values in degradation.items() if usage[name] > _BUSY}
-        yield Observation(after.time - begin, after.time - predicted_at, shown, usage, cost)
+        table = pd.concat([pd.Series(usage, name="cores"), predicted], axis=1).dropna(axis=1, how="all")
+        yield Observation(after.time - begin, after.time - predicted_at, cost, table[table["cores"] > _BUSY])
 
 
 def _cores(metrics: Metrics) -> float:

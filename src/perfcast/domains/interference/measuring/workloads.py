@@ -1,25 +1,29 @@
-"""Workloads of the operating system: files, servers and their clients, processes; and the names of all workloads.
+"""Workloads of tenants: arithmetic units, caches, memory, documents, files, servers and processes.
 
-A new class below `Workload` in this module or in `plain_workloads` is measured without any other change.
+A new class below `Workload` is measured without any other change.
 """
 
 from __future__ import annotations
 
 import ctypes
+import json
 import mmap
 import os
+import re
 import shutil
 import signal
 import socket
 import sqlite3
 import struct
 import sys
+import zlib
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
-from perfcast.domains.interference.measuring import plain_workloads
-from perfcast.domains.interference.measuring.plain_workloads import Workload
-from perfcast.microbench.kernels import KIB, MIB
+from perfcast.microbench.kernels import KERNELS, KIB, MIB, Compression
 from perfcast.utils.errors import UserError, unknown_name
 
 _PR_SET_PDEATHSIG = 1
@@ -31,6 +35,128 @@ def die_with_parent() -> None:
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:  # it ended before the call
         os._exit(1)
+
+
+class Workload(ABC):
+    """Work that one tenant repeats: the constructor prepares, `operate` does one operation, `close` frees.
+
+    An operation lasts between a tenth of a millisecond and some ten milliseconds, so that a second has many of them.
+    A workload uses one thread, besides a server of its own. Its files stay inside `folder`, which the caller removes.
+
+    Args:
+        folder: Empty folder for files of this workload alone.
+        seed: Seed of generated contents.
+    """
+
+    MEANING: ClassVar[str] = ""
+    """One operation, in words; a class without it is no workload but a base."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self.folder, self.seed = folder, seed
+        self.prepare()
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the class name with underscores: `KeyValue` is key_value."""
+        return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", cls.__name__).lower()
+
+    @abstractmethod
+    def prepare(self) -> None:
+        """Create contents, files and servers."""
+
+    @abstractmethod
+    def operate(self) -> None:
+        """Do one operation."""
+
+    def close(self) -> None:  # noqa: B027 - most have nothing to end
+        """End what `prepare` started."""
+
+
+class KernelWorkload(Workload):
+    """A kernel of `perfcast measure suite`, with one variant and size."""
+
+    KERNEL: ClassVar[tuple[str, str, int]]
+    """Kernel, variant and bytes."""
+
+    def prepare(self) -> None:
+        """Create the operands of the kernel."""
+        kernel, variant, size = self.KERNEL
+        self._call = KERNELS[kernel].prepare(variant, size, self.seed).call
+
+    def operate(self) -> None:
+        """Call the kernel once."""
+        self._call()
+
+
+class Sort(KernelWorkload):
+    """Sort of random whole numbers in the second-level cache."""
+
+    MEANING = "sort of 32,768 random 64-bit integers"
+    KERNEL = ("sort", "int64", 512 * KIB)
+
+
+class MatrixProduct(KernelWorkload):
+    """Dense arithmetic on cached operands."""
+
+    MEANING = "product of two matrices of float64, 209 by 209"
+    KERNEL = ("matmul", "float64", MIB)
+
+
+class Triad(KernelWorkload):
+    """Memory bandwidth, beyond the caches of one core."""
+
+    MEANING = "four passes of a += s c over 16 MiB"
+    KERNEL = ("triad", "float64", 16 * MIB)
+
+
+class Chase(KernelWorkload):
+    """Memory latency: dependent loads, beyond the caches of one core."""
+
+    MEANING = "65,536 dependent loads of a random cycle in 16 MiB"
+    KERNEL = ("chase", "lines", 16 * MIB)
+
+
+class Compress(Workload):
+    """Compression of text with DEFLATE."""
+
+    MEANING = "zlib level 6 of 32 KiB of generated text"
+
+    def prepare(self) -> None:
+        """Generate the text."""
+        self._text = Compression().text(32 * KIB, self.seed)
+
+    def operate(self) -> None:
+        """Compress the text."""
+        zlib.compress(self._text, 6)
+
+
+class JsonDocuments(Workload):
+    """Parsing and writing of JSON, as most web services do."""
+
+    MEANING = "parse, change and write a JSON document of 100 records"
+
+    def prepare(self) -> None:
+        """Generate the document."""
+        random = np.random.default_rng(self.seed)
+        self._document = json.dumps(
+            [
+                {
+                    "id": number,
+                    "name": random.bytes(8).hex(),
+                    "tags": [random.bytes(3).hex() for _ in range(5)],
+                    "scores": [round(float(value), 6) for value in random.random(10)],
+                    "active": bool(number % 3),
+                }
+                for number in range(100)
+            ]
+        )
+
+    def operate(self) -> None:
+        """Parse the document, sum its scores, and write it again."""
+        records = json.loads(self._document)
+        for record in records:
+            record["total"] = sum(record["scores"])
+        json.dumps(records)
 
 
 class KeyValue(Workload):
@@ -94,7 +220,6 @@ class Transactions(Workload):
     """Transactions of SQLite with a write-ahead log."""
 
     MEANING = "a transaction of SQLite: ten reads, two updates, one insert"
-    NEEDS_DISK = True
     ROWS = 20_000
 
     def prepare(self) -> None:
@@ -159,7 +284,6 @@ class SynchronousWrite(_OneFile):
     SIZE = 16 * MIB
     # large writes leave large pages in the cache, which the system would write in full for each block
     FILL = 4 * KIB
-    NEEDS_DISK = True
 
     def operate(self) -> None:
         """Write the next block and wait for it."""
@@ -168,30 +292,11 @@ class SynchronousWrite(_OneFile):
         self._offset = (self._offset + 4 * KIB) % self.SIZE
 
 
-class SequentialDisk(_OneFile):
-    """Large sequential writes and reads that pass the page cache, as a backup does."""
-
-    MEANING = "write 512 KiB to the disk and read 512 KiB back from it"
-    SIZE = 192 * MIB
-    NEEDS_DISK = True
-    STEP = 512 * KIB
-
-    def operate(self) -> None:
-        """Write a block, wait for it, and read a block that was written half a file ago."""
-        os.pwrite(self._file, self._block[: self.STEP], self._offset)
-        os.fdatasync(self._file)
-        far = (self._offset + self.SIZE // 2) % self.SIZE
-        os.posix_fadvise(self._file, far, self.STEP, os.POSIX_FADV_DONTNEED)
-        os.pread(self._file, self.STEP, far)
-        self._offset = (self._offset + self.STEP) % self.SIZE
-
-
 class PageCache(_OneFile):
     """Random reads of a file that fits into the page cache until a neighbor takes its memory."""
 
     MEANING = "read ten blocks of 64 KiB at random places of a file of 128 MiB"
     SIZE = 128 * MIB
-    NEEDS_DISK = True
 
     def prepare(self) -> None:
         """Write the file and draw places."""
@@ -242,7 +347,7 @@ class PageFaults(Workload):
 
 _WORKLOADS: dict[str, type[Workload]] = {
     kind.name(): kind
-    for kind in (*vars(plain_workloads).values(), *globals().copy().values())
+    for kind in globals().copy().values()
     if isinstance(kind, type) and issubclass(kind, Workload) and kind.MEANING
 }
 
