@@ -22,11 +22,12 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
+import torch
 
-from perfcast.microbench.kernels import KERNELS, KIB, MIB, Compression
 from perfcast.utils.errors import UserError, unknown_name
 
 _PR_SET_PDEATHSIG = 1
+KIB, MIB = 2**10, 2**20
 
 
 def die_with_parent() -> None:
@@ -72,48 +73,74 @@ class Workload(ABC):
         """End what `prepare` started."""
 
 
-class KernelWorkload(Workload):
-    """A kernel of `perfcast measure suite`, with one variant and size."""
-
-    KERNEL: ClassVar[tuple[str, str, int]]
-    """Kernel, variant and bytes."""
-
-    def prepare(self) -> None:
-        """Create the operands of the kernel."""
-        kernel, variant, size = self.KERNEL
-        self._call = KERNELS[kernel].prepare(variant, size, self.seed).call
-
-    def operate(self) -> None:
-        """Call the kernel once."""
-        self._call()
-
-
-class Sort(KernelWorkload):
+class Sort(Workload):
     """Sort of random whole numbers in the second-level cache."""
 
     MEANING = "sort of 32,768 random 64-bit integers"
-    KERNEL = ("sort", "int64", 512 * KIB)
+
+    def prepare(self) -> None:
+        """Draw the numbers."""
+        self._numbers = np.random.default_rng(self.seed).integers(2**63 - 1, size=2**15)
+
+    def operate(self) -> None:
+        """Sort a copy."""
+        np.sort(self._numbers)
 
 
-class MatrixProduct(KernelWorkload):
+class MatrixProduct(Workload):
     """Dense arithmetic on cached operands."""
 
     MEANING = "product of two matrices of float64, 209 by 209"
-    KERNEL = ("matmul", "float64", MIB)
+
+    def prepare(self) -> None:
+        """Draw the matrices."""
+        generator = torch.Generator().manual_seed(self.seed)
+        self._a, self._b = (torch.rand(209, 209, generator=generator, dtype=torch.float64) for _ in range(2))
+
+    def operate(self) -> None:
+        """Multiply the matrices."""
+        torch.mm(self._a, self._b)
 
 
-class Triad(KernelWorkload):
+class Triad(Workload):
     """Memory bandwidth, beyond the caches of one core."""
 
     MEANING = "four passes of a += s c over 16 MiB"
-    KERNEL = ("triad", "float64", 16 * MIB)
+
+    def prepare(self) -> None:
+        """Create the vectors."""
+        self._a, self._c = torch.zeros(MIB, dtype=torch.float64), torch.ones(MIB, dtype=torch.float64)
+
+    def operate(self) -> None:
+        """Pass over both vectors."""
+        for _ in range(4):
+            self._a.add_(self._c, alpha=0.5)
 
 
-class Chase(KernelWorkload):
-    """Memory latency: dependent loads, beyond the caches of one core."""
+class Chase(Workload):
+    """Memory latency: dependent loads, beyond the caches of one core.
+
+    `take` copies links[index[i]] to out[i], and `out` is `index` shifted by one: each step writes the index that the
+    next step reads, so no step can start before the previous one has ended. The cycle is in random order, which no
+    prefetcher can follow.
+    """
 
     MEANING = "65,536 dependent loads of a random cycle in 16 MiB"
-    KERNEL = ("chase", "lines", 16 * MIB)
+    LINES, WORDS = 2**18, 8
+    """Cache lines, and words of each."""
+
+    def prepare(self) -> None:
+        """Link the first words of the lines to one cycle."""
+        order = self.WORDS * np.random.default_rng(self.seed).permutation(self.LINES)
+        self._links = np.zeros(self.LINES * self.WORDS, np.intp)
+        self._links[order] = np.roll(order, -1)
+        self._path = np.zeros(2**16 + 1, np.intp)
+
+    def operate(self) -> None:
+        """Follow the links."""
+        self._path[0] = self._path[-1]
+        # mode "raise" would copy the index first
+        np.take(self._links, self._path[:-1], out=self._path[1:], mode="wrap")
 
 
 class Compress(Workload):
@@ -123,7 +150,10 @@ class Compress(Workload):
 
     def prepare(self) -> None:
         """Generate the text."""
-        self._text = Compression().text(32 * KIB, self.seed)
+        random = np.random.default_rng(self.seed)
+        words = [random.bytes(length).hex().encode() for length in random.integers(1, 6, size=5000)]
+        # as in a language, the n-th word has a probability of about 1 / n
+        self._text = b" ".join(words[number] for number in random.zipf(1.1, 32 * KIB) % len(words))[: 32 * KIB]
 
     def operate(self) -> None:
         """Compress the text."""

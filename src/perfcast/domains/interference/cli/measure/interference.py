@@ -5,7 +5,7 @@ the system's metrics of every second. A campaign that was stopped resumes.
 
 Examples:
     perfcast measure interference --budget-minutes 120 --out data/embedded
-    perfcast measure interference --workloads sort,triad,key_value --budget-minutes 5
+    perfcast measure interference --workloads sort,key_value --budget-minutes 5
 """
 
 from __future__ import annotations
