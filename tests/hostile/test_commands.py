@@ -73,8 +73,6 @@ COMMANDS = {
     "measure: a budget without end": "measure gemm --budget-minutes inf",
     "measure: a budget that is none": "measure gemm --budget-minutes nan",
     "measure: threads": "measure gemm --threads 100000",
-    "measure: kernels": "measure suite --kernels triadd",
-    "measure: a budget of the suite": "measure suite --budget-minutes nan",
     "doctor: no project": "doctor --project none",
     "config: a name": "config predictor=../../params",
     "config: a syntax": "config a=b=[{",
