@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfcast.domains.gemm.datasets import gemm_records
-from perfcast.domains.servers.hardware_info import installed_memory as dmidecode
-from perfcast.domains.servers.hardware_info.cpu_facts import find_cpu_model
+from perfcast.domains.servers.hardware_info import find_cpu_model, parse_modules
 from perfcast.domains.servers.parsing import dimm_part_number
 from perfcast.domains.servers.processors.cpu_names import cpu_model_id, cpu_model_key
 from perfcast.domains.servers.server_names import SERVERS
@@ -96,8 +95,8 @@ def test_what_tools_print_never_fails(text):
     assert size is None or (math.isfinite(size.kib) and size.kib >= 0)
     assert lscpu.parse_count(text) is None or str(lscpu.parse_count(text)) == text.lstrip("0") or set(text) == {"0"}
     assert lscpu.count_cpus(text) >= 0
-    dmidecode.parse_memory(text)
-    dmidecode.parse_memory(f"Handle 0x0039, DMI type 17, 84 bytes\nMemory Device\n\tSize: {text}\n\tSpeed: {text}\n")
+    parse_modules(text)
+    parse_modules(f"Handle 0x0039, DMI type 17, 84 bytes\nMemory Device\n\tSize: {text}\n\tSpeed: {text}\n")
 
 
 WORDS = MachineFields(
