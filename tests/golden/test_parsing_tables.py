@@ -12,7 +12,6 @@ from perfcast.domains.servers.parsing import (
     described_software,
     memory,
     operating_system,
-    processor_texts,
     scalars,
     storage,
 )
@@ -26,7 +25,7 @@ PARSERS = {
     "cache_other": cache.parse_other_cache,
     "operating_system": operating_system.parse_operating_system,
     "compiler": compiler.parse_compiler,
-    "orderable": processor_texts.parse_orderable,
+    "orderable": scalars.parse_orderable,
     "storage": storage.parse_storage,
     "described_memory": described_memory.parse_described_memory,
     "described_compiler": described_software.parse_described_compiler,

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from perfcast.domains.servers.datasets.perfcastdb.run_values import decode_part_number
 from perfcast.domains.servers.datasets.spec_cpu.cpu2006 import DUMP as CPU2006
 from perfcast.domains.servers.datasets.spec_cpu.cpu2006 import older_cpu_model_key
 from perfcast.domains.servers.datasets.spec_java.java_machines import READERS, java_cpu_model_key
 from perfcast.domains.servers.parsing import cache, jvm, memory, names, operating_system, storage
-from perfcast.domains.servers.parsing.dimm_part_number import decode_part_number
 from perfcast.domains.servers.processors.cpu_names import cpu_model_key, find_family
 from perfcast.domains.servers.processors.families import look_up_facts
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from perfcast.domains.servers.parsing.described_memory import parse_described_memory
 from perfcast.domains.servers.parsing.described_software import (
@@ -11,7 +12,6 @@ from perfcast.domains.servers.parsing.described_software import (
     parse_described_operating_system,
     parse_described_storage,
 )
-from perfcast.domains.servers.parsing.distinct_texts import Parsed
 from perfcast.domains.servers.parsing.memory import Memory
 from perfcast.domains.servers.parsing.text_normalization import is_stated
 from perfcast.inference.machine_fields import Cell, Field, Reading, alias_field, counted_field
@@ -42,7 +42,12 @@ def _parse_typed_memory(text: str) -> Memory:
 
 
 def _text_field(
-    name: str, meaning: str, example: str, columns: tuple[str, ...], parse: Callable[[str], Parsed], *aliases: str
+    name: str,
+    meaning: str,
+    example: str,
+    columns: tuple[str, ...],
+    parse: Callable[[str], Any],
+    *aliases: str,
 ) -> Field:
     """Return a field whose text a parser reads; truth values are 1 and 0."""
 

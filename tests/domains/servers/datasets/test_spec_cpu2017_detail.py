@@ -106,7 +106,7 @@ def test_build_quarantines_each_defect_with_reason(raw: dict[str, Path], tmp_pat
         (SCORE, "fast", "score_not_numeric"),
         (SCORE, "0.000001", "out_of_bounds"),
         ("file", "result.csv", "no_result_id"),
-        ("file", "cpu2017-20191345-00001.csv", "date_impossible"),
+        ("file", "cpu2017-20191345-00001.csv", "no_result_id"),
         ("model_name", " ", "no_processor"),
         ("sockets", "2.5", "impossible_counts"),
         ("sockets", "0", "impossible_counts"),

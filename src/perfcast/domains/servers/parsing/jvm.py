@@ -39,7 +39,6 @@ class Jvm:
     jvm_name: str | None = None
     jvm_release: float | None = None
     jvm_update: float | None = None
-    complete: bool = False
 
 
 def parse_jvm(text: str) -> Jvm:
@@ -57,7 +56,6 @@ def parse_jvm(text: str) -> Jvm:
         jvm_name=name,
         jvm_release=float(release) if release else None,
         jvm_update=float(update) if update else None,
-        complete=name is not None and release is not None,
     )
 
 

@@ -96,15 +96,13 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     frame = frame[~wrong]
     refuse_leaks(COLUMNS)
     table = build_table(SOURCE, frame, COLUMNS)
-    coverage = DUMP.measure_coverage(frame.assign(disclosure_parsed=True))
-    stated = {column: column_coverage for column, column_coverage in coverage.items() if column_coverage["stated"]}
     return Standardized(
         table,
         build_rejected_frame(each for quarantine in detail.quarantines.values() for each in quarantine.rejections),
         detail.rows_in,
         {"identical_but_for_result_id": detail.identical},
         {
-            **summarize_quality(frame, table, repairs.counts, stated),
+            **summarize_quality(frame, table, repairs.counts),
             "joined": joined,
             "columns_left_out": OMITTED,
             "columns_unknown": {name: columns for name, columns in detail.unknown.items() if columns},

@@ -109,7 +109,9 @@ def read_detail(folder: Path) -> Detail:
 def _screen_rows(raw: pd.DataFrame, name: str, quarantine: Quarantine) -> pd.DataFrame:
     """Parse the typed columns of one file, and quarantine rows that are not results."""
     benchmarks = list(BENCHMARKS[name])
-    disclosure = parse_column(raw["file"].str.strip().str.removesuffix(".csv"), parse_disclosure)
+    disclosure = parse_column(
+        raw["file"].str.strip().str.removesuffix(".csv"), parse_disclosure, ["result_id", "arrival_day"]
+    )
     frame = raw[list(TEXTS)].assign(
         **{to: parse_column(raw[column], _parse_number)["value"] for column, to in NUMBERS.items()},
         **{score: parse_column(raw[score], _parse_number)["value"] for score in benchmarks},
@@ -122,7 +124,6 @@ def _screen_rows(raw: pd.DataFrame, name: str, quarantine: Quarantine) -> pd.Dat
         line_in_file=raw["line"],
     )
     frame = quarantine.reject(frame, frame["result_id"].isna(), "no_result_id", frame["file"])
-    frame = quarantine.reject(frame, frame["arrival_day"].isna(), "date_impossible", frame["file"])
     frame = quarantine.reject(frame, ~frame["model_name"].map(is_stated), "no_processor", frame["file"])
 
     texts = raw[benchmarks]

@@ -2,35 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
 
-from perfcast.domains.servers.parsing.distinct_texts import Coverage, Parsed, count_texts, measure_coverage
+from perfcast.domains.servers.parsing.distinct_texts import count_texts
 from perfcast.domains.servers.processors.catalog import TABLES
 from perfcast.schema.table import Kind, Table
 
-Parser = Callable[[str], Parsed]
 _JOINED_FACTS = (
     *("tdp_w", "max_turbo_mhz", "mem_channels_per_chip", "launch_quarter", "process_node", "upi_links", "fma_units"),
 )
 
 
-def summarize_quality(
-    frame: pd.DataFrame, table: Table, repairs: Mapping[str, int], coverage: Mapping[str, Mapping[str, Any]]
-) -> dict[str, Any]:
+def summarize_quality(frame: pd.DataFrame, table: Table, repairs: Mapping[str, int]) -> dict[str, Any]:
     """Return the quality facts of a standardized dump.
 
     Args:
         frame: Accepted rows with raw and intermediate columns.
         table: The same rows with standard columns.
         repairs: Number of repaired rows by rule.
-        coverage: Parse coverage by raw column.
     """
     return {
-        "parse_coverage": coverage,
         "join_coverage": _measure_join_coverage(frame),
         "families": _count_values(table.frame["family"]),
         "unknown_processors": _count_values(frame.loc[table.frame["family"].isna().to_numpy(), "cpu_model"]),
@@ -89,13 +83,3 @@ def _find_ranges(table: Table) -> dict[str, list[Any]]:
         elif column.kind is Kind.DATE:
             ranges[column.name] = [values.min().strftime("%Y-%m-%d"), values.max().strftime("%Y-%m-%d")]
     return ranges
-
-
-def measure_coverages(frame: pd.DataFrame, parsers: Mapping[str, Parser]) -> dict[str, dict[str, Any]]:
-    """Return the coverage of each raw column: rows, stated rows, completely parsed rows, their share, examples."""
-    return {column: describe_coverage(measure_coverage(frame[column], parse)) for column, parse in parsers.items()}
-
-
-def describe_coverage(coverage: Coverage) -> dict[str, Any]:
-    """Convert a coverage to plain values for quality.json."""
-    return {**asdict(coverage), "examples": list(coverage.examples), "share": round(coverage.share, 6)}

@@ -19,16 +19,11 @@ from perfcast.data.standardized import Standardized
 from perfcast.data.strict_csv import build_rejected_frame
 from perfcast.domains.servers.data_tables import read_columns, read_table
 from perfcast.domains.servers.datasets.spec_cpu.dump_file import Quarantine, find_only_file, read_dump
-from perfcast.domains.servers.datasets.spec_cpu.dump_quality import (
-    describe_coverage,
-    measure_coverages,
-    summarize_quality,
-)
+from perfcast.domains.servers.datasets.spec_cpu.dump_quality import summarize_quality
 from perfcast.domains.servers.datasets.spec_cpu.repairs import Repairs
 from perfcast.domains.servers.parsing.cache import parse_l1, parse_l2, parse_l3, parse_other_cache
 from perfcast.domains.servers.parsing.compiler import parse_compiler
 from perfcast.domains.servers.parsing.distinct_texts import (
-    Coverage,
     expand_codes,
     is_coded,
     map_distinct,
@@ -38,13 +33,12 @@ from perfcast.domains.servers.parsing.distinct_texts import (
 from perfcast.domains.servers.parsing.memory import parse_memory
 from perfcast.domains.servers.parsing.names import extract_system_stems, normalize_company
 from perfcast.domains.servers.parsing.operating_system import parse_operating_system
-from perfcast.domains.servers.parsing.processor_texts import parse_orderable
 from perfcast.domains.servers.parsing.scalars import (
-    Scalar,
     parse_disclosure,
     parse_flag,
     parse_month,
     parse_number,
+    parse_orderable,
     parse_pointer_bits,
 )
 from perfcast.domains.servers.parsing.storage import parse_storage
@@ -88,15 +82,13 @@ _MANY_DEFECTS = 2
 class RawColumn:
     """Raw column of a dump, its reader, and the columns that it gives.
 
-    `reason` is that to quarantine a row where this column alone is invalid; `covered` ones are in the coverage of
-    parsers.
+    `reason` is that to quarantine a row where this column alone is invalid.
     """
 
     raw: str
     read: Reader
     names: tuple[str, ...]
     reason: str
-    covered: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,15 +125,14 @@ class SpecDump:
         readers: dict[str, Reader] = {
             **READERS,
             "": str,
-            "suite": lambda text: Scalar(self.suites.get(normalize(text))),
+            "suite": lambda text: self.suites.get(normalize(text)),
             **self.readers,
         }
         kinds: dict[str, list[RawColumn]] = {kind: [] for kind in ("required", "identity", "parsed", "name", "other")}
         for row in read_table(__package__, "dump_columns.csv"):
             if self.source.removeprefix("spec_") in row["tables"].split():
                 names = tuple(row["names"].split("|"))
-                described = RawColumn(row["raw"], readers[row["reader"]], names, row["reason"], not row["uncovered"])
-                kinds[row["kind"]].append(described)
+                kinds[row["kind"]].append(RawColumn(row["raw"], readers[row["reader"]], names, row["reason"]))
         return kinds
 
     @property
@@ -154,23 +145,10 @@ class SpecDump:
         """Add the standard columns of the text columns; every distinct text is parsed once."""
         columns: dict[str, pd.Series] = {}
         for column in self.described["parsed"]:
-            fields = ["value"] if isinstance(column.read(""), Scalar) else column.names
-            parsed = parse_column(frame[column.raw], column.read, fields)
-            columns |= {name: parsed[part] for name, part in zip(column.names, fields, strict=True)}
+            columns |= dict(parse_column(frame[column.raw], column.read, column.names).items())
         columns |= {name: pd.to_datetime(columns[name]) for name in _DATES if name in columns}
         columns |= {column.names[0]: map_texts(frame[column.raw], column.read) for column in self.described["name"]}
         return self.derive(frame.assign(**columns, system_stem=extract_system_stems(frame)))
-
-    def measure_coverage(self, frame: pd.DataFrame) -> dict[str, dict[str, Any]]:
-        """Return the coverage of each covered raw column."""
-        listed = (*self.described["parsed"], *self.described["required"])
-        coverage = measure_coverages(frame, {column.raw: column.read for column in listed if column.covered})
-        for column in self.described["identity"]:
-            # Links differ on every row, so parsing them again would take longer than all other columns together.
-            if column.covered:
-                parsed = int(frame["disclosure_parsed"].sum())
-                coverage[column.raw] = describe_coverage(Coverage(len(frame), len(frame), parsed, ()))
-        return coverage
 
 
 @dataclass(frozen=True)
@@ -178,7 +156,7 @@ class Results:
     """Results published until the last month, ordered by identifier.
 
     Shapes: `frame` has the raw columns as text, the required columns (`SpecDump.described`), result_id, line_in_file,
-    line, and with an identifier arrival_day and disclosure_parsed. `after` counts the rows published later, `rows_in`
+    line, and with an identifier arrival_day. `after` counts the rows published later, `rows_in`
     all others, `identical` those folded into a row that differs in its identifier alone.
     """
 
@@ -222,7 +200,7 @@ def build(dump: SpecDump, raw: Mapping[str, Path], options: Mapping[str, Any]) -
         {"identical_but_for_disclosure" if dump.described["identity"] else "identical": results.identical},
         {
             "after_published_until": results.after,
-            **summarize_quality(frame, table, repairs.counts, dump.measure_coverage(frame)),
+            **summarize_quality(frame, table, repairs.counts),
         },
     )
 
@@ -265,13 +243,9 @@ def _refuse_none(path: Path, frame: pd.DataFrame, rows: int, quarantine: Quarant
 
 def _type_columns(dump: SpecDump, raw: pd.DataFrame) -> pd.DataFrame:
     """Add the required columns and the identifier; a value is missing where its text is invalid."""
-    typed = {
-        column.names[0]: parse_column(raw[column.raw], column.read, ["value"])["value"]
-        for column in dump.described["required"]
-    }
-    for column in dump.described["identity"]:
-        parsed = parse_column(raw[column.raw], column.read, [*column.names, "complete"])
-        typed |= {**{name: parsed[name] for name in column.names}, "disclosure_parsed": parsed["complete"]}
+    typed: dict[str, pd.Series] = {}
+    for column in (*dump.described["required"], *dump.described["identity"]):
+        typed |= dict(parse_column(raw[column.raw], column.read, column.names).items())
     if "result_id" not in typed:
         # The lines identify rows, because the file's checksum is verified.
         prefix = dump.source.removeprefix("spec_")

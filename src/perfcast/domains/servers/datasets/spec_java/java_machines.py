@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import date
 
 import numpy as np
 import pandas as pd
@@ -18,7 +16,6 @@ from perfcast.domains.servers.parsing.cache import parse_l1, parse_l2, parse_l3,
 from perfcast.domains.servers.parsing.jvm import normalize_jvm_vendor, parse_jvm
 from perfcast.domains.servers.parsing.memory import parse_dimms, parse_module
 from perfcast.domains.servers.parsing.operating_system import parse_any_operating_system
-from perfcast.domains.servers.parsing.scalars import Scalar
 from perfcast.domains.servers.parsing.text_normalization import compile_pattern, normalize, read_rules, rewrite
 from perfcast.domains.servers.processors.cpu_names import cpu_model_key
 from perfcast.schema.table import Kind
@@ -38,7 +35,6 @@ _MISTYPED = {
 _NUMBER = compile_pattern(r"^\d{1,12}(?:\.\d{1,12})?(?:e\+?\d{1,2})?$")
 _FIRST_NUMBER = re.compile(r"^\s*([\d.,]+)")
 _THOUSANDS = compile_pattern(r"(?<=\d),(?=\d{3}(?:\D|$))")
-_IDENTIFIER = compile_pattern(r"\b((?:power_ssj2008|jbb2015)-(\d{4})(\d{2})(\d{2})-\d{5})\b")
 _MAX_CHIPS = 64
 _LARGEST_L3_MB, _LARGEST_L3_OF_A_CORE_MB = 2048, 32
 _MIN_L2_PER_CORE_KB, _LARGEST_L2_PER_CORE_KB = 128, 256 * 1024
@@ -52,28 +48,10 @@ _LIMITED = (
 )
 
 
-@dataclass(frozen=True)
-class Identity:
-    """Identifier of a published result, and the day of its submission from the identifier."""
-
-    result_id: str | None = None
-    arrival_day: date | None = None
-    complete: bool = False
-
-
-def parse_measured(text: str) -> Scalar[float]:
+def parse_measured(text: str) -> float | None:
     """Parse a number without sign, such as `1.34723e+06` or `1,024`."""
     value = _THOUSANDS.sub("", normalize(text))
-    return Scalar(float(value)) if _NUMBER.match(value) else Scalar(reason=f"not a number: {value[:40]!r}")
-
-
-def parse_identity(text: str) -> Identity:
-    """Parse the first identifier in a text of links, such as `power_ssj2008-20301109-00042`."""
-    match = _IDENTIFIER.search(normalize(text))
-    try:
-        return Identity(match[1].lower(), date(*map(int, match.group(2, 3, 4))), complete=True) if match else Identity()
-    except ValueError:
-        return Identity()
+    return float(value) if _NUMBER.match(value) else None
 
 
 def java_cpu_model_key(name: str) -> str:
@@ -92,7 +70,6 @@ def parse_form_factor(text: str) -> str | None:
 READERS: Mapping[str, spec_dump.Reader] = {
     "number": parse_measured,
     "first number": lambda text: parse_measured((_FIRST_NUMBER.match(text) or ["", ""])[1]),
-    "identity": parse_identity,
     "l1": lambda text: parse_l1(rewrite_cache_text(text)),
     "l2": lambda text: parse_l2(rewrite_cache_text(text)),
     "l3": lambda text: parse_l3(rewrite_cache_text(text)),
