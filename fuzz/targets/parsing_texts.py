@@ -6,10 +6,7 @@ from dataclasses import is_dataclass
 from datetime import date
 from importlib import import_module
 
-_MODULES = (
-    *("cache", "compiler", "jvm", "memory"),
-    *("operating_system", "scalars", "storage"),
-)
+_MODULES = ("cache", "memory", "scalars", "software")
 PARSERS = [
     parse
     for module in _MODULES

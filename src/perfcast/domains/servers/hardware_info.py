@@ -18,7 +18,7 @@ from typing import NamedTuple
 from perfcast.domains.servers.datasets.spec_cpu.cpu2017 import COLUMNS
 from perfcast.domains.servers.parsing.memory import snap_to_grade
 from perfcast.domains.servers.parsing.names import normalize_company
-from perfcast.domains.servers.parsing.operating_system import parse_operating_system
+from perfcast.domains.servers.parsing.software import parse_operating_system
 from perfcast.domains.servers.parsing.text_normalization import find_kind, read_rules
 from perfcast.domains.servers.processors.cpu_names import cpu_model_key, find_family
 from perfcast.domains.servers.processors.families import look_up_facts

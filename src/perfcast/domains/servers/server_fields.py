@@ -6,13 +6,12 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from perfcast.domains.servers.parsing.described_memory import parse_described_memory
-from perfcast.domains.servers.parsing.described_software import (
+from perfcast.domains.servers.parsing.memory import Memory, parse_described_memory
+from perfcast.domains.servers.parsing.software import (
     parse_described_compiler,
     parse_described_operating_system,
     parse_described_storage,
 )
-from perfcast.domains.servers.parsing.memory import Memory
 from perfcast.domains.servers.parsing.text_normalization import is_stated
 from perfcast.inference.machine_fields import Cell, Field, Reading, alias_field, counted_field
 

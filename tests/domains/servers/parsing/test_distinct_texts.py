@@ -18,7 +18,7 @@ from perfcast.domains.servers.parsing.distinct_texts import (
     parse_column,
 )
 from perfcast.domains.servers.parsing.scalars import parse_flag, parse_month, parse_number
-from perfcast.domains.servers.parsing.storage import parse_storage
+from perfcast.domains.servers.parsing.software import parse_storage
 
 TEXTS = st.lists(st.sampled_from(["", "3", "17.5", "Jan-2020", "1 x 960 GB SATA SSD", "tmpfs", "N/A"]), max_size=25)
 

@@ -12,22 +12,19 @@ from hypothesis import strategies as st
 from perfcast.domains.servers.datasets.spec_java.java_machines import java_cpu_model_key
 from perfcast.domains.servers.parsing import (
     cache,
-    compiler,
-    jvm,
     memory,
-    operating_system,
     scalars,
-    storage,
+    software,
 )
 from perfcast.domains.servers.parsing.text_normalization import MAX_LENGTH
 
 WELL_FORMED = {
     memory.parse_memory: "416 GB (9 x 32 GB 2Rx4 PC4-2933Y-R; 2 x 64 GB 4Rx4 PC4-3200AA-L, running at 2666)",
-    operating_system.parse_operating_system: "SUSE Linux Enterprise Server 15 SP3 (x86_64), Kernel 5.3.18-99-default",
-    compiler.parse_compiler: "C/C++: Version 2.3.0 of AOCC;, Fortran: Version 9.2.0 of GCC",
-    storage.parse_storage: "3 x 450 GB SATA SSD, RAID 0",
+    software.parse_operating_system: "SUSE Linux Enterprise Server 15 SP3 (x86_64), Kernel 5.3.18-99-default",
+    software.parse_storage: "3 x 450 GB SATA SSD, RAID 0",
 }
 FREE = {
+    software.parse_compiler: "C/C++: Version 2.3.0 of AOCC;, Fortran: Version 9.2.0 of GCC",
     scalars.parse_month: "Mar-2031",
     scalars.parse_pointer_bits: "32/64-bit",
     scalars.parse_flag: "Yes",
@@ -40,13 +37,13 @@ FREE = {
     cache.parse_l1: "48 KB I + 24 KB D on chip per core",
     memory.parse_dimms: "8 x 16 GB DDR4-2933 (dual rank)",
     memory.parse_module: "16 GB 2Rx4 PC4-2933Y-R",
-    jvm.parse_jvm: "Oracle Java HotSpot 64-bit Server VM 1.8.0_25 on Linux, version 1.8.0_25",
-    compiler.parse_older_compiler: "Intel C++ Compiler for Linux32 and Linux64 version 11.1 Build 20091130",
+    software.parse_jvm: "Oracle Java HotSpot 64-bit Server VM 1.8.0_25 on Linux, version 1.8.0_25",
+    software.parse_older_compiler: "Intel C++ Compiler for Linux32 and Linux64 version 11.1 Build 20091130",
     memory.parse_older_memory: "16 GB (8x2 GB PC3-8500R, 2 rank, CL7-7-7, ECC)",
     scalars.parse_characteristics: "Turbo Boost Technology up to 3.33 GHz",
-    operating_system.parse_older_operating_system: "SuSE Linux Enterprise Server 10 (x86_64) SP3, Kernel 2.6.16.60",
+    software.parse_older_operating_system: "SuSE Linux Enterprise Server 10 (x86_64) SP3, Kernel 2.6.16.60",
     scalars.parse_older_orderable: "1,2 chips",
-    operating_system.parse_any_operating_system: "Microsoft Windows Server 2008 R2 Enterprise (64 bit)",
+    software.parse_any_operating_system: "Microsoft Windows Server 2008 R2 Enterprise (64 bit)",
 }
 """Parsers of texts that need not be understood whole."""
 
@@ -100,7 +97,7 @@ def test_any_text_is_rewritten(text):
     assert isinstance(java_cpu_model_key(text), str)
 
 
-@pytest.mark.parametrize("parse", [parse for parse in WELL_FORMED if parse is not storage.parse_storage])
+@pytest.mark.parametrize("parse", [parse for parse in WELL_FORMED if parse is not software.parse_storage])
 @settings(max_examples=50, deadline=None)
 @given(word=st.text(alphabet="qwjzQWJZ§é٣", min_size=3, max_size=8), first=st.booleans())
 def test_a_foreign_word_makes_the_result_incomplete(parse, word, first):

@@ -12,7 +12,7 @@ from perfcast.domains.servers.parsing.scalars import (
     parse_number,
     parse_orderable,
 )
-from perfcast.domains.servers.parsing.storage import parse_storage
+from perfcast.domains.servers.parsing.software import parse_storage
 
 
 @settings(max_examples=100, deadline=None)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from perfcast.domains.servers.data_tables import read_table
-from perfcast.domains.servers.parsing.operating_system import parse_operating_system
+from perfcast.domains.servers.parsing.software import parse_operating_system
 from perfcast.domains.servers.processors.cpu_names import cpu_model_key
 
 CPU_MODEL = "SVR.CPU.CPU Model"

@@ -14,10 +14,9 @@ from perfcast.data.standardized import Standardized
 from perfcast.domains.servers.datasets.spec_cpu import repairs as repair
 from perfcast.domains.servers.datasets.spec_cpu import spec_dump
 from perfcast.domains.servers.datasets.spec_cpu.cpu2017 import name_suites, screen_scores, split_suite
-from perfcast.domains.servers.parsing.compiler import parse_older_compiler
 from perfcast.domains.servers.parsing.memory import parse_older_memory
-from perfcast.domains.servers.parsing.operating_system import parse_older_operating_system
 from perfcast.domains.servers.parsing.scalars import parse_characteristics, parse_older_orderable
+from perfcast.domains.servers.parsing.software import parse_older_compiler, parse_older_operating_system
 from perfcast.domains.servers.parsing.text_normalization import read_rules, rewrite
 from perfcast.domains.servers.processors.cpu_names import cpu_model_key
 

@@ -15,8 +15,8 @@ from perfcast.domains.servers.datasets.spec_cpu import repairs as repair
 from perfcast.domains.servers.datasets.spec_cpu import spec_dump
 from perfcast.domains.servers.datasets.spec_cpu.dump_file import Quarantine
 from perfcast.domains.servers.datasets.spec_cpu.spec_dump import map_texts
-from perfcast.domains.servers.parsing.compiler import is_under_xalanc_notice, parse_compiler
 from perfcast.domains.servers.parsing.distinct_texts import map_distinct
+from perfcast.domains.servers.parsing.software import is_under_xalanc_notice, parse_compiler
 
 _COUNTS = {
     **{"# Cores": "cores", "# Chips": "chips", "# Enabled Threads Per Core": "threads per core"},

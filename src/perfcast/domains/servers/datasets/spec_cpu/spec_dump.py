@@ -22,7 +22,6 @@ from perfcast.domains.servers.datasets.spec_cpu.dump_file import Quarantine, fin
 from perfcast.domains.servers.datasets.spec_cpu.dump_quality import summarize_quality
 from perfcast.domains.servers.datasets.spec_cpu.repairs import Repairs
 from perfcast.domains.servers.parsing.cache import parse_l1, parse_l2, parse_l3, parse_other_cache
-from perfcast.domains.servers.parsing.compiler import parse_compiler
 from perfcast.domains.servers.parsing.distinct_texts import (
     expand_codes,
     is_coded,
@@ -32,7 +31,6 @@ from perfcast.domains.servers.parsing.distinct_texts import (
 )
 from perfcast.domains.servers.parsing.memory import parse_memory
 from perfcast.domains.servers.parsing.names import extract_system_stems, normalize_company
-from perfcast.domains.servers.parsing.operating_system import parse_operating_system
 from perfcast.domains.servers.parsing.scalars import (
     parse_disclosure,
     parse_flag,
@@ -41,7 +39,7 @@ from perfcast.domains.servers.parsing.scalars import (
     parse_orderable,
     parse_pointer_bits,
 )
-from perfcast.domains.servers.parsing.storage import parse_storage
+from perfcast.domains.servers.parsing.software import parse_compiler, parse_operating_system, parse_storage
 from perfcast.domains.servers.parsing.text_normalization import is_stated, normalize
 from perfcast.domains.servers.processors.cpu_names import cpu_model_id, cpu_model_key
 from perfcast.domains.servers.processors.joined_facts import join_catalog

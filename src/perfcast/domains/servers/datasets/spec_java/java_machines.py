@@ -13,9 +13,8 @@ from perfcast.domains.servers.datasets.spec_cpu import repairs as repair
 from perfcast.domains.servers.datasets.spec_cpu import spec_dump
 from perfcast.domains.servers.datasets.spec_cpu.dump_file import Quarantine
 from perfcast.domains.servers.parsing.cache import parse_l1, parse_l2, parse_l3, rewrite_cache_text
-from perfcast.domains.servers.parsing.jvm import normalize_jvm_vendor, parse_jvm
 from perfcast.domains.servers.parsing.memory import parse_dimms, parse_module
-from perfcast.domains.servers.parsing.operating_system import parse_any_operating_system
+from perfcast.domains.servers.parsing.software import normalize_jvm_vendor, parse_any_operating_system, parse_jvm
 from perfcast.domains.servers.parsing.text_normalization import compile_pattern, normalize, read_rules, rewrite
 from perfcast.domains.servers.processors.cpu_names import cpu_model_key
 from perfcast.schema.table import Kind
