@@ -16,7 +16,7 @@ from perfcast.domains.servers.datasets.spec_cpu.cpu2006 import older_cpu_model_k
 from perfcast.domains.servers.datasets.spec_java.java_machines import READERS, java_cpu_model_key
 from perfcast.domains.servers.parsing import cache, memory, names, software
 from perfcast.domains.servers.processors.cpu_names import cpu_model_key, find_family
-from perfcast.domains.servers.processors.families import look_up_facts
+from perfcast.domains.servers.processors.facts import look_up_facts
 
 with (Path(__file__).parent / "known_texts.csv").open(encoding="utf-8", newline="") as file:
     ROWS = [(row["parser"], row["text"], json.loads(row["expected"])) for row in csv.DictReader(file)]

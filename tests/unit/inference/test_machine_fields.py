@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from perfcast.domains.servers.datasets.spec_cpu.cpu2017 import COLUMNS as SPEC_COLUMNS
 from perfcast.domains.servers.server_fields import SERVER_FIELDS
-from perfcast.domains.servers.server_names import SERVERS
+from perfcast.domains.servers.server_rules import SERVERS
 from perfcast.inference import machine_files
 from perfcast.inference.machine_fields import MachineFields, alias_field, read_number
 from perfcast.inference.machine_files import MAX_NESTED_BYTES, read_entries

@@ -21,7 +21,7 @@ from perfcast.domains.servers.parsing.names import normalize_company
 from perfcast.domains.servers.parsing.software import parse_operating_system
 from perfcast.domains.servers.parsing.text_normalization import find_kind, read_rules
 from perfcast.domains.servers.processors.cpu_names import cpu_model_key, find_family
-from perfcast.domains.servers.processors.families import look_up_facts
+from perfcast.domains.servers.processors.facts import look_up_facts
 from perfcast.microbench import machine as lscpu
 from perfcast.microbench.machine import FAILURES, MAX_CHARACTERS, Run, run_command
 from perfcast.schema.table import Kind

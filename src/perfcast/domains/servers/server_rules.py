@@ -1,4 +1,4 @@
-"""Imputation rules of servers: facts of the CPU model, arithmetic between cells, and usual values."""
+"""Rules of servers: names, facts of the CPU model, arithmetic between cells, usual values, commands that measure."""
 
 from __future__ import annotations
 
@@ -11,21 +11,33 @@ import numpy as np
 import pandas as pd
 
 from perfcast.domains.servers.data_tables import read_table
-from perfcast.domains.servers.processors.catalog import read_catalog, read_project_catalog
-from perfcast.domains.servers.processors.cpu_names import cpu_model_id, cpu_model_key, find_family
+from perfcast.domains.servers.features.server_physics import find_memory_limit
+from perfcast.domains.servers.processors.catalog import (
+    CATALOG,
+    COLUMNS_OF_FACTS,
+    join_processors,
+    list_facts,
+    list_joined_facts,
+    read_catalog,
+    read_project_catalog,
+)
+from perfcast.domains.servers.processors.cpu_names import (
+    cpu_model_id,
+    cpu_model_key,
+    drop_tier_number,
+    find_family,
+    shorten_key,
+    typed_cpu_key,
+)
 from perfcast.domains.servers.processors.facts import Fact
-from perfcast.domains.servers.processors.joined_facts import CATALOG, COLUMNS_OF_FACTS, join_processors
-from perfcast.domains.servers.processors.listing import list_facts, list_joined_facts
-from perfcast.domains.servers.processors.memory_limit import find_memory_limit
-from perfcast.domains.servers.run_command import describe_runcpu
 from perfcast.domains.servers.server_fields import SERVER_FIELDS
 from perfcast.domains.servers.server_limits import find_server_violations
-from perfcast.domains.servers.server_names import ServerNames
 from perfcast.inference.cells import Cells, fill_missing, is_missing
 from perfcast.inference.donors import Block, JointRules
 from perfcast.inference.machine_fields import Cell
 from perfcast.inference.rules import (
     Check,
+    DescriptionRules,
     EntityFacts,
     FactSource,
     NamedEntity,
@@ -66,6 +78,14 @@ _VENDORS = (
 )
 """Word of a line -> vendor and instruction set."""
 
+_SUITES = {"CINT2017rate": "intrate", "CFP2017rate": "fprate", "CINT2017speed": "intspeed", "CFP2017speed": "fpspeed"}
+_SETUP = {
+    "os": ("os_name", "os_version"),
+    "compiler": ("compiler_vendor", "compiler_major_minor"),
+    "file system": ("file_system",),
+    "pointers of base": ("base_ptr",),
+}
+
 
 def _read_blocks() -> tuple[Block, ...]:
     """Return the blocks of columns that are taken together; a group of no column is that of all machines."""
@@ -96,6 +116,43 @@ def _share_cores(cells: Cells) -> np.ndarray:
     slices = cells["l3_mb_per_chip"] / cells["l3_slice_mb"]
     cores = cells["cores_per_chip_of_cpu_model"] / slices
     return np.where(cores % 1 == 0, cores, np.nan)
+
+
+def _format(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+class ServerNames(DescriptionRules):
+    """Words of servers, without knowledge about them: nothing is filled and nothing is refused."""
+
+    entity_name = "CPU model"
+    named_field = "processor"
+    short_example = "'2 x EPYC 9654' or 'EPYC 9654; chips=2'"
+    example = "--processor 'EPYC 9654' --chips 2"
+    naming_columns = ("chips", "system_stem")
+    origin_meanings: ClassVar[Mapping[str, str]] = {
+        "looked up": "a fact of the CPU model, from the catalog or its family",
+        "measured": "all measured results of the CPU model, or of the task, have it",
+    }
+
+    def name_machine(self, entity: str, cells: Mapping[str, Any]) -> str:
+        """Return a name made of product and processors."""
+        name = "a new CPU model" if pd.isna(cells[entity]) else str(cells[entity])
+        chips, stem = cells.get("chips"), cells.get("system_stem")
+        name = name if chips is None or pd.isna(chips) else f"{chips:g} x {name}"
+        return name if stem is None or pd.isna(stem) else f"{stem}, {name}"
+
+    def read_key(self, name: str) -> str:
+        """Return the key of a CPU model."""
+        return typed_cpu_key(name)
+
+    def shorten_key(self, key: str) -> str:
+        """Return a key without the number of its brand."""
+        return shorten_key(key)
+
+    def model_number(self, key: str) -> str:
+        """Return the letters and digits of the model, without line and tier."""
+        return super().model_number(drop_tier_number(key))
 
 
 class ServerRules(ServerNames):
@@ -226,8 +283,7 @@ class ServerRules(ServerNames):
 
     def add_user_facts(self, champion: Champion, path: Path) -> Champion:
         """Add the facts of the table."""
-        from perfcast.domains.servers.processors.user_facts import read_user_facts
-        from perfcast.domains.servers.user_facts import add_user_facts
+        from perfcast.domains.servers.processors.user_facts import add_user_facts, read_user_facts
 
         return add_user_facts(champion, read_user_facts(path))
 
@@ -247,8 +303,21 @@ class ServerRules(ServerNames):
         return tuple(FactSource(*key, tuple(facts)) for key, facts in ordered)
 
     def describe_check(self, task: str, cells: Mapping[str, Any]) -> Check | None:
-        """Return the command of SPEC CPU 2017 that measures a suite."""
-        return describe_runcpu(task, cells)
+        """Return the command of a reportable base run and its configuration, None for another benchmark."""
+        suite = _SUITES.get(task)
+        if suite is None:
+            return None
+        option = "copies" if task.endswith("rate") else "threads"
+        cores, threads = cells.get("cores_enabled_total"), cells.get("threads_per_core")
+        count = None if pd.isna(cores) else int(cores * (1 if pd.isna(threads) else threads))
+        chosen = "" if count is None else f" --{option}={count}"
+        lines = ["# keep the compiler flags of an example of its vendor, $SPEC/config/Example-*.cfg", "tune = base"]
+        lines += ["reportable = 1", *([] if count is None else [f"{option} = {count}"])]
+        for name, columns in _SETUP.items():
+            values = [_format(cells[column]) for column in columns if column in cells and not pd.isna(cells[column])]
+            if values:
+                lines.append(f"# {name}: {' '.join(values)}")
+        return Check(task, f"runcpu --config=perfcast --tune=base --reportable{chosen} {suite}", "\n".join(lines))
 
     def fill_entity_facts(self, cells: Cells, facts: EntityFacts) -> Cells:
         """Fill the facts of a row's CPU model; a model that no table lists has the facts of its family."""
@@ -362,6 +431,7 @@ class ServerRules(ServerNames):
         )
 
 
+SERVERS = ServerNames()
 SPEC_CPU2006 = ServerRules(
     {
         "SPECint_rate_base2006": "CINT2006rate",

@@ -13,7 +13,7 @@ from perfcast.domains.gemm.datasets import gemm_records
 from perfcast.domains.servers.datasets.perfcastdb import run_values
 from perfcast.domains.servers.hardware_info import find_cpu_model, parse_modules
 from perfcast.domains.servers.processors.cpu_names import cpu_model_id, cpu_model_key
-from perfcast.domains.servers.server_names import SERVERS
+from perfcast.domains.servers.server_rules import SERVERS
 from perfcast.inference.machine_fields import MachineFields, read_number
 from perfcast.inference.name_lookup import EntityNames
 from perfcast.microbench import machine as lscpu

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 
 from perfcast import plugins
-from perfcast.domains.servers.processors.families import find_launch
-from perfcast.domains.servers.processors.memory_limit import find_memory_limit
+from perfcast.domains.servers.features.server_physics import find_memory_limit
+from perfcast.domains.servers.processors.facts import find_launch
 from perfcast.evaluation.leakage.artifacts import Artifacts, CheckReport, LeakageCheck, training_mask
 from perfcast.schema.table import Kind, Role, Table, Tag
 

@@ -1,4 +1,4 @@
-"""Processor catalog: four public specification tables and the table of the project, joined by CPU model.
+"""Processor catalog: four public specification tables and the table of the project, joined by CPU model to rows.
 
 The order is ARK, AMD, xeon, boavizta, project; each table fills only the gaps of the earlier ones. The table of the
 project (`cpu_models.csv`) holds data-sheet values of CPU models that the public tables do not list. Facts that no table
@@ -9,19 +9,27 @@ quarter it is the last day, and of a model without a launch the day of its famil
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby, zip_longest
 from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from perfcast.domains.servers.parsing.distinct_texts import encode_texts, expand_codes, is_coded
 from perfcast.domains.servers.processors.cpu_names import cpu_model_key, find_family
-from perfcast.domains.servers.processors.facts import read_facts, read_table
-from perfcast.domains.servers.processors.families import find_launch
+from perfcast.domains.servers.processors.facts import (
+    UNITS,
+    Fact,
+    find_launch,
+    look_up_facts,
+    read_facts,
+    read_table,
+)
 from perfcast.sources.bounded_files import PLAIN, header_of, records, text_lines, unpacked
 from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError
@@ -316,3 +324,115 @@ def _parse_facts(row: Mapping[str, str | None], layout: _Layout) -> dict[str, _V
         # ARK leaves the turbo clock empty for CPU models without turbo, which run at their base clock.
         facts["max_turbo_mhz"] = facts["base_mhz"]
     return facts
+
+
+CATALOG = "cpu_catalog"
+_FROM_CATALOG = ("tdp_w", "max_turbo_mhz", "all_core_turbo_mhz", "launch_quarter", "upi_links", "max_sockets")
+_CATALOG_FIRST = ("fma_units", "pcie_gen", "process_node")
+_FROM_FAMILY = {
+    **{name: name for name in ("cpu_vendor", "family", "series", "tier", "suffix", "isa", "simd_bits")},
+    "has_amx": "amx",
+    "mem_max_mts_1dpc": "max_mts_1dpc",
+    "mem_max_mts_2dpc": "max_mts_2dpc",
+    "mem_mrdimm_mts": "mrdimm_mts",
+    **{f"family_{name}": name for name in ("ddr_gen", "l1i_kb", "l1d_kb", "l2_kb_per_core")},
+}
+COLUMNS_OF_FACTS = {
+    **{fact: column for column, fact in _FROM_FAMILY.items()},
+    **{name: name for name in (*_FROM_CATALOG, *_CATALOG_FIRST, "base_mhz", "l3_mb_per_chip")},
+    **{name: name for name in ("l1i_kb", "l1d_kb", "l2_kb_per_core")},
+    "cores_per_chip": "cores_per_chip_of_cpu_model",
+    "channels_per_chip": "mem_channels_per_chip",
+    "ddr_gen": "ddr_gen",
+}
+"""Standard column of every fact."""
+
+
+def join_catalog(frame: pd.DataFrame, raw: Mapping[str, Path]) -> pd.DataFrame:
+    """Add the facts of each row's CPU model, with the catalog where its source is available."""
+    return join_processors(frame, read_catalog(raw[CATALOG]) if CATALOG in raw else read_project_catalog())
+
+
+def join_processors(frame: pd.DataFrame, catalog: Catalog, as_of: pd.Timestamp | None = None) -> pd.DataFrame:
+    """Add the facts of each row's CPU model from the family tables and the catalog; unknown facts are missing.
+
+    Only facts that were public before `as_of` count, all of them without a day.
+    """
+    keys = frame["cpu_model"].drop_duplicates().astype("str")
+    families = pd.DataFrame([look_up_facts(key, as_of) for key in keys], index=pd.Index(keys, name="cpu_model"))
+    listed = catalog.lookup(keys, as_of)
+    facts = {name: families[fact] for name, fact in _FROM_FAMILY.items()}
+    facts |= {name: listed[name] for name in _FROM_CATALOG}
+    facts |= {name: _fill_missing(listed[name], families[name]) for name in _CATALOG_FIRST}
+    # The family table lists the channels of more CPU models than the catalog; the two agree wherever both do.
+    facts["mem_channels_per_chip"] = _fill_missing(families["channels_per_chip"], listed["mem_channels_per_chip"])
+    facts |= {"catalog_cores": listed["cores_per_chip"], "catalog_table": listed["table"]}
+    if is_coded(frame["cpu_model"]):
+        codes, names = encode_texts(frame["cpu_model"])
+        joined = frame.assign(
+            **{name: expand_codes(values.loc[names].tolist(), codes, frame.index) for name, values in facts.items()}
+        )
+    else:
+        joined = frame.join(pd.DataFrame(facts), on="cpu_model")
+    return joined.assign(cores_per_chip_stated=joined["cores"] / joined["chips"])
+
+
+def _fill_missing(first: pd.Series, second: pd.Series) -> pd.Series:
+    return first.astype(object).where(first.notna(), second).infer_objects()
+
+
+def list_facts(name: str, stated: Sequence[Fact], listed: Iterable[Fact], family: str | None = None) -> list[Fact]:
+    """Return the facts of a CPU model, one by name: of the user, the table of models, the catalogs, the family.
+
+    Args: `stated` are facts of a user, `listed` those of the catalogs; `family` is by default that of the user's facts
+    or of the name.
+    """
+    key = cpu_model_key(name)
+    user_facts = [fact for fact in stated if fact.cpu_model == key]
+    family = family or next((fact.family for fact in user_facts if fact.family), find_family(key) or "")
+    groups = (
+        user_facts,
+        (fact for fact in read_facts("cpu_models.csv") if fact.cpu_model == key),
+        listed,
+        (f for f in read_facts("exceptions.csv") if f.family == family and re.match(f.cpu_model, key)),
+        (fact for fact in read_facts("families.csv") if fact.family == family),
+        (fact for fact in read_facts("caches.csv") if fact.family == family),
+    )
+    first: dict[str, Fact] = {}
+    for group in groups:
+        for fact in group:
+            first.setdefault(fact.name, fact)
+    return list(first.values())
+
+
+def list_catalog_facts(name: str, folder: Path) -> Iterator[Fact]:
+    """Yield the facts of the public catalogs on a CPU model; none where the folder does not exist."""
+    if not folder.is_dir():
+        return
+    key, catalog = cpu_model_key(name), read_catalog(folder)
+    row = catalog.lookup([key]).iloc[0]
+    days = catalog.facts[KNOWN_FROM]
+    day = days[key] if key in days.index else None
+    for fact in FACTS:
+        if pd.notna(row[fact]):
+            source = "public catalogs" if row["table"] == "twin" else f"public catalog: {row['table']}"
+            yield Fact(key, "", fact, _write(row[fact]), UNITS.get(fact, ""), day, source, 1)
+
+
+def list_joined_facts(name: str, family: str, row: Mapping[str, Any], columns: Mapping[str, str]) -> Iterator[Fact]:
+    """Yield the facts that a row of CPU facts has of the public catalogs, with the day of `Catalog.known_from`.
+
+    Catalogs date no fact. Theirs are public from the last day of the launch quarter, or from the day of the family.
+    Args: `columns` is the column of every fact.
+    """
+    launch, day, source = row.get("launch_quarter"), find_launch(family), "public catalogs; day of the family's launch"
+    if pd.notna(launch):
+        day, source = launch + pd.offsets.QuarterEnd(0), f"public catalogs; launch in {launch.year} Q{launch.quarter}"
+    of_family = {fact.name for fact in read_facts("families.csv") if fact.family == family}
+    for fact, column in columns.items():
+        if fact in UNITS and fact not in of_family and pd.notna(row.get(column)):
+            yield Fact(cpu_model_key(name), "", fact, _write(row[column]), UNITS[fact], day, source, 1)
+
+
+def _write(value: Any) -> str:
+    return f"{value:%Y-%m-%d}" if isinstance(value, pd.Timestamp) else f"{value}".removesuffix(".0")

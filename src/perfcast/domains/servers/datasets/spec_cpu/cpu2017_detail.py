@@ -35,8 +35,8 @@ from perfcast.domains.servers.parsing.distinct_texts import parse_column
 from perfcast.domains.servers.parsing.memory import snap_to_grade
 from perfcast.domains.servers.parsing.scalars import parse_month, parse_number
 from perfcast.domains.servers.parsing.text_normalization import is_stated
+from perfcast.domains.servers.processors.catalog import join_catalog
 from perfcast.domains.servers.processors.cpu_names import cpu_model_id
-from perfcast.domains.servers.processors.joined_facts import join_catalog
 from perfcast.schema.table import build_table
 from perfcast.utils.errors import UserError
 

@@ -41,8 +41,8 @@ from perfcast.domains.servers.parsing.scalars import (
 )
 from perfcast.domains.servers.parsing.software import parse_compiler, parse_operating_system, parse_storage
 from perfcast.domains.servers.parsing.text_normalization import is_stated, normalize
+from perfcast.domains.servers.processors.catalog import join_catalog
 from perfcast.domains.servers.processors.cpu_names import cpu_model_id, cpu_model_key
-from perfcast.domains.servers.processors.joined_facts import join_catalog
 from perfcast.schema.table import Column, Kind, as_declared, build_table, outside, select
 from perfcast.utils.errors import UserError
 
