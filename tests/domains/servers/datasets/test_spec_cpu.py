@@ -197,8 +197,8 @@ def test_build_accepts_plain_file_without_catalog(case: Case, tmp_path: Path) ->
     # The project's table of parts needs no catalog and is then the only source of facts; it has none of CPU2006.
     listed, coverage = plain.table.frame["tdp_w"].notna(), plain.quality["join_coverage"]
     assert listed.mean() < case.built.table.frame["tdp_w"].notna().mean()
-    assert {name for name, count in coverage["by_table"].items() if count["rows"]} <= {"project"}
-    assert coverage["by_table"]["project"]["rows"] == listed.sum()
+    assert {name for name, rows in coverage["by_table"].items() if rows} <= {"project"}
+    assert coverage["by_table"]["project"] == listed.sum()
     assert listed.any() == (case.dump is DUMPS[CPU2017])
 
 

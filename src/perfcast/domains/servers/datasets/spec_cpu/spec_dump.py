@@ -19,10 +19,10 @@ from perfcast.data.standardized import Standardized
 from perfcast.data.strict_csv import build_rejected_frame
 from perfcast.domains.servers.data_tables import read_columns, read_table
 from perfcast.domains.servers.datasets.spec_cpu.dump_file import Quarantine, find_only_file, read_dump
-from perfcast.domains.servers.datasets.spec_cpu.dump_quality import summarize_quality
 from perfcast.domains.servers.datasets.spec_cpu.repairs import Repairs
 from perfcast.domains.servers.parsing.cache import parse_l1, parse_l2, parse_l3, parse_other_cache
 from perfcast.domains.servers.parsing.distinct_texts import (
+    count_texts,
     expand_codes,
     is_coded,
     map_distinct,
@@ -41,9 +41,9 @@ from perfcast.domains.servers.parsing.scalars import (
 )
 from perfcast.domains.servers.parsing.software import parse_compiler, parse_operating_system, parse_storage
 from perfcast.domains.servers.parsing.text_normalization import is_stated, normalize
-from perfcast.domains.servers.processors.catalog import join_catalog
+from perfcast.domains.servers.processors.catalog import TABLES, join_catalog
 from perfcast.domains.servers.processors.cpu_names import cpu_model_id, cpu_model_key
-from perfcast.schema.table import Column, Kind, as_declared, build_table, outside, select
+from perfcast.schema.table import Column, Kind, Table, as_declared, build_table, outside, select
 from perfcast.utils.errors import UserError
 
 MAX_CORES_PER_CHIP = 512
@@ -201,6 +201,32 @@ def build(dump: SpecDump, raw: Mapping[str, Path], options: Mapping[str, Any]) -
             **summarize_quality(frame, table, repairs.counts),
         },
     )
+
+
+def summarize_quality(frame: pd.DataFrame, table: Table, repairs: Mapping[str, int]) -> dict[str, Any]:
+    """Return the quality facts of a standardized dump.
+
+    Args:
+        frame: Accepted rows with raw and intermediate columns.
+        table: The same rows with standard columns.
+        repairs: Number of repaired rows by rule.
+    """
+
+    def count(values: pd.Series) -> dict[str, int]:
+        return {str(value): int(rows) for value, rows in count_texts(values).sort_index().items()}
+
+    joined = frame["catalog_table"]
+    return {
+        "join_coverage": {
+            "rows": len(frame),
+            "by_table": {name: int((joined == name).sum()) for name in (*TABLES, "twin")},
+            "share_of_rows": round(float(joined.notna().mean()), 6) if len(frame) else 0.0,
+        },
+        "families": count(table.frame["family"]),
+        "unknown_processors": count(frame.loc[table.frame["family"].isna().to_numpy(), "cpu_model"]),
+        "flags": {name: int(table.frame[name].sum()) for name in table.frame if str(name).startswith("q_")},
+        "repairs": dict(sorted(repairs.items())),
+    }
 
 
 def read_results(dump: SpecDump, folder: Path, until: pd.Timestamp) -> Results:
