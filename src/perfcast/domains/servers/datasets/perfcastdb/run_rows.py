@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.data.strict_csv import Rejection
-from perfcast.domains.servers.datasets.perfcastdb.run_values import CPU_MODEL, NUMERICAL, STATED
+from perfcast.domains.servers.datasets.perfcastdb.run_values import NUMERICAL, STATED
 
 SOURCE = "perfcastdb"
 RUN, SUITE, TEST = "kubernetes.pod_id", "RESULT.WorkloadName", "RESULT.TestName"
@@ -39,11 +39,10 @@ class LongRows:
     rejections: list[Rejection] = field(default_factory=list)
     merged: dict[str, int] = field(default_factory=dict)
 
-    def reject(self, rows: pd.Series, reason: str, detail: pd.Series | str) -> None:
+    def reject(self, rows: pd.Series, reason: str, detail: pd.Series) -> None:
         """Quarantine the rows of a boolean mask."""
         hit = self.frame[rows]
-        details = detail[rows] if isinstance(detail, pd.Series) else [detail] * len(hit)
-        for file, line, text in zip(hit["file"], hit["line"], details, strict=True):
+        for file, line, text in zip(hit["file"], hit["line"], detail[rows], strict=True):
             self.rejections.append(Rejection(SOURCE, str(file), int(line), reason, str(text)[:200]))
         self.frame = self.frame[~rows]
 
@@ -54,33 +53,19 @@ class LongRows:
 
 
 def clean_rows(rows: LongRows) -> None:
-    """Quarantine invalid rows, fold copies, and enforce one set of characteristics per run.
+    """Quarantine invalid rows, and fold copies of rows and of runs.
 
     A suite mean is the geometric mean of the other rows of its run, so it adds no measurement. It is quarantined with
     the reason `suite_mean`.
     """
-    for name in (RUN, SUITE, TEST, CPU_MODEL):
-        rows.reject(rows.frame[name].str.strip() == "", "missing_key", name)
     rows.reject(rows.frame[TEST].str.strip() == rows.frame[SUITE].str.strip(), "suite_mean", rows.frame[TEST])
     for name in [VALUE, *NUMERICAL]:
         text = rows.frame[name].str.strip()
-        absent = (text == "") & (name != VALUE)
         number = pd.to_numeric(text, errors="coerce").astype("float64")
-        rows.reject(~absent & ~np.isfinite(number), "not_a_number", name + ": " + text)
-    value = pd.to_numeric(rows.frame[VALUE]).astype("float64")
-    rows.reject(value <= 0, "not_positive", rows.frame[VALUE])
-    units = rows.frame[TEST].map(lambda test: split_unit(test)[1])
-    rows.reject(units != units.groupby(_name_targets(rows.frame)).transform("first"), "unit_conflict", rows.frame[TEST])
-    _fold_copies(rows)
-    _reject_inconsistent_runs(rows)
-
-
-def _fold_copies(rows: LongRows) -> None:
+        usable = np.isfinite(number) & (number > 0) if name == VALUE else np.isfinite(number) | (text == "")
+        rows.reject(~usable, "not_a_number", name + ": " + text)
     rows.merge(rows.frame.duplicated(READ_COLUMNS), "repeated_row")
-    same = rows.frame.duplicated([RUN, SUITE, TEST, ITERATION])
-    rows.reject(same, "conflicting_value", rows.frame[TEST])
-    copies = _find_copied_runs(rows.frame)
-    rows.merge(_make_run_keys(rows.frame).isin(copies), "copied_run")
+    rows.merge(_make_run_keys(rows.frame).isin(_find_copied_runs(rows.frame)), "copied_run")
 
 
 def _find_copied_runs(frame: pd.DataFrame) -> set[str]:
@@ -94,16 +79,6 @@ def _find_copied_runs(frame: pd.DataFrame) -> set[str]:
         if first.setdefault(fingerprint, key) != key:
             copies.add(key)
     return copies
-
-
-def _reject_inconsistent_runs(rows: LongRows) -> None:
-    """Quarantine rows whose characteristics differ from the most frequent ones of their run."""
-    stated = pd.util.hash_pandas_object(rows.frame[STATED], index=False)
-    votes = pd.DataFrame({"run": _make_run_keys(rows.frame), "stated": stated}, index=rows.frame.index)
-    size = votes.groupby(["run", "stated"])["stated"].transform("size")
-    order = votes.assign(size=size).sort_values("size", ascending=False, kind="stable")
-    majority = order.drop_duplicates("run").set_index("run")["stated"]
-    rows.reject(votes["stated"] != votes["run"].map(majority), "inconsistent_run", rows.frame[RUN])
 
 
 def _make_run_keys(frame: pd.DataFrame) -> pd.Series:
@@ -175,9 +150,3 @@ def count_folded(frame: pd.DataFrame, runs: Sequence[str]) -> dict[str, int]:
     keys = pd.DataFrame({"run": _make_run_keys(iterations), "test": _name_targets(iterations)})
     tests = len(keys.drop_duplicates())
     return {"iterations_averaged": len(iterations) - tests, "tests_of_one_run": tests - len(runs)}
-
-
-def reject_runs(rows: LongRows, details: dict[str, str], reason: str) -> None:
-    """Quarantine all rows of the runs in `details`, a mapping of run to detail."""
-    keys = _make_run_keys(rows.frame)
-    rows.reject(keys.isin(list(details)), reason, keys.map(details))

@@ -24,13 +24,12 @@ from perfcast.domains.servers.datasets.perfcastdb.run_rows import (
     count_folded,
     make_slug,
     pivot_runs,
-    reject_runs,
 )
 from perfcast.domains.servers.datasets.perfcastdb.run_values import (
     characterize_run,
 )
 from perfcast.domains.servers.datasets.perfcastdb.sample_skus import read_skus
-from perfcast.schema.table import Column, Kind, Role, Table, build_table, out_of_bounds
+from perfcast.schema.table import Column, Kind, Role, Table, build_table
 from perfcast.utils.errors import UserError
 
 FILES = {"train": "train_data.csv", "test": "test_data.csv"}
@@ -53,11 +52,6 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     clean_rows(rows)
     runs = pivot_runs(rows.frame)
     table, repairs = _build_table(runs, skus)
-    bad = _find_out_of_bounds(table)
-    if bad:
-        reject_runs(rows, bad, "out_of_bounds")
-        runs = pivot_runs(rows.frame)
-        table, repairs = _build_table(runs, skus)
     return Standardized(
         table=table,
         rejected=build_rejected_frame(rows.rejections),
@@ -108,16 +102,6 @@ def _build_table(runs: Runs, skus: pd.DataFrame) -> tuple[Table, dict[str, int]]
 def _describe_target(suite: str, test: str, unit: str) -> str:
     better = "lower" if unit in LOWER_IS_BETTER else "higher"
     return f"{suite}: {test}, mean over iterations; {better} is better"
-
-
-def _find_out_of_bounds(table: Table) -> dict[str, str]:
-    """Return the first value outside its column's bounds by result_id."""
-    bad = out_of_bounds(table)
-    outliers = {}
-    for row in bad.index[bad.any(axis=1)]:
-        name = str(bad.loc[row].idxmax())
-        outliers[str(table.frame.loc[row, "result_id"])] = f"{name}: {table.frame.loc[row, name]:g}"
-    return outliers
 
 
 def _measure_join_coverage(codes: pd.Series, skus: pd.DataFrame) -> dict[str, Any]:

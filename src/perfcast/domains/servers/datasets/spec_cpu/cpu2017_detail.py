@@ -62,7 +62,6 @@ NUMBERS = {row["raw"]: row["names"] for row in read_table(__package__, "dump_col
 """Column of the files -> typed column; `mem_channels` counts DIMMs, `channel_kb` is the size of a DIMM."""
 
 _COUNTS = ("threads_per_core", "cores_per_socket", "sockets", "mem_channels", "threads_or_copies")
-_NOT_FINITE = ("inf", "infinity", "nan")
 _read_number = partial(parse_number, low=0)
 _SCORES = ("Base Result", "Peak Result", "Energy Base Result")
 _IDENTIFIER = r"(cpu2017-\d{8}-\d{5})"
@@ -130,39 +129,14 @@ def _screen_rows(raw: pd.DataFrame, name: str, quarantine: Quarantine) -> pd.Dat
     frame = quarantine.reject(frame, frame["result_id"].isna(), "no_result_id", frame["file"])
     frame = quarantine.reject(frame, ~frame["model_name"].map(is_stated), "no_processor", frame["file"])
 
-    texts = raw[benchmarks]
-    infinite = texts.apply(lambda column: column.str.strip().str.lstrip("+-").str.casefold().isin(_NOT_FINITE))
-    frame = _reject_cells(frame, infinite, "score_not_finite", texts, quarantine)
-    frame = _reject_cells(frame, frame[benchmarks].isna(), "score_not_numeric", texts, quarantine)
-    frame = _reject_cells(frame, frame[benchmarks] == 0, "no_score", texts, quarantine)
-
-    stated = raw[list(NUMBERS)].apply(lambda column: column.map(is_stated))
-    missing = frame[list(NUMBERS.values())].isna().set_axis(list(NUMBERS), axis=1)
-    frame = _reject_cells(frame, missing & stated.loc[frame.index], "count_not_numeric", raw[list(NUMBERS)], quarantine)
-    return _reject_cells(frame, _mark_impossible_counts(frame), "impossible_counts", raw[list(_COUNTS)], quarantine)
-
-
-def _reject_cells(
-    frame: pd.DataFrame, bad: pd.DataFrame, reason: str, texts: pd.DataFrame, quarantine: Quarantine
-) -> pd.DataFrame:
-    """Quarantine the rows with a bad cell; the detail names the first one."""
-    bad = bad.loc[frame.index]
-    wrong = bad.any(axis=1)
-    detail = pd.Series("", index=frame.index, dtype="str")
-    first = bad[wrong].idxmax(axis=1)
-    for row in first.index:
-        column = str(first[row])
-        detail[row] = f"{column}={texts.at[row, column]!r}"
-    return quarantine.reject(frame, wrong, reason, detail)
-
-
-def _mark_impossible_counts(frame: pd.DataFrame) -> pd.DataFrame:
-    """Mark the impossible counts; a missing count is possible."""
-    counts = frame[[NUMBERS[column] for column in _COUNTS]].set_axis(list(_COUNTS), axis=1)
+    scoreless = ~(frame[benchmarks] > 0).all(axis=1)
+    frame = quarantine.reject(frame, scoreless, "no_score", frame["file"])
+    # a missing count is possible
+    counts = frame[[NUMBERS[column] for column in _COUNTS]]
     bad = counts.notna() & ~((counts % 1 == 0) & (counts > 0))
     bad["cores_per_socket"] |= counts["cores_per_socket"] > MAX_CORES_PER_CHIP
     bad["threads_per_core"] |= counts["threads_per_core"].notna() & ~counts["threads_per_core"].isin(THREADS_PER_CORE)
-    return bad
+    return quarantine.reject(frame, bad.any(axis=1), "impossible_counts", frame["file"])
 
 
 @dataclass(frozen=True)
