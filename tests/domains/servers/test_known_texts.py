@@ -13,7 +13,7 @@ import pytest
 from perfcast.domains.servers.datasets.perfcastdb.run_values import decode_part_number
 from perfcast.domains.servers.datasets.spec_cpu.cpu2006 import DUMP as CPU2006
 from perfcast.domains.servers.datasets.spec_cpu.cpu2006 import older_cpu_model_key
-from perfcast.domains.servers.datasets.spec_java.java_machines import READERS, java_cpu_model_key
+from perfcast.domains.servers.datasets.spec_java.power import READERS, java_cpu_model_key
 from perfcast.domains.servers.parsing import cache, memory, names, software
 from perfcast.domains.servers.processors.cpu_names import cpu_model_key, find_family
 from perfcast.domains.servers.processors.facts import look_up_facts

@@ -17,7 +17,7 @@ DOMAIN = Domain(
     tables={"error_sources": "error_sources.tabulate_error_sources"},
     sections={"error_sources": "error_sources.error_sources_section"},
     shift="predictors.training_shift.TrainingShift",
-    leakage_checks=("leakage.announcements.ANNOUNCEMENTS", "leakage.fact_dates.FACT_DATES"),
+    leakage_checks=("leakage.ANNOUNCEMENTS", "leakage.FACT_DATES"),
     labels={
         "cores_per_chip_of_cpu_model": "cores per chip of the CPU model",
         "cpu_model": "CPU model",

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from perfcast.data.standardized import Standardized
 from perfcast.domains.servers.datasets.perfcastdb import runs_table
-from perfcast.domains.servers.datasets.perfcastdb.run_rows import make_slug, split_unit
 from perfcast.domains.servers.datasets.perfcastdb.run_values import NUMERICAL, STATED, characterize_run
+from perfcast.domains.servers.datasets.perfcastdb.runs_table import make_slug, split_unit
 from perfcast.domains.servers.datasets.perfcastdb.sample_skus import FIELDS, parse_quantity, read_skus
 from perfcast.domains.servers.features import run
 from perfcast.domains.servers.testing import perfcastdb as fake

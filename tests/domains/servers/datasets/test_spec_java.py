@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from perfcast.domains.servers.datasets.spec_java import jbb2015, power
-from perfcast.domains.servers.datasets.spec_java.java_machines import parse_form_factor, parse_measured
+from perfcast.domains.servers.datasets.spec_java.power import parse_form_factor, parse_measured
 from perfcast.domains.servers.parsing.scalars import parse_disclosure
 from perfcast.domains.servers.testing import cpu_catalog
 from perfcast.domains.servers.testing import spec_jbb2015 as fake_jbb2015

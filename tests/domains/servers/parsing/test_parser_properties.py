@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfcast.domains.servers.datasets.spec_java.java_machines import java_cpu_model_key
+from perfcast.domains.servers.datasets.spec_java.power import java_cpu_model_key
 from perfcast.domains.servers.parsing import (
     cache,
     memory,

@@ -2,36 +2,38 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from perfcast.data.standardized import Standardized
 from perfcast.data.strict_csv import Rejection, build_rejected_frame, read_rows
 from perfcast.domains.servers.data_tables import read_columns
-from perfcast.domains.servers.datasets.perfcastdb.run_rows import (
-    LOWER_IS_BETTER,
-    READ_COLUMNS,
-    RUN,
-    SOURCE,
-    SUITE,
-    LongRows,
-    Runs,
-    clean_rows,
-    count_folded,
-    make_slug,
-    pivot_runs,
-)
-from perfcast.domains.servers.datasets.perfcastdb.run_values import (
-    characterize_run,
-)
+from perfcast.domains.servers.datasets.perfcastdb.run_values import NUMERICAL, STATED, characterize_run
 from perfcast.domains.servers.datasets.perfcastdb.sample_skus import read_skus
 from perfcast.schema.table import Column, Kind, Role, Table, build_table
 from perfcast.utils.errors import UserError
 
+SOURCE = "perfcastdb"
+RUN, SUITE, TEST = "kubernetes.pod_id", "RESULT.WorkloadName", "RESULT.TestName"
+ITERATION, VALUE = "RESULT.IterationIndex", "RESULT.Value"
+READ_COLUMNS = [RUN, SUITE, TEST, ITERATION, VALUE, *STATED]
+
+_UNITS = {
+    "MB/s": ("MB/s", 1.0),
+    "GB/s": ("MB/s", 1000.0),
+    "ns": ("ns", 1.0),
+    "us": ("ns", 1000.0),
+    "GFLOPS": ("GFLOP/s", 1.0),
+    "TFLOPS": ("GFLOP/s", 1000.0),
+}
+LOWER_IS_BETTER = {"ns"}
 FILES = {"train": "train_data.csv", "test": "test_data.csv"}
 SKU_TABLE = "SPR_QDF_INFO.xlsx"
 
@@ -111,3 +113,127 @@ def _measure_join_coverage(codes: pd.Series, skus: pd.DataFrame) -> dict[str, An
         "share_of_rows": round(float(joined.mean()), 6) if len(joined) else 1.0,
         "codes_missing": sorted(set(codes[~joined].dropna())),
     }
+
+
+@dataclass
+class LongRows:
+    """Accepted long rows, with the rejections and the counts of merged rows by rule.
+
+    Shapes: `frame` has `READ_COLUMNS` as text, and file, line and part.
+    """
+
+    frame: pd.DataFrame
+    rejections: list[Rejection] = field(default_factory=list)
+    merged: dict[str, int] = field(default_factory=dict)
+
+    def reject(self, rows: pd.Series, reason: str, detail: pd.Series) -> None:
+        """Quarantine the rows of a boolean mask."""
+        hit = self.frame[rows]
+        for file, line, text in zip(hit["file"], hit["line"], detail[rows], strict=True):
+            self.rejections.append(Rejection(SOURCE, str(file), int(line), reason, str(text)[:200]))
+        self.frame = self.frame[~rows]
+
+    def merge(self, rows: pd.Series, rule: str) -> None:
+        """Drop the rows of a boolean mask that are folded into others, and count them under the rule."""
+        self.merged[rule] = self.merged.get(rule, 0) + int(rows.sum())
+        self.frame = self.frame[~rows]
+
+
+def clean_rows(rows: LongRows) -> None:
+    """Quarantine invalid rows, and fold copies of rows and of runs.
+
+    A suite mean is the geometric mean of the other rows of its run, so it adds no measurement. It is quarantined with
+    the reason `suite_mean`.
+    """
+    rows.reject(rows.frame[TEST].str.strip() == rows.frame[SUITE].str.strip(), "suite_mean", rows.frame[TEST])
+    for name in [VALUE, *NUMERICAL]:
+        text = rows.frame[name].str.strip()
+        number = pd.to_numeric(text, errors="coerce").astype("float64")
+        usable = np.isfinite(number) & (number > 0) if name == VALUE else np.isfinite(number) | (text == "")
+        rows.reject(~usable, "not_a_number", name + ": " + text)
+    rows.merge(rows.frame.duplicated(READ_COLUMNS), "repeated_row")
+    rows.merge(_make_run_keys(rows.frame).isin(_find_copied_runs(rows.frame)), "copied_run")
+
+
+def _find_copied_runs(frame: pd.DataFrame) -> set[str]:
+    """Return the runs that repeat every value and characteristic of a run with a shorter or earlier name."""
+    content = [name for name in READ_COLUMNS if name != RUN]
+    first: dict[tuple[tuple[str, ...], ...], str] = {}
+    copies = set()
+    keys = _make_run_keys(frame)
+    for key in sorted(keys.unique(), key=lambda name: (len(name), name)):
+        fingerprint = tuple(sorted(map(tuple, frame.loc[keys == key, content].to_numpy().tolist())))
+        if first.setdefault(fingerprint, key) != key:
+            copies.add(key)
+    return copies
+
+
+def _make_run_keys(frame: pd.DataFrame) -> pd.Series:
+    return frame[RUN].str.strip() + ":" + frame[SUITE].map(make_slug)
+
+
+def _name_targets(frame: pd.DataFrame) -> pd.Series:
+    """Return the target of each row."""
+    return frame[SUITE].map(make_slug) + "__" + frame[TEST].map(lambda test: make_slug(split_unit(test)[0]))
+
+
+def make_slug(text: str) -> str:
+    """Return the text in lower case, with single underscores for all but letters and digits."""
+    return re.sub(r"[^a-z0-9]+", "_", text.casefold()).strip("_")
+
+
+def split_unit(test: str) -> tuple[str, str, float]:
+    """Return the name of a test without unit, its standard unit ("" for a ratio), and the factor to that unit."""
+    name, _, ending = test.strip().rpartition("(")
+    unit = ending.removesuffix(")")
+    if unit == ending or unit not in _UNITS:
+        return test.strip(), "", 1.0
+    return name.strip(), *_UNITS[unit]
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Table with one row per run and suite.
+
+    Shapes: `frame` is indexed by result_id. It has the stated columns of the run's first row, its targets, and the
+    spread over iterations. `targets` maps the name of a target to (suite, test, unit).
+    """
+
+    frame: pd.DataFrame
+    targets: dict[str, tuple[str, str, str]]
+
+
+def pivot_runs(frame: pd.DataFrame) -> Runs:
+    """Pivot clean long rows: the mean over iterations of each test becomes a column.
+
+    Units: values in MB/s, ns and GFLOP/s; the spread is (max - min) / mean.
+    """
+    parsed = frame[TEST].map(split_unit)
+    long = pd.DataFrame(
+        {
+            "result_id": _make_run_keys(frame),
+            "target": _name_targets(frame),
+            "value": pd.to_numeric(frame[VALUE]).astype("float64") * parsed.map(lambda item: item[2]).astype("float64"),
+        }
+    )
+    meanings = zip(long["target"], frame[SUITE], parsed, strict=True)
+    targets = {name: (suite, test, unit) for name, suite, (test, unit, _) in meanings}
+    tests = long.groupby(["result_id", "target"])["value"].agg(["mean", "min", "max", "size"])
+    tests["spread"] = ((tests["max"] - tests["min"]) / tests["mean"]).where(tests["size"] > 1)
+    by_run = tests.groupby("result_id")
+    first = frame.assign(result_id=long["result_id"]).drop_duplicates("result_id").set_index("result_id")
+    runs = first.join(tests["mean"].unstack("target")).assign(
+        iterations=by_run["size"].max(),
+        tests=by_run["size"].size(),
+        spread_median=by_run["spread"].median(),
+        spread_max=by_run["spread"].max(),
+    )
+    return Runs(runs.sort_index(), dict(sorted(targets.items())))
+
+
+def count_folded(frame: pd.DataFrame, runs: Sequence[str]) -> dict[str, int]:
+    """Count the rows that were folded into a run: averaged iterations, and tests after the first."""
+    iterations = frame[_make_run_keys(frame).isin(list(runs))]
+    keys = pd.DataFrame({"run": _make_run_keys(iterations), "test": _name_targets(iterations)})
+    tests = len(keys.drop_duplicates())
+    return {"iterations_averaged": len(iterations) - tests, "tests_of_one_run": tests - len(runs)}

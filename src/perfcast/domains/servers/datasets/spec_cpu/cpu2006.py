@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
-from perfcast.data.standardized import Standardized
 from perfcast.domains.servers.datasets.spec_cpu import repairs as repair
 from perfcast.domains.servers.datasets.spec_cpu import spec_dump
 from perfcast.domains.servers.datasets.spec_cpu.cpu2017 import name_suites, screen_scores, split_suite
@@ -105,7 +101,5 @@ DUMP = spec_dump.SpecDump(
     repair=_repair,
 )
 
-
-def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
-    """Standardize the dump, which has no identifiers and no dates of arrival; see `spec_dump.build`."""
-    return spec_dump.build(DUMP, raw, options)
+build = DUMP.build
+"""Standardize the dump, which has no identifiers and no dates of arrival."""

@@ -148,14 +148,51 @@ class SpecDump:
         columns |= {column.names[0]: map_texts(frame[column.raw], column.read) for column in self.described["name"]}
         return self.derive(frame.assign(**columns, system_stem=extract_system_stems(frame)))
 
+    def build(self, raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
+        """Standardize the dump, and join the processor catalog where that source is available.
+
+        Options: `published_until`, the last month of publication as YYYY-MM. Rows published later are dropped, so every
+        snapshot of the dump gives the same table. None keeps all rows.
+
+        Raises:
+            UserError: The file is not a whole table with the dump's columns, holds no usable result, or the option is
+                not a month.
+        """
+        results = read_results(self, raw[self.source], parse_last_month(options.get("published_until")))
+        # The copy consolidates the blocks of a frame that grew by columns; later steps are slow without it.
+        frame = join_catalog(self.parse(results.frame), raw).copy()
+        repairs = Repairs()
+        frame = self.repair(frame, repairs)
+        same = np.zeros(len(frame), dtype=np.int8)
+        frame = frame.assign(
+            source=expand_codes([self.source], same, frame.index),
+            file=expand_codes([results.quarantine.file], same, frame.index),
+            cpu_model_id=map_texts(frame["cpu_model"], cpu_model_id),
+            submission_id=name_submissions(frame),
+        )
+        wrong, detail = describe_out_of_bounds(frame, self.columns)
+        frame = results.quarantine.reject(frame, wrong, "out_of_bounds", detail)
+        facts = {name: options[name] for name in ("published_until",) if name in options}
+        table = build_table(self.source, frame, self.columns, facts, copy=False)
+        return Standardized(
+            table,
+            build_rejected_frame(results.quarantine.rejections),
+            results.rows_in,
+            {"identical_but_for_disclosure" if self.described["identity"] else "identical": results.identical},
+            {
+                "after_published_until": results.after,
+                **summarize_quality(frame, table, repairs.counts),
+            },
+        )
+
 
 @dataclass(frozen=True)
 class Results:
     """Results published until the last month, ordered by identifier.
 
     Shapes: `frame` has the raw columns as text, the required columns (`SpecDump.described`), result_id, line_in_file,
-    line, and with an identifier arrival_day. `after` counts the rows published later, `rows_in`
-    all others, `identical` those folded into a row that differs in its identifier alone.
+    line, and with an identifier arrival_day. `after` counts the rows published later, `rows_in` all others, `identical`
+    those folded into a row that differs in its identifier alone.
     """
 
     frame: pd.DataFrame
@@ -163,44 +200,6 @@ class Results:
     rows_in: int
     after: int
     identical: int
-
-
-def build(dump: SpecDump, raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
-    """Standardize a dump, and join the processor catalog where that source is available.
-
-    Options: `published_until`, the last month of publication as YYYY-MM. Rows published later are dropped, so every
-    snapshot of the dump gives the same table. None keeps all rows.
-
-    Raises:
-        UserError: The file is not a whole table with the dump's columns, holds no usable result, or the option is not a
-            month.
-    """
-    results = read_results(dump, raw[dump.source], parse_last_month(options.get("published_until")))
-    # The copy consolidates the blocks of a frame that grew by columns; later steps are slow without it.
-    frame = join_catalog(dump.parse(results.frame), raw).copy()
-    repairs = Repairs()
-    frame = dump.repair(frame, repairs)
-    same = np.zeros(len(frame), dtype=np.int8)
-    frame = frame.assign(
-        source=expand_codes([dump.source], same, frame.index),
-        file=expand_codes([results.quarantine.file], same, frame.index),
-        cpu_model_id=map_texts(frame["cpu_model"], cpu_model_id),
-        submission_id=name_submissions(frame),
-    )
-    wrong, detail = describe_out_of_bounds(frame, dump.columns)
-    frame = results.quarantine.reject(frame, wrong, "out_of_bounds", detail)
-    facts = {name: options[name] for name in ("published_until",) if name in options}
-    table = build_table(dump.source, frame, dump.columns, facts, copy=False)
-    return Standardized(
-        table,
-        build_rejected_frame(results.quarantine.rejections),
-        results.rows_in,
-        {"identical_but_for_disclosure" if dump.described["identity"] else "identical": results.identical},
-        {
-            "after_published_until": results.after,
-            **summarize_quality(frame, table, repairs.counts),
-        },
-    )
 
 
 def summarize_quality(frame: pd.DataFrame, table: Table, repairs: Mapping[str, int]) -> dict[str, Any]:
