@@ -147,8 +147,6 @@ XEON_FILES = {
     "/sys/class/dmi/id/product_serial": "SN-4711\n",
     "/sys/class/dmi/id/product_uuid": "4c4c4544\n",
     "/sys/class/dmi/id/chassis_asset_tag": "TAG-0815\n",
-    "/sys/devices/system/cpu/cpu0/cpufreq/scaling_driver": "intel_pstate\n",
-    "/sys/devices/system/cpu/intel_pstate/no_turbo": "0\n",
 }
 
 ALTRA = [

@@ -23,7 +23,7 @@ _DMI = (
 )
 FILES = (
     *("etc/os-release", "proc/meminfo", "proc/mounts", "sys/class/dmi/id/product_name"),
-    *("sys/class/dmi/id/sys_vendor", "sys/devices/system/cpu/intel_pstate/no_turbo"),
+    "sys/class/dmi/id/sys_vendor",
 )
 SEEDS = [
     b"\x00" + _LSCPU.encode() + b"\xff" + _DMI.encode() + b'\xffPRETTY_NAME="SUSE Linux Enterprise Server 15 SP5"',

@@ -55,20 +55,6 @@ def test_mixed_modules_have_the_size_of_the_largest_group_and_the_slowest_rate(t
     assert (columns["mem_rated_mts"], columns["mem_running_mts"]) == (2933, 2400)
 
 
-@pytest.mark.parametrize(
-    ("files", "changes"),
-    [
-        ({"/sys/devices/system/cpu/intel_pstate/no_turbo": "1\n"}, {}),
-        ({"/sys/devices/system/cpu/cpu0/cpufreq/scaling_driver": "acpi-cpufreq\n"}, {}),
-        ({}, {"Frequency boost": "disabled"}),
-    ],
-)
-def test_highest_clock_of_the_driver_can_exclude_the_turbo(tmp_path, files, changes):
-    fields = as_json([*(dict(XEON) | changes).items()])
-    assert values(read(tmp_path / "turbo", {"lscpu -J": as_json(XEON)}, XEON_FILES))["max_turbo_mhz"] == 3700
-    assert "max_turbo_mhz" in read(tmp_path, {"lscpu -J": fields}, XEON_FILES | files).not_read
-
-
 def test_cache_sizes_of_older_and_newer_lscpu(tmp_path):
     fields = dict(XEON) | {"L1d cache": "32K", "L2 cache": "1024K", "L3 cache": "36608K"}
     machine = read(tmp_path, {"lscpu -J": as_json([*fields.items()])})
@@ -108,10 +94,10 @@ def test_storage_class_of_an_array_is_that_of_all_disks(tmp_path, rotates, expec
 
 
 def test_values_out_of_bounds_are_missing(tmp_path):
-    fields = dict(XEON) | {"Socket(s)": "900", "CPU max MHz": "99999.0"}
+    fields = dict(XEON) | {"Socket(s)": "900"}
     machine = read(tmp_path, {"lscpu -J": as_json([*fields.items()])})
     check(machine)
-    assert {"chips", "max_turbo_mhz"} <= set(machine.not_read)
+    assert "chips" in machine.not_read
 
 
 @pytest.mark.parametrize(
@@ -194,14 +180,13 @@ def test_garbled_outputs_never_raise_and_stay_within_bounds(outputs, plain, modu
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.lists(st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=60), min_size=6, max_size=6))
+@given(st.lists(st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=60), min_size=5, max_size=5))
 def test_garbled_files_never_raise(texts):
     paths = [
         "/etc/os-release",
         "/proc/meminfo",
         "/proc/mounts",
         "/sys/class/dmi/id/sys_vendor",
-        "/sys/devices/system/cpu/cpu0/cpufreq/base_frequency",
         "/sys/class/dmi/id/product_name",
     ]
     with TemporaryDirectory() as folder:

@@ -29,12 +29,11 @@ from perfcast.schema.table import Kind
 _DECLARED = {column.name: column for column in COLUMNS}
 _SHOWN = 120
 _DMI, _MEMINFO, _MOUNTS = "/sys/class/dmi/id", "/proc/meminfo", "/proc/mounts"
-_CPU = "/sys/devices/system/cpu"
 _PER_CORE = {"L1d cache": "l1d_kb", "L1i cache": "l1i_kb", "L2 cache": "l2_kb_per_core"}
 _ADVICE = {
     ("cpu_model",): "give its name, for example 'Xeon Gold 6252' or 'EPYC 9654'",
     (
-        *("cpu_vendor", "isa", "base_mhz", "max_turbo_mhz", *_PER_CORE.values()),
+        *("cpu_vendor", "isa", "base_mhz", *_PER_CORE.values()),
         *("l3_mb_per_chip", "l3_slice_mb", "l3_cores_per_slice"),
     ): "give the value or the name of the processor",
     (
@@ -81,10 +80,6 @@ _KUNPENG = re.compile(r"^kunpeng-?\s?920-?")
 _MODEL_VERSION = re.compile(r"-v\d+$")
 _LONGEST_NAME = 200
 _IN_NAME = re.compile(r"@\s*(\d{1,2}(?:\.\d{1,3})?)\s*GHz", re.IGNORECASE | re.ASCII)
-_MHZ = re.compile(r"(\d{1,6})(?:\.\d{1,6})?", re.ASCII)
-_DRIVERS = ("intel_pstate", "intel_cpufreq", "amd-pstate", "amd-pstate-epp")
-"""Drivers whose highest clock includes an enabled boost; that of acpi-cpufreq can exclude it."""
-
 _HYPERVISORS = re.compile(
     r"\b(?:QEMU|KVM|VMware|innotek|VirtualBox|Xen|Bochs|Parallels|OpenStack|Nutanix|oVirt|Google|Amazon EC2|"
     r"DigitalOcean|Hetzner|Alibaba Cloud|Tencent Cloud|Red Hat|Virtual(?: Machine|ization)?|HVM domU)\b",
@@ -215,7 +210,6 @@ def read_hardware(run: Run = run_command, root: Path = Path("/")) -> HardwareInf
         reader.notes.append("lscpu (of util-linux) does not run here: with it, more values can be read")
     virtual = _note_environment(reader, fields)
     _read_cpu_model(reader, fields)
-    _read_clocks(reader, fields, virtual=virtual)
     _read_cores(reader, fields, virtual=virtual)
     _read_memory(reader)
     _read_operating_system(reader)
@@ -271,28 +265,11 @@ def _read_cpu_model(reader: _Reader, fields: lscpu.Fields) -> None:
     for name in ("Vendor ID",) if isa == "x86" else ("BIOS Vendor ID", "Vendor ID"):
         text = lscpu.first_value(fields, name)
         reader.add("lscpu", text, cpu_vendor=find_kind(_VENDORS, text))
+    model = lscpu.first_value(fields, "Model name")
+    clock = _IN_NAME.search(model)
+    reader.add("lscpu", model, base_mhz=round(1000 * float(clock[1])) if clock else None)
     key = str(reader.find("cpu_model") or "")
     reader.add("name of the processor", key, cpu_vendor=look_up_facts(key)["cpu_vendor"])
-
-
-def _read_clocks(reader: _Reader, fields: lscpu.Fields, *, virtual: bool) -> None:
-    """Read base_mhz from the name or the driver, and max_turbo_mhz from a driver that includes the boost."""
-    model = lscpu.first_value(fields, "Model name")
-    match = _IN_NAME.search(model)
-    reader.add("lscpu", model, base_mhz=round(1000 * float(match[1])) if match else None)
-    if virtual:  # its clocks are arbitrary
-        return
-    base, nominal = f"{_CPU}/cpu0/cpufreq/base_frequency", f"{_CPU}/cpu0/acpi_cppc/nominal_freq"
-    khz, mhz = (lscpu.parse_count(reader.read_text(path)) for path in (base, nominal))
-    reader.add(base, f"{khz} kHz", base_mhz=round(khz / 1000) if khz else None)
-    arm = reader.find("isa") == "arm"
-    if not arm:  # the nominal frequency of ACPI is the base clock of the data sheet
-        reader.add(nominal, f"{mhz} MHz", base_mhz=mhz or None)
-    off = reader.read_text(f"{_CPU}/intel_pstate/no_turbo") == "1" or reader.read_text(f"{_CPU}/cpufreq/boost") == "0"
-    off |= lscpu.first_value(fields, "Frequency boost") == "disabled"
-    highest = _MHZ.match(stated := lscpu.first_value(fields, "CPU max MHz"))
-    if highest and (arm or (not off and reader.read_text(f"{_CPU}/cpu0/cpufreq/scaling_driver") in _DRIVERS)):
-        reader.add("lscpu", f"{stated} MHz", max_turbo_mhz=round(float(highest[0])))
 
 
 def _read_cores(reader: _Reader, fields: lscpu.Fields, *, virtual: bool) -> None:

@@ -69,18 +69,9 @@ def _parse_first(text: str) -> float | None:
     return float(match[0]) if match else None
 
 
-def _parse_largest(text: str) -> float | None:
-    return max((float(number) for number in _NUMBER.findall(text)), default=None)
-
-
 def _parse_mhz(text: str) -> float | None:
     match = _CLOCK.search(text)
     return float(round(float(match[1]) * (1000 if match[2].upper() == "G" else 1))) if match else None
-
-
-def _parse_ghz(text: str) -> float | None:
-    value = _parse_first(text)
-    return None if value is None else float(round(value * 1000))
 
 
 def _parse_quarter(text: str) -> pd.Timestamp | None:
@@ -97,27 +88,18 @@ def _parse_quarter_of_day(text: str) -> pd.Timestamp | None:
     return pd.Timestamp(year, 3 * ((month - 1) // 3) + 1, 1)
 
 
-def _parse_amd_pcie(text: str) -> float | None:
-    # 'PCIe 4.0 x128' states lanes too; 'x128' alone states no generation.
-    match = re.search(r"PCIe\D*(\d)\.\d", text)
-    return float(match[1]) if match else None
-
-
-def _parse_third_level(text: str) -> float | None:
-    # a size in KB, or of the first or second level, is no third level; most sizes name no level
-    return None if re.search(r"KB|L[12] Cache", text) else _parse_first(text)
-
-
 _READERS: dict[str, _Reader] = {
     "text": lambda text: text or None,
     "first": _parse_first,
-    "largest": _parse_largest,
+    "largest": lambda text: max(map(float, _NUMBER.findall(text)), default=None),
     "clock": _parse_mhz,
-    "ghz": _parse_ghz,
+    "ghz": lambda text: None if (value := _parse_first(text)) is None else float(round(value * 1000)),
     "quarter": _parse_quarter,
     "day": _parse_quarter_of_day,
-    "amd_pcie": _parse_amd_pcie,
-    "third_level": _parse_third_level,
+    # 'PCIe 4.0 x128' states lanes too; 'x128' alone states no generation.
+    "amd_pcie": lambda text: float(match[1]) if (match := re.search(r"PCIe\D*(\d)\.\d", text)) else None,
+    # a size in KB, or of the first or second level, is no third level; most sizes name no level
+    "third_level": lambda text: None if re.search(r"KB|L[12] Cache", text) else _parse_first(text),
 }
 """Name of a reader in `catalog_columns.csv` -> function that reads a cell."""
 
@@ -248,7 +230,7 @@ def _merge_tables(tables: Mapping[str, Mapping[str, dict[str, _Value]]]) -> Cata
             known.update({fact: value for fact, value in facts.items() if known[fact] is None})
     frame = pd.DataFrame.from_dict(merged, orient="index", columns=list(FACTS)).rename_axis("cpu_model")
     members = {table: frozenset(rows) for table, rows in everything.items()}
-    frame = frame.astype({fact: _find_dtype(fact) for fact in FACTS})
+    frame = frame.astype({**dict.fromkeys(FACTS, "float64"), "launch_quarter": "datetime64[us]", "process_node": "str"})
     return Catalog(frame.assign(**{KNOWN_FROM: _date_facts(frame["launch_quarter"])}), members)
 
 
@@ -270,10 +252,6 @@ def _read_project_rows() -> dict[str, dict[str, _Value]]:
         if fact.known_from is not None:
             known["launch_quarter"] = fact.known_from.to_period("Q").start_time
     return rows
-
-
-def _find_dtype(fact: str) -> str:
-    return {"launch_quarter": "datetime64[us]", "process_node": "str"}.get(fact, "float64")
 
 
 def _read_rows(path: Path, layout: _Layout) -> dict[str, dict[str, _Value]]:
@@ -303,11 +281,6 @@ def _read_rows(path: Path, layout: _Layout) -> dict[str, dict[str, _Value]]:
     return rows
 
 
-def _has_third_level(launch: _Value) -> bool:
-    """Return whether a cache of an unnamed level is the third one of an Intel CPU model: not before 2011."""
-    return isinstance(launch, pd.Timestamp) and launch.year >= _THIRD_LEVEL_FROM
-
-
 def _parse_facts(row: Mapping[str, str | None], layout: _Layout) -> dict[str, _Value]:
     facts = {fact: read((row[column] or "").strip()) for fact, (column, read) in layout.facts.items()}
     for fact, low in _LOWER_BOUNDS.items():
@@ -318,7 +291,9 @@ def _parse_facts(row: Mapping[str, str | None], layout: _Layout) -> dict[str, _V
     if isinstance(tdp, float) and not tdp.is_integer() and layout.table == "xeon":
         # The Xeon list has a cache size (30.165) in one power cell; real ratings there are whole numbers.
         facts["tdp_w"] = None
-    if layout.table == "ark" and "L3" not in (row["Cache"] or "") and not _has_third_level(facts["launch_quarter"]):
+    launch = facts.get("launch_quarter")
+    recent = isinstance(launch, pd.Timestamp) and launch.year >= _THIRD_LEVEL_FROM
+    if layout.table == "ark" and "L3" not in (row["Cache"] or "") and not recent:
         facts["l3_mb_per_chip"] = None
     if layout.table == "ark" and facts["max_turbo_mhz"] is None:
         # ARK leaves the turbo clock empty for CPU models without turbo, which run at their base clock.
@@ -407,16 +382,9 @@ def list_facts(name: str, stated: Sequence[Fact], listed: Iterable[Fact], family
 
 def list_catalog_facts(name: str, folder: Path) -> Iterator[Fact]:
     """Yield the facts of the public catalogs on a CPU model; none where the folder does not exist."""
-    if not folder.is_dir():
-        return
-    key, catalog = cpu_model_key(name), read_catalog(folder)
-    row = catalog.lookup([key]).iloc[0]
-    days = catalog.facts[KNOWN_FROM]
-    day = days[key] if key in days.index else None
-    for fact in FACTS:
-        if pd.notna(row[fact]):
-            source = "public catalogs" if row["table"] == "twin" else f"public catalog: {row['table']}"
-            yield Fact(key, "", fact, _write(row[fact]), UNITS.get(fact, ""), day, source, 1)
+    key = cpu_model_key(name)
+    row = read_catalog(folder).lookup([key]).iloc[0] if folder.is_dir() else {}
+    yield from list_joined_facts(name, find_family(key) or "", row, {fact: fact for fact in FACTS})
 
 
 def list_joined_facts(name: str, family: str, row: Mapping[str, Any], columns: Mapping[str, str]) -> Iterator[Fact]:

@@ -52,8 +52,6 @@ _LETTERS = 200
 """Longest text of a cell."""
 _NAME = re.compile(r"[^\W_].*")
 _DAY = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_FORMULA = ("=", "+", "-", "@")
-"""Beginnings of a cell that a spreadsheet computes."""
 
 
 def read_user_facts(path: Path) -> tuple[Fact, ...]:
@@ -80,7 +78,7 @@ def _read_rows(path: Path) -> list[tuple[int, dict[str, str]]]:
     with unpacked(Path(path), PLAIN, most=size_limits.TABLE, remedy=remedy) as file:
         lines = text_lines(file, Path(path).name, remedy=remedy)
         header = header_of(next(lines, ""), Path(path).name, remedy=remedy)
-        unknown = [name for name in header if name not in (*COLUMNS, "fact", "value", "unit")]
+        unknown = [name for name in header if name not in COLUMNS]
         if "cpu_model" not in header or unknown:
             fact = f"it has the column {unknown[0]!r}" if unknown else "it has no column cpu_model"
             raise UserError(f"{path} must have the columns of facts", fact, remedy)
@@ -114,17 +112,13 @@ def find_row_problems(row: Mapping[str, str], place: str) -> Iterator[str]:
         yield f"{place}: known_from must be a day, YYYY-MM-DD, {years}, but it is {row.get('known_from', '')!r}"
     if not row.get("source", "").strip():
         yield f"{place}: source is missing"
-    elif row["source"].strip().startswith(_FORMULA):
-        yield f"{place}: source must be text that no spreadsheet computes, but it is {row['source']!r}"
     if row.get("quality", "") not in {"", *map(str, QUALITIES)}:
         yield f"{place}: quality must be 0, 1 or 2, but it is {row['quality']!r}"
     family = row.get("family") or find_family(cpu_model_key(row["cpu_model"]))
     if family not in family_table():
         fact = f"{row['family']!r} is unknown" if row.get("family") else f"no rule names that of {row['cpu_model']!r}"
         yield f"{place}: family must be one of families.csv, but {fact}"
-    cells = {row["fact"]: row.get("value", "")} if row.get("fact") else row
-    subjects = ("cpu_model", "family", *PROVENANCE, "fact", "value", "unit")
-    stated = {name: value for name, value in cells.items() if value and name not in subjects}
+    stated = {name: value for name, value in row.items() if value and name not in ("cpu_model", "family", *PROVENANCE)}
     if not stated:
         yield f"{place}: no fact is stated"
     for name, value in stated.items():
