@@ -101,6 +101,12 @@ def _read_blocks() -> tuple[Block, ...]:
     )
 
 
+def _read_rule(rule: str) -> dict[str, tuple[str, ...]]:
+    """Return the values of every column of a rule in `column_rules.csv`, in the order of the rows."""
+    rows = read_table(__package__, "column_rules.csv")
+    return {row["column"]: tuple(row["value"].split()) for row in rows if row["rule"] == rule}
+
+
 def _find_vendor(key: str) -> tuple[str, str] | None:
     """Return vendor and instruction set of a CPU model by its name, None for an unknown line."""
     return next(((vendor, isa) for pattern, vendor, isa in _VENDORS if pattern.search(key)), None)
@@ -192,47 +198,15 @@ class ServerRules(ServerNames):
         "mem_rated_mts": "mem_max_mts_1dpc",
     }
     # only what arithmetic ties to a column: cache, power and clocks stay when the number of cores varies
-    replaced: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "cores_per_chip_stated": ("cores_enabled_total",),
-        "cores_per_chip_of_cpu_model": ("cores_enabled_total", "cores_per_chip_stated"),
-        "cores_enabled_total": ("cores_per_chip_stated",),
-        "dimm_count": ("mem_total_gb",),
-        "dimm_gb": ("mem_total_gb",),
-        "mem_total_gb": ("dimm_gb",),
-        "mem_rated_mts": ("mem_running_mts", "mem_eff_mts"),
-        "mem_running_mts": ("mem_eff_mts",),
-        "mem_max_mts_1dpc": ("mem_eff_mts",),
-    }
+    replaced = _read_rule("replaced")
     # one module in every channel, as fast as the CPU allows, unless the user gave the modules
-    adapted: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "chips": ("dimm_count",),
-        "mem_channels_per_chip": ("dimm_count",),
-        "mem_max_mts_1dpc": ("mem_rated_mts", "mem_running_mts"),
-        "ddr_gen": ("mem_rated_mts", "mem_running_mts"),
-        "isa": ("arch",),
-        "test_month": ("hw_avail", "sw_avail"),
-        "launch_quarter": ("hw_avail",),
-    }
+    adapted = _read_rule("adapted")
     blocks = _read_blocks()
     joint = JointRules(
-        taken=(
-            *("cpu_vendor", "series", "isa", "mem_channels_per_chip", "simd_bits", "fma_units", "has_amx", "ddr_gen"),
-            *("cores_per_chip_of_cpu_model", "base_mhz", "max_turbo_mhz", "l3_mb_per_chip", "tdp_w", "chips"),
-            *("l1i_kb", "l1d_kb", "l2_kb_per_core", "l2_scope", "l3_slice_mb", "l3_asymmetric", "l4_mb"),
-            *("pcie_gen", "process_node", "threads_per_core"),
-            *("compiler_vendor", "compiler_major_minor", "compiler_classic", "oneapi", "mixed_fortran", "base_ptr"),
-            *("parallel", "os_name", "os_version", "kernel_series", "file_system", "storage_class", "storage_gb"),
-            *("dimm_count", "dimm_gb", "dimm_type", "ecc", "dimm_ranks", "dimm_width", "dimm_groups", "hbm_gb"),
-            *("mem_rated_mts", "hw_vendor", "orderable_min", "orderable_max", "test_month", "hw_avail", "sw_avail"),
-        ),
+        taken=tuple(_read_rule("taken")),
         per_unit={"dimm_count": ("chips", "mem_channels_per_chip")},
         groups=(("cpu_model", "chips"), ("cpu_model",), ("family",), ("cpu_vendor",)),
-        penalties={
-            **{"cpu_model": 3.0, "family": 3.0, "cpu_vendor": 5.0, "tier": 1.0, "suffix": 0.5, "isa": 5.0},
-            **{"chips": 2.0, "cores_per_chip_of_cpu_model": 1.0, "base_mhz": 1.0, "tdp_w": 1.0, "ddr_gen": 5.0},
-            **{"dimm_count": 1.0, "dimm_gb": 1.0, "mem_rated_mts": 5.0, "hw_vendor": 1.0, "os_name": 1.0},
-            **{"compiler_vendor": 3.0, "compiler_major_minor": 3.0, "storage_class": 0.5, "mem_channels_per_chip": 1.0},
-        },
+        penalties={name: float(value) for name, (value,) in _read_rule("penalty").items()},
         years=0.25,
         at_most={"mem_rated_mts": ("mem_max_mts_1dpc", "mem_mrdimm_mts"), "l3_slice_mb": ("l3_mb_per_chip",)},
         only_with={"mem_rated_mts": "ddr_gen", "dimm_type": "ddr_gen", "dimm_gb": "mem_total_gb"},
