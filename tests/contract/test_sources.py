@@ -9,7 +9,7 @@ import pytest
 from perfcast import plugins
 from perfcast.config.conf_files import conf_files, read_conf
 from perfcast.domains.servers.datasets.spec_cpu import cpu2006, cpu2017
-from perfcast.domains.servers.datasets.spec_cpu.detail_files import BENCHMARKS
+from perfcast.domains.servers.datasets.spec_cpu.cpu2017_detail import BENCHMARKS
 from perfcast.domains.servers.datasets.spec_java import jbb2015, power
 from perfcast.sources.ingestion import check_structure
 from perfcast.sources.source_spec import parse_source

@@ -14,8 +14,6 @@ from perfcast.evaluation import Evaluation
 from perfcast.schema.display_names import replace_underscores
 from perfcast.splits import split_label
 
-_SHOWN_BY_COLUMNS = frozenset({"missing", "ranges"})
-"""Details of data quality that the table of columns shows."""
 TEMPLATES = Environment(
     loader=PackageLoader("perfcast.report", "templates"),
     autoescape=select_autoescape(["html"]),
@@ -174,8 +172,6 @@ def detail_tables(quality: Mapping[str, Any]) -> list[tuple[str, list[tuple[str,
     """Return quality facts of the dataset as titled lines of name and value, nested names joined."""
     tables: dict[str, list[tuple[str, str]]] = {"facts": []}
     for name, value in quality.get("details", {}).items():
-        if name in _SHOWN_BY_COLUMNS:
-            continue
         title = replace_underscores(name) if isinstance(value, Mapping) else "facts"
         for path, leaf in _leaf_values(value, () if isinstance(value, Mapping) else (name,)):
             is_share = (

@@ -14,7 +14,6 @@ import pytest
 
 from perfcast.domains.servers.datasets.spec_cpu.cpu2017 import build
 from perfcast.domains.servers.testing import spec_cpu2017
-from perfcast.domains.servers.testing.spec_cpu2017 import write_tiled
 
 SCALE = Path(__file__).parents[3] / "benchmarks" / "scale"
 MAX_GIB = 1.5
@@ -87,7 +86,9 @@ def test_exponents_are_slopes_of_logarithms(scale):
     assert "NO: split random failed" in scale.within_budget([measured(100, 10_000, 1.0, "stopped")])
 
 
-def test_write_tiled_has_distinct_results_per_block(tmp_path):
+def test_write_tiled_has_distinct_results_per_block(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(SCALE)
+    write_tiled = importlib.import_module("tiled_dump").write_tiled
     write_tiled(tmp_path / "tiled", rows=1000, seed=3, block_rows=400)
     result = build({"spec_cpu2017": tmp_path / "tiled"}, {"published_until": "2024-12"})
     assert result.rejected["reason"].isin(["no_score", "impossible_counts", "score_not_numeric"]).all()

@@ -256,7 +256,7 @@ def test_quality_table_accounts_for_all_rows():
 
 def test_detail_tables_flatten_facts_with_percentages():
     tables = detail_tables(
-        {"details": {"rows_cut": 5, "join_coverage": {"share_of_rows": 0.5, "by": {"a": {"n": 3}}}, "ranges": {}}}
+        {"details": {"rows_cut": 5, "join_coverage": {"share_of_rows": 0.5, "by": {"a": {"n": 3}}}}}
     )
     assert tables == [
         ("facts", [("rows cut", "5")]),
