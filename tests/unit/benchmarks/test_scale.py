@@ -42,21 +42,20 @@ def run(folder, *sizes, stages):
         return done.stdout, list(csv.DictReader(file))
 
 
-def test_scale_runs_data_stages_at_two_sizes(folder):
-    data = ["generate", "ingest", "standardize", "features", "split random", "split forward_2023"]
-    output, rows = run(folder, "0.01", "0.02", stages=data)
+def test_scale_runs_every_stage_and_two_sizes(folder):
+    output, rows = run(folder, "0.01", "0.02", stages=["generate", "ingest"])
     assert [(row["size"], row["stage"]) for row in rows] == [
-        (size, stage) for size in ("0.01", "0.02") for stage in data
+        (size, stage) for size in ("0.01", "0.02") for stage in ("generate", "ingest")
     ]
-    assert all(0 < float(row["gib"]) < MAX_GIB for row in rows)
     assert (folder / "out" / "scale.png").read_bytes().startswith(b"\x89PNG")
-    assert all(stage in output for stage in data)
+    assert "ingest" in output
     assert "faster than linear" in output
-    stages = ["train ncpp", "fit hybrid_trees", "predict hybrid_trees", "champion", "predict_machine"]
+    stages = ["standardize", "features", "split random", "split forward_2023"]
+    stages += ["train ncpp", "fit hybrid_trees", "predict hybrid_trees", "champion", "predict_machine"]
     output, rows = run(folder, "0.02", stages=stages)
     assert [row["stage"] for row in rows if not row["part"]] == stages
     assert {row["part"] for row in rows if row["stage"] == "predict_machine"} >= {"load", "first prediction"}
-    assert all(float(row["gib"]) < MAX_GIB for row in rows if not row["part"])
+    assert all(0 < float(row["gib"]) < MAX_GIB for row in rows if not row["part"])
 
 
 def test_scale_reports_a_failing_stage(tmp_path):
