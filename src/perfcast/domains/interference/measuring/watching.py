@@ -59,11 +59,12 @@ def choose_groups(tree: Path | None, wanted: Sequence[str] = ()) -> list[Running
     Raises: UserError where a group does not exist, or there is none to watch.
     """
     used = {}
-    for path in tree.rglob("*/") if tree and not wanted else ():
-        with suppress(OSError, ValueError, KeyError):
-            if (path / "cgroup.procs").read_text().strip():
-                lines = (path / "cpu.stat").read_text().splitlines()
-                used[path.relative_to(tree).as_posix()] = int(dict(line.split() for line in lines)["usage_usec"])
+    if tree is not None and not wanted:
+        for path in tree.rglob("*/"):
+            with suppress(OSError, ValueError, KeyError):
+                if (path / "cgroup.procs").read_text().strip():
+                    lines = (path / "cpu.stat").read_text().splitlines()
+                    used[path.relative_to(tree).as_posix()] = int(dict(line.split() for line in lines)["usage_usec"])
     names = wanted or sorted(sorted(used, key=lambda name: (-used[name], name))[:MAX_GROUPS])
     if tree is None or not names:
         fact = "this machine has none with processes"
