@@ -79,12 +79,6 @@ _VENDORS = (
 """Word of a line -> vendor and instruction set."""
 
 _SUITES = {"CINT2017rate": "intrate", "CFP2017rate": "fprate", "CINT2017speed": "intspeed", "CFP2017speed": "fpspeed"}
-_SETUP = {
-    "os": ("os_name", "os_version"),
-    "compiler": ("compiler_vendor", "compiler_major_minor"),
-    "file system": ("file_system",),
-    "pointers of base": ("base_ptr",),
-}
 
 
 def _read_blocks() -> tuple[Block, ...]:
@@ -122,10 +116,6 @@ def _share_cores(cells: Cells) -> np.ndarray:
     slices = cells["l3_mb_per_chip"] / cells["l3_slice_mb"]
     cores = cells["cores_per_chip_of_cpu_model"] / slices
     return np.where(cores % 1 == 0, cores, np.nan)
-
-
-def _format(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 class ServerNames(DescriptionRules):
@@ -287,10 +277,6 @@ class ServerRules(ServerNames):
         chosen = "" if count is None else f" --{option}={count}"
         lines = ["# keep the compiler flags of an example of its vendor, $SPEC/config/Example-*.cfg", "tune = base"]
         lines += ["reportable = 1", *([] if count is None else [f"{option} = {count}"])]
-        for name, columns in _SETUP.items():
-            values = [_format(cells[column]) for column in columns if column in cells and not pd.isna(cells[column])]
-            if values:
-                lines.append(f"# {name}: {' '.join(values)}")
         return Check(task, f"runcpu --config=perfcast --tune=base --reportable{chosen} {suite}", "\n".join(lines))
 
     def fill_entity_facts(self, cells: Cells, facts: EntityFacts) -> Cells:

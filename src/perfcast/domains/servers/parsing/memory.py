@@ -123,7 +123,7 @@ class _Group(NamedTuple):
     Units: `size_gb` GiB, `rated_mts` MT/s. `ranks` counts package ranks times stacked dies (2S2R is 4).
     """
 
-    count: int
+    modules: int
     size_gb: float
     hbm: bool
     ranks: int | None
@@ -167,13 +167,13 @@ def parse_memory(text: str) -> Memory:
     running, remainder = extract_first(_RUNNING, remainder)
     groups = tuple(map(_parse_group, matches))
     dimms = [group for group in groups if not group.hbm]
-    main = max(dimms, key=lambda group: group.count, default=None)
+    main = max(dimms, key=lambda group: group.modules, default=None)
     counted: dict[str, Any] = {}
     if groups:
         counted = {
-            "mem_sum_gb": sum((group.count * group.size_gb for group in groups), start=0.0),
-            "hbm_gb": sum((group.count * group.size_gb for group in groups if group.hbm), start=0.0),
-            "dimm_count": sum(group.count for group in dimms),
+            "mem_sum_gb": sum((group.modules * group.size_gb for group in groups), start=0.0),
+            "hbm_gb": sum((group.modules * group.size_gb for group in groups if group.hbm), start=0.0),
+            "dimm_count": sum(group.modules for group in dimms),
             "dimm_groups": len(dimms),
         }
     return Memory(
@@ -355,7 +355,7 @@ def _parse_group(match: re.Match[str]) -> _Group:
         letter = match["bin"]
     letter = (letter or "").upper()
     return _Group(
-        count=int(match["count"]),
+        modules=int(match["count"]),
         size_gb=to_gib(match["size"], match["unit"]),
         hbm=match["hbm"] is not None,
         ranks=int(match["ranks"]) * int(match["stack"] or 1) if match["ranks"] else None,

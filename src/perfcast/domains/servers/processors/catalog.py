@@ -383,7 +383,7 @@ def list_facts(name: str, stated: Sequence[Fact], listed: Iterable[Fact], family
 def list_catalog_facts(name: str, folder: Path) -> Iterator[Fact]:
     """Yield the facts of the public catalogs on a CPU model; none where the folder does not exist."""
     key = cpu_model_key(name)
-    row = read_catalog(folder).lookup([key]).iloc[0] if folder.is_dir() else {}
+    row: dict[str, Any] = dict(read_catalog(folder).lookup([key]).iloc[0]) if folder.is_dir() else {}
     yield from list_joined_facts(name, find_family(key) or "", row, {fact: fact for fact in FACTS})
 
 
