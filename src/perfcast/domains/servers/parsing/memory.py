@@ -59,9 +59,6 @@ _GROUP = compile_pattern(
     r"(?:-(?:(?P<type>[A-Z])|\d{1,2})\b)?)?)"
 )
 _RUNNING = compile_pattern(r"\b(?:running|configured) at ?(\d{3,5})(?: ?(?:MHz|MT/s))?(?!\w)")
-_TAIL = compile_pattern(
-    r"\borderable using [\w#. -]{1,60}|\b\d{1,3}-way interleaved\b|\bpopulated on [\w ]{1,60}|\bECC\b|\b\d{2,3}-pin\b"
-)
 
 _DIMMS = compile_pattern(r"\b(\d{1,4}) ?x ?(\d{1,6}) ?([GM])B?\b")
 _MODULE_RANKS = compile_pattern(r"(?<![\w.])(\d{1,2})(?:S(\d)|D)?Rx(\d{1,2})\b|\b(\d) ?rank\b")
@@ -189,9 +186,7 @@ def parse_memory(text: str) -> Memory:
             min((group.rated_mts for group in dimms if group.rated_mts is not None), default=None),
             snap_to_grade(int(running[1])) if running else None,
         ),
-        complete=capacity is not None
-        and is_consumed(_TAIL.sub(" ", remainder))
-        and all(map(_is_complete, matches, groups)),
+        complete=capacity is not None and is_consumed(remainder) and all(map(_is_complete, matches, groups)),
     )
 
 
