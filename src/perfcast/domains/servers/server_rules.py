@@ -111,13 +111,6 @@ def _is_hybrid(cpu_model: object, family: object) -> bool:
     return family in _TWO_KINDS_OF_CORES and not _ONE_KIND_OF_CORE.match(str(cpu_model))
 
 
-def _share_cores(cells: Cells) -> np.ndarray:
-    """Return the cores of every slice of the last-level cache, missing where they are no whole number."""
-    slices = cells["l3_mb_per_chip"] / cells["l3_slice_mb"]
-    cores = cells["cores_per_chip_of_cpu_model"] / slices
-    return np.where(cores % 1 == 0, cores, np.nan)
-
-
 class ServerNames(DescriptionRules):
     """Words of servers, without knowledge about them: nothing is filled and nothing is refused."""
 
@@ -317,12 +310,14 @@ class ServerRules(ServerNames):
             filled = fill_missing(filled, {"cores_per_chip_of_cpu_model": np.where(np.isnan(stated), per_chip, stated)})
             rate = np.where(np.isnan(filled["mem_running_mts"]), filled["mem_rated_mts"], filled["mem_running_mts"])
             limit = find_memory_limit(filled, rate)
+            shared = filled["cores_per_chip_of_cpu_model"] / (filled["l3_mb_per_chip"] / filled["l3_slice_mb"])
             count, stacked = filled["dimm_count"], np.nan_to_num(filled["hbm_gb"])
             return fill_missing(
                 filled,
                 {
                     "cores_enabled_total": filled["cores_per_chip_of_cpu_model"] * filled["chips"],
-                    "l3_cores_per_slice": _share_cores(filled),
+                    # missing where they are no whole number
+                    "l3_cores_per_slice": np.where(shared % 1 == 0, shared, np.nan),
                     # memory in the package of the processor counts
                     "mem_total_gb": np.where(count == 0, 0.0, count * filled["dimm_gb"]) + stacked,
                     "dimm_gb": np.where(count > 0, (filled["mem_total_gb"] - stacked) / count, np.nan),

@@ -55,13 +55,7 @@ _DAY = re.compile(
 )
 _THIRD_LEVEL_FROM = 2011
 """Year from which the cache that Intel lists is the third level; it was the second one of many models before."""
-_LOWER_BOUNDS = {
-    "tdp_w": 10.0,
-    "max_turbo_mhz": 800.0,
-    "all_core_turbo_mhz": 800.0,
-    "base_mhz": 800.0,
-    "cores_per_chip": 1.0,
-}
+_LOWER_BOUNDS = {"tdp_w": 10.0, "base_mhz": 800.0}
 
 
 def _parse_first(text: str) -> float | None:
