@@ -20,10 +20,6 @@ def read_columns(package: str, name: str, table: str = "") -> tuple[Column, ...]
 
     A column that differs between tables has one row for each of its forms; `all` stands for every table.
     """
-
-    def bound(text: str) -> float | None:
-        return json.loads(text) if text else None
-
     return tuple(
         Column(
             row["name"],
@@ -32,8 +28,8 @@ def read_columns(package: str, name: str, table: str = "") -> tuple[Column, ...]
             row["group"],
             row["unit"],
             row["meaning"],
-            bound(row["low"]),
-            bound(row["high"]),
+            json.loads(row["low"] or "null"),
+            json.loads(row["high"] or "null"),
             tuple(map(Tag, row["tags"].split())),
         )
         for row in read_table(package, name)

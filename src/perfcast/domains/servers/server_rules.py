@@ -79,12 +79,6 @@ _VENDORS = (
 """Word of a line -> vendor and instruction set."""
 
 _SUITES = {"CINT2017rate": "intrate", "CFP2017rate": "fprate", "CINT2017speed": "intspeed", "CFP2017speed": "fpspeed"}
-_SETUP = {
-    "os": ("os_name", "os_version"),
-    "compiler": ("compiler_vendor", "compiler_major_minor"),
-    "file system": ("file_system",),
-    "pointers of base": ("base_ptr",),
-}
 
 
 def _read_blocks() -> tuple[Block, ...]:
@@ -115,17 +109,6 @@ def _find_vendor(key: str) -> tuple[str, str] | None:
 def _is_hybrid(cpu_model: object, family: object) -> bool:
     """Return whether a CPU model has performance and efficient cores."""
     return family in _TWO_KINDS_OF_CORES and not _ONE_KIND_OF_CORE.match(str(cpu_model))
-
-
-def _share_cores(cells: Cells) -> np.ndarray:
-    """Return the cores of every slice of the last-level cache, missing where they are no whole number."""
-    slices = cells["l3_mb_per_chip"] / cells["l3_slice_mb"]
-    cores = cells["cores_per_chip_of_cpu_model"] / slices
-    return np.where(cores % 1 == 0, cores, np.nan)
-
-
-def _format(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 class ServerNames(DescriptionRules):
@@ -287,10 +270,6 @@ class ServerRules(ServerNames):
         chosen = "" if count is None else f" --{option}={count}"
         lines = ["# keep the compiler flags of an example of its vendor, $SPEC/config/Example-*.cfg", "tune = base"]
         lines += ["reportable = 1", *([] if count is None else [f"{option} = {count}"])]
-        for name, columns in _SETUP.items():
-            values = [_format(cells[column]) for column in columns if column in cells and not pd.isna(cells[column])]
-            if values:
-                lines.append(f"# {name}: {' '.join(values)}")
         return Check(task, f"runcpu --config=perfcast --tune=base --reportable{chosen} {suite}", "\n".join(lines))
 
     def fill_entity_facts(self, cells: Cells, facts: EntityFacts) -> Cells:
@@ -331,12 +310,14 @@ class ServerRules(ServerNames):
             filled = fill_missing(filled, {"cores_per_chip_of_cpu_model": np.where(np.isnan(stated), per_chip, stated)})
             rate = np.where(np.isnan(filled["mem_running_mts"]), filled["mem_rated_mts"], filled["mem_running_mts"])
             limit = find_memory_limit(filled, rate)
+            shared = filled["cores_per_chip_of_cpu_model"] / (filled["l3_mb_per_chip"] / filled["l3_slice_mb"])
             count, stacked = filled["dimm_count"], np.nan_to_num(filled["hbm_gb"])
             return fill_missing(
                 filled,
                 {
                     "cores_enabled_total": filled["cores_per_chip_of_cpu_model"] * filled["chips"],
-                    "l3_cores_per_slice": _share_cores(filled),
+                    # missing where they are no whole number
+                    "l3_cores_per_slice": np.where(shared % 1 == 0, shared, np.nan),
                     # memory in the package of the processor counts
                     "mem_total_gb": np.where(count == 0, 0.0, count * filled["dimm_gb"]) + stacked,
                     "dimm_gb": np.where(count > 0, (filled["mem_total_gb"] - stacked) / count, np.nan),

@@ -97,7 +97,7 @@ def test_any_text_is_rewritten(text):
     assert isinstance(java_cpu_model_key(text), str)
 
 
-@pytest.mark.parametrize("parse", [parse for parse in WELL_FORMED if parse is not software.parse_storage])
+@pytest.mark.parametrize("parse", [memory.parse_memory])
 @settings(max_examples=50, deadline=None)
 @given(word=st.text(alphabet="qwjzQWJZ§é٣", min_size=3, max_size=8), first=st.booleans())
 def test_a_foreign_word_makes_the_result_incomplete(parse, word, first):

@@ -14,6 +14,7 @@ from perfcast.domains.servers.processors.user_facts import (
     COLUMNS,
     append_fact_row,
     find_fact_problems,
+    find_value_problem,
     read_user_facts,
 )
 from perfcast.utils.errors import UserError
@@ -88,6 +89,8 @@ def test_two_values_of_one_fact_are_refused(tmp_path: Path) -> None:
 def test_the_tables_of_the_project_have_no_problem_and_facts_that_were_verified(table: str) -> None:
     facts = read_facts(table)
     assert list(find_fact_problems(facts)) == []
+    assert all(fact.known_from is not None and fact.source for fact in facts)
+    assert [fact for fact in facts if fact.number is not None and find_value_problem(fact.name, fact.value)] == []
     assert any(fact.quality > 0 for fact in facts)
     if table == "cpu_models.csv":
         assert [fact for fact in facts if find_family(fact.cpu_model) != fact.family] == []

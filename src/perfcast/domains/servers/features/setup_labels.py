@@ -27,7 +27,7 @@ def derive(table: Table) -> Table:
     compiler = _label_compiler(frame["compiler_vendor"], frame["compiler_major_minor"])
     return table.with_columns(
         [
-            (_label("generation", "design of the processor's cores"), _label_generation(frame["family"])),
+            (_label("generation", "design of the processor's cores"), map_distinct(find_core, frame["family"])),
             (_label("memory_setup", "DDR generation, effective MT/s, DIMMs per channel"), memory),
             (_label("compiler", "C/C++ compiler with the first number of its version"), compiler),
         ]
@@ -36,10 +36,6 @@ def derive(table: Table) -> Table:
 
 def _label(name: str, meaning: str) -> Column:
     return Column(name, Kind.CATEGORICAL, Role.PROVENANCE, "provenance", "", meaning, tags=(Tag.SLICE,))
-
-
-def _label_generation(family: np.ndarray) -> np.ndarray:
-    return map_distinct(find_core, family)
 
 
 def _label_memory(ddr: np.ndarray, rate: np.ndarray, per_channel: np.ndarray) -> np.ndarray:

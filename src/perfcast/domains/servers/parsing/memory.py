@@ -59,9 +59,6 @@ _GROUP = compile_pattern(
     r"(?:-(?:(?P<type>[A-Z])|\d{1,2})\b)?)?)"
 )
 _RUNNING = compile_pattern(r"\b(?:running|configured) at ?(\d{3,5})(?: ?(?:MHz|MT/s))?(?!\w)")
-_TAIL = compile_pattern(
-    r"\borderable using [\w#. -]{1,60}|\b\d{1,3}-way interleaved\b|\bpopulated on [\w ]{1,60}|\bECC\b|\b\d{2,3}-pin\b"
-)
 
 _DIMMS = compile_pattern(r"\b(\d{1,4}) ?x ?(\d{1,6}) ?([GM])B?\b")
 _MODULE_RANKS = compile_pattern(r"(?<![\w.])(\d{1,2})(?:S(\d)|D)?Rx(\d{1,2})\b|\b(\d) ?rank\b")
@@ -123,7 +120,7 @@ class _Group(NamedTuple):
     Units: `size_gb` GiB, `rated_mts` MT/s. `ranks` counts package ranks times stacked dies (2S2R is 4).
     """
 
-    count: int
+    modules: int
     size_gb: float
     hbm: bool
     ranks: int | None
@@ -167,13 +164,13 @@ def parse_memory(text: str) -> Memory:
     running, remainder = extract_first(_RUNNING, remainder)
     groups = tuple(map(_parse_group, matches))
     dimms = [group for group in groups if not group.hbm]
-    main = max(dimms, key=lambda group: group.count, default=None)
+    main = max(dimms, key=lambda group: group.modules, default=None)
     counted: dict[str, Any] = {}
     if groups:
         counted = {
-            "mem_sum_gb": sum((group.count * group.size_gb for group in groups), start=0.0),
-            "hbm_gb": sum((group.count * group.size_gb for group in groups if group.hbm), start=0.0),
-            "dimm_count": sum(group.count for group in dimms),
+            "mem_sum_gb": sum((group.modules * group.size_gb for group in groups), start=0.0),
+            "hbm_gb": sum((group.modules * group.size_gb for group in groups if group.hbm), start=0.0),
+            "dimm_count": sum(group.modules for group in dimms),
             "dimm_groups": len(dimms),
         }
     return Memory(
@@ -189,9 +186,7 @@ def parse_memory(text: str) -> Memory:
             min((group.rated_mts for group in dimms if group.rated_mts is not None), default=None),
             snap_to_grade(int(running[1])) if running else None,
         ),
-        complete=capacity is not None
-        and is_consumed(_TAIL.sub(" ", remainder))
-        and all(map(_is_complete, matches, groups)),
+        complete=capacity is not None and is_consumed(remainder) and all(map(_is_complete, matches, groups)),
     )
 
 
@@ -355,7 +350,7 @@ def _parse_group(match: re.Match[str]) -> _Group:
         letter = match["bin"]
     letter = (letter or "").upper()
     return _Group(
-        count=int(match["count"]),
+        modules=int(match["count"]),
         size_gb=to_gib(match["size"], match["unit"]),
         hbm=match["hbm"] is not None,
         ranks=int(match["ranks"]) * int(match["stack"] or 1) if match["ranks"] else None,

@@ -19,11 +19,9 @@ _IDENTIFIER = compile_pattern(
 _CORES = compile_pattern(r";[\d,. ]{1,60}cores?\b")
 _RANGE = compile_pattern(r"(?<!\w)(\d{1,3}) ?(?:-|\bto\b) ?(\d{1,3})(?!\w)")
 _COUNT = compile_pattern(r"(?<!\w)\d{1,3}(?!\w)")
-_CHIP_WORDS = compile_pattern(r"\bc?[hc]hips?\b|\bx?hips?\b|\bprocessors?\b|\bCPUs?\b|\bsockets?\b")
 _OTHER_UNITS = compile_pattern(
     r"\bcores?\b|\bCMUs?\b|\bCMPs?\b|\bboards?\b|\bblades?\b|\bcells?\b|\bnodes?\b|\bbooks?\b"
 )
-_REMARK = compile_pattern(r"\([^()]{3,80}\)")
 _TURBO = compile_pattern(r"\bup to (\d(?:\.\d{1,3})?) ?GHz")
 _TURBO_OFF = compile_pattern(r"\bturbo\b.{0,40}\b(?:disabled|off|not[ -]enabled|is not enabled)\b")
 _BUS = compile_pattern(r"(?<![\w.])(\d{3,4}) ?(?:MHz|MT/s)?,? ?(?:system bus|front[ -]side bus|bus|FSB)\b")
@@ -91,8 +89,7 @@ def parse_orderable(text: str) -> Orderable:
 
 def parse_older_orderable(text: str) -> Orderable:
     """Parse values such as `1 or 2 chips`; a text that counts cores, boards or blades has no counts."""
-    value = _REMARK.sub(" ", normalize(text))
-    return Orderable() if _OTHER_UNITS.search(value) else parse_orderable(_CHIP_WORDS.sub(" ", value))
+    return Orderable() if _OTHER_UNITS.search(normalize(text)) else parse_orderable(text)
 
 
 @dataclass(frozen=True)

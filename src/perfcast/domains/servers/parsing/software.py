@@ -14,7 +14,6 @@ from perfcast.domains.servers.parsing.text_normalization import (
     extract_all,
     extract_first,
     find_kind,
-    is_consumed,
     normalize,
     read_rules,
     rewrite,
@@ -176,7 +175,6 @@ def _find_version(vendor: str, text: str) -> str | None:
 
 _NAMES = read_rules("systems")
 _ARCHITECTURES = "x86_64|amd64|aarch64|arm64|ppc64le|ppc64|s390x|riscv64|loongarch64|sparcv9"
-_LEAKED_KEY = compile_pattern(r"spec\.cpu2017\.sw_os\d{1,4} ?:")
 _ARCH = compile_pattern(rf"(?<![a-z0-9_])({_ARCHITECTURES})(?![a-z0-9_])")
 _KERNEL = compile_pattern(
     r"\b(?:kernel|kerenl)(?: ?version)?[ ,:]{0,3}(?P<named>\d{1,2}(?:\.\d{1,4}){1,5}(?:[+.-][a-z0-9_.+-]{0,80})?)"
@@ -184,13 +182,7 @@ _KERNEL = compile_pattern(
 )
 _KERNEL_SERIES = compile_pattern(r"^\d{1,2}\.\d{1,4}")
 _SERVICE_PACK = compile_pattern(r"\bSP ?(\d{1,2})(?!\w)")
-_MAINTENANCE = compile_pattern(r"\bSRU ?\d{1,3}(?:\.\d{1,3}){0,3}\b|\bTL ?\d{1,2}\b|\bRC ?\d\b|\b\d{1,2}/\d{2}\b")
 _VERSION = compile_pattern(r"(?<![\w.-])(?P<major>\d{1,4})(?:\.(?P<minor>\d{1,4}))?(?:\.\d{1,4}){0,3}(?![\w.+-])")
-_CODE_NAME = compile_pattern(r"\([a-z][a-z -]{0,40}\)")
-_WORDS = compile_pattern(
-    r"\b(?:linux|enterprise|server|serer|release|version|lts|os|stream|leap|oracle|high performance computing|desktop"
-    r"|for sap applications|tested with|kernel|suse|red ?hat)\b"
-)
 _WINDOWS = compile_pattern(r"\bWindows\b")
 _YEAR = compile_pattern(r"\b(2003|2008|2012|2016|2019|2022|2025)\b")
 _RELEASE_2 = compile_pattern(r"\bR2\b")
@@ -216,18 +208,14 @@ class OperatingSystem:
 
 def parse_operating_system(text: str) -> OperatingSystem:
     """Parse values such as `Ubuntu 22.04.1 LTS (x86_64), kernel 5.15.0-50-generic`."""
-    value = _LEAKED_KEY.sub(" ", normalize(text))
+    value = normalize(text)
     architecture = _ARCH.search(value)
     name, remainder = _extract_name(value)
     # The kernel goes first: what is left of dotted numbers is then the release.
     kernels, remainder = extract_all(_KERNEL, remainder)
     _, remainder = extract_all(_ARCH, remainder)
     service_packs, remainder = extract_all(_SERVICE_PACK, remainder)
-    _, remainder = extract_all(_MAINTENANCE, remainder)
-    versions, remainder = extract_all(_VERSION, remainder)
-    _, remainder = extract_all(_CODE_NAME, remainder)
-    _, remainder = extract_all(_WORDS, remainder)
-
+    versions = list(_VERSION.finditer(remainder))
     kernel = _format_kernel(kernels[0]) if kernels else None
     series = _KERNEL_SERIES.match(kernel) if kernel else None
     version = _format_version(name, versions[0], service_packs) if versions else None
@@ -241,8 +229,7 @@ def parse_operating_system(text: str) -> OperatingSystem:
         complete=name is not None
         and version is not None
         and len(repeats) == 1
-        and len({match[0] for match in versions}) == 1
-        and is_consumed(remainder),
+        and len({match[0] for match in versions}) == 1,
     )
 
 

@@ -55,13 +55,7 @@ _DAY = re.compile(
 )
 _THIRD_LEVEL_FROM = 2011
 """Year from which the cache that Intel lists is the third level; it was the second one of many models before."""
-_LOWER_BOUNDS = {
-    "tdp_w": 10.0,
-    "max_turbo_mhz": 800.0,
-    "all_core_turbo_mhz": 800.0,
-    "base_mhz": 800.0,
-    "cores_per_chip": 1.0,
-}
+_LOWER_BOUNDS = {"tdp_w": 10.0, "base_mhz": 800.0}
 
 
 def _parse_first(text: str) -> float | None:
@@ -383,7 +377,7 @@ def list_facts(name: str, stated: Sequence[Fact], listed: Iterable[Fact], family
 def list_catalog_facts(name: str, folder: Path) -> Iterator[Fact]:
     """Yield the facts of the public catalogs on a CPU model; none where the folder does not exist."""
     key = cpu_model_key(name)
-    row = read_catalog(folder).lookup([key]).iloc[0] if folder.is_dir() else {}
+    row: dict[str, Any] = dict(read_catalog(folder).lookup([key]).iloc[0]) if folder.is_dir() else {}
     yield from list_joined_facts(name, find_family(key) or "", row, {fact: fact for fact in FACTS})
 
 

@@ -109,11 +109,6 @@ def _family_facts() -> dict[str, tuple[Fact, ...]]:
     return {family: tuple(facts) for family, facts in by_family.items()}
 
 
-@cache
-def _compile(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern)
-
-
 def look_up_facts(
     key: str, as_of: pd.Timestamp | None = None, *, family: str | None = None
 ) -> dict[str, float | str | None]:
@@ -131,7 +126,7 @@ def look_up_facts(
         if fact.name not in facts or fact.name in decided or not fact.is_known(as_of):
             continue
         if fact.cpu_model:
-            if not _compile(fact.cpu_model).match(key):
+            if not re.match(fact.cpu_model, key):
                 continue
             decided.add(fact.name)
         facts[fact.name] = fact.number if fact.name in NUMERIC_FACTS else fact.value

@@ -8,7 +8,6 @@ from __future__ import annotations
 import csv
 import math
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
@@ -160,20 +159,12 @@ def find_value_problem(name: str, value: str) -> str | None:
 
 
 def find_fact_problems(facts: Sequence[Fact]) -> Iterator[str]:
-    """Yield what is wrong with facts together: stated twice, with two values, or without day, source or family."""
-    counts = Counter((fact.cpu_model, fact.family, fact.name) for fact in facts)
-    values: dict[tuple[str, str, str], set[str]] = {}
+    """Yield the facts that are stated twice, with their values."""
+    first: dict[tuple[str, str, str], Fact] = {}
     for fact in facts:
-        values.setdefault((fact.cpu_model, fact.family, fact.name), set()).add(fact.value)
-        subject = fact.cpu_model or fact.family
-        if fact.known_from is None or not fact.source:
-            yield f"{subject}: {fact.name} has no {'day' if fact.known_from is None else 'source'}"
-        if fact.number is not None and (problem := find_value_problem(fact.name, fact.value)):
-            yield f"{subject}: {problem}"
-    for key, count in counts.items():
-        if count > 1:
-            kind = "is stated twice" if len(values[key]) == 1 else f"is {' and '.join(sorted(values[key]))}"
-            yield f"{key[0] or key[1]}: {key[2]} {kind}"
+        other = first.setdefault((fact.cpu_model, fact.family, fact.name), fact)
+        if other is not fact:
+            yield f"{fact.cpu_model or fact.family}: {fact.name} is {' and '.join(sorted((other.value, fact.value)))}"
 
 
 def append_fact_row(path: Path, row: Mapping[str, str]) -> None:

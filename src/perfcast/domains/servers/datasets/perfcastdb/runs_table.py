@@ -149,7 +149,8 @@ def clean_rows(rows: LongRows) -> None:
     for name in [VALUE, *NUMERICAL]:
         text = rows.frame[name].str.strip()
         number = pd.to_numeric(text, errors="coerce").astype("float64")
-        usable = np.isfinite(number) & (number > 0) if name == VALUE else np.isfinite(number) | (text == "")
+        finite = number.abs() < np.inf
+        usable = finite & (number > 0) if name == VALUE else finite | (text == "")
         rows.reject(~usable, "not_a_number", name + ": " + text)
     rows.merge(rows.frame.duplicated(READ_COLUMNS), "repeated_row")
     rows.merge(_make_run_keys(rows.frame).isin(_find_copied_runs(rows.frame)), "copied_run")

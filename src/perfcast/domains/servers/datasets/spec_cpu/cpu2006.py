@@ -36,10 +36,6 @@ def _parse_file_system(text: str) -> str | None:
     return words[0] if words and not words[0].startswith("(") else None
 
 
-def _derive(frame: pd.DataFrame) -> pd.DataFrame:
-    return frame.assign(**split_suite(frame["suite"]), stated=frame["cores_per_chip_stated"])
-
-
 def _repair(frame: pd.DataFrame, repairs: repair.Repairs) -> pd.DataFrame:
     frame["cores_per_chip_stated"] = frame["stated"]
     frame["cores_per_chip_of_cpu_model"] = repair.find_modal_cores(frame)
@@ -97,7 +93,7 @@ DUMP = spec_dump.SpecDump(
         "file system": _parse_file_system,
     },
     screen=partial(screen_scores, first="2006-08"),
-    derive=_derive,
+    derive=lambda frame: frame.assign(**split_suite(frame["suite"]), stated=frame["cores_per_chip_stated"]),
     repair=_repair,
 )
 

@@ -14,12 +14,6 @@ from perfcast.domains.servers.datasets.spec_cpu.spec_dump import map_texts
 from perfcast.domains.servers.parsing.distinct_texts import map_distinct
 from perfcast.domains.servers.parsing.software import is_under_xalanc_notice, parse_compiler
 
-_COUNTS = {
-    **{"# Cores": "cores", "# Chips": "chips", "# Enabled Threads Per Core": "threads per core"},
-    **{"Cores": "cores", "Chips": "chips", "Cores Per Chip": "cores per chip", "Threads Per Core": "threads per core"},
-}
-"""Raw column of a count, in the dumps since 2017 and that of 2006 -> its words in the detail of a rejection."""
-
 
 def name_suites(year: int) -> dict[str, str]:
     """Return the suite of every `Benchmark` of a dump; the dump omits the word speed."""
@@ -47,9 +41,8 @@ def screen_scores(frame: pd.DataFrame, quarantine: Quarantine, *, first: str) ->
     whole = (cores % 1 == 0) & (chips % 1 == 0) & (per_chip % 1 == 0) & (cores >= 1) & (chips >= 1)
     possible = whole & per_chip.between(1, spec_dump.MAX_CORES_PER_CHIP) & (cores <= chips * per_chip)
     possible &= frame["threads_per_core"].isin(spec_dump.THREADS_PER_CORE)
-    stated = frame.loc[~possible, [column for column in _COUNTS if column in frame]].astype("str")
-    words = pd.DataFrame({_COUNTS[str(column)]: texts + f" {_COUNTS[str(column)]}" for column, texts in stated.items()})
-    return quarantine.reject(frame, ~possible, "impossible_counts", spec_dump.join_texts(words, ", "))
+    detail = spec_dump.describe_counts(frame[~possible], ["cores", "chips", "threads_per_core"])
+    return quarantine.reject(frame, ~possible, "impossible_counts", detail)
 
 
 def split_suite(suite: pd.Series) -> dict[str, pd.Series]:

@@ -8,7 +8,6 @@ identifies a single machine by its last digits, like a serial number, so it is n
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -75,23 +74,17 @@ _FILLED = {
 }
 
 
-@dataclass(frozen=True)
-class Detail:
-    """Results of the four files.
+def read_detail(folder: Path) -> tuple[pd.DataFrame, dict[str, Quarantine], int, int]:
+    """Read the four files.
 
-    Shapes: `frame` has TEXTS as text, the typed columns of NUMBERS, TARGETS (NaN outside the row's suite), suite,
-    result_id, arrival_day, source_file, line and line_in_file, ordered by result_id. `quarantines` maps each file to
-    its rejected rows. `identical` counts rows folded into a row that differs in its identifier alone.
+    Returns:
+        Results, with TEXTS as text, the typed columns of NUMBERS, TARGETS (NaN outside the row's suite), suite,
+        result_id, arrival_day, source_file, line and line_in_file, ordered by result_id; the rejected rows of each
+        file; the number of rows; and of those folded into a row that differs in its identifier alone.
+
+    Raises:
+        UserError: A file is absent, not a whole table, or lacks a column.
     """
-
-    frame: pd.DataFrame
-    quarantines: dict[str, Quarantine]
-    rows_in: int
-    identical: int
-
-
-def read_detail(folder: Path) -> Detail:
-    """Read the four files. Raises: UserError when a file is absent, not a whole table, or lacks a column."""
     frames, quarantines, rows_in = [], {}, 0
     for name in SUITES:
         columns = [*TEXTS, *NUMBERS, *BENCHMARKS[name]]
@@ -106,7 +99,7 @@ def read_detail(folder: Path) -> Detail:
     frame = frame[~twice]
     measured = ["suite", *TEXTS, *NUMBERS.values(), *TARGETS]
     identical = frame.duplicated([column for column in measured if column != "file"])
-    return Detail(frame[~identical].reset_index(drop=True), quarantines, rows_in, int(identical.sum()))
+    return frame[~identical].reset_index(drop=True), quarantines, rows_in, int(identical.sum())
 
 
 def _screen_rows(raw: pd.DataFrame, name: str, quarantine: Quarantine) -> pd.DataFrame:
@@ -139,15 +132,6 @@ def _screen_rows(raw: pd.DataFrame, name: str, quarantine: Quarantine) -> pd.Dat
     return quarantine.reject(frame, bad.any(axis=1), "impossible_counts", frame["file"])
 
 
-@dataclass(frozen=True)
-class Published:
-    """Texts of the dump for every result. Shapes: `texts` has DUMP.raw_columns, "" for a result that the dump lacks."""
-
-    texts: pd.DataFrame
-    matched: pd.Series
-    other_suite: int
-
-
 def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     """Standardize the four files, and join the dump of published results and the catalog where available.
 
@@ -157,16 +141,17 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
         UserError: A file is absent, is not a whole table or lacks a column, or no row is a result.
     """
     del options
-    detail = read_detail(raw[SOURCE])
-    if detail.frame.empty:
+    frame, quarantines, rows_in, identical = read_detail(raw[SOURCE])
+    if frame.empty:
         raise UserError(
             f"{raw[SOURCE]} must hold a usable result",
-            f"none of {detail.rows_in} rows is usable",
+            f"none of {rows_in} rows is usable",
             "ingest the source again",
         )
-    frame, joined = join_published(detail.frame, read_published(raw.get(DUMP.source), detail.frame))
+    texts, counts = read_published(raw.get(DUMP.source), frame)
+    joined = {"rows": len(frame), **counts}
     # The copy consolidates the blocks of a frame that grew by columns; later steps are slow without it.
-    frame = join_catalog(frame, raw).copy()
+    frame = join_catalog(join_published(frame, texts), raw).copy()
     repairs = _repair_rows(frame)
     frame = frame.assign(
         source=SOURCE,
@@ -175,19 +160,16 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
         submission_id=name_submissions(frame),
     )
     wrong, detail_of_value = describe_out_of_bounds(frame, COLUMNS)
-    for name, quarantine in detail.quarantines.items():
+    for name, quarantine in quarantines.items():
         quarantine.reject(frame, wrong & (frame["source_file"] == name), "out_of_bounds", detail_of_value)
     frame = frame[~wrong]
     table = build_table(SOURCE, frame, COLUMNS)
     return Standardized(
         table,
-        build_rejected_frame(each for quarantine in detail.quarantines.values() for each in quarantine.rejections),
-        detail.rows_in,
-        {"identical_but_for_result_id": detail.identical},
-        {
-            **summarize_quality(frame, table, repairs.counts),
-            "joined": joined,
-        },
+        build_rejected_frame(each for quarantine in quarantines.values() for each in quarantine.rejections),
+        rows_in,
+        {"identical_but_for_result_id": identical},
+        {**summarize_quality(frame, table, repairs.counts), "joined": joined},
     )
 
 
@@ -206,15 +188,19 @@ def _repair_rows(frame: pd.DataFrame) -> repair.Repairs:
     return repairs
 
 
-def read_published(folder: Path | None, frame: pd.DataFrame) -> Published:
+def read_published(folder: Path | None, frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, int]]:
     """Look up every result in the dump; without a dump no result matches. A row of another suite does not match.
+
+    Returns:
+        Texts of DUMP.raw_columns, "" for a result that the dump lacks; and how many results match, and how many do not
+        because of their suite.
 
     Raises:
         UserError: The folder does not hold exactly one dump, or the dump is not a whole table.
     """
     if folder is None:
         none = pd.DataFrame("", index=frame.index, columns=list(DUMP.raw_columns), dtype="str")
-        return Published(none, pd.Series(False, index=frame.index), 0)
+        return none, {"matched": 0, "found_in_another_suite": 0}
     dump = read_dump(DUMP.source, find_only_file(DUMP.source, folder), DUMP.raw_columns).frame
     dump["result_id"] = dump["Disclosure"].str.extract(_IDENTIFIER, expand=False)
     dump = dump.dropna(subset="result_id").drop_duplicates("result_id").set_index("result_id")
@@ -223,16 +209,15 @@ def read_published(folder: Path | None, frame: pd.DataFrame) -> Published:
     other = suite.notna() & (suite != frame["suite"])
     matched = suite.notna() & ~other
     texts.loc[~matched] = ""
-    return Published(texts.astype("str"), matched, int(other.sum()))
+    return texts.astype("str"), {"matched": int(matched.sum()), "found_in_another_suite": int(other.sum())}
 
 
-def join_published(frame: pd.DataFrame, published: Published) -> tuple[pd.DataFrame, dict[str, Any]]:
-    """Add the standard columns of the texts, from the dump where it has the result; return the join's counts too.
+def join_published(frame: pd.DataFrame, texts: pd.DataFrame) -> pd.DataFrame:
+    """Add the standard columns of the texts, from the dump where it has the result.
 
     The detail file wins where both state a quantity: its values were read from the machine, and differing core counts
     of the dump are typing errors.
     """
-    texts = published.texts
     base = parse_column(texts["Base Result"], parse_number)["value"]
     stated = {name: parse_column(texts[column], parse_number)["value"] for name, column in _FILLED.items()}
     month = pd.to_datetime(parse_column(texts["Published"], parse_month)["value"])
@@ -261,8 +246,7 @@ def join_published(frame: pd.DataFrame, published: Published) -> tuple[pd.DataFr
             name: frame[name].fillna(parsed[name]) for name in ("l1d_kb", "l1i_kb", "l2_kb_per_core", "storage_gb")
         },
     )  # fmt: skip
-    counts = {"matched": int(published.matched.sum()), "found_in_another_suite": published.other_suite}
-    return joined, {"rows": len(frame), **counts}
+    return joined
 
 
 def _combine_memory(frame: pd.DataFrame, parsed: pd.DataFrame) -> dict[str, pd.Series]:

@@ -143,7 +143,8 @@ class SpecDump:
         """Add the standard columns of the text columns; every distinct text is parsed once."""
         columns: dict[str, pd.Series] = {}
         for column in self.described["parsed"]:
-            columns |= dict(parse_column(frame[column.raw], column.read, column.names).items())
+            parsed = parse_column(frame[column.raw], column.read, column.names)
+            columns |= {name: parsed[name] for name in column.names}
         columns |= {name: pd.to_datetime(columns[name]) for name in _DATES if name in columns}
         columns |= {column.names[0]: map_texts(frame[column.raw], column.read) for column in self.described["name"]}
         return self.derive(frame.assign(**columns, system_stem=extract_system_stems(frame)))
@@ -158,48 +159,30 @@ class SpecDump:
             UserError: The file is not a whole table with the dump's columns, holds no usable result, or the option is
                 not a month.
         """
-        results = read_results(self, raw[self.source], parse_last_month(options.get("published_until")))
+        until = parse_last_month(options.get("published_until"))
+        frame, quarantine, rows_in, after, identical = read_results(self, raw[self.source], until)
         # The copy consolidates the blocks of a frame that grew by columns; later steps are slow without it.
-        frame = join_catalog(self.parse(results.frame), raw).copy()
+        frame = join_catalog(self.parse(frame), raw).copy()
         repairs = Repairs()
         frame = self.repair(frame, repairs)
         same = np.zeros(len(frame), dtype=np.int8)
         frame = frame.assign(
             source=expand_codes([self.source], same, frame.index),
-            file=expand_codes([results.quarantine.file], same, frame.index),
+            file=expand_codes([quarantine.file], same, frame.index),
             cpu_model_id=map_texts(frame["cpu_model"], cpu_model_id),
             submission_id=name_submissions(frame),
         )
         wrong, detail = describe_out_of_bounds(frame, self.columns)
-        frame = results.quarantine.reject(frame, wrong, "out_of_bounds", detail)
+        frame = quarantine.reject(frame, wrong, "out_of_bounds", detail)
         facts = {name: options[name] for name in ("published_until",) if name in options}
         table = build_table(self.source, frame, self.columns, facts, copy=False)
         return Standardized(
             table,
-            build_rejected_frame(results.quarantine.rejections),
-            results.rows_in,
-            {"identical_but_for_disclosure" if self.described["identity"] else "identical": results.identical},
-            {
-                "after_published_until": results.after,
-                **summarize_quality(frame, table, repairs.counts),
-            },
+            build_rejected_frame(quarantine.rejections),
+            rows_in,
+            {"identical_but_for_disclosure" if self.described["identity"] else "identical": identical},
+            {"after_published_until": after, **summarize_quality(frame, table, repairs.counts)},
         )
-
-
-@dataclass(frozen=True)
-class Results:
-    """Results published until the last month, ordered by identifier.
-
-    Shapes: `frame` has the raw columns as text, the required columns (`SpecDump.described`), result_id, line_in_file,
-    line, and with an identifier arrival_day. `after` counts the rows published later, `rows_in` all others, `identical`
-    those folded into a row that differs in its identifier alone.
-    """
-
-    frame: pd.DataFrame
-    quarantine: Quarantine
-    rows_in: int
-    after: int
-    identical: int
 
 
 def summarize_quality(frame: pd.DataFrame, table: Table, repairs: Mapping[str, int]) -> dict[str, Any]:
@@ -228,11 +211,16 @@ def summarize_quality(frame: pd.DataFrame, table: Table, repairs: Mapping[str, i
     }
 
 
-def read_results(dump: SpecDump, folder: Path, until: pd.Timestamp) -> Results:
+def read_results(dump: SpecDump, folder: Path, until: pd.Timestamp) -> tuple[pd.DataFrame, Quarantine, int, int, int]:
     """Read the results of a dump that were published until a month, and quarantine rows that are not results.
 
     `line` counts the lines of the file without the rows published later, so every snapshot gives the same lines. Rows
     that differ in their identifier alone are folded.
+
+    Returns:
+        Results, with the raw columns as text, the required columns (`SpecDump.described`), result_id, line_in_file,
+        line, and with an identifier arrival_day, ordered by identifier; the quarantine; the number of rows without
+        those published later, of these, and of those folded into a row that differs in its identifier alone.
 
     Raises:
         UserError: The file is not a whole table with the dump's columns, or no row is a result.
@@ -252,7 +240,7 @@ def read_results(dump: SpecDump, folder: Path, until: pd.Timestamp) -> Results:
     identical = frame.duplicated([column for column in dump.raw_columns if column != "Disclosure"])
     rows_in = rows.rows_in - int(after.sum())
     frame = frame.drop(columns="Disclosure", errors="ignore")[~identical]
-    return Results(frame, quarantine, rows_in, int(after.sum()), int(identical.sum()))
+    return frame, quarantine, rows_in, int(after.sum()), int(identical.sum())
 
 
 def _refuse_none(path: Path, frame: pd.DataFrame, rows: int, quarantine: Quarantine, after: int = 0) -> None:
@@ -268,7 +256,8 @@ def _type_columns(dump: SpecDump, raw: pd.DataFrame) -> pd.DataFrame:
     """Add the required columns and the identifier; a value is missing where its text is invalid."""
     typed: dict[str, pd.Series] = {}
     for column in (*dump.described["required"], *dump.described["identity"]):
-        typed |= dict(parse_column(raw[column.raw], column.read, column.names).items())
+        parsed = parse_column(raw[column.raw], column.read, column.names)
+        typed |= {name: parsed[name] for name in column.names}
     if "result_id" not in typed:
         # The lines identify rows, because the file's checksum is verified.
         prefix = dump.source.removeprefix("spec_")
@@ -340,6 +329,13 @@ def join_texts(frame: pd.DataFrame, separator: str) -> pd.Series:
     """Return the texts of each row in the order of the columns, joined."""
     joined: pd.Series = frame.iloc[:, 0].str.cat(frame.iloc[:, 1:], sep=separator)
     return joined
+
+
+def describe_counts(frame: pd.DataFrame, names: Sequence[str]) -> pd.Series:
+    """Return the counts of each row with their names as one text."""
+    return join_texts(
+        pd.DataFrame({name: frame[name].map(f"{{:g}} {name}".format).astype("str") for name in names}), ", "
+    )
 
 
 def describe_out_of_bounds(frame: pd.DataFrame, columns: Sequence[Column]) -> tuple[pd.Series, pd.Series]:

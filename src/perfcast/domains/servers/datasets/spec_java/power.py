@@ -91,8 +91,8 @@ def reject_impossible_counts(frame: pd.DataFrame, quarantine: Quarantine) -> pd.
     per_chip = frame["cores"] / frame["chips"].replace(0, np.nan)
     whole = (per_chip % 1 == 0) & (frame["chips"] % 1 == 0) & (frame["nodes"] % 1 == 0) & (frame["nodes"] >= 1)
     possible = whole & per_chip.between(1, spec_dump.MAX_CORES_PER_CHIP) & frame["chips"].between(1, _MAX_CHIPS)
-    words = {name: frame[name].map(f"{{:g}} {name}".format).astype("str") for name in ("cores", "chips", "nodes")}
-    return quarantine.reject(frame, ~possible, "impossible_counts", spec_dump.join_texts(pd.DataFrame(words), ", "))
+    detail = spec_dump.describe_counts(frame, ["cores", "chips", "nodes"])
+    return quarantine.reject(frame, ~possible, "impossible_counts", detail)
 
 
 def repair_machines(frame: pd.DataFrame, repairs: repair.Repairs) -> pd.DataFrame:
