@@ -15,7 +15,6 @@ from markupsafe import Markup
 from perfcast.domain import domains
 from perfcast.evaluation import BASELINE, Evaluation
 from perfcast.report import error_tables
-from perfcast.report.explorer import MAX_POINTS, explorer_data
 from perfcast.report.model_card import cards, model_card
 from perfcast.report.plots.drawing import inline_svg
 from perfcast.report.report_context import MIN_ENTITIES, DatasetPart, ReportContext
@@ -44,8 +43,7 @@ def render_pages(context: ReportContext, name: str = "report") -> dict[str, str]
     A dataset that is too small to rank predictors has a paragraph in the index and no page.
     """
     ranked = [part for part in context.datasets if part.can_rank]
-    every = max(1, -(-sum(len(part.evaluation.tables["points"]) for part in ranked) // MAX_POINTS))
-    pages = {f"{name}/{part.name}.html": _dataset_page(part, context, f"../{name}.html", every) for part in ranked}
+    pages = {f"{name}/{part.name}.html": _dataset_page(part, context, f"../{name}.html") for part in ranked}
     entries = [
         {
             "part": part,
@@ -105,7 +103,7 @@ def _render(template: str, context: ReportContext, **data: Any) -> str:
     )
 
 
-def _dataset_page(part: DatasetPart, context: ReportContext, index: str, every: int) -> str:
+def _dataset_page(part: DatasetPart, context: ReportContext, index: str) -> str:
     return _render(
         "dataset.html",
         context,
@@ -114,7 +112,7 @@ def _dataset_page(part: DatasetPart, context: ReportContext, index: str, every: 
         part=part,
         leader=part.leader,
         hero=split_answers(part),
-        sections=[section for section in report_sections(part, context, every) if section.data],
+        sections=[section for section in report_sections(part, context) if section.data],
     )
 
 
@@ -180,12 +178,11 @@ def small_dataset_sentence(part: DatasetPart) -> str:
     )
 
 
-def report_sections(part: DatasetPart, context: ReportContext, every: int = 1) -> list[Section]:
-    """Return the sections of one dataset in their order, with every k-th row in its chart."""
+def report_sections(part: DatasetPart, context: ReportContext) -> list[Section]:
+    """Return the sections of one dataset in their order."""
     evaluation, rows, leader = part.evaluation, part.rows, part.leader
     return [
         Section("headline", "Errors of every predictor", _headline(evaluation)),
-        Section("explorer", "Predictions of single results", explorer_data(part, leader, every)),
         Section("largest_errors", "Largest errors", largest_errors(evaluation, rows, leader) if rows else []),
         Section("releases", "Errors by product release", release_tables(evaluation, rows, leader) if rows else []),
         Section(

@@ -1,10 +1,6 @@
-"""Sections of the report: chart, largest errors, releases, calibration, ablation and model cards."""
+"""Sections of the report: largest errors, releases, calibration, ablation and model cards."""
 
-import base64
 import dataclasses
-import json
-import re
-import zlib
 
 import numpy as np
 import pandas as pd
@@ -16,63 +12,13 @@ from perfcast.report.error_tables import (
     described_section,
     published_tables,
 )
-from perfcast.report.explorer import explorer_data, make_chart
 from perfcast.report.model_card import cards, model_card
-from perfcast.report.render_page import render_pages
-from perfcast.report.report_context import NAME, Rows, hardest_split_first
+from perfcast.report.report_context import Rows, hardest_split_first
 from perfcast.report.row_tables import ablation_tables, largest_errors, release_tables
 from perfcast.report.text_tables import Cell, number, split_heading
 from perfcast.schema.display_names import column_label
 from perfcast.schema.table import Tag
 from perfcast.splits import split_label
-
-
-def charted(part, **options):
-    """The specification of the chart, and its data as a table."""
-    specification = make_chart(part, "network", **options)
-    (columns,) = specification["data"]["values"]
-    return specification, pd.DataFrame(columns)
-
-
-def test_chart_has_the_error_of_every_prediction_and_the_names_of_its_row(part):
-    specification, drawn = charted(part)
-    points = part.evaluation.tables["points"]
-    assert specification["transform"][0] == {"flatten": list(drawn)}
-    assert len(drawn) == len(points.drop_duplicates(["split", "row", "target"]))
-    assert drawn.set_index("row")[NAME].to_dict() == part.rows.names.loc[drawn["row"], NAME].to_dict()
-    for predictor in part.evaluation.predictors:
-        mine = points[points["predictor"] == predictor].set_index(["split", "row"])
-        errors = drawn.set_index(["split", "row"])[predictor].astype(float)
-        mine = mine.loc[errors.index]
-        np.testing.assert_allclose(errors, 100 * (mine["predicted"] / mine["measured"] - 1), atol=0.051)
-    tooltip = {entry["field"] for entry in specification["layer"][1]["encoding"]["tooltip"]}
-    assert {"row", NAME, "task", "measured", "published", "predicted (estimate)", "error in %"} <= tooltip
-
-
-def test_chart_has_a_control_for_each_choice(part):
-    controls = {entry["name"]: entry["bind"] for entry in charted(part)[0]["params"]}
-    assert controls["split"]["options"] == part.evaluation.splits
-    assert set(controls["predictor"]["options"]) == set(part.evaluation.predictors)
-    assert controls["predictor"]["options"][0] == "network"
-    assert controls["task"]["options"] == [None, *part.evaluation.tasks]
-    assert "generation" in controls["color"]["options"]
-    assert controls["find"]["input"] == "search"
-
-
-def test_chart_draws_every_second_row_with_all_its_predictions(part):
-    whole, thin = charted(part)[1], charted(part, every=2)[1]
-    assert set(thin["row"]) < set(whole["row"])
-    assert abs(thin["row"].nunique() - whole["row"].nunique() / 2) <= 1
-    assert thin.reset_index(drop=True).equals(whole[whole["row"].isin(thin["row"])].reset_index(drop=True))
-
-
-def test_chart_is_packed_with_the_scripts_of_vega_and_their_licenses(part):
-    data = explorer_data(part, "network")
-    code, packed = (zlib.decompress(base64.b64decode(data[name])).decode() for name in ("vega", "chart"))
-    assert json.loads(packed) == json.loads(json.dumps(make_chart(part, "network")))
-    assert code.count("University of Washington Interactive Data Lab") >= 3
-    assert "</script" not in data["vega"] + data["chart"]
-    assert explorer_data(dataclasses.replace(part, rows=None), "network") is None
 
 
 def planted(part, **changes):
@@ -193,20 +139,6 @@ def test_interval_calibration_flags_large_groups_only(part):
     bare = part.evaluation.metrics[~part.evaluation.metrics["metric"].isin(["coverage", "width"])]
     none = part.evaluation.with_tables(metrics=bare, slices=slices.assign(coverage=np.nan))
     assert calibration_tables(none, "network") == []
-
-
-def test_calibration_remarks_name_the_worst_slab_and_the_alarm(context, part):
-    def remarks(**tables):
-        changed = dataclasses.replace(part, evaluation=part.evaluation.with_tables(**tables))
-        page = render_pages(dataclasses.replace(context, datasets=(changed,)))["report/fake.html"]
-        return re.findall(r"<li>([^<]*: the worst fifth of the machines has [^<]*)</li>", page)
-
-    calibration = part.evaluation.tables["calibration"]
-    assert len(remarks()) == len(part.evaluation.splits)
-    assert "martingale" not in remarks()[0]
-    alarms = remarks(calibration=calibration.assign(log10_martingale=5.25, alarm="2023-04"))
-    assert all("from 2023-04 on, errors are unlike those of backtests (martingale 10^5.2)." in line for line in alarms)
-    assert remarks(calibration=pd.DataFrame()) == []
 
 
 def test_described_machines_are_listed_by_level(part):
