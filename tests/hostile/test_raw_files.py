@@ -1,4 +1,4 @@
-"""Broken raw files of every source: ingestion and standardization reject each in one line."""
+"""Broken raw files of every source: standardization rejects each in one line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hostile_input import REPOSITORY, refused
 from hostile_raw_files import generate_files, ingest_command, standardize_command, write_project
 
 from perfcast.domains.gemm.sources import gpperf
-from perfcast.domains.servers.sources import perfcastdb
+from perfcast.domains.servers.datasets.perfcastdb.runs_table import SKU_TABLE
 
 MILLION = 1_000_000
 
@@ -61,16 +61,13 @@ def file_of(source: str) -> str:
     return name or next(path.name for path in generate_files(source).iterdir())
 
 
-def assert_rejected(tmp_path, capsys, source, file, content, *, ingested=True, standardized=True):
+def assert_rejected(tmp_path, capsys, source, file, content):
     write_project(REPOSITORY, tmp_path, source, file, content)
-    if ingested:
-        refused(ingest_command(tmp_path, source), capsys, out=tmp_path / "out")
-    if standardized:
-        refused(standardize_command(tmp_path, source), capsys, out=tmp_path / "out")
+    refused(standardize_command(tmp_path, source), capsys, out=tmp_path / "out")
 
 
 ONLY_ROWS = ("rows of nothing", "rows of a letter", "rows of 1e309", "fields without end")
-"""Defects that ingestion does not find, because it checks the structure of a file only."""
+"""Defects of rows alone."""
 
 
 @pytest.mark.reliability("hostile source files")
@@ -82,10 +79,8 @@ def test_defective_table_is_rejected(tmp_path, capsys, source, defect):
     text = decompress((generate_files(source) / file).read_bytes())
     # rows of one of several tables are quarantined; unreadable rows of a catalog are skipped
     quarantined = defect in ONLY_ROWS and source in ("perfcastdb", "cpu_catalog", "spec_cpu2017_detail")
-    ingested = defect not in ONLY_ROWS
-    assert_rejected(
-        tmp_path, capsys, source, file, compress(TEXTS[defect](text)), ingested=ingested, standardized=not quarantined
-    )
+    if not quarantined:
+        assert_rejected(tmp_path, capsys, source, file, compress(TEXTS[defect](text)))
 
 
 COMPRESSED = {
@@ -108,8 +103,8 @@ def test_defective_compression_is_rejected(tmp_path, capsys, source, defect):
 @pytest.mark.parametrize("source", [*TABLES, "gpperf", "help"])
 def test_folder_in_place_of_a_file_is_rejected(tmp_path, capsys, source):
     file = {"gpperf": gpperf.ARCHIVE, "help": "nasbench201/str_arch2idx.pt"}.get(source) or file_of(source)
-    # a missing catalog file contains no CPU model
-    assert_rejected(tmp_path, capsys, source, file, None, standardized=source != "cpu_catalog")
+    write_project(REPOSITORY, tmp_path, source, file, None)
+    refused(ingest_command(tmp_path, source), capsys, out=tmp_path / "out")
 
 
 MACHINES = {
@@ -208,14 +203,14 @@ def records_of(text: str) -> bytes:
 @pytest.mark.reliability("hostile source files")
 @pytest.mark.parametrize("text", ["x", "1,2,3,4,5\n" * 7, "\x00" * 50, "9" * 100_000, '"' * 1000])
 def test_archive_without_a_whole_record_is_rejected(tmp_path, capsys, text):
-    assert_rejected(tmp_path, capsys, "gpperf", gpperf.ARCHIVE, records_of(text), ingested=False)
+    assert_rejected(tmp_path, capsys, "gpperf", gpperf.ARCHIVE, records_of(text))
 
 
 def workbook(**members):
     """Return the generated workbook with members replaced by their short names; None removes one."""
     names = {"sheet": "xl/worksheets/sheet1.xml", "book": "xl/workbook.xml", "strings": "xl/sharedStrings.xml"}
     names |= {"types": "[Content_Types].xml", "links": "xl/_rels/workbook.xml.rels"}
-    with zipfile.ZipFile(generate_files("perfcastdb") / perfcastdb.PROCESSORS) as archive:
+    with zipfile.ZipFile(generate_files("perfcastdb") / SKU_TABLE) as archive:
         content = {name: archive.read(name) for name in archive.namelist()}
     content |= {names[short]: member for short, member in members.items()}
     buffer = io.BytesIO()
@@ -265,8 +260,7 @@ WORKBOOKS = {
 @pytest.mark.reliability("hostile source files")
 @pytest.mark.parametrize("defect", WORKBOOKS)
 def test_hostile_workbook_is_rejected(tmp_path, capsys, defect):
-    ingested = defect in ("nothing", "no zip", "another zip", "cut off")
-    assert_rejected(tmp_path, capsys, "perfcastdb", perfcastdb.PROCESSORS, WORKBOOKS[defect](), ingested=ingested)
+    assert_rejected(tmp_path, capsys, "perfcastdb", SKU_TABLE, WORKBOOKS[defect]())
 
 
 def torch_zip(pickled: bytes, **others) -> bytes:
@@ -305,7 +299,7 @@ PICKLES = {
 def test_hostile_pickle_is_rejected_and_not_executed(tmp_path, capsys, defect):
     marker = tmp_path / "executed"
     content = torch_zip(PICKLES[defect].replace(b"{marker}", str(marker).encode()))
-    assert_rejected(tmp_path, capsys, "help", "nasbench201/latency/raspi4.pt", content, ingested=False)
+    assert_rejected(tmp_path, capsys, "help", "nasbench201/latency/raspi4.pt", content)
     assert not marker.exists()
 
 

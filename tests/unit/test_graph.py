@@ -86,7 +86,6 @@ def code_of_stages(dataset, *sources):
         **{name: plan.code(name, *predictors) for name in ("train", "leakage", "champion", "described")},
         "standardize": plan.code("standardize", plan.datasets[dataset].module),
         "features": plan.code("features", *plan.feature_modules(dataset)),
-        **{source: plan.source_code(source) for source in sources},
     }
 
 

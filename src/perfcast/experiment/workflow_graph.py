@@ -211,11 +211,6 @@ class Graph:
             loaded += [*plugins.modules("splits", known), *(path for domain in known for path in domain.modules())]
         return self._digest(stage, *loaded)
 
-    def source_code(self, source: str) -> str:
-        """Return a digest of the module that checks the files of a source."""
-        module = read_conf(self.conf, "source", source).get("module")
-        return self._digest(plugins.load("sources", module).__name__ if module else "perfcast.sources.file_checks")
-
     def modules_of(self, predictor: str) -> list[str]:
         """Return the modules of a predictor and of those that it is made of, for `code`."""
         conf = self.predictors.get(predictor)

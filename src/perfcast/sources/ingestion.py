@@ -18,9 +18,7 @@ from typing import Any
 
 from rich.filesize import decimal
 
-from perfcast import plugins
 from perfcast.sources.download import DownloadError, DownloadLimits, Progress, download_file
-from perfcast.sources.file_checks import check_csv, check_machine_description
 from perfcast.sources.locations import (
     ARCHIVE,
     NOT_FOUND,
@@ -32,7 +30,6 @@ from perfcast.sources.locations import (
     list_locations,
 )
 from perfcast.sources.source_spec import MANIFEST, Snapshot, SourceFile, SourceSpec
-from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import atomic_folder, atomic_path, write_json
 from perfcast.utils.result_digests import record_digests
@@ -197,13 +194,10 @@ def ingest_source(
     """Write the files of one source and its manifest to the folder `out`, from the first origin that provides them.
 
     The order is cache, mirror folders, archives in them, the last ingestion in `out`, published address (only if
-    `network`). The checksum of every file is verified before it is used. Then the structure of the files is checked
-    (`check_structure`).
-    Raises: UserError when the files fail that check, when `strict` and a file is missing, or when a source that was
+    `network`). The checksum of every file is verified before it is used.
+    Raises: UserError when `strict` and a file is missing, or when a source that was
     present would become missing.
     """
-    if spec.module:
-        plugins.load("sources", spec.module)  # an unknown name is an error even where the files are missing
     with atomic_folder(out) as folder:
         with tempfile.TemporaryDirectory(dir=folder) as staging:
             search = _Search(spec, Path(staging), cache, mirrors, embedded, out, limits, progress)
@@ -217,7 +211,6 @@ def ingest_source(
             _refuse_loss(spec, out, search.attempts, result.remedy, strict=strict)
         else:
             result = _describe_present(spec, snapshot, search)
-            check_structure(spec, folder)
         write_json(folder / MANIFEST, _build_manifest(spec, result))
         record_digests(folder)
     return result
@@ -233,20 +226,6 @@ def _refuse_loss(spec: SourceSpec, out: Path, attempts: Sequence[FailedAttempt],
             fact = f"{file.name} of the last ingestion is in {out} and no file now fits: {fact}"
             remedy = f"bring the mirror or the network back, or delete {out} to go on without the source"
             raise UserError(f"source {spec.name!r} must stay present", fact, remedy)
-
-
-def check_structure(spec: SourceSpec, folder: Path) -> None:
-    """Check the columns of CSV files, machine descriptions (JSON), and what the module of the source knows.
-
-    Raises: UserError when a file is absent, damaged or of another structure.
-    """
-    for name, columns in spec.columns.items():
-        check_csv(folder / name, columns, encoding_by_row=spec.dump, max_bytes=size_limits.DUMP if spec.dump else None)
-    for file in spec.snapshots[0].files:
-        if file.name.endswith(".json"):
-            check_machine_description(folder / file.name, spec.remedy)
-    if spec.module:
-        plugins.load("sources", spec.module).check(folder)
 
 
 def _describe_present(spec: SourceSpec, snapshot: Snapshot, search: _Search) -> IngestResult:
