@@ -1,4 +1,4 @@
-"""Record finished trainings, champions and the report in MLflow.
+"""Record finished trainings and champions in MLflow.
 
 What the store has already is left alone.
 
@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfcast.cli.arguments import add_shared, parse_experiment
+from perfcast.cli.arguments import add_shared
 
 if TYPE_CHECKING:
     from perfcast.tracking import Store
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    add_shared(parser, "--results", "--project", "--experiment")
+    add_shared(parser, "--results", "--project")
     parser.add_argument("--trainings", action="store_true", help="record the trainings alone")
     parser.add_argument(
         "--note", type=Path, metavar="FILE", help="write the outcome to a file, and succeed if the store fails"
@@ -56,16 +56,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _record(store: Store, options: argparse.Namespace) -> int:
-    from perfcast.config.conf_files import known, read_conf
     from perfcast.evaluation import metrics_tree, read_evaluation
     from perfcast.tracking.recording import ResultsToRecord, record_results
 
-    conf = options.project / "conf"
     evaluations = [read_evaluation(path.parent) for path in options.results.glob("evaluation/*/summary.json")]
-    results = ResultsToRecord(
-        folder=options.results,
-        scores={evaluation.dataset: metrics_tree(evaluation) for evaluation in evaluations},
-        titles={name: str(read_conf(conf, "dataset", name)["title"]) for name in known(conf, "dataset")},
-        experiment=parse_experiment(options),
-    )
-    return record_results(store, results, trainings_only=options.trainings)
+    scores = {evaluation.dataset: metrics_tree(evaluation) for evaluation in evaluations}
+    return record_results(store, ResultsToRecord(options.results, scores), trainings_only=options.trainings)
