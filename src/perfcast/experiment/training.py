@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import dataclasses
 import math
 import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -124,25 +121,16 @@ class TrainingJob:
         return {"dataset": self.dataset, "split": self.split, "predictor": self.predictor}
 
 
-def train_on_every_node(
-    job: TrainingJob, config: Mapping[str, Any], store: Store | None, environment: Mapping[str, str]
-) -> None:
-    """Train; of several nodes the first process alone writes. A live store, if any, shows the curves meanwhile."""
+def run_training(job: TrainingJob, config: Mapping[str, Any], store: Store | None) -> None:
+    """Train; a live store, if any, shows the curves meanwhile."""
     table = read_table(job.table_file)
-    with contextlib.ExitStack() as stack:
-        if config["trainer"].get("num_nodes", 1) > 1:
-            from perfcast.training.loop import is_first
+    if store is None or not store.live:
+        train_predictor(job, table, config)
+        return
+    from perfcast.tracking.live import live_record  # imports Lightning, which takes seconds
 
-            if not is_first(environment):
-                folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-                store, job = None, dataclasses.replace(job, out=folder / "run")
-        if store is None or not store.live:
-            train_predictor(job, table, config)
-            return
-        from perfcast.tracking.live import live_record  # imports Lightning, which takes seconds
-
-        tags = {**job.names(), "preset": config["preset"]}
-        live = stack.enter_context(live_record(store, f"perfcast/{job.dataset}", f"{job.predictor}-{job.split}", tags))
+    tags = {**job.names(), "preset": config["preset"]}
+    with live_record(store, f"perfcast/{job.dataset}", f"{job.predictor}-{job.split}", tags) as live:
         train_predictor(job, table, {**config, "trainer": {**config["trainer"], "logger": live or False}})
         if live:
             live.name_record(sha256(job.out / RECORD))

@@ -9,7 +9,7 @@ import shutil
 import tarfile
 import tempfile
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
@@ -18,7 +18,7 @@ from typing import Any
 
 from rich.filesize import decimal
 
-from perfcast.sources.download import DownloadError, DownloadLimits, Progress, download_file
+from perfcast.sources.download import DownloadError, DownloadLimits, download_file
 from perfcast.sources.locations import (
     ARCHIVE,
     NOT_FOUND,
@@ -77,7 +77,6 @@ class _Search:
     embedded: Path
     earlier: Path
     limits: DownloadLimits
-    progress: Progress
     attempts: list[FailedAttempt] = field(default_factory=list)
     staged: dict[SourceFile, tuple[Path, IngestedFile]] = field(default_factory=dict)
     missing: set[SourceFile] = field(default_factory=set)
@@ -115,7 +114,7 @@ class _Search:
         path, reason = cached_path(self.cache, file.sha256), "not tried, because there is no connection"
         if not self.unreachable:
             try:
-                download_file(file, path, self.limits, self.progress)
+                download_file(file, path, self.limits)
                 return self._take(file, FileLocation("address", self.cache, path), file.url)
             except DownloadError as error:
                 self.unreachable, reason = error.unreachable, str(error)
@@ -188,7 +187,6 @@ def ingest_source(
     embedded: Path,
     network: bool,
     strict: bool = False,
-    progress: Progress = lambda name, done, total: None,
     limits: DownloadLimits = DownloadLimits(),  # noqa: B008
 ) -> IngestResult:
     """Write the files of one source and its manifest to the folder `out`, from the first origin that provides them.
@@ -200,7 +198,7 @@ def ingest_source(
     """
     with atomic_folder(out) as folder:
         with tempfile.TemporaryDirectory(dir=folder) as staging:
-            search = _Search(spec, Path(staging), cache, mirrors, embedded, out, limits, progress)
+            search = _Search(spec, Path(staging), cache, mirrors, embedded, out, limits)
             snapshot = search.find_snapshot(network=network)
             for file in snapshot.files if snapshot else ():
                 target = folder / file.name
@@ -258,19 +256,3 @@ def _build_manifest(spec: SourceSpec, result: IngestResult) -> dict[str, Any]:
         "files": [{"name": file.name, "sha256": file.sha256, "bytes": file.bytes} for file in result.files],
         **{"reason": result.reason, "remedy": result.remedy},
     }
-
-
-class DownloadLines:
-    """Progress of downloads above 1 MB as lines of text: one per tenth, or per 5 MB if the size is unknown."""
-
-    def __init__(self, show: Callable[[str], None]) -> None:
-        self._show = show
-        self._last_step: dict[str, int] = {}
-
-    def __call__(self, name: str, done: int, total: int | None) -> None:
-        """Show a line where a step is reached."""
-        step = int(10 * done / total) if total else done // 5_000_000
-        if self._last_step.get(name) != step and (total is None or total > 1_000_000):
-            self._last_step[name] = step
-            of_total = f" of {total / 1e6:.1f}" if total else ""
-            self._show(f"{name}: {done / 1e6:.1f}{of_total} MB")

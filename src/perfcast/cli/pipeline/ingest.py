@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Ingest the source and print one line; a missing source is an error with --strict only."""
     from perfcast.config.conf_files import read_conf
-    from perfcast.sources.ingestion import DownloadLines, ingest_source
+    from perfcast.sources.ingestion import ingest_source
     from perfcast.sources.locations import find_places, locate_source
     from perfcast.sources.source_spec import parse_source
     from perfcast.utils.io import write_json
@@ -40,10 +40,7 @@ def run(options: argparse.Namespace) -> int:
     spec = parse_source(options.source, read_conf(options.project / "conf", "source", options.source))
     places = find_places(options.project, options.mirror, os.environ)
     is_local = locate_source(spec, **places, earlier=options.out).is_local
-    show = DownloadLines(lambda line: print(line, file=sys.stderr, flush=True))
-    result = ingest_source(
-        spec, options.out, **places, network=not options.offline, strict=options.strict, progress=show
-    )
+    result = ingest_source(spec, options.out, **places, network=not options.offline, strict=options.strict)
     if options.origin:
         origins = {file.name: file.origin for file in result.files}
         means = {"at_hand": is_local, "network": not options.offline, "strict": options.strict}

@@ -30,12 +30,12 @@ def run(options: argparse.Namespace) -> int:
     chosen = {**names, "preset": options.preset, "seeds": f"[{','.join(map(str, options.seeds))}]"}
     config = compose(options.project, [*[f"{key}={value}" for key, value in chosen.items()], *options.override])
     from perfcast import tracking
-    from perfcast.experiment.training import TrainingJob, train_on_every_node
+    from perfcast.experiment.training import TrainingJob, run_training
 
     store = tracking.store_from(config["tracking"], options.project, os.environ)
     files = {"table_file": options.table, "folds_file": options.folds, "out": options.out}
     if options.preset != "quick":  # whose trainings take seconds
         files["checkpoints"] = options.out.with_name(f".{options.out.name}.checkpoints")
     job = TrainingJob(**names, **files, max_backtests=options.backtest_windows)
-    train_on_every_node(job, config, store, os.environ)
+    run_training(job, config, store)
     return 0
