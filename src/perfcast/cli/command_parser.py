@@ -23,7 +23,7 @@ _ASK = ("predict", "rank", "what_if", "similar", "compare")
 _RUN = ("ui", "doctor", "sources", "tune", "serve", "summary", "reproduced", "config", "completion", "leaderboard")
 STAGES = (
     *("available", "champion", "described", "evaluate", "fake", "features", "forget", "headline", "in_domain"),
-    *("ingest", "leakage", "metrics", "plots", "record", "report", "split", "standardize", "times", "train"),
+    *("ingest", "leakage", "metrics", "plots", "record", "report", "split", "standardize", "train"),
 )
 """Stages of the pipeline."""
 _OF_DOMAINS = sorted(tuple(command.split()) for domain in domains() for command in domain.commands)

@@ -14,7 +14,6 @@ import pandas as pd
 from perfcast.evaluation.error_metrics import draw_weights
 from perfcast.evaluation.evaluation_tables import Evaluation
 from perfcast.evaluation.interval_metrics import (
-    coverage_by_level,
     errors_by_in_domain_score,
     pit_histogram,
 )
@@ -34,7 +33,6 @@ from perfcast.evaluation.split_metrics import (
     compute_metrics,
     tabulate_metrics,
     tabulate_paired,
-    tabulate_pairs,
     tabulate_slices,
 )
 from perfcast.evaluation.supplementary_tables import (
@@ -90,7 +88,6 @@ OF_SPLITS: Mapping[str, Callable[[SplitResults], pd.DataFrame]] = {
     "metrics": tabulate_metrics,
     "slices": tabulate_slices,
     "paired": tabulate_paired,
-    "pairs": tabulate_pairs,
 }
 """Tables of the predictors of one split, which are compared with each other."""
 OF_RUNS: Mapping[str, Callable[[Predictions], pd.DataFrame]] = {
@@ -98,7 +95,6 @@ OF_RUNS: Mapping[str, Callable[[Predictions], pd.DataFrame]] = {
     "history": lambda run: run.history,
     "all_rows": lambda run: compare_all_rows(run.frame, read_excluded(run.folder)),
     "in_domain": lambda run: errors_by_in_domain_score(run.frame),
-    "levels": lambda run: coverage_by_level(run.frame),
     "pit": lambda run: pit_histogram(run.frame),
     "importance": lambda run: read_importance(run.folder),
     "attention": lambda run: read_attention(run.folder),

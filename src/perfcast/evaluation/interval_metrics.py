@@ -65,21 +65,3 @@ def errors_by_in_domain_score(predictions: pd.DataFrame) -> pd.DataFrame:
         counts = part["row"].nunique(), part["entity"].nunique()
         rows.append((*edges, *means, part["width"].median(), *counts))
     return pd.DataFrame(rows, columns=IN_DOMAIN_COLUMNS)
-
-
-LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
-_ROUNDING = 1e-9
-LEVEL_COLUMNS = ["level", "coverage", "rows"]
-
-
-def coverage_by_level(predictions: pd.DataFrame) -> pd.DataFrame:
-    """Return the share of measured scores inside intervals of LEVELS: columns LEVEL_COLUMNS; none without intervals.
-
-    Averaged over tasks, as the metrics are; seeds pooled. Units: level and coverage in %.
-    """
-    known = predictions[predictions[PIT].notna()]
-    rows = []
-    for level in LEVELS if len(known) else ():
-        inside = (known[PIT] <= level + _ROUNDING).groupby(known["task"]).mean()
-        rows.append((100 * level, 100 * inside.mean(), known["row"].nunique()))
-    return pd.DataFrame(rows, columns=LEVEL_COLUMNS)

@@ -180,10 +180,8 @@ def _distribution(dimension: Dimension) -> optuna.distributions.BaseDistribution
     if isinstance(dimension, Choices):
         return CategoricalDistribution(dimension.choices)
     if dimension.whole:
-        return IntDistribution(
-            int(dimension.low), int(dimension.high), log=dimension.log, step=int(dimension.step or 1)
-        )
-    return FloatDistribution(float(dimension.low), float(dimension.high), log=dimension.log, step=dimension.step)
+        return IntDistribution(int(dimension.low), int(dimension.high), log=dimension.log)
+    return FloatDistribution(float(dimension.low), float(dimension.high), log=dimension.log)
 
 
 @dataclass(frozen=True)

@@ -291,24 +291,6 @@ def coverage(evaluation: Evaluation) -> Figure | None:
 
 
 @declare_plot(
-    "Calibration of prediction intervals",
-    "Share of the measured scores inside intervals of 50 to 99 %, averaged over tasks, for the best predictors "
-    "and the baseline. On the dashed line the coverage equals the level. Above it intervals are wider than "
-    "needed; below it they are too narrow.",
-)
-def reliability(evaluation: Evaluation) -> Figure | None:
-    """Draw one panel per split, the level along x; None without intervals."""
-    return draw_curves(
-        evaluation,
-        evaluation.tables["levels"],
-        *("level", "coverage", "level"),
-        ylabel="coverage",
-        xlim=(48, 101),
-        under=lambda panel: panel.plot([50, 100], [50, 100], color=MUTED, linestyle="--", linewidth=1),
-    )
-
-
-@declare_plot(
     "Place of measured scores in their predictive distribution",
     "Share of the measured scores in every tenth of their predictive distribution (probability integral transform), "
     "averaged over tasks, for the best predictors and the baseline. On the dashed line the distribution is right. "
