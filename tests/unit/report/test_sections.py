@@ -17,7 +17,6 @@ from perfcast.report.report_context import Rows, hardest_split_first
 from perfcast.report.row_tables import ablation_tables, largest_errors, release_tables
 from perfcast.report.text_tables import Cell, number, split_heading
 from perfcast.schema.display_names import column_label
-from perfcast.schema.table import Tag
 from perfcast.splits import split_label
 
 
@@ -34,39 +33,6 @@ def worst_line(evaluation, rows):
     """The first line of the table of `random`."""
     place = evaluation.ranked_splits.index("random")
     return largest_errors(evaluation, rows, "network")[place].lines[0]
-
-
-def test_largest_error_is_blamed_on_the_measurement_by_siblings(part):
-    # columns with the tag IDENTITY define siblings
-    table = part.rows.table
-    columns = tuple(
-        dataclasses.replace(column, tags=(*column.tags, Tag.IDENTITY)) if column.name in {"part", "chips"} else column
-        for column in table.columns
-    )
-    frame = table.frame.copy()
-    # many alike, so that every machine has siblings
-    frame["part"] = "part 1"
-    frame["chips"] = 2.0
-    frame["score"] = 100.0
-    evaluation, row = planted(part, measured=25.0, predicted=100.0)
-    frame.loc[frame["id"] == row, "score"] = 25.0
-    rows = Rows(dataclasses.replace(table, frame=frame, columns=columns), part.rows.folds)
-    machine, _, _, _, error, _, reason = worst_line(evaluation, rows)
-    assert machine.notes[0].startswith(row)
-    assert error == "+300\u00a0%"
-    assert "the measured score is 75 % below the median of" in reason
-    assert "results of the same part and chips" in reason
-    # an estimate that is too low is not explained by a score below its siblings'
-    evaluation, _ = planted(part, measured=25.0, predicted=5.0)
-    assert "median" not in worst_line(evaluation, rows)[-1]
-
-
-def test_largest_error_names_values_absent_from_training(part):
-    evaluation, row = planted(part, predicted=1e6)
-    frame = part.rows.table.frame.copy()
-    frame.loc[frame["id"] == row, "generation"] = "generation new"
-    rows = Rows(dataclasses.replace(part.rows.table, frame=frame), part.rows.folds)
-    assert "the training data has no result of generation generation new" in worst_line(evaluation, rows)[-1]
 
 
 def test_largest_error_names_the_least_similar_group(part):
