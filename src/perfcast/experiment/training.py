@@ -161,7 +161,7 @@ def train_predictor(job: TrainingJob, table: Table, config: Mapping[str, Any]) -
         "preset": config["preset"],
         "seeds": seeds,
     }
-    code, trainer = code_digest("perfcast.cli.pipeline.train", *conf.modules), config["trainer"]
+    code, trainer = code_digest("perfcast.cli.pipeline:train", *conf.modules), config["trainer"]
     if job.checkpoints:
         trainer = {**trainer, "default_root_dir": str(job.checkpoints / code)}
     candidates = fold_candidates(conf, config["preset"], trainer, key, len(folds.columns))

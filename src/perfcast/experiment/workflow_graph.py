@@ -202,7 +202,7 @@ class Graph:
         An edit of one of them re-runs the jobs that depend on it. A command that knows splits loads those of the core
         and of the domains of its `datasets`, by default of all, with their descriptions.
         """
-        stage = f"perfcast.cli.pipeline.{command}"
+        stage = f"perfcast.cli.pipeline:{command}"
         loaded = list(modules)
         if "perfcast.splits" in closure(stage):
             targets = [self.datasets[name].target for name in (self.params.datasets if datasets is None else datasets)]
