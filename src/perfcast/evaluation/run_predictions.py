@@ -11,8 +11,7 @@ import pandas as pd
 
 from perfcast.schema.table import Kind, Table, Tag
 from perfcast.schema.table_files import read_csv, read_parquet
-from perfcast.uncertainty.conformal import TEST, ConformalCalibration, outputs_of
-from perfcast.uncertainty.expected_error import units_of_error
+from perfcast.uncertainty.conformal import TEST, ConformalCalibration, outputs_of, units_of_error
 from perfcast.utils.errors import UserError
 
 COLUMNS = ["row", "task", "entity", "fold", "seed", "target", "measured", "predicted"]

@@ -28,8 +28,8 @@ ALLOWED = {
 }
 """What a command may import beside NumPy, pandas and Arrow, all others nothing; a predictor adds what it is made of."""
 
-NETWORK = {"torch", "pytorch_lightning", "matplotlib", "scipy"}
-"""Lightning imports the last two itself."""
+NETWORK = {"torch", "pytorch_lightning", "matplotlib", "scipy", "sklearn"}
+"""Lightning and the embeddings of numbers import the last three themselves."""
 
 OF_PREDICTORS = {
     "nearest": set(),

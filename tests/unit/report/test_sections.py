@@ -12,7 +12,7 @@ from perfcast.report.error_tables import (
     described_section,
     published_tables,
 )
-from perfcast.report.model_card import cards, model_card
+from perfcast.report.render_page import cards, model_card
 from perfcast.report.report_context import Rows, hardest_split_first
 from perfcast.report.row_tables import ablation_tables, largest_errors, release_tables
 from perfcast.report.text_tables import Cell, number, split_heading
