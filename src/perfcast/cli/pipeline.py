@@ -122,18 +122,7 @@ def champion(dataset: str, out: Path, project: Path, backtest_windows: int, **ch
     },
     folds=_FOLDS,
 )
-def described(
-    *,
-    dataset: str,
-    runs: Path,
-    splits: Sequence[str],
-    predictors: Sequence[str],
-    described: Sequence[str],
-    in_domain: Path,
-    project: Path,
-    out: Path,
-    **choices: Any,
-) -> None:
+def described(dataset: str, out: Path, **choices: Any) -> None:
     """Predict test machines as users describe them, level by level.
 
     Examples:
@@ -145,16 +134,13 @@ def described(
           --in-domain results/in_domain/spec_cpu2017 \\
           --splits forward_2024 --predictors hybrid_trees --out described.parquet
     """
-    from perfcast.experiment.champion import select_champion
     from perfcast.experiment.described import predict_described_splits
 
-    best = select_champion(runs, splits, predictors).predictor
-    folders = {split: runs / split / best for split in described}
-    predictions = predict_described_splits(folders, dataset, conf=project / "conf", distances=in_domain, **choices)
+    predictions = predict_described_splits(dataset, **choices)
     with atomic_path(out) as path:
         predictions.to_parquet(path, index=False, compression="zstd", write_page_checksum=True)
     record_digests(out)
-    _tell(f"{dataset}: {len(predictions)} predictions of described machines by {best}")
+    _tell(f"{dataset}: {len(predictions)} predictions of described machines")
 
 
 @stage(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationInfo, field_validator, model_validator
+from pydantic import Field, PlainValidator, ValidationInfo, field_validator, model_validator
 
 from perfcast.config.conf_files import StrictModel, conf_files, read_conf, read_yaml, validated
 from perfcast.domain import conf_folders
@@ -28,11 +28,7 @@ def _scalar(value: Any) -> Any:
     return value
 
 
-class _Dimension(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-class Range(_Dimension):
+class Range(StrictModel):
     """Numbers from `low` to `high`, both included: whole ones when both are whole, else real ones.
 
     With `log` equal ratios are equally likely.
@@ -61,7 +57,7 @@ class Range(_Dimension):
         return right and self.low <= value <= self.high
 
 
-class Choices(_Dimension):
+class Choices(StrictModel):
     """Single values without an order."""
 
     choices: list[Annotated[Any, PlainValidator(_scalar)]] = Field(min_length=2)

@@ -17,7 +17,7 @@ from perfcast.evaluation import AVERAGE, BASELINE, Evaluation
 from perfcast.report import error_tables
 from perfcast.report.plots.drawing import inline_svg
 from perfcast.report.report_context import MIN_ENTITIES, DatasetPart, ReportContext
-from perfcast.report.row_tables import ablation_tables, largest_errors, release_tables
+from perfcast.report.row_tables import largest_errors, release_tables
 from perfcast.report.text_tables import (
     TEMPLATES,
     Cell,
@@ -194,7 +194,6 @@ def report_sections(part: DatasetPart, context: ReportContext) -> list[Section]:
         *domain_sections(evaluation, leader),
         error_tables.described_section(evaluation),
         Section("published", "Comparison with published values", error_tables.published_tables(evaluation, leader)),
-        text_section("ablation", "Ablation", "", ablation_tables(evaluation, rows) if rows else []),
         Section("plots", "Plots", _inline_plots(part)),
         leakage_section(part.leakage),
         text_section("quality", "Data quality", "", quality_tables(part.quality, evaluation) if part.quality else []),

@@ -160,15 +160,8 @@ class ReportContext:
 
 
 _PACKAGES = (
-    "numpy",
-    "pandas",
-    "pyarrow",
-    "scipy",
-    "scikit-learn",
-    "lightgbm",
-    "torch",
-    "pytorch-lightning",
-    "matplotlib",
+    *("numpy", "pandas", "pyarrow", "scipy", "scikit-learn", "lightgbm"),
+    *("torch", "pytorch-lightning", "matplotlib"),
 )
 """Packages whose versions can change a value of the report."""
 

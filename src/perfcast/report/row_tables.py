@@ -1,4 +1,4 @@
-"""Tables of the report from single predictions: largest errors with their probable reason, releases, ablations."""
+"""Tables of the report from single predictions: largest errors with their probable reason, and releases."""
 
 from __future__ import annotations
 
@@ -10,11 +10,9 @@ import numpy as np
 import pandas as pd
 
 from perfcast.evaluation import Evaluation
-from perfcast.evaluation.error_metrics import draw_weights, percentile_interval
 from perfcast.evaluation.run_predictions import is_covered
-from perfcast.report.report_context import ENTITY, NAME, WHEN, Rows
-from perfcast.report.text_tables import EMPTY, Cell, Line, TextTable, count, number, signed, split_heading
-from perfcast.schema.display_names import replace_underscores
+from perfcast.report.report_context import NAME, WHEN, Rows
+from perfcast.report.text_tables import EMPTY, Cell, Line, TextTable, count, number, signed
 from perfcast.splits import describe_split, scenario_label, split_label
 from perfcast.uncertainty.in_domain import AHEAD, RESULTS
 
@@ -24,7 +22,6 @@ _GROUP_TEXTS = {RESULTS: "its few results", AHEAD: "the time since the end of th
 _MIN_ROWS = 5
 """Results of a family in a task below which its error is not shown."""
 _ROUND = (5, 10, 20, 30, 40, 50, 75, 100, 200)
-_WITHOUT = "_without_"
 
 
 def largest_errors(evaluation: Evaluation, rows: Rows, predictor: str) -> list[TextTable]:
@@ -190,56 +187,3 @@ def _bias(row: Mapping[Hashable, Any], limit: int) -> Cell:
     share = "" if np.isnan(row["coverage"]) else f"{100 * row['coverage']:.0f} % of "
     text = f"{signed(row['mean_error'], 1)}\u00a0%"
     return Cell(text, (f"{share}{row['rows']:,}",), row["mean_error"], bar=(low, median, high))
-
-
-def ablation_tables(evaluation: Evaluation, rows: Rows) -> list[TextTable]:
-    """Return one table per predictor that was also run without a component (`<predictor>_without_<component>`)."""
-    pairs = [name.split(_WITHOUT, 1) for name in evaluation.predictors if _WITHOUT in name]
-    tables = []
-    for complete in sorted({first for first, _ in pairs} & set(evaluation.predictors)):
-        components = sorted(component for first, component in pairs if first == complete)
-        cells = {
-            (split, component): _error_increase(evaluation, rows, split, complete, f"{complete}{_WITHOUT}{component}")
-            for split in evaluation.splits
-            for component in components
-        }
-        splits = [split for split in evaluation.splits if any(cells[split, name] != EMPTY for name in components)]
-        caption = (
-            f"Increase of the MAPE of {evaluation.label(complete)} without one component, in percentage points, with "
-            "95 % intervals clustered by entity. Bold: the interval excludes zero. Predictions of several seeds are "
-            "averaged."
-        )
-        lines: list[Line] = [
-            [replace_underscores(name), *(cells[split, name] for split in splits)] for name in components
-        ]
-        if splits:
-            headings: Line = ["without", *map(split_heading, splits)]
-            tables.append(TextTable(f"{evaluation.label(complete)} without one component", caption, headings, lines))
-    return tables
-
-
-def _error_increase(evaluation: Evaluation, rows: Rows, split: str, predictor: str, reduced: str) -> Cell:
-    """Return the difference of MAPE, averaged over tasks, resampled by entity; a dash where one was not run."""
-    points = evaluation.tables["points"][evaluation.tables["points"]["split"] == split]
-    errors = (100 * (points["predicted"] / points["measured"] - 1).abs()).astype(float)
-    keyed = points[["row", "task", "target"]].assign(error=errors)
-    first, second = (keyed[points["predictor"] == name] for name in (reduced, predictor))
-    both = first.merge(second, on=["row", "task", "target"], suffixes=("", "_complete"))
-    if both.empty:
-        return EMPTY
-    clusters = pd.factorize(rows.names.loc[both["row"], ENTITY], sort=True)[0]
-    entities = int(clusters.max()) + 1
-    weights = draw_weights(entities, evaluation.resamples, evaluation.seed)
-    gaps, draws = [], []
-    for _, part in both.assign(cluster=clusters).groupby("task", sort=True):
-        gap = part["error"] - part["error_complete"]
-        size = np.bincount(part["cluster"], minlength=entities)
-        total = np.bincount(part["cluster"], weights=gap, minlength=entities)
-        with np.errstate(invalid="ignore"):
-            draws.append((weights @ total) / (weights @ size))
-        gaps.append(gap.mean())
-    low, high = percentile_interval(np.mean(draws, axis=0), entities)
-    difference = float(np.mean(gaps))
-    return Cell(
-        f"{difference:+.2f}", (f"{low:+.2f} to {high:+.2f}",), difference, "best" if low > 0 or high < 0 else ""
-    )

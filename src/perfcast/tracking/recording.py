@@ -18,10 +18,8 @@ from mlflow.entities import Dataset
 from mlflow.entities import Run as StoredRun
 
 from perfcast.evaluation import AVERAGE
-from perfcast.schema.display_names import replace_underscores
 from perfcast.schema.metric_names import POINTS
 from perfcast.schema.table_files import read_table
-from perfcast.splits import split_label
 from perfcast.tracking.models import log_champion, log_predictor, register_champion
 from perfcast.tracking.run import KIND_TAG, LIVE_TAG, RECORD_TAG, Run, open_experiment, start_run
 from perfcast.tracking.store import RECORD, Store, locked, open_client
@@ -230,7 +228,10 @@ def _record_champion(recorder: _Recorder) -> int:
         card = results.folder / "model_cards" / f"{dataset}.md"
         run.log_artifacts(folder / "about.json", card, results.folder / "report.html", results.folder / "report")
         page = f"#/experiments/{recorder.experiment_id}/runs/{run.run_id}/artifacts"
-        description = _describe_champion(about, metrics, f"{page}/{card.name}", f"{page}/report.html")
+        description = (
+            f"**{about['predictor']}**, preset {about['preset']}, fitted on {about['rows']} rows of {dataset}. "
+            f"Chosen by: {about['chosen_by']}. [Model card]({page}/{card.name}), [report]({page}/report.html)"
+        )
         register_champion(run, dataset, model, {**tags, RECORD_TAG: digest}, description)
         run.set_tags({"mlflow.note.content": description})
     return 1
@@ -245,24 +246,3 @@ def _by_split(scores: Scores, predictor: str) -> dict[str, float]:
         for metric in _METRICS
         if metric in predictors[predictor][AVERAGE]
     }
-
-
-def _describe_champion(about: Mapping[str, Any], metrics: Mapping[str, float], card: str, report: str) -> str:
-    """Return the description of a registered champion as Markdown."""
-    splits = sorted({name.split("/")[1] for name in metrics})
-    in_points = any(name.endswith("/mae") for name in metrics)
-    error = {"mae": "MAE (points)"} if in_points else {"mape": "MAPE (%)"}
-    columns = {**error, "coverage": "coverage (%)", "width": "width (%)"}
-    lines = [
-        f"**{replace_underscores(about['predictor'])}** (`{about['predictor']}`), preset {about['preset']}, "
-        f"fitted on {about['rows']} rows of {about['dataset']}.",
-        f"Chosen by: {about['chosen_by']}.",
-        "",
-        f"| split | {' | '.join(columns.values())} |",
-        "|---" * (len(columns) + 1) + "|",
-    ]
-    for split in splits:
-        values = [metrics.get(f"split/{split}/{metric}") for metric in columns]
-        cells = ["-" if value is None else f"{value:.4g}" for value in values]
-        lines.append(f"| {' | '.join([split_label(split), *cells])} |")
-    return "\n".join([*lines, "", f"[model card]({card}), [report]({report})"])

@@ -14,8 +14,8 @@ from perfcast.report.error_tables import (
 )
 from perfcast.report.render_page import cards, model_card
 from perfcast.report.report_context import Rows, hardest_split_first
-from perfcast.report.row_tables import ablation_tables, largest_errors, release_tables
-from perfcast.report.text_tables import Cell, number, split_heading
+from perfcast.report.row_tables import largest_errors, release_tables
+from perfcast.report.text_tables import number, split_heading
 from perfcast.schema.display_names import column_label
 from perfcast.splits import split_label
 
@@ -146,24 +146,6 @@ def test_published_table_marks_missing_methods_and_runs(part):
     assert {line[4].text for line in published_tables(alone, "network")[0].lines} == {"–"}
     elsewhere = evaluation.with_tables(published=evaluation.tables["published"].assign(split="shuffled"))
     assert published_tables(elsewhere, "network") == []
-
-
-def test_ablation_table_compares_on_the_same_rows(part):
-    assert ablation_tables(part.evaluation, part.rows) == []
-    evaluation = part.evaluation
-    points = evaluation.tables["points"][evaluation.tables["points"]["predictor"] == "network"]
-    points = points.assign(predicted=points["measured"] * 1.02)
-    worse = points.assign(predictor="network_without_idea", predicted=points["measured"] * 1.05)
-    metrics = evaluation.metrics[evaluation.metrics["predictor"] == "network"]
-    both = evaluation.with_tables(
-        points=pd.concat([points, worse]),
-        metrics=pd.concat([metrics, metrics.assign(predictor="network_without_idea")]),
-    )
-    (table,) = ablation_tables(both, part.rows)
-    assert [heading.text for heading in table.headings[1:]] == list(map(split_label, evaluation.splits))
-    ((idea, *losses),) = table.lines
-    assert idea == "idea"
-    assert losses == [Cell("+3.00", ("+3.00 to +3.00",), pytest.approx(3.0, abs=1e-3), "best")] * 3
 
 
 def test_hardest_split_is_first(part):
