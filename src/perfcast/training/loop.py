@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from perfcast.nn.token_batch import TokenBatch
 from perfcast.utils.errors import UserError
@@ -72,15 +71,6 @@ def rank_and_size() -> tuple[int, int]:
     return torch.distributed.get_rank(), torch.distributed.get_world_size()
 
 
-def sum_over_devices(values: Tensor) -> Tensor:
-    """Return the sum of a tensor over the processes that train together."""
-    if rank_and_size()[1] == 1:
-        return values
-    total = values.clone()
-    torch.distributed.all_reduce(total)
-    return total
-
-
 @dataclass(kw_only=True, eq=False, repr=False)
 class TrainingConfig:
     """Hyperparameters of training, the base of every neural estimator.
@@ -125,9 +115,10 @@ class TrainingConfig:
         """Return the training hyperparameters alone, without those of a subclass."""
         return TrainingConfig(**{name: getattr(self, name) for name in TRAINING_FIELDS})
 
-    def network_options(self) -> dict[str, Any]:
-        """Return the hyperparameters that a subclass adds: those of its network."""
-        return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in TRAINING_FIELDS}
+    def network_options(self, *without: str) -> dict[str, Any]:
+        """Return the hyperparameters that a subclass adds, those of its network, without some of them."""
+        names = [field.name for field in fields(self) if field.name not in (*TRAINING_FIELDS, *without)]
+        return {name: getattr(self, name) for name in names}
 
 
 TRAINING_FIELDS = tuple(field.name for field in fields(TrainingConfig))
