@@ -16,14 +16,13 @@ def find_run(scenario, placement=None):
 
 def make_record(run, rate=lambda tenant, second: 100.0, *, late=0.0, steal=0.0, tail=0.001, started=1000.0):
     """Return a record: `rate` gives the operations of a tenant in a second."""
-    record = Record(run, started, sampler_seconds=0.1, rates=[100.0] * len(run.workloads))
+    record = Record(run, started)
     record.reports = [
         [
             {
                 "second": second,
                 "operations": rate(tenant, second),
                 "ended": int(rate(tenant, second)),
-                "latency_mean": tail / 2,
                 "latency_p99": tail * 100 / max(rate(tenant, second), 1),
             }
             for second in range(run.seconds)

@@ -71,13 +71,10 @@ def plant(root, files):
             target.write_text(text)
 
 
-def cpus(*siblings, per_package=1000):
-    """Return the topology files of CPUs, each with the list of threads of its core."""
-    return {
-        f"/sys/devices/system/cpu/cpu{number}/topology/{name}": value
-        for number, threads in enumerate(siblings)
-        for name, value in (("core_cpus_list", threads), ("physical_package_id", str(number // per_package)))
-    }
+def lsblk(device, *disks):
+    """Return the output for a device by its command; a disk is (bytes, rotates, name)."""
+    lines = ["part 1 0 part1", *(f"disk {size} {int(rotates)} {name}" for size, rotates, name in disks)]
+    return {f"lsblk -b -n -r -s -o TYPE,SIZE,ROTA,NAME {device}": "\n".join(lines) + "\n"}
 
 
 def read(tmp_path, outputs, files=None):
@@ -150,13 +147,6 @@ XEON_FILES = {
     "/sys/class/dmi/id/product_serial": "SN-4711\n",
     "/sys/class/dmi/id/product_uuid": "4c4c4544\n",
     "/sys/class/dmi/id/chassis_asset_tag": "TAG-0815\n",
-    "/sys/devices/system/cpu/cpu0/cpufreq/scaling_driver": "intel_pstate\n",
-    "/sys/devices/system/cpu/intel_pstate/no_turbo": "0\n",
-    "/sys/block/dm-0/dm/name": "secret--host-root\n",
-    "/sys/block/dm-0/slaves/sda3": None,
-    "/sys/block/sda/sda3/partition": "3\n",
-    "/sys/block/sda/size": "1875385008\n",
-    "/sys/block/sda/queue/rotational": "0\n",
 }
 
 ALTRA = [
@@ -168,9 +158,8 @@ ALTRA = [
     ("Model name", "Neoverse-N1"),
     ("BIOS Model name", "Ampere(R) Altra(R) Processor Q80-30 CPU @ 3.0GHz"),
     ("Thread(s) per core", "1"),
-    ("Core(s) per cluster", "80"),
-    ("Socket(s)", "-"),
-    ("Cluster(s)", "2"),
+    ("Core(s) per socket", "80"),
+    ("Socket(s)", "2"),
     ("Frequency boost", "disabled"),
     ("CPU max MHz", "3000.0000"),
     ("L1d cache", "10 MiB (160 instances)"),

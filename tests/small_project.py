@@ -7,7 +7,8 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,16 @@ def change(project: Path, **values: Any) -> None:
     """Set parameters of the project's experiment."""
     path = project / "params.yaml"
     path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), **values}, sort_keys=False))
+
+
+@contextmanager
+def kept(path: Path) -> Iterator[None]:
+    """Give a file its content back when the block ends."""
+    before = path.read_bytes()
+    try:
+        yield
+    finally:
+        path.write_bytes(before)
 
 
 def environment(project: Path, *, cold: bool = False) -> dict[str, str]:

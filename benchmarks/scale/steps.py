@@ -38,9 +38,9 @@ def generate(folder: Path, rows: str, watch: Watch) -> None:
     import shutil
 
     import yaml
+    from tiled_dump import write_tiled
 
     from perfcast.domains.servers.testing import cpu_catalog
-    from perfcast.domains.servers.testing.spec_cpu2017 import write_tiled
     from perfcast.utils.io import sha256
 
     project, mirror = folder / "project", folder / "mirror"

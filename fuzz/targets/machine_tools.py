@@ -6,8 +6,7 @@ import shutil
 
 from _refusing import FOLDER
 
-from perfcast.domains.servers.hardware_info import read_hardware
-from perfcast.domains.servers.hardware_info.installed_memory import parse_memory
+from perfcast.domains.servers.hardware_info import parse_modules, read_hardware
 from perfcast.microbench.machine import count_cpus, parse_cache_size, parse_json_fields, parse_text_fields
 
 _LSCPU = (
@@ -23,9 +22,8 @@ _DMI = (
     "\tSpeed: 2933 MT/s\n\tPart Number: M393A4K40DB2-CVF\n\tRank: 2\n\tConfigured Memory Speed: 2933 MT/s\n\n"
 )
 FILES = (
-    *("etc/os-release", "proc/meminfo", "proc/mounts", "sys/class/dmi/id/product_name", "proc/sys/kernel/osrelease"),
-    *("sys/devices/system/cpu/cpu0/topology/core_cpus_list", "sys/block/sda/size", "proc/cpuinfo"),
-    *("sys/devices/system/edac/mc/mc0/dimm0/size", "sys/devices/system/cpu/intel_pstate/no_turbo"),
+    *("etc/os-release", "proc/meminfo", "proc/mounts", "sys/class/dmi/id/product_name"),
+    "sys/class/dmi/id/sys_vendor",
 )
 SEEDS = [
     b"\x00" + _LSCPU.encode() + b"\xff" + _DMI.encode() + b'\xffPRETTY_NAME="SUSE Linux Enterprise Server 15 SP5"',
@@ -40,7 +38,7 @@ def check(data: bytes) -> None:
         return
     parts = [part.decode("utf-8", errors="replace") for part in data[1:].split(b"\xff")]
     for text in parts:
-        parse_json_fields(text), parse_text_fields(text), parse_cache_size(text), count_cpus(text), parse_memory(text)
+        parse_json_fields(text), parse_text_fields(text), parse_cache_size(text), count_cpus(text), parse_modules(text)
     root = FOLDER / "root"
     shutil.rmtree(root, ignore_errors=True)
     output = parts[2] if len(parts) > 2 else parts[0]

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import is_dataclass
+from datetime import date
 from importlib import import_module
 
-_MODULES = (
-    *("cache", "compiler", "jvm", "memory"),
-    *("operating_system", "processor_texts", "scalars", "storage"),
-)
+_MODULES = ("cache", "memory", "scalars", "software")
 PARSERS = [
     parse
     for module in _MODULES
@@ -37,7 +35,7 @@ def check(data: bytes) -> None:
     parse = PARSERS[data[0] % len(PARSERS)]
     text = data[1:].decode("utf-8", errors="surrogateescape" if data[0] & 128 else "replace")
     value = parse(text)
-    if not is_dataclass(value):
+    if not (is_dataclass(value) or value is None or isinstance(value, str | float | date)):
         raise AssertionError(f"{parse.__name__} gave {value!r}")
     if parse(text) != value and value == value:
         raise AssertionError(f"{parse.__name__} gave two answers")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from perfcast.domains.servers.hardware_info.cpu_facts import find_cpu_model
-from perfcast.domains.servers.parsing.dimm_part_number import decode_part_number, pool_modules
+from perfcast.domains.servers.datasets.perfcastdb.run_values import decode_part_number, pool_modules
+from perfcast.domains.servers.hardware_info import find_cpu_model
 from perfcast.domains.servers.processors.cpu_names import cpu_model_id, cpu_model_key
 
 SEEDS = [

@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 from _refusing import refusing, written
 
-from perfcast.domains.nas.datasets.torch_files import read_torch
+from perfcast.domains.nas.datasets.search_spaces import read_torch
 
 _path = Path(tempfile.mkdtemp(prefix="perfcast-fuzz-seeds-")) / "a.pt"
 torch.save([1.5, {"arch": ["x", 2]}, None], _path)

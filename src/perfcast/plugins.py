@@ -59,7 +59,7 @@ def load_class(path: str, where: str) -> type:
 
 def load_function(path: str, where: str) -> Any:
     """Import the function of a dotted path, and nothing outside perfcast and its domains; see `load_class`."""
-    return _load(path, where, "function", inspect.isfunction)
+    return _load(path, where, "function", inspect.isroutine)
 
 
 def classes(kind: str) -> dict[str, str]:

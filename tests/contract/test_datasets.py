@@ -1,4 +1,4 @@
-"""Contract of every dataset: accounting, declarations, bounds, determinism. The tests name no dataset."""
+"""Contract of every dataset and of its feature modules, on generated sources. The tests name none of them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from factory import decode_texts
@@ -18,7 +19,7 @@ from perfcast.config.dataset_conf import DatasetConf
 from perfcast.data.standardized import REJECTED_COLUMNS, Standardized
 from perfcast.evaluation import AVERAGE
 from perfcast.schema.sequences import is_sequence
-from perfcast.schema.table import Kind, Role, Tag, out_of_bounds
+from perfcast.schema.table import Kind, Role, Table, Tag, build_table, out_of_bounds, select
 from perfcast.schema.table_files import read_table, write_table
 
 CONF = Path(__file__).parents[2] / "conf"
@@ -174,3 +175,75 @@ def test_build_works_without_optional_sources(dataset: str) -> None:
     result = built_without_optional(dataset)
     assert len(result.table.frame) == len(built(dataset).table.frame)
     assert result.table.columns == built(dataset).table.columns
+
+
+PAIRS = [(dataset, module) for dataset in NAMES for module in conf(dataset)["features"]]
+
+
+def derive(module: str, table: Table) -> Table:
+    derived: Table = plugins.load("features", module).derive(table)
+    return derived
+
+
+@cache
+def derived(dataset: str, module: str) -> tuple[Table, Table]:
+    """Derive in the dataset's own order up to and with a module; return the tables before and after it."""
+    names = conf(dataset)["features"]
+    place = names.index(module)
+    before = derived(dataset, names[place - 1])[1] if place else built(dataset).table
+    return before, derive(module, before)
+
+
+def test_every_module_is_used_by_a_dataset() -> None:
+    assert {module for _, module in PAIRS} == set(plugins.names("features"))
+
+
+@pytest.mark.parametrize(("dataset", "module"), PAIRS)
+class TestFeatures:
+    def test_appends_declared_finite_columns(self, dataset: str, module: str, tmp_path: Path) -> None:
+        before, after = derived(dataset, module)
+        known = len(before.columns)
+        assert after.columns[:known] == before.columns
+        pd.testing.assert_frame_equal(after.frame[before.frame.columns], before.frame)
+        added = after.columns[known:]
+        assert added
+        for column in added:
+            assert column.role is Role.FEATURE or (column.role is Role.PROVENANCE and Tag.SLICE in column.tags)
+            assert column.group
+            assert column.meaning
+        numerical = [column.name for column in select(added, kind=Kind.NUMERICAL)]
+        assert not np.isinf(after.frame[numerical].to_numpy()).any()
+        assert not out_of_bounds(after)[numerical].any(axis=None)
+        assert [name for name in after.frame[[c.name for c in added]] if after.frame[name].isna().all()] == []
+        if module == conf(dataset)["features"][-1]:
+            write_table(after, tmp_path / "table.parquet")
+            pd.testing.assert_frame_equal(read_table(tmp_path / "table.parquet").frame, decode_texts(after).frame)
+
+    def test_never_reads_a_result_or_what_came_after_it(self, dataset: str, module: str) -> None:
+        before, after = derived(dataset, module)
+        required = plugins.load("features", module).REQUIRES
+        by_name = {column.name: column for column in before.columns}
+        for name in required:
+            assert by_name[name].role is not Role.TARGET
+            assert Tag.TIME not in by_name[name].tags
+            assert "updated" not in name
+        assert not any(word in name for name in required for word in ("score", "peak", "energy"))
+        read = [column for column in before.columns if column.name in required]
+        alone = derive(module, build_table(dataset, before.frame, read))
+        for column in alone.columns[len(read) :]:
+            pd.testing.assert_series_equal(alone.frame[column.name], after.frame[column.name])
+
+    def test_a_row_is_derived_from_itself_alone_and_no_row_is_no_special_case(self, dataset: str, module: str) -> None:
+        before, after = derived(dataset, module)
+        few = derive(module, build_table(dataset, before.frame.iloc[[7, 3]], before.columns))
+        pd.testing.assert_frame_equal(few.frame, after.frame.iloc[[7, 3]].reset_index(drop=True))
+        empty = derive(module, build_table(dataset, before.frame.iloc[:0], before.columns))
+        assert empty.columns == after.columns
+        assert len(empty.frame) == 0
+
+    def test_a_lacking_column_is_an_error_of_the_configuration(self, dataset: str, module: str) -> None:
+        before, _ = derived(dataset, module)
+        for name in plugins.load("features", module).REQUIRES:
+            lacking = [column for column in before.columns if column.name != name]
+            with pytest.raises(ValueError, match=name):
+                derive(module, build_table(dataset, before.frame.iloc[:5], lacking))

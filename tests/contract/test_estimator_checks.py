@@ -1,4 +1,4 @@
-"""scikit-learn's own checks of estimators, on every predictor: arrays, clones, pickles, messages for wrong input."""
+"""scikit-learn's checks of estimators, on every kind of predictor: arrays, clones, pickles, wrong input."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
-from test_predictors import CLASSES, build, is_neural, need_packages, predictor_class
+from test_predictors import OF_ITS_KIND, build, is_neural, need_packages, predictor_class
 
 import perfcast
 
@@ -30,17 +30,6 @@ def expected_failures(name: str) -> dict[str, str]:
     )
     is_slow = name.endswith("_attention") or predictor_class(name).reads_sequences
     return failures | ({"check_regressors_train": TWO_EPOCHS} if is_slow else {})
-
-
-def functions_of(name: str) -> object:
-    """Return the functions by which a network is fitted and predicts; any other predictor is of its own kind."""
-    kind = predictor_class(name)
-    methods = ("_fit", "_predict", "_predict_scaled", "_prepare_network", "_save", "_load")
-    return (kind.reads_sequences, *(getattr(kind, each, None) for each in methods)) if is_neural(name) else name
-
-
-OF_ITS_KIND = {functions_of(name): name for name in CLASSES}
-"""One network for all that differ in their layers alone: the checks are of fitting, predicting and parameters."""
 
 
 @pytest.mark.parametrize("name", OF_ITS_KIND.values())

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from factory import tiny_table
-from test_predictors import CLASSES, assert_same, build, is_neural, need_packages
+from test_predictors import FITTED, assert_same, build, is_neural, need_packages
 
 from perfcast.experiment import fitting
 from perfcast.experiment.training import FoldFit, fit_folds
@@ -57,7 +57,7 @@ def answers(fitted: FoldFit, table: Table) -> pd.DataFrame:
 
 
 @pytest.mark.reliability("training that reads test rows")
-@pytest.mark.parametrize("name", CLASSES)
+@pytest.mark.parametrize("name", FITTED)
 def test_nothing_that_is_fitted_depends_on_test_rows(name: str) -> None:
     need_packages(name)
     table = tiny_table(ROWS)

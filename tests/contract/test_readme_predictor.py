@@ -37,4 +37,4 @@ def test_the_predictor_of_the_readme_passes_the_contract(tmp_path: Path) -> None
     )
     assert done.returncode == 0, done.stdout[-6000:]
     passed = re.search(r"(\d+) passed", done.stdout)
-    assert passed and int(passed[1]) > 20
+    assert passed and int(passed[1]) >= 20

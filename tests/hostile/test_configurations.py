@@ -240,7 +240,7 @@ def runnable(tmp_path_factory):
     return project
 
 
-ON_THE_WAY = ["unknown parameter", "mirror path elsewhere", "doubled key of params.yaml", "seed too large"]
+ON_THE_WAY = ["unknown predictor", "unknown parameter", "mirror path elsewhere", "doubled key of params.yaml"]
 RESULTS = {"none": "results=", "the project": "results=.", "conf": "results=conf/x"}
 
 

@@ -6,15 +6,77 @@ import gzip
 import io
 import json
 import lzma
+import shutil
 import tarfile
 import zipfile
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
 
 import pytest
+import yaml
 from hostile_input import REPOSITORY, refused
-from hostile_raw_files import generate_files, ingest_command, standardize_command, write_project
 
+from perfcast import plugins
+from perfcast.config.conf_files import read_conf
 from perfcast.domains.gemm.sources import gpperf
 from perfcast.domains.servers.datasets.perfcastdb.runs_table import SKU_TABLE
+from perfcast.utils.io import sha256
+
+ROWS = 60
+DATASETS = {
+    **{"aiconfigurator": "llm_serving", "aiconfigurator_operators": "gpu_operators"},
+    **{"help": "help_nasbench201", "cpu_catalog": "spec_cpu2017"},
+}
+"""Source -> a dataset built from it, where its name is another one."""
+
+
+@cache
+def generate_files(source: str) -> Path:
+    """Return a folder with the generated files of a source."""
+    folder = Path(mkdtemp(prefix=f"perfcast-{source}-"))
+    plugins.load("testing", source).write(folder, rows=ROWS, seed=3)
+    return folder
+
+
+def write_project(project: Path, source: str, file: str, content: bytes | None) -> None:
+    """Write a project with one file of the source replaced; None puts a folder in its place."""
+    conf = read_conf(REPOSITORY / "conf", "source", source)
+    mirror = project / ("data/embedded" if conf.get("embedded") else "mirror")
+    generated = generate_files(source)
+    files = [path.relative_to(generated).as_posix() for path in generated.rglob("*") if path.is_file()]
+    for name in files:
+        for path in (mirror / name, project / "raw" / source / name):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if name == file and content is None:
+                path.mkdir()
+            else:
+                path.write_bytes(content if name == file and content is not None else (generated / name).read_bytes())
+    (project / "raw" / source / "manifest.json").write_text(json.dumps({"status": "present", "source": source}))
+    if not conf.get("embedded"):
+        conf.pop("snapshots", None)
+        conf["files"] = [_file_conf(name, mirror / name) for name in files]
+    (project / "conf" / "source").mkdir(parents=True)
+    (project / "conf" / "source" / f"{source}.yaml").write_text(yaml.safe_dump(conf))
+    dataset = DATASETS.get(source, source)
+    dataset_conf = read_conf(REPOSITORY / "conf", "dataset", dataset)
+    required = ["spec_cpu2017", "cpu_catalog"] if source == "cpu_catalog" else dataset_conf["sources"]["required"]
+    dataset_conf["sources"] = {"required": required, "optional": []}
+    for other in required:
+        if other != source:
+            shutil.copytree(generate_files(other), project / "raw" / other)
+            (project / "raw" / other / "manifest.json").write_text(json.dumps({"status": "present"}))
+    (project / "conf" / "dataset").mkdir(parents=True)
+    (project / "conf" / "dataset" / f"{dataset}.yaml").write_text(yaml.safe_dump(dataset_conf))
+
+
+def _file_conf(name: str, path: Path) -> dict[str, object]:
+    is_file = path.is_file()
+    digest, size = (sha256(path), path.stat().st_size) if is_file else ("0" * 64, 1)
+    # an empty file cannot be declared by its size
+    bound = {"bytes": size} if size else {"max_bytes": 1}
+    return {"name": name, "mirror": name, "url": "https://example.org/x", "sha256": digest, **bound}
+
 
 MILLION = 1_000_000
 
@@ -62,8 +124,11 @@ def file_of(source: str) -> str:
 
 
 def assert_rejected(tmp_path, capsys, source, file, content):
-    write_project(REPOSITORY, tmp_path, source, file, content)
-    refused(standardize_command(tmp_path, source), capsys, out=tmp_path / "out")
+    write_project(tmp_path, source, file, content)
+    out = tmp_path / "out"
+    places = ["--raw", tmp_path / "raw", "--table", out / "t.parquet"]
+    places += ["--rejected", out / "r.csv", "--quality", out / "q.json", "--project", tmp_path]
+    refused(["pipeline", "standardize", DATASETS.get(source, source), *places], capsys, out=out)
 
 
 ONLY_ROWS = ("rows of nothing", "rows of a letter", "rows of 1e309", "fields without end")
@@ -103,8 +168,10 @@ def test_defective_compression_is_rejected(tmp_path, capsys, source, defect):
 @pytest.mark.parametrize("source", [*TABLES, "gpperf", "help"])
 def test_folder_in_place_of_a_file_is_rejected(tmp_path, capsys, source):
     file = {"gpperf": gpperf.ARCHIVE, "help": "nasbench201/str_arch2idx.pt"}.get(source) or file_of(source)
-    write_project(REPOSITORY, tmp_path, source, file, None)
-    refused(ingest_command(tmp_path, source), capsys, out=tmp_path / "out")
+    write_project(tmp_path, source, file, None)
+    out = tmp_path / "out"
+    places = ["--out", out / "raw", "--offline", "--mirror", tmp_path / "mirror", "--strict", "--project", tmp_path]
+    refused(["pipeline", "ingest", source, *places], capsys, out=out)
 
 
 MACHINES = {

@@ -3,6 +3,7 @@
 import os
 import signal
 from dataclasses import replace
+from itertools import count
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,9 +13,8 @@ import torch
 
 from perfcast.cli.main import main
 from perfcast.domains.gemm import measured_gemm as gemm
-from perfcast.domains.gemm import measurement_files
 from perfcast.domains.gemm import timing as microbench_timing
-from perfcast.microbench.machine import describe_machine
+from perfcast.microbench.machine import available_cpus, describe_machine
 from perfcast.utils.io import read_object
 
 
@@ -46,13 +46,97 @@ def test_operands_compute_the_product(transpose_a, transpose_b):
 
 
 def timing(spread, interrupted=False):
-    return gemm.Timing(2, 5, 1e-3, 9e-4, spread, 0, 0, interrupted)
+    return microbench_timing.Timing(2, 5, 1e-3, 9e-4, spread, 0, 0, interrupted)
+
+
+def measured(*, spread=0.01, interrupted=False):
+    return timing(spread, interrupted)
+
+
+def test_until_steady_ends_with_steady_samples():
+    taken = iter([9.0, 1.0, 1.0, 1.0, 1.01, 1.0, 5.0])
+    assert microbench_timing.until_steady(lambda: next(taken)) == [9.0, 1.0, 1.0, 1.0, 1.01]
+    noisy = (float(n % 2 + 1) for n in count())
+    assert len(microbench_timing.until_steady(lambda: next(noisy))) == microbench_timing.MAX_SAMPLES
+
+
+class Clock:
+    """Clock that advances with every measurement."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+def repetitions(results, budget, seed=0):
+    """Measure the named results, one second each; each call of a name takes its next microbench_timing."""
+    clock, queues = Clock(), {name: list(values) for name, values in results.items()}
+
+    def time_one(name, order, round_number):
+        clock.now += 1
+        queue = queues[name]
+        results = queue.pop(0) if len(queue) > 1 else queue[0]
+        return replace(results, order=order, measured_in=round_number)
+
+    return list(microbench_timing.in_rounds(list(results), time_one, budget_seconds=budget, seed=seed, clock=clock))
+
+
+def test_remaining_budget_repeats_unsteady_cases():
+    results = {name: [measured()] for name in "abcdefgh"}
+    results["unsteady"] = [measured(spread=0.5), measured(spread=0.4), measured(spread=0.02)]
+    results["interrupted"] = [measured(interrupted=True), measured()]
+    timings = repetitions(results, budget=100)
+    again = [name for name, _ in timings[10:]]
+    assert sorted(name for name, _ in timings[:10]) == sorted(results)
+    assert again == ["interrupted", "unsteady", "unsteady"], "all are steady then"
+    assert [t.order for _, t in timings] == list(range(13))
+    assert [t.measured_in for _, t in timings[10:]] == [1, 2, 3]
+
+
+def test_budget_can_end_the_first_round():
+    timings = repetitions({name: [measured()] for name in "abcdefgh"}, budget=4.5)
+    assert len(timings) == 5
+
+
+def test_order_is_random_and_seeded():
+    results = {name: [measured()] for name in "abcdefgh"}
+    first, same, other = ([name for name, _ in repetitions(results, 100, seed)] for seed in (0, 0, 1))
+    assert first == same != other
+
+
+def test_keep_steadiest_prefers_clean_timings():
+    single = iter(
+        [("a", measured(spread=0.3)), ("a", measured(spread=0.01, interrupted=True)), ("a", measured(spread=0.2))]
+    )
+    seen = []
+    best = microbench_timing.keep_steadiest(single, 1, lambda *done: seen.append(done))
+    assert best == {"a": measured(spread=0.2)}
+    assert seen == [(1, 1, 0), (1, 1, 1), (1, 1, 2)]
+
+
+def test_available_cpus_start_with_one_per_core(monkeypatch, tmp_path):
+    siblings = {0: "0-1", 1: "0-1", 2: "2-3", 3: "2-3"}
+    for cpu, text in siblings.items():
+        (tmp_path / str(cpu)).write_text(text + "\n")
+    monkeypatch.setattr("perfcast.microbench.machine._SIBLINGS", str(tmp_path / "{}"))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1, 2, 3})
+    assert available_cpus() == [0, 2, 1, 3]
+    monkeypatch.setattr("perfcast.microbench.machine._SIBLINGS", str(tmp_path / "nothing{}"))
+    assert available_cpus() == [0, 1, 2, 3]
+
+
+def test_thread_counts():
+    assert microbench_timing.thread_counts(1) == [1]
+    assert microbench_timing.thread_counts(6) == [1, 2, 4, 6]
+    assert microbench_timing.thread_counts(8) == [1, 2, 4, 8]
 
 
 def test_steadier_prefers_clean_and_steady_timings():
-    assert gemm.steadier(None, timing(0.5)).spread == 0.5
-    assert gemm.steadier(timing(0.1), timing(0.2)).spread == 0.1
-    assert not gemm.steadier(timing(0.01, interrupted=True), timing(0.2)).interrupted
+    assert microbench_timing.steadier(None, timing(0.5)).spread == 0.5
+    assert microbench_timing.steadier(timing(0.1), timing(0.2)).spread == 0.1
+    assert not microbench_timing.steadier(timing(0.01, interrupted=True), timing(0.2)).interrupted
 
 
 def test_as_frame_excludes_interrupted_configurations():
@@ -89,8 +173,6 @@ def test_busy_machine_gets_one_line_and_no_file(tmp_path, capsys, monkeypatch):
 
 MEASURE = {
     "host_gemm": ("gemm", "--configurations", "40"),
-    "host_suite": ("suite", "--kernels", "branches", "--threads", "1"),
-    "host_operators": ("operators", "--shapes", "40", "--threads", "1"),
 }
 
 
@@ -151,9 +233,7 @@ def test_the_description_of_a_gpu_replaces_that_of_the_processor(tmp_path, monke
     card = SimpleNamespace(name="Some GPU", total_memory=24 * 2**30, L2_cache_size=6 * 2**20, multi_processor_count=84)
     monkeypatch.setattr("torch.cuda.get_device_properties", lambda index: card)
     first, second = gemm.sample_configurations(2, max_threads=1, seed=0, largest=gemm.LARGEST["cuda"])
-    measurement_files.write_measurement(
-        tmp_path, "host_gemm", gemm.as_frame({first: timing(0.01), second: timing(0.01)}), "cuda"
-    )
+    gemm.write_measurement(tmp_path, gemm.as_frame({first: timing(0.01), second: timing(0.01)}), "cuda")
     described = read_object(tmp_path / "host_gemm.json")
     assert {name: described[name] for name in ("cpu_model", "cores", "l2_kib", "l3_kib", "memory_gib")} == {
         **{"cpu_model": "Some GPU", "cores": 84, "l2_kib": 6144, "l3_kib": None, "memory_gib": 24.0},

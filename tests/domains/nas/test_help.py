@@ -12,8 +12,7 @@ import torch
 from perfcast import plugins, splits
 from perfcast.config.conf_files import read_conf
 from perfcast.config.dataset_conf import read_dataset
-from perfcast.domains.nas.datasets.search_spaces import CELL_EDGES, encode_cells, parse_device_name
-from perfcast.domains.nas.datasets.torch_files import read_torch
+from perfcast.domains.nas.datasets.search_spaces import CELL_EDGES, encode_cells, parse_device_name, read_torch
 from perfcast.domains.nas.features import cell_graph, inverted_residuals, mobile_stages
 from perfcast.domains.nas.sources.help import DEVICES, list_files
 from perfcast.utils.errors import UserError
@@ -159,41 +158,6 @@ class TestPublishedSplit:
         assert len(queries) == 12
         assert tested.min() > queries.min()
         assert tested.max() < queries.max()
-
-
-class TestDrawnSplit:
-    def test_drawn_split_trains_on_ten_rows_per_test_device(self, raw):
-        table = build("help_fbnet", raw).table
-        folds = splits.make("published_drawn_10", table, 0)
-        frame, shown = table.frame, []
-        for fold in folds:
-            test, learned = folds[fold] == "test", folds[fold].isin(["train", "validation"])
-            assert set(frame["device"][test]) == {"fpga", "raspi4", "eyeriss"}
-            known = frame[learned & frame["device"].isin(set(frame["device"][test]))]
-            assert (known.groupby("device").size() <= 10).all()
-            assert not set(frame["architecture"][test]) & set(frame["architecture"][learned])
-            shown.append(frozenset(known["architecture"]))
-        assert len(set(shown)) == len(shown)
-
-    def test_leakage_check_finds_eleventh_row_and_known_architecture(self, raw):
-        table = build("help_fbnet", raw).table
-        folds = splits.make("published_drawn_10", table, 0)
-        unused = (folds["fold_0"] == "unused") & (table.frame["device"] == "fpga")
-        broken = folds.copy()
-        broken.loc[unused[unused].index[:1], "fold_0"] = "train"
-        assert any("more than 10" in problem for problem in splits.leaks(table, broken, "published_drawn_10"))
-        tested = set(table.frame["architecture"][folds["fold_0"] == "test"])
-        other = (table.frame["device"] == "1080ti_1") & table.frame["architecture"].isin(tested)
-        broken = folds.copy()
-        broken.loc[other[other].index[:1], "fold_0"] = "train"
-        assert any("entities" in problem for problem in splits.leaks(table, broken, "published_drawn_10"))
-
-    def test_drawn_split_requires_published_subset(self, raw):
-        table = build("help_fbnet", raw).table
-        columns = tuple(column for column in table.columns if column.name != "published_subset")
-        bare = type(table)(table.dataset, table.frame.drop(columns="published_subset"), columns)
-        with pytest.raises(UserError, match="published_subset"):
-            splits.make("published_drawn_10", bare, 0)
 
 
 class TestCellGraph:

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
+from perfcast.domains.servers.datasets.perfcastdb.run_values import decode_part_number
 from perfcast.domains.servers.datasets.spec_cpu.cpu2006 import DUMP as CPU2006
 from perfcast.domains.servers.datasets.spec_cpu.cpu2006 import older_cpu_model_key
-from perfcast.domains.servers.datasets.spec_java.java_machines import READERS, java_cpu_model_key
-from perfcast.domains.servers.parsing import cache, jvm, memory, names, operating_system, storage
-from perfcast.domains.servers.parsing.dimm_part_number import decode_part_number
+from perfcast.domains.servers.datasets.spec_java.power import READERS, java_cpu_model_key
+from perfcast.domains.servers.parsing import cache, memory, names, software
 from perfcast.domains.servers.processors.cpu_names import cpu_model_key, find_family
-from perfcast.domains.servers.processors.families import look_up_facts
+from perfcast.domains.servers.processors.facts import look_up_facts
 
 with (Path(__file__).parent / "known_texts.csv").open(encoding="utf-8", newline="") as file:
     ROWS = [(row["parser"], row["text"], json.loads(row["expected"])) for row in csv.DictReader(file)]
@@ -24,10 +24,10 @@ PARSERS: dict[str, Callable[[str], Any]] = {
     **{
         function.__name__: function
         for function in (
-            *(cache.parse_l1, cache.parse_l2, cache.parse_l3, cache.parse_other_cache, jvm.parse_jvm),
-            *(jvm.normalize_jvm_vendor, names.normalize_company, storage.parse_storage, decode_part_number),
+            *(cache.parse_l1, cache.parse_l2, cache.parse_l3, cache.parse_other_cache, software.parse_jvm),
+            *(software.normalize_jvm_vendor, names.normalize_company, software.parse_storage, decode_part_number),
             *(memory.parse_memory, memory.parse_dimms, memory.parse_module, look_up_facts),
-            *(operating_system.parse_operating_system, operating_system.parse_any_operating_system),
+            *(software.parse_operating_system, software.parse_any_operating_system),
             *(cpu_model_key, java_cpu_model_key, older_cpu_model_key),
         )
     },

@@ -11,7 +11,7 @@ from champion_project import KNOWN, predict, project
 
 from perfcast.cli.main import main
 from perfcast.domains.servers.processors.facts import Fact
-from perfcast.domains.servers.user_facts import add_user_facts
+from perfcast.domains.servers.processors.user_facts import add_user_facts
 
 DAY = pd.Timestamp("2026-11-23")
 MACHINE = ("--processor", "Xeon Gold 6148", "--chips", "2")

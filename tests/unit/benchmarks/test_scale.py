@@ -14,7 +14,6 @@ import pytest
 
 from perfcast.domains.servers.datasets.spec_cpu.cpu2017 import build
 from perfcast.domains.servers.testing import spec_cpu2017
-from perfcast.domains.servers.testing.spec_cpu2017 import write_tiled
 
 SCALE = Path(__file__).parents[3] / "benchmarks" / "scale"
 MAX_GIB = 1.5
@@ -43,21 +42,20 @@ def run(folder, *sizes, stages):
         return done.stdout, list(csv.DictReader(file))
 
 
-def test_scale_runs_data_stages_at_two_sizes(folder):
-    data = ["generate", "ingest", "standardize", "features", "split random", "split forward_2023"]
-    output, rows = run(folder, "0.01", "0.02", stages=data)
+def test_scale_runs_every_stage_and_two_sizes(folder):
+    output, rows = run(folder, "0.01", "0.02", stages=["generate", "ingest"])
     assert [(row["size"], row["stage"]) for row in rows] == [
-        (size, stage) for size in ("0.01", "0.02") for stage in data
+        (size, stage) for size in ("0.01", "0.02") for stage in ("generate", "ingest")
     ]
-    assert all(0 < float(row["gib"]) < MAX_GIB for row in rows)
     assert (folder / "out" / "scale.png").read_bytes().startswith(b"\x89PNG")
-    assert all(stage in output for stage in data)
+    assert "ingest" in output
     assert "faster than linear" in output
-    stages = ["train ncpp", "fit hybrid_trees", "predict hybrid_trees", "champion", "predict_machine"]
+    stages = ["standardize", "features", "split random", "split forward_2023"]
+    stages += ["train ncpp", "fit hybrid_trees", "predict hybrid_trees", "champion", "predict_machine"]
     output, rows = run(folder, "0.02", stages=stages)
     assert [row["stage"] for row in rows if not row["part"]] == stages
     assert {row["part"] for row in rows if row["stage"] == "predict_machine"} >= {"load", "first prediction"}
-    assert all(float(row["gib"]) < MAX_GIB for row in rows if not row["part"])
+    assert all(0 < float(row["gib"]) < MAX_GIB for row in rows if not row["part"])
 
 
 def test_scale_reports_a_failing_stage(tmp_path):
@@ -87,7 +85,9 @@ def test_exponents_are_slopes_of_logarithms(scale):
     assert "NO: split random failed" in scale.within_budget([measured(100, 10_000, 1.0, "stopped")])
 
 
-def test_write_tiled_has_distinct_results_per_block(tmp_path):
+def test_write_tiled_has_distinct_results_per_block(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(SCALE)
+    write_tiled = importlib.import_module("tiled_dump").write_tiled
     write_tiled(tmp_path / "tiled", rows=1000, seed=3, block_rows=400)
     result = build({"spec_cpu2017": tmp_path / "tiled"}, {"published_until": "2024-12"})
     assert result.rejected["reason"].isin(["no_score", "impossible_counts", "score_not_numeric"]).all()

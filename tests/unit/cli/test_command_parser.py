@@ -96,7 +96,7 @@ def test_help_lists_every_command_once_in_a_group(capsys, monkeypatch):
         ("predct", "perfcast: a command must exist, but there is no 'predct'; did you mean `perfcast predict`?"),
         ("fake demo", "did you mean `perfcast pipeline fake`?"),
         ("pipeline spilt", "did you mean `perfcast pipeline split`?"),
-        ("measure suit", "did you mean `perfcast measure suite`?"),
+        ("measure gem", "did you mean `perfcast measure gemm`?"),
         ("pipeline", "perfcast pipeline: all required arguments must be given, but COMMAND is missing"),
         ("zzz", "there is no 'zzz'; see perfcast --help"),
         ("predict --chps 2", "no --chps; did you mean --chips? see perfcast predict --help"),

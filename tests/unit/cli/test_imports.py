@@ -20,8 +20,6 @@ ALLOWED = {
     "cli what_if": {"matplotlib"},
     "cli.measure gemm": {"torch"},
     "cli.measure interference": {"torch"},
-    "cli.measure operators": {"torch"},
-    "cli.measure suite": {"torch"},
     "cli.pipeline plots": {"matplotlib"},
     "cli.pipeline record": {"mlflow", "fastapi", "scipy"},
     "cli.pipeline report": {"matplotlib"},

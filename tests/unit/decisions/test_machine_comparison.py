@@ -12,7 +12,7 @@ from champion_project import project
 import perfcast
 from perfcast.cli.main import main
 from perfcast.decisions.machine_comparison import MAX_COMPARED, compare_machines
-from perfcast.domains.servers.server_names import SERVERS
+from perfcast.domains.servers.server_rules import SERVERS
 from perfcast.inference.champion import Champion
 from perfcast.inference.machine_files import read_machines, read_short_machine
 from perfcast.inference.predict import make_options

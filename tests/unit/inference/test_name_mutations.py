@@ -9,7 +9,7 @@ import pytest
 from champion_project import KNOWN, predict
 
 from perfcast.domains.servers.processors.catalog import read_project_catalog
-from perfcast.domains.servers.server_names import SERVERS
+from perfcast.domains.servers.server_rules import SERVERS
 from perfcast.inference.name_lookup import EntityNames
 
 NAMES = sorted(read_project_catalog().facts.index)

@@ -139,10 +139,6 @@ BY_SPLIT = [
     ("more_threads", [TRAIN, TEST, VALID], {"cores": [1.0, 2.0, 4.0]}, "1 test rows with as many workers"),
     ("more_threads", [UNUSED, TRAIN, TEST], {"cores": [1.0, 2.0, 4.0]}, ""),
     ("more_threads", [TRAIN, TEST, TEST], {"cores": [2.0, 2.0, 4.0]}, "1 test rows with as many workers"),
-    ("published_drawn_10", [TRAIN] * 10 + [TEST], {}, ""),
-    ("published_drawn_10", [TRAIN] * 11 + [TEST], {}, "more than 10 entities known of a"),
-    ("published_drawn_10", [TRAIN] * 11 + [TEST], {"suite": ["b"] * 2 + ["a"] * 10}, ""),
-    ("published_drawn_10", [TRAIN, VALID, TEST], {"part": list("aba")}, "1 entities both in training and in test"),
     # the latest fifth begins with a month
     ("forward_last", [TRAIN] * 7 + [VALID] + [TEST] * 2, {"published": [*"1111111", "2", "3", "4"]}, ""),
     ("forward_last", [TRAIN] * 7 + [VALID] + [TEST] * 2, {"published": [*"11111111", "3", "4"]}, "not later"),

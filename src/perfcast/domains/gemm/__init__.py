@@ -1,7 +1,7 @@
-"""Matrix products and other kernels, published (GPPerf) and measured on this machine."""
+"""Matrix products, published (GPPerf) and measured on this machine."""
 
 from __future__ import annotations
 
 from perfcast.domain import Domain
 
-DOMAIN = Domain(name="gemm", package=__name__, commands=("measure gemm", "measure operators", "measure suite"))
+DOMAIN = Domain(name="gemm", package=__name__, commands=("measure gemm",))

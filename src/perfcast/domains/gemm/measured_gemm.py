@@ -11,29 +11,32 @@ launch takes the time of the launch. float32 is computed in float32, not in the 
 
 from __future__ import annotations
 
+import gzip
 import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
 
-from perfcast.domains.gemm.measurement_files import wait_for
 from perfcast.domains.gemm.timing import (
     HARMLESS_WAIT,
     Timing,
     measure_steadiest,
     relative_spread,
-    steadier,
     thread_counts,
     until_steady,
     waited_seconds,
 )
+from perfcast.microbench.machine import describe_machine
+from perfcast.utils.errors import UserError
+from perfcast.utils.io import atomic_path, check_writable, write_json
 
-__all__ = ["Gemm", "Timing", "as_frame", "measure", "sample_configurations", "steadier", "time_product"]
-
+NAME = "host_gemm"
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16}
 SMALLEST, LARGEST = 16, {"cpu": 4096, "cuda": 8192}
 MIN_SAMPLE_SECONDS = 5e-4
@@ -191,3 +194,78 @@ def as_frame(timings: dict[Gemm, Timing]) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows)
+
+
+def wait_for(device: str) -> None:
+    """Return when the device has ended what was started; a processor has already."""
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
+def gpu_as_machine() -> dict[str, Any]:
+    """Return what replaces the processor's facts in the description of a machine whose GPU was measured.
+
+    Multiprocessors stand for cores. Caches of a multiprocessor are unknown to torch.
+    """
+    card = torch.cuda.get_device_properties(0)
+    unknown = dict.fromkeys(("cpu_vendor", "threads_per_core", "sockets", "l1d_kib", "l1i_kib", "l3_kib"))
+    return unknown | {
+        "cpu_model": card.name,
+        "cores": card.multi_processor_count,
+        "l2_kib": card.L2_cache_size / 2**10,
+        "memory_gib": round(card.total_memory / 2**30, 1),
+        "flags": [],
+    }
+
+
+def write_measurement(folder: Path, frame: pd.DataFrame, device: str) -> None:
+    """Write the table, and the description of the machine, into the folder."""
+    with atomic_path(folder / f"{NAME}.csv.gz") as path:
+        # no file name and no time in the header, so that equal tables give equal bytes
+        path.write_bytes(gzip.compress(frame.to_csv(index=False, lineterminator="\n").encode(), mtime=0))
+    write_json(folder / f"{NAME}.json", describe_machine() | (gpu_as_machine() if device == "cuda" else {}))
+
+
+def measure_gemm(
+    out: Path,
+    *,
+    configurations: int,
+    minutes: float,
+    max_threads: int,
+    seed: int,
+    progress: Callable[[int, int, int], None],
+    device: str = "cpu",
+) -> list[str]:
+    """Measure matrix products, write the table and the description of the machine, and return notes for the user.
+
+    Args:
+        out: Folder of host_gemm.csv.gz and host_gemm.json.
+        configurations: Distinct configurations.
+        minutes: Time budget.
+        max_threads: Threads of a product at most, on a CPU.
+        seed: Seed of sizes and order.
+        progress: Gets the measured configurations, all configurations, and the repeats.
+        device: cpu or cuda.
+
+    Raises:
+        UserError: The device is absent, or other work interrupts every configuration.
+    """
+    if device == "cuda" and not torch.cuda.is_available():
+        raise UserError("--device cuda needs a GPU that torch can use", "there is none", "choose --device cpu")
+    for ending in (".csv.gz", ".json"):
+        check_writable(out / f"{NAME}{ending}")
+    threads, largest = max_threads if device == "cpu" else 1, LARGEST[device]
+    samples = sample_configurations(configurations, max_threads=threads, seed=seed, largest=largest)
+    timings = measure(samples, budget_seconds=60 * minutes, seed=seed, device=device, progress=progress)
+    frame = as_frame(timings)
+    if frame.empty:
+        raise UserError(
+            "a measurement needs an idle core",
+            f"other work interrupted every one of {len(samples)} configurations",
+            "try again on an idle machine, or with a larger --budget-minutes",
+        )
+    write_measurement(out, frame, device)
+    notes = [f"measured {len(frame)} configurations, median spread {100 * frame['seconds_spread'].median():.1f} %"]
+    if missing := len(samples) - len(frame):
+        notes.append(f"{missing} configurations are missing: not reached, or always interrupted")
+    return notes

@@ -8,5 +8,4 @@ DOMAIN = Domain(
     name="interference",
     package=__name__,
     commands=("measure interference", "watch"),
-    tables={"series": "series.tabulate_series"},
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
@@ -92,10 +92,6 @@ class SequenceEncoder(TokenEncoder):
 
     def transform(self, frame: pd.DataFrame) -> Tokens:
         """Encode rows; the numbers of sequences follow the others. Raises: ValueError for windows of another length."""
-        return self.transform_windows(frame, {entry.name: to_matrix(frame[entry.name]) for entry in self.sequences})
-
-    def transform_windows(self, frame: pd.DataFrame, windows: Mapping[str, np.ndarray]) -> Tokens:
-        """Encode rows whose sequences are not in the frame but in `windows`, (n, steps) by name; see `transform`."""
         plain = super().transform(frame)
         if not self.sequences:
             return plain
@@ -104,7 +100,7 @@ class SequenceEncoder(TokenEncoder):
         numbers, missing = np.empty(shape, dtype=np.float32), np.empty(shape, dtype=np.float32)
         numbers[:, :first], missing[:, :first] = plain.numbers, plain.missing
         for place, sequence in enumerate(self.sequences):
-            values = windows[sequence.name]
+            values = to_matrix(frame[sequence.name])
             if values.shape[1] != steps:
                 raise ValueError(f"{sequence.name} has {values.shape[1]} steps, and training had {steps}")
             encoded = sequence.encode(values)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from math import sqrt
 
 import numpy as np
@@ -13,11 +13,7 @@ from perfcast.domains.scaling.datasets.scaling_columns import ACCURACY, FLOP_PER
 from perfcast.domains.scaling.predictors import law_design
 from perfcast.domains.scaling.predictors.curve_fit import SharesOfRuns
 from perfcast.domains.scaling.predictors.scaling_laws import join_losses
-from perfcast.domains.scaling.predictors.trained_runs import (
-    TrainedRuns,
-    quantity_columns,
-    read_runs,
-)
+from perfcast.domains.scaling.predictors.trained_runs import TrainedRuns, quantity_columns, read_runs
 from perfcast.domains.scaling.training_rules import shorten_quantity
 from perfcast.inference.champion import Champion
 from perfcast.inference.draws import DrawPredictions, impute_draws
@@ -56,13 +52,12 @@ class PlannedRun:
     tokens: float
     compute: float
     share_of_budget: float
-    before: tuple[PlannedInterval, ...]
-    after: tuple[PlannedInterval, ...]
+    intervals: tuple[PlannedInterval, ...]
 
 
 @dataclass(frozen=True, repr=False)
 class RunPlan(Answer):
-    """Runs in the order of choice. `estimates` are those of today; `remaining` is the part of their width, by task."""
+    """Runs in the order of choice. `estimates` are those of today."""
 
     dataset: str
     champion: str
@@ -78,18 +73,12 @@ class RunPlan(Answer):
     def to_frame(self) -> pd.DataFrame:
         """Return one row per run and task."""
         rows = [
-            {
-                **{"run": number, "params": run.params, "tokens": run.tokens, "compute": run.compute},
-                **{"share_of_budget": run.share_of_budget, "task": before.task},
-                **{"low_before": before.low, "high_before": before.high},
-                **{"low_after": after.low, "high_after": after.high},
-            }
+            {"run": number, **asdict(run), **asdict(interval)}
             for number, run in enumerate(self.runs, start=1)
-            for before, after in zip(run.before, run.after, strict=True)
+            for interval in run.intervals
         ]
-        columns = ["run", "params", "tokens", "compute", "share_of_budget", "task"]
-        ends = ["low_before", "high_before", "low_after", "high_after"]
-        return pd.DataFrame(rows, columns=[*columns, *ends])
+        columns = ["run", "params", "tokens", "compute", "share_of_budget", "task", "low", "high"]
+        return pd.DataFrame(rows, columns=columns)
 
 
 def plan_runs(
@@ -158,7 +147,7 @@ def list_candidates(logs: np.ndarray, target: np.ndarray, budget: float) -> np.n
     longest = max(lengths.max(), target[1] - target[0])
     allowed = np.log(_MULTIPLIERS)
     allowed = allowed[(allowed >= lengths.min() - 0.2) & (allowed <= longest + 0.2)]
-    rounded = np.log([_round(size) for size in np.exp(sizes)])
+    rounded = np.log([float(f"{size:.1e}") for size in np.exp(sizes)])
     pairs = np.array([(size, size + length) for size in rounded for length in allowed]).reshape(-1, 2)
     compute = FLOP_PER_PARAM_TOKEN * np.exp(pairs.sum(axis=1))
     if not (compute <= budget).any():
@@ -198,17 +187,13 @@ def _describe_runs(
     count: int,
     estimates: Sequence[Estimate],
 ) -> list[PlannedRun]:
-    """Return the chosen runs with the intervals before and after each."""
+    """Return the chosen runs with the intervals after each."""
     current, described = list(designs), []
     compute = FLOP_PER_PARAM_TOKEN * np.exp(candidates.sum(axis=1))
-    before = _intervals(designs, current, estimates)
     for run in law_design.choose_runs(designs, compute, budget, count):
         current = [design.add(run) for design in current]
-        after = _intervals(designs, current, estimates)
-        params, tokens = np.exp(candidates[run])
-        cost = float(compute[run])
-        described.append(PlannedRun(float(params), float(tokens), cost, cost / budget, before, after))
-        before = after
+        (params, tokens), cost = np.exp(candidates[run]).tolist(), float(compute[run])
+        described.append(PlannedRun(params, tokens, cost, cost / budget, _intervals(designs, current, estimates)))
     return described
 
 
@@ -225,11 +210,6 @@ def _intervals(
     return tuple(intervals)
 
 
-def _round(value: float) -> float:
-    """Return a number with two significant digits."""
-    return float(f"{value:.1e}")
-
-
 def format_plan(plan: RunPlan, width: int | None = None) -> str:
     """Return the estimates of today, the runs in a table, and notes under it."""
     lines = [
@@ -237,31 +217,18 @@ def format_plan(plan: RunPlan, width: int | None = None) -> str:
         f"{100 * plan.level:g} % interval {format_interval(estimate.low, estimate.high)}"
         for estimate in plan.estimates
     ]
-    tasks = [estimate.task for estimate in plan.estimates]
-    many = len(tasks) > _MAX_SHOWN
+    many = len(plan.estimates) > _MAX_SHOWN
     header = ["run", "params", "tokens", "FLOP", "budget"]
-    header += ["mean width"] if many else [f"interval of {task}" for task in tasks]
-    rows = [_run_cells(number, run, many) for number, run in enumerate(plan.runs, start=1)]
-    used = sum(run.share_of_budget for run in plan.runs)
-    left = 100 * _mean_width(plan.runs[-1].after) / _mean_width(plan.runs[0].before) if plan.runs else 100.0
-    total = (
-        f"{len(plan.runs)} runs take {100 * used:.0f} % of {plan.budget:.3g} FLOP and leave {left:.0f} % of the width"
-    )
-    text = [*lines, "", render_table(header, rows, width), wrap_text(total, width)]
+    header += ["mean width"] if many else [f"interval of {estimate.task}" for estimate in plan.estimates]
+    rows = []
+    for number, run in enumerate(plan.runs, start=1):
+        widths = [f"{100 * _mean_width(run.intervals):.1f} %"]
+        shown = widths if many else [format_interval(each.low, each.high) for each in run.intervals]
+        quantities = [shorten_quantity(run.params), shorten_quantity(run.tokens), f"{run.compute:.2g}"]
+        rows.append([str(number), *quantities, f"{100 * run.share_of_budget:.0f} %", *shown])
+    total = f"{100 * sum(run.share_of_budget for run in plan.runs):.0f} % of {plan.budget:.3g} FLOP"
+    text = [*lines, "", render_table(header, rows, width), wrap_text(f"{len(plan.runs)} runs take {total}", width)]
     return "\n".join([*text, *(wrap_text(f"note: {note}", width) for note in plan.notes)])
-
-
-def _run_cells(number: int, run: PlannedRun, many: bool) -> list[str]:
-    cells = [str(number), shorten_quantity(run.params), shorten_quantity(run.tokens)]
-    cells += [f"{run.compute:.2g}", f"{100 * run.share_of_budget:.0f} %"]
-    if many:
-        widths = (_mean_width(intervals) for intervals in (run.before, run.after))
-        return [*cells, " -> ".join(f"{100 * width:.1f} %" for width in widths)]
-    return [*cells, *(_change(*pair) for pair in zip(run.before, run.after, strict=True))]
-
-
-def _change(before: PlannedInterval, after: PlannedInterval) -> str:
-    return " -> ".join(f"{format_interval(each.low, each.high)}" for each in (before, after))
 
 
 def _mean_width(intervals: tuple[PlannedInterval, ...]) -> float:

@@ -9,15 +9,15 @@ DOMAIN = Domain(
     package=__name__,
     descriptions={
         **dict.fromkeys(
-            ("perfcastdb", "spec_cpu2017_detail", "spec_cpu2026", "spec_jbb2015", "spec_power"), "server_names.SERVERS"
+            ("perfcastdb", "spec_cpu2017_detail", "spec_cpu2026", "spec_jbb2015", "spec_power"), "server_rules.SERVERS"
         ),
         **{"spec_cpu2006": "server_rules.SPEC_CPU2006", "spec_cpu2017": "server_rules.SPEC_CPU2017"},
     },
-    commands=("facts add", "facts check", "facts list"),
+    commands=("facts add", "facts list"),
     tables={"error_sources": "error_sources.tabulate_error_sources"},
-    sections={"error_sources": "report.error_sources.error_sources_section"},
+    sections={"error_sources": "error_sources.error_sources_section"},
     shift="predictors.training_shift.TrainingShift",
-    leakage_checks=("leakage.announcements.ANNOUNCEMENTS", "leakage.fact_dates.FACT_DATES"),
+    leakage_checks=("leakage.ANNOUNCEMENTS", "leakage.FACT_DATES"),
     labels={
         "cores_per_chip_of_cpu_model": "cores per chip of the CPU model",
         "cpu_model": "CPU model",

@@ -7,8 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from perfcast.evaluation import AVERAGE
+from perfcast.evaluation import AVERAGE, Evaluation
+from perfcast.report.text_tables import Section, TextTable, number, text_section
 from perfcast.schema.table import Table, Tag
+from perfcast.splits import split_label
 from perfcast.utils.errors import UserError
 
 ERROR_SOURCE_COLUMNS = ["split", "predictor", "step", "known", "task", "mape", "medape", "share"]
@@ -16,6 +18,12 @@ ERROR_SOURCE_COLUMNS = ["split", "predictor", "step", "known", "task", "mape", "
 part of the error of step 0 that this step takes away."""
 
 _SHRINKAGES = (0, 1, 2, 4, 8, 16, 32, 64)
+
+_TEXT = (
+    "An oracle adds what no prediction can know before a measurement: the level of a group of test machines, which is "
+    "the median deviation of its other results. Each step knows those before it. What a step takes away is the share "
+    "of the error that such a level causes. Values are averages over tasks, in %."
+)
 
 NOTHING, CONFIGURATION = "nothing", "the whole configuration"
 """Names of the first and the last step."""
@@ -43,13 +51,13 @@ def tabulate_error_sources(points: pd.DataFrame, table: Table, *, steps: Mapping
         outputs = (part["task"].astype(str) + part["target"].astype(str)).to_numpy()
         summary = _summarize(part["task"], residual)
         lines = [summary.assign(step=0, known=NOTHING)]
-        for number, (step, key) in enumerate(keys.items(), start=1):
+        for place, (step, key) in enumerate(keys.items(), start=1):
             groups, before = key.to_numpy()[rows[index]], residual
             residual = before.copy()
             for output in np.unique(outputs):
                 tested = outputs == output
                 residual[tested] = subtract_level(before[tested], groups[tested])
-            lines.append(_summarize(part["task"], residual).assign(step=number, known=step))
+            lines.append(_summarize(part["task"], residual).assign(step=place, known=step))
         run = part[["split", "predictor"]].iloc[0]
         parts.append(pd.concat(lines).assign(split=run["split"], predictor=run["predictor"]))
     frame = pd.concat(parts, ignore_index=True)
@@ -109,3 +117,23 @@ def _summarize(tasks: pd.Series, residual: np.ndarray) -> pd.DataFrame:
     by_task = pd.DataFrame({"mape": errors.mean(), "medape": errors.median()})
     by_task.loc[AVERAGE] = by_task.mean()
     return by_task.rename_axis("task").reset_index()
+
+
+def error_sources_section(evaluation: Evaluation, predictor: str) -> Section:
+    """Return a table of one predictor for each ranked split, averaged over tasks."""
+    frame = evaluation.tables["error_sources"]
+    shown = frame[(frame["task"] == AVERAGE) & (frame["predictor"] == predictor)]
+    tables = [
+        TextTable(
+            f"Sources of error on {split_label(split)}",
+            f"{split_label(split)}: error of {predictor} when more is known",
+            ("known", "MAPE", "MedAPE", "share of the error"),
+            [
+                (str(row["known"]), *(number(float(row[name])) for name in ("mape", "medape", "share")))
+                for row in shown[shown["split"] == split].to_dict("records")
+            ],
+        )
+        for split in evaluation.ranked_splits
+        if (shown["split"] == split).any()
+    ]
+    return text_section("error_sources", "What limits accuracy", _TEXT, tables)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
+from typing import Any
 
-from perfcast.domains.servers.parsing.described_memory import parse_described_memory
-from perfcast.domains.servers.parsing.described_software import (
+from perfcast.domains.servers.parsing.memory import Memory, parse_described_memory
+from perfcast.domains.servers.parsing.software import (
     parse_described_compiler,
     parse_described_operating_system,
     parse_described_storage,
 )
-from perfcast.domains.servers.parsing.distinct_texts import Parsed
-from perfcast.domains.servers.parsing.memory import Memory
 from perfcast.domains.servers.parsing.text_normalization import is_stated
 from perfcast.inference.machine_fields import Cell, Field, Reading, alias_field, counted_field
 
@@ -24,17 +22,11 @@ _SYSTEM = ("os_name", "os_version", "kernel_series", "arch")
 _COMPILER = ("compiler_vendor", "compiler_major_minor", "compiler_classic", "oneapi", "mixed_fortran")
 _STORAGE = ("storage_class", "storage_gb")
 _SHOWN_CELLS = 4
-_SIZES = re.compile(r"(?<![\w.])(\d{1,4}) ?[x×*] ?(\d{1,4})(?![\w.])")
-"""`24x64`: modules and GB of each, where no unit is typed."""
-_JOINED = re.compile(r"(?<=\d)( ?[gt]i?b?) ?[x×*] ?(?=\d)", re.IGNORECASE)
-"""`64GBx24`: the blanks around the x."""
-_UNIT = re.compile(r"\d ?[mgt]i?b?(?![a-z])", re.IGNORECASE)
 
 
 def _parse_typed_memory(text: str) -> Memory:
     """Return memory as people type it. Raises: ValueError for a text that states something else than sizes."""
-    spaced = _JOINED.sub(r"\1 x ", text)
-    parsed = parse_described_memory(spaced if _UNIT.search(spaced) else _SIZES.sub(r"\1 x \2 GB", spaced, count=1))
+    parsed = parse_described_memory(text)
     sized = parsed.mem_total_gb or parsed.dimm_gb or parsed.dimm_count
     if is_stated(text) and not parsed.complete and not sized:
         raise ValueError("no size was found in it")
@@ -42,7 +34,12 @@ def _parse_typed_memory(text: str) -> Memory:
 
 
 def _text_field(
-    name: str, meaning: str, example: str, columns: tuple[str, ...], parse: Callable[[str], Parsed], *aliases: str
+    name: str,
+    meaning: str,
+    example: str,
+    columns: tuple[str, ...],
+    parse: Callable[[str], Any],
+    *aliases: str,
 ) -> Field:
     """Return a field whose text a parser reads; truth values are 1 and 0."""
 

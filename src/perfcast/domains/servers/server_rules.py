@@ -1,4 +1,4 @@
-"""Imputation rules of servers: facts of the CPU model, arithmetic between cells, and usual values."""
+"""Rules of servers: names, facts of the CPU model, arithmetic between cells, usual values, commands that measure."""
 
 from __future__ import annotations
 
@@ -11,21 +11,33 @@ import numpy as np
 import pandas as pd
 
 from perfcast.domains.servers.data_tables import read_table
-from perfcast.domains.servers.processors.catalog import read_catalog, read_project_catalog
-from perfcast.domains.servers.processors.cpu_names import cpu_model_id, cpu_model_key, find_family
+from perfcast.domains.servers.features.server_physics import find_memory_limit
+from perfcast.domains.servers.processors.catalog import (
+    CATALOG,
+    COLUMNS_OF_FACTS,
+    join_processors,
+    list_facts,
+    list_joined_facts,
+    read_catalog,
+    read_project_catalog,
+)
+from perfcast.domains.servers.processors.cpu_names import (
+    cpu_model_id,
+    cpu_model_key,
+    drop_tier_number,
+    find_family,
+    shorten_key,
+    typed_cpu_key,
+)
 from perfcast.domains.servers.processors.facts import Fact
-from perfcast.domains.servers.processors.joined_facts import CATALOG, COLUMNS_OF_FACTS, join_processors
-from perfcast.domains.servers.processors.listing import list_facts, list_joined_facts
-from perfcast.domains.servers.processors.memory_limit import find_memory_limit
-from perfcast.domains.servers.run_command import describe_runcpu
 from perfcast.domains.servers.server_fields import SERVER_FIELDS
 from perfcast.domains.servers.server_limits import find_server_violations
-from perfcast.domains.servers.server_names import ServerNames
 from perfcast.inference.cells import Cells, fill_missing, is_missing
 from perfcast.inference.donors import Block, JointRules
 from perfcast.inference.machine_fields import Cell
 from perfcast.inference.rules import (
     Check,
+    DescriptionRules,
     EntityFacts,
     FactSource,
     NamedEntity,
@@ -66,6 +78,14 @@ _VENDORS = (
 )
 """Word of a line -> vendor and instruction set."""
 
+_SUITES = {"CINT2017rate": "intrate", "CFP2017rate": "fprate", "CINT2017speed": "intspeed", "CFP2017speed": "fpspeed"}
+_SETUP = {
+    "os": ("os_name", "os_version"),
+    "compiler": ("compiler_vendor", "compiler_major_minor"),
+    "file system": ("file_system",),
+    "pointers of base": ("base_ptr",),
+}
+
 
 def _read_blocks() -> tuple[Block, ...]:
     """Return the blocks of columns that are taken together; a group of no column is that of all machines."""
@@ -79,6 +99,12 @@ def _read_blocks() -> tuple[Block, ...]:
         )
         for row in read_table(__package__, "usual_blocks.csv")
     )
+
+
+def _read_rule(rule: str) -> dict[str, tuple[str, ...]]:
+    """Return the values of every column of a rule in `column_rules.csv`, in the order of the rows."""
+    rows = read_table(__package__, "column_rules.csv")
+    return {row["column"]: tuple(row["value"].split()) for row in rows if row["rule"] == rule}
 
 
 def _find_vendor(key: str) -> tuple[str, str] | None:
@@ -96,6 +122,43 @@ def _share_cores(cells: Cells) -> np.ndarray:
     slices = cells["l3_mb_per_chip"] / cells["l3_slice_mb"]
     cores = cells["cores_per_chip_of_cpu_model"] / slices
     return np.where(cores % 1 == 0, cores, np.nan)
+
+
+def _format(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+class ServerNames(DescriptionRules):
+    """Words of servers, without knowledge about them: nothing is filled and nothing is refused."""
+
+    entity_name = "CPU model"
+    named_field = "processor"
+    short_example = "'2 x EPYC 9654' or 'EPYC 9654; chips=2'"
+    example = "--processor 'EPYC 9654' --chips 2"
+    naming_columns = ("chips", "system_stem")
+    origin_meanings: ClassVar[Mapping[str, str]] = {
+        "looked up": "a fact of the CPU model, from the catalog or its family",
+        "measured": "all measured results of the CPU model, or of the task, have it",
+    }
+
+    def name_machine(self, entity: str, cells: Mapping[str, Any]) -> str:
+        """Return a name made of product and processors."""
+        name = "a new CPU model" if pd.isna(cells[entity]) else str(cells[entity])
+        chips, stem = cells.get("chips"), cells.get("system_stem")
+        name = name if chips is None or pd.isna(chips) else f"{chips:g} x {name}"
+        return name if stem is None or pd.isna(stem) else f"{stem}, {name}"
+
+    def read_key(self, name: str) -> str:
+        """Return the key of a CPU model."""
+        return typed_cpu_key(name)
+
+    def shorten_key(self, key: str) -> str:
+        """Return a key without the number of its brand."""
+        return shorten_key(key)
+
+    def model_number(self, key: str) -> str:
+        """Return the letters and digits of the model, without line and tier."""
+        return super().model_number(drop_tier_number(key))
 
 
 class ServerRules(ServerNames):
@@ -135,47 +198,15 @@ class ServerRules(ServerNames):
         "mem_rated_mts": "mem_max_mts_1dpc",
     }
     # only what arithmetic ties to a column: cache, power and clocks stay when the number of cores varies
-    replaced: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "cores_per_chip_stated": ("cores_enabled_total",),
-        "cores_per_chip_of_cpu_model": ("cores_enabled_total", "cores_per_chip_stated"),
-        "cores_enabled_total": ("cores_per_chip_stated",),
-        "dimm_count": ("mem_total_gb",),
-        "dimm_gb": ("mem_total_gb",),
-        "mem_total_gb": ("dimm_gb",),
-        "mem_rated_mts": ("mem_running_mts", "mem_eff_mts"),
-        "mem_running_mts": ("mem_eff_mts",),
-        "mem_max_mts_1dpc": ("mem_eff_mts",),
-    }
+    replaced = _read_rule("replaced")
     # one module in every channel, as fast as the CPU allows, unless the user gave the modules
-    adapted: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "chips": ("dimm_count",),
-        "mem_channels_per_chip": ("dimm_count",),
-        "mem_max_mts_1dpc": ("mem_rated_mts", "mem_running_mts"),
-        "ddr_gen": ("mem_rated_mts", "mem_running_mts"),
-        "isa": ("arch",),
-        "test_month": ("hw_avail", "sw_avail"),
-        "launch_quarter": ("hw_avail",),
-    }
+    adapted = _read_rule("adapted")
     blocks = _read_blocks()
     joint = JointRules(
-        taken=(
-            *("cpu_vendor", "series", "isa", "mem_channels_per_chip", "simd_bits", "fma_units", "has_amx", "ddr_gen"),
-            *("cores_per_chip_of_cpu_model", "base_mhz", "max_turbo_mhz", "l3_mb_per_chip", "tdp_w", "chips"),
-            *("l1i_kb", "l1d_kb", "l2_kb_per_core", "l2_scope", "l3_slice_mb", "l3_asymmetric", "l4_mb"),
-            *("pcie_gen", "process_node", "threads_per_core"),
-            *("compiler_vendor", "compiler_major_minor", "compiler_classic", "oneapi", "mixed_fortran", "base_ptr"),
-            *("parallel", "os_name", "os_version", "kernel_series", "file_system", "storage_class", "storage_gb"),
-            *("dimm_count", "dimm_gb", "dimm_type", "ecc", "dimm_ranks", "dimm_width", "dimm_groups", "hbm_gb"),
-            *("mem_rated_mts", "hw_vendor", "orderable_min", "orderable_max", "test_month", "hw_avail", "sw_avail"),
-        ),
+        taken=tuple(_read_rule("taken")),
         per_unit={"dimm_count": ("chips", "mem_channels_per_chip")},
         groups=(("cpu_model", "chips"), ("cpu_model",), ("family",), ("cpu_vendor",)),
-        penalties={
-            **{"cpu_model": 3.0, "family": 3.0, "cpu_vendor": 5.0, "tier": 1.0, "suffix": 0.5, "isa": 5.0},
-            **{"chips": 2.0, "cores_per_chip_of_cpu_model": 1.0, "base_mhz": 1.0, "tdp_w": 1.0, "ddr_gen": 5.0},
-            **{"dimm_count": 1.0, "dimm_gb": 1.0, "mem_rated_mts": 5.0, "hw_vendor": 1.0, "os_name": 1.0},
-            **{"compiler_vendor": 3.0, "compiler_major_minor": 3.0, "storage_class": 0.5, "mem_channels_per_chip": 1.0},
-        },
+        penalties={name: float(value) for name, (value,) in _read_rule("penalty").items()},
         years=0.25,
         at_most={"mem_rated_mts": ("mem_max_mts_1dpc", "mem_mrdimm_mts"), "l3_slice_mb": ("l3_mb_per_chip",)},
         only_with={"mem_rated_mts": "ddr_gen", "dimm_type": "ddr_gen", "dimm_gb": "mem_total_gb"},
@@ -226,8 +257,7 @@ class ServerRules(ServerNames):
 
     def add_user_facts(self, champion: Champion, path: Path) -> Champion:
         """Add the facts of the table."""
-        from perfcast.domains.servers.processors.user_facts import read_user_facts
-        from perfcast.domains.servers.user_facts import add_user_facts
+        from perfcast.domains.servers.processors.user_facts import add_user_facts, read_user_facts
 
         return add_user_facts(champion, read_user_facts(path))
 
@@ -247,8 +277,21 @@ class ServerRules(ServerNames):
         return tuple(FactSource(*key, tuple(facts)) for key, facts in ordered)
 
     def describe_check(self, task: str, cells: Mapping[str, Any]) -> Check | None:
-        """Return the command of SPEC CPU 2017 that measures a suite."""
-        return describe_runcpu(task, cells)
+        """Return the command of a reportable base run and its configuration, None for another benchmark."""
+        suite = _SUITES.get(task)
+        if suite is None:
+            return None
+        option = "copies" if task.endswith("rate") else "threads"
+        cores, threads = cells.get("cores_enabled_total"), cells.get("threads_per_core")
+        count = None if pd.isna(cores) else int(cores * (1 if pd.isna(threads) else threads))
+        chosen = "" if count is None else f" --{option}={count}"
+        lines = ["# keep the compiler flags of an example of its vendor, $SPEC/config/Example-*.cfg", "tune = base"]
+        lines += ["reportable = 1", *([] if count is None else [f"{option} = {count}"])]
+        for name, columns in _SETUP.items():
+            values = [_format(cells[column]) for column in columns if column in cells and not pd.isna(cells[column])]
+            if values:
+                lines.append(f"# {name}: {' '.join(values)}")
+        return Check(task, f"runcpu --config=perfcast --tune=base --reportable{chosen} {suite}", "\n".join(lines))
 
     def fill_entity_facts(self, cells: Cells, facts: EntityFacts) -> Cells:
         """Fill the facts of a row's CPU model; a model that no table lists has the facts of its family."""
@@ -362,6 +405,7 @@ class ServerRules(ServerNames):
         )
 
 
+SERVERS = ServerNames()
 SPEC_CPU2006 = ServerRules(
     {
         "SPECint_rate_base2006": "CINT2006rate",

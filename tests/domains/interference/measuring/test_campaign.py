@@ -10,7 +10,7 @@ import pytest
 from interference_records import DESIGN, make_record
 
 from perfcast.cli.main import main
-from perfcast.domains.interference.measuring import campaign, groups, table
+from perfcast.domains.interference.measuring import campaign, groups
 from perfcast.domains.interference.measuring.execution import FailedRunError
 from perfcast.domains.interference.measuring.metrics import require_linux
 from perfcast.domains.interference.measuring.scenarios import PLACEMENTS, plan_for
@@ -49,9 +49,9 @@ def test_an_interrupted_campaign_resumes_where_it_stopped(tmp_path):
     measure(tmp_path, second)
     assert first.done + second.done == [run.number for run in RUNS]
     assert list(campaign.finished_runs(tmp_path)) == first.done + second.done
-    frame, shares = table.collect_rows(tmp_path)
+    frame = campaign.collect_rows(tmp_path)
     assert (frame["rejected"] == "").all()
-    assert len(shares) == frame["run"].nunique() == len(RUNS)
+    assert frame["run"].nunique() == len(RUNS)
 
 
 def test_a_kill_while_writing_leaves_no_finished_run(tmp_path):
@@ -101,55 +101,32 @@ def test_a_damaged_run_is_named(tmp_path):
 
 # control groups
 
-MOUNTS = """
-cgroup {0}/cpu,cpuacct cgroup rw,cpu,cpuacct 0 0
-cgroup {0}/memory cgroup rw,memory 0 0
-cgroup {0}/systemd cgroup rw,name=systemd 0 0
-cgroup2 {0}/unified cgroup2 rw 0 0
-tmpfs /x tmpfs rw 0 0
-"""
-MEMBERSHIPS = "5:memory:/job\n4:cpu,cpuacct:/\n1:name=systemd:/\n0::/deep/er\n"
 
-
-def test_trees_of_both_versions_are_found():
-    trees = groups.find_hierarchies(MOUNTS.format("/c"), MEMBERSHIPS)
-    assert [(tree.version, str(tree.current)) for tree in trees] == [
-        (1, "/c/cpu,cpuacct"),
-        (1, "/c/memory/job"),
-        (2, "/c/unified/deep/er"),
-    ]
-    assert groups.find_hierarchies("nonsense\n\x00", "x\n::\n") == []
-
-
-def test_the_base_group_is_below_the_callers_own(tmp_path):
-    for name in ("cpu,cpuacct", "memory/job", "unified/deep/er"):
-        (tmp_path / name).mkdir(parents=True)
-    trees = groups.find_hierarchies(MOUNTS.format(tmp_path), MEMBERSHIPS)
+def test_the_tree_is_found_and_the_base_group_is_below_the_callers_own(tmp_path):
+    assert groups.find_tree("cgroup /c/cpu cgroup rw 0 0\ncgroup2 /c/two cgroup2 rw 0 0\nbroken\n") == Path("/c/two")
+    assert groups.find_tree("tmpfs /x tmpfs rw 0 0\n") is None
+    for path in (tmp_path, tmp_path / "deep", tmp_path / "deep/er"):
+        path.mkdir(exist_ok=True)
     # generated folders have none of the files of a group
-    assert groups.open_base(trees, "perfcast-interference-1").folders == []
+    assert groups.open_base(tmp_path, "1:cpu:/x\n0::/deep/er\n", "perfcast-interference-1").folder is None
     assert not list(tmp_path.rglob("perfcast*"))
+    assert groups.open_base(None, "0::/\n", "x").folder is None
 
 
-def test_limits_are_written_in_the_words_of_each_version(tmp_path):
-    (tmp_path / "two").mkdir()
-    group = groups.GroupFolders([(2, tmp_path / "two")])
+def test_limits_are_written_where_the_group_has_them(tmp_path):
+    group = groups.ControlGroup(tmp_path)
     assert group.limits == set()
-    (tmp_path / "two/cpu.max").write_text("max 100000")
+    (tmp_path / "cpu.max").write_text("max 100000")
+    (tmp_path / "memory.stat").write_text("anon 77\nfile 5\n")
     group.limit_cpu(1.4)
-    assert (tmp_path / "two/cpu.max").read_text() == "140000 100000"
-    (tmp_path / "two/cpu.max").unlink()
-    for name in ("cpu.cfs_quota_us", "cpu.cfs_period_us", "memory.limit_in_bytes"):
-        (tmp_path / "two" / name).write_text("")
-    group.limit_cpu(0.7)
-    group.limit_memory(12345)
-    assert (tmp_path / "two/cpu.cfs_quota_us").read_text() == "70000"
-    assert (tmp_path / "two/memory.limit_in_bytes").read_text() == "12345"
-    assert group.limits == {"cpu", "memory"}
+    assert (tmp_path / "cpu.max").read_text() == "140000 100000"
+    assert group.limits == {"cpu"}
+    assert group.anonymous_bytes() == 77
 
 
 def test_without_groups_limits_are_impossible_and_one_core_allows_one_placement():
     def possible(cpus):
-        reasons = campaign.possible_placements(groups.GroupFolders([]), cpus)
+        reasons = campaign.possible_placements(groups.ControlGroup(None), cpus)
         assert set(reasons) == set(PLACEMENTS)
         return [name for name, reason in reasons.items() if not reason]
 
@@ -162,7 +139,7 @@ def test_without_groups_limits_are_impossible_and_one_core_allows_one_placement(
 
 def test_workloads_are_named_by_their_class_and_parsed():
     names = workload_names()
-    assert len(names) >= 18
+    assert len(names) >= 12
     assert {"sort", "key_value", "synchronous_write"} <= set(names)
     assert parse_workloads("sort, triad ,sort") == ["sort", "triad"]
     assert parse_workloads(None) == names
@@ -183,9 +160,6 @@ def test_mistakes_have_one_line(typed, message, capsys, tmp_path):
     assert printed.count("\n") == 1
 
 
-def test_no_proc_and_no_room_are_mistakes(tmp_path, monkeypatch):
+def test_no_proc_is_a_mistake(tmp_path):
     with pytest.raises(UserError, match="/proc of Linux"):
         require_linux(tmp_path)
-    monkeypatch.setattr(campaign.shutil, "disk_usage", lambda folder: type("Usage", (), {"free": 2**20}))
-    with pytest.raises(UserError, match="MiB of room, but it has 1 MiB"):
-        campaign.require_room(Path(tmp_path), workload_names())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-import struct
 import subprocess
 import sys
 import time
@@ -17,11 +16,10 @@ import pytest
 from perfcast.domains.interference.measuring.execution import (
     FailedRunError,
     Stage,
-    awake_processors,
     execute,
     start_server,
 )
-from perfcast.domains.interference.measuring.groups import GroupFolders
+from perfcast.domains.interference.measuring.groups import ControlGroup
 from perfcast.domains.interference.measuring.labels import label_record
 from perfcast.domains.interference.measuring.metrics import Sampler
 from perfcast.domains.interference.measuring.scenarios import Active, Run
@@ -35,7 +33,7 @@ def make_run(*workloads, end=3):
 
 
 def make_stage(folder):
-    return Stage(GroupFolders([]), sorted(os.sched_getaffinity(0))[:2], folder / "scratch", Sampler(), seed=0)
+    return Stage(ControlGroup(None), sorted(os.sched_getaffinity(0))[:2], folder / "scratch", Sampler(), seed=0)
 
 
 def test_a_run_reports_every_second_and_leaves_nothing(tmp_path):
@@ -43,7 +41,6 @@ def test_a_run_reports_every_second_and_leaves_nothing(tmp_path):
     stage, run = make_stage(tmp_path), make_run("key_value", "synchronous_write")
     record = execute(run, stage)
     assert [row["second"] for row in record.rows] == [1]  # the others are the first of a phase
-    assert all(rate > 0 for rate in record.rates)
     assert {entry["second"] for entry in record.reports[0]} >= {0, 1, 2}
     assert {entry["second"] for entry in record.reports[1]} >= {2}
     frame = label_record(record.to_json())
@@ -67,7 +64,7 @@ def test_a_workload_that_fails_ends_its_run_alone(tmp_path):
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_a_kill_leaves_no_process_no_file_and_no_group(tmp_path, number):
     command = [sys.executable, "-m", "perfcast", "measure", "interference", "--out", str(tmp_path)]
-    campaign = subprocess.Popen([*command, "--workloads", "http,page_cache", "--budget-minutes", "1"])
+    campaign = subprocess.Popen([*command, "--workloads", "key_value,page_cache", "--budget-minutes", "1"])
     folder = tmp_path / f"host_interference_runs/scratch-{campaign.pid}"
     tenants = wait_for(lambda: _users_of(folder), 200)
     campaign.send_signal(number)
@@ -91,34 +88,3 @@ def _users_of(folder):
             if str(folder) in str(link.readlink()):
                 users.add(link.parts[2])
     return users
-
-
-def is_open(path: Path) -> bool:
-    return any(link.resolve() == path for link in Path("/proc/self/fd").iterdir() if link.exists())
-
-
-@pytest.mark.parametrize(("driver", "obeyed"), [("haltpoll\n", True), ("none\n", False), ("\n", False)])
-def test_the_request_is_no_latency_and_ends_with_the_block(tmp_path, driver, obeyed):
-    request, current = tmp_path.resolve() / "latency", tmp_path / "driver"
-    request.write_bytes(b"")
-    current.write_text(driver)
-    with awake_processors(request, current) as awake:
-        assert awake is obeyed
-        assert struct.unpack("=i", request.read_bytes()) == (0,)
-        assert is_open(request)
-    assert not is_open(request)
-
-
-def test_a_system_without_the_request_goes_on(tmp_path):
-    with awake_processors(tmp_path / "absent", tmp_path / "driver") as awake:
-        assert awake is False
-    (tmp_path / "driver").write_text("menu")
-    with awake_processors(tmp_path / "absent", tmp_path / "driver") as awake:
-        assert awake is False
-
-
-def test_an_error_inside_the_block_is_not_taken_for_one_of_the_request(tmp_path):
-    (tmp_path / "driver").write_text("menu")
-    (tmp_path / "latency").write_bytes(b"")
-    with pytest.raises(OSError, match="disk"), awake_processors(tmp_path / "latency", tmp_path / "driver"):
-        raise OSError("disk")

@@ -51,10 +51,8 @@ def test_rates_are_never_negative_and_need_both_ends(before, after, seconds):
             assert machine[name] == pytest.approx((after[name] - before[name]) / seconds)
 
 
-def test_a_wrapped_counter_goes_on_and_a_reset_one_is_absent():
-    before = snapshot(0, {"wrapped": 2**32 - 10, "reset": 500})
-    machine = compute_metrics(before, snapshot(2, {"wrapped": 10, "reset": 3})).machine
-    assert machine == {"wrapped": 10.0}
+def test_a_counter_that_began_again_is_absent():
+    assert compute_metrics(snapshot(0, {"a": 4, "reset": 500}), snapshot(2, {"a": 8, "reset": 3})).machine == {"a": 2.0}
 
 
 def test_levels_have_a_change_where_both_ends_have_them():
@@ -90,7 +88,7 @@ def test_processes_that_start_and_end_never_give_negative_rates(tmp_path):
         {"proc/stat": "cpu 1 1 1 1\n", **process_files(5, 10**9, 0, children="6"), **process_files(6, 10**9, 10**9)},
     )
     sampler = Sampler(tmp_path, clock=lambda: next(now))
-    group = {"a": Group(roots=(5,))}
+    group = {"a": Group(root=5)}
     before = sampler.read(group)
     write(tmp_path, {**process_files(5, 2 * 10**9, 10**9, faults=8, children="7"), **process_files(7, 10**9, 0)})
     rates = compute_metrics(before, sampler.read(group)).groups["a"]
@@ -105,14 +103,14 @@ def test_threads_of_a_process_are_added(tmp_path):
     files = process_files(5, 0, 0)
     files["proc/5/stat"] = files["proc/5/stat"].replace("20 0 1 0", "20 0 2 0")
     write(tmp_path, {**files, "proc/5/task/5/schedstat": "3 4 1", "proc/5/task/8/schedstat": "10 20 2"})
-    read = Sampler(tmp_path).read({"a": Group(roots=(5,))}).processes["a"][5]
+    read = Sampler(tmp_path).read({"a": Group(root=5)}).processes["a"][5]
     assert read.counters["run_seconds"] == pytest.approx(13e-9)
     assert read.counters["timeslices"] == 3
 
 
 def test_absent_files_leave_metrics_out(tmp_path):
     write(tmp_path, {"proc/stat": "cpu 1 1 1 1\n"})
-    read = Sampler(tmp_path).read({"gone": Group(folders=(tmp_path / "none",), roots=(999,))})
+    read = Sampler(tmp_path).read({"gone": Group(folder=tmp_path / "none", root=999)})
     assert set(read.system.counters) == {"stat.cpu.user", "stat.cpu.nice", "stat.cpu.system", "stat.cpu.idle"}
     assert read.groups["gone"].counters == {}
     assert read.processes["gone"] == {}
@@ -120,7 +118,7 @@ def test_absent_files_leave_metrics_out(tmp_path):
 
 def test_files_of_a_group_are_read(tmp_path):
     write(tmp_path, {"g/cpu.stat": "usage_usec 5000000\n", "g/memory.current": "77\n", "g/cgroup.procs": ""})
-    read = Sampler(tmp_path).read({"a": Group(folders=(tmp_path / "g",), with_processes=False)})
+    read = Sampler(tmp_path).read({"a": Group(folder=tmp_path / "g", with_processes=False)})
     assert read.groups["a"].counters == {"cpu.usage_seconds": 5.0}
     assert read.groups["a"].levels == {"memory.usage": 77}
     assert read.processes == {}
@@ -129,7 +127,7 @@ def test_files_of_a_group_are_read(tmp_path):
 def test_a_sample_costs_less_than_two_percent_of_a_core():
     import os
 
-    sampler, groups = Sampler(), {"a": Group(roots=(os.getpid(),))}
+    sampler, groups = Sampler(), {"a": Group(root=os.getpid())}
     before = sampler.read(groups)
     seconds = []
     for _ in range(10):

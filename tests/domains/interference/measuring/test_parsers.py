@@ -106,20 +106,17 @@ def test_an_old_kernel_without_steal_lacks_it():
     assert "cpu.steal" not in SYSTEM["stat"]("cpu 1 2 3 4\n").counters
 
 
-def test_both_versions_of_groups_have_the_same_names():
-    first = GROUP_FILES["cpu.stat"]("nr_periods 4\nnr_throttled 2\nthrottled_time 500000000\n").counters
-    second = GROUP_FILES["cpu.stat"]("usage_usec 1\nnr_periods 4\nnr_throttled 2\nthrottled_usec 500000\n").counters
-    assert first == {name: pytest.approx(second[name]) for name in first}
-    io_one = GROUP_FILES["blkio.throttle.io_service_bytes_recursive"](
-        "8:0 Read 10\n8:0 Write 4\n8:16 Read 1\nTotal 15\n"
-    )
-    io_two = GROUP_FILES["io.stat"]("8:0 rbytes=10 wbytes=4 rios=1 wios=1 dbytes=0 dios=0\n8:16 rbytes=1 wbytes=0\n")
-    assert io_one.counters["io.read_bytes"] == io_two.counters["io.read_bytes"] == 11
-    assert io_one.counters["io.written_bytes"] == io_two.counters["io.written_bytes"] == 4
+def test_times_and_traffic_of_a_group_are_read():
+    times = GROUP_FILES["cpu.stat"]("usage_usec 1\nnr_periods 4\nnr_throttled 2\nthrottled_usec 500000\n").counters
+    assert times["cpu.throttled_seconds"] == 0.5
+    assert times["cpu.throttled_periods"] == 2
+    traffic = GROUP_FILES["io.stat"]("8:0 rbytes=10 wbytes=4 rios=1 wios=1 dbytes=0\n8:16 rbytes=1 wbytes=0\n").counters
+    assert traffic == {"io.read_bytes": 11, "io.written_bytes": 4, "io.reads": 1, "io.writes": 1}
+    assert GROUP_FILES["memory.current"]("77\n").levels == {"memory.usage": 77}
 
 
 def test_memory_of_a_group_has_events_and_levels():
-    parsed = GROUP_FILES["memory.stat"]("anon 5\nfile 6\npgfault 7\nworkingset_refault_file 8\ntotal_cache 9\n")
+    parsed = GROUP_FILES["memory.stat"]("anon 5\nfile 6\npgfault 7\nworkingset_refault_file 8\n")
     assert parsed.levels == {"memory.anon": 5, "memory.file": 6}
     assert parsed.counters == {"memory.pgfault": 7, "memory.workingset_refault_file": 8}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -12,21 +13,20 @@ import pytest
 from perfcast.cli.main import main
 from perfcast.domains.interference.datasets.host_interference import build
 from perfcast.domains.interference.features import resource_shares, window_statistics
-from perfcast.domains.interference.measuring.degradation import DegradationModel, load_degradation_model
-from perfcast.domains.interference.measuring.groups import Hierarchy
+from perfcast.domains.interference.measuring import watching
 from perfcast.domains.interference.measuring.metrics import Sampler
-from perfcast.domains.interference.measuring.watching import Observation, choose_groups, list_groups, watch
+from perfcast.domains.interference.measuring.watching import choose_groups, predict_degradation, watch
 from perfcast.domains.interference.predictors.sequence_networks import TemporalConvolution
 from perfcast.domains.interference.predictors.share_laws import SchedstatPredictor
 from perfcast.domains.interference.predictors.share_trees import ResourceSharesTreesPredictor
 from perfcast.domains.interference.sources.host_interference import TABLE, metric_names
 from perfcast.domains.interference.testing import host_interference as generated
 from perfcast.experiment.uncertainty_fit import fit_in_domain
+from perfcast.inference.champion import Champion, load_champion, save_champion
 from perfcast.predictors.predictor import Predictor
 from perfcast.schema.table import Role, Table
 from perfcast.uncertainty.conformal import ConformalCalibration, UncertaintyModel, outputs_of
 from perfcast.utils.errors import UserError
-from perfcast.utils.io import write_json
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +37,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def table(folder: Path) -> Table:
-    standard = build({"host_interference": folder}, {}).table
+def standard(folder: Path) -> Table:
+    return build({"host_interference": folder}, {}).table
+
+
+@pytest.fixture(scope="module")
+def table(standard: Table) -> Table:
     return window_statistics.derive(resource_shares.derive(standard))
 
 
@@ -54,12 +58,29 @@ def trees(table: Table) -> Predictor:
 
 
 @pytest.fixture(scope="module")
-def champion(trees: Predictor, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    results = tmp_path_factory.mktemp("results")
-    out = results / "champion" / "host_interference"
-    trees.save(out / "model")
-    write_json(out / "about.json", {"dataset": "host_interference", "predictor": "resource_shares_trees"})
-    return results
+def make_champion(
+    standard: Table, table: Table, folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[..., Path]:
+    """Return a function that saves a champion in a folder of results."""
+
+    def make(predictor: Predictor, calibrated: UncertaintyModel | None = None) -> Path:
+        results = tmp_path_factory.mktemp("results")
+        features = ["resource_shares", "window_statistics"]
+        about = {"dataset": "host_interference", "predictor": "x", "preset": "quick", "features": features}
+        out, raw = results / "champion" / "host_interference", {"host_interference": folder}
+        save_champion(out, predictor, calibrated, standard=standard, table=table, raw=raw, about=about)
+        return results
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def champion(make_champion: Callable[..., Path], trees: Predictor) -> Champion:
+    return load(make_champion(trees))
+
+
+def load(results: Path) -> Champion:
+    return load_champion(results / "champion" / "host_interference", "host_interference")
 
 
 @pytest.fixture(scope="module")
@@ -71,8 +92,8 @@ def uncertainty(table: Table) -> UncertaintyModel:
     return UncertaintyModel(in_domain, calibration)
 
 
-def fill_windows(model: DegradationModel, table: Table, folder: Path) -> pd.Series:
-    """Add the seconds of one victim up to a row of the table; return that row."""
+def last_seconds(table: Table, folder: Path) -> tuple[pd.Series, list[dict[str, float]]]:
+    """Return a row of one victim, and the metrics of the seconds up to it."""
     seconds = pd.read_parquet(folder / TABLE)
     throughput = table.frame[table.frame["quantity"] == "throughput"]
     contiguous = throughput[(throughput["second"] > 9) & (throughput["neighbors"] > 0)]
@@ -80,60 +101,33 @@ def fill_windows(model: DegradationModel, table: Table, folder: Path) -> pd.Seri
     last = seconds.iloc[int(row["source_line"]) - 1]
     same = seconds[(seconds["run"] == last["run"]) & (seconds["tenant"] == last["tenant"])].set_index("second")
     metrics = metric_names(seconds)
-    for second in range(int(row["second"]) - 12, int(row["second"]) + 1):
-        known = same.loc[second, metrics].dropna().to_dict() if second in same.index else {}
-        model.add_second({"victim": known, "other": {}})
-    return row
+    numbers = range(int(row["second"]) - 9, int(row["second"]) + 1)
+    return row, [same.loc[n, metrics].dropna().to_dict() if n in same.index else {} for n in numbers]
 
 
 @pytest.mark.parametrize("kind", ["trees", "network"])
-def test_windows_in_memory_give_the_prediction_of_the_table(
-    kind: str, table: Table, folder: Path, trees: Predictor
+def test_windows_give_the_prediction_and_the_interval_of_the_table(
+    kind: str,
+    table: Table,
+    folder: Path,
+    trees: Predictor,
+    uncertainty: UncertaintyModel,
+    make_champion: Callable[..., Path],
 ) -> None:
     predictor = trees if kind == "trees" else fitted(TemporalConvolution, table, epochs=1, min_steps=4)
-    model = DegradationModel(predictor)
-    row = fill_windows(model, table, folder)
-    answer = model.predict([row["cores"]] * 2, [row["neighbors"]] * 2)
-    expected = 1 - predictor.predict(table.frame.loc[[row.name]]).iloc[0, 0]
-    assert answer.loc["victim", "throughput"] == pytest.approx(expected, abs=1e-5)
-    assert np.isfinite(answer[["throughput", "latency_p99"]].to_numpy()).all()
-    assert answer.filter(like="_low").isna().all(axis=None)
-
-
-@pytest.mark.parametrize("kind", ["trees", "network"])
-def test_intervals_are_those_of_a_victim_that_nobody_has_measured(
-    kind: str, table: Table, folder: Path, trees: Predictor, uncertainty: UncertaintyModel
-) -> None:
-    predictor = trees if kind == "trees" else fitted(TemporalConvolution, table, epochs=1, min_steps=4)
-    model = DegradationModel(predictor, "", uncertainty)
-    row = fill_windows(model, table, folder)
-    answer = model.predict([row["cores"]] * 2, [row["neighbors"]] * 2).loc["victim"]
+    row, seconds = last_seconds(table, folder)
+    cores, neighbors = [row["cores"]] * 2, [row["neighbors"]] * 2
+    windows = {"victim": seconds, "other": [{}]}
+    answer = predict_degradation(load(make_champion(predictor, uncertainty)), windows, cores, neighbors)
+    assert list(answer.index) == ["victim", "other"]
+    share = predictor.predict(table.frame.loc[[row.name]]).iloc[0, 0]
+    victim = answer.loc["victim"]
+    assert 1 - victim["throughput"] == pytest.approx(share, abs=1e-5)
+    assert np.isfinite(answer.to_numpy()).all()
     unknown = table.frame.loc[[row.name]].assign(victim="running")
     half = uncertainty.intervals(unknown, outputs_of(unknown["quantity"], "share"))["below"].iloc[0]
-    share = 1 - answer["throughput"]
-    assert 1 - answer["throughput_low"] == pytest.approx(min(share * np.exp(half), max(share, 1)), rel=1e-4)
-    assert 1 - answer["throughput_high"] == pytest.approx(share * np.exp(-half), rel=1e-4)
-
-
-def test_distances_are_measured_when_groups_change_and_now_and_then(
-    trees: Predictor, uncertainty: UncertaintyModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model, measured = DegradationModel(trees, "", uncertainty), []
-    intervals = UncertaintyModel.intervals
-    monkeypatch.setattr(UncertaintyModel, "intervals", lambda *args: measured.append(1) or intervals(*args))
-    counts = []
-    for second in range(45):
-        model.add_second({"a": {}, **({"b": {}} if second >= 42 else {})})
-        model.predict([2.0] * (1 + (second >= 42)), [0.0] * (1 + (second >= 42)))
-        counts.append(len(measured))
-    assert [counts[second] for second in (0, 8, 9, 38, 39, 41, 42, 44)] == [1, 1, 2, 2, 3, 3, 4, 4]
-
-
-def test_groups_that_end_are_forgotten(trees: Predictor) -> None:
-    model = DegradationModel(trees)
-    model.add_second({"a": {}, "b": {}})
-    model.add_second({"b": {}})
-    assert list(model.predict([2.0], [0.0]).index) == ["b"]
+    assert 1 - victim["throughput_low"] == pytest.approx(min(share * np.exp(half), max(share, 1)), rel=1e-4)
+    assert 1 - victim["throughput_high"] == pytest.approx(share * np.exp(-half), rel=1e-4)
 
 
 class Machine:
@@ -141,7 +135,7 @@ class Machine:
 
     def __init__(self, root: Path) -> None:
         self.root, self.now = root, 100.0
-        self.tree = Hierarchy(2, root / "cgroup", root / "cgroup")
+        self.tree = root / "cgroup"
         for number, name in ((11, "web"), (12, "batch")):
             (root / "cgroup" / name).mkdir(parents=True)
             (root / "cgroup" / name / "cgroup.procs").write_text(f"{number}\n")
@@ -171,92 +165,70 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 def test_groups_with_processes_are_found_with_cores_and_quota(machine: Machine) -> None:
     machine.sleep(10)
-    assert list_groups([machine.tree]) == {"/": 0.0, "/web": 2.5, "/batch": 7.5}
-    groups = choose_groups([machine.tree], root=machine.root)
+    groups = choose_groups(machine.tree)
     assert [(entry.name, entry.cpus, entry.cores) for entry in groups] == [
         ("/batch", (0, 1, 4), 0.5),
         ("/web", (0, 1, 4), 3.0),
     ]
-    (process,) = choose_groups([], processes=["web"], root=machine.root)
-    assert process.group.roots == (11,)
 
 
-@pytest.mark.parametrize(
-    ("wanted", "processes", "words"), [(["/none"], [], "no /none"), ([], ["none"], "no none"), ([], [], "--processes")]
-)
-def test_an_absent_group_is_one_line(machine: Machine, wanted, processes, words: str) -> None:
-    trees = [machine.tree] if wanted else []
+@pytest.mark.parametrize(("wanted", "words"), [(["/none"], "no /none"), ([], "systemd-run")])
+def test_an_absent_group_is_one_line(machine: Machine, wanted: list[str], words: str) -> None:
     with pytest.raises(UserError, match=words):
-        choose_groups(trees, wanted, processes, machine.root)
+        choose_groups(machine.tree if wanted else None, wanted)
 
 
-def test_every_second_has_the_degradation_of_busy_groups(machine: Machine, table: Table) -> None:
-    groups = choose_groups([machine.tree], root=machine.root)
+def test_every_second_has_the_degradation_of_busy_groups(
+    machine: Machine, table: Table, make_champion: Callable[..., Path]
+) -> None:
+    groups = choose_groups(machine.tree)
     sampler = Sampler(machine.root, clock=lambda: machine.now)
     times = {"clock": lambda: machine.now, "sleep": machine.sleep, "cpu_clock": lambda: 0.0}
-    seconds = watch(groups, DegradationModel(fitted(SchedstatPredictor, table)), sampler, **times)
+    seconds = watch(groups, load(make_champion(fitted(SchedstatPredictor, table))), sampler, **times)
     observations = [next(seconds) for _ in range(3)]
     assert [round(entry.seconds) for entry in observations] == [1, 2, 3]
     last = observations[-1]
-    assert last.usage == pytest.approx({"/batch": 0.75, "/web": 0.25})
+    assert last.groups["cores"].to_dict() == pytest.approx({"/batch": 0.75, "/web": 0.25})
     # web waits for three quarters of its time, batch for a quarter
-    assert last.degradation["/web"]["throughput"] > last.degradation["/batch"]["throughput"] + 0.2
+    assert last.groups.loc["/web", "throughput"] > last.groups.loc["/batch", "throughput"] + 0.2
     content = json.loads(json.dumps(last.to_json()))
     assert set(content["groups"]["/web"]) == {"cores", "throughput", "latency_p99"}
     assert [entry.age for entry in observations] == [0, 0, 0]
-    lines = last.to_lines()
-    assert lines[1].startswith("/web") and len(lines) == 3
-    assert "(" not in "".join(lines)
-
-
-def test_a_line_has_the_interval_where_it_is_known() -> None:
-    values = {"throughput": 0.12, "throughput_low": -0.05, "throughput_high": 0.256, "latency_p99": 0.5}
-    observation = Observation(1.0, 0.0, {"/web": values}, {"/web": 0.5}, 0.0)
-    assert "+12 % (-5 to 26)" in observation.to_lines()[1]
-    assert observation.to_lines()[1].endswith("+50 %")
-    assert observation.to_json()["groups"]["/web"]["throughput_low"] == -0.05
+    assert [line.split()[0] for line in last.to_text().splitlines()] == ["cores", "/web", "/batch"]
 
 
 @pytest.mark.parametrize(("cost", "every"), [(0.01, 1), (0.06, 3)])
 def test_predictions_are_made_as_often_as_two_percent_of_a_core_permit(
-    machine: Machine, trees: Predictor, cost: float, every: int
+    machine: Machine, champion: Champion, cost: float, every: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    groups, used, model = choose_groups([machine.tree], root=machine.root), [0.0], DegradationModel(trees)
-    predict, made = model.predict, []
+    groups, used, made = choose_groups(machine.tree), [0.0], []
 
-    def expensive(cores, neighbors):
+    def expensive(*args):
         made.append(machine.now)
         used[0] += cost
-        return predict(cores, neighbors)
+        return predict_degradation(*args)
 
-    model.predict = expensive  # type: ignore[method-assign]
+    monkeypatch.setattr(watching, "predict_degradation", expensive)
     times = {"clock": lambda: machine.now, "sleep": machine.sleep, "cpu_clock": lambda: used[0]}
-    seconds = watch(groups, model, Sampler(machine.root, clock=times["clock"]), **times)
+    seconds = watch(groups, champion, Sampler(machine.root, clock=times["clock"]), **times)
     observations = [next(seconds) for _ in range(31)]
     spent = sum(entry.cost for entry in observations[1:])
     assert spent / 30 <= 0.021
     assert len(made) == pytest.approx(30 / every, abs=2)
     assert max(entry.age for entry in observations) == pytest.approx(every - 1, abs=1)
-    assert all(entry.degradation for entry in observations)
+    assert all(len(entry.groups) for entry in observations)
 
 
 def test_without_a_champion_there_is_one_line_with_the_remedy(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     assert main(["watch", "--once", "--results", str(tmp_path)]) == 2
     error = capsys.readouterr().err
-    assert error.count("\n") == 1 and "make experiment NAME=interference" in error
-    assert error.count("perfcast watch") == 1
+    assert error.count("\n") == 1 and "a champion of 'host_interference'" in error
 
 
-def test_a_champion_of_another_dataset_is_refused(tmp_path: Path) -> None:
-    write_json(tmp_path / "about.json", {"dataset": "host_gemm"})
-    with pytest.raises(UserError, match="'host_gemm'"):
-        load_degradation_model(tmp_path)
-
-
-def test_the_command_answers_once_about_this_process(champion: Path, capsys: pytest.CaptureFixture) -> None:
-    import os
-
-    arguments = ["watch", "--once", "--json", "--results", str(champion), "--processes", str(os.getpid())]
-    assert main(arguments) == 0
+def test_the_command_answers_once_about_the_groups_of_this_machine(
+    trees: Predictor, make_champion: Callable[..., Path], capsys: pytest.CaptureFixture, monkeypatch, machine: Machine
+) -> None:
+    monkeypatch.setattr("perfcast.domains.interference.measuring.groups.find_tree", lambda mounts: machine.tree)
+    assert main(["watch", "--once", "--json", "--groups", "/web", "--results", str(make_champion(trees))]) == 0
     (line,) = capsys.readouterr().out.splitlines()
     assert set(json.loads(line)) == {"seconds", "age", "cost", "groups"}

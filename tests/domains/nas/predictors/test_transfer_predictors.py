@@ -7,8 +7,14 @@ from scipy.stats import spearmanr
 
 from perfcast.domains.nas.predictors.device_attention import DeviceAttention
 from perfcast.domains.nas.predictors.help_maml import HelpMaml
-from perfcast.domains.nas.predictors.task_experts import FewShotTask, RidgeTransfer
-from perfcast.domains.nas.predictors.task_items import ItemEncoder, describe_tasks, select_item_columns, thin_rows
+from perfcast.domains.nas.predictors.task_experts import (
+    FewShotTask,
+    ItemEncoder,
+    RidgeTransfer,
+    describe_tasks,
+    select_item_columns,
+    thin_rows,
+)
 from perfcast.predictors.predictor import load_predictor
 from perfcast.schema.table import Column, Kind, Role, Tag
 

@@ -3,8 +3,23 @@
 import numpy as np
 import pytest
 
-from perfcast.domains.scaling.predictors.curve_fit import MIN_RUNS, BrokenLaw, Sigmoid, fit_broken_laws, fit_sigmoid
-from perfcast.domains.scaling.predictors.law_fit import PUBLISHED_EXPONENTS, PowerSum, fit_power_sum
+from perfcast.domains.scaling.predictors.curve_fit import (
+    MIN_RUNS,
+    BrokenLaw,
+    SharesOfRuns,
+    Sigmoid,
+    fit_broken_laws,
+    fit_sigmoids,
+)
+from perfcast.domains.scaling.predictors.law_fit import PUBLISHED_EXPONENTS, PowerSum, fit_power_sums
+
+
+def fit_power_sum(logs, values, tied=False):
+    return fit_power_sums([(logs, values)], tied=tied)[0]
+
+
+def fit_sigmoid(x, shares, chance, *, rising):
+    return fit_sigmoids([SharesOfRuns(x, shares, chance)], rising=rising)[0]
 
 
 def runs(count=30, seed=0):

@@ -1,7 +1,5 @@
 """Scaling laws as predictors, on a generated ladder: extrapolation, the law of a row, weights of the ensemble."""
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -109,16 +107,6 @@ def test_weights_favor_the_law_that_predicted_more_compute_well(fitted):
     assert weights["loss"]["two_step_law"] == 0
     assert weights["loss"]["broken_law"] == 0
     assert weights["loss"]["compute_sigmoid"] < weights["loss"]["overtraining_law"]
-
-
-def test_few_runs_are_marked_and_told():
-    rows = SMALL[0]["params"] < 1.5e8
-    with pytest.warns(UserWarning, match="not identified"):
-        predictor = OvertrainingLawPredictor().fit(SMALL[0][rows], SMALL[1][rows], columns=COLUMNS)
-    assert len(predictor.unidentified_) == 6
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert not OvertrainingLawPredictor().fit(*SMALL, columns=COLUMNS).unidentified_
 
 
 @pytest.mark.parametrize("kind", [*LAWS, ScalingEnsemblePredictor])

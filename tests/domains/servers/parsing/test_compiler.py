@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfcast.domains.servers.parsing.compiler import is_under_xalanc_notice, parse_compiler
+from perfcast.domains.servers.parsing.software import is_under_xalanc_notice, parse_compiler
 
 ONEAPI = "Intel oneAPI DPC++/C++ Compiler"
 CLASSIC = "Intel C/C++ Compiler"

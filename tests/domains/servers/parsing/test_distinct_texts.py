@@ -1,4 +1,4 @@
-"""Columns: every distinct text is parsed once, coded or not; coverage counts rows that state something."""
+"""Columns: every distinct text is parsed once, coded or not; numbers and texts keep their kinds."""
 
 from datetime import date
 
@@ -14,12 +14,11 @@ from perfcast.domains.servers.parsing.distinct_texts import (
     encode_texts,
     expand_codes,
     map_distinct,
-    measure_coverage,
     number_combinations,
     parse_column,
 )
 from perfcast.domains.servers.parsing.scalars import parse_flag, parse_month, parse_number
-from perfcast.domains.servers.parsing.storage import parse_storage
+from perfcast.domains.servers.parsing.software import parse_storage
 
 TEXTS = st.lists(st.sampled_from(["", "3", "17.5", "Jan-2020", "1 x 960 GB SATA SSD", "tmpfs", "N/A"]), max_size=25)
 
@@ -29,12 +28,15 @@ def coded(texts):
     return pd.Series(pd.Categorical(texts, pd.Index(["never", *sorted(set(texts))[::-1]], dtype="str")))
 
 
-@pytest.mark.parametrize("parse", [parse_number, parse_month, parse_storage])
+@pytest.mark.parametrize(
+    ("parse", "names"),
+    [(parse_number, ["value"]), (parse_month, ["value"]), (parse_storage, ["storage_class", "storage_gb"])],
+)
 @given(texts=TEXTS)
 @settings(deadline=None, max_examples=60)
-def test_a_coded_column_is_parsed_as_a_plain_one(parse, texts):
-    plain = parse_column(pd.Series(texts, dtype="str"), parse)
-    column = parse_column(coded(texts), parse)
+def test_a_coded_column_is_parsed_as_a_plain_one(parse, names, texts):
+    plain = parse_column(pd.Series(texts, dtype="str"), parse, names)
+    column = parse_column(coded(texts), parse, names)
     assert list(column) == list(plain)
     for name in plain:
         ours, theirs = column[name].astype("object"), plain[name].astype("object")
@@ -52,9 +54,8 @@ def test_a_long_column_is_parsed_as_a_short_one(monkeypatch):
 
 @given(texts=TEXTS)
 @settings(deadline=None, max_examples=60)
-def test_coverage_and_counts_are_those_of_the_plain_column(texts):
+def test_counts_are_those_of_the_plain_column(texts):
     plain = pd.Series(texts, dtype="str")
-    assert measure_coverage(coded(texts), parse_storage) == measure_coverage(plain, parse_storage)
     assert list(count_texts(coded(texts)).items()) == list(plain.value_counts().items())
 
 
@@ -114,12 +115,11 @@ def test_a_column_keeps_its_index_and_parses_each_text_once():
         calls.append(text)
         return parse_l2(text)
 
-    frame = parse_column(texts, parse)
+    frame = parse_column(texts, parse, ["l2_kb_per_core", "l2_scope"])
     assert sorted(text for text in calls if text) == ["3 MB I+D on chip per core"]
     assert list(frame.index) == [7, 3, 5]
     np.testing.assert_array_equal(frame["l2_kb_per_core"], [3072, np.nan, 3072])
     assert frame["l2_scope"].fillna("missing").tolist() == ["core", "missing", "core"]
-    assert frame["complete"].tolist() == [1, 0, 1]
 
 
 def test_flags_become_numbers():
@@ -128,15 +128,6 @@ def test_flags_become_numbers():
 
 
 def test_an_empty_column_gives_all_fields():
-    frame = parse_column(pd.Series([], dtype=str), parse_l3)
+    frame = parse_column(pd.Series([], dtype=str), parse_l3, ["l3_mb_per_chip"])
     assert len(frame) == 0
     assert "l3_mb_per_chip" in frame
-
-
-def test_coverage_weighs_by_rows_that_state_something():
-    texts = pd.Series(["Yes"] * 6 + ["maybe"] * 2 + ["", None, "redacted"])
-    coverage = measure_coverage(texts, parse_flag)
-    assert (coverage.rows, coverage.stated, coverage.complete) == (11, 8, 6)
-    assert coverage.share == 0.75
-    assert coverage.examples == ("maybe",)
-    assert measure_coverage(pd.Series([""]), parse_flag).share == 1

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfcast.domains.servers.parsing.operating_system import parse_operating_system
+from perfcast.domains.servers.parsing.software import parse_operating_system
 
 WORD = st.sampled_from(["Kernel ", "kernel version ", "kernel version, ", "Kernel", "Kerenl ", ""])
 KERNEL = st.tuples(st.integers(2, 9), st.integers(0, 99), st.integers(0, 99), st.integers(0, 999))

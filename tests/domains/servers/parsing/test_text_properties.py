@@ -10,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfcast.domains.gemm.datasets import gemm_records
-from perfcast.domains.servers.hardware_info import installed_memory as dmidecode
-from perfcast.domains.servers.hardware_info.cpu_facts import find_cpu_model
-from perfcast.domains.servers.parsing import dimm_part_number
+from perfcast.domains.servers.datasets.perfcastdb import run_values
+from perfcast.domains.servers.hardware_info import find_cpu_model, parse_modules
 from perfcast.domains.servers.processors.cpu_names import cpu_model_id, cpu_model_key
-from perfcast.domains.servers.server_names import SERVERS
+from perfcast.domains.servers.server_rules import SERVERS
 from perfcast.inference.machine_fields import MachineFields, read_number
 from perfcast.inference.name_lookup import EntityNames
 from perfcast.microbench import machine as lscpu
@@ -69,8 +68,8 @@ def test_a_part_that_is_found_is_a_known_one(text):
 
 @given(st.lists(st.text(alphabet=string.ascii_uppercase + string.digits + "-", max_size=24) | st.text(), max_size=5))
 def test_part_numbers_of_modules_say_what_all_agree_on(texts):
-    parts = [dimm_part_number.decode_part_number(text) for text in texts]
-    assert dimm_part_number.pool_modules(parts * 2) == dimm_part_number.pool_modules(parts)
+    parts = [run_values.decode_part_number(text) for text in texts]
+    assert run_values.pool_modules(parts * 2) == run_values.pool_modules(parts)
 
 
 @given(st.text(alphabet="0123456789,\n\r xGPU_") | st.text())
@@ -96,8 +95,8 @@ def test_what_tools_print_never_fails(text):
     assert size is None or (math.isfinite(size.kib) and size.kib >= 0)
     assert lscpu.parse_count(text) is None or str(lscpu.parse_count(text)) == text.lstrip("0") or set(text) == {"0"}
     assert lscpu.count_cpus(text) >= 0
-    dmidecode.parse_memory(text)
-    dmidecode.parse_memory(f"Handle 0x0039, DMI type 17, 84 bytes\nMemory Device\n\tSize: {text}\n\tSpeed: {text}\n")
+    parse_modules(text)
+    parse_modules(f"Handle 0x0039, DMI type 17, 84 bytes\nMemory Device\n\tSize: {text}\n\tSpeed: {text}\n")
 
 
 WORDS = MachineFields(

@@ -14,7 +14,7 @@ from perfcast.domains.servers.processors.announcements import (
     process_table,
     processes_of_cores,
 )
-from perfcast.domains.servers.processors.families import family_table
+from perfcast.domains.servers.processors.facts import family_table
 
 LATE = pd.Timestamp("2030-01-01")
 

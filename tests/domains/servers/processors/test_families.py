@@ -6,13 +6,12 @@ import re
 
 import pandas as pd
 
-from perfcast.domains.servers.processors import families
+from perfcast.domains.servers.processors import facts as families
 from perfcast.domains.servers.processors.cpu_names import (
     find_family,
     list_rule_families,
 )
-from perfcast.domains.servers.processors.facts import read_facts
-from perfcast.domains.servers.processors.families import family_table, look_up_facts
+from perfcast.domains.servers.processors.facts import family_table, look_up_facts, read_facts
 
 
 def test_rules_and_table_name_the_same_families() -> None:

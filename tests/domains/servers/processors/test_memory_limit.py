@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from perfcast.domains.servers.processors.memory_limit import find_memory_limit
+from perfcast.domains.servers.features.server_physics import find_memory_limit
 
 
 @pytest.mark.parametrize(

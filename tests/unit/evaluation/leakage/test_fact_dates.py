@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from perfcast.domains.servers.features import processor
-from perfcast.domains.servers.leakage.fact_dates import check_fact_dates, mask_later_facts, rebuild_features
+from perfcast.domains.servers.leakage import check_fact_dates, mask_later_facts, rebuild_features
 from perfcast.evaluation.leakage.artifacts import Artifacts
 from perfcast.schema.table import Column, Kind, Role, Table, Tag, build_table
 

@@ -21,7 +21,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add_shared(parser, "--results", results="folder of a run with a champion of host_interference")
     parser.add_argument("--groups", metavar="PATH,...", help="control groups (default: the busiest)")
-    parser.add_argument("--processes", metavar="NAME,...", help="processes by name or number, with their children")
     parser.add_argument("--once", action="store_true", help="one answer, after a second")
     parser.add_argument("--seconds", type=whole(1, 10**9), metavar="N", help="end after so many seconds")
     parser.add_argument("--json", action="store_true", help="one JSON object per line")
@@ -31,24 +30,20 @@ def run(options: argparse.Namespace) -> int:
     """Predict every second, and print."""
     from pathlib import Path
 
-    from perfcast.domains.interference.measuring.degradation import load_degradation_model
-    from perfcast.domains.interference.measuring.groups import find_hierarchies
+    from perfcast.domains.interference.measuring.groups import find_tree
     from perfcast.domains.interference.measuring.metrics import Sampler, require_linux
     from perfcast.domains.interference.measuring.watching import choose_groups, watch
+    from perfcast.inference.champion import load_champion
 
-    model = load_degradation_model(options.results / "champion" / "host_interference")
+    champion = load_champion(options.results / "champion" / "host_interference", "host_interference")
     require_linux()
-    trees = find_hierarchies(Path("/proc/self/mounts").read_text(), Path("/proc/self/cgroup").read_text())
-    groups = choose_groups(trees, _names(options.groups), _names(options.processes))
+    wanted = [name.strip() for name in (options.groups or "").split(",") if name.strip()]
+    groups = choose_groups(find_tree(Path("/proc/self/mounts").read_text()), wanted)
     limit = 1 if options.once else options.seconds
     try:
-        for observation in itertools.islice(watch(groups, model, Sampler()), limit):
-            lines = [json.dumps(observation.to_json())] if options.json else [*observation.to_lines(), ""]
-            print("\n".join(lines), flush=True)
+        for observation in itertools.islice(watch(groups, champion, Sampler()), limit):
+            text = json.dumps(observation.to_json()) if options.json else f"{observation.to_text()}\n"
+            print(text, flush=True)
     except KeyboardInterrupt:
         pass  # the way to end it
     return 0
-
-
-def _names(text: str | None) -> list[str]:
-    return [name.strip() for name in (text or "").split(",") if name.strip()]

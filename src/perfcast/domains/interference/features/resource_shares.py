@@ -5,7 +5,7 @@ Each share is 1 where nothing was waited for. A metric that the machine lacks gi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -30,8 +30,6 @@ _PARTS = {
     "switch_part": "processes.nonvoluntary_ctxt_switches",
 }
 """Column -> metric whose sum over victim and neighbors the victim has a part of."""
-
-Values = Mapping[str, np.ndarray]
 
 
 def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
@@ -97,15 +95,9 @@ def derive(table: Table) -> Table:
     needed = {metric for share in SHARES.values() for metric in share.metrics}
     present = [metric for metric in sorted(needed) if metric in frame and is_sequence(frame[metric].dtype)]
     last = {metric: to_matrix(frame[metric])[:, -1].astype(float) for metric in present}
-    values = compute_shares(last, cores, neighbors)
-    meanings = {CORE: _CORE_MEANING, **{name: share.meaning for name, share in SHARES.items()}}
-    return append(table, [feature(name, GROUP, "1", meanings[name], 0, 1) for name in values], values)
-
-
-def compute_shares(last: Values, cores: np.ndarray, neighbors: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the shares whose metrics are given, by name. Shapes: all arrays (n,), `last` by metric."""
     values = {CORE: np.minimum(1.0, cores / (1 + neighbors))}
     for name, share in SHARES.items():
         if all(metric in last for metric in share.metrics):
             values[name] = np.clip(share.value(*(last[metric] for metric in share.metrics)), 0.0, 1.0)
-    return values
+    meanings = {CORE: _CORE_MEANING, **{name: share.meaning for name, share in SHARES.items()}}
+    return append(table, [feature(name, GROUP, "1", meanings[name], 0, 1) for name in values], values)

@@ -1,4 +1,4 @@
-"""The campaign: runs of a plan until the time is spent, with one file per finished run.
+"""The campaign: runs of a plan until the time is spent, with one file per finished run, and the table of all of them.
 
 An interrupted campaign resumes: finished runs are kept, and only the others are measured.
 """
@@ -12,92 +12,112 @@ import os
 import re
 import shutil
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from contextlib import ExitStack, suppress
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
+
 from perfcast.domains.interference.measuring import execution, groups, scenarios
+from perfcast.domains.interference.measuring.labels import label_record
 from perfcast.domains.interference.measuring.metrics import Sampler, require_linux
 from perfcast.domains.interference.measuring.workloads import load_workload
-from perfcast.microbench.machine import available_cpus
+from perfcast.domains.interference.sources.host_interference import LABELS, PLACES
+from perfcast.microbench.machine import available_cpus, describe_machine
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import atomic_path, read_json, write_json
 
+NAME = "host_interference"
 RUNS_FOLDER = "host_interference_runs"
 _FATAL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
 """Errors of the disk, after which no further run can succeed."""
-_RESERVE_MIB = 1024
-"""Room on the disk beside the files of workloads."""
 _RUN_FILE = re.compile(r"run-(\d{5})\.json\.gz")
 _LARGEST_RECORD = 200_000_000
 """Bytes of a record, beyond which the file is damaged."""
+DIGITS = 3
+"""Significant digits of a metric: counters of a second are noisier."""
+MIN_VARYING = 0.005
+"""Share of rows that must differ from the most frequent value, else a metric counts as constant."""
 Progress = Callable[[str, int, int], None]
 """Gets the step at work, the finished runs, and all runs."""
 
 
-@dataclass(frozen=True)
-class Settings:
-    """Choices of the user. Units: minutes of the whole campaign; seconds of one static run."""
+def measure_interference(out: Path, design: scenarios.Design, minutes: float, progress: Progress) -> list[str]:
+    """Run the campaign, write table and description, and return notes for the user.
 
-    out: Path
-    workloads: tuple[str, ...]
-    minutes: float
-    seconds: int
-    seed: int
+    Placements of the design that are impossible here are left out. Units: minutes of the whole campaign.
+    Raises: UserError when nothing could be measured.
+    """
+    facts = run_campaign(out / RUNS_FOLDER, design, minutes, progress)
+    frame = collect_rows(out / RUNS_FOLDER)
+    if frame.empty:
+        why = facts["failures"][0] if facts["failures"] else "the time ended before the first run"
+        raise UserError("a campaign needs a finished run", why, "give a larger --budget-minutes")
+    table, dropped = compact_metrics(frame)
+    quality = {**facts, **summarize_quality(frame), **dropped}
+    write_table(out, table, quality)
+    missing = [f"{name} is missing: {reason}" for name, reason in facts["impossible_placements"].items()]
+    if (left := facts["planned_runs"] - quality["runs"]) > 0:
+        missing.append(f"{left} of {facts['planned_runs']} runs are missing: start again to continue")
+    rejected = ", ".join(f"{count} {why}" for why, count in quality["rejected"].items())
+    return [
+        f"measured {quality['rows']} labeled seconds of {quality['runs']} runs with {quality['metrics']} metrics; "
+        f"{quality['accepted_rows']} have steady references",
+        *(f"{name}: median degradation together {100 * low:.0f} %" for name, low in quality["degradation"].items()),
+        *([f"rejected: {rejected}"] if rejected else []),
+        *missing,
+        *facts["failures"][:5],
+    ]
 
-    @property
-    def runs_folder(self) -> Path:
-        """Folder of finished runs."""
-        return self.out / RUNS_FOLDER
 
-
-def run_campaign(settings: Settings, progress: Progress) -> dict[str, Any]:
+def run_campaign(folder: Path, design: scenarios.Design, minutes: float, progress: Progress) -> dict[str, Any]:
     """Measure the runs of the plan that are not finished; return facts of the campaign.
 
     Raises:
         UserError: The machine, the disk or the folder does not permit it.
     """
     require_linux()
-    folder = settings.runs_folder
     folder.mkdir(parents=True, exist_ok=True)
-    require_room(folder, settings.workloads)
-    trees = groups.find_hierarchies(Path("/proc/self/mounts").read_text(), Path("/proc/self/cgroup").read_text())
     for old in folder.glob("scratch-*"):
         if not Path("/proc", old.name.partition("-")[2]).exists():
             shutil.rmtree(old, ignore_errors=True)
     execution.start_server()
-    base = groups.open_base(trees, f"{groups.PREFIX}{os.getpid()}")
+    tree = groups.find_tree(Path("/proc/self/mounts").read_text())
+    base = groups.open_base(tree, Path("/proc/self/cgroup").read_text(), f"{groups.PREFIX}{os.getpid()}")
     scratch = folder / f"scratch-{os.getpid()}"
-    with execution.janitor(base.paths, scratch), execution.awake_processors() as awake:
+    with execution.janitor(base, scratch), ExitStack() as open_files:
+        with suppress(OSError):  # not permitted
+            # Processors stay awake while this file is open. A tenant that waits often, such as a server, would pay for
+            # waking a processor when it runs alone, and seem faster beside neighbors that keep the processor busy.
+            open_files.enter_context(Path("/dev/cpu_dma_latency").open("wb", buffering=0)).write(bytes(4))
         # the time starts once the libraries are loaded
-        end = time.monotonic() + 60 * settings.minutes
+        end = time.monotonic() + 60 * minutes
         try:
             cpus = available_cpus()
-            limits, reasons = sorted(base.limits), possible_placements(base, cpus)
-            placements = tuple(name for name, reason in reasons.items() if not reason)
-            design = scenarios.Design(settings.workloads, placements, settings.seed, settings.seconds)
-            storage = [name for name in settings.workloads if load_workload(name).DISK_MIB]
-            runs = scenarios.plan_for(design, 60 * settings.minutes, storage)
-            check_plan(folder, design, settings.minutes)
-            base.raise_weight()
-            stage = execution.Stage(base, cpus, scratch, Sampler(), settings.seed)
+            reasons = possible_placements(base, cpus)
+            design = replace(design, placements=tuple(name for name, reason in reasons.items() if not reason))
+            runs = scenarios.plan_for(design, 60 * minutes)
+            check_plan(folder, design, minutes)
+            with suppress(OSError):  # tenants go before other work of the machine, where the group has controllers
+                base.write("cpu.weight", "10000")
+            stage = execution.Stage(base, cpus, scratch, Sampler(), design.seed)
             failures = measure_plan(folder, runs, lambda run: execution.execute(run, stage), progress, end=end)
         finally:
-            groups.remove_folders(base.paths)
+            groups.remove_group(base.folder)
             shutil.rmtree(scratch, ignore_errors=True)
     return {
         "design": asdict(design),
         "planned_runs": len(runs),
         "failures": failures,
         "impossible_placements": {name: reason for name, reason in reasons.items() if reason},
-        "control_groups": [f"v{version}" for version in sorted({version for version, _ in base.folders})],
-        "limits": limits,
-        "awake_processors": awake,
     }
 
 
-def possible_placements(base: groups.GroupFolders, cpus: Sequence[int]) -> dict[str, str]:
+def possible_placements(base: groups.ControlGroup, cpus: Sequence[int]) -> dict[str, str]:
     """Return every placement with the reason why it is impossible here, empty where it is possible."""
     one_core = "this process can use one core alone" if len(cpus) < 2 else ""
     reasons = {name: "" if name == scenarios.SAME_CORE else one_core for name in scenarios.PLACEMENTS}
@@ -105,16 +125,6 @@ def possible_placements(base: groups.GroupFolders, cpus: Sequence[int]) -> dict[
         if limit not in base.limits:
             reasons[name] = f"no control group with a limit of {limit} is permitted"
     return reasons
-
-
-def require_room(folder: Path, workloads: Sequence[str]) -> None:
-    """Raise UserError when the disk lacks room for the files of three tenants and the results."""
-    sizes = sorted((load_workload(name).DISK_MIB for name in workloads), reverse=True)
-    needed, free = _RESERVE_MIB + sum(sizes[:3]), shutil.disk_usage(folder).free // 2**20
-    if free < needed:
-        raise UserError(
-            f"--out must be on a disk with {needed} MiB of room", f"it has {free} MiB", "name another folder"
-        )
 
 
 def check_plan(folder: Path, design: scenarios.Design, minutes: float) -> None:
@@ -182,3 +192,65 @@ def measure_plan(
             path.write_bytes(gzip.compress(text.encode(), compresslevel=6, mtime=0))
     progress("plan finished", len(runs), len(runs))
     return failures
+
+
+def collect_rows(folder: Path) -> pd.DataFrame:
+    """Return the labeled rows of every run."""
+    records = [read_record(path) for path in finished_runs(folder).values()]
+    begin = min((record["started"] for record in records), default=0.0)
+    labeled = [label_record(record, begin=begin) for record in records]
+    return pd.concat(labeled or [pd.DataFrame(columns=[*PLACES, *LABELS])], ignore_index=True)
+
+
+def compact_metrics(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """Round metrics and drop constant ones; return the table, and what was dropped.
+
+    Rows are not selected, and labels are not looked at.
+    """
+    fixed = [*PLACES, *LABELS]
+    metrics = frame[[name for name in frame if name not in fixed]].sort_index(axis=1)
+    varying = [name for name in metrics if is_varying(metrics[name])]
+    labels = frame[fixed].copy()
+    for name in LABELS[:-1]:
+        values = labels[name].astype(float)
+        labels[name] = values.round(4).astype("float32") if name.startswith("degradation") else round_digits(values, 4)
+    table = pd.concat([labels, metrics[varying].apply(round_digits)], axis=1)
+    return table, {"metrics": len(varying), "constant_metrics": len(metrics.columns) - len(varying)}
+
+
+def is_varying(values: pd.Series) -> bool:
+    """Return whether a metric takes other values than its most frequent one in enough rows; absence is a value too."""
+    frequent = values.value_counts(dropna=False, normalize=True)
+    return bool(values.notna().any() and frequent.iloc[0] <= 1 - MIN_VARYING)
+
+
+def round_digits(values: pd.Series, digits: int = DIGITS) -> pd.Series:
+    """Return values with some significant digits, in single precision; absent ones stay absent."""
+    numbers = values.to_numpy(float)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        scale = 10.0 ** (digits - 1 - np.floor(np.log10(np.abs(numbers))))
+        rounded = np.where(np.isfinite(scale), np.round(numbers * scale) / scale, numbers)
+    return pd.Series(rounded, values.index, name=values.name, dtype="float32")
+
+
+def summarize_quality(frame: pd.DataFrame) -> dict[str, Any]:
+    """Return counts of labeled rows, why some are rejected, and the median degradation by placement, as JSON values."""
+    accepted = frame[frame["rejected"] == ""]
+    together = accepted[accepted["phase"] == scenarios.TOGETHER].groupby("placement")["degradation"].median()
+    reasons = Counter(reason for text in frame["rejected"] for reason in str(text).split("+") if reason)
+    return {
+        **{"rows": len(frame), "accepted_rows": len(accepted), "runs": int(frame["run"].nunique())},
+        "rejected": dict(sorted(reasons.items())),
+        "degradation": {str(name): round(float(median), 4) for name, median in together.items()},
+    }
+
+
+def write_table(out: Path, table: pd.DataFrame, quality: dict[str, Any]) -> None:
+    """Write host_interference.parquet and host_interference.json into a folder."""
+    with atomic_path(out / f"{NAME}.parquet") as path:
+        table.to_parquet(path, index=False, compression="zstd", compression_level=15)
+    meanings = {name: load_workload(name).MEANING for name in quality["design"]["workloads"]}
+    write_json(
+        out / f"{NAME}.json",
+        {**describe_machine(), "quality": quality, "workloads": meanings, "placements": scenarios.PLACEMENTS},
+    )

@@ -8,7 +8,6 @@ import multiprocessing
 import os
 import shutil
 import signal
-import struct
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -19,15 +18,13 @@ from typing import Any
 
 from perfcast.domains.interference.measuring import metrics
 from perfcast.domains.interference.measuring import tenant as tenant_process
-from perfcast.domains.interference.measuring.groups import GroupFolders, remove_folders
-from perfcast.domains.interference.measuring.scenarios import MEMORY, OTHER_CORE, SAME_CORE, WARM_UP_SECONDS, Run
+from perfcast.domains.interference.measuring.groups import ControlGroup, remove_group
+from perfcast.domains.interference.measuring.scenarios import OTHER_CORE, SAME_CORE, WARM_UP_SECONDS, Run
 
 _MIB = 2**20
 _ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _PREPARATION_LIMIT, _END_LIMIT = 120.0, 20.0
 _HOST = "host"
-_AWAKE_REQUEST = Path("/dev/cpu_dma_latency")
-_IDLE_DRIVER = Path("/sys/devices/system/cpu/cpuidle/current_driver")
 
 
 class FailedRunError(Exception):
@@ -38,24 +35,21 @@ class FailedRunError(Exception):
 class Record:
     """Result of a run: reports of tenants, and metrics of each second and active tenant.
 
-    Units: `started` in seconds of the system's clock; `sampler_seconds` of processor time; `late` in seconds by which a
-    sample was taken after its time.
+    Units: `started` in seconds of the system's clock; `late` in seconds by which a sample was taken after its time.
     """
 
     run: Run
     started: float
-    rates: list[float] = field(default_factory=list)
     reports: list[list[dict[str, Any]]] = field(default_factory=list)
     rows: list[dict[str, Any]] = field(default_factory=list)
-    sampler_seconds: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
         """Return the record as JSON values, metrics by column; None where a metric is absent."""
         names = sorted({name for row in self.rows for name in row["metrics"]})
         columns = {name: [_five_digits(row["metrics"].get(name)) for row in self.rows] for name in names}
         places = {name: [row[name] for row in self.rows] for name in ("second", "tenant", "late")}
-        values = {name: getattr(self, name) for name in ("started", "rates", "reports")}
-        return {**values, "run": self.run.to_json(), "cost": self.sampler_seconds, "places": places, "metrics": columns}
+        values = {"started": self.started, "reports": self.reports}
+        return {**values, "run": self.run.to_json(), "places": places, "metrics": columns}
 
 
 def _five_digits(value: float | None) -> float | None:
@@ -67,12 +61,12 @@ class Stage:
     """Place where runs happen.
 
     Args:
-        base: Group of the campaign; without folders, tenants are plain processes.
+        base: Group of the campaign; without a folder, tenants are plain processes.
         cpus: Processors that runs may use: the first is the shared core.
         scratch: Folder for files of tenants.
     """
 
-    base: GroupFolders
+    base: ControlGroup
     cpus: Sequence[int]
     scratch: Path
     sampler: metrics.Sampler
@@ -92,16 +86,14 @@ class _Tenant:
     number: int
     process: Any
     connection: Connection
-    group: GroupFolders
+    group: ControlGroup
     cpus: list[int]
-    reports: list[dict[str, Any]] = field(default_factory=list)
-    done: bool = False
 
-    def receive(self, patience: float) -> dict[str, Any] | None:
-        """Return the next message, or None where none comes in time. Raises: FailedRunError when the tenant ended."""
+    def receive(self, patience: float) -> dict[str, Any]:
+        """Return the next message. Raises: FailedRunError when the tenant ended, or none comes in time."""
         try:
             if not self.connection.poll(patience):
-                return None
+                raise FailedRunError(f"a tenant gave no answer for {patience:g} seconds")
             message: dict[str, Any] = json.loads(self.connection.recv_bytes())
         except (EOFError, OSError) as error:
             self.process.join(1)
@@ -109,13 +101,6 @@ class _Tenant:
         if "error" in message:
             raise FailedRunError(str(message["error"]))
         return message
-
-    def drain(self, patience: float = 0.0) -> None:
-        """Take the reports that have come."""
-        while not self.done and (message := self.receive(patience)) is not None:
-            self.done = "done" in message
-            if not self.done:
-                self.reports.append(message)
 
 
 def start_server() -> None:
@@ -129,47 +114,11 @@ def start_server() -> None:
 
 
 @contextmanager
-def awake_processors(request: Path = _AWAKE_REQUEST, driver: Path = _IDLE_DRIVER) -> Iterator[bool]:
-    """Keep processors from sleeping until the end of the block; yield whether the system permits it.
-
-    A tenant that waits often, such as a server, pays for waking a sleeping processor when it runs alone; neighbors keep
-    the processor busy, so that the tenant would seem to get faster beside them. Without a driver for idle processors,
-    the kernel takes the request and ignores it. Source: Linux, Documentation/power/pm_qos_interface.rst.
-    """
-    try:
-        obeyed = driver.read_text().strip() not in ("", "none")
-        descriptor = os.open(request, os.O_WRONLY)
-    except OSError:
-        yield False
-        return
-    try:
-        # the request lasts as long as the file is open; its unit is microseconds
-        os.write(descriptor, struct.pack("=i", 0))
-        yield obeyed
-    finally:
-        os.close(descriptor)
-
-
-@contextmanager
-def prompt_sampling() -> Iterator[None]:
-    """Have this process run as soon as a sample is due, where the system permits it."""
-    try:
-        os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
-    except OSError:
-        yield
-        return
-    try:
-        yield
-    finally:
-        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
-
-
-@contextmanager
-def janitor(folders: Sequence[Path], scratch: Path) -> Iterator[None]:
+def janitor(base: ControlGroup, scratch: Path) -> Iterator[None]:
     """Have groups and files removed at the end, by a process of its own also when this one is killed."""
     context = multiprocessing.get_context("forkserver")
     ours, theirs = context.Pipe()
-    process = context.Process(target=_clean_after, args=(theirs, [str(path) for path in folders], str(scratch)))
+    process = context.Process(target=_clean_after, args=(theirs, base.folder, scratch))
     process.start()
     theirs.close()
     try:
@@ -179,11 +128,11 @@ def janitor(folders: Sequence[Path], scratch: Path) -> Iterator[None]:
         process.join(10)
 
 
-def _clean_after(connection: Connection, folders: list[str], scratch: str) -> None:
+def _clean_after(connection: Connection, folder: Path | None, scratch: Path) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with suppress(EOFError, OSError):
         connection.recv_bytes()
-    remove_folders([Path(folder) for folder in folders], patience=8.0)
+    remove_group(folder, patience=8.0)
     shutil.rmtree(scratch, ignore_errors=True)
 
 
@@ -202,13 +151,15 @@ def execute(run: Run, stage: Stage) -> Record:
         for number in range(len(run.workloads)):
             tenants.append(_start(run, number, stage, host))
         # one after another, so that each calibrates alone
-        record.rates = [_prepare(entry) for entry in tenants]
-        _limit_memory(run, host, tenants)
-        with prompt_sampling():
-            _follow(run, stage, host, tenants, record)
         for entry in tenants:
-            entry.drain(_END_LIMIT)
-        record.reports = [entry.reports for entry in tenants]
+            with suppress(BrokenPipeError):
+                entry.connection.send_bytes(b'{"prepare": true}')
+            entry.receive(_PREPARATION_LIMIT)
+        if run.memory_slack_mib is not None:
+            used = sum(entry.group.anonymous_bytes() for entry in tenants)
+            host.write("memory.max", str(used + run.memory_slack_mib * _MIB))
+        _follow(run, stage, host, tenants, record)
+        record.reports = [entry.receive(_END_LIMIT)["seconds"] for entry in tenants]
     finally:
         for entry in tenants:
             entry.connection.close()
@@ -217,12 +168,12 @@ def execute(run: Run, stage: Stage) -> Record:
             if entry.process.is_alive():
                 entry.process.kill()
                 entry.process.join(5)
-        remove_folders(host.paths)
+        remove_group(host.folder)
         shutil.rmtree(stage.scratch / f"run{run.number}", ignore_errors=True)
     return record
 
 
-def _start(run: Run, number: int, stage: Stage, host: GroupFolders) -> _Tenant:
+def _start(run: Run, number: int, stage: Stage, host: ControlGroup) -> _Tenant:
     context = multiprocessing.get_context("forkserver")
     folder = stage.scratch / f"run{run.number}" / str(number)
     folder.mkdir(parents=True)
@@ -234,46 +185,24 @@ def _start(run: Run, number: int, stage: Stage, host: GroupFolders) -> _Tenant:
     group, cpus = host.create_child(f"tenant{number}"), stage.cpus_of(run, number)
     entry = _Tenant(number, process, ours, group, cpus)
     with suppress(ProcessLookupError):  # it ended, which the next message tells
-        group.add(process.pid or 0)
+        group.write("cgroup.procs", str(process.pid))
         os.sched_setaffinity(process.pid or 0, cpus)
     return entry
 
 
-def _prepare(entry: _Tenant) -> float:
-    with suppress(BrokenPipeError):
-        entry.connection.send_bytes(b'{"prepare": true}')
-    message = entry.receive(_PREPARATION_LIMIT)
-    if message is None:
-        raise FailedRunError(f"a tenant was not ready after {_PREPARATION_LIMIT:g} seconds")
-    return float(message["rate"])
-
-
-def _limit_memory(run: Run, host: GroupFolders, tenants: Sequence[_Tenant]) -> None:
-    if run.placement != MEMORY or run.memory_slack_mib is None:
-        return
-    sizes = [entry.group.anonymous_bytes() for entry in tenants]
-    if None in sizes:
-        raise FailedRunError("the system does not tell the memory of a group")
-    try:
-        host.limit_memory(sum(size or 0 for size in sizes) + run.memory_slack_mib * _MIB)
-    except OSError as error:  # version 1 refuses a limit that reclaim does not reach
-        raise FailedRunError(f"the memory could not be limited: {error.strerror}") from error
-
-
-def _follow(run: Run, stage: Stage, host: GroupFolders, tenants: Sequence[_Tenant], record: Record) -> None:
+def _follow(run: Run, stage: Stage, host: ControlGroup, tenants: Sequence[_Tenant], record: Record) -> None:
     """Send the timetables, sample at the end of every second, and keep the rows of active tenants."""
     origin = math.ceil(time.monotonic() + 0.2)
     for entry in tenants:
         order = {"origin": origin, "timetable": run.timetable(entry.number)}
         entry.connection.send_bytes(json.dumps(order).encode())
-    groups = {str(entry.number): metrics.Group(entry.group.paths, (entry.process.pid or 0,)) for entry in tenants}
-    if host.paths:
-        groups[_HOST] = metrics.Group(host.paths, with_processes=False)
+    groups = {str(entry.number): metrics.Group(entry.group.folder, entry.process.pid) for entry in tenants}
+    if host.folder:
+        groups[_HOST] = metrics.Group(host.folder, with_processes=False)
     fresh = {(entry.tenant, entry.start + second) for entry in run.activities for second in range(WARM_UP_SECONDS)}
     changing = set(range(run.together[0] + WARM_UP_SECONDS, run.together[1]))
     before: metrics.Snapshot | None = None
     earlier_late = 0.0
-    busy = time.process_time()
     for second in range(-1, run.seconds):
         time.sleep(max(0.0, origin + second + 1 - time.monotonic()))
         after = stage.sampler.read(groups)
@@ -290,6 +219,3 @@ def _follow(run: Run, stage: Stage, host: GroupFolders, tenants: Sequence[_Tenan
                 delay = round(max(late, earlier_late), 4)
                 record.rows.append({"second": second, "tenant": number, "late": delay, "metrics": row})
         before, earlier_late = after, late
-        for entry in tenants:
-            entry.drain()
-    record.sampler_seconds = time.process_time() - busy

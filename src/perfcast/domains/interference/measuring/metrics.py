@@ -22,7 +22,6 @@ from perfcast.utils.errors import UserError
 Metrics = dict[str, float]
 _MAX_PROCESSES = 200
 """Processes of one group that are read; others are left out, so that the cost is bounded."""
-_WRAP = 2.0**32
 
 
 @dataclass(frozen=True)
@@ -30,13 +29,13 @@ class Group:
     """Processes that are observed together.
 
     Args:
-        folders: Folders of its control group; none where there are no control groups.
-        roots: Processes that are read with their descendants where there is no control group.
+        folder: Folder of its control group; None where there are no control groups.
+        root: Process that is read with its descendants where there is no control group.
         with_processes: Whether processes are read one by one, besides the totals of the group.
     """
 
-    folders: tuple[Path, ...] = ()
-    roots: tuple[int, ...] = ()
+    folder: Path | None = None
+    root: int | None = None
     with_processes: bool = True
 
 
@@ -62,7 +61,6 @@ class Sampler:
         self._root, self._clock = root, clock
         files = [(str(root / path), prefix, parser) for path, (prefix, parser) in parsers.SYSTEM_FILES.items()]
         self._files = [entry for entry in files if _read(entry[0])]
-        self._group_files: dict[Path, list[tuple[str, parsers.Parser]]] = {}
 
     def read(self, groups: Mapping[str, Group] | None = None) -> Snapshot:
         """Read the machine and groups."""
@@ -75,14 +73,11 @@ class Sampler:
             _merge(snapshot.system, parser(_read(path)), f"{prefix}.")
         return snapshot
 
-    def _read_group(self, group: Group) -> parsers.Readings:
+    @staticmethod
+    def _read_group(group: Group) -> parsers.Readings:
         readings = parsers.Readings()
-        for folder in group.folders:
-            if folder not in self._group_files:
-                files = [(str(folder / name), parser) for name, parser in parsers.GROUP_FILES.items()]
-                self._group_files[folder] = [entry for entry in files if Path(entry[0]).exists()]
-            for path, parser in self._group_files[folder]:
-                _merge(readings, parser(_read(path)))
+        for name, parser in parsers.GROUP_FILES.items() if group.folder else ():
+            _merge(readings, parser(_read(f"{group.folder}/{name}")))
         return readings
 
     def _read_processes(self, group: Group) -> dict[int, parsers.Readings]:
@@ -94,26 +89,21 @@ class Sampler:
                 _merge(readings, parser(_read(f"{folder}/{name}")))
             if not readings.counters:
                 continue  # it ended meanwhile
-            for path in self._thread_folders(folder, readings.levels.get("threads", 1)):
+            threads = [folder]
+            if readings.levels.get("threads", 1) > 1:
+                with suppress(OSError):
+                    threads = [entry.path for entry in os.scandir(f"{folder}/task")]
+            for path in threads:
                 for name, value in parsers.parse_thread_schedule(_read(f"{path}/schedstat")).counters.items():
                     readings.counters[name] = readings.counters.get(name, 0.0) + value
             listed[process] = readings
         return listed
 
-    @staticmethod
-    def _thread_folders(folder: str, threads: float) -> list[str]:
-        if threads <= 1:
-            return [folder]
-        with suppress(OSError):
-            return [entry.path for entry in os.scandir(f"{folder}/task")]
-        return []
-
     def _list_processes(self, group: Group) -> list[int]:
-        for folder in group.folders:
-            if numbers := _read(str(folder / "cgroup.procs")).split():
-                return [int(number) for number in numbers if number.isdigit()]
+        if group.folder and (numbers := _read(f"{group.folder}/cgroup.procs").split()):
+            return [int(number) for number in numbers if number.isdigit()]
         listed: list[int] = []
-        waiting = list(group.roots)
+        waiting = [] if group.root is None else [group.root]
         while waiting and len(listed) < _MAX_PROCESSES:
             process = waiting.pop()
             listed.append(process)
@@ -188,16 +178,8 @@ def _group_metrics(name: str, before: Snapshot, after: Snapshot, seconds: float)
 def _rates(before: Mapping[str, float], after: Mapping[str, float], seconds: float) -> Metrics:
     if seconds <= 0:
         return {}
-    rates = {}
-    for name, value in after.items():
-        if name not in before:
-            continue
-        difference = value - before[name]
-        if difference < 0 and before[name] < _WRAP and before[name] - value > _WRAP / 2:
-            difference += _WRAP  # a counter of 32 bits began again
-        if difference >= 0:
-            rates[name] = difference / seconds
-    return rates
+    differences = {name: value - before[name] for name, value in after.items() if name in before}
+    return {name: difference / seconds for name, difference in differences.items() if difference >= 0}
 
 
 def row_of_group(

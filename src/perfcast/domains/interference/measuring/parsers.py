@@ -1,8 +1,8 @@
 """Readers of the counters and levels of Linux, its control groups and processes: pure functions of one file's text.
 
 A counter grows, and its rate is the metric; a level is the metric itself. Lines that do not match are skipped, because
-kernels add and drop lines. Names are the same for both versions of control groups where the meaning is. Source: Linux,
-Documentation/filesystems/proc.rst, accounting/psi.rst, admin-guide/iostats.rst, admin-guide/cgroup-v2.rst, cgroup-v1.
+kernels add and drop lines. Source: Linux, Documentation/filesystems/proc.rst, accounting/psi.rst,
+admin-guide/iostats.rst, admin-guide/cgroup-v2.rst.
 """
 
 from __future__ import annotations
@@ -58,15 +58,14 @@ def _add(totals: dict[str, float], words: Sequence[str], places: Mapping[int, st
             totals[name] = totals.get(name, 0.0) + value * unit
 
 
-def _pairs(levels: str = r"(?!)", *, prefix: str = "", skip: str = r"(?!)") -> Parser:
+def _pairs(levels: str = r"(?!)", *, prefix: str = "") -> Parser:
     """Return a reader of lines such as `pgfault 12` and `MemFree: 12 kB`; names that match `levels` are levels."""
 
     def parse(text: str) -> Readings:
         readings = Readings()
         for name, number in _PAIR.findall(text)[:_MAX_NAMES]:
-            if not re.match(skip, name):
-                target = readings.levels if re.fullmatch(levels, name) else readings.counters
-                target[f"{prefix}{name}"] = float(number)
+            target = readings.levels if re.fullmatch(levels, name) else readings.counters
+            target[f"{prefix}{name}"] = float(number)
         return readings
 
     return parse
@@ -74,12 +73,7 @@ def _pairs(levels: str = r"(?!)", *, prefix: str = "", skip: str = r"(?!)") -> P
 
 def _named(names: Names) -> Parser:
     """Return a reader of the lines of some names, which are counters."""
-
-    def parse(text: str) -> Readings:
-        known = [(*names[name], float(number)) for name, number in _PAIR.findall(text)[:_MAX_NAMES] if name in names]
-        return Readings({name: value * unit for name, unit, value in known})
-
-    return parse
+    return _sums(rf"^({'|'.join(names)}):?[ \t]+([0-9]{{1,20}})$", names)
 
 
 def _sums(pattern: str, names: Names) -> Parser:
@@ -96,15 +90,10 @@ def _sums(pattern: str, names: Names) -> Parser:
     return parse
 
 
-def _single(name: str, unit: float = 1.0, *, is_level: bool = False) -> Parser:
-    """Return a reader of a file of one number."""
-
-    def parse(text: str) -> Readings:
-        value = _whole(text.strip())
-        content = {} if value is None else {name: value * unit}
-        return Readings(levels=content) if is_level else Readings(content)
-
-    return parse
+def _parse_usage(text: str) -> Readings:
+    """Read memory.current, one number."""
+    value = _whole(text.strip())
+    return Readings(levels={} if value is None else {"memory.usage": value})
 
 
 def _pressure(prefix: str = "") -> Parser:
@@ -238,29 +227,24 @@ SYSTEM_FILES: dict[str, tuple[str, Parser]] = {
 }
 """Files of the machine -> prefixes of their metrics, and their readers."""
 _EVENTS = r"pg[a-z_]+|workingset_(refault|activate|restore)\w*|workingset_nodereclaim|thp_\w+|.*fault\w*"
-_BLOCKS = r"^\d+:\d+ (Read|Write) (\d{1,20})$"
 GROUP_FILES: dict[str, Parser] = {
     "cpu.stat": _named(
         {
             **{f"{name}_usec": (f"cpu.{name}_seconds", 1e-6) for name in ("usage", "user", "system", "throttled")},
-            **{"burst_usec": ("cpu.burst_seconds", 1e-6), "burst_time": ("cpu.burst_seconds", 1e-9)},
-            **{"throttled_time": ("cpu.throttled_seconds", 1e-9), "nr_throttled": ("cpu.throttled_periods", 1.0)},
+            "burst_usec": ("cpu.burst_seconds", 1e-6),
+            "nr_throttled": ("cpu.throttled_periods", 1.0),
             "nr_periods": ("cpu.periods", 1.0),
         }
     ),
-    "cpuacct.stat": _named({name: (f"cpu.{name}_seconds", _TICK) for name in ("user", "system")}),
-    "cpuacct.usage": _single("cpu.usage_seconds", 1e-9),
-    # events are counters, sizes are levels; sums over children (total_...) are left out
-    "memory.stat": _pairs(rf"(?!({_EVENTS})$).*", prefix="memory.", skip=r"total_|hierarchical_"),
-    "memory.current": _single("memory.usage", is_level=True),
-    "memory.usage_in_bytes": _single("memory.usage", is_level=True),
+    # events are counters, sizes are levels
+    "memory.stat": _pairs(rf"(?!({_EVENTS})$).*", prefix="memory."),
+    "memory.current": _parse_usage,
     "memory.events": _named(
         {
             **{name: (f"memory.events_{name}", 1.0) for name in ("low", "high", "oom", "oom_kill")},
             "max": ("memory.limit_hits", 1.0),
         }
     ),
-    "memory.failcnt": _single("memory.limit_hits"),
     "io.stat": _sums(
         r"\b([rw](?:bytes|ios))=(\d{1,20})\b",
         {
@@ -268,13 +252,9 @@ GROUP_FILES: dict[str, Parser] = {
             **{"rios": ("io.reads", 1.0), "wios": ("io.writes", 1.0)},
         },
     ),
-    "blkio.throttle.io_service_bytes_recursive": _sums(
-        _BLOCKS, {"Read": ("io.read_bytes", 1.0), "Write": ("io.written_bytes", 1.0)}
-    ),
-    "blkio.throttle.io_serviced_recursive": _sums(_BLOCKS, {"Read": ("io.reads", 1.0), "Write": ("io.writes", 1.0)}),
     **{f"{kind}.pressure": _pressure(f"pressure.{kind}.") for kind in ("cpu", "memory", "io")},
 }
-"""Files of a group -> their readers; later files win where two have the same name."""
+"""Files of a group -> their readers."""
 PROCESS_FILES: dict[str, Parser] = {
     "stat": _parse_process_stat,
     "io": _pairs(),

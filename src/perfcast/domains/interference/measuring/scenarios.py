@@ -139,21 +139,15 @@ class _Deck:
         return self._left.pop()
 
 
-def plan_runs(design: Design, storage: Sequence[str] = ()) -> Iterator[Run]:
-    """Yield runs without end, in blocks whose order is random.
-
-    Args:
-        storage: Workloads that need the page cache; one takes part in every other run with limited memory.
-    """
+def plan_runs(design: Design) -> Iterator[Run]:
+    """Yield runs without end, in blocks whose order is random."""
     random = np.random.default_rng(design.seed)
     decks = {scenario: _Deck(design.workloads, random) for scenario in _TENANTS}
-    caches = _Deck([name for name in storage if name in design.workloads] or design.workloads, random)
     levels = {
         scenario: _Deck([(level, others) for level in (LOW, HIGH) for others in (LOW, HIGH, HIGH)], random)
         for scenario in _TENANTS
     }
     quotas, slacks = _Deck(_QUOTAS, random), _Deck(_MEMORY_SLACK_MIB, random)
-    turn = _Deck([True, False], random)
     counts = [(scenario, *pair) for scenario, by_placement in _BLOCK.items() for pair in by_placement.items()]
     kinds = [(name, place) for name, place, count in counts if place in design.placements for _ in range(count)]
     number = 0
@@ -161,8 +155,6 @@ def plan_runs(design: Design, storage: Sequence[str] = ()) -> Iterator[Run]:
         for index in random.permutation(len(kinds)):
             scenario, placement = kinds[index]
             names = [decks[scenario].draw() for _ in range(_TENANTS[scenario])]
-            if placement == MEMORY and turn.draw():
-                names[0] = caches.draw()
             level, others = levels[scenario].draw()
             intensities = (level, *(others for _ in names[1:]))
             together, activities = _lay_out(scenario, len(names), design, random)
@@ -213,10 +205,10 @@ def _draw_changes(tenant: int, start: int, end: int, random: np.random.Generator
     return parts
 
 
-def plan_for(design: Design, seconds: float, storage: Sequence[str] = ()) -> list[Run]:
+def plan_for(design: Design, seconds: float) -> list[Run]:
     """Return the runs that fit into a time, one at least. Units: seconds, preparation included."""
     runs: list[Run] = []
-    for run in plan_runs(design, storage):
+    for run in plan_runs(design):
         seconds -= run.seconds + PREPARATION_SECONDS
         if runs and seconds < 0:
             return runs

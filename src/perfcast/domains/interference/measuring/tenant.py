@@ -1,7 +1,6 @@
-"""A tenant: a process that runs one workload by a timetable and reports every second.
+"""A tenant: a process that runs one workload by a timetable, and then reports every second.
 
-The loop is a pure function of its clock, so that tests need no time. Operations that span a boundary of seconds count
-in both by their share, and latencies in the second of their end. Paced operations are due at fixed times, and their
+The loop is a pure function of its clock, so that tests need no time. Paced operations are due at fixed times, and their
 latency begins when they are due (Tene 2013, "How not to measure latency": coordinated omission).
 """
 
@@ -12,11 +11,11 @@ import math
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,98 +28,73 @@ _MAX_BACKLOG = 1.0
 Clock = Callable[[], float]
 
 
-@dataclass(frozen=True)
-class Interval:
-    """Time of activity. Units: seconds since the origin of the run; intensity as a share of the closed loop's rate."""
+class Operation(NamedTuple):
+    """One operation. Units: seconds since the origin of the run."""
 
-    start: float
+    begin: float
     end: float
-    intensity: float = CLOSED_LOOP
-
-
-@dataclass
-class Second:
-    """Report of one second. Units: operations, those that span a boundary by their share; latencies in seconds."""
-
-    second: int
-    operations: float = 0.0
-    latencies: list[float] = field(default_factory=list)
-
-    def summary(self) -> dict[str, Any]:
-        """Return the second as JSON values: operations, ended operations, mean latency and its 99 % quantile."""
-        ended = len(self.latencies)
-        latency = np.array(self.latencies)
-        return {
-            "second": self.second,
-            "operations": round(self.operations, 4),
-            "ended": ended,
-            "latency_mean": float(latency.mean()) if ended else None,
-            "latency_p99": float(np.quantile(latency, 0.99)) if ended else None,
-        }
-
-
-class SecondBins:
-    """Operations by second, in order of time."""
-
-    def __init__(self) -> None:
-        self._open: dict[int, Second] = {}
-
-    def add(self, begin: float, end: float, latency: float) -> None:
-        """Count an operation from `begin` to `end`. Units: seconds since the origin."""
-        first = math.floor(begin)
-        last = max(first, math.ceil(end) - 1)  # an end at the very boundary belongs to the second before
-        if first == last:
-            self._at(first).operations += 1
-        else:
-            for second in range(first, last + 1):
-                overlap = min(end, second + 1) - max(begin, second)
-                self._at(second).operations += overlap / (end - begin)
-        self._at(last).latencies.append(latency)
-
-    def close(self, now: float) -> list[Second]:
-        """Return and forget the seconds that ended before `now`."""
-        ready = sorted(second for second in self._open if second + 1 <= now)
-        return [self._open.pop(second) for second in ready]
-
-    def _at(self, second: int) -> Second:
-        return self._open.setdefault(second, Second(second))
+    latency: float
 
 
 def follow_timetable(
-    timetable: Sequence[Interval],
+    timetable: Iterable[Sequence[float]],
     operate: Callable[[], None],
     *,
     rate: float,
     clock: Clock,
     sleep: Callable[[float], None],
-) -> Iterator[Second]:
-    """Run operations by a timetable and yield each second once it is over.
+) -> list[Operation]:
+    """Run operations by a timetable and return them in order of time.
 
     Args:
+        timetable: Start, end and intensity of each activity; seconds since the origin of the run, and the share of the
+            closed loop's rate.
         rate: Operations per second of the closed loop, which intensities refer to.
         clock: Seconds since the origin of the run.
     """
-    bins = SecondBins()
-    for interval in timetable:
-        if (ahead := interval.start - clock()) > 0:
+    done = []
+    for start, stop, intensity in timetable:
+        if (ahead := start - clock()) > 0:
             sleep(ahead)
-        paced = interval.intensity < CLOSED_LOOP
-        period = 1 / (rate * interval.intensity) if paced else 0.0
-        due = interval.start
-        while (begin := clock()) < interval.end:
+        paced = intensity < CLOSED_LOOP
+        period = 1 / (rate * intensity) if paced else 0.0
+        due = start
+        while (begin := clock()) < stop:
             if paced and begin < due:
-                sleep(min(due, interval.end) - begin)
+                sleep(min(due, stop) - begin)
                 begin = clock()
-                if due >= interval.end:
+                if due >= stop:
                     break
             operate()
             end = clock()
-            bins.add(begin, end, end - (due if paced else begin))
+            done.append(Operation(begin, end, end - (due if paced else begin)))
             due = max(due + period, end - _MAX_BACKLOG)
-            if math.floor(end) > math.floor(begin):
-                yield from bins.close(end)
-        yield from bins.close(max(clock(), interval.end))
-    yield from bins.close(math.inf)
+    return done
+
+
+def summarize_seconds(operations: Iterable[Operation]) -> list[dict[str, Any]]:
+    """Return each second with an operation as JSON values: operations, ended ones, the 99 % quantile of their latency.
+
+    Operations that span a boundary of seconds count in both by their share, and latencies in the second of their end.
+    """
+    counts: dict[int, float] = defaultdict(float)
+    latencies: dict[int, list[float]] = defaultdict(list)
+    for begin, end, latency in operations:
+        first = math.floor(begin)
+        last = max(first, math.ceil(end) - 1)  # an end at the very boundary belongs to the second before
+        for second in range(first, last + 1):
+            share = (min(end, second + 1) - max(begin, second)) / (end - begin) if last > first else 1.0
+            counts[second] += share
+        latencies[last].append(latency)
+    return [
+        {
+            "second": second,
+            "operations": round(counts[second], 4),
+            "ended": len(latencies[second]),
+            "latency_p99": float(np.quantile(latencies[second], 0.99)) if latencies[second] else None,
+        }
+        for second in sorted(counts)
+    ]
 
 
 def calibrate(operate: Callable[[], None], clock: Clock, seconds: float = _CALIBRATION_SECONDS) -> float:
@@ -137,7 +111,7 @@ def serve(connection: Connection, name: str, folder: str, seed: int) -> None:
     """Run as a tenant: prepare on command, follow one timetable, and end when the campaign closes the connection.
 
     Messages are JSON: {"prepare": true} -> {"rate": ...}, then {"origin": ..., "timetable": [[start, end, intensity],
-    ...]} -> one report per second and {"done": true}.
+    ...]} -> {"seconds": [...]}.
     """
     import torch
 
@@ -153,12 +127,14 @@ def serve(connection: Connection, name: str, folder: str, seed: int) -> None:
         _send(connection, {"rate": rate})
         order = json.loads(connection.recv_bytes())
         origin = float(order["origin"])
-        timetable = [Interval(*values) for values in order["timetable"]]
-        for second in follow_timetable(
-            timetable, workload.operate, rate=rate, clock=lambda: time.monotonic() - origin, sleep=time.sleep
-        ):
-            _send(connection, second.summary())
-        _send(connection, {"done": True})
+        operations = follow_timetable(
+            order["timetable"],
+            workload.operate,
+            rate=rate,
+            clock=lambda: time.monotonic() - origin,
+            sleep=time.sleep,
+        )
+        _send(connection, {"seconds": summarize_seconds(operations)})
         workload.close()
     except (EOFError, BrokenPipeError, ConnectionResetError):
         os._exit(0)

@@ -1,24 +1,32 @@
-"""Watch: the groups of processes of a machine, and a sample and a prediction of all of them every second."""
+"""Watch: the control groups of a machine, sampled every second, and their degradation by a champion."""
 
 from __future__ import annotations
 
-import math
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from perfcast.domains.interference.measuring.degradation import HIGH, LOW, QUANTITIES, DegradationModel
-from perfcast.domains.interference.measuring.groups import Hierarchy
-from perfcast.domains.interference.measuring.metrics import Group, Sampler, compute_metrics, row_of_group
+import numpy as np
+import pandas as pd
+
+from perfcast.domains.interference.datasets.host_interference import LATENCY, THROUGHPUT, WINDOW_SECONDS
+from perfcast.domains.interference.measuring.metrics import Group, Metrics, Sampler, compute_metrics, row_of_group
+from perfcast.inference.champion import Champion, build_features
+from perfcast.schema.sequences import from_matrix
+from perfcast.schema.table import Column, Kind, Role
+from perfcast.uncertainty.conformal import outputs_of
 from perfcast.utils.errors import UserError
 
 MAX_GROUPS = 12
 """Groups that are watched without a list: those that used most processor time."""
-_USAGE_FILES = (("cpu.stat", "usage_usec", 1e-6), ("cpuacct.usage", "", 1e-9))
+QUANTITIES = (THROUGHPUT, LATENCY)
+LOW, HIGH = "_low", "_high"
+"""Endings of the names of an interval's ends."""
 _PARENT = "parent of "
 _USAGE = ("cpu.usage_seconds", "processes.run_seconds")
 _BUSY = 0.01
@@ -32,152 +40,131 @@ class RunningGroup:
     """One group.
 
     Args:
-        group: What the sampler reads.
+        folder: Folder of the control group.
         parent: Control group above, which carries shared limits; None at the top.
         cpus: Processors that the group may use.
         cores: Their number, or the quota of the group or of its parent.
     """
 
     name: str
-    group: Group
-    parent: Group | None
+    folder: Path
+    parent: Path | None
     cpus: tuple[int, ...]
     cores: float
 
 
-def list_groups(trees: Sequence[Hierarchy]) -> dict[str, float]:
-    """Return the paths of all control groups with processes, and the processor time that each has used, in seconds."""
-    used: dict[str, float] = {}
-    for tree in trees:
-        for path in [tree.mount, *(entry for entry in tree.mount.rglob("*") if entry.is_dir())]:
-            with suppress(OSError):
-                if (path / "cgroup.procs").read_text().strip():
-                    name = "/" + path.relative_to(tree.mount).as_posix().lstrip(".")
-                    used[name] = max(used.get(name, 0.0), _usage(path))
-    return used
+def choose_groups(tree: Path | None, wanted: Sequence[str] = ()) -> list[RunningGroup]:
+    """Return the named control groups, or those that used most processor time, the root left out.
 
-
-def choose_groups(
-    trees: Sequence[Hierarchy], wanted: Sequence[str] = (), processes: Sequence[str] = (), root: Path = Path("/")
-) -> list[RunningGroup]:
-    """Return the named groups and processes, or the groups that used most processor time, the root left out.
-
-    Raises: UserError where a group or process does not exist, or there is none to watch.
+    Raises: UserError where a group does not exist, or there is none to watch.
     """
-    chosen = [_open_group(trees, name) for name in wanted]
-    chosen += [_open_process(text, root) for text in processes]
-    if not wanted and not processes:
-        used = {name: seconds for name, seconds in list_groups(trees).items() if name != "/"}
-        names = sorted(used, key=lambda name: (-used[name], name))[:MAX_GROUPS]
-        chosen = [_open_group(trees, name) for name in sorted(names)]
-    if not chosen:
+    used = {}
+    for path in tree.rglob("*/") if tree and not wanted else ():
+        with suppress(OSError, ValueError, KeyError):
+            if (path / "cgroup.procs").read_text().strip():
+                lines = (path / "cpu.stat").read_text().splitlines()
+                used[path.relative_to(tree).as_posix()] = int(dict(line.split() for line in lines)["usage_usec"])
+    names = wanted or sorted(sorted(used, key=lambda name: (-used[name], name))[:MAX_GROUPS])
+    if tree is None or not names:
         fact = "this machine has none with processes"
-        raise UserError("there must be control groups to watch", fact, "name processes with --processes")
-    return chosen
+        raise UserError("there must be control groups of version 2 to watch", fact, "start one with systemd-run")
+    return [_open_group(tree, name.strip("/")) for name in names]
 
 
-def _open_group(trees: Sequence[Hierarchy], name: str) -> RunningGroup:
-    path = name.strip("/")
-    folders = [(tree, tree.mount / path) for tree in trees if (tree.mount / path / "cgroup.procs").is_file()]
-    if not folders:
+def _open_group(tree: Path, name: str) -> RunningGroup:
+    folder, parent = tree / name, (tree / name).parent if name else None
+    cpus = tuple(range(os.cpu_count() or 1))
+    try:
+        numbers = (folder / "cgroup.procs").read_text().split()
+    except OSError:
         remedy = "name it as below /sys/fs/cgroup, such as /system.slice/web.service"
-        raise UserError("--groups must name control groups", f"there is no {name}", remedy)
-    parent = Group(tuple(folder.parent for _, folder in folders), with_processes=False) if path else None
-    group = Group(tuple(folder for _, folder in folders))
-    limits = [quota for _, folder in folders for level in (folder, folder.parent) if (quota := _quota(level))]
-    cpus = _allowed(group)
-    return RunningGroup(f"/{path}", group, parent, cpus, min([float(len(cpus)), *limits]))
+        raise UserError("--groups must name control groups", f"there is no /{name}", remedy) from None
+    with suppress(OSError, IndexError):
+        cpus = tuple(sorted(os.sched_getaffinity(int(numbers[0]))))
+    limits = [float(len(cpus))]
+    for path in (folder, parent or folder):
+        with suppress(OSError, ValueError):  # no file, or no limit
+            quota, period = (path / "cpu.max").read_text().split()
+            limits.append(int(quota) / int(period))
+    return RunningGroup(f"/{name}", folder, parent, cpus, min(limits))
 
 
-def _open_process(text: str, root: Path) -> RunningGroup:
-    numbers = [int(text)] if text.isdigit() else _find_processes(text, root)
-    roots = tuple(number for number in numbers if (root / "proc" / str(number)).is_dir())
-    if not roots:
-        raise UserError("--processes must name running processes", f"there is no {text}", "give names or numbers")
-    group = Group(roots=roots)
-    cpus = _allowed(group)
-    return RunningGroup(text, group, None, cpus, float(len(cpus)))
+def predict_degradation(
+    champion: Champion, windows: Mapping[str, Sequence[Metrics]], cores: Sequence[float], neighbors: Sequence[float]
+) -> pd.DataFrame:
+    """Return the degradation of every group: 0 where it is as fast as alone, 1 where it stands still.
 
+    Args:
+        windows: The last seconds of every group, the newest last; seconds that are absent are missing values.
 
-def _find_processes(name: str, root: Path) -> list[int]:
-    numbers = []
-    for entry in (root / "proc").iterdir():
-        with suppress(OSError):
-            if entry.name.isdigit() and (entry / "comm").read_text().strip() == name[:15]:
-                numbers.append(int(entry.name))
-    return sorted(numbers)
+    Intervals are of 90 %, from the errors of backtests at the distance of a group from the training data.
+    Shapes: cores and neighbors by group -> one column per quantity, and the ends of its interval, missing where the
+    champion has no calibration.
+    """
+    count, repeats = len(windows), len(QUANTITIES)
+    known = {
+        **{"cores": np.tile(cores, repeats), "neighbors": np.tile(neighbors, repeats)},
+        "quantity": np.repeat(QUANTITIES, count),
+    }
 
+    def values_of(column: Column) -> Any:
+        if column.kind is Kind.SEQUENCE:
+            matrix = np.full((count, WINDOW_SECONDS), np.nan, dtype="float32")
+            for place, rows in enumerate(windows.values()):
+                matrix[place, WINDOW_SECONDS - len(rows) :] = [row.get(column.name, np.nan) for row in rows]
+            return from_matrix(np.tile(matrix, (repeats, 1)))
+        if column.role is Role.KEY and column.kind is Kind.CATEGORICAL:
+            return known.get(column.name, ["running"] * count * repeats)
+        return known.get(column.name, [None] * count * repeats)
 
-def _allowed(group: Group) -> tuple[int, ...]:
-    """Return the processors that the first process may use; all of the machine where it cannot be read."""
-    numbers: Iterable[int] = group.roots
-    if group.folders:
-        with suppress(OSError, ValueError):
-            numbers = [int(text) for text in (group.folders[0] / "cgroup.procs").read_text().split()]
-    for number in numbers:
-        with suppress(OSError):
-            return tuple(sorted(os.sched_getaffinity(number)))
-    return tuple(range(os.cpu_count() or 1))
-
-
-def _quota(folder: Path) -> float | None:
-    """Return the cores of a quota, None without one."""
-    with suppress(OSError, ValueError):
-        quota, period = (folder / "cpu.max").read_text().split()[:2]
-        return None if quota == "max" else int(quota) / int(period)
-    with suppress(OSError, ValueError):
-        allowed = int((folder / "cpu.cfs_quota_us").read_text())
-        return allowed / int((folder / "cpu.cfs_period_us").read_text()) if allowed > 0 else None
-    return None
-
-
-def _usage(folder: Path) -> float:
-    for file, key, unit in _USAGE_FILES:
-        with suppress(OSError, ValueError, IndexError):
-            text = (folder / file).read_text()
-            number = text.split(key, 1)[1].split()[0] if key else text
-            return float(number) * unit
-    return 0.0
+    columns = champion.reference_data.measured.columns
+    frame = pd.DataFrame({column.name: values_of(column) for column in columns})
+    rows = build_features(champion.dataset, frame, columns, champion.features).frame
+    shares = champion.predictor.predict(rows).to_numpy(dtype=float)[:, 0]
+    half = np.full(len(rows), np.nan)
+    if champion.calibrated is not None:
+        outputs = outputs_of(rows["quantity"], champion.predictor.targets_[0])
+        half = champion.calibrated.intervals(rows, outputs)["below"].to_numpy(dtype=float)
+    # neighbors make nothing faster than alone, which an interval in logarithms does not know
+    most = np.minimum(shares * np.exp(half), np.maximum(shares, 1.0))
+    ends = {"": 1 - shares, LOW: 1 - most, HIGH: 1 - shares * np.exp(-half)}
+    columns_of = {
+        quantity + end: values.reshape(repeats, count)[place]
+        for place, quantity in enumerate(QUANTITIES)
+        for end, values in ends.items()
+    }
+    return pd.DataFrame(columns_of, list(windows))
 
 
 @dataclass(frozen=True)
 class Observation:
-    """One second. Units: `degradation` as shares by group and quantity; `usage` and `cost` in cores; `age` in seconds.
+    """One second. Units: `seconds` since the start, `age` of the prediction and `cost` of processor time in seconds.
 
-    `degradation` has the ends of intervals too, where they are known. `age` is the time since the prediction was made.
+    `groups` has a row per group that uses processor time: its cores, and its degradation as a share.
     """
 
     seconds: float
     age: float
-    degradation: dict[str, dict[str, float]]
-    usage: dict[str, float]
     cost: float
+    groups: pd.DataFrame
 
     def to_json(self) -> dict[str, Any]:
         """Return the second as JSON values."""
-        groups = {
-            name: {"cores": round(self.usage[name], 4), **{key: round(value, 4) for key, value in values.items()}}
-            for name, values in self.degradation.items()
-        }
-        times = {"seconds": round(self.seconds, 3), "age": round(self.age, 3)}
-        return {**times, "cost": round(self.cost, 5), "groups": groups}
+        times = {"seconds": round(self.seconds, 3), "age": round(self.age, 3), "cost": round(self.cost, 5)}
+        return {**times, "groups": self.groups.round(4).to_dict("index")}
 
-    def to_lines(self) -> list[str]:
-        """Return a table in text, the most degraded group first."""
-        lines = [f"{'group':<40} {'cores':>6} {'throughput':>22} {'p99 latency':>22}"]
-        for name, values in sorted(self.degradation.items(), key=lambda entry: -entry[1][QUANTITIES[0]]):
-            slower = [_with_interval(values, key) for key in QUANTITIES]
-            lines.append(f"{name[-40:]:<40} {self.usage[name]:>6.2f} {slower[0]:>22} {slower[1]:>22}")
-        if len(lines) == 1:
-            lines.append("no group uses processor time")
-        if self.age >= 1:
-            lines.append(f"predicted {self.age:.0f} s ago, so that this command takes {100 * MAX_COST:g} % of a core")
-        return lines
+    def to_text(self) -> str:
+        """Return a table, the most degraded group first."""
+        table = self.groups.sort_values(THROUGHPUT, ascending=False).round(2).to_string()
+        text = table if len(self.groups) else "no group uses processor time"
+        if self.age < 1:
+            return text
+        return f"{text}\npredicted {self.age:.0f} s ago, so that this command takes {100 * MAX_COST:g} % of a core"
 
 
 def watch(
     groups: Sequence[RunningGroup],
-    model: DegradationModel,
+    champion: Champion,
     sampler: Sampler,
     *,
     clock: Callable[[], float] = time.monotonic,
@@ -189,13 +176,13 @@ def watch(
     Args:
         cpu_clock: Processor time of this process, in seconds.
     """
-    read: dict[str, Group] = {entry.name: entry.group for entry in groups}
-    read |= {_PARENT + entry.name: entry.parent for entry in groups if entry.parent is not None}
-    names = [entry.name for entry in groups]
+    read = {entry.name: Group(entry.folder) for entry in groups}
+    read |= {_PARENT + entry.name: Group(entry.parent, with_processes=False) for entry in groups if entry.parent}
+    windows: dict[str, deque[Metrics]] = {entry.name: deque(maxlen=WINDOW_SECONDS) for entry in groups}
     begin = due = clock()
     before = sampler.read(read)
     debt, predicted_at = 0.0, begin
-    degradation: dict[str, dict[str, float]] | None = None
+    predicted: pd.DataFrame | None = None
     while True:
         due = max(due + 1, clock())
         sleep(max(0.0, due - clock()))
@@ -204,36 +191,22 @@ def watch(
         metrics = compute_metrics(before, after)
         debt = max(0.0, debt - MAX_COST * (after.time - before.time))
         before = after
-        usage = {name: _cores(metrics.groups.get(name, {})) for name in names}
-        others = {name: [other for other in names if other != name] for name in names}
-        rows = {
-            entry.name: row_of_group(metrics, entry.name, others[entry.name], entry.cpus, _PARENT + entry.name)
-            for entry in groups
-        }
-        model.add_second(rows)
-        is_first = degradation is None
-        if degradation is None or debt < MAX_COST:
-            neighbors = [sum(usage[other] > _BUSY for other in others[name]) for name in names]
-            predicted = model.predict([entry.cores for entry in groups], neighbors)
-            values = predicted.to_numpy(dtype=float).tolist()
-            degradation = {
-                str(name): {str(key): value for key, value in zip(predicted, row, strict=True) if math.isfinite(value)}
-                for name, row in zip(predicted.index, values, strict=True)
-            }
+        usage = {name: _cores(metrics.groups.get(name, {})) for name in windows}
+        for entry in groups:
+            others = [name for name in windows if name != entry.name]
+            row = row_of_group(metrics, entry.name, others, entry.cpus, _PARENT + entry.name)
+            windows[entry.name].append(row)
+        is_first = predicted is None
+        if predicted is None or debt < MAX_COST:
+            active = sum(cores > _BUSY for cores in usage.values())
+            neighbors = [float(active - (usage[name] > _BUSY)) for name in windows]
+            predicted = predict_degradation(champion, windows, [entry.cores for entry in groups], neighbors)
             predicted_at = after.time
         cost = cpu_clock() - busy
         debt += 0.0 if is_first else cost  # libraries warm up
-        shown = {name: values for name, values in degradation.items() if usage[name] > _BUSY}
-        yield Observation(after.time - begin, after.time - predicted_at, shown, usage, cost)
+        table = pd.concat([pd.Series(usage, name="cores"), predicted], axis=1).dropna(axis=1, how="all")
+        yield Observation(after.time - begin, after.time - predicted_at, cost, table[table["cores"] > _BUSY])
 
 
-def _with_interval(values: dict[str, float], key: str) -> str:
-    """Return a degradation in % with its interval, if that is known."""
-    text = f"{100 * values[key]:+.0f} %"
-    if key + LOW not in values:
-        return text
-    return f"{text} ({100 * values[key + LOW]:.0f} to {100 * values[key + HIGH]:.0f})"
-
-
-def _cores(metrics: dict[str, float]) -> float:
+def _cores(metrics: Metrics) -> float:
     return next((metrics[name] for name in _USAGE if name in metrics), 0.0)

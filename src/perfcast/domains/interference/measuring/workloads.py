@@ -1,31 +1,33 @@
-"""Workloads of the operating system: files, servers and their clients, processes; and the names of all workloads.
+"""Workloads of tenants: arithmetic units, caches, memory, documents, files, servers and processes.
 
-A new class below `Workload` in this module or in `plain_workloads` is measured without any other change.
+A new class below `Workload` is measured without any other change.
 """
 
 from __future__ import annotations
 
 import ctypes
-import http.client
-import http.server
+import json
 import mmap
 import os
+import re
 import shutil
 import signal
 import socket
 import sqlite3
 import struct
 import sys
-from collections.abc import Callable
+import zlib
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
+import torch
 
-from perfcast.domains.interference.measuring import plain_workloads
-from perfcast.domains.interference.measuring.plain_workloads import Workload
-from perfcast.microbench.kernels import KIB, MIB
 from perfcast.utils.errors import UserError, unknown_name
 
 _PR_SET_PDEATHSIG = 1
+KIB, MIB = 2**10, 2**20
 
 
 def die_with_parent() -> None:
@@ -36,32 +38,158 @@ def die_with_parent() -> None:
         os._exit(1)
 
 
-def start_server(serve: Callable[[], None]) -> int:
-    """Fork a process that runs `serve` and ends with this one; return its process id."""
-    child = os.fork()
-    if child == 0:
-        try:
-            die_with_parent()
-            serve()
-        finally:
-            os._exit(0)
-    return child
+class Workload(ABC):
+    """Work that one tenant repeats: the constructor prepares, `operate` does one operation, `close` frees.
+
+    An operation lasts between a tenth of a millisecond and some ten milliseconds, so that a second has many of them.
+    A workload uses one thread, besides a server of its own. Its files stay inside `folder`, which the caller removes.
+
+    Args:
+        folder: Empty folder for files of this workload alone.
+        seed: Seed of generated contents.
+    """
+
+    MEANING: ClassVar[str] = ""
+    """One operation, in words; a class without it is no workload but a base."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self.folder, self.seed = folder, seed
+        self.prepare()
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the class name with underscores: `KeyValue` is key_value."""
+        return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", cls.__name__).lower()
+
+    @abstractmethod
+    def prepare(self) -> None:
+        """Create contents, files and servers."""
+
+    @abstractmethod
+    def operate(self) -> None:
+        """Do one operation."""
+
+    def close(self) -> None:  # noqa: B027 - most have nothing to end
+        """End what `prepare` started."""
 
 
-class _Served(Workload):
-    """A client with a server process of its own."""
+class Sort(Workload):
+    """Sort of random whole numbers in the second-level cache."""
 
-    _server = 0
+    MEANING = "sort of 32,768 random 64-bit integers"
 
-    def close(self) -> None:
-        """End the server."""
-        if self._server:
-            os.kill(self._server, signal.SIGKILL)
-            os.waitpid(self._server, 0)
-            self._server = 0
+    def prepare(self) -> None:
+        """Draw the numbers."""
+        self._numbers = np.random.default_rng(self.seed).integers(2**63 - 1, size=2**15)
+
+    def operate(self) -> None:
+        """Sort a copy."""
+        np.sort(self._numbers)
 
 
-class KeyValue(_Served):
+class MatrixProduct(Workload):
+    """Dense arithmetic on cached operands."""
+
+    MEANING = "product of two matrices of float64, 209 by 209"
+
+    def prepare(self) -> None:
+        """Draw the matrices."""
+        generator = torch.Generator().manual_seed(self.seed)
+        self._a, self._b = (torch.rand(209, 209, generator=generator, dtype=torch.float64) for _ in range(2))
+
+    def operate(self) -> None:
+        """Multiply the matrices."""
+        torch.mm(self._a, self._b)
+
+
+class Triad(Workload):
+    """Memory bandwidth, beyond the caches of one core."""
+
+    MEANING = "four passes of a += s c over 16 MiB"
+
+    def prepare(self) -> None:
+        """Create the vectors."""
+        self._a, self._c = torch.zeros(MIB, dtype=torch.float64), torch.ones(MIB, dtype=torch.float64)
+
+    def operate(self) -> None:
+        """Pass over both vectors."""
+        for _ in range(4):
+            self._a.add_(self._c, alpha=0.5)
+
+
+class Chase(Workload):
+    """Memory latency: dependent loads, beyond the caches of one core.
+
+    `take` copies links[index[i]] to out[i], and `out` is `index` shifted by one: each step writes the index that the
+    next step reads, so no step can start before the previous one has ended. The cycle is in random order, which no
+    prefetcher can follow.
+    """
+
+    MEANING = "65,536 dependent loads of a random cycle in 16 MiB"
+    LINES, WORDS = 2**18, 8
+    """Cache lines, and words of each."""
+
+    def prepare(self) -> None:
+        """Link the first words of the lines to one cycle."""
+        order = self.WORDS * np.random.default_rng(self.seed).permutation(self.LINES)
+        self._links = np.zeros(self.LINES * self.WORDS, np.intp)
+        self._links[order] = np.roll(order, -1)
+        self._path = np.zeros(2**16 + 1, np.intp)
+
+    def operate(self) -> None:
+        """Follow the links."""
+        self._path[0] = self._path[-1]
+        # mode "raise" would copy the index first
+        np.take(self._links, self._path[:-1], out=self._path[1:], mode="wrap")
+
+
+class Compress(Workload):
+    """Compression of text with DEFLATE."""
+
+    MEANING = "zlib level 6 of 32 KiB of generated text"
+
+    def prepare(self) -> None:
+        """Generate the text."""
+        random = np.random.default_rng(self.seed)
+        words = [random.bytes(length).hex().encode() for length in random.integers(1, 6, size=5000)]
+        # as in a language, the n-th word has a probability of about 1 / n
+        self._text = b" ".join(words[number] for number in random.zipf(1.1, 32 * KIB) % len(words))[: 32 * KIB]
+
+    def operate(self) -> None:
+        """Compress the text."""
+        zlib.compress(self._text, 6)
+
+
+class JsonDocuments(Workload):
+    """Parsing and writing of JSON, as most web services do."""
+
+    MEANING = "parse, change and write a JSON document of 100 records"
+
+    def prepare(self) -> None:
+        """Generate the document."""
+        random = np.random.default_rng(self.seed)
+        self._document = json.dumps(
+            [
+                {
+                    "id": number,
+                    "name": random.bytes(8).hex(),
+                    "tags": [random.bytes(3).hex() for _ in range(5)],
+                    "scores": [round(float(value), 6) for value in random.random(10)],
+                    "active": bool(number % 3),
+                }
+                for number in range(100)
+            ]
+        )
+
+    def operate(self) -> None:
+        """Parse the document, sum its scores, and write it again."""
+        records = json.loads(self._document)
+        for record in records:
+            record["total"] = sum(record["scores"])
+        json.dumps(records)
+
+
+class KeyValue(Workload):
     """A key-value store in memory with a binary protocol over TCP: 90 % reads of values of 512 bytes."""
 
     MEANING = "twenty requests of a key-value server, one after another"
@@ -72,7 +200,13 @@ class KeyValue(_Served):
     def prepare(self) -> None:
         """Start the server and connect."""
         listener = socket.create_server(("127.0.0.1", 0))
-        self._server = start_server(lambda: self._serve(listener))
+        self._server = os.fork()
+        if self._server == 0:
+            try:
+                die_with_parent()
+                self._serve(listener)
+            finally:
+                os._exit(0)
         self._connection = socket.create_connection(listener.getsockname())
         self._connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         listener.close()
@@ -87,10 +221,10 @@ class KeyValue(_Served):
         connection, _ = listener.accept()
         listener.close()
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        while header := _receive(connection, self._HEADER.size):
+        while header := connection.recv(self._HEADER.size, socket.MSG_WAITALL):
             operation, key, length = self._HEADER.unpack(header)
             if operation:
-                values[key] = _receive(connection, length)
+                values[key] = connection.recv(length, socket.MSG_WAITALL)
                 connection.sendall(self._HEADER.pack(operation, key, 0))
             else:
                 connection.sendall(self._HEADER.pack(operation, key, self.VALUE) + values[key])
@@ -102,76 +236,20 @@ class KeyValue(_Served):
             write = bool(self._writes[index])
             content = self._value if write else b""
             self._connection.sendall(self._HEADER.pack(write, int(self._keys[index]), len(content)) + content)
-            length = self._HEADER.unpack(_receive(self._connection, self._HEADER.size))[2]
+            length = self._HEADER.unpack(self._connection.recv(self._HEADER.size, socket.MSG_WAITALL))[2]
             if length:
-                _receive(self._connection, length)
+                self._connection.recv(length, socket.MSG_WAITALL)
 
     def close(self) -> None:
         """Disconnect and end the server."""
         self._connection.close()
-        super().close()
-
-
-def _receive(connection: socket.socket, size: int) -> bytes:
-    """Return exactly `size` bytes, or nothing at the end of the connection."""
-    parts = []
-    while size:
-        part = connection.recv(size)
-        if not part:
-            return b""
-        parts.append(part)
-        size -= len(part)
-    return b"".join(parts)
-
-
-class _Page(http.server.BaseHTTPRequestHandler):
-    """Handler of a generated page, over a connection that stays open."""
-
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-    CONTENT = ("<p>" + "interference " * 8 + "</p>\n") * 150
-
-    def do_GET(self) -> None:
-        """Answer with the page, which names the path."""
-        content = f"<h1>{self.path}</h1>{self.CONTENT}".encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Log nothing."""
-
-
-class Http(_Served):
-    """An HTTP server of the standard library and its client."""
-
-    MEANING = "two pages of 16 KiB of an HTTP server, one after another"
-
-    def prepare(self) -> None:
-        """Start the server and connect."""
-        server = http.server.HTTPServer(("127.0.0.1", 0), _Page)
-        self._server = start_server(server.serve_forever)
-        self._client = http.client.HTTPConnection("127.0.0.1", server.server_address[1], timeout=60)
-        server.server_close()
-
-    def operate(self) -> None:
-        """Request two pages."""
-        for path in ("/a", "/b"):
-            self._client.request("GET", path)
-            self._client.getresponse().read()
-
-    def close(self) -> None:
-        """Disconnect and end the server."""
-        self._client.close()
-        super().close()
+        os.waitpid(self._server, 0)
 
 
 class Transactions(Workload):
     """Transactions of SQLite with a write-ahead log."""
 
     MEANING = "a transaction of SQLite: ten reads, two updates, one insert"
-    DISK_MIB = 64
     ROWS = 20_000
 
     def prepare(self) -> None:
@@ -236,7 +314,6 @@ class SynchronousWrite(_OneFile):
     SIZE = 16 * MIB
     # large writes leave large pages in the cache, which the system would write in full for each block
     FILL = 4 * KIB
-    DISK_MIB = 16
 
     def operate(self) -> None:
         """Write the next block and wait for it."""
@@ -245,30 +322,11 @@ class SynchronousWrite(_OneFile):
         self._offset = (self._offset + 4 * KIB) % self.SIZE
 
 
-class SequentialDisk(_OneFile):
-    """Large sequential writes and reads that pass the page cache, as a backup does."""
-
-    MEANING = "write 512 KiB to the disk and read 512 KiB back from it"
-    SIZE = 192 * MIB
-    DISK_MIB = 192
-    STEP = 512 * KIB
-
-    def operate(self) -> None:
-        """Write a block, wait for it, and read a block that was written half a file ago."""
-        os.pwrite(self._file, self._block[: self.STEP], self._offset)
-        os.fdatasync(self._file)
-        far = (self._offset + self.SIZE // 2) % self.SIZE
-        os.posix_fadvise(self._file, far, self.STEP, os.POSIX_FADV_DONTNEED)
-        os.pread(self._file, self.STEP, far)
-        self._offset = (self._offset + self.STEP) % self.SIZE
-
-
 class PageCache(_OneFile):
     """Random reads of a file that fits into the page cache until a neighbor takes its memory."""
 
     MEANING = "read ten blocks of 64 KiB at random places of a file of 128 MiB"
     SIZE = 128 * MIB
-    DISK_MIB = 128
 
     def prepare(self) -> None:
         """Write the file and draw places."""
@@ -317,42 +375,9 @@ class PageFaults(Workload):
             pages[:: mmap.PAGESIZE] = self._bytes
 
 
-class ContextSwitches(Workload):
-    """Two processes that wake each other over pipes."""
-
-    MEANING = "fifty bytes to another process and back, one after another"
-    TURNS = 50
-    _server = 0
-
-    def prepare(self) -> None:
-        """Start the process that answers."""
-        read_request, self._request = os.pipe()
-        self._answer, write_answer = os.pipe()
-        self._server = start_server(lambda: self._serve(read_request, write_answer))
-        os.close(read_request)
-        os.close(write_answer)
-
-    def _serve(self, read: int, write: int) -> None:
-        os.close(self._request)
-        while byte := os.read(read, 1):
-            os.write(write, byte)
-
-    def operate(self) -> None:
-        """Exchange bytes."""
-        for _ in range(self.TURNS):
-            os.write(self._request, b"x")
-            os.read(self._answer, 1)
-
-    def close(self) -> None:
-        """End the process that answers."""
-        os.close(self._request)
-        os.close(self._answer)
-        os.waitpid(self._server, 0)
-
-
 _WORKLOADS: dict[str, type[Workload]] = {
     kind.name(): kind
-    for kind in (*vars(plain_workloads).values(), *globals().copy().values())
+    for kind in globals().copy().values()
     if isinstance(kind, type) and issubclass(kind, Workload) and kind.MEANING
 }
 

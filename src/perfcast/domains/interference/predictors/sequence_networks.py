@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, cast
 
-import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor, nn
@@ -18,7 +16,6 @@ from perfcast.nn.embedding import CategoryEmbedding, make_head
 from perfcast.nn.token_batch import TokenBatch
 from perfcast.predictors.neural.attention import Attention, mean_weights
 from perfcast.predictors.neural.neural_predictor import NeuralPredictor
-from perfcast.predictors.task_rows import task_labels
 
 Cell = type[nn.LSTM] | type[nn.GRU]
 
@@ -164,15 +161,6 @@ class SequencePredictor(NeuralPredictor):
     def build_network(self, spec: TokenSpec, n_outputs: int) -> nn.Module:
         """Return an untrained network for rows of these sizes."""
         return self.build_sequence_network(cast(SequenceSpec, spec), n_outputs)
-
-    def predict_windows(self, X: pd.DataFrame, windows: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Predict rows whose sequences are not in X: a frame of hundreds of them takes longer than the network.
-
-        Shapes: `windows` (n, steps) by name -> (n, targets), all of them, in the targets' units.
-        """
-        encoder = cast(SequenceEncoder, self.encoder_)
-        tokens = encoder.transform_windows(X, windows)
-        return np.asarray(np.exp(self._predict_tokens(tokens, task_labels(X, self.columns_))))
 
     @abstractmethod
     def build_sequence_network(self, spec: SequenceSpec, n_outputs: int) -> nn.Module:

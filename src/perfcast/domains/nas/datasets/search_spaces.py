@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
+import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -12,10 +15,11 @@ import pandas as pd
 
 from perfcast.data.standardized import Standardized
 from perfcast.data.strict_csv import Rejection, build_rejected_frame
-from perfcast.domains.nas.datasets.torch_files import read_torch
 from perfcast.domains.nas.sources.help import ARCHITECTURES, DEVICES, OTHER_DEVICES, REFERENCES, latency_file
 from perfcast.schema.declare import category, number
 from perfcast.schema.table import Column, Kind, Role, Tag, build_table
+from perfcast.sources.bounded_files import check_zip
+from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError
 
 SOURCE = "help"
@@ -233,6 +237,33 @@ def _find_reasons(latency: np.ndarray) -> np.ndarray:
     return reasons
 
 
+def read_torch(path: Path) -> Any:
+    """Return the content of a .pt file of numbers, texts, lists, dictionaries and NumPy's 64-bit integers.
+
+    Nothing in the file is executed: `weights_only` blocks every other name.
+    Raises:
+        UserError: The file is absent or broken, or names anything else.
+    """
+    import torch.serialization
+
+    if not path.is_file():
+        raise UserError("a PyTorch file must exist", f"there is no {path.name}", _REMEDY)
+    check_zip(path, "a PyTorch file", lambda name: name.endswith("/data.pkl"), size_limits.TORCH, remedy=_REMEDY)
+    scalar, integer = np.int64(0).__reduce__()[0], type(np.dtype("int64"))
+    known = [(scalar, f"numpy.{package}.multiarray.scalar") for package in ("core", "_core")]
+    safe: list[Any] = [*known, np.dtype, integer, codecs.encode]
+    with warnings.catch_warnings(action="ignore"), torch.serialization.safe_globals(safe):
+        try:
+            return torch.load(path, weights_only=True, map_location="cpu")
+        except Exception as error:  # torch raises many kinds of errors
+            fact = f"is broken ({type(error).__name__})"
+            with suppress(Exception):
+                if names := torch.serialization.get_unsafe_globals_in_checkpoint(path):
+                    fact = f"names {', '.join(sorted(names))}"
+    requirement = "a PyTorch file from outside must hold plain values only"
+    raise UserError(requirement, f"{path.name} {fact}", "files that contain code are never opened")
+
+
 def _read_latencies(path: Path, count: int) -> np.ndarray:
     """Return the latencies of a device in ms, NaN where an entry is not a number. Raises: UserError."""
     content = read_torch(path)
@@ -291,7 +322,7 @@ def _parse_operations(text: Any) -> list[str]:
 
 def _encode_layers(network: Any) -> list[Any]:
     lengths = {"ks": len(OFA_LAYERS), "e": len(OFA_LAYERS), "d": _STAGES}
-    whole = isinstance(network, dict) and isinstance(network.get("r"), int)
+    whole = isinstance(network, dict) and isinstance(network.get("r"), int | np.integer)
     if not whole or any(not isinstance(network.get(key), list) or len(network[key]) != n for key, n in lengths.items()):
         raise UserError(
             "a network must have 20 kernels and expansions, 5 depths and a resolution",

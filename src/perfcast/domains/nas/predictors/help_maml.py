@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
+from torch import Tensor
 
-from perfcast.domains.nas.predictors import help_network as network
-from perfcast.domains.nas.predictors.task_items import select_item_columns, thin_rows
+from perfcast.domains.nas.predictors.task_experts import select_item_columns, thin_rows
 from perfcast.features.encoding.columns import labels
 from perfcast.features.encoding.dense import LinearEncoder
 from perfcast.predictors.predictor import Predictor
@@ -27,6 +27,12 @@ _CONVERGED = 1e-6
 
 _FLOOR = 0.1
 _BLOCK = 8192
+Parameters = dict[str, Tensor]
+
+_HEAD = ("head1", "head2", "head3")
+_INNER_RATE = 1e-3
+_MODULATION = 0.01
+"""Initial learning rates of the adaptation, and scale of the modulation of weights (the authors' code)."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +82,7 @@ class HelpMaml(Predictor):
 
     encoder_: LinearEncoder = field(init=False)
     items_: tuple[Column, ...] = field(init=False)
-    parameters_: dict[str, network.Parameters] = field(init=False)
+    parameters_: dict[str, Parameters] = field(init=False)
     tasks_: dict[str, dict[str, _Task]] = field(init=False)
     """Tasks by target and name, and under POOLED their mean."""
     history_: list[dict[str, Any]] = field(init=False)
@@ -130,13 +136,11 @@ class HelpMaml(Predictor):
 
     def _meta_learn(
         self, training: list[_Task], evaluated: list[tuple[_Task, np.ndarray, np.ndarray]], target: int
-    ) -> network.Parameters:
+    ) -> Parameters:
         """Return the parameters of the epoch with the smallest error on `evaluated`: tasks, items and values."""
         generator = torch.Generator().manual_seed(self.random_state)
         rng = np.random.default_rng(self.random_state)
-        best = network.initial_parameters(
-            training[0].items.shape[1], len(training[0].embedding), self.hidden_size, generator
-        )
+        best = initial_parameters(training[0].items.shape[1], len(training[0].embedding), self.hidden_size, generator)
         # training takes half the time of doubles, which predictions use so that one row and many agree
         parameters = {name: value.float().requires_grad_() for name, value in best.items()}
         optimizer = torch.optim.Adam(parameters.values(), lr=self.learning_rate)
@@ -158,7 +162,7 @@ class HelpMaml(Predictor):
 
     def _run_episode(
         self,
-        parameters: network.Parameters,
+        parameters: Parameters,
         optimizer: torch.optim.Optimizer,
         training: list[_Task],
         rng: np.random.Generator,
@@ -179,26 +183,26 @@ class HelpMaml(Predictor):
         items, values, query_items, query_values, embedding = (
             torch.from_numpy(np.stack(arrays)).float() for arrays in zip(*batches, strict=True)
         )
-        noise = torch.randn((len(drawn), network.modulation_size(self.hidden_size)), generator=generator)
-        adapted, divergences = network.adapt(parameters, items, values, embedding, noise, self.adaptation_steps)
-        errors = (network.forward(adapted, query_items, embedding) - query_values) ** 2
+        noise = torch.randn((len(drawn), modulation_size(self.hidden_size)), generator=generator)
+        adapted, divergences = adapt(parameters, items, values, embedding, noise, self.adaptation_steps)
+        errors = (forward(adapted, query_items, embedding) - query_values) ** 2
         optimizer.zero_grad()
         (errors.mean() + self.kl_weight * divergences.mean() / noise.shape[1]).backward()
         optimizer.step()
         return float(errors.detach().mean())
 
-    def _error(self, parameters: network.Parameters, task: _Task, items: np.ndarray, y: np.ndarray) -> float:
+    def _error(self, parameters: Parameters, task: _Task, items: np.ndarray, y: np.ndarray) -> float:
         return float(np.abs(np.log(self._predict_task(parameters, task, items) / y)).mean())
 
-    def _predict_task(self, parameters: network.Parameters, task: _Task, items: np.ndarray) -> np.ndarray:
+    def _predict_task(self, parameters: Parameters, task: _Task, items: np.ndarray) -> np.ndarray:
         """Return a task's values of items, (n,), from the network adapted to its support rows."""
         embedding = torch.from_numpy(task.embedding)[None]
         support, values = (torch.from_numpy(array[task.support])[None] for array in (task.items, task.values))
-        noise = torch.zeros((1, network.modulation_size(self.hidden_size)), dtype=torch.float64)
+        noise = torch.zeros((1, modulation_size(self.hidden_size)), dtype=torch.float64)
         steps = self.adaptation_steps if values.shape[1] else 0
-        adapted, _ = network.adapt(parameters, support, values, embedding, noise, steps)
+        adapted, _ = adapt(parameters, support, values, embedding, noise, steps)
         with torch.no_grad():
-            scaled = network.forward(adapted, torch.from_numpy(items)[None], embedding)[0].numpy()
+            scaled = forward(adapted, torch.from_numpy(items)[None], embedding)[0].numpy()
         return np.maximum(task.low + task.spread * scaled, task.floor)
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
@@ -274,3 +278,96 @@ def _reference_numbers(X: pd.DataFrame, columns: Sequence[Column], tasks: np.nda
     names = sorted(in_tasks[in_tasks >= 0.9 * count].index)
     number = entity.map({name: position for position, name in enumerate(names)})
     return np.where(first & number.notna(), number.fillna(-1), -1).astype(int) if names else no_reference
+
+
+def initial_parameters(inputs: int, embedding: int, hidden_size: int, generator: torch.Generator) -> Parameters:
+    """Return the parameters of the network, of its adaptation rates (rate.*) and of the modulation (code.*)."""
+    head = 2 * hidden_size
+    network = _init_layers(
+        {
+            "item1": (inputs, hidden_size),
+            "item2": (hidden_size, hidden_size),
+            "task1": (embedding, hidden_size),
+            "task2": (hidden_size, hidden_size),
+            "head1": (head, head),
+            "head2": (head, head),
+            "head3": (head, 1),
+        },
+        generator,
+    )
+    rates = {f"rate.{name}": torch.full_like(value, _INNER_RATE) for name, value in network.items()}
+    codes = _init_layers({"code1": (embedding, 10), "code2": (10, 2 * modulation_size(hidden_size))}, generator)
+    return {**network, **rates, **codes}
+
+
+def forward(network: Parameters, items: Tensor, task: Tensor) -> Tensor:
+    """Return the predicted values of items for tasks.
+
+    Shapes: network (tasks, ..), items (tasks, n, inputs), task (tasks, embedding) -> (tasks, n).
+    """
+    item = torch.relu(_linear(network, "item2", torch.relu(_linear(network, "item1", items))))
+    device = torch.relu(_linear(network, "task2", torch.relu(_linear(network, "task1", task[:, None, :]))))
+    hidden = torch.cat([item, device.expand(-1, items.shape[1], -1)], dim=-1)
+    hidden = torch.relu(_linear(network, "head2", torch.relu(_linear(network, "head1", hidden))))
+    return _linear(network, "head3", hidden)[:, :, 0]
+
+
+def adapt(  # noqa: PLR0917 - the description of a task, in the order of its rows
+    parameters: Parameters, items: Tensor, values: Tensor, task: Tensor, noise: Tensor, steps: int
+) -> tuple[Parameters, Tensor]:
+    """Return a network per task after `steps` gradient steps on its support rows, and the modulations' divergences.
+
+    Gradients flow to `parameters` where these require them, through the steps as well. Noise 0 gives the mean.
+    Shapes: items (tasks, n, inputs), values (tasks, n), task (tasks, embedding), noise (tasks, modulation)
+    -> (tasks, ..), (tasks,).
+    Source: Lee et al., arXiv 2106.08630, section 3.3; the learned rates are Meta-SGD's (Li et al., arXiv 1707.09835).
+    """
+    is_training = any(value.requires_grad for value in parameters.values())
+    shared = {name: value for name, value in parameters.items() if not name.startswith(("rate.", "code"))}
+    network = {name: value.expand(len(task), *value.shape) for name, value in shared.items()}
+    network, divergence = _modulate(parameters, network, task, noise)
+    for _ in range(steps):
+        if not is_training:
+            network = {name: value.detach().requires_grad_() for name, value in network.items()}
+        loss = ((forward(network, items, task) - values) ** 2).mean(dim=1).sum()
+        gradients = torch.autograd.grad(loss, list(network.values()), create_graph=is_training)
+        pairs = zip(network.items(), gradients, strict=True)
+        network = {name: value - parameters[f"rate.{name}"] * gradient for (name, value), gradient in pairs}
+    return network, divergence
+
+
+def modulation_size(hidden_size: int) -> int:
+    """Return the number of values that modulate the network."""
+    return 3 * (2 * hidden_size + 1)
+
+
+def _modulate(parameters: Parameters, network: Parameters, task: Tensor, noise: Tensor) -> tuple[Parameters, Tensor]:
+    """Scale the head's weights and shift its biases by a code drawn for each task."""
+    hidden = torch.relu(task @ parameters["code1.weight"].T + parameters["code1.bias"])
+    mean, raw = (hidden @ parameters["code2.weight"].T + parameters["code2.bias"]).chunk(2, dim=1)
+    spread = torch.nn.functional.softplus(raw) + 1e-6
+    code = mean + spread * noise
+    divergence = 0.5 * (spread**2 + mean**2 - 1 - 2 * torch.log(spread)).sum(dim=1)
+    count = (code.shape[1] - len(_HEAD)) // len(_HEAD)
+    modulated = dict(network)
+    for index, name in enumerate(_HEAD):
+        factor = 1 + _MODULATION * code[:, None, index * count : (index + 1) * count]
+        modulated[f"{name}.weight"] = network[f"{name}.weight"] * factor
+        modulated[f"{name}.bias"] = network[f"{name}.bias"] + _MODULATION * code[:, len(_HEAD) * count + index, None]
+    return modulated, divergence
+
+
+def _init_layers(sizes: dict[str, tuple[int, int]], generator: torch.Generator) -> Parameters:
+    """Return weights and biases, uniform within 1 / sqrt(inputs), of layers with (inputs, outputs)."""
+    return {
+        f"{name}.{kind}": (2 * torch.rand(shape, generator=generator, dtype=torch.float64) - 1)
+        * (1 / max(1, inputs) ** 0.5)
+        for name, (inputs, outputs) in sizes.items()
+        for kind, shape in (("weight", (outputs, inputs)), ("bias", (outputs,)))
+    }
+
+
+def _linear(network: Parameters, name: str, inputs: Tensor) -> Tensor:
+    """Apply a layer of every task. Shapes: (tasks, n, inputs) -> (tasks, n, outputs)."""
+    weight, bias = network[f"{name}.weight"], network[f"{name}.bias"]
+    return torch.baddbmm(bias[:, None, :], inputs, weight.transpose(1, 2))

@@ -86,11 +86,6 @@ def fit_sigmoids(tasks: Sequence[SharesOfRuns], *, rising: bool) -> list[Sigmoid
     return [next(fitted) if _is_identified(task.x) else _flat(task, sign) for task in tasks]
 
 
-def fit_sigmoid(x: np.ndarray, shares: np.ndarray, chance: float, *, rising: bool) -> Sigmoid:
-    """Fit slope and middle to the shares of one task. Shapes: x and shares (n,)."""
-    return fit_sigmoids([SharesOfRuns(x, shares, chance)], rising=rising)[0]
-
-
 def _is_identified(x: np.ndarray) -> bool:
     return len(np.unique(x.round(6))) >= MIN_PAIRS and float(x.std()) > 0
 

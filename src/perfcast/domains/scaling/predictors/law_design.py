@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from perfcast.domains.scaling.predictors.curve_fit import MIN_PAIRS, SharesOfRuns, Sigmoid, fit_sigmoid
-from perfcast.domains.scaling.predictors.law_fit import PowerSum, fit_power_sum
+from perfcast.domains.scaling.predictors.curve_fit import MIN_PAIRS, SharesOfRuns, Sigmoid, fit_sigmoids
+from perfcast.domains.scaling.predictors.law_fit import PowerSum, fit_power_sums
 
 _PRIOR_FACTOR, _PRIOR_EXPONENT = 3.0, 0.15
 """Standard deviations of the prior: of the logarithms of E, A and B, and of the exponent. Published exponents are from
@@ -86,7 +86,7 @@ def design_loss(logs: np.ndarray, values: np.ndarray, target: np.ndarray, candid
 
     Shapes: logs (n, 2), natural logarithms of parameters and tokens; values (n,); target (2,); candidates (runs, 2).
     """
-    power_sum = fit_power_sum(logs, values, tied=True)
+    power_sum = fit_power_sums([(logs, values)], tied=True)[0]
     noise, covariance = _fit_posterior(power_sum, logs, np.log(power_sum.evaluate(logs) / values))
     effect = _law_slopes(power_sum, target[None])[0]
     step = StepDesign(covariance, effect, _law_slopes(power_sum, candidates) / noise)
@@ -110,12 +110,12 @@ def design_accuracy(logs: np.ndarray, measured: SharesOfRuns, target: np.ndarray
 
     Shapes: as `design_loss`; the quantity of `measured` is the loss.
     """
-    losses, shares, chance = measured
+    losses, shares, _ = measured
     if len(np.unique(losses.round(6))) < MIN_PAIRS:
         return design_error_rate(logs, shares, target, candidates)
     first = design_loss(logs, losses, target, candidates)
-    link = fit_sigmoid(losses, shares, chance, rising=False)
-    power_sum = fit_power_sum(logs, losses, tied=True)
+    link = fit_sigmoids([measured], rising=False)[0]
+    power_sum = fit_power_sums([(logs, losses)], tied=True)[0]
     slopes = _link_slopes(link, losses)
     noise = _noise(link.evaluate(losses) - shares, slopes.shape[1])
     prior = np.array([_PRIOR_SLOPE, _PRIOR_MIDDLE / abs(link.slope)])

@@ -80,11 +80,6 @@ def fit_power_sums(run_sets: Sequence[Runs], *, tied: bool = False) -> list[Powe
     return [fitted[key] for key in keys]
 
 
-def fit_power_sum(logs: np.ndarray, values: np.ndarray, *, tied: bool = False) -> PowerSum:
-    """Fit the law to one set of runs. Shapes: logs (n, quantities), values (n,) positive."""
-    return fit_power_sums([(logs, values)], tied=tied)[0]
-
-
 def _is_identified(logs: np.ndarray, tied: bool) -> bool:
     """Return whether there are enough different runs for every exponent."""
     count = logs.shape[1]

@@ -62,8 +62,7 @@ class ScalingEnsemblePredictor(Predictor):
             return
         runs = trained_runs.read_runs(X, self.columns_, trained_runs.known_medians(X, columns))
         self.kinds_ = dict(zip(runs.tasks.astype(str).tolist(), runs.kinds.astype(str).tolist(), strict=True))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             self.weights_ = self._choose_weights(X, log_y, validation, runs)
         self.members_ = self._fit_members(X, log_y)
 

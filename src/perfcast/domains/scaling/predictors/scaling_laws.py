@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -42,8 +41,8 @@ class ScalingLawPredictor(Predictor):
     """Law in parameters and tokens of training runs, fitted to each task and, of several, each training set.
 
     A task or training set that training did not have gets the law of its task, else that of all tasks of its kind. A
-    table without the columns `params` and `tokens` gets the baseline `power_law`. Where the runs do not identify a law,
-    it is marked in `unidentified_`, and a warning counts them.
+    table without the columns `params` and `tokens` gets the baseline `power_law`. A law that the runs do not
+    identify has published exponents.
     """
 
     reads_tags_only: ClassVar[bool] = True
@@ -55,14 +54,6 @@ class ScalingLawPredictor(Predictor):
     plain_: PowerLawPredictor | None = field(init=False)
     only: frozenset[str] | None = field(default=None, init=False)
     """Names of the laws that a backtest reads, so that it fits no other; None fits all."""
-
-    @property
-    def unidentified_(self) -> list[str]:
-        """List the tasks whose law the runs do not identify."""
-        states = {name: state for fits in self.fits_.values() for name, state in fits.items()}
-        return sorted(
-            name for name, state in states.items() if not (name.startswith(trained_runs.ALL) or _is_identified(state))
-        )
 
     @abstractmethod
     def _fit_laws(
@@ -90,12 +81,6 @@ class ScalingLawPredictor(Predictor):
             self.fits_[target] = {
                 name: {**state, "kind": group.kind} for (name, group), state in zip(groups.items(), states, strict=True)
             }
-        if self.unidentified_:
-            few = ", ".join(name.replace("\x1f", " ").strip() for name in self.unidentified_[:3])
-            warnings.warn(
-                f"{len(self.unidentified_)} laws are not identified by their runs and have published exponents: {few}",
-                stacklevel=2,
-            )
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
         if self.plain_ is not None:
@@ -276,10 +261,6 @@ def evaluate_law(state: LawState, logs: np.ndarray, kind: str) -> np.ndarray:
     else:
         values = PowerSum.from_state(state).evaluate(logs if len(state["factors"]) > 1 else compute[:, None])
     return 1 - values if kind == ACCURACY else values
-
-
-def _is_identified(state: LawState) -> bool:
-    return all(part.get("identified", True) for part in (state, *state.values()) if isinstance(part, dict))
 
 
 def _kind_of(runs: trained_runs.TrainedRuns, rows: np.ndarray) -> str:

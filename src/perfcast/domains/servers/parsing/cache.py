@@ -31,7 +31,6 @@ _SLICE = compile_pattern(rf"\b{_SIZE} (?:shared ?)?/ ?([1-9]\d{{0,2}}) cores?\b"
 _SLICE_PER_CORE = compile_pattern(rf", ?{_SIZE} per core\b")
 _NUCA = compile_pattern(r"\bshared NUCA\b(?: ?/ ?([1-9]\d{0,2}) cores?\b)?")
 _PER_CHIP = compile_pattern(rf"\({_SIZE} per chip\)")
-_WHOLES = ("chip", "die")
 _NONE = "none"
 _REWRITES = read_rules("cache")
 """Other spellings -> the grammar of the parsers, applied in order."""
@@ -44,7 +43,6 @@ class L1Cache:
     l1i_kb: float | None = None
     l1d_kb: float | None = None
     l1_scope: str | None = None
-    complete: bool = False
 
 
 @dataclass(frozen=True)
@@ -58,7 +56,6 @@ class L2Cache:
     l2_kb: float | None = None
     l2_scope: str | None = None
     l2_kb_per_core: float | None = None
-    complete: bool = False
 
 
 @dataclass(frozen=True)
@@ -73,30 +70,18 @@ class L3Cache:
     l3_slice_mb: float | None = None
     l3_cores_per_slice: float | None = None
     l3_asymmetric: bool | None = None
-    complete: bool = False
-
-
-@dataclass(frozen=True)
-class OtherCache:
-    """Any further level. Units: MiB; 0 where there is none."""
-
-    l4_mb: float | None = None
-    complete: bool = False
 
 
 def parse_l1(text: str) -> L1Cache:
     """Parse values such as `48 KB I + 24 KB D on chip per core`, or an instruction cache that cores share."""
     value = normalize(text)
-    shared = _L1_SHARED.match(value)
-    if shared:
-        return L1Cache(
-            _to_kib(shared[3], shared[4]) / int(shared[5]), _to_kib(shared[6], shared[7]), "core", complete=True
-        )
+    if shared := _L1_SHARED.match(value):
+        return L1Cache(_to_kib(shared[3], shared[4]) / int(shared[5]), _to_kib(shared[6], shared[7]), "core")
     match = _L1.match(value)
     if match is None:
         return L1Cache()
     code = None if match["traces"] else _to_kib(match[1], match[2])
-    return L1Cache(code, _to_kib(match[4], match[5]), match["scope"].lower(), complete=True)
+    return L1Cache(code, _to_kib(match[4], match[5]), match["scope"].lower())
 
 
 def parse_l2(text: str) -> L2Cache:
@@ -106,35 +91,31 @@ def parse_l2(text: str) -> L2Cache:
     if parts:
         total = sum(_to_kib(part[1], part[2]) for part in parts)
         share = sum(_to_kib(part[3], part[4]) / int(part[5]) for part in parts)
-        whole = len(parts) == 2 and is_consumed(remainder)
-        return L2Cache(total, "chip", share, complete=True) if whole else L2Cache()
-    halves = _L2_HALVES.match(value)
-    if halves:
+        return L2Cache(total, "chip", share) if len(parts) == 2 and is_consumed(remainder) else L2Cache()
+    if halves := _L2_HALVES.match(value):
         size = _to_kib(halves[1], halves[2]) + _to_kib(halves[3], halves[4])
-        return L2Cache(size, "core", size, complete=True)
+        return L2Cache(size, "core", size)
     unified, remainder = extract_first(_UNIFIED, value)
     if unified is None:
         return L2Cache()
     size, number, scope = _to_kib(unified[1], unified[2]), unified[4], unified[5].lower()
     if scope == "core":
-        return L2Cache(size, scope, size / int(number or 1), complete=is_consumed(remainder))
-    slices, remainder = _extract_slices(remainder, 0.0)
-    shares = [mb * 1024 / cores for mb, cores in slices if cores]
-    mean = sum(shares) / len(shares) if shares else None
-    return L2Cache(size, scope, mean, complete=number is None and scope in _WHOLES and is_consumed(remainder))
+        return L2Cache(size, scope, size / int(number or 1))
+    shares = [mb * 1024 / cores for mb, cores in _list_slices(remainder, 0.0) if cores]
+    return L2Cache(size, scope, sum(shares) / len(shares) if shares else None)
 
 
 def parse_l3(text: str) -> L3Cache:
     """Parse values such as `72 MB I+D on chip per chip, 24 MB shared / 3 cores`."""
     value = normalize(text)
     if value.casefold() == _NONE:
-        return L3Cache(l3_mb_per_chip=0.0, l3_asymmetric=False, complete=True)
+        return L3Cache(l3_mb_per_chip=0.0, l3_asymmetric=False)
     unified, remainder = extract_first(_UNIFIED, value)
     if unified is None:
         return L3Cache()
     size, number, scope = _to_mib(unified[1], unified[2]), unified[4], unified[5].lower()
     per_chip, remainder = extract_first(_PER_CHIP, remainder)
-    slices, remainder = _extract_slices(remainder, size)
+    slices = _list_slices(remainder, size)
     if scope == "core":
         slices.append((size, int(number or 1)))
     elif scope == "die":
@@ -146,19 +127,14 @@ def parse_l3(text: str) -> L3Cache:
         l3_slice_mb=sum(mb for mb, _ in slices) / len(slices) if slices else None,
         l3_cores_per_slice=sum(cores) / len(cores) if cores else None,
         l3_asymmetric=len(set(slices)) > 1,
-        complete=is_consumed(remainder) and (scope == "core" or (scope in _WHOLES and number is None)),
     )
 
 
-def parse_other_cache(text: str) -> OtherCache:
-    """Parse values such as `None` or `24 MB I+D off chip per 4 DIMMs`."""
+def parse_other_cache(text: str) -> float | None:
+    """Parse values such as `None` or `24 MB I+D off chip per 4 DIMMs`. Units: MiB; 0 where there is none."""
     value = normalize(text)
-    if value.casefold() == _NONE:
-        return OtherCache(l4_mb=0.0, complete=True)
-    unified, remainder = extract_first(_UNIFIED, value)
-    if unified is None:
-        return OtherCache()
-    return OtherCache(_to_mib(unified[1], unified[2]), complete=is_consumed(remainder))
+    unified = _UNIFIED.match(value)
+    return 0.0 if value.casefold() == _NONE else _to_mib(unified[1], unified[2]) if unified else None
 
 
 def rewrite_cache_text(text: str) -> str:
@@ -166,17 +142,17 @@ def rewrite_cache_text(text: str) -> str:
     return rewrite(text, _REWRITES)
 
 
-def _extract_slices(text: str, size: float) -> tuple[list[tuple[float, int | None]], str]:
-    """Return (MiB, cores that share them) for each kind of slice, and the remaining text; `size` is the whole cache."""
+def _list_slices(text: str, size: float) -> list[tuple[float, int | None]]:
+    """Return (MiB, cores that share them) for each kind of slice; `size` is the whole cache."""
     shared, remainder = extract_all(_SLICE, text)
     per_core, remainder = extract_first(_SLICE_PER_CORE, remainder)
-    nuca, remainder = extract_first(_NUCA, remainder)
+    nuca = _NUCA.search(remainder)
     slices: list[tuple[float, int | None]] = [(_to_mib(part[1], part[2]), int(part[3])) for part in shared]
     if per_core:
         slices.append((_to_mib(per_core[1], per_core[2]), 1))
     if nuca and nuca[1]:
         slices.append((size, int(nuca[1])))
-    return slices, remainder
+    return slices
 
 
 def _to_mib(number: str, unit: str) -> float:

@@ -1,81 +1,47 @@
-"""Application of a parser to the distinct texts of a column, coded columns, and the coverage of a parser."""
+"""Application of a parser to the distinct texts of a column, and coded columns."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Sequence
+from dataclasses import is_dataclass
 from datetime import date
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
-
-from perfcast.domains.servers.parsing.text_normalization import is_stated
 
 _ROWS_AT_ONCE = 1 << 16
 """Rows of a column of texts that are parsed together; it bounds the results in memory where nearly all texts differ."""
 
 
-class Parsed(Protocol):
-    """Result of a parser: a frozen dataclass with the flag `complete`."""
+def parse_column(texts: pd.Series, parse: Callable[[str], Any], names: Sequence[str] = ("value",)) -> pd.DataFrame:
+    """Parse every distinct text of a column once; one column per name.
 
-    @property
-    def complete(self) -> bool:
-        """True where the parser understood the whole text."""
-
-
-@dataclass(frozen=True)
-class Coverage:
-    """Rows that a parser understood completely; `examples` are frequent texts that it did not."""
-
-    rows: int
-    stated: int
-    complete: int
-    examples: tuple[str, ...]
-
-    @property
-    def share(self) -> float:
-        """Rows understood completely over rows that state anything; 1 when none does."""
-        return self.complete / self.stated if self.stated else 1.0
-
-
-def parse_column(
-    texts: pd.Series, parse: Callable[[str], Parsed], selected: Iterable[str] | None = None
-) -> pd.DataFrame:
-    """Parse every distinct text of a column once; one column per field of the result, or per `selected` one.
-
-    Numbers and flags become float64 with NaN for None; a missing text is parsed as "". Of coded texts, texts are coded.
-    Shapes: on the index of `texts`.
+    A parser returns a dataclass with fields of these names, or one value. Numbers and flags become float64 with NaN for
+    None; a missing text is parsed as "". Of coded texts, texts are coded. Shapes: on the index of `texts`.
     """
-    names = list(selected or [field.name for field in fields(parse(""))])  # type: ignore[arg-type]
+
+    def read(text: str) -> list[Any]:
+        result = parse(text)
+        return [getattr(result, name) for name in names] if is_dataclass(result) else [result]
+
     if is_coded(texts):
         codes, distinct = encode_texts(texts)
-        parsed = [*map(parse, distinct), parse("")]
-        columns = {name: [getattr(result, name) for result in parsed] for name in names}
+        columns = zip(names, zip(*map(read, [*distinct, ""]), strict=True), strict=True)
         # copy=False keeps the columns separate, so that one column does not hold the others in memory
-        return pd.DataFrame(
-            {name: expand_codes(values, codes, texts.index) for name, values in columns.items()}, copy=False
-        )
+        return pd.DataFrame({name: expand_codes(values, codes, texts.index) for name, values in columns}, copy=False)
     if len(texts) > _ROWS_AT_ONCE:
         parts = [texts.iloc[start : start + _ROWS_AT_ONCE] for start in range(0, len(texts), _ROWS_AT_ONCE)]
         return pd.concat([parse_column(part, parse, names) for part in parts])
     plain = texts.fillna("").astype(str)
-    results = {text: parse(text) for text in plain.unique()}
-    return pd.DataFrame({name: _map_field(plain, results, name) for name in names}, index=texts.index)
-
-
-def measure_coverage(texts: pd.Series, parse: Callable[[str], Parsed], examples: int = 5) -> Coverage:
-    """Measure how many rows of a column a parser understands completely."""
-    plain = texts if is_coded(texts) else texts.fillna("").astype(str)
-    counts = {str(text): int(count) for text, count in count_texts(plain).items()}
-    stated = {text: count for text, count in counts.items() if is_stated(text)}
-    missed = [text for text in stated if not parse(text).complete]
-    return Coverage(
-        rows=sum(counts.values()),
-        stated=sum(stated.values()),
-        complete=sum(stated.values()) - sum(stated[text] for text in missed),
-        examples=tuple(missed[:examples]),
-    )
+    results = {text: read(text) for text in plain.unique()}
+    parsed = {}
+    for place, name in enumerate(names):
+        values = {text: result[place] for text, result in results.items()}
+        numeric = all(value is None or isinstance(value, bool | int | float) for value in values.values())
+        column = plain.map(values) if len(plain) else plain.astype(object)
+        parsed[name] = column.astype("float64") if numeric else column
+    return pd.DataFrame(parsed, index=texts.index)
 
 
 def is_coded(values: pd.Series) -> bool:
@@ -143,11 +109,3 @@ def count_texts(values: pd.Series) -> pd.Series:
     codes = pd.Series(values.cat.codes.to_numpy())
     counts = codes[codes >= 0].value_counts()
     return counts.set_axis(values.cat.categories[counts.index].astype("str"), axis=0)
-
-
-def _map_field(texts: pd.Series, results: Mapping[str, Parsed], name: str) -> pd.Series:
-    values: dict[str, Any] = {text: getattr(result, name) for text, result in results.items()}
-    column = texts.map(values) if texts.size else texts.astype(object)
-    if all(value is None or isinstance(value, bool | int | float) for value in values.values()):
-        return column.astype("float64")
-    return column

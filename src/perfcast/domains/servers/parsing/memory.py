@@ -2,14 +2,16 @@
 
 The texts have three forms. That of CPU2017 is fixed: `384 GB (12 x 32 GB 2Rx4 PC4-2933Y-R, running at 2666)`. The Java
 benchmarks have two columns, number and kind of the modules. The results of 2006 to 2014 are in any wording:
-`PC2-5300F`, `DDR2-667 FB-DIMM`, `4x1GB Micron, DDR3 1066`.
+`PC2-5300F`, `DDR2-667 FB-DIMM`, `4x1GB Micron, DDR3 1066`. People and configurators write `24x 64GB RDIMM, 5600MT/s`,
+`64 GB DDR5-4800 x 16` or `12 DIMMs of 32 GB`: such texts are rewritten piece by piece.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from perfcast.domains.servers.parsing.text_normalization import (
     compile_pattern,
@@ -19,6 +21,7 @@ from perfcast.domains.servers.parsing.text_normalization import (
     is_consumed,
     normalize,
     read_rules,
+    rewrite,
 )
 
 ECC_BY_TYPE: dict[str, bool | None] = {
@@ -61,7 +64,6 @@ _TAIL = compile_pattern(
 )
 
 _DIMMS = compile_pattern(r"\b(\d{1,4}) ?x ?(\d{1,6}) ?([GM])B?\b")
-_DIMMS_TAIL = compile_pattern(r"\b\d{1,2}D?Rx\d{1,2}\b|\bPC\d-\w{1,10}\b|\band\b|\bDIMMs?\b")
 _MODULE_RANKS = compile_pattern(r"(?<![\w.])(\d{1,2})(?:S(\d)|D)?Rx(\d{1,2})\b|\b(\d) ?rank\b")
 _MODULE_LABEL = compile_pattern(
     r"\bPC(?:L?(?P<pc>[2-5])(?:LV?)?)?[ -]{1,3}(?P<speed>\d{2,5})(?P<slower>/\d{2,5})?(?P<bin>[A-Z]{0,2})"
@@ -96,8 +98,26 @@ _RANKS = compile_pattern(r"(?<![\w])(?P<number>\d|single|dual|quad)[ -]?rank|(?<
 _RANK_WORDS = {"s": 1, "d": 2, "q": 4}
 
 
-@dataclass(frozen=True)
-class ModuleGroup:
+_REWRITES = read_rules("described memory")
+"""Wordings of people and configurators -> those of the patterns below, applied in order."""
+_SIZE = r"(\d{1,5}(?:\.\d{1,3})?) ?([GMT]B)"
+_KIND = r"(?:(?:MR|LR|R|U|SO|FB)?-?DIMMs?|modules?|sticks?)"
+_TIMES = compile_pattern(rf"(?<![\w.])(\d{{1,15}}) ?(?:x|{_KIND}(?: of)?) ?{_SIZE}(?![a-z])")
+_BY = compile_pattern(rf"(?<![\w.]){_SIZE}(?![a-z]).{{0,80}}?\b(x ?(\d{{1,4}}))(?![\w.])")
+_OUTER = compile_pattern(r"^ ?(\d{1,4}) ?x ?(?=[a-z(])")
+_ALONE = compile_pattern(rf"(?<![\w.]){_SIZE}(?![a-z])")
+_DDR = compile_pattern(r"\bDDR([2-5])(?!\d)")
+_PIECES = compile_pattern(
+    r"\bPC ?[2-5]?L?V?[ -]{0,3}\d{2,5}(?:/\d{2,5})?[A-Z]{0,3}(?:-[A-Z0-9]{1,4}){0,4}(?![a-z0-9])"
+    r"|\bDDR[2-5]?[a-z]?(?:[ -]{0,3}\d{3,5}[A-Z]{0,3})?(?![a-z0-9])|\brunning (?:at|@) ?\d{3,5}|\b\d{3,5} ?(?:MT/s|MHz)"
+    r"|\b\d{1,2}(?:S\d|D)?Rx\d{1,2}\b|\b\d rank\b|\bCL ?\d{1,2}(?:-\d{1,2}){0,3}\b|\bCAS(?:-\d{1,2}){0,4}\b"
+    r"|\bEC\d\b|\b1\.\d{1,2} ?V\b|\b\d{3}-pin\b"
+)
+_SLOWEST_DDR5 = 4800
+_OLD_GENERATIONS = (1, 2, 3)
+
+
+class _Group(NamedTuple):
     """Equal modules of one system, DIMMs or HBM stacks.
 
     Units: `size_gb` GiB, `rated_mts` MT/s. `ranks` counts package ranks times stacked dies (2S2R is 4).
@@ -137,7 +157,6 @@ class Memory:
     mem_rated_mts: int | None = None
     mem_running_mts: int | None = None
     mem_eff_mts: int | None = None
-    groups: tuple[ModuleGroup, ...] = ()
     complete: bool = False
 
 
@@ -146,46 +165,41 @@ def parse_memory(text: str) -> Memory:
     capacity, remainder = extract_first(_CAPACITY, normalize(text))
     matches, remainder = extract_all(_GROUP, remainder)
     running, remainder = extract_first(_RUNNING, remainder)
-    _, remainder = extract_all(_TAIL, remainder)
-
     groups = tuple(map(_parse_group, matches))
     dimms = [group for group in groups if not group.hbm]
     main = max(dimms, key=lambda group: group.count, default=None)
-    rated = min((group.rated_mts for group in dimms if group.rated_mts is not None), default=None)
-    running_mts = snap_to_grade(int(running[1])) if running else None
+    counted: dict[str, Any] = {}
+    if groups:
+        counted = {
+            "mem_sum_gb": sum((group.count * group.size_gb for group in groups), start=0.0),
+            "hbm_gb": sum((group.count * group.size_gb for group in groups if group.hbm), start=0.0),
+            "dimm_count": sum(group.count for group in dimms),
+            "dimm_groups": len(dimms),
+        }
     return Memory(
         mem_total_gb=to_gib(capacity[1], capacity[2]) if capacity else None,
-        mem_sum_gb=_sum_gb(groups) if groups else None,
-        hbm_gb=_sum_gb(group for group in groups if group.hbm) if groups else None,
-        dimm_count=sum(group.count for group in dimms) if groups else None,
+        **counted,
         dimm_gb=main.size_gb if main else None,
-        dimm_groups=len(dimms) if groups else None,
         dimm_ranks=main.ranks if main else None,
         dimm_width=main.width if main else None,
         dimm_type=main.dimm_type if main else None,
         ecc=ECC_BY_TYPE[main.dimm_type] if main and main.dimm_type else None,
         ddr_gen=main.ddr_gen if main else None,
-        mem_rated_mts=rated,
-        mem_running_mts=running_mts,
-        mem_eff_mts=running_mts or rated,
-        groups=groups,
-        complete=capacity is not None and is_consumed(remainder) and all(map(_is_complete, matches, groups)),
+        **_rates(
+            min((group.rated_mts for group in dimms if group.rated_mts is not None), default=None),
+            snap_to_grade(int(running[1])) if running else None,
+        ),
+        complete=capacity is not None
+        and is_consumed(_TAIL.sub(" ", remainder))
+        and all(map(_is_complete, matches, groups)),
     )
 
 
 def parse_dimms(text: str) -> Memory:
     """Parse values such as `12 x 16384 MB` or `6 x 2 GB, 6 x 1 GB`; sizes near a power of two are snapped to it."""
-    matches, remainder = extract_all(_DIMMS, normalize(text))
-    groups = [(int(match[1]), _snap_size(int(match[2]), match[3].upper())) for match in matches if int(match[1])]
-    if not groups:
-        return Memory()
-    return Memory(
-        dimm_count=sum(count for count, _ in groups),
-        dimm_gb=max(groups)[1],
-        dimm_groups=len(groups),
-        mem_sum_gb=sum(count * size for count, size in groups),
-        complete=is_consumed(_DIMMS_TAIL.sub(" ", remainder)),
-    )
+    listed = _DIMMS.findall(normalize(text))
+    groups = [(int(count), _snap_size(int(size), unit.upper())) for count, size, unit in listed if int(count)]
+    return Memory(**_count_modules(groups))
 
 
 def parse_module(text: str) -> Memory:
@@ -194,17 +208,13 @@ def parse_module(text: str) -> Memory:
     ranks, label, running = _MODULE_RANKS.search(value), _MODULE_LABEL.search(value), _MODULE_RUNNING.search(value)
     generation, rated = _find_speed(label, _MODULE_RUNNING.sub(" ", value))
     kind = _find_kind(label, generation, value)
-    running_mts = snap_to_grade(int(running[1])) if running else None
     return Memory(
         dimm_ranks=int(ranks[4] or int(ranks[1]) * int(ranks[2] or 1)) if ranks else None,
         dimm_width=int(ranks[3]) if ranks and ranks[3] else None,
         dimm_type=kind,
         ecc=True if _ECC.search(value) else ECC_BY_TYPE.get(kind or ""),
         ddr_gen=generation,
-        mem_rated_mts=rated,
-        mem_running_mts=running_mts,
-        mem_eff_mts=running_mts or rated,
-        complete=generation is not None and rated is not None,
+        **_rates(rated, snap_to_grade(int(running[1])) if running else None),
     )
 
 
@@ -219,29 +229,88 @@ def parse_older_memory(text: str) -> Memory:
         (int(count), to_gib(size, unit)) for size, unit, count in _REVERSED.findall(remainder)
     ]
     groups = [(count, size) for count, size in groups if count and size]
-    main = max(groups, default=None)
     generation, rate, letter = _find_older_module(remainder)
     kind = letter or find_kind(_KINDS, remainder)
     ranks, width = _count_ranks(remainder)
-    running_mts = _snap_to_older_grade(int(running[1])) if running else None
     stated_ecc = False if _NO_ECC.search(remainder) else True if _ECC.search(remainder) else None
     return Memory(
         mem_total_gb=to_gib(capacity[1], capacity[2]) if capacity else None,
-        mem_sum_gb=sum(count * size for count, size in groups) if groups else None,
         hbm_gb=0.0 if capacity or groups else None,
-        dimm_count=sum(count for count, _ in groups) if groups else None,
-        dimm_gb=main[1] if main else None,
-        dimm_groups=len(groups) if groups else None,
+        **_count_modules(groups),
         dimm_ranks=ranks,
         dimm_width=width,
         dimm_type=kind,
         ecc=ECC_BY_TYPE.get(kind or "") if stated_ecc is None else stated_ecc,
         ddr_gen=generation,
-        mem_rated_mts=rate,
-        mem_running_mts=running_mts,
-        mem_eff_mts=running_mts or rate,
+        **_rates(rate, _snap_to_older_grade(int(running[1])) if running else None),
         complete=capacity is not None and bool(groups) and rate is not None,
     )
+
+
+def parse_described_memory(text: str) -> Memory:
+    """Parse memory of any DDR generation as people write it; complete where no number of the text was left over.
+
+    The forms of published results are tried first. A capacity that differs from the modules is left out.
+    """
+    stated = parse_memory(text)
+    if not stated.complete:
+        older = parse_older_memory(text)
+        stated = older if older.complete and older.ddr_gen in _OLD_GENERATIONS else _parse_words(text)
+    modules, total = stated.mem_sum_gb, stated.mem_total_gb
+    if modules is not None and total is not None and abs(modules - total) > 0.02 * total:
+        return replace(stated, mem_total_gb=modules, complete=False)
+    return stated
+
+
+def _parse_words(text: str) -> Memory:
+    value = rewrite(text, _REWRITES)
+    outer = _OUTER.match(value)
+    times, value = (int(outer[1]), value[outer.end() :]) if outer else (1, value)
+    groups = [(times * int(count), to_gib(size, unit)) for count, size, unit in _TIMES.findall(value)]
+    remainder = _TIMES.sub(" ", value)
+    if not groups and (match := _BY.search(value)):
+        groups = [(times * int(match[4]), to_gib(match[1], match[2]))]
+        between = value[match.end(2) : match.start(3)]
+        remainder = f"{value[: match.start()]} {between} {value[match.end() :]}"
+    if any(count == 0 for count, _ in groups):
+        return Memory()
+    alone, remainder = extract_all(_ALONE, remainder)
+    total = to_gib(alone[0][1], alone[0][2]) if alone else None
+    module, size = parse_module(value), None
+    named = not groups and total is not None and total <= _LARGEST_DIMM_GB and (outer or module.dimm_ranks)
+    # the name of a kit of one module, such as 64GB (1x64GB), does not tell how many kits there are
+    if total is not None and (named or groups == [(times, total)]):
+        groups, size, total = [(times, total)] if outer else [], total, None
+    counted = {"hbm_gb": 0.0, **_count_modules(groups)} if groups else {"dimm_gb": size}
+    generation = module.ddr_gen
+    if match := _DDR.search(value):  # a rate of another generation is no reason to doubt the name
+        generation = int(match[1])
+    elif generation is None and (module.dimm_type == "M" or (module.mem_rated_mts or 0) >= _SLOWEST_DDR5):
+        generation = 5
+    found = bool(groups or size or total or generation)
+    return replace(
+        module,
+        **counted,
+        ddr_gen=generation,
+        mem_total_gb=total or counted.get("mem_sum_gb"),
+        complete=found and re.search(r"\d", _PIECES.sub(" ", remainder)) is None,
+    )
+
+
+def _count_modules(groups: Sequence[tuple[int, float]]) -> dict[str, Any]:
+    """Return the values of groups (count, GiB of a module); the size is that of the largest group."""
+    if not groups:
+        return {}
+    return {
+        "mem_sum_gb": sum(count * size for count, size in groups),
+        "dimm_count": sum(count for count, _ in groups),
+        "dimm_gb": max(groups)[1],
+        "dimm_groups": len(groups),
+    }
+
+
+def _rates(rated: int | None, running: int | None) -> dict[str, Any]:
+    return {"mem_rated_mts": rated, "mem_running_mts": running, "mem_eff_mts": running or rated}
 
 
 def to_gib(number: str, unit: str) -> float:
@@ -277,7 +346,7 @@ def _read_label_number(match: re.Match[str]) -> int:
     return int(match["speed"]) * (100 if match["slower"] and len(match["speed"]) < 3 else 1)
 
 
-def _parse_group(match: re.Match[str]) -> ModuleGroup:
+def _parse_group(match: re.Match[str]) -> _Group:
     label = int(match["pc"] or 0)
     generation, rate = convert_label(label, _read_label_number(match)) if label > 2 else (None, None)
     letter = match["type"] or ("R" if match["registered"] else None)
@@ -285,7 +354,7 @@ def _parse_group(match: re.Match[str]) -> ModuleGroup:
         # PC3 labels put the type where later generations put the latency bin: PC3-12800R-11.
         letter = match["bin"]
     letter = (letter or "").upper()
-    return ModuleGroup(
+    return _Group(
         count=int(match["count"]),
         size_gb=to_gib(match["size"], match["unit"]),
         hbm=match["hbm"] is not None,
@@ -297,15 +366,11 @@ def _parse_group(match: re.Match[str]) -> ModuleGroup:
     )
 
 
-def _is_complete(match: re.Match[str], group: ModuleGroup) -> bool:
+def _is_complete(match: re.Match[str], group: _Group) -> bool:
     """Return whether a group states its kind of module, without an unknown letter or generation."""
     if match["hbm"] or match["sdram"]:
         return True
     return group.ddr_gen is not None and (match["type"] is None or group.dimm_type is not None)
-
-
-def _sum_gb(groups: Iterable[ModuleGroup]) -> float:
-    return sum((group.count * group.size_gb for group in groups), start=0.0)
 
 
 def _snap_size(number: int, unit: str) -> float:

@@ -1,25 +1,32 @@
-"""Parsers of columns with one plain value: number, flag, pointer size, month, link to the result."""
+"""Parsers of columns with one value or two: number, flag, pointer size, month, link, orderable chips, turbo and bus."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
-from typing import Generic, TypeVar
 
-from perfcast.domains.servers.parsing.text_normalization import compile_pattern, extract_all, is_consumed, normalize
-
-T = TypeVar("T")
+from perfcast.domains.servers.parsing.text_normalization import compile_pattern, extract_first, normalize
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTH = compile_pattern(rf"^({'|'.join(_MONTHS)})[- ](\d{{4}})$")
 _NUMBER = compile_pattern(r"^[+-]?\d{1,12}(?:\.\d{1,12})?$")
 _POINTER = compile_pattern(r"^(32/64|32|64)[- ]?bits?$")
-_SHOWN = 40
-_IDENTIFIER = r"cpu20(?:17|26)-(\d{4})(\d{2})(\d{2})-\d{5}"
-_LINK = compile_pattern(
-    rf"<a href ?= ?\"[\w./:-]{{0,200}}?res(\d{{4}}q[1-4])/({_IDENTIFIER})\.[a-z]{{2,5}}\"> ?\w{{1,10}} ?</a>"
+_IDENTIFIER = compile_pattern(
+    r"(?<![\w-])((?:cpu20(?:17|26)|power_ssj2008|jbb2015)-(\d{4})(\d{2})(\d{2})-\d{5})(?![\w-])"
 )
-_PLAIN = compile_pattern(rf"^((?:/[\w/]{{0,200}}/)?)({_IDENTIFIER})(?:\.html)?$")
+
+_CORES = compile_pattern(r";[\d,. ]{1,60}cores?\b")
+_RANGE = compile_pattern(r"(?<!\w)(\d{1,3}) ?(?:-|\bto\b) ?(\d{1,3})(?!\w)")
+_COUNT = compile_pattern(r"(?<!\w)\d{1,3}(?!\w)")
+_CHIP_WORDS = compile_pattern(r"\bc?[hc]hips?\b|\bx?hips?\b|\bprocessors?\b|\bCPUs?\b|\bsockets?\b")
+_OTHER_UNITS = compile_pattern(
+    r"\bcores?\b|\bCMUs?\b|\bCMPs?\b|\bboards?\b|\bblades?\b|\bcells?\b|\bnodes?\b|\bbooks?\b"
+)
+_REMARK = compile_pattern(r"\([^()]{3,80}\)")
+_TURBO = compile_pattern(r"\bup to (\d(?:\.\d{1,3})?) ?GHz")
+_TURBO_OFF = compile_pattern(r"\bturbo\b.{0,40}\b(?:disabled|off|not[ -]enabled|is not enabled)\b")
+_BUS = compile_pattern(r"(?<![\w.])(\d{3,4}) ?(?:MHz|MT/s)?,? ?(?:system bus|front[ -]side bus|bus|FSB)\b")
 
 
 @dataclass(frozen=True)
@@ -31,77 +38,83 @@ class Disclosure:
 
     result_id: str | None = None
     arrival_day: date | None = None
-    complete: bool = False
 
 
 def parse_disclosure(text: str) -> Disclosure:
-    """Parse links `<A HREF=".../res2020q4/cpu2017-20201109-00001.html">HTML</A>`, or an identifier or its path."""
-    matches, remainder = extract_all(_LINK, normalize(text))
-    if not matches:
-        matches, remainder = extract_all(_PLAIN, remainder)
-    if not matches:
-        return Disclosure()
-    first = matches[0]
-    agree = {(match[1].lower(), match[2].lower()) for match in matches}
-    day = _make_date(int(first[3]), int(first[4]), int(first[5]))
-    return Disclosure(
-        result_id=first[2].lower(),
-        arrival_day=day,
-        complete=len(agree) == 1 and day is not None and is_consumed(remainder),
-    )
+    """Parse the first identifier in a text of links or a path, such as `.../res2020q4/cpu2017-20201109-00001.html`."""
+    match = _IDENTIFIER.search(normalize(text))
+    with suppress(ValueError):
+        return Disclosure(match[1].lower(), date(*map(int, match.group(2, 3, 4)))) if match else Disclosure()
+    return Disclosure()
+
+
+def parse_number(text: str, low: float | None = None) -> float | None:
+    """Parse a decimal number of at least `low`; None for any other text."""
+    value = normalize(text)
+    number = float(value) if _NUMBER.match(value) else None
+    return None if number is None or (low is not None and number < low) else number
+
+
+def parse_flag(text: str) -> bool | None:
+    """Parse `Yes` or `No`."""
+    return {"yes": True, "no": False}.get(normalize(text).casefold())
+
+
+def parse_pointer_bits(text: str) -> str | None:
+    """Parse a pointer size such as `64-bit` or `32/64-bit` to `64` or `32/64`."""
+    match = _POINTER.match(normalize(text))
+    return match[1] if match else None
+
+
+def parse_month(text: str) -> date | None:
+    """Parse `Mon-YYYY` to the first day of the month."""
+    match = _MONTH.match(normalize(text))
+    return None if match is None or match[2] == "0000" else date(int(match[2]), _MONTHS.index(match[1].lower()) + 1, 1)
 
 
 @dataclass(frozen=True)
-class Scalar(Generic[T]):
-    """One value, or None and the reason why the text does not give one."""
+class Orderable:
+    """Orderable chips: the smallest and the largest number."""
 
-    value: T | None = None
-    reason: str = ""
-
-    @property
-    def complete(self) -> bool:
-        """True where the text gave a value."""
-        return self.value is not None
+    orderable_min: int | None = None
+    orderable_max: int | None = None
 
 
-def parse_number(text: str, low: float | None = None) -> Scalar[float]:
-    """Parse a decimal number of at least `low`."""
-    shown = normalize(text)
-    if not shown:
-        return Scalar(reason="no number" if not text.strip() else "text too long")
-    if not _NUMBER.match(shown):
-        return Scalar(reason=f"not a number: {shown[:_SHOWN]!r}")
-    number = float(shown)
-    if low is not None and number < low:
-        return Scalar(reason=f"{shown} is below {low:g}")
-    return Scalar(number)
+def parse_orderable(text: str) -> Orderable:
+    """Parse values such as `1,2 chips`, `1, 2, 4 chip(s)` or `4 to 16 chips`."""
+    _, value = extract_first(_CORES, normalize(text))
+    numbers = {int(number) for match in _RANGE.finditer(value) for number in match.groups()}
+    numbers |= {int(number) for number in _COUNT.findall(_RANGE.sub(" ", value))}
+    counts = sorted(numbers - {0})
+    return Orderable(counts[0], counts[-1]) if counts else Orderable()
 
 
-def parse_flag(text: str) -> Scalar[bool]:
-    """Parse `Yes` or `No`."""
+def parse_older_orderable(text: str) -> Orderable:
+    """Parse values such as `1 or 2 chips`; a text that counts cores, boards or blades has no counts."""
+    value = _REMARK.sub(" ", normalize(text))
+    return Orderable() if _OTHER_UNITS.search(value) else parse_orderable(_CHIP_WORDS.sub(" ", value))
+
+
+@dataclass(frozen=True)
+class Characteristics:
+    """Turbo clock and bus as stated; None for what the text omits.
+
+    Units: `turbo_mhz` MHz, `bus_mts` MT/s of the front-side bus (its "MHz" are transfers).
+    """
+
+    turbo_mhz: float | None = None
+    turbo_off: bool | None = None
+    bus_mts: float | None = None
+
+
+def parse_characteristics(text: str) -> Characteristics:
+    """Parse values such as `Intel Turbo Boost Technology up to 2.80 GHz` or `1333 MHz system bus`."""
     value = normalize(text)
-    known = {"yes": True, "no": False}.get(value.casefold())
-    return Scalar(known, "" if known is not None else f"neither Yes nor No: {value[:_SHOWN]!r}")
-
-
-def parse_pointer_bits(text: str) -> Scalar[str]:
-    """Parse a pointer size such as `64-bit` or `32/64-bit` to `64` or `32/64`."""
-    value = normalize(text)
-    match = _POINTER.match(value)
-    return Scalar(match[1]) if match else Scalar(reason=f"no pointer size: {value[:_SHOWN]!r}")
-
-
-def parse_month(text: str) -> Scalar[date]:
-    """Parse `Mon-YYYY` to the first day of the month."""
-    value = normalize(text)
-    match = _MONTH.match(value)
-    if match is None or match[2] == "0000":
-        return Scalar(reason=f"not a month such as Jan-2020: {value[:_SHOWN]!r}")
-    return Scalar(date(int(match[2]), _MONTHS.index(match[1].lower()) + 1, 1))
-
-
-def _make_date(year: int, month: int, day: int) -> date | None:
-    try:
-        return date(year, month, day)
-    except ValueError:
-        return None
+    off = _TURBO_OFF.search(value) is not None
+    turbo = None if off else _TURBO.search(value)
+    bus = _BUS.search(value)
+    return Characteristics(
+        turbo_mhz=float(round(float(turbo[1]) * 1000)) if turbo else None,
+        turbo_off=True if off else None,
+        bus_mts=float(bus[1]) if bus else None,
+    )

@@ -16,8 +16,7 @@ from math import log1p
 
 import pandas as pd
 
-from perfcast.domains.servers.processors.facts import read_table
-from perfcast.domains.servers.processors.families import family_table
+from perfcast.domains.servers.processors.facts import family_table, read_table
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Processor catalog: four public specification tables and the table of the project, joined by CPU model.
+"""Processor catalog: four public specification tables and the table of the project, joined by CPU model to rows.
 
 The order is ARK, AMD, xeon, boavizta, project; each table fills only the gaps of the earlier ones. The table of the
 project (`cpu_models.csv`) holds data-sheet values of CPU models that the public tables do not list. Facts that no table
@@ -9,19 +9,27 @@ quarter it is the last day, and of a model without a launch the day of its famil
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby, zip_longest
 from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from perfcast.domains.servers.parsing.distinct_texts import encode_texts, expand_codes, is_coded
 from perfcast.domains.servers.processors.cpu_names import cpu_model_key, find_family
-from perfcast.domains.servers.processors.facts import read_facts, read_table
-from perfcast.domains.servers.processors.families import find_launch
+from perfcast.domains.servers.processors.facts import (
+    UNITS,
+    Fact,
+    find_launch,
+    look_up_facts,
+    read_facts,
+    read_table,
+)
 from perfcast.sources.bounded_files import PLAIN, header_of, records, text_lines, unpacked
 from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError
@@ -61,18 +69,9 @@ def _parse_first(text: str) -> float | None:
     return float(match[0]) if match else None
 
 
-def _parse_largest(text: str) -> float | None:
-    return max((float(number) for number in _NUMBER.findall(text)), default=None)
-
-
 def _parse_mhz(text: str) -> float | None:
     match = _CLOCK.search(text)
     return float(round(float(match[1]) * (1000 if match[2].upper() == "G" else 1))) if match else None
-
-
-def _parse_ghz(text: str) -> float | None:
-    value = _parse_first(text)
-    return None if value is None else float(round(value * 1000))
 
 
 def _parse_quarter(text: str) -> pd.Timestamp | None:
@@ -89,27 +88,18 @@ def _parse_quarter_of_day(text: str) -> pd.Timestamp | None:
     return pd.Timestamp(year, 3 * ((month - 1) // 3) + 1, 1)
 
 
-def _parse_amd_pcie(text: str) -> float | None:
-    # 'PCIe 4.0 x128' states lanes too; 'x128' alone states no generation.
-    match = re.search(r"PCIe\D*(\d)\.\d", text)
-    return float(match[1]) if match else None
-
-
-def _parse_third_level(text: str) -> float | None:
-    # a size in KB, or of the first or second level, is no third level; most sizes name no level
-    return None if re.search(r"KB|L[12] Cache", text) else _parse_first(text)
-
-
 _READERS: dict[str, _Reader] = {
     "text": lambda text: text or None,
     "first": _parse_first,
-    "largest": _parse_largest,
+    "largest": lambda text: max(map(float, _NUMBER.findall(text)), default=None),
     "clock": _parse_mhz,
-    "ghz": _parse_ghz,
+    "ghz": lambda text: None if (value := _parse_first(text)) is None else float(round(value * 1000)),
     "quarter": _parse_quarter,
     "day": _parse_quarter_of_day,
-    "amd_pcie": _parse_amd_pcie,
-    "third_level": _parse_third_level,
+    # 'PCIe 4.0 x128' states lanes too; 'x128' alone states no generation.
+    "amd_pcie": lambda text: float(match[1]) if (match := re.search(r"PCIe\D*(\d)\.\d", text)) else None,
+    # a size in KB, or of the first or second level, is no third level; most sizes name no level
+    "third_level": lambda text: None if re.search(r"KB|L[12] Cache", text) else _parse_first(text),
 }
 """Name of a reader in `catalog_columns.csv` -> function that reads a cell."""
 
@@ -240,7 +230,7 @@ def _merge_tables(tables: Mapping[str, Mapping[str, dict[str, _Value]]]) -> Cata
             known.update({fact: value for fact, value in facts.items() if known[fact] is None})
     frame = pd.DataFrame.from_dict(merged, orient="index", columns=list(FACTS)).rename_axis("cpu_model")
     members = {table: frozenset(rows) for table, rows in everything.items()}
-    frame = frame.astype({fact: _find_dtype(fact) for fact in FACTS})
+    frame = frame.astype({**dict.fromkeys(FACTS, "float64"), "launch_quarter": "datetime64[us]", "process_node": "str"})
     return Catalog(frame.assign(**{KNOWN_FROM: _date_facts(frame["launch_quarter"])}), members)
 
 
@@ -262,10 +252,6 @@ def _read_project_rows() -> dict[str, dict[str, _Value]]:
         if fact.known_from is not None:
             known["launch_quarter"] = fact.known_from.to_period("Q").start_time
     return rows
-
-
-def _find_dtype(fact: str) -> str:
-    return {"launch_quarter": "datetime64[us]", "process_node": "str"}.get(fact, "float64")
 
 
 def _read_rows(path: Path, layout: _Layout) -> dict[str, dict[str, _Value]]:
@@ -295,11 +281,6 @@ def _read_rows(path: Path, layout: _Layout) -> dict[str, dict[str, _Value]]:
     return rows
 
 
-def _has_third_level(launch: _Value) -> bool:
-    """Return whether a cache of an unnamed level is the third one of an Intel CPU model: not before 2011."""
-    return isinstance(launch, pd.Timestamp) and launch.year >= _THIRD_LEVEL_FROM
-
-
 def _parse_facts(row: Mapping[str, str | None], layout: _Layout) -> dict[str, _Value]:
     facts = {fact: read((row[column] or "").strip()) for fact, (column, read) in layout.facts.items()}
     for fact, low in _LOWER_BOUNDS.items():
@@ -310,9 +291,116 @@ def _parse_facts(row: Mapping[str, str | None], layout: _Layout) -> dict[str, _V
     if isinstance(tdp, float) and not tdp.is_integer() and layout.table == "xeon":
         # The Xeon list has a cache size (30.165) in one power cell; real ratings there are whole numbers.
         facts["tdp_w"] = None
-    if layout.table == "ark" and "L3" not in (row["Cache"] or "") and not _has_third_level(facts["launch_quarter"]):
+    launch = facts.get("launch_quarter")
+    recent = isinstance(launch, pd.Timestamp) and launch.year >= _THIRD_LEVEL_FROM
+    if layout.table == "ark" and "L3" not in (row["Cache"] or "") and not recent:
         facts["l3_mb_per_chip"] = None
     if layout.table == "ark" and facts["max_turbo_mhz"] is None:
         # ARK leaves the turbo clock empty for CPU models without turbo, which run at their base clock.
         facts["max_turbo_mhz"] = facts["base_mhz"]
     return facts
+
+
+CATALOG = "cpu_catalog"
+_FROM_CATALOG = ("tdp_w", "max_turbo_mhz", "all_core_turbo_mhz", "launch_quarter", "upi_links", "max_sockets")
+_CATALOG_FIRST = ("fma_units", "pcie_gen", "process_node")
+_FROM_FAMILY = {
+    **{name: name for name in ("cpu_vendor", "family", "series", "tier", "suffix", "isa", "simd_bits")},
+    "has_amx": "amx",
+    "mem_max_mts_1dpc": "max_mts_1dpc",
+    "mem_max_mts_2dpc": "max_mts_2dpc",
+    "mem_mrdimm_mts": "mrdimm_mts",
+    **{f"family_{name}": name for name in ("ddr_gen", "l1i_kb", "l1d_kb", "l2_kb_per_core")},
+}
+COLUMNS_OF_FACTS = {
+    **{fact: column for column, fact in _FROM_FAMILY.items()},
+    **{name: name for name in (*_FROM_CATALOG, *_CATALOG_FIRST, "base_mhz", "l3_mb_per_chip")},
+    **{name: name for name in ("l1i_kb", "l1d_kb", "l2_kb_per_core")},
+    "cores_per_chip": "cores_per_chip_of_cpu_model",
+    "channels_per_chip": "mem_channels_per_chip",
+    "ddr_gen": "ddr_gen",
+}
+"""Standard column of every fact."""
+
+
+def join_catalog(frame: pd.DataFrame, raw: Mapping[str, Path]) -> pd.DataFrame:
+    """Add the facts of each row's CPU model, with the catalog where its source is available."""
+    return join_processors(frame, read_catalog(raw[CATALOG]) if CATALOG in raw else read_project_catalog())
+
+
+def join_processors(frame: pd.DataFrame, catalog: Catalog, as_of: pd.Timestamp | None = None) -> pd.DataFrame:
+    """Add the facts of each row's CPU model from the family tables and the catalog; unknown facts are missing.
+
+    Only facts that were public before `as_of` count, all of them without a day.
+    """
+    keys = frame["cpu_model"].drop_duplicates().astype("str")
+    families = pd.DataFrame([look_up_facts(key, as_of) for key in keys], index=pd.Index(keys, name="cpu_model"))
+    listed = catalog.lookup(keys, as_of)
+    facts = {name: families[fact] for name, fact in _FROM_FAMILY.items()}
+    facts |= {name: listed[name] for name in _FROM_CATALOG}
+    facts |= {name: _fill_missing(listed[name], families[name]) for name in _CATALOG_FIRST}
+    # The family table lists the channels of more CPU models than the catalog; the two agree wherever both do.
+    facts["mem_channels_per_chip"] = _fill_missing(families["channels_per_chip"], listed["mem_channels_per_chip"])
+    facts |= {"catalog_cores": listed["cores_per_chip"], "catalog_table": listed["table"]}
+    if is_coded(frame["cpu_model"]):
+        codes, names = encode_texts(frame["cpu_model"])
+        joined = frame.assign(
+            **{name: expand_codes(values.loc[names].tolist(), codes, frame.index) for name, values in facts.items()}
+        )
+    else:
+        joined = frame.join(pd.DataFrame(facts), on="cpu_model")
+    return joined.assign(cores_per_chip_stated=joined["cores"] / joined["chips"])
+
+
+def _fill_missing(first: pd.Series, second: pd.Series) -> pd.Series:
+    return first.astype(object).where(first.notna(), second).infer_objects()
+
+
+def list_facts(name: str, stated: Sequence[Fact], listed: Iterable[Fact], family: str | None = None) -> list[Fact]:
+    """Return the facts of a CPU model, one by name: of the user, the table of models, the catalogs, the family.
+
+    Args: `stated` are facts of a user, `listed` those of the catalogs; `family` is by default that of the user's facts
+    or of the name.
+    """
+    key = cpu_model_key(name)
+    user_facts = [fact for fact in stated if fact.cpu_model == key]
+    family = family or next((fact.family for fact in user_facts if fact.family), find_family(key) or "")
+    groups = (
+        user_facts,
+        (fact for fact in read_facts("cpu_models.csv") if fact.cpu_model == key),
+        listed,
+        (f for f in read_facts("exceptions.csv") if f.family == family and re.match(f.cpu_model, key)),
+        (fact for fact in read_facts("families.csv") if fact.family == family),
+        (fact for fact in read_facts("caches.csv") if fact.family == family),
+    )
+    first: dict[str, Fact] = {}
+    for group in groups:
+        for fact in group:
+            first.setdefault(fact.name, fact)
+    return list(first.values())
+
+
+def list_catalog_facts(name: str, folder: Path) -> Iterator[Fact]:
+    """Yield the facts of the public catalogs on a CPU model; none where the folder does not exist."""
+    key = cpu_model_key(name)
+    row = read_catalog(folder).lookup([key]).iloc[0] if folder.is_dir() else {}
+    yield from list_joined_facts(name, find_family(key) or "", row, {fact: fact for fact in FACTS})
+
+
+def list_joined_facts(name: str, family: str, row: Mapping[str, Any], columns: Mapping[str, str]) -> Iterator[Fact]:
+    """Yield the facts that a row of CPU facts has of the public catalogs, with the day of `Catalog.known_from`.
+
+    Catalogs date no fact. Theirs are public from the last day of the launch quarter, or from the day of the family.
+    Args: `columns` is the column of every fact.
+    """
+    launch, day, source = row.get("launch_quarter"), find_launch(family), "public catalogs; day of the family's launch"
+    if pd.notna(launch):
+        day, source = launch + pd.offsets.QuarterEnd(0), f"public catalogs; launch in {launch.year} Q{launch.quarter}"
+    of_family = {fact.name for fact in read_facts("families.csv") if fact.family == family}
+    for fact, column in columns.items():
+        if fact in UNITS and fact not in of_family and pd.notna(row.get(column)):
+            yield Fact(cpu_model_key(name), "", fact, _write(row[column]), UNITS[fact], day, source, 1)
+
+
+def _write(value: Any) -> str:
+    return f"{value:%Y-%m-%d}" if isinstance(value, pd.Timestamp) else f"{value}".removesuffix(".0")

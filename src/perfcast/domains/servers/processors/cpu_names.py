@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from perfcast.domains.servers.processors.facts import read_table
+from perfcast.domains.servers.data_tables import read_table
 
 _REMARK = re.compile(
     r"""
@@ -91,7 +91,7 @@ def cpu_model_id(key: str) -> str:
 @cache
 def _family_patterns() -> tuple[tuple[re.Pattern[str], str], ...]:
     """Return the pattern of the whole key and its family, in the order in which they are tried."""
-    return tuple((re.compile(row["pattern"]), row["family"]) for row in read_table("family_names.csv"))
+    return tuple((re.compile(row["pattern"]), row["family"]) for row in read_table(__package__, "family_names.csv"))
 
 
 def list_rule_families() -> tuple[str, ...]:

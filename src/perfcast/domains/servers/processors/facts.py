@@ -1,12 +1,14 @@
-"""Facts of processors: one schema for every table of this package and for the table of a user.
+"""Facts of processors: one schema for every table of this package and for the table of a user, and facts of families.
 
 A fact has a CPU model or a family (for `cores.csv` a core, for `processes.csv` a process), a name, a value, a unit, the
 day from which it was public, its source and a quality. Tables are wide, with one column per fact, or long, with the
-columns `fact`, `value` and `unit`. A cell without a value states nothing.
+columns `fact`, `value` and `unit`. A cell without a value states nothing. `families.csv` has one row per family,
+`caches.csv` the caches of its cores, `exceptions.csv` has CPU models or tiers that differ from their family.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -14,6 +16,7 @@ from functools import cache
 import pandas as pd
 
 from perfcast.domains.servers import data_tables
+from perfcast.domains.servers.processors.cpu_names import find_family, find_suffix, find_tier
 
 SUBJECTS = ("cpu_model", "family", "core", "process")
 """Columns that name what a fact is about; a long table has the first two."""
@@ -26,6 +29,8 @@ UNITS = {row["name"]: row["unit"] for row in NAMES}
 """Units of the numerical facts; "" for counts."""
 LIMITS = {row["name"]: (float(row["low"]), float(row["high"])) for row in NAMES if row["low"]}
 """Smallest and largest plausible value of a numerical fact."""
+NUMERIC_FACTS = tuple(row["name"] for row in NAMES if row["of_families"])
+TEXT_FACTS = ("cpu_vendor", "isa", "series", "lineage", "predecessor", "process_node")
 
 
 @dataclass(frozen=True)
@@ -80,3 +85,54 @@ def parse_facts(rows: Iterable[Mapping[str, str]]) -> Iterator[Fact]:
 def read_facts(name: str) -> tuple[Fact, ...]:
     """Return the facts of a table of this package."""
     return tuple(parse_facts(read_table(name)))
+
+
+@cache
+def family_table() -> dict[str, dict[str, str]]:
+    """Return the rows of families.csv by family name."""
+    return {row["family"]: row for row in read_table("families.csv")}
+
+
+@cache
+def find_launch(family: str) -> pd.Timestamp | None:
+    """Return the day from which the facts of a family were public, None for an unknown family."""
+    row = family_table().get(family)
+    return pd.Timestamp(row["known_from"]) if row else None
+
+
+@cache
+def _family_facts() -> dict[str, tuple[Fact, ...]]:
+    """Return the facts of every family, its exceptions after its own."""
+    by_family: dict[str, list[Fact]] = {name: [] for name in family_table()}
+    for fact in (fact for table in ("families.csv", "caches.csv", "exceptions.csv") for fact in read_facts(table)):
+        by_family[fact.family].append(fact)
+    return {family: tuple(facts) for family, facts in by_family.items()}
+
+
+@cache
+def _compile(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
+
+
+def look_up_facts(
+    key: str, as_of: pd.Timestamp | None = None, *, family: str | None = None
+) -> dict[str, float | str | None]:
+    """Return the facts of a CPU model: those of its family, by default that of its name, with its exceptions applied.
+
+    Keys: family, tier, suffix, then TEXT_FACTS and NUMERIC_FACTS. An unknown model has a suffix only.
+    Of several exceptions for one fact the first in the table counts. Facts that were not public before `as_of` are
+    missing; the name tells family, tier and suffix at any time.
+    """
+    family = family or find_family(key)
+    facts: dict[str, float | str | None] = {"family": family, "tier": find_tier(key), "suffix": find_suffix(key)}
+    facts |= dict.fromkeys((*TEXT_FACTS, *NUMERIC_FACTS))
+    decided: set[str] = set()
+    for fact in _family_facts().get(family or "", ()):
+        if fact.name not in facts or fact.name in decided or not fact.is_known(as_of):
+            continue
+        if fact.cpu_model:
+            if not _compile(fact.cpu_model).match(key):
+                continue
+            decided.add(fact.name)
+        facts[fact.name] = fact.number if fact.name in NUMERIC_FACTS else fact.value
+    return facts

@@ -1,19 +1,23 @@
-"""The table of facts of a user: one CSV line per CPU model, checked like the tables of the project."""
+"""The table of facts of a user: one CSV line per CPU model, checked like the tables of the project.
+
+A champion takes them into its reference data.
+"""
 
 from __future__ import annotations
 
 import csv
-import fcntl
-import io
 import math
-import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import pandas as pd
+
+from perfcast.domains.servers.processors.catalog import COLUMNS_OF_FACTS
 from perfcast.domains.servers.processors.cpu_names import cpu_model_key, find_family
 from perfcast.domains.servers.processors.facts import (
     LIMITS,
@@ -22,14 +26,17 @@ from perfcast.domains.servers.processors.facts import (
     QUALITIES,
     UNITS,
     Fact,
+    family_table,
+    look_up_facts,
     parse_facts,
-    read_facts,
 )
-from perfcast.domains.servers.processors.families import family_table
 from perfcast.sources.bounded_files import PLAIN, header_of, records, text_lines, unpacked
 from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import atomic_path
+
+if TYPE_CHECKING:
+    from perfcast.inference.champion import Champion
 
 FACTS_OF_MODELS = (
     *("cores_per_chip", "base_mhz", "max_turbo_mhz", "all_core_turbo_mhz", "l2_kb_per_core", "l3_mb_per_chip"),
@@ -38,18 +45,13 @@ FACTS_OF_MODELS = (
 )
 """Facts that a user may state of a CPU model, in the order of the table's columns."""
 COLUMNS = ("cpu_model", "family", *FACTS_OF_MODELS, *PROVENANCE)
-TABLES = ("families.csv", "caches.csv", "exceptions.csv", "cpu_models.csv", "cores.csv", "processes.csv")
-"""The tables of the project."""
 WHOLE = frozenset(row["name"] for row in NAMES if row["whole"])
 """Facts that are whole numbers."""
 YEARS = (1970, 2100)
-_REMEDY = "see `perfcast facts check`"
 _LETTERS = 200
 """Longest text of a cell."""
 _NAME = re.compile(r"[^\W_].*")
 _DAY = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_FORMULA = ("=", "+", "-", "@")
-"""Beginnings of a cell that a spreadsheet computes."""
 
 
 def read_user_facts(path: Path) -> tuple[Fact, ...]:
@@ -59,9 +61,13 @@ def read_user_facts(path: Path) -> tuple[Fact, ...]:
     """
     rows = _read_rows(path)
     problems = [problem for number, row in rows for problem in find_row_problems(row, f"{path}, line {number}")]
+    facts: tuple[Fact, ...] = ()
+    if not problems:
+        facts = tuple(parse_facts({**row, "cpu_model": cpu_model_key(row["cpu_model"])} for _, row in rows))
+        problems = list(find_fact_problems(facts))
     if problems:
-        raise UserError(f"{path} must be a table of facts", problems[0], _REMEDY)
-    return tuple(parse_facts({**row, "cpu_model": cpu_model_key(row["cpu_model"])} for _, row in rows))
+        raise UserError(f"{path} must be a table of facts", problems[0], "correct it")
+    return facts
 
 
 def _read_rows(path: Path) -> list[tuple[int, dict[str, str]]]:
@@ -72,7 +78,7 @@ def _read_rows(path: Path) -> list[tuple[int, dict[str, str]]]:
     with unpacked(Path(path), PLAIN, most=size_limits.TABLE, remedy=remedy) as file:
         lines = text_lines(file, Path(path).name, remedy=remedy)
         header = header_of(next(lines, ""), Path(path).name, remedy=remedy)
-        unknown = [name for name in header if name not in (*COLUMNS, "fact", "value", "unit")]
+        unknown = [name for name in header if name not in COLUMNS]
         if "cpu_model" not in header or unknown:
             fact = f"it has the column {unknown[0]!r}" if unknown else "it has no column cpu_model"
             raise UserError(f"{path} must have the columns of facts", fact, remedy)
@@ -106,17 +112,13 @@ def find_row_problems(row: Mapping[str, str], place: str) -> Iterator[str]:
         yield f"{place}: known_from must be a day, YYYY-MM-DD, {years}, but it is {row.get('known_from', '')!r}"
     if not row.get("source", "").strip():
         yield f"{place}: source is missing"
-    elif row["source"].strip().startswith(_FORMULA):
-        yield f"{place}: source must be text that no spreadsheet computes, but it is {row['source']!r}"
     if row.get("quality", "") not in {"", *map(str, QUALITIES)}:
         yield f"{place}: quality must be 0, 1 or 2, but it is {row['quality']!r}"
     family = row.get("family") or find_family(cpu_model_key(row["cpu_model"]))
     if family not in family_table():
         fact = f"{row['family']!r} is unknown" if row.get("family") else f"no rule names that of {row['cpu_model']!r}"
         yield f"{place}: family must be one of families.csv, but {fact}"
-    cells = {row["fact"]: row.get("value", "")} if row.get("fact") else row
-    subjects = ("cpu_model", "family", *PROVENANCE, "fact", "value", "unit")
-    stated = {name: value for name, value in cells.items() if value and name not in subjects}
+    stated = {name: value for name, value in row.items() if value and name not in ("cpu_model", "family", *PROVENANCE)}
     if not stated:
         yield f"{place}: no fact is stated"
     for name, value in stated.items():
@@ -174,70 +176,59 @@ def find_fact_problems(facts: Sequence[Fact]) -> Iterator[str]:
             yield f"{key[0] or key[1]}: {key[2]} {kind}"
 
 
-def find_contradictions(facts: Sequence[Fact]) -> Iterator[str]:
-    """Yield facts of a user that differ from the project's; the user's count."""
-    listed = {(fact.cpu_model, fact.name): fact for fact in read_facts("cpu_models.csv")}
-    for fact in facts:
-        other = listed.get((fact.cpu_model, fact.name))
-        if other and other.number != fact.number:
-            yield f"{fact.cpu_model}: {fact.name} is {fact.value}, the table of the project says {other.value}"
-
-
-def find_unresolved() -> Iterator[str]:
-    """Yield the CPU models of the project's table whose name leads to another family, or to none."""
-    for key, family in sorted({(fact.cpu_model, fact.family) for fact in read_facts("cpu_models.csv")}):
-        if find_family(key) != family:
-            yield f"{key}: the name leads to {find_family(key)}, the table says {family}"
-
-
-def measure_verified_shares() -> dict[str, tuple[int, int]]:
-    """Return for every table of the project how many of its facts have a source that was looked at, and all of them."""
-    shares = {}
-    for table in TABLES:
-        facts = read_facts(table)
-        shares[table] = (sum(fact.quality > 0 for fact in facts), len(facts))
-    return shares
-
-
 def append_fact_row(path: Path, row: Mapping[str, str]) -> None:
-    """Append one CPU model to the table of a user, which begins with the line of the columns.
+    """Add one CPU model to the table of a user; a table that does not exist is begun.
 
-    Of several processes that add at once, each waits for the others; what the file holds already keeps its bytes.
     Raises: UserError for a line with a problem, or where the file has the CPU model already.
     """
-    path = Path(path)
-    with _locked_folder(path.resolve().parent):
-        _append_row(path, row)
-
-
-@contextmanager
-def _locked_folder(folder: Path) -> Iterator[None]:
-    """Hold an flock on a folder: one process at a time reads a file in it and replaces it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
-
-
-def _append_row(path: Path, row: Mapping[str, str]) -> None:
-    before = _read_rows(path) if path.is_file() else []
+    before = _read_rows(path) if Path(path).is_file() and read_user_facts(path) else []
     key = cpu_model_key(row["cpu_model"]) if row.get("cpu_model") else ""
     twice = [number for number, other in before if cpu_model_key(other.get("cpu_model") or "-") == key]
-    problems = list(find_row_problems(row, "the new line"))
-    if twice:
-        problems = [f"line {twice[0]} has {row['cpu_model']!r} already"]
-    if problems:
-        raise UserError(f"a line of {path} must state facts of a new CPU model", problems[0], "correct it")
-    content = path.read_bytes() if path.is_file() else (",".join(COLUMNS) + "\n").encode()
-    first_line = content.splitlines(keepends=True)[0].decode("utf-8-sig", "replace")
-    header = header_of(first_line, path.name, remedy=_REMEDY)
-    left_out = [name for name, value in row.items() if value and name not in header]
-    if left_out:
-        raise UserError(f"{path} must have a column for every fact", f"it has no {left_out[0]}", "add the column")
-    line, end = io.StringIO(), "\r\n" if first_line.endswith("\r\n") else "\n"
-    csv.writer(line, lineterminator=end).writerow([row.get(name, "") for name in header])
-    with atomic_path(path) as temporary:
-        temporary.write_bytes(content + (b"" if content.endswith(b"\n") else end.encode()) + line.getvalue().encode())
+    problem = f"line {twice[0]} has {row['cpu_model']!r} already" if twice else None
+    if problem := problem or next(find_row_problems(row, "the new line"), None):
+        raise UserError(f"a line of {path} must state facts of a new CPU model", problem, "correct it")
+    rows = [*(other for _, other in before), row]
+    names = dict.fromkeys(name for other in (dict.fromkeys(COLUMNS), *rows) for name in other)
+    with atomic_path(Path(path)) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, names, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def add_user_facts(champion: Champion, facts: Sequence[Fact]) -> Champion:
+    """Return the champion with the facts of a user, which replace those that it has.
+
+    A CPU model that the champion does not list gets the facts of its family first. A champion of machines without facts
+    of processors stays as it is.
+    """
+    listed = champion.reference_data.entity_facts
+    if "family" not in listed or not facts:
+        return champion
+    rows: dict[str, dict[str, object]] = {}
+    for fact in facts:
+        if fact.cpu_model not in rows:
+            rows[fact.cpu_model] = _begin_row(fact, listed)
+        column = COLUMNS_OF_FACTS.get(fact.name)
+        if column in listed:
+            rows[fact.cpu_model][str(column)] = fact.number
+    stated = pd.DataFrame.from_dict(rows, orient="index").reindex(columns=listed.columns)
+    others = listed.drop(index=[key for key in rows if key in listed.index])
+    merged = pd.concat([stated.astype(object), others.astype(object)]).astype(listed.dtypes.to_dict())
+    merged.index.name = listed.index.name
+    reference_data = replace(
+        champion.reference_data, entity_facts=merged, user_facts=tuple(facts), user_entities=frozenset(rows)
+    )
+    return replace(champion, reference_data=reference_data)
+
+
+def _begin_row(fact: Fact, listed: pd.DataFrame) -> dict[str, object]:
+    """Return the cells of a CPU model that are known without its own facts."""
+    if fact.cpu_model in listed.index:
+        return dict(listed.loc[fact.cpu_model])
+    family_facts = look_up_facts(fact.cpu_model, family=fact.family or None)
+    row: dict[str, object] = {
+        column: family_facts[name] for name, column in COLUMNS_OF_FACTS.items() if family_facts.get(name) is not None
+    }
+    if fact.known_from is not None:
+        row["launch_quarter"] = fact.known_from.to_period("Q").start_time
+    return row

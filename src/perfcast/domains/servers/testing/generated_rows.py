@@ -15,7 +15,7 @@ from typing import Any
 
 from perfcast.domains.servers.data_tables import read_table
 from perfcast.domains.servers.processors.cpu_names import cpu_model_key
-from perfcast.domains.servers.processors.families import look_up_facts
+from perfcast.domains.servers.processors.facts import look_up_facts
 
 Row = dict[str, str]
 Values = Mapping[str, Any]

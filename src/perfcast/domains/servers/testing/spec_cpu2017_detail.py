@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from perfcast.domains.servers.datasets.spec_cpu.detail_files import BENCHMARKS, SUITES
+from perfcast.domains.servers.datasets.spec_cpu.cpu2017_detail import BENCHMARKS, SUITES
 from perfcast.domains.servers.testing import spec_cpu2017
 from perfcast.domains.servers.testing.generated_rows import CPU_MODELS, Row, make_row, read_layout
 from perfcast.utils.io import write_text

@@ -1,1 +1,1 @@
-"""Measure this machine: matrix products or a suite of kernels."""
+"""Measure this machine: matrix products."""

@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Measure, write the table and the description of the machine, and print a summary."""
-    from perfcast.domains.gemm.measured_datasets import measure_gemm
+    from perfcast.domains.gemm.measured_gemm import measure_gemm
     from perfcast.utils.progress import show_progress
 
     with show_progress() as show:

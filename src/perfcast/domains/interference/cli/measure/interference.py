@@ -5,7 +5,7 @@ the system's metrics of every second. A campaign that was stopped resumes.
 
 Examples:
     perfcast measure interference --budget-minutes 120 --out data/embedded
-    perfcast measure interference --workloads sort,triad,http --budget-minutes 5
+    perfcast measure interference --workloads sort,key_value --budget-minutes 5
 """
 
 from __future__ import annotations
@@ -35,20 +35,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Measure, write the table and the description of the machine, and print a summary."""
-    from perfcast.domains.interference.measuring.campaign import Settings
-    from perfcast.domains.interference.measuring.table import measure_interference
+    from perfcast.domains.interference.measuring.campaign import measure_interference
+    from perfcast.domains.interference.measuring.scenarios import PLACEMENTS, Design
     from perfcast.domains.interference.measuring.workloads import parse_workloads
     from perfcast.utils.progress import show_progress
 
-    settings = Settings(
-        out=options.out,
-        workloads=tuple(parse_workloads(options.workloads)),
-        minutes=options.budget_minutes,
-        seconds=options.seconds_per_run,
-        seed=options.seed,
-    )
+    workloads = tuple(parse_workloads(options.workloads))
+    design = Design(workloads, tuple(PLACEMENTS), options.seed, options.seconds_per_run)
     # a drawing thread would disturb measurements, so the bar is drawn only between runs
     with show_progress(threaded=False) as show:
-        notes = measure_interference(settings, show)
+        notes = measure_interference(options.out, design, options.budget_minutes, show)
     print("\n".join(notes), f"written to {options.out / 'host_interference'}.parquet and .json", sep="\n")
     return 0

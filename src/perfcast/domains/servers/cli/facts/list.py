@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the facts, those that count first."""
-    from perfcast.domains.servers.processors.listing import list_catalog_facts, list_facts
+    from perfcast.domains.servers.processors.catalog import list_catalog_facts, list_facts
     from perfcast.domains.servers.processors.user_facts import read_user_facts
     from perfcast.utils.errors import UserError
     from perfcast.utils.terminal_tables import render_table, terminal_width

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from perfcast.domains.servers.data_tables import read_table
-from perfcast.domains.servers.parsing.dimm_part_number import decode_part_number, pool_modules
-from perfcast.domains.servers.parsing.operating_system import parse_operating_system
+from perfcast.domains.servers.parsing.software import parse_operating_system
 from perfcast.domains.servers.processors.cpu_names import cpu_model_key
 
 CPU_MODEL = "SVR.CPU.CPU Model"
@@ -16,8 +15,6 @@ INSTALLED = "SVR.Memory.Installed"
 SLOT_SIZES = "META.metadata.cscope.MEMINFO.SIZE"
 SLOT_PARTS = "META.metadata.cscope.MEMINFO.PART_NO"
 LISTED_PARTS = "Measure.DIMM.PartNo"
-LISTED_GB, LISTED_COUNT = "Measure.DIMM.Total", "Measure.DIMM.Num"
-LOGICAL_CPUS = "SVR.CPU.CPU(s)"
 L1D, L1I, L2, L3 = (f"SVR.CPU.{level} Cache" for level in ("L1d", "L1i", "L2", "L3"))
 
 ISA, DEVICES, OS = "SVR.ISA", "SVR.Accelerators", "SVR.System.OS"
@@ -37,7 +34,7 @@ def list_read(*readers: str) -> dict[str, str]:
     return {row["name"]: row["stated"] for row in _TABLE if row["reader"] in readers}
 
 
-NUMERICAL = [*list_read(*_FACTORS).values(), L1D, L1I, L2, L3, LOGICAL_CPUS, LISTED_GB, LISTED_COUNT]
+NUMERICAL = [*list_read(*_FACTORS).values(), L1D, L1I, L2, L3]
 """Stated columns of numbers; a cell may be empty."""
 
 STATED = [
@@ -51,6 +48,18 @@ _GROUP = re.compile(
     r"(\d{1,4})\s*x\s*(\d{1,5})\s*GB\s+(DDR|HBM)(\d)[Ee]?\s+(\d{3,5})\s*MT/s(?:\s*\[(\d{3,5})\s*MT/s\])?", re.ASCII
 )
 _CAPACITY = re.compile(r"(\d{1,6})\s*GB\s*\(", re.ASCII)
+_MICRON = re.compile(
+    r"MTC(?P<devices>\d{1,2})F(?P<ranks>[1248])0(?P<width>[48])(?P<log2_gb>\d)S\d(?P<type>[A-Z])C(?P<rate>\d{2})B[A-Z0-9]*",
+    re.ASCII,
+)
+_HYNIX = re.compile(r"HMCG\d{2}[A-Z]{5}\d{3}[A-Z]", re.ASCII)
+_SAMSUNG = re.compile(r"M321R\dGA\dB[A-Z0-9]\d?-(?P<bin>[A-Z]{3})[A-Z0-9]{0,3}", re.ASCII)
+_SAMSUNG_MTS = {"CQK": 4800.0}
+_RDIMM_BITS, _DATA_BITS = 80, 64
+"""A DDR5 RDIMM has two sub-channels of 32 data and 8 check bits."""
+_OF_PART = (
+    *("dimm_vendor", "dimm_type", "dimm_ranks", "dimm_width", "dimm_density_gbit", "dimm_devices", "dimm_part_mts"),
+)
 _SERIES = re.compile(r"\b(platinum|gold|silver|bronze|max)\b", re.IGNORECASE)
 _ISA_RANK = ("AVX512", "AVX2", "AVX", "SSE")
 _DDR_SLOTS, _SLOTS_PER_CHANNEL = 32, 2
@@ -177,18 +186,46 @@ def list_part_numbers(stated: Mapping[str, str]) -> list[str]:
 
 def _parse_modules(stated: Mapping[str, str]) -> dict[str, Any]:
     numbers = list_part_numbers(stated)
-    pooled = pool_modules([decode_part_number(number) for number in numbers])
     ddr = parse_slot_sizes(stated[SLOT_SIZES])[:_DDR_SLOTS]
     channels = [any(ddr[i : i + _SLOTS_PER_CHANNEL]) for i in range(0, len(ddr), _SLOTS_PER_CHANNEL)]
     return {
         # 32 slots on two processors of eight channels each: adjacent slots share a channel.
         "mem_channels_filled": sum(channels) if len(ddr) == _DDR_SLOTS else None,
-        "dimm_vendor": pooled.vendor,
-        "dimm_type": pooled.dimm_type,
-        "dimm_ranks": pooled.ranks,
-        "dimm_width": pooled.width,
-        "dimm_density_gbit": pooled.density_gbit,
-        "dimm_devices": pooled.devices,
-        "dimm_part_mts": pooled.rated_mts,
+        **pool_modules([decode_part_number(number) for number in numbers]),
         "dimm_part": " ".join(sorted(set(numbers))) or None,
     }
+
+
+def decode_part_number(part_number: str) -> dict[str, Any]:
+    """Return what the part number of a module, such as `MTC10F1084S1RC48BA1`, gives for certain; None for the others.
+
+    Units: Gibit per DRAM device, bits per device, MT/s. Micron's numbers were checked against the stated sizes and
+    against DRAM devices = ranks x 80 bits / width; ranks and widths of the others need the vendor's tables.
+    """
+    text, decoded = part_number.strip().upper(), dict[str, Any].fromkeys(_OF_PART)
+    if _HYNIX.fullmatch(text):
+        decoded["dimm_vendor"] = "SK hynix"
+    elif match := _SAMSUNG.fullmatch(text):
+        decoded |= {"dimm_vendor": "Samsung", "dimm_type": "R", "dimm_part_mts": _SAMSUNG_MTS.get(match["bin"])}
+    elif match := _MICRON.fullmatch(text):
+        decoded["dimm_vendor"] = "Micron"
+        devices, ranks, width = int(match["devices"]), int(match["ranks"]), int(match["width"])
+        if match["type"] == "R" and devices == ranks * _RDIMM_BITS // width:
+            density = 2.0 ** int(match["log2_gb"]) * 8 / (ranks * _DATA_BITS / width)
+            decoded |= {"dimm_type": "R", "dimm_ranks": ranks, "dimm_width": width, "dimm_density_gbit": density}
+            decoded |= {"dimm_devices": devices, "dimm_part_mts": 100.0 * int(match["rate"])}
+    return decoded
+
+
+def pool_modules(modules: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Summarize the modules of one system: numbers by their mean, texts by the common value or "mixed".
+
+    A property that one of the modules lacks is missing; without modules all are missing.
+    """
+    pooled = dict[str, Any].fromkeys(_OF_PART)
+    for name in _OF_PART:
+        values = [module[name] for module in modules]
+        if values and None not in values:
+            text = isinstance(values[0], str)
+            pooled[name] = sum(values) / len(values) if not text else values[0] if len({*values}) == 1 else "mixed"
+    return pooled

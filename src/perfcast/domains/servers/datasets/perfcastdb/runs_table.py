@@ -2,64 +2,40 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from perfcast.data.standardized import Standardized
 from perfcast.data.strict_csv import Rejection, build_rejected_frame, read_rows
 from perfcast.domains.servers.data_tables import read_columns
-from perfcast.domains.servers.datasets.perfcastdb.run_rows import (
-    LOWER_IS_BETTER,
-    READ_COLUMNS,
-    RUN,
-    SOURCE,
-    SUITE,
-    LongRows,
-    Runs,
-    clean_rows,
-    count_folded,
-    make_slug,
-    pivot_runs,
-    reject_runs,
-)
-from perfcast.domains.servers.datasets.perfcastdb.run_values import (
-    CPU_MODEL,
-    DEVICES,
-    INSTALLED,
-    ISA,
-    LISTED_COUNT,
-    LISTED_GB,
-    LISTED_PARTS,
-    LOGICAL_CPUS,
-    OS,
-    SLOT_SIZES,
-    characterize_run,
-    list_part_numbers,
-    parse_slot_sizes,
-)
-from perfcast.domains.servers.datasets.perfcastdb.sample_skus import Skus, read_skus
-from perfcast.domains.servers.parsing.dimm_part_number import decode_part_number
-from perfcast.schema.table import Column, Kind, Role, Table, build_table, out_of_bounds
+from perfcast.domains.servers.datasets.perfcastdb.run_values import NUMERICAL, STATED, characterize_run
+from perfcast.domains.servers.datasets.perfcastdb.sample_skus import read_skus
+from perfcast.schema.table import Column, Kind, Role, Table, build_table
 from perfcast.utils.errors import UserError
 
+SOURCE = "perfcastdb"
+RUN, SUITE, TEST = "kubernetes.pod_id", "RESULT.WorkloadName", "RESULT.TestName"
+ITERATION, VALUE = "RESULT.IterationIndex", "RESULT.Value"
+READ_COLUMNS = [RUN, SUITE, TEST, ITERATION, VALUE, *STATED]
+
+_UNITS = {
+    "MB/s": ("MB/s", 1.0),
+    "GB/s": ("MB/s", 1000.0),
+    "ns": ("ns", 1.0),
+    "us": ("ns", 1000.0),
+    "GFLOPS": ("GFLOP/s", 1.0),
+    "TFLOPS": ("GFLOP/s", 1000.0),
+}
+LOWER_IS_BETTER = {"ns"}
 FILES = {"train": "train_data.csv", "test": "test_data.csv"}
 SKU_TABLE = "SPR_QDF_INFO.xlsx"
-
-_PARSED = {
-    CPU_MODEL: "cpu_series",
-    INSTALLED: "mem_total_gb",
-    LISTED_PARTS: "dimm_vendor",
-    ISA: "has_avx512",
-    DEVICES: "dsa_count",
-    OS: "os_version",
-}
-"""Stated text -> the standard column that is missing where the text was not parsed."""
-
-_DECODED = ("vendor", "capacity_gb", "ranks", "width", "density_gbit", "rated_mts")
 
 
 def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
@@ -78,17 +54,12 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     clean_rows(rows)
     runs = pivot_runs(rows.frame)
     table, repairs = _build_table(runs, skus)
-    bad = _find_out_of_bounds(table)
-    if bad:
-        reject_runs(rows, bad, "out_of_bounds")
-        runs = pivot_runs(rows.frame)
-        table, repairs = _build_table(runs, skus)
     return Standardized(
         table=table,
         rejected=build_rejected_frame(rows.rejections),
         rows_in=rows_in,
         merged={**rows.merged, **count_folded(rows.frame, list(runs.frame.index))},
-        quality=_summarize_quality(table.frame, runs, skus, repairs),
+        quality={"repairs": repairs, "join_coverage": _measure_join_coverage(table.frame["sku_code"], skus)},
     )
 
 
@@ -102,12 +73,14 @@ def _read_files(folder: Path) -> tuple[LongRows, int]:
     return LongRows(pd.concat(frames, ignore_index=True), rejections), rows_in
 
 
-def _build_table(runs: Runs, skus: Skus) -> tuple[Table, dict[str, int]]:
+def _build_table(runs: Runs, skus: pd.DataFrame) -> tuple[Table, dict[str, int]]:
     """Return the standard table of runs, and the number of repaired runs by rule."""
-    characterized = [characterize_run(stated) for stated in _list_stated_texts(runs)]
+    characterized = [
+        characterize_run({name: str(row[name]) for name in READ_COLUMNS}) for _, row in runs.frame.iterrows()
+    ]
     values = pd.DataFrame([values for values, _ in characterized], index=runs.frame.index)
     repairs = Counter(sorted(rule for _, rules in characterized for rule in set(rules)))
-    frame = values.join(skus.frame, on="sku_code") if len(values) else values
+    frame = values.join(skus, on="sku_code") if len(values) else values
     frame = frame.assign(
         result_id=runs.frame.index,
         run_id=runs.frame[RUN].str.strip(),
@@ -133,80 +106,134 @@ def _describe_target(suite: str, test: str, unit: str) -> str:
     return f"{suite}: {test}, mean over iterations; {better} is better"
 
 
-def _find_out_of_bounds(table: Table) -> dict[str, str]:
-    """Return the first value outside its column's bounds by result_id."""
-    bad = out_of_bounds(table)
-    outliers = {}
-    for row in bad.index[bad.any(axis=1)]:
-        name = str(bad.loc[row].idxmax())
-        outliers[str(table.frame.loc[row, "result_id"])] = f"{name}: {table.frame.loc[row, name]:g}"
-    return outliers
-
-
-def _list_stated_texts(runs: Runs) -> list[dict[str, str]]:
-    """Return the stated texts of each run by column."""
-    return [{name: str(row[name]) for name in READ_COLUMNS} for _, row in runs.frame.iterrows()]
-
-
-def _summarize_quality(frame: pd.DataFrame, runs: Runs, skus: Skus, repairs: dict[str, int]) -> dict[str, Any]:
-    """Return the quality facts of the standard table `frame`; rows and counts are those of `runs`."""
-    stated = runs.frame.reset_index(drop=True)
-    numbers = sorted({number for texts in _list_stated_texts(runs) for number in list_part_numbers(texts)})
-    return {
-        "repairs": repairs,
-        "parse_coverage": {column: _measure_coverage(stated[column], frame[name]) for column, name in _PARSED.items()},
-        "join_coverage": _measure_join_coverage(frame["sku_code"], skus),
-        "part_numbers_undecoded": {
-            name: [number for number in numbers if getattr(decode_part_number(number), name) is None]
-            for name in _DECODED
-        },
-        "agreement": _measure_agreement(frame, stated),
-    }
-
-
-def _measure_coverage(texts: pd.Series, values: pd.Series) -> dict[str, Any]:
-    stated = texts.str.strip() != ""
-    parsed = stated & values.notna()
-    return {
-        "stated": int(stated.sum()),
-        "complete": int(parsed.sum()),
-        "share": round(float(parsed.sum() / stated.sum()), 6) if stated.any() else 1.0,
-        "examples": sorted(set(texts[stated & ~parsed]))[:5],
-    }
-
-
-def _measure_join_coverage(codes: pd.Series, skus: Skus) -> dict[str, Any]:
-    joined = codes.isin(skus.frame.index)
+def _measure_join_coverage(codes: pd.Series, skus: pd.DataFrame) -> dict[str, Any]:
+    joined = codes.isin(skus.index)
     return {
         "runs": int(joined.sum()),
         "share_of_rows": round(float(joined.mean()), 6) if len(joined) else 1.0,
         "codes_missing": sorted(set(codes[~joined].dropna())),
-        "repeated_sheet_rows": skus.repeated,
-        "conflicting_sheet_rows": skus.conflicts,
     }
 
 
-def _measure_agreement(frame: pd.DataFrame, stated: pd.DataFrame) -> dict[str, dict[str, int]]:
-    """Count the runs with both statements of a fact, and the runs whose statements agree."""
-    listed = {name: pd.to_numeric(stated[name]).astype("float64") for name in (LISTED_GB, LISTED_COUNT, LOGICAL_CPUS)}
-    by_slot = stated[SLOT_SIZES].map(parse_slot_sizes)
-    pairs = {
-        "memory_total": (frame["mem_total_gb"], listed[LISTED_GB]),
-        "memory_by_slot": (frame["mem_total_gb"], by_slot.map(lambda sizes: sum(sizes) if sizes else None)),
-        "module_count": (frame["dimm_count"] + frame["hbm_count"], listed[LISTED_COUNT]),
-        "module_size_of_part_number": (frame["dimm_gb"], frame["dimm_part"].map(_decode_capacity)),
-        "logical_processors": (frame["cores_enabled_total"] * frame["threads_per_core"], listed[LOGICAL_CPUS]),
-        "cores_of_sample": (frame["cores_per_chip_of_cpu_model"], frame["sku_cores"]),
-        "base_clock_of_sample": (frame["base_mhz"], frame["sku_base_mhz"]),
-        "l3_of_sample": (frame["l3_mb_per_chip"], frame["sku_l3_mb"]),
-    }
-    return {name: _compare(first.astype("float64"), other.astype("float64")) for name, (first, other) in pairs.items()}
+@dataclass
+class LongRows:
+    """Accepted long rows, with the rejections and the counts of merged rows by rule.
+
+    Shapes: `frame` has `READ_COLUMNS` as text, and file, line and part.
+    """
+
+    frame: pd.DataFrame
+    rejections: list[Rejection] = field(default_factory=list)
+    merged: dict[str, int] = field(default_factory=dict)
+
+    def reject(self, rows: pd.Series, reason: str, detail: pd.Series) -> None:
+        """Quarantine the rows of a boolean mask."""
+        hit = self.frame[rows]
+        for file, line, text in zip(hit["file"], hit["line"], detail[rows], strict=True):
+            self.rejections.append(Rejection(SOURCE, str(file), int(line), reason, str(text)[:200]))
+        self.frame = self.frame[~rows]
+
+    def merge(self, rows: pd.Series, rule: str) -> None:
+        """Drop the rows of a boolean mask that are folded into others, and count them under the rule."""
+        self.merged[rule] = self.merged.get(rule, 0) + int(rows.sum())
+        self.frame = self.frame[~rows]
 
 
-def _decode_capacity(part_numbers: Any) -> float | None:
-    """Return the capacity of a DIMM in GiB by its part number, None for several kinds or none."""
-    return decode_part_number(part_numbers).capacity_gb if isinstance(part_numbers, str) else None
+def clean_rows(rows: LongRows) -> None:
+    """Quarantine invalid rows, and fold copies of rows and of runs.
+
+    A suite mean is the geometric mean of the other rows of its run, so it adds no measurement. It is quarantined with
+    the reason `suite_mean`.
+    """
+    rows.reject(rows.frame[TEST].str.strip() == rows.frame[SUITE].str.strip(), "suite_mean", rows.frame[TEST])
+    for name in [VALUE, *NUMERICAL]:
+        text = rows.frame[name].str.strip()
+        number = pd.to_numeric(text, errors="coerce").astype("float64")
+        usable = np.isfinite(number) & (number > 0) if name == VALUE else np.isfinite(number) | (text == "")
+        rows.reject(~usable, "not_a_number", name + ": " + text)
+    rows.merge(rows.frame.duplicated(READ_COLUMNS), "repeated_row")
+    rows.merge(_make_run_keys(rows.frame).isin(_find_copied_runs(rows.frame)), "copied_run")
 
 
-def _compare(first: pd.Series, other: pd.Series) -> dict[str, int]:
-    return {"stated": int((first.notna() & other.notna()).sum()), "agree": int(((first - other).abs() < 1e-6).sum())}
+def _find_copied_runs(frame: pd.DataFrame) -> set[str]:
+    """Return the runs that repeat every value and characteristic of a run with a shorter or earlier name."""
+    content = [name for name in READ_COLUMNS if name != RUN]
+    first: dict[tuple[tuple[str, ...], ...], str] = {}
+    copies = set()
+    keys = _make_run_keys(frame)
+    for key in sorted(keys.unique(), key=lambda name: (len(name), name)):
+        fingerprint = tuple(sorted(map(tuple, frame.loc[keys == key, content].to_numpy().tolist())))
+        if first.setdefault(fingerprint, key) != key:
+            copies.add(key)
+    return copies
+
+
+def _make_run_keys(frame: pd.DataFrame) -> pd.Series:
+    return frame[RUN].str.strip() + ":" + frame[SUITE].map(make_slug)
+
+
+def _name_targets(frame: pd.DataFrame) -> pd.Series:
+    """Return the target of each row."""
+    return frame[SUITE].map(make_slug) + "__" + frame[TEST].map(lambda test: make_slug(split_unit(test)[0]))
+
+
+def make_slug(text: str) -> str:
+    """Return the text in lower case, with single underscores for all but letters and digits."""
+    return re.sub(r"[^a-z0-9]+", "_", text.casefold()).strip("_")
+
+
+def split_unit(test: str) -> tuple[str, str, float]:
+    """Return the name of a test without unit, its standard unit ("" for a ratio), and the factor to that unit."""
+    name, _, ending = test.strip().rpartition("(")
+    unit = ending.removesuffix(")")
+    if unit == ending or unit not in _UNITS:
+        return test.strip(), "", 1.0
+    return name.strip(), *_UNITS[unit]
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Table with one row per run and suite.
+
+    Shapes: `frame` is indexed by result_id. It has the stated columns of the run's first row, its targets, and the
+    spread over iterations. `targets` maps the name of a target to (suite, test, unit).
+    """
+
+    frame: pd.DataFrame
+    targets: dict[str, tuple[str, str, str]]
+
+
+def pivot_runs(frame: pd.DataFrame) -> Runs:
+    """Pivot clean long rows: the mean over iterations of each test becomes a column.
+
+    Units: values in MB/s, ns and GFLOP/s; the spread is (max - min) / mean.
+    """
+    parsed = frame[TEST].map(split_unit)
+    long = pd.DataFrame(
+        {
+            "result_id": _make_run_keys(frame),
+            "target": _name_targets(frame),
+            "value": pd.to_numeric(frame[VALUE]).astype("float64") * parsed.map(lambda item: item[2]).astype("float64"),
+        }
+    )
+    meanings = zip(long["target"], frame[SUITE], parsed, strict=True)
+    targets = {name: (suite, test, unit) for name, suite, (test, unit, _) in meanings}
+    tests = long.groupby(["result_id", "target"])["value"].agg(["mean", "min", "max", "size"])
+    tests["spread"] = ((tests["max"] - tests["min"]) / tests["mean"]).where(tests["size"] > 1)
+    by_run = tests.groupby("result_id")
+    first = frame.assign(result_id=long["result_id"]).drop_duplicates("result_id").set_index("result_id")
+    runs = first.join(tests["mean"].unstack("target")).assign(
+        iterations=by_run["size"].max(),
+        tests=by_run["size"].size(),
+        spread_median=by_run["spread"].median(),
+        spread_max=by_run["spread"].max(),
+    )
+    return Runs(runs.sort_index(), dict(sorted(targets.items())))
+
+
+def count_folded(frame: pd.DataFrame, runs: Sequence[str]) -> dict[str, int]:
+    """Count the rows that were folded into a run: averaged iterations, and tests after the first."""
+    iterations = frame[_make_run_keys(frame).isin(list(runs))]
+    keys = pd.DataFrame({"run": _make_run_keys(iterations), "test": _name_targets(iterations)})
+    tests = len(keys.drop_duplicates())
+    return {"iterations_averaged": len(iterations) - tests, "tests_of_one_run": tests - len(runs)}

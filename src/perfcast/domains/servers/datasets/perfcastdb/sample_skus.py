@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,21 +35,8 @@ FIELDS: dict[str, tuple[str, dict[str | None, float]]] = {
 """Standard name -> beginning of the title in the sheet, and unit of the text -> factor."""
 
 
-@dataclass(frozen=True)
-class Skus:
-    """Processor samples by code.
-
-    Shapes: `frame` is indexed by code and has the columns `FIELDS`, float64. `repeated` counts the dropped rows of a
-    repeated code; `conflicts` counts those of them with other values.
-    """
-
-    frame: pd.DataFrame
-    repeated: int
-    conflicts: int
-
-
-def read_skus(path: Path) -> Skus:
-    """Read the sheet; skip blank rows and use the first row of each code.
+def read_skus(path: Path) -> pd.DataFrame:
+    """Read the sheet by code: columns FIELDS, float64; skip blank rows and use the first row of each code.
 
     Units: clocks MHz, cache MB per processor, power W. A 0 marks an absent mode and becomes missing.
 
@@ -60,19 +46,10 @@ def read_skus(path: Path) -> Skus:
     rows = _read_sheet(Path(path))
     code, positions = _find_header(path, rows)
     skus: dict[str, dict[str, float | None]] = {}
-    repeated = conflicts = 0
     for row in rows:
-        key = _read_cell(row, code)
-        if not key:
-            continue
-        values = {name: parse_quantity(_read_cell(row, positions[name]), FIELDS[name][1]) for name in FIELDS}
-        if key in skus:
-            repeated += 1
-            conflicts += values != skus[key]
-        else:
-            skus[key] = values
-    frame = pd.DataFrame.from_dict(skus, orient="index", columns=list(FIELDS)).astype("float64")
-    return Skus(frame, repeated, conflicts)
+        if (key := _read_cell(row, code)) and key not in skus:
+            skus[key] = {name: parse_quantity(_read_cell(row, positions[name]), FIELDS[name][1]) for name in FIELDS}
+    return pd.DataFrame.from_dict(skus, orient="index", columns=list(FIELDS)).astype("float64")
 
 
 def parse_quantity(text: str, factors: dict[str | None, float]) -> float | None:

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
-from perfcast.data.standardized import Standardized
 from perfcast.domains.servers.datasets.spec_cpu import repairs as repair
 from perfcast.domains.servers.datasets.spec_cpu import spec_dump
 from perfcast.domains.servers.datasets.spec_cpu.cpu2017 import name_suites, screen_scores, split_suite
-from perfcast.domains.servers.parsing.compiler import parse_older_compiler
 from perfcast.domains.servers.parsing.memory import parse_older_memory
-from perfcast.domains.servers.parsing.operating_system import parse_older_operating_system
-from perfcast.domains.servers.parsing.processor_texts import parse_characteristics, parse_older_orderable
+from perfcast.domains.servers.parsing.scalars import parse_characteristics, parse_older_orderable
+from perfcast.domains.servers.parsing.software import parse_older_compiler, parse_older_operating_system
 from perfcast.domains.servers.parsing.text_normalization import read_rules, rewrite
 from perfcast.domains.servers.processors.cpu_names import cpu_model_key
 
@@ -106,7 +101,5 @@ DUMP = spec_dump.SpecDump(
     repair=_repair,
 )
 
-
-def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
-    """Standardize the dump, which has no identifiers and no dates of arrival; see `spec_dump.build`."""
-    return spec_dump.build(DUMP, raw, options)
+build = DUMP.build
+"""Standardize the dump, which has no identifiers and no dates of arrival."""

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from perfcast.data.standardized import Standardized
 from perfcast.domains.servers.datasets.spec_cpu import repairs as repair
 from perfcast.domains.servers.datasets.spec_cpu import spec_dump
 from perfcast.domains.servers.datasets.spec_cpu.dump_file import Quarantine
 from perfcast.domains.servers.datasets.spec_cpu.spec_dump import map_texts
-from perfcast.domains.servers.parsing.compiler import is_under_xalanc_notice, parse_compiler
 from perfcast.domains.servers.parsing.distinct_texts import map_distinct
+from perfcast.domains.servers.parsing.software import is_under_xalanc_notice, parse_compiler
 
 _COUNTS = {
     **{"# Cores": "cores", "# Chips": "chips", "# Enabled Threads Per Core": "threads per core"},
@@ -93,7 +89,4 @@ DUMP = spec_dump.SpecDump(
 COLUMNS = DUMP.columns
 """Standard columns in table order."""
 
-
-def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
-    """Standardize the dump; see `spec_dump.build`."""
-    return spec_dump.build(DUMP, raw, options)
+build = DUMP.build

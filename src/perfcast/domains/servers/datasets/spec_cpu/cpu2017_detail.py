@@ -1,50 +1,70 @@
 """SPEC CPU2017 results by benchmark: one row per result; the targets are the base scores of its suite.
 
 The detail files lack dates and memory texts, and truncate the texts of compiler and operating system, so the dump of
-published results is joined by the result's identifier. The dump's scores are only compared with the benchmarks'
-geometric mean for quality.json; they reach no feature.
+published results is joined by the result's identifier; its scores reach no feature. The memory visible to the system
+identifies a single machine by its last digits, like a serial number, so it is no feature either.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from perfcast.data.standardized import Standardized
-from perfcast.data.strict_csv import build_rejected_frame
+from perfcast.data.strict_csv import build_rejected_frame, read_rows
+from perfcast.domains.servers.data_tables import read_columns, read_table
 from perfcast.domains.servers.datasets.spec_cpu import repairs as repair
 from perfcast.domains.servers.datasets.spec_cpu.cpu2017 import DUMP
-from perfcast.domains.servers.datasets.spec_cpu.detail_files import (
-    COLUMNS,
-    OMITTED,
-    SOURCE,
-    TARGETS,
-    TEXTS,
-    read_detail,
-    refuse_leaks,
+from perfcast.domains.servers.datasets.spec_cpu.dump_file import Quarantine, find_only_file, read_dump
+from perfcast.domains.servers.datasets.spec_cpu.spec_dump import (
+    MAX_CORES_PER_CHIP,
+    THREADS_PER_CORE,
+    describe_out_of_bounds,
+    name_submissions,
+    summarize_quality,
 )
-from perfcast.domains.servers.datasets.spec_cpu.dump_file import find_only_file, read_dump
-from perfcast.domains.servers.datasets.spec_cpu.dump_quality import summarize_quality
-from perfcast.domains.servers.datasets.spec_cpu.spec_dump import describe_out_of_bounds, name_submissions
 from perfcast.domains.servers.parsing.distinct_texts import parse_column
 from perfcast.domains.servers.parsing.memory import snap_to_grade
-from perfcast.domains.servers.parsing.scalars import parse_month, parse_number
+from perfcast.domains.servers.parsing.scalars import parse_disclosure, parse_month, parse_number
 from perfcast.domains.servers.parsing.text_normalization import is_stated
+from perfcast.domains.servers.processors.catalog import join_catalog
 from perfcast.domains.servers.processors.cpu_names import cpu_model_id
-from perfcast.domains.servers.processors.joined_facts import join_catalog
-from perfcast.schema.table import build_table
+from perfcast.schema.table import Column, Kind, Role, build_table
 from perfcast.utils.errors import UserError
 
+_LISTED = read_table(__package__, "benchmarks.csv")
+SUITES = {row["file"]: row["suite"] for row in _LISTED}
+"""File -> suite, as spec_cpu2017 names it."""
+
+BENCHMARKS = {file: tuple(row["benchmark"] for row in _LISTED if row["file"] == file) for file in SUITES}
+"""File -> score columns. The `t_` columns of the file, not listed here, are the same scores in seconds."""
+
+TARGETS = tuple(benchmark for file in SUITES for benchmark in BENCHMARKS[file])
+
+_SCORE = "base score of the benchmark: reference seconds x copies / seconds"
+_TARGETS = tuple(
+    Column(name, Kind.NUMERICAL, Role.TARGET, "workload", "ratio to reference", _SCORE, 0.01, 1e6) for name in TARGETS
+)
+COLUMNS = (*read_columns(__package__, "columns.csv", "detail"), *_TARGETS)
+"""Standard columns in table order: those of spec_cpu2017 that do not describe its score, further ones, the targets."""
+
+SOURCE = "spec_cpu2017_detail"
+TEXTS = (
+    *("vendor", "hardware_vendor", "model_name", "test_sponsor", "os", "compiler"),
+    *("parallel", "file_system", "file"),
+)
+NUMBERS = {row["raw"]: row["names"] for row in read_table(__package__, "dump_columns.csv") if row["tables"] == "detail"}
+"""Column of the files -> typed column; `mem_channels` counts DIMMs, `channel_kb` is the size of a DIMM."""
+
+_COUNTS = ("threads_per_core", "cores_per_socket", "sockets", "mem_channels", "threads_or_copies")
+_read_number = partial(parse_number, low=0)
 _SCORES = ("Base Result", "Peak Result", "Energy Base Result")
 _IDENTIFIER = r"(cpu2017-\d{8}-\d{5})"
-_ROUNDING = 0.005
-"""Largest relative rounding error of published scores, which have three digits."""
-
 _FROM_DETAIL = {"Hardware Vendor": "hardware_vendor", "Test Sponsor": "test_sponsor", "Parallel": "parallel"}
 _LONGER_IN_DUMP = {"Operating System": "os", "Compiler": "compiler", "File System": "file_system"}
 _FILLED = {
@@ -53,6 +73,70 @@ _FILLED = {
     "base_mhz": "Processor MHz",
     "cores": "# Cores",
 }
+
+
+@dataclass(frozen=True)
+class Detail:
+    """Results of the four files.
+
+    Shapes: `frame` has TEXTS as text, the typed columns of NUMBERS, TARGETS (NaN outside the row's suite), suite,
+    result_id, arrival_day, source_file, line and line_in_file, ordered by result_id. `quarantines` maps each file to
+    its rejected rows. `identical` counts rows folded into a row that differs in its identifier alone.
+    """
+
+    frame: pd.DataFrame
+    quarantines: dict[str, Quarantine]
+    rows_in: int
+    identical: int
+
+
+def read_detail(folder: Path) -> Detail:
+    """Read the four files. Raises: UserError when a file is absent, not a whole table, or lacks a column."""
+    frames, quarantines, rows_in = [], {}, 0
+    for name in SUITES:
+        columns = [*TEXTS, *NUMBERS, *BENCHMARKS[name]]
+        rows = read_rows(SOURCE, folder / name, columns)
+        rows_in += rows.rows_in
+        quarantines[name] = Quarantine(SOURCE, name, rows.rejections)
+        frames.append(_screen_rows(rows.frame, name, quarantines[name]))
+    frame = pd.concat(frames, ignore_index=True).sort_values("result_id", kind="stable", ignore_index=True)
+    twice = frame["result_id"].duplicated()
+    for name, quarantine in quarantines.items():
+        quarantine.reject(frame, twice & (frame["source_file"] == name), "duplicate_result_id", frame["result_id"])
+    frame = frame[~twice]
+    measured = ["suite", *TEXTS, *NUMBERS.values(), *TARGETS]
+    identical = frame.duplicated([column for column in measured if column != "file"])
+    return Detail(frame[~identical].reset_index(drop=True), quarantines, rows_in, int(identical.sum()))
+
+
+def _screen_rows(raw: pd.DataFrame, name: str, quarantine: Quarantine) -> pd.DataFrame:
+    """Parse the typed columns of one file, and quarantine rows that are not results."""
+    benchmarks = list(BENCHMARKS[name])
+    disclosure = parse_column(
+        raw["file"].str.strip().str.removesuffix(".csv"), parse_disclosure, ["result_id", "arrival_day"]
+    )
+    frame = raw[list(TEXTS)].assign(
+        **{to: parse_column(raw[column], _read_number)["value"] for column, to in NUMBERS.items()},
+        **{score: parse_column(raw[score], _read_number)["value"] for score in benchmarks},
+        **{other: float("nan") for other in TARGETS if other not in benchmarks},
+        suite=SUITES[name],
+        result_id=disclosure["result_id"],
+        arrival_day=pd.to_datetime(disclosure["arrival_day"]),
+        source_file=name,
+        line=raw["line"],
+        line_in_file=raw["line"],
+    )
+    frame = quarantine.reject(frame, frame["result_id"].isna(), "no_result_id", frame["file"])
+    frame = quarantine.reject(frame, ~frame["model_name"].map(is_stated), "no_processor", frame["file"])
+
+    scoreless = ~(frame[benchmarks] > 0).all(axis=1)
+    frame = quarantine.reject(frame, scoreless, "no_score", frame["file"])
+    # a missing count is possible
+    counts = frame[[NUMBERS[column] for column in _COUNTS]]
+    bad = counts.notna() & ~((counts % 1 == 0) & (counts > 0))
+    bad["cores_per_socket"] |= counts["cores_per_socket"] > MAX_CORES_PER_CHIP
+    bad["threads_per_core"] |= counts["threads_per_core"].notna() & ~counts["threads_per_core"].isin(THREADS_PER_CORE)
+    return quarantine.reject(frame, bad.any(axis=1), "impossible_counts", frame["file"])
 
 
 @dataclass(frozen=True)
@@ -94,20 +178,15 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     for name, quarantine in detail.quarantines.items():
         quarantine.reject(frame, wrong & (frame["source_file"] == name), "out_of_bounds", detail_of_value)
     frame = frame[~wrong]
-    refuse_leaks(COLUMNS)
     table = build_table(SOURCE, frame, COLUMNS)
-    coverage = DUMP.measure_coverage(frame.assign(disclosure_parsed=True))
-    stated = {column: column_coverage for column, column_coverage in coverage.items() if column_coverage["stated"]}
     return Standardized(
         table,
         build_rejected_frame(each for quarantine in detail.quarantines.values() for each in quarantine.rejections),
         detail.rows_in,
         {"identical_but_for_result_id": detail.identical},
         {
-            **summarize_quality(frame, table, repairs.counts, stated),
+            **summarize_quality(frame, table, repairs.counts),
             "joined": joined,
-            "columns_left_out": OMITTED,
-            "columns_unknown": {name: columns for name, columns in detail.unknown.items() if columns},
         },
     )
 
@@ -171,7 +250,6 @@ def join_published(frame: pd.DataFrame, published: Published) -> tuple[pd.DataFr
     # The copy consolidates the blocks of a frame that grew by columns; later steps are slow without it.
     joined = pd.concat([others, parsed[[column for column in parsed if column not in others]]], axis=1).copy()
     joined = joined.assign(cores=frame["chips"] * frame["cores_per_socket"])
-    filled = {name: joined[name].isna() & values.notna() for name, values in stated.items()}
     joined = joined.assign(
         **{name: joined[name].fillna(values) for name, values in stated.items()},
         published_month=month.fillna(frame["arrival_day"].dt.to_period("M").dt.to_timestamp()),
@@ -183,12 +261,8 @@ def join_published(frame: pd.DataFrame, published: Published) -> tuple[pd.DataFr
             name: frame[name].fillna(parsed[name]) for name in ("l1d_kb", "l1i_kb", "l2_kb_per_core", "storage_gb")
         },
     )  # fmt: skip
-    account = _count_matches(published, base, frame)
-    return joined, {
-        **account,
-        "date_of_arrival_for_publication": int(month.isna().sum()),
-        "filled_where_detail_is_empty": {name: int(rows.sum()) for name, rows in filled.items()},
-    }
+    counts = {"matched": int(published.matched.sum()), "found_in_another_suite": published.other_suite}
+    return joined, {"rows": len(frame), **counts}
 
 
 def _combine_memory(frame: pd.DataFrame, parsed: pd.DataFrame) -> dict[str, pd.Series]:
@@ -205,25 +279,4 @@ def _combine_memory(frame: pd.DataFrame, parsed: pd.DataFrame) -> dict[str, pd.S
         "mem_os_gb": frame["mem_os_kb"] / 1024**2,
         "mem_rated_mts": rated,
         "mem_eff_mts": parsed["mem_running_mts"].fillna(rated),
-    }
-
-
-def _count_matches(published: Published, base: pd.Series, frame: pd.DataFrame) -> dict[str, Any]:
-    """Return the number of matched results, and of scores that equal the geometric mean of the benchmarks."""
-    mean = pd.Series(np.exp(np.log(frame[list(TARGETS)]).mean(axis=1)), index=frame.index)
-    scored = base > 0
-    agrees = scored & ((mean / base - 1).abs() < _ROUNDING)
-    return {
-        "source": DUMP.source,
-        "by": "result_id",
-        "rows": len(frame),
-        "matched": int(published.matched.sum()),
-        "found_in_another_suite": published.other_suite,
-        "published_score_is_geometric_mean": int(agrees.sum()),
-        "published_score_differs": int((scored & ~agrees).sum()),
-        "published_score_withdrawn": int((base == 0).sum()),
-        "taken_for_every_result_found": [
-            *("dates", "memory text", "operating system", "compiler", "file system", "system name", "storage class"),
-            *("pointer size", "processors orderable", "last-level cache slices"),
-        ],
     }

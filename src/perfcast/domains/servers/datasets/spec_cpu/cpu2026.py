@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
-
 import pandas as pd
 
-from perfcast.data.standardized import Standardized
 from perfcast.domains.servers.datasets.spec_cpu import spec_dump
 from perfcast.domains.servers.datasets.spec_cpu.cpu2017 import name_suites, repair_results, screen_scores, split_suite
 from perfcast.domains.servers.datasets.spec_cpu.dump_file import Quarantine
@@ -42,7 +37,4 @@ DUMP = spec_dump.SpecDump(
     repair=repair_results,
 )
 
-
-def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
-    """Standardize the dump; see `spec_dump.build`."""
-    return spec_dump.build(DUMP, raw, options)
+build = DUMP.build

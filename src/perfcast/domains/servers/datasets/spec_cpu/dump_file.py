@@ -7,9 +7,8 @@ from collections.abc import Collection, Iterator, Sequence
 from difflib import get_close_matches
 from operator import itemgetter
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 
@@ -19,7 +18,7 @@ from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError
 
 _ROWS_AT_ONCE = 1 << 16
-"""Number of rows buffered as lists before they move to arrays."""
+"""Number of rows buffered as lists before they move to a table."""
 
 _UNUSED_LAST = ("Disclosure URL", "Disclosures")
 """Last names of the header, without fields in the rows of SPEC's dumps."""
@@ -47,60 +46,11 @@ def read_dump(source: str, path: Path, columns: Sequence[str], plain: Collection
     if not path.is_file():
         raise UserError(f"source {source!r} must have the file {path.name}", f"{path} is not there", _REMEDY)
     with unpacked(path, kind_by_content(path), most=size_limits.DUMP, remedy=_REMEDY) as file:
-        header = _read_header(path, file, columns)
-        columns_read = _ColumnBuffers(columns, columns if plain is None else plain)
-        rejections = _read_rows(source, path.name, file, header, columns_read)
-    require_rows(columns_read.rows, str(path), rejections)
-    return CsvRows(columns_read.frame(), tuple(rejections), columns_read.rows + len(rejections))
-
-
-class _ColumnBuffers:
-    """Buffer of the texts read and their lines, moved from lists to arrays block by block."""
-
-    def __init__(self, columns: Sequence[str], plain: Collection[str]) -> None:
-        self.columns, self.rows = tuple(columns), 0
-        self._codes = {name: _Codes() for name in columns if name not in plain}
-        self._block: list[tuple[str, ...]] = []
-        self._lines: list[int] = []
-        self._arrays: dict[str, list[Any]] = {name: [] for name in (*columns, "line")}
-
-    def add(self, line: int, texts: tuple[str, ...]) -> None:
-        self._lines.append(line)
-        self._block.append(texts)
-        self.rows += 1
-        if len(self._block) == _ROWS_AT_ONCE:
-            self._move_block()
-
-    def _move_block(self) -> None:
-        turned = zip(*self._block, strict=True) if self._block else ((),) * len(self.columns)
-        for name, texts in zip(self.columns, turned, strict=True):
-            if name in self._codes:
-                numbers = map(self._codes[name].__getitem__, texts)
-                self._arrays[name].append(np.fromiter(numbers, dtype=np.int32, count=len(texts)))
-            else:
-                self._arrays[name].append(pa.array(texts, pa.large_string()))
-        self._arrays["line"].append(np.array(self._lines, dtype=np.int64))
-        self._block, self._lines = [], []
-
-    def frame(self) -> pd.DataFrame:
-        self._move_block()
-        series = {}
-        for name in self.columns:
-            parts = self._arrays.pop(name)
-            if name in self._codes:
-                categories = pd.Index(list(self._codes[name]), dtype="str")
-                series[name] = pd.Series(pd.Categorical.from_codes(np.concatenate(parts), categories))
-            else:
-                series[name] = pa.chunked_array(parts, pa.large_string()).to_pandas()
-        return pd.DataFrame({**series, "line": np.concatenate(self._arrays["line"])}, copy=False)
-
-
-class _Codes(dict[str, int]):
-    """Mapping of texts to consecutive codes; a new text gets the next code."""
-
-    def __missing__(self, text: str) -> int:
-        self[text] = number = len(self)
-        return number
+        table, rejections = _read_rows(source, path, file, columns, columns if plain is None else plain)
+    require_rows(table.num_rows, str(path), rejections)
+    # split_blocks keeps the columns separate, so that one column does not hold the others in memory
+    frame = table.unify_dictionaries().to_pandas(split_blocks=True)
+    return CsvRows(frame, tuple(rejections), table.num_rows + len(rejections))
 
 
 def _read_header(path: Path, file: IO[bytes], columns: Sequence[str]) -> list[str]:
@@ -121,12 +71,24 @@ def _read_header(path: Path, file: IO[bytes], columns: Sequence[str]) -> list[st
 
 
 def _read_rows(
-    source: str, name: str, file: IO[bytes], header: list[str], columns_read: _ColumnBuffers
-) -> list[Rejection]:
-    """Add the valid rows of the file to `columns_read`, and return the rejections."""
-    pick = itemgetter(*(header.index(column) for column in columns_read.columns))
+    source: str, path: Path, file: IO[bytes], columns: Sequence[str], plain: Collection[str]
+) -> tuple[pa.Table, list[Rejection]]:
+    """Return the texts of the valid rows with their lines, and the rejections."""
+    header = _read_header(path, file, columns)
+    pick = itemgetter(*(header.index(column) for column in columns))
     widths = {len(header), len(header) - sum(name in _UNUSED_LAST for name in header[-len(_UNUSED_LAST) :])}
     rejections: list[Rejection] = []
+    block: list[tuple[object, ...]] = []
+    blocks: list[pa.Table] = []
+
+    def move_block() -> None:
+        turned = zip(*block, strict=True) if block else [()] * (len(columns) + 1)
+        *texts, lines = turned
+        arrays = {column: pa.array(values, pa.large_string()) for column, values in zip(columns, texts, strict=True)}
+        coded = {column: array if column in plain else array.dictionary_encode() for column, array in arrays.items()}
+        blocks.append(pa.table({**coded, "line": pa.array(lines, pa.int64())}))
+        block.clear()
+
     for number, line in _iterate_lines(file):
         fields, reason, detail = _split_fields(line)
         if not reason and fields[0] == header[0] and [" ".join(field.split()) for field in fields] == header:
@@ -134,11 +96,14 @@ def _read_rows(
         elif not reason and len(fields) not in widths:
             reason, detail = "wrong_field_count", f"{len(fields)} fields, the header has {len(header)}"
         if reason:
-            rejections.append(Rejection(source, name, number, reason, detail))
+            rejections.append(Rejection(source, path.name, number, reason, detail))
         else:
-            columns_read.add(number, pick(fields))
-        limit_rows(columns_read.rows, rejections, name, size_limits.DUMP_ROWS)
-    return rejections
+            block.append((*pick(fields), number))
+        limit_rows(len(blocks) * _ROWS_AT_ONCE + len(block), rejections, path.name, size_limits.DUMP_ROWS)
+        if len(block) == _ROWS_AT_ONCE:
+            move_block()
+    move_block()
+    return pa.concat_tables(blocks), rejections
 
 
 def _iterate_lines(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from perfcast.domains.servers.features.server_physics import find_memory_limit
 from perfcast.domains.servers.parsing.distinct_texts import map_distinct
-from perfcast.domains.servers.processors.memory_limit import find_memory_limit
 
 MIN_SHARE = 2 / 3
 """Smallest plausible share of the peers' median score.

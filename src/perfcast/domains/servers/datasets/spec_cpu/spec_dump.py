@@ -19,16 +19,10 @@ from perfcast.data.standardized import Standardized
 from perfcast.data.strict_csv import build_rejected_frame
 from perfcast.domains.servers.data_tables import read_columns, read_table
 from perfcast.domains.servers.datasets.spec_cpu.dump_file import Quarantine, find_only_file, read_dump
-from perfcast.domains.servers.datasets.spec_cpu.dump_quality import (
-    describe_coverage,
-    measure_coverages,
-    summarize_quality,
-)
 from perfcast.domains.servers.datasets.spec_cpu.repairs import Repairs
 from perfcast.domains.servers.parsing.cache import parse_l1, parse_l2, parse_l3, parse_other_cache
-from perfcast.domains.servers.parsing.compiler import parse_compiler
 from perfcast.domains.servers.parsing.distinct_texts import (
-    Coverage,
+    count_texts,
     expand_codes,
     is_coded,
     map_distinct,
@@ -37,21 +31,19 @@ from perfcast.domains.servers.parsing.distinct_texts import (
 )
 from perfcast.domains.servers.parsing.memory import parse_memory
 from perfcast.domains.servers.parsing.names import extract_system_stems, normalize_company
-from perfcast.domains.servers.parsing.operating_system import parse_operating_system
-from perfcast.domains.servers.parsing.processor_texts import parse_orderable
 from perfcast.domains.servers.parsing.scalars import (
-    Scalar,
     parse_disclosure,
     parse_flag,
     parse_month,
     parse_number,
+    parse_orderable,
     parse_pointer_bits,
 )
-from perfcast.domains.servers.parsing.storage import parse_storage
+from perfcast.domains.servers.parsing.software import parse_compiler, parse_operating_system, parse_storage
 from perfcast.domains.servers.parsing.text_normalization import is_stated, normalize
+from perfcast.domains.servers.processors.catalog import TABLES, join_catalog
 from perfcast.domains.servers.processors.cpu_names import cpu_model_id, cpu_model_key
-from perfcast.domains.servers.processors.joined_facts import join_catalog
-from perfcast.schema.table import Column, Kind, as_declared, build_table, outside, select
+from perfcast.schema.table import Column, Kind, Table, as_declared, build_table, outside, select
 from perfcast.utils.errors import UserError
 
 MAX_CORES_PER_CHIP = 512
@@ -88,15 +80,13 @@ _MANY_DEFECTS = 2
 class RawColumn:
     """Raw column of a dump, its reader, and the columns that it gives.
 
-    `reason` is that to quarantine a row where this column alone is invalid; `covered` ones are in the coverage of
-    parsers.
+    `reason` is that to quarantine a row where this column alone is invalid.
     """
 
     raw: str
     read: Reader
     names: tuple[str, ...]
     reason: str
-    covered: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,15 +123,14 @@ class SpecDump:
         readers: dict[str, Reader] = {
             **READERS,
             "": str,
-            "suite": lambda text: Scalar(self.suites.get(normalize(text))),
+            "suite": lambda text: self.suites.get(normalize(text)),
             **self.readers,
         }
         kinds: dict[str, list[RawColumn]] = {kind: [] for kind in ("required", "identity", "parsed", "name", "other")}
         for row in read_table(__package__, "dump_columns.csv"):
             if self.source.removeprefix("spec_") in row["tables"].split():
                 names = tuple(row["names"].split("|"))
-                described = RawColumn(row["raw"], readers[row["reader"]], names, row["reason"], not row["uncovered"])
-                kinds[row["kind"]].append(described)
+                kinds[row["kind"]].append(RawColumn(row["raw"], readers[row["reader"]], names, row["reason"]))
         return kinds
 
     @property
@@ -154,23 +143,47 @@ class SpecDump:
         """Add the standard columns of the text columns; every distinct text is parsed once."""
         columns: dict[str, pd.Series] = {}
         for column in self.described["parsed"]:
-            fields = ["value"] if isinstance(column.read(""), Scalar) else column.names
-            parsed = parse_column(frame[column.raw], column.read, fields)
-            columns |= {name: parsed[part] for name, part in zip(column.names, fields, strict=True)}
+            columns |= dict(parse_column(frame[column.raw], column.read, column.names).items())
         columns |= {name: pd.to_datetime(columns[name]) for name in _DATES if name in columns}
         columns |= {column.names[0]: map_texts(frame[column.raw], column.read) for column in self.described["name"]}
         return self.derive(frame.assign(**columns, system_stem=extract_system_stems(frame)))
 
-    def measure_coverage(self, frame: pd.DataFrame) -> dict[str, dict[str, Any]]:
-        """Return the coverage of each covered raw column."""
-        listed = (*self.described["parsed"], *self.described["required"])
-        coverage = measure_coverages(frame, {column.raw: column.read for column in listed if column.covered})
-        for column in self.described["identity"]:
-            # Links differ on every row, so parsing them again would take longer than all other columns together.
-            if column.covered:
-                parsed = int(frame["disclosure_parsed"].sum())
-                coverage[column.raw] = describe_coverage(Coverage(len(frame), len(frame), parsed, ()))
-        return coverage
+    def build(self, raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
+        """Standardize the dump, and join the processor catalog where that source is available.
+
+        Options: `published_until`, the last month of publication as YYYY-MM. Rows published later are dropped, so every
+        snapshot of the dump gives the same table. None keeps all rows.
+
+        Raises:
+            UserError: The file is not a whole table with the dump's columns, holds no usable result, or the option is
+                not a month.
+        """
+        results = read_results(self, raw[self.source], parse_last_month(options.get("published_until")))
+        # The copy consolidates the blocks of a frame that grew by columns; later steps are slow without it.
+        frame = join_catalog(self.parse(results.frame), raw).copy()
+        repairs = Repairs()
+        frame = self.repair(frame, repairs)
+        same = np.zeros(len(frame), dtype=np.int8)
+        frame = frame.assign(
+            source=expand_codes([self.source], same, frame.index),
+            file=expand_codes([results.quarantine.file], same, frame.index),
+            cpu_model_id=map_texts(frame["cpu_model"], cpu_model_id),
+            submission_id=name_submissions(frame),
+        )
+        wrong, detail = describe_out_of_bounds(frame, self.columns)
+        frame = results.quarantine.reject(frame, wrong, "out_of_bounds", detail)
+        facts = {name: options[name] for name in ("published_until",) if name in options}
+        table = build_table(self.source, frame, self.columns, facts, copy=False)
+        return Standardized(
+            table,
+            build_rejected_frame(results.quarantine.rejections),
+            results.rows_in,
+            {"identical_but_for_disclosure" if self.described["identity"] else "identical": results.identical},
+            {
+                "after_published_until": results.after,
+                **summarize_quality(frame, table, repairs.counts),
+            },
+        )
 
 
 @dataclass(frozen=True)
@@ -178,8 +191,8 @@ class Results:
     """Results published until the last month, ordered by identifier.
 
     Shapes: `frame` has the raw columns as text, the required columns (`SpecDump.described`), result_id, line_in_file,
-    line, and with an identifier arrival_day and disclosure_parsed. `after` counts the rows published later, `rows_in`
-    all others, `identical` those folded into a row that differs in its identifier alone.
+    line, and with an identifier arrival_day. `after` counts the rows published later, `rows_in` all others, `identical`
+    those folded into a row that differs in its identifier alone.
     """
 
     frame: pd.DataFrame
@@ -189,42 +202,30 @@ class Results:
     identical: int
 
 
-def build(dump: SpecDump, raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
-    """Standardize a dump, and join the processor catalog where that source is available.
+def summarize_quality(frame: pd.DataFrame, table: Table, repairs: Mapping[str, int]) -> dict[str, Any]:
+    """Return the quality facts of a standardized dump.
 
-    Options: `published_until`, the last month of publication as YYYY-MM. Rows published later are dropped, so every
-    snapshot of the dump gives the same table. None keeps all rows.
-
-    Raises:
-        UserError: The file is not a whole table with the dump's columns, holds no usable result, or the option is not a
-            month.
+    Args:
+        frame: Accepted rows with raw and intermediate columns.
+        table: The same rows with standard columns.
+        repairs: Number of repaired rows by rule.
     """
-    results = read_results(dump, raw[dump.source], parse_last_month(options.get("published_until")))
-    # The copy consolidates the blocks of a frame that grew by columns; later steps are slow without it.
-    frame = join_catalog(dump.parse(results.frame), raw).copy()
-    repairs = Repairs()
-    frame = dump.repair(frame, repairs)
-    same = np.zeros(len(frame), dtype=np.int8)
-    frame = frame.assign(
-        source=expand_codes([dump.source], same, frame.index),
-        file=expand_codes([results.quarantine.file], same, frame.index),
-        cpu_model_id=map_texts(frame["cpu_model"], cpu_model_id),
-        submission_id=name_submissions(frame),
-    )
-    wrong, detail = describe_out_of_bounds(frame, dump.columns)
-    frame = results.quarantine.reject(frame, wrong, "out_of_bounds", detail)
-    facts = {name: options[name] for name in ("published_until",) if name in options}
-    table = build_table(dump.source, frame, dump.columns, facts, copy=False)
-    return Standardized(
-        table,
-        build_rejected_frame(results.quarantine.rejections),
-        results.rows_in,
-        {"identical_but_for_disclosure" if dump.described["identity"] else "identical": results.identical},
-        {
-            "after_published_until": results.after,
-            **summarize_quality(frame, table, repairs.counts, dump.measure_coverage(frame)),
+
+    def count(values: pd.Series) -> dict[str, int]:
+        return {str(value): int(rows) for value, rows in count_texts(values).sort_index().items()}
+
+    joined = frame["catalog_table"]
+    return {
+        "join_coverage": {
+            "rows": len(frame),
+            "by_table": {name: int((joined == name).sum()) for name in (*TABLES, "twin")},
+            "share_of_rows": round(float(joined.notna().mean()), 6) if len(frame) else 0.0,
         },
-    )
+        "families": count(table.frame["family"]),
+        "unknown_processors": count(frame.loc[table.frame["family"].isna().to_numpy(), "cpu_model"]),
+        "flags": {name: int(table.frame[name].sum()) for name in table.frame if str(name).startswith("q_")},
+        "repairs": dict(sorted(repairs.items())),
+    }
 
 
 def read_results(dump: SpecDump, folder: Path, until: pd.Timestamp) -> Results:
@@ -265,13 +266,9 @@ def _refuse_none(path: Path, frame: pd.DataFrame, rows: int, quarantine: Quarant
 
 def _type_columns(dump: SpecDump, raw: pd.DataFrame) -> pd.DataFrame:
     """Add the required columns and the identifier; a value is missing where its text is invalid."""
-    typed = {
-        column.names[0]: parse_column(raw[column.raw], column.read, ["value"])["value"]
-        for column in dump.described["required"]
-    }
-    for column in dump.described["identity"]:
-        parsed = parse_column(raw[column.raw], column.read, [*column.names, "complete"])
-        typed |= {**{name: parsed[name] for name in column.names}, "disclosure_parsed": parsed["complete"]}
+    typed: dict[str, pd.Series] = {}
+    for column in (*dump.described["required"], *dump.described["identity"]):
+        typed |= dict(parse_column(raw[column.raw], column.read, column.names).items())
     if "result_id" not in typed:
         # The lines identify rows, because the file's checksum is verified.
         prefix = dump.source.removeprefix("spec_")

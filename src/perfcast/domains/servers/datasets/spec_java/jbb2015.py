@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
-
 import pandas as pd
 
-from perfcast.data.standardized import Standardized
 from perfcast.domains.servers.datasets.spec_cpu import spec_dump
 from perfcast.domains.servers.datasets.spec_cpu.dump_file import Quarantine
-from perfcast.domains.servers.datasets.spec_java.java_machines import (
+from perfcast.domains.servers.datasets.spec_java.power import (
     READERS,
     reject_impossible_counts,
     repair_machines,
@@ -41,10 +36,5 @@ DUMP = spec_dump.SpecDump(
     source="spec_jbb2015", suites=SUITES, readers=READERS, screen=_screen, derive=_derive, repair=repair_machines
 )
 
-
-def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
-    """Standardize the dump; see `spec_dump.build`.
-
-    A result of several nodes stays whole, unlike SPECpower's, because its nodes share one throughput.
-    """
-    return spec_dump.build(DUMP, raw, options)
+build = DUMP.build
+"""Standardize the dump. A result of several nodes stays whole, unlike SPECpower's: its nodes share one throughput."""

@@ -16,6 +16,7 @@ from machine_outputs import (
     as_json,
     as_text,
     check,
+    lsblk,
     module,
     plant,
     read,
@@ -23,9 +24,7 @@ from machine_outputs import (
     values,
 )
 
-from perfcast.domains.servers.hardware_info import read_hardware
-from perfcast.domains.servers.hardware_info.cpu_facts import find_cpu_model
-from perfcast.domains.servers.hardware_info.installed_memory import estimate_installed_gib
+from perfcast.domains.servers.hardware_info import estimate_installed_gib, find_cpu_model, read_hardware
 from perfcast.microbench import machine as lscpu
 from perfcast.microbench import machine as system_access
 
@@ -56,26 +55,12 @@ def test_mixed_modules_have_the_size_of_the_largest_group_and_the_slowest_rate(t
     assert (columns["mem_rated_mts"], columns["mem_running_mts"]) == (2933, 2400)
 
 
-@pytest.mark.parametrize(
-    ("files", "changes", "why"),
-    [
-        ({"/sys/devices/system/cpu/intel_pstate/no_turbo": "1\n"}, {}, "switched off"),
-        ({"/sys/devices/system/cpu/cpu0/cpufreq/scaling_driver": "acpi-cpufreq\n"}, {}, "acpi-cpufreq"),
-        ({}, {"Frequency boost": "disabled"}, "switched off"),
-        ({}, {"CPU max MHz": "2101.0000"}, "not known"),
-    ],
-)
-def test_highest_clock_of_the_driver_can_exclude_the_turbo(tmp_path, files, changes, why):
-    machine = read(tmp_path, {"lscpu -J": as_json([*(dict(XEON) | changes).items()])}, files)
-    assert why in machine.not_read["max_turbo_mhz"]
-
-
 def test_cache_sizes_of_older_and_newer_lscpu(tmp_path):
     fields = dict(XEON) | {"L1d cache": "32K", "L2 cache": "1024K", "L3 cache": "36608K"}
     machine = read(tmp_path, {"lscpu -J": as_json([*fields.items()])})
     columns = values(machine)
     assert (columns["l1d_kb"], columns["l2_kb_per_core"]) == (32, 1024)
-    assert "too old" in machine.not_read["l3_mb_per_chip"]
+    assert "l3_mb_per_chip" in machine.not_read
     fields |= {"L1d cache": "1.5 MiB", "L3 cache": "71.5 MiB"}
     columns = values(read(tmp_path, {"lscpu -J": as_json([*fields.items()])}))
     assert (columns["l1d_kb"], columns["l3_mb_per_chip"]) == (32, 35.75)
@@ -99,29 +84,20 @@ def test_vendor_from_firmware(tmp_path, text, vendor):
     assert values(read(tmp_path, {}, {"/sys/class/dmi/id/sys_vendor": text})).get("hw_vendor") == vendor
 
 
-@pytest.mark.parametrize(
-    ("files", "expected"),
-    [
-        ({"/sys/block/sda/queue/rotational": "1\n"}, "hdd"),
-        ({"/sys/block/sda/queue/rotational": "1\n", "/sys/block/sdb/queue/rotational": "0\n"}, None),
-        ({}, None),
-    ],
-)
-def test_storage_class_of_an_array_is_that_of_all_disks(tmp_path, files, expected):
-    disks = {f"/sys/block/{disk}/size": "2000000000\n" for disk in ("sda", "sdb")}
-    disks |= {f"/sys/block/md0/slaves/{disk}": None for disk in ("sda", "sdb")}
-    mounts = {"/proc/mounts": "/dev/md0 / ext4 rw 0 0\n", "/sys/block/sdb/queue/rotational": "1\n"}
-    columns = values(read(tmp_path, {}, {**disks, **mounts, **files}))
+@pytest.mark.parametrize(("rotates", "expected"), [((True, True), "hdd"), ((True, False), None)])
+def test_storage_class_of_an_array_is_that_of_all_disks(tmp_path, rotates, expected):
+    disks = [(1024000000000, turns, name) for turns, name in zip(rotates, ("sda", "sdb"), strict=True)]
+    mounts = {"/proc/mounts": "/dev/md0 / ext4 rw 0 0\n"}
+    columns = values(read(tmp_path, lsblk("/dev/md0", *disks, *disks), mounts))
     assert columns.get("storage_class") == expected
     assert columns["storage_gb"] == 2048
 
 
 def test_values_out_of_bounds_are_missing(tmp_path):
-    fields = dict(XEON) | {"Socket(s)": "900", "CPU max MHz": "99999.0"}
+    fields = dict(XEON) | {"Socket(s)": "900"}
     machine = read(tmp_path, {"lscpu -J": as_json([*fields.items()])})
     check(machine)
-    assert "outside 1 to 64" in machine.not_read["chips"]
-    assert "outside" in machine.not_read["max_turbo_mhz"]
+    assert "chips" in machine.not_read
 
 
 @pytest.mark.parametrize(
@@ -204,20 +180,14 @@ def test_garbled_outputs_never_raise_and_stay_within_bounds(outputs, plain, modu
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.lists(st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=60), min_size=11, max_size=11))
+@given(st.lists(st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=60), min_size=5, max_size=5))
 def test_garbled_files_never_raise(texts):
     paths = [
         "/etc/os-release",
         "/proc/meminfo",
         "/proc/mounts",
-        "/proc/cpuinfo",
         "/sys/class/dmi/id/sys_vendor",
-        "/sys/devices/system/cpu/cpu0/topology/physical_package_id",
-        "/sys/devices/system/cpu/cpu0/cpufreq/base_frequency",
-        "/sys/devices/system/edac/mc/mc0/dimm0/size",
-        "/sys/block/sda/size",
-        "/sys/fs/cgroup/cpu.max",
-        "/sys/fs/cgroup/memory.max",
+        "/sys/class/dmi/id/product_name",
     ]
     with TemporaryDirectory() as folder:
         plant(Path(folder), dict(zip(paths, texts, strict=True)))

@@ -1,1 +1,0 @@
-"""Sections and plots of the report on interference."""

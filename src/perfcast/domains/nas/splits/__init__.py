@@ -1,1 +1,0 @@
-"""Splits of latencies on devices and in search spaces never seen."""

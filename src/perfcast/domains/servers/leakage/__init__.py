@@ -1,1 +1,0 @@
-"""Leakage checks of dated facts."""
