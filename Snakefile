@@ -47,5 +47,4 @@ onstart:
 
 
 onsuccess:
-    shell("perfcast pipeline times --results {RESULTS:q} --since {STARTED}")
     repeat_note()

@@ -121,7 +121,7 @@ def measure(training: Training, table_file: Path, preset: str, alone: bool) -> M
     subset = folds.iloc[:, 0].to_numpy()
     rows = training_rows(table, subset, read_dataset(CONF, table_file.stem).label_outlier)
     on_gpu = training.device != CPU
-    machine = {"accelerator": "cuda" if on_gpu else "cpu", "devices": 1, "strategy": "auto", "num_nodes": 1}
+    machine = {"accelerator": "cuda" if on_gpu else "cpu", "devices": 1, "strategy": "auto"}
     factories = predictor_factories(read_predictor(CONF, training.network), preset, machine)
     predictor = next(iter(factories.values()))(training.seed)
     if on_gpu:

@@ -18,25 +18,21 @@ ROOM = 512
 def doors():
     from perfcast.config.conf_files import read_yaml
     from perfcast.data.strict_csv import read_rows
-    from perfcast.domains.nas.sources import help
     from perfcast.domains.servers.datasets.perfcastdb.sample_skus import read_skus
     from perfcast.domains.servers.datasets.spec_cpu.dump_file import read_dump
     from perfcast.domains.servers.processors.catalog import read_catalog
-    from perfcast.domains.servers.sources import perfcastdb
     from perfcast.inference.machine_files import read_entries
     from perfcast.schema.table_files import read_table
-    from perfcast.sources import file_checks
-    from perfcast.sources.bounded_files import read_tar_members
+    from perfcast.sources.bounded_files import check_zip, read_tar_members
     from perfcast.utils.io import read_json
 
     return {
-        "ingested": lambda path: file_checks.check_csv(path, ["a"], encoding_by_row=True),
         "rows": lambda path: read_rows("source", path, ["a"]),
         "dump": lambda path: read_dump("source", path, ["a", "b"]),
         "archive": lambda path: read_tar_members(path, ["x.csv"]),
         "workbook": read_skus,
-        "ingested workbook": lambda path: perfcastdb.check_zip(path, "a book", bool, 64 << 20, remedy=""),
-        "torch": lambda path: help.check_zip(path, "a PyTorch file", bool, 16 << 20, remedy=""),
+        "ingested workbook": lambda path: check_zip(path, "a book", bool, 64 << 20, remedy=""),
+        "torch": lambda path: check_zip(path, "a PyTorch file", bool, 16 << 20, remedy=""),
         "machines": read_entries,
         "configuration": read_yaml,
         "json": read_json,

@@ -13,7 +13,7 @@ from perfcast.sources.ingestion import ingest_source
 from perfcast.sources.source_spec import SourceSpec, parse_source
 
 GOOD, BAD = b"good bytes\n" * 500, b"evil bytes\n" * 500
-ABOUT = {key: f"the {key}" for key in ("title", "module", "license", "terms", "citation", "homepage")}
+ABOUT = {key: f"the {key}" for key in ("title", "license", "terms", "citation", "homepage")}
 LIMITS = DownloadLimits(connect=1.0, read=0.3, total=10.0, retries=1)
 
 

@@ -1,17 +1,13 @@
-"""Split that takes milliseconds a trial to tune, also as a separate process."""
+"""Split that takes milliseconds a trial to tune."""
 
 from __future__ import annotations
-
-import sys
-import time
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from perfcast.config.conf_files import validated
 from perfcast.config.predictor_conf import PredictorConf
-from perfcast.experiment import selection, tuning
+from perfcast.experiment import tuning
 from perfcast.schema.table import Column, Kind, Role, Table, Tag, build_table
 
 NAME = "demo/random/random_forest"
@@ -49,36 +45,7 @@ def make_table() -> Table:
     return build_table("demo", frame, COLUMNS)
 
 
-def search(preset="full", seed=0, origin=("table", "t"), at_once=1, **changes):
+def search(preset="full", seed=0, origin=("table", "t"), **changes):
     conf = validated(PredictorConf, "conf/predictor/random_forest.yaml", {**CONF, **changes})
     origin = dict([origin, ("folds", "f")])
-    return tuning.make_search(
-        NAME, conf, preset, machine={}, seed=seed, label_outlier=None, origin=origin, at_once=at_once
-    )
-
-
-def hang(marker: Path) -> None:
-    """Make this process hang in its third trial, marked by a file."""
-    real, calls = selection.inner_error, iter(range(3))
-
-    def inner_error(*arguments):
-        if next(calls) == 2:
-            marker.touch()
-            time.sleep(600)
-        return real(*arguments)
-
-    selection.inner_error = inner_error
-
-
-def main(folder: Path, storage: str, trials: int, at_once: int, marker: str = "") -> None:
-    if marker:
-        hang(Path(marker))
-    tuning_search = search(at_once=at_once)
-    tuning.tune(
-        tuning_search, tuning.open_store(folder / "study", storage), make_table(), {0: PART, 1: PART},
-        trials=trials, timeout=None, report=lambda line: print(line, flush=True),
-    )  # fmt: skip
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), *sys.argv[5:])
+    return tuning.make_search(NAME, conf, preset, machine={}, seed=seed, label_outlier=None, origin=origin)

@@ -237,7 +237,7 @@ if __name__ == "__main__":
     for module in ("snakemake.cli", "perfcast.cli.main", "pandas"):
         importlib.import_module(module)
     for stage in STAGES:
-        code_digest(f"perfcast.cli.pipeline.{stage}")
+        code_digest(f"perfcast.cli.pipeline:{stage}")
     server = Server(sys.argv[1])
     print("ready", flush=True)
     server.serve()

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from _refusing import refusing, written
 
+from perfcast.domains.servers.datasets.perfcastdb.runs_table import SKU_TABLE
 from perfcast.domains.servers.datasets.perfcastdb.sample_skus import read_skus
-from perfcast.domains.servers.sources.perfcastdb import PROCESSORS
 from perfcast.domains.servers.testing import perfcastdb as fake
 
 _made = Path(tempfile.mkdtemp(prefix="perfcast-fuzz-seeds-"))
 fake.write(_made, rows=10, seed=0)
-with zipfile.ZipFile(_made / PROCESSORS) as _whole:
+with zipfile.ZipFile(_made / SKU_TABLE) as _whole:
     PARTS = {name: _whole.read(name) for name in _whole.namelist()}
 SHEET = "xl/worksheets/sheet1.xml"
 _ROWS = PARTS[SHEET]
@@ -25,7 +25,7 @@ SEEDS = [
     b"\x01" + PARTS["xl/workbook.xml"],
     b"\x02" + PARTS["xl/_rels/workbook.xml.rels"],
     b"\x03" + PARTS["[Content_Types].xml"],
-    b"\x04" + (_made / PROCESSORS).read_bytes()[-3000:],
+    b"\x04" + (_made / SKU_TABLE).read_bytes()[-3000:],
 ]
 FUZZED = (SHEET, "xl/workbook.xml", "xl/_rels/workbook.xml.rels", "[Content_Types].xml")
 

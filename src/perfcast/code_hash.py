@@ -26,7 +26,7 @@ def _folders() -> dict[str, Path]:
 
 def module_path(module: str) -> Path | None:
     """Return the file of a module of this package or of one that has a domain, or None for anything else."""
-    parts = module.split(".")
+    parts = module.partition(":")[0].split(".")
     if parts[0] not in _folders():
         return None
     base = _folders()[parts[0]].joinpath(*parts[1:])
@@ -38,11 +38,21 @@ def module_path(module: str) -> Path | None:
 
 @cache
 def _parse(module: str) -> tuple[frozenset[str], bytes]:
-    """Return the modules of these packages that a module imports, inside functions too, and the hash of its code."""
+    """Return the modules of these packages that a module imports, inside functions too, and the hash of its code.
+
+    Of a function, `module:name`, these are its own and what its module imports first.
+    """
     path = module_path(module)
     if path is None:
         return frozenset(), b""
     tree = ast.parse(path.read_bytes())
+    if name := module.partition(":")[2]:
+        kept = (
+            node
+            for node in tree.body
+            if isinstance(node, ast.Import | ast.ImportFrom) or vars(node).get("name") == name
+        )
+        tree.body = list(kept)
     modules: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

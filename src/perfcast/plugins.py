@@ -18,7 +18,7 @@ from typing import Any
 from perfcast.domain import Domain, domains, exists
 from perfcast.utils.errors import UserError, unknown_name
 
-_FUNCTIONS = {"cli": "add_arguments", "features": "derive", "sources": "check", "testing": "write"}
+_FUNCTIONS = {"cli": "add_arguments", "features": "derive", "testing": "write"}
 """Kind -> the function that its plug-in modules have."""
 
 

@@ -43,9 +43,9 @@ def test_mlflow_has_the_estimates_of_python(server):
     pytest.importorskip("mlflow")
     from mlflow.pyfunc import PythonModelContext
 
-    from perfcast.tracking.pyfunc_champion import ChampionModel
+    from perfcast.tracking.pyfunc_model import LoggedModel
 
-    model = ChampionModel()
+    model = LoggedModel()
     model.load_context(PythonModelContext({"champion": str(project().folder)}, {}))
     for machine in MACHINES.values():
         answer = model.predict(PythonModelContext({}, {}), pd.DataFrame([machine])).to_dict("records")

@@ -47,7 +47,6 @@ def bare(evaluation):
         for name in (
             "slices",
             "in_domain",
-            "levels",
             "paired",
             "noise",
             "history",

@@ -62,8 +62,6 @@ COMMANDS = {
     "compare: an empty folder": "compare src src",
     "compare: an option as a revision": "compare src --output=/tmp/x",
     "summary: no results": "summary --results none",
-    "times: no number": "pipeline times --since yesterday",
-    "times: no results": "pipeline times --results none",
     "fake: no rows": "pipeline fake out --rows 0",
     "fake: rows past all": "pipeline fake out --rows 1000000000000",
     "fake: a folder in use": "pipeline fake src",

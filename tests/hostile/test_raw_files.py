@@ -1,4 +1,4 @@
-"""Broken raw files of every source: ingestion and standardization reject each in one line."""
+"""Broken raw files of every source: standardization rejects each in one line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from hostile_input import REPOSITORY, refused
 from perfcast import plugins
 from perfcast.config.conf_files import read_conf
 from perfcast.domains.gemm.sources import gpperf
-from perfcast.domains.servers.sources import perfcastdb
+from perfcast.domains.servers.datasets.perfcastdb.runs_table import SKU_TABLE
 from perfcast.utils.io import sha256
 
 ROWS = 60
@@ -123,20 +123,16 @@ def file_of(source: str) -> str:
     return name or next(path.name for path in generate_files(source).iterdir())
 
 
-def assert_rejected(tmp_path, capsys, source, file, content, *, ingested=True, standardized=True):
+def assert_rejected(tmp_path, capsys, source, file, content):
     write_project(tmp_path, source, file, content)
-    out, project = tmp_path / "out", ["--project", tmp_path]
-    if ingested:
-        places = ["--out", out / "raw", "--offline", "--mirror", tmp_path / "mirror", "--strict"]
-        refused(["pipeline", "ingest", source, *places, *project], capsys, out=out)
-    if standardized:
-        places = ["--raw", tmp_path / "raw", "--table", out / "t.parquet"]
-        places += ["--rejected", out / "r.csv", "--quality", out / "q.json"]
-        refused(["pipeline", "standardize", DATASETS.get(source, source), *places, *project], capsys, out=out)
+    out = tmp_path / "out"
+    places = ["--raw", tmp_path / "raw", "--table", out / "t.parquet"]
+    places += ["--rejected", out / "r.csv", "--quality", out / "q.json", "--project", tmp_path]
+    refused(["pipeline", "standardize", DATASETS.get(source, source), *places], capsys, out=out)
 
 
 ONLY_ROWS = ("rows of nothing", "rows of a letter", "rows of 1e309", "fields without end")
-"""Defects that ingestion does not find, because it checks the structure of a file only."""
+"""Defects of rows alone."""
 
 
 @pytest.mark.reliability("hostile source files")
@@ -148,10 +144,8 @@ def test_defective_table_is_rejected(tmp_path, capsys, source, defect):
     text = decompress((generate_files(source) / file).read_bytes())
     # rows of one of several tables are quarantined; unreadable rows of a catalog are skipped
     quarantined = defect in ONLY_ROWS and source in ("perfcastdb", "cpu_catalog", "spec_cpu2017_detail")
-    ingested = defect not in ONLY_ROWS
-    assert_rejected(
-        tmp_path, capsys, source, file, compress(TEXTS[defect](text)), ingested=ingested, standardized=not quarantined
-    )
+    if not quarantined:
+        assert_rejected(tmp_path, capsys, source, file, compress(TEXTS[defect](text)))
 
 
 COMPRESSED = {
@@ -174,8 +168,10 @@ def test_defective_compression_is_rejected(tmp_path, capsys, source, defect):
 @pytest.mark.parametrize("source", [*TABLES, "gpperf", "help"])
 def test_folder_in_place_of_a_file_is_rejected(tmp_path, capsys, source):
     file = {"gpperf": gpperf.ARCHIVE, "help": "nasbench201/str_arch2idx.pt"}.get(source) or file_of(source)
-    # a missing catalog file contains no CPU model
-    assert_rejected(tmp_path, capsys, source, file, None, standardized=source != "cpu_catalog")
+    write_project(tmp_path, source, file, None)
+    out = tmp_path / "out"
+    places = ["--out", out / "raw", "--offline", "--mirror", tmp_path / "mirror", "--strict", "--project", tmp_path]
+    refused(["pipeline", "ingest", source, *places], capsys, out=out)
 
 
 MACHINES = {
@@ -274,14 +270,14 @@ def records_of(text: str) -> bytes:
 @pytest.mark.reliability("hostile source files")
 @pytest.mark.parametrize("text", ["x", "1,2,3,4,5\n" * 7, "\x00" * 50, "9" * 100_000, '"' * 1000])
 def test_archive_without_a_whole_record_is_rejected(tmp_path, capsys, text):
-    assert_rejected(tmp_path, capsys, "gpperf", gpperf.ARCHIVE, records_of(text), ingested=False)
+    assert_rejected(tmp_path, capsys, "gpperf", gpperf.ARCHIVE, records_of(text))
 
 
 def workbook(**members):
     """Return the generated workbook with members replaced by their short names; None removes one."""
     names = {"sheet": "xl/worksheets/sheet1.xml", "book": "xl/workbook.xml", "strings": "xl/sharedStrings.xml"}
     names |= {"types": "[Content_Types].xml", "links": "xl/_rels/workbook.xml.rels"}
-    with zipfile.ZipFile(generate_files("perfcastdb") / perfcastdb.PROCESSORS) as archive:
+    with zipfile.ZipFile(generate_files("perfcastdb") / SKU_TABLE) as archive:
         content = {name: archive.read(name) for name in archive.namelist()}
     content |= {names[short]: member for short, member in members.items()}
     buffer = io.BytesIO()
@@ -331,8 +327,7 @@ WORKBOOKS = {
 @pytest.mark.reliability("hostile source files")
 @pytest.mark.parametrize("defect", WORKBOOKS)
 def test_hostile_workbook_is_rejected(tmp_path, capsys, defect):
-    ingested = defect in ("nothing", "no zip", "another zip", "cut off")
-    assert_rejected(tmp_path, capsys, "perfcastdb", perfcastdb.PROCESSORS, WORKBOOKS[defect](), ingested=ingested)
+    assert_rejected(tmp_path, capsys, "perfcastdb", SKU_TABLE, WORKBOOKS[defect]())
 
 
 def torch_zip(pickled: bytes, **others) -> bytes:
@@ -371,7 +366,7 @@ PICKLES = {
 def test_hostile_pickle_is_rejected_and_not_executed(tmp_path, capsys, defect):
     marker = tmp_path / "executed"
     content = torch_zip(PICKLES[defect].replace(b"{marker}", str(marker).encode()))
-    assert_rejected(tmp_path, capsys, "help", "nasbench201/latency/raspi4.pt", content, ingested=False)
+    assert_rejected(tmp_path, capsys, "help", "nasbench201/latency/raspi4.pt", content)
     assert not marker.exists()
 
 

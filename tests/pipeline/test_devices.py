@@ -5,7 +5,6 @@ import subprocess
 import numpy as np
 import pandas as pd
 import pytest
-from slurm_cluster import free_ports
 from small_project import call, environment, located, small_project
 
 pytestmark = pytest.mark.slow
@@ -66,15 +65,3 @@ def test_two_devices_predict_as_one(project, alone):
     assert output.count("test MAPE") == 1
     assert "distributed" not in output
     assert len(recorded(project, "devices")) == 1
-
-
-def test_two_nodes_predict_as_one_device_and_the_first_writes(project, alone):
-    # variables that torchrun sets
-    shared = {"TORCHELASTIC_RUN_ID": "test", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "1", "LOCAL_RANK": "0"}
-    shared |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_ports(1)[0])}
-    nodes = [{**shared, "RANK": str(rank), "GROUP_RANK": str(rank)} for rank in range(2)]
-    train(project, "nodes", {"trainer.num_nodes": 2}, *nodes)
-    np.testing.assert_allclose(read_predictions(project, "nodes"), alone, rtol=1e-3)
-    assert len(recorded(project, "nodes")) == 1
-    names = [sorted(path.name for path in (project / "results" / out).rglob("*")) for out in ("alone", "nodes")]
-    assert names[0] == names[1]

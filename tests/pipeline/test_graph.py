@@ -75,7 +75,6 @@ def test_mlflow_has_one_finished_run_per_training(project):
     kinds = pd.Series([run.data.tags["perfcast.kind"] for run in runs]).value_counts()
     assert kinds.to_dict() == {
         "training": 3 * len(PREDICTORS),
-        "summary": 1,
         "champion": 1,
     }
     training = next(
@@ -86,20 +85,6 @@ def test_mlflow_has_one_finished_run_per_training(project):
     assert any(name.startswith("curve/") for name in training.data.metrics)
     champion = client.get_model_version_by_alias("perfcast-spec_cpu2017", "champion")
     assert int(champion.version) == 1
-
-
-def test_plots_and_report_are_artifacts_of_the_summary(project):
-    from mlflow import MlflowClient
-
-    client = MlflowClient(f"sqlite:///{project}/results/mlflow/mlflow.db")
-    for path in sorted((project / "results" / "plots").iterdir()):
-        experiment = client.get_experiment_by_name(f"perfcast/{path.name}").experiment_id
-        (summary,) = client.search_runs([experiment], "tags.`perfcast.kind` = 'summary'")
-        artifacts = {item.path for item in client.list_artifacts(summary.info.run_id)}
-        assert artifacts == {"report.html", "report", "plots", "evaluation"}
-        plots = {item.path for item in client.list_artifacts(summary.info.run_id, "plots")}
-        assert plots == {f"plots/{plot.name}" for plot in path.glob("*.svg")}
-        assert "plots/headline.svg" in plots
 
 
 def test_snakemake_report_shows_every_plot_with_its_caption(project, tmp_path):

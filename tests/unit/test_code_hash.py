@@ -63,7 +63,7 @@ def test_comments_docstrings_and_formatting_do_not_count(package):
 
 
 def test_the_package_itself_is_hashed():
-    assert "perfcast.sources.ingestion" in code_hash.closure("perfcast.cli.pipeline.ingest")
+    assert "perfcast.sources.ingestion" in code_hash.closure("perfcast.cli.pipeline:ingest")
 
 
 def test_a_data_file_in_a_folder_without_modules_changes_the_digest(package):

@@ -3,7 +3,6 @@ import os
 import re
 import shlex
 import sys
-import time
 from datetime import datetime
 from pathlib import Path
 
@@ -24,7 +23,6 @@ def refuse(error):
 
 
 RESULTS = config.pop("results", "results")
-STARTED = time.time()
 
 # One invocation is one parent run in MLflow; its jobs inherit the name.
 os.environ.setdefault("PERFCAST_INVOCATION", f"{datetime.now():%Y-%m-%d %H:%M:%S}")
@@ -60,7 +58,7 @@ wildcard_constraints:
     predictor="|".join(PARAMS.predictors),
 
 
-# Requests to a cluster: 1.5 times the memory that `perfcast times` shows for the largest job of a kind (train 1.2 GB, the
+# Requests to a cluster: 1.5 times the memory of the largest job of a kind in results/benchmarks (train 1.2 GB, the
 # others 0.2 to 0.7 GB), and many times its seconds. Each retry requests more.
 def gigabytes(first):
     """Return the memory of a job by attempt. Units: GB to MB."""
@@ -138,7 +136,7 @@ def inputs_of_planned_jobs():
 
 
 def repeat_note():
-    """Print the note of a run that could not be recorded, below its times."""
+    """Print the note of a run that could not be recorded."""
     note = Path(RESULTS) / "logs" / "record.txt"
     if note.exists() and (text := note.read_text().strip()).startswith("NOT"):
         print(f"perfcast: tracking: {text}", file=sys.stderr)

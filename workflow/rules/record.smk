@@ -10,9 +10,8 @@ rule record:
     params:
         results=lambda w: RESULTS,
         code=GRAPH.code("record"),
-        experiment=PARAMS.model_dump_json(),
     shell:
-        "logged {log:q} perfcast pipeline record --results {params.results:q} --experiment {params.experiment:q} --note {output:q}"
+        "logged {log:q} perfcast pipeline record --results {params.results:q} --note {output:q}"
 
 
 onerror:

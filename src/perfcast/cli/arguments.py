@@ -94,11 +94,11 @@ def chosen(options: argparse.Namespace, *names: str) -> dict[str, Any]:
     return {name: getattr(options, name) for name in names}
 
 
-def parse_experiment(options: argparse.Namespace) -> dict[str, Any]:
+def parse_experiment(experiment: str | None, project: Path) -> dict[str, Any]:
     """Return the experiment of --experiment, or that of params.yaml. Raises: UserError when it is no JSON object."""
     from perfcast.config.conf_files import read_yaml, require_mapping
     from perfcast.utils.io import read_json_text
 
-    if options.experiment is None:
-        return dict(read_yaml(options.project / "params.yaml"))
-    return dict(require_mapping(read_json_text(options.experiment, "--experiment"), "--experiment"))
+    if experiment is None:
+        return dict(read_yaml(project / "params.yaml"))
+    return dict(require_mapping(read_json_text(experiment, "--experiment"), "--experiment"))

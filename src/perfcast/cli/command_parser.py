@@ -16,15 +16,13 @@ from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from perfcast import __version__, plugins
+from perfcast.cli import pipeline
 from perfcast.domain import domains
 from perfcast.utils.errors import UserError
 
 _ASK = ("predict", "rank", "what_if", "similar", "compare")
 _RUN = ("ui", "doctor", "sources", "tune", "serve", "summary", "reproduced", "config", "completion", "leaderboard")
-STAGES = (
-    *("available", "champion", "described", "evaluate", "fake", "features", "forget", "headline", "in_domain"),
-    *("ingest", "leakage", "metrics", "plots", "record", "report", "split", "standardize", "times", "train"),
-)
+STAGES = tuple(pipeline.STAGES)
 """Stages of the pipeline."""
 _OF_DOMAINS = sorted(tuple(command.split()) for domain in domains() for command in domain.commands)
 COMMANDS = tuple(sorted({*_ASK, *_RUN, *(words[0] for words in _OF_DOMAINS if len(words) == 1)}))
@@ -108,12 +106,17 @@ def find_command(words: Sequence[str]) -> TypedCommand:
     return TypedCommand("cli", chosen if chosen in COMMANDS else "")
 
 
+def load_command(package: str, name: str) -> Any:
+    """Return what has `add_arguments` and `run`: the module of a command, or a stage of the pipeline."""
+    return pipeline.STAGES[name] if package == "cli.pipeline" else plugins.load(package, name)
+
+
 def build_parser(command: TypedCommand) -> CommandParser:
     """Return the parser of the words after a command, whose module alone is imported, or of the name of one."""
     if command.module:
         text, examples = _read_docstring(command.package, command.module)
         parser = CommandParser(prog=command.prog, description=text, epilog=_format_examples(examples))
-        plugins.load(command.package, command.module).add_arguments(parser)
+        load_command(command.package, command.module).add_arguments(parser)
         return parser
     family = command.package.removeprefix("cli").lstrip(".")
     if family:
@@ -155,7 +158,7 @@ def read_examples(package: str, name: str) -> list[str]:
 
 def _read_docstring(package: str, name: str) -> tuple[str, list[str]]:
     """Return the text and the examples in the docstring of a command's module."""
-    text, _, examples = (inspect.getdoc(plugins.load(package, name)) or "").partition("\n\nExamples:\n")
+    text, _, examples = (inspect.getdoc(load_command(package, name)) or "").partition("\n\nExamples:\n")
     return text, [line.removeprefix("    ") for line in examples.splitlines()]
 
 
@@ -169,6 +172,8 @@ def _list_commands(package: str, names: Iterable[str]) -> str:
 
 def _summarize(package: str, name: str) -> str:
     """Return the summary of a command; that of a family is the docstring of the package of its commands."""
+    if name == "pipeline":
+        return inspect.getdoc(pipeline) or ""
     if package == "cli" and name in FAMILIES:
         return inspect.getdoc(sys.modules[str(plugins.load(f"cli.{name}", MEMBERS[name][0]).__package__)]) or ""
     return _read_docstring(package, name)[0].partition("\n")[0]

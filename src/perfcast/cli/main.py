@@ -6,11 +6,10 @@ import os
 import sys
 from collections.abc import Sequence
 
-from perfcast import plugins
 from perfcast.utils.errors import UserError, explain_missing_module, explain_os_error
 
 try:
-    from perfcast.cli.command_parser import COMMANDS, STAGES, build_parser, check_command, find_command
+    from perfcast.cli.command_parser import COMMANDS, STAGES, build_parser, check_command, find_command, load_command
 except UserError as damaged:  # of the installation
     print(f"perfcast: {damaged}", file=sys.stderr)
     sys.exit(2)
@@ -33,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options, unknown = parser.parse_known_args(words[command.count :])
         if unknown:
             parser.refuse_unknown(unknown)
-        code: int = plugins.load(command.package, command.module).run(options)
+        code: int = load_command(command.package, command.module).run(options)
         return code
     except BrokenPipeError:
         return 0

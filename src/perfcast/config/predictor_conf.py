@@ -7,15 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationInfo, field_validator, model_validator
+from pydantic import Field, PlainValidator, ValidationInfo, field_validator, model_validator
 
 from perfcast.config.conf_files import StrictModel, conf_files, read_conf, read_yaml, validated
 from perfcast.domain import conf_folders
 from perfcast.utils.errors import unknown_name
 from perfcast.utils.nested import flattened, merged
-
-_ON_GRID = 1e-9
-"""Largest distance of a value from a whole number of steps, in steps: decimals have no exact binary form."""
 
 
 def _number(value: Any) -> int | float:
@@ -31,20 +28,15 @@ def _scalar(value: Any) -> Any:
     return value
 
 
-class _Dimension(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-class Range(_Dimension):
+class Range(StrictModel):
     """Numbers from `low` to `high`, both included: whole ones when both are whole, else real ones.
 
-    With `log` equal ratios are equally likely; with `step` only whole numbers of steps above `low` are tried.
+    With `log` equal ratios are equally likely.
     """
 
     low: Annotated[int | float, PlainValidator(_number)]
     high: Annotated[int | float, PlainValidator(_number)]
     log: bool = False
-    step: Annotated[int | float | None, PlainValidator(_number)] = None
 
     @property
     def whole(self) -> bool:
@@ -57,27 +49,15 @@ class Range(_Dimension):
             raise ValueError("low must be below high")
         if self.log and self.low <= 0:
             raise ValueError("a range with log must begin above 0")
-        if self.step is None:
-            return self
-        if self.log:
-            raise ValueError("log and step exclude each other")
-        if self.step <= 0 or (self.whole and not isinstance(self.step, int)) or not self._on_grid(self.high):
-            raise ValueError("high must be a whole number of steps above low")
         return self
-
-    def _on_grid(self, value: int | float) -> bool:
-        if self.step is None:
-            return True
-        steps = (value - self.low) / self.step
-        return abs(steps - round(steps)) < _ON_GRID
 
     def holds(self, value: Any) -> bool:
         """Return whether a value is in the search space."""
         right = isinstance(value, int if self.whole else int | float) and not isinstance(value, bool)
-        return right and self.low <= value <= self.high and self._on_grid(value)
+        return right and self.low <= value <= self.high
 
 
-class Choices(_Dimension):
+class Choices(StrictModel):
     """Single values without an order."""
 
     choices: list[Annotated[Any, PlainValidator(_scalar)]] = Field(min_length=2)

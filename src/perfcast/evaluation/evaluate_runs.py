@@ -14,8 +14,6 @@ import pandas as pd
 from perfcast.evaluation.error_metrics import draw_weights
 from perfcast.evaluation.evaluation_tables import Evaluation
 from perfcast.evaluation.interval_metrics import (
-    calibration_checks,
-    coverage_by_level,
     errors_by_in_domain_score,
     pit_histogram,
 )
@@ -35,7 +33,6 @@ from perfcast.evaluation.split_metrics import (
     compute_metrics,
     tabulate_metrics,
     tabulate_paired,
-    tabulate_pairs,
     tabulate_slices,
 )
 from perfcast.evaluation.supplementary_tables import (
@@ -48,7 +45,7 @@ from perfcast.evaluation.supplementary_tables import (
     tabulate_kind_errors,
     tabulate_published_values,
 )
-from perfcast.schema.table import Kind, Table, Tag
+from perfcast.schema.table import Table
 from perfcast.schema.table_files import read_parquet
 from perfcast.splits import VERSION, check_version
 from perfcast.uncertainty.conformal import LEVEL
@@ -91,7 +88,6 @@ OF_SPLITS: Mapping[str, Callable[[SplitResults], pd.DataFrame]] = {
     "metrics": tabulate_metrics,
     "slices": tabulate_slices,
     "paired": tabulate_paired,
-    "pairs": tabulate_pairs,
 }
 """Tables of the predictors of one split, which are compared with each other."""
 OF_RUNS: Mapping[str, Callable[[Predictions], pd.DataFrame]] = {
@@ -99,9 +95,7 @@ OF_RUNS: Mapping[str, Callable[[Predictions], pd.DataFrame]] = {
     "history": lambda run: run.history,
     "all_rows": lambda run: compare_all_rows(run.frame, read_excluded(run.folder)),
     "in_domain": lambda run: errors_by_in_domain_score(run.frame),
-    "levels": lambda run: coverage_by_level(run.frame),
     "pit": lambda run: pit_histogram(run.frame),
-    "calibration": lambda run: calibration_checks(run.frame, run.backtests, run.distances),
     "importance": lambda run: read_importance(run.folder),
     "attention": lambda run: read_attention(run.folder),
 }
@@ -147,11 +141,11 @@ def evaluate(
     """
     if not runs:
         raise UserError("an evaluation must have runs", "there are none", "name splits and predictors in params.yaml")
-    months, slices, are_shares = _months(table), build_slices(table), predicts_shares(table)
+    slices, are_shares = build_slices(table), predicts_shares(table)
     parts: dict[str, list[pd.DataFrame]] = {name: [] for name in (*OF_SPLITS, *OF_RUNS)}
     for split in dict.fromkeys(split for split, _ in runs):
         folders = {predictor: folder for (of, predictor), folder in runs.items() if of == split}
-        members = _read_runs(split, folders, in_domain.get(split), months, level)
+        members = _read_runs(split, folders, in_domain.get(split), level)
         _check_same_rows(split, members)
         entities = pd.Index(sorted(set().union(*[run.frame["entity"].unique() for run in members])))
         weights = draw_weights(len(entities), resamples, seed)
@@ -181,24 +175,13 @@ def _stack(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
     return pd.concat([frame for frame in frames if len(frame)] or frames[:1], ignore_index=True)
 
 
-def _read_runs(
-    split: str, folders: Mapping[str, Path], in_domain: Path | None, months: pd.Series, level: float
-) -> list[Predictions]:
-    """Return the runs of a split by predictor, with intervals; `months` of rows become a column of the distances."""
+def _read_runs(split: str, folders: Mapping[str, Path], in_domain: Path | None, level: float) -> list[Predictions]:
+    """Return the runs of a split by predictor, with intervals."""
     far = None if in_domain is None else read_parquet(in_domain, ("fold", "backtest", "row"))
-    dated = None if far is None else far.assign(month=months.reindex(far["row"]).to_numpy())
     members = []
     for predictor, folder in folders.items():
         if (record := Path(folder) / "record.json").is_file():
             check_version(split, int(read_object(record).get(VERSION, 1)), record)
-        run, backtests = read_predictions(split, predictor, folder), read_backtests(folder)
-        frame = with_intervals(run.frame, backtests, far, level)
-        members.append(replace(run, frame=frame, backtests=backtests, distances=dated))
+        run = read_predictions(split, predictor, folder)
+        members.append(replace(run, frame=with_intervals(run.frame, read_backtests(folder), far, level)))
     return members
-
-
-def _months(table: Table) -> pd.Series:
-    """Return the TIME column by the key of the rows, NaT where the dataset has no dates."""
-    times = table.select(tag=Tag.TIME, kind=Kind.DATE)
-    values = table.frame[times[0]] if times else pd.Series(pd.NaT, index=table.frame.index)
-    return values.set_axis(pd.Index(table.frame[table.column_of(Tag.ROW)]))

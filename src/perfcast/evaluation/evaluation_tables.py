@@ -12,7 +12,6 @@ import pandas as pd
 from perfcast.evaluation.run_predictions import YEAR
 from perfcast.schema.display_names import predictor_label
 from perfcast.splits import is_compared, learning_curve_point
-from perfcast.utils.terminal_tables import format_table
 
 _VENDOR = "vendor"
 _LINEAGE = ("family", "generation", "series")
@@ -151,7 +150,10 @@ def headline(evaluation: Evaluation) -> str:
         cell = f"{floor['mape_floor']:.2f} / {floor['medape_floor']:.2f}"
         rows.append(["noise floor", *[cell for _ in evaluation.splits]])
     text = [f"{evaluation.dataset}: MAPE / MedAPE in %, {over}"]
-    text += format_table(["predictor", *evaluation.splits], rows, right=range(1, len(evaluation.splits) + 1))
+    lines = [["predictor", *evaluation.splits], *rows]
+    first, *widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for name, *cells in lines:
+        text.append("  ".join([name.ljust(first), *map(str.rjust, cells, widths)]))
     if evaluation.comparison_splits:
         text.append(
             f"{', '.join(evaluation.comparison_splits)}: only for comparison with published values; not counted"

@@ -11,8 +11,7 @@ import pandas as pd
 
 from perfcast.schema.table import Kind, Table, Tag
 from perfcast.schema.table_files import read_csv, read_parquet
-from perfcast.uncertainty.conformal import TEST, ConformalCalibration, outputs_of
-from perfcast.uncertainty.expected_error import units_of_error
+from perfcast.uncertainty.conformal import TEST, ConformalCalibration, outputs_of, units_of_error
 from perfcast.utils.errors import UserError
 
 COLUMNS = ["row", "task", "entity", "fold", "seed", "target", "measured", "predicted"]
@@ -31,8 +30,7 @@ class Predictions:
     """Predictions of one predictor for the test rows of one split, from the folder of its run.
 
     Shapes: `frame` has one row per (seed, fold, test row, target), columns `COLUMNS`, sorted; `history` has one row
-    per (seed, fold, epoch), columns `HISTORY_COLUMNS`, and no row when the predictor has no epochs; `backtests` and
-    `distances` as `with_intervals`, None without any.
+    per (seed, fold, epoch), columns `HISTORY_COLUMNS`, and no row when the predictor has no epochs.
     """
 
     split: str
@@ -40,8 +38,6 @@ class Predictions:
     folder: Path
     frame: pd.DataFrame
     history: pd.DataFrame
-    backtests: pd.DataFrame | None = None
-    distances: pd.DataFrame | None = None
 
 
 def read_predictions(split: str, predictor: str, folder: Path) -> Predictions:
@@ -164,7 +160,7 @@ def with_intervals(
     test_distances = result[["fold", "row"]].assign(backtest=TEST).merge(distances, on=_KEYS, how="left")
     if SHIFT in test_distances:
         result[SHIFT] = test_distances[SHIFT].fillna("").to_numpy()
-    for fold, calibration, _ in calibrate_folds(backtests, distances):
+    for fold, calibration in _calibrate_folds(backtests, distances):
         rows = (result["fold"] == fold).to_numpy() & test_distances[names].notna().all(axis=1).to_numpy()
         far = test_distances.loc[rows, names]
         result.loc[rows, HALF_WIDTH] = calibration.half_widths(outputs[rows], far, level)
@@ -179,10 +175,8 @@ def distance_names(distances: pd.DataFrame) -> list[str]:
     return [str(name) for name in distances if name not in (*_KEYS, SHIFT, *_LABELS)]
 
 
-def calibrate_folds(
-    backtests: pd.DataFrame, distances: pd.DataFrame
-) -> Iterator[tuple[int, ConformalCalibration, pd.DataFrame]]:
-    """Yield every fold, its calibration, and its backtests with the column PIT; see `with_intervals`."""
+def _calibrate_folds(backtests: pd.DataFrame, distances: pd.DataFrame) -> Iterator[tuple[int, ConformalCalibration]]:
+    """Yield every fold and its calibration; see `with_intervals`."""
     names = distance_names(distances)
     rows = backtests.merge(distances, on=_KEYS, how="inner")
     for fold in sorted(rows["fold"].unique()):
@@ -197,7 +191,7 @@ def calibrate_folds(
             entities=units_of_error(entities, part["block"].to_numpy()) if "block" in part else entities,
             kinds=part["kind"].to_numpy() if "kind" in part else None,
         )
-        yield int(fold), calibration, part.assign(**{PIT: calibration.pit(outputs, part[names], _residuals(part))})
+        yield int(fold), calibration
 
 
 def is_covered(predictions: pd.DataFrame) -> np.ndarray:

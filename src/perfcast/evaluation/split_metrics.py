@@ -12,11 +12,9 @@ import pandas as pd
 from perfcast.evaluation.error_metrics import Scored, mean_of_finite, percentile_interval, score
 from perfcast.evaluation.evaluation_tables import AVERAGE, BASELINE
 from perfcast.evaluation.predictor_comparison import (
-    PAIR_COLUMNS,
     PAIRED_COLUMNS,
     Draws,
     compare,
-    compare_all_pairs,
 )
 from perfcast.evaluation.run_predictions import (
     HALF_WIDTH,
@@ -163,12 +161,6 @@ def tabulate_paired(split: SplitResults) -> pd.DataFrame:
     """Return the differences to the baseline and to the best predictor, see `compare`: columns PAIRED_COLUMNS."""
     rows = [row for task in split.by_task() for row in compare(split.name, *task, BASELINE)]
     return pd.DataFrame(rows, columns=PAIRED_COLUMNS)
-
-
-def tabulate_pairs(split: SplitResults) -> pd.DataFrame:
-    """Return the differences of all pairs of predictors, see `compare_all_pairs`: columns PAIR_COLUMNS."""
-    rows = [row for task in split.by_task() for row in compare_all_pairs(split.name, *task)]
-    return pd.DataFrame(rows, columns=PAIR_COLUMNS)
 
 
 def tabulate_slices(split: SplitResults) -> pd.DataFrame:

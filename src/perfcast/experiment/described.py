@@ -218,39 +218,36 @@ AT_THE_CUT, ALL_FACTS = "at the cut", "all"
 
 
 def predict_described_splits(
-    runs: Mapping[str, Path],
     dataset: str,
+    described: Sequence[str],
     *,
-    conf: Path,
-    table: Path,
-    standard: Path,
-    raw: Path,
+    runs: Path,
+    splits: Sequence[str],
+    predictors: Sequence[str],
+    in_domain: Path,
     folds: Path,
-    distances: Path,
+    project: Path,
     seed: int,
     level: float = LEVEL,
+    **files: Path,
 ) -> pd.DataFrame:
-    """Return the predictions of the described test machines of splits, see `predict_described_fold`.
+    """Return the predictions of the described test machines of splits by the champion, see `predict_described_fold`.
 
-    Args: `runs` has the run of the champion by split; `folds` and `distances` are folders with a file per split.
+    Args: `runs`, `folds` and `in_domain` are folders by split, `files` those that `DescribedData.read` takes.
     """
+    from perfcast.experiment.champion import select_champion  # which calibrates champions with this module
+
+    conf, name = project / "conf", select_champion(runs, splits, predictors).predictor
     declared = read_dataset(conf, dataset)
-    data = DescribedData.read(declared, table, standard, raw)
-    trainer = read_yaml(conf / "trainer" / "default.yaml")
+    data = DescribedData.read(declared, **files)
+    trainer, chosen = read_yaml(conf / "trainer" / "default.yaml"), read_predictor(conf, name)
     parts = []
-    for split, run in runs.items():
+    for split in described:
+        run, distances = runs / split / name, in_domain / f"{split}.parquet"
         subset = read_folds(folds / f"{split}.parquet", data.table).iloc[:, 0].to_numpy()
-        make = predictor_factory(read_predictor(conf, run.name), _read_settings(run), trainer)
-        predictions = predict_described_fold(
-            data,
-            subset,
-            run,
-            make,
-            distances=distances / f"{split}.parquet",
-            label_outlier=declared.label_outlier,
-            seed=seed,
-            level=level,
-        )
+        make = predictor_factory(chosen, _read_settings(run), trainer)
+        options: dict[str, Any] = {"label_outlier": declared.label_outlier, "seed": seed, "level": level}
+        predictions = predict_described_fold(data, subset, run, make, distances=distances, **options)
         parts.append(predictions.assign(split=split))
     return pd.concat(parts, ignore_index=True)
 

@@ -35,9 +35,7 @@ def check_experiment(content: Any, project: Path) -> Params:
     for path in (path for folder in conf_folders(conf) for path in sorted(folder.rglob("*.yaml"))):
         read_yaml(path)
     for name in params.sources:
-        source = parse_source(name, read_conf(conf, "source", name))
-        if source.module:
-            plugins.load("sources", source.module, f"module in conf/source/{name}.yaml")
+        parse_source(name, read_conf(conf, "source", name))
     for name in params.datasets:
         _check_dataset(name, read_dataset(conf, name))
     for name in {*params.predictors, read_leakage_conf(conf).control}:

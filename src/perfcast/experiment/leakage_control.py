@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from perfcast.config.conf_files import known, read_yaml, validated
+from perfcast.config.conf_files import StrictModel, known, read_yaml, validated
 from perfcast.config.dataset_conf import read_dataset
 from perfcast.config.predictor_conf import read_predictor
 from perfcast.domain import domain_of
@@ -21,13 +21,11 @@ if TYPE_CHECKING:
     from perfcast.evaluation.leakage import Artifacts
 
 
-class LeakageConf(BaseModel):
+class LeakageConf(StrictModel):
     """conf/leakage/default.yaml: the predictor that is trained on shuffled scores, and how often.
 
     Ten shuffles are the fewest that raise a false alarm in less than 1 of 1,000 tables.
     """
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     control: str
     shuffles: int = Field(ge=10, le=100)

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
-import dataclasses
 import math
 import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from perfcast.code_hash import code_digest
 from perfcast.config.conf_files import validated
 from perfcast.config.predictor_conf import PredictorConf
-from perfcast.experiment.explanation import write_explanation
 from perfcast.experiment.fitting import (
     excluded_rows,
     first_error,
@@ -33,11 +30,11 @@ from perfcast.experiment.fitting import (
 )
 from perfcast.experiment.selection import CandidateChoice, FoldCandidates, fold_candidates, select_candidate
 from perfcast.predictors.predictor import Predictor
-from perfcast.schema.table import Table
+from perfcast.schema.table import Role, Table, Tag
 from perfcast.schema.table_files import read_table
 from perfcast.splits import BASE, VERSION, check_version, read_folds
 from perfcast.tracking import RECORD, Store
-from perfcast.utils.io import atomic_folder, sha256, write_json, write_text
+from perfcast.utils.io import atomic_folder, atomic_path, sha256, write_json, write_text
 from perfcast.utils.nested import flattened
 from perfcast.utils.result_digests import record_digests
 from perfcast.utils.safe_yaml import yaml_text
@@ -124,25 +121,16 @@ class TrainingJob:
         return {"dataset": self.dataset, "split": self.split, "predictor": self.predictor}
 
 
-def train_on_every_node(
-    job: TrainingJob, config: Mapping[str, Any], store: Store | None, environment: Mapping[str, str]
-) -> None:
-    """Train; of several nodes the first process alone writes. A live store, if any, shows the curves meanwhile."""
+def run_training(job: TrainingJob, config: Mapping[str, Any], store: Store | None) -> None:
+    """Train; a live store, if any, shows the curves meanwhile."""
     table = read_table(job.table_file)
-    with contextlib.ExitStack() as stack:
-        if config["trainer"].get("num_nodes", 1) > 1:
-            from perfcast.training.loop import is_first
+    if store is None or not store.live:
+        train_predictor(job, table, config)
+        return
+    from perfcast.tracking.live import live_record  # imports Lightning, which takes seconds
 
-            if not is_first(environment):
-                folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-                store, job = None, dataclasses.replace(job, out=folder / "run")
-        if store is None or not store.live:
-            train_predictor(job, table, config)
-            return
-        from perfcast.tracking.live import live_record  # imports Lightning, which takes seconds
-
-        tags = {**job.names(), "preset": config["preset"]}
-        live = stack.enter_context(live_record(store, f"perfcast/{job.dataset}", f"{job.predictor}-{job.split}", tags))
+    tags = {**job.names(), "preset": config["preset"]}
+    with live_record(store, f"perfcast/{job.dataset}", f"{job.predictor}-{job.split}", tags) as live:
         train_predictor(job, table, {**config, "trainer": {**config["trainer"], "logger": live or False}})
         if live:
             live.name_record(sha256(job.out / RECORD))
@@ -173,7 +161,7 @@ def train_predictor(job: TrainingJob, table: Table, config: Mapping[str, Any]) -
         "preset": config["preset"],
         "seeds": seeds,
     }
-    code, trainer = code_digest("perfcast.cli.pipeline.train", *conf.modules), config["trainer"]
+    code, trainer = code_digest("perfcast.cli.pipeline:train", *conf.modules), config["trainer"]
     if job.checkpoints:
         trainer = {**trainer, "default_root_dir": str(job.checkpoints / code)}
     candidates = fold_candidates(conf, config["preset"], trainer, key, len(folds.columns))
@@ -251,3 +239,67 @@ def _write_tables(tables: Mapping[str, Sequence[pd.DataFrame]], curves: Sequence
     leading = [name for name in ("seed", "fold", "epoch") if name in history]
     history = history[[*leading, *[name for name in history if name not in leading]]]
     history.to_csv(folder / "history.csv", index=False, lineterminator="\n")
+
+
+MAX_ROWS = 1000
+"""Most rows of an explanation: more only cost time."""
+
+
+def group_importance(predictor: Predictor, table: Table, rows: np.ndarray, seed: int) -> pd.DataFrame:
+    """Return the growth of the error when the columns of one group are shuffled together among rows of one task.
+
+    A group is shuffled as a whole: its columns repeat one another, and shuffling a single one hides its importance.
+    Shapes: `rows` (n,) bool; one line per group of features: group, mape, increase. Units: percent, percentage points.
+    Source: Breiman, 2001, Machine Learning 45(1), for groups of columns.
+    """
+    generator = np.random.default_rng(seed)
+    frame = table.frame.loc[_sample(rows, generator)]
+    tasks = frame[table.column_of(Tag.TASK)].astype(str).to_numpy()
+    measured = frame[list(predictor.targets_)].to_numpy(dtype=float)
+    X = frame[predictor.input_names()]
+
+    def error(inputs: pd.DataFrame) -> float:
+        return float(np.nanmean(np.abs(predictor.predict(inputs).to_numpy() / measured - 1)) * 100)
+
+    used = [column for column in predictor.columns_ if column.role is Role.FEATURE and Tag.TASK not in column.tags]
+    before = error(X)
+    lines = []
+    for group in sorted({column.group for column in used}):
+        names = [column.name for column in used if column.group == group]
+        order = _within(tasks, generator)
+        shuffled = X.assign(**{name: X[name].iloc[order].set_axis(X.index) for name in names})
+        after = error(shuffled)
+        lines.append({"group": group, "mape": after, "increase": after - before})
+    return pd.DataFrame(lines, columns=["group", "mape", "increase"])
+
+
+def write_explanation(predictor: Predictor, table: Table, rows: np.ndarray, seed: int, folder: Path) -> None:
+    """Write importance.csv, and attention_<group>.csv and attention_between_groups.csv of a network that has maps."""
+    folder.mkdir(parents=True, exist_ok=True)
+    frames = {"importance": group_importance(predictor, table, rows, seed).set_index("group")}
+    attention = getattr(predictor, "attention", None)
+    if attention is not None:
+        maps = attention(table.frame.loc[_sample(rows, np.random.default_rng(seed)), predictor.input_names()])
+        frames |= {f"attention_{group}": shares for group, shares in maps.intra.items()}
+        frames["attention_between_groups"] = maps.inter
+    for name, frame in frames.items():
+        with atomic_path(folder / f"{name}.csv") as temporary:
+            frame.round(6).to_csv(temporary, lineterminator="\n")
+
+
+def _sample(rows: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    """Mark at most MAX_ROWS of the given rows, (n,) bool."""
+    numbers = np.flatnonzero(rows)
+    chosen = generator.choice(numbers, min(MAX_ROWS, len(numbers)), replace=False)
+    marked = np.zeros(len(rows), dtype=bool)
+    marked[chosen] = True
+    return marked
+
+
+def _within(tasks: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    """Return an order of rows that shuffles the rows of each task, (n,) int."""
+    order = np.arange(len(tasks))
+    for task in np.unique(tasks):
+        rows = np.flatnonzero(tasks == task)
+        order[rows] = generator.permutation(rows)
+    return order

@@ -202,7 +202,7 @@ class Graph:
         An edit of one of them re-runs the jobs that depend on it. A command that knows splits loads those of the core
         and of the domains of its `datasets`, by default of all, with their descriptions.
         """
-        stage = f"perfcast.cli.pipeline.{command}"
+        stage = f"perfcast.cli.pipeline:{command}"
         loaded = list(modules)
         if "perfcast.splits" in closure(stage):
             targets = [self.datasets[name].target for name in (self.params.datasets if datasets is None else datasets)]
@@ -210,11 +210,6 @@ class Graph:
             known = [domain for domain in domains() if domain.name in owners]
             loaded += [*plugins.modules("splits", known), *(path for domain in known for path in domain.modules())]
         return self._digest(stage, *loaded)
-
-    def source_code(self, source: str) -> str:
-        """Return a digest of the module that checks the files of a source."""
-        module = read_conf(self.conf, "source", source).get("module")
-        return self._digest(plugins.load("sources", module).__name__ if module else "perfcast.sources.file_checks")
 
     def modules_of(self, predictor: str) -> list[str]:
         """Return the modules of a predictor and of those that it is made of, for `code`."""

@@ -7,7 +7,6 @@ import os
 import platform
 import re
 import subprocess
-import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -38,30 +37,9 @@ def run_command(command: Sequence[str]) -> str:
     # ordinary users do not have the folder of dmidecode in PATH
     path = os.pathsep.join([os.environ.get("PATH", os.defpath), *_SYSTEM_FOLDERS])
     environment = {**os.environ, "LC_ALL": "C", "PATH": path}
-    with subprocess.Popen(
-        list(command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
-    ) as process:
-        expired = threading.Event()
-
-        def stop() -> None:
-            expired.set()
-            process.kill()
-
-        timer = threading.Timer(_SECONDS, stop)
-        timer.start()
-        try:
-            output = process.stdout.read(MAX_CHARACTERS) if process.stdout else b""
-            cut = len(output) == MAX_CHARACTERS
-            if cut:
-                process.kill()
-            status = process.wait()
-        finally:
-            timer.cancel()
-    if expired.is_set():
-        raise subprocess.TimeoutExpired(list(command), _SECONDS)
-    if status and not cut:
-        raise subprocess.CalledProcessError(status, list(command))
-    return output.decode("utf-8", errors="replace")
+    options: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    done = subprocess.run(list(command), **options, env=environment, timeout=_SECONDS, check=True)
+    return str(done.stdout[:MAX_CHARACTERS].decode("utf-8", errors="replace"))
 
 
 Fields = tuple[tuple[str, str], ...]

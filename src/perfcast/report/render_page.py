@@ -13,15 +13,14 @@ import pandas as pd
 from markupsafe import Markup
 
 from perfcast.domain import domains
-from perfcast.evaluation import BASELINE, Evaluation
+from perfcast.evaluation import AVERAGE, BASELINE, Evaluation
 from perfcast.report import error_tables
-from perfcast.report.explorer import MAX_POINTS, explorer_data
-from perfcast.report.model_card import cards, model_card
 from perfcast.report.plots.drawing import inline_svg
 from perfcast.report.report_context import MIN_ENTITIES, DatasetPart, ReportContext
-from perfcast.report.row_tables import ablation_tables, largest_errors, release_tables
+from perfcast.report.row_tables import largest_errors, release_tables
 from perfcast.report.text_tables import (
     TEMPLATES,
+    Cell,
     Section,
     TextTable,
     count,
@@ -31,7 +30,8 @@ from perfcast.report.text_tables import (
     quality_tables,
     text_section,
 )
-from perfcast.splits import scenario_label, split_label
+from perfcast.schema.display_names import metric_label
+from perfcast.splits import describe_split, scenario_label, split_label
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import atomic_folder, write_text
 from perfcast.utils.result_digests import record_digests
@@ -44,8 +44,7 @@ def render_pages(context: ReportContext, name: str = "report") -> dict[str, str]
     A dataset that is too small to rank predictors has a paragraph in the index and no page.
     """
     ranked = [part for part in context.datasets if part.can_rank]
-    every = max(1, -(-sum(len(part.evaluation.tables["points"]) for part in ranked) // MAX_POINTS))
-    pages = {f"{name}/{part.name}.html": _dataset_page(part, context, f"../{name}.html", every) for part in ranked}
+    pages = {f"{name}/{part.name}.html": _dataset_page(part, context, f"../{name}.html") for part in ranked}
     entries = [
         {
             "part": part,
@@ -105,7 +104,7 @@ def _render(template: str, context: ReportContext, **data: Any) -> str:
     )
 
 
-def _dataset_page(part: DatasetPart, context: ReportContext, index: str, every: int) -> str:
+def _dataset_page(part: DatasetPart, context: ReportContext, index: str) -> str:
     return _render(
         "dataset.html",
         context,
@@ -114,7 +113,7 @@ def _dataset_page(part: DatasetPart, context: ReportContext, index: str, every: 
         part=part,
         leader=part.leader,
         hero=split_answers(part),
-        sections=[section for section in report_sections(part, context, every) if section.data],
+        sections=[section for section in report_sections(part, context) if section.data],
     )
 
 
@@ -180,12 +179,11 @@ def small_dataset_sentence(part: DatasetPart) -> str:
     )
 
 
-def report_sections(part: DatasetPart, context: ReportContext, every: int = 1) -> list[Section]:
-    """Return the sections of one dataset in their order, with every k-th row in its chart."""
+def report_sections(part: DatasetPart, context: ReportContext) -> list[Section]:
+    """Return the sections of one dataset in their order."""
     evaluation, rows, leader = part.evaluation, part.rows, part.leader
     return [
         Section("headline", "Errors of every predictor", _headline(evaluation)),
-        Section("explorer", "Predictions of single results", explorer_data(part, leader, every)),
         Section("largest_errors", "Largest errors", largest_errors(evaluation, rows, leader) if rows else []),
         Section("releases", "Errors by product release", release_tables(evaluation, rows, leader) if rows else []),
         Section(
@@ -196,7 +194,6 @@ def report_sections(part: DatasetPart, context: ReportContext, every: int = 1) -
         *domain_sections(evaluation, leader),
         error_tables.described_section(evaluation),
         Section("published", "Comparison with published values", error_tables.published_tables(evaluation, leader)),
-        text_section("ablation", "Ablation", "", ablation_tables(evaluation, rows) if rows else []),
         Section("plots", "Plots", _inline_plots(part)),
         leakage_section(part.leakage),
         text_section("quality", "Data quality", "", quality_tables(part.quality, evaluation) if part.quality else []),
@@ -245,3 +242,71 @@ def _experiment_tables(context: ReportContext) -> list[TextTable]:
         TextTable("Parameters", "", ["parameter", "value"], values, words=[1], fold=fold, open=True),
         TextTable("Environment", "", ["name", "version or SHA-256"], versions, words=[1], fold=apart),
     ]
+
+
+@dataclass(frozen=True)
+class CardSection:
+    """One part of a card: a heading, sentences, and a table."""
+
+    title: str
+    lines: tuple[str, ...]
+    table: TextTable | None = None
+
+
+def model_card(part: DatasetPart, context: ReportContext) -> list[CardSection]:
+    """Return the card of the champion of a dataset, section by section; empty without a champion."""
+    about = part.champion
+    if not about or about.get("predictor") not in part.evaluation.predictors:
+        return []
+    evaluation, name = part.evaluation, str(about["predictor"])
+    rows = evaluation.metrics[evaluation.metrics["split"].isin(evaluation.ranked_splits)]
+    rows = rows[(rows["predictor"] == name) & (rows["task"] == AVERAGE) & (rows["metric"] == "coverage")]
+    given = {"part": part, "about": about, "context": context, "coverage": rows["value"].dropna(), "number": number}
+    sections = TEMPLATES.get_template("model_card.md").render(**given).split("## ")[1:]
+    return [
+        CardSection(title, tuple(lines), _metric_table(evaluation, name) if title == "Evaluation" else None)
+        for title, *lines in (section.strip().split("\n- ") for section in sections)
+    ]
+
+
+def cards(context: ReportContext) -> dict[str, str]:
+    """Return the model card of every champion as Markdown, by dataset."""
+    return {part.name: markdown(part, model_card(part, context)) for part in context.datasets}
+
+
+def markdown(part: DatasetPart, sections: Sequence[CardSection]) -> str:
+    """Return a card as Markdown; without sections, the reason why there is none."""
+    if not sections:
+        return f"# Model card: {part.title}\n\nNo champion of {part.name} was evaluated.\n"
+    text = [f"# Model card: {part.title}", ""]
+    for section in sections:
+        text += [f"## {section.title}", ""]
+        text += [f"- {line}" for line in section.lines]
+        if section.lines:
+            text.append("")
+        if section.table:
+            head = section.table.headings
+            text += [_cells(head), _cells(["---"] * len(head)), *map(_cells, section.table.lines), ""]
+    return "\n".join(text).rstrip() + "\n"
+
+
+def _cells(cells: Sequence[str | Cell]) -> str:
+    return "| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |"
+
+
+def _metric_table(evaluation: Evaluation, name: str) -> TextTable:
+    mean, median = evaluation.error_metrics
+    head = (
+        *("split", "test rows", metric_label(mean), "95 % interval", metric_label(median), BASELINE),
+        *(f"{100 * evaluation.level:g} % coverage", "median width", "interval score"),
+    )
+    lines = []
+    for split in evaluation.ranked_splits:
+        if (error := evaluation.value(split, name)) is None:
+            continue
+        interval = f"{number(error['low'])} to {number(error['high'])}" if np.isfinite(error["low"]) else "none"
+        cells = [(name, median), (BASELINE, mean), *((name, each) for each in ("coverage", "width", "interval_score"))]
+        rows = [evaluation.value(split, predictor, metric=metric) for predictor, metric in cells]
+        texts = ["–" if row is None else number(row["value"]) for row in rows]
+        lines.append((split, describe_split(split), number(error["value"]), interval, *texts))
+    return TextTable("Evaluation", "Evaluation: errors and widths in %", head, lines, words=[1])

@@ -18,10 +18,9 @@ import pandas as pd
 from perfcast import __version__
 from perfcast.evaluation import Evaluation, read_evaluation
 from perfcast.evaluation.run_predictions import YEAR, build_slices
-from perfcast.experiment.fitting import evaluated_rows
 from perfcast.report.plots.drawing import PlotEntry, plot_entry
 from perfcast.schema.display_names import column_label
-from perfcast.schema.table import Role, Table, Tag
+from perfcast.schema.table import Table, Tag
 from perfcast.schema.table_files import read_parquet, read_table
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import read_json, sha256
@@ -31,9 +30,6 @@ NAME, ENTITY, BLOCK, WHEN = "name", "entity", "block", "when"
 """Columns of `Rows.names`: machine in words, entity that unseen splits hold out, submission, publication date."""
 MIN_ENTITIES = 10
 """Machines below which predictors are not ranked: a clustered bootstrap of fewer gives no usable interval."""
-_MIN_SIBLINGS = 5
-_MIN_SPREAD = 0.01
-"""Smallest spread of siblings (logarithm), so that tiny deviations among equal siblings are no outliers."""
 
 
 @dataclass(frozen=True)
@@ -76,48 +72,6 @@ class Rows:
     def slices(self) -> pd.DataFrame:
         """Slice columns as text, by row; without the task and the year."""
         return build_slices(self.table).drop(columns=[*self.table.select(tag=Tag.TASK), YEAR], errors="ignore")
-
-    @property
-    def entity_words(self) -> str:
-        """Name of the entities of the dataset, for sentences."""
-        return column_label(self._column_of_tag(Tag.ENTITY) or "machine")
-
-    @property
-    def identity_words(self) -> str:
-        """Names of the columns that siblings share, for sentences."""
-        return " and ".join(column_label(name) for name in self.table.select(tag=Tag.IDENTITY))
-
-    def siblings(self) -> pd.DataFrame:
-        """Compare the measured score of every row and target with those of its siblings.
-
-        Siblings share TASK and IDENTITY. Shapes: one line per row and target that has at least five siblings, columns
-        row, target, deviation (logarithm of the score over their median), z (robust: deviation over 1.4826 times the
-        median absolute deviation) and siblings (how many).
-        """
-        frame = self.table.frame[evaluated_rows(self.table)]
-        by = self.table.select(tag=Tag.TASK) + self.table.select(tag=Tag.IDENTITY)
-        if not self.table.select(tag=Tag.IDENTITY):
-            return pd.DataFrame(columns=["row", "target", "deviation", "z", "siblings"])
-        keys = pd.Series(frame.groupby(by, dropna=False).ngroup(), index=frame.index)
-        by_target = []
-        for target in self.table.select(role=Role.TARGET):
-            logs = np.log(frame[target].where(frame[target] > 0))
-            deviation = logs - logs.groupby(keys).transform("median")
-            spread = deviation.abs().groupby(keys).transform("median")
-            others = logs.groupby(keys).transform("count") - 1
-            frame_of_target = pd.DataFrame(
-                {
-                    "row": self.keys[frame.index],
-                    "target": target,
-                    "deviation": deviation,
-                    "z": deviation / (1.4826 * spread).clip(lower=_MIN_SPREAD),
-                    "siblings": others,
-                }
-            )
-            by_target.append(frame_of_target[deviation.notna() & (others >= _MIN_SIBLINGS)])
-        stacked: pd.DataFrame = pd.concat(by_target, ignore_index=True)
-        stacked["siblings"] = stacked["siblings"].astype(int)
-        return stacked
 
     def count_training_rows(self, split: str, values: pd.Series) -> pd.Series:
         """Return the number of training rows of its fold with the same value as each test row, by row.
@@ -206,15 +160,8 @@ class ReportContext:
 
 
 _PACKAGES = (
-    "numpy",
-    "pandas",
-    "pyarrow",
-    "scipy",
-    "scikit-learn",
-    "lightgbm",
-    "torch",
-    "pytorch-lightning",
-    "matplotlib",
+    *("numpy", "pandas", "pyarrow", "scipy", "scikit-learn", "lightgbm"),
+    *("torch", "pytorch-lightning", "matplotlib"),
 )
 """Packages whose versions can change a value of the report."""
 

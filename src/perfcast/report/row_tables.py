@@ -1,4 +1,4 @@
-"""Tables of the report from single predictions: largest errors with their probable reason, releases, ablations."""
+"""Tables of the report from single predictions: largest errors with their probable reason, and releases."""
 
 from __future__ import annotations
 
@@ -10,26 +10,18 @@ import numpy as np
 import pandas as pd
 
 from perfcast.evaluation import Evaluation
-from perfcast.evaluation.error_metrics import draw_weights, percentile_interval
 from perfcast.evaluation.run_predictions import is_covered
-from perfcast.report.report_context import ENTITY, NAME, WHEN, Rows
-from perfcast.report.text_tables import EMPTY, Cell, Line, TextTable, count, number, signed, split_heading
-from perfcast.schema.display_names import column_label, replace_underscores
+from perfcast.report.report_context import NAME, WHEN, Rows
+from perfcast.report.text_tables import EMPTY, Cell, Line, TextTable, count, number, signed
 from perfcast.splits import describe_split, scenario_label, split_label
 from perfcast.uncertainty.in_domain import AHEAD, RESULTS
 
 _SHOWN = 6
-_MIN_Z = 3.5
-_MIN_EXPLAINED = 0.5
 _LOW = 0.1
-_FEW_RESULTS = 3
-_RARE_COUNT, _RARE_SHARE = 100, 0.1
-"""Training results below which a kind is rare, and their share of the usual number."""
 _GROUP_TEXTS = {RESULTS: "its few results", AHEAD: "the time since the end of the data"}
 _MIN_ROWS = 5
 """Results of a family in a task below which its error is not shown."""
 _ROUND = (5, 10, 20, 30, 40, 50, 75, 100, 200)
-_WITHOUT = "_without_"
 
 
 def largest_errors(evaluation: Evaluation, rows: Rows, predictor: str) -> list[TextTable]:
@@ -38,7 +30,6 @@ def largest_errors(evaluation: Evaluation, rows: Rows, predictor: str) -> list[T
     Errors are compared by their logarithm, so that half and double are equally wrong. Below the row of a machine stands
     how many of its further rows have at least half of this error.
     """
-    siblings = rows.siblings().set_index(["row", "target"])
     several = evaluation.tables["points"]["target"].nunique() > 1
     tables: list[TextTable] = []
     for split in evaluation.ranked_splits:
@@ -53,7 +44,6 @@ def largest_errors(evaluation: Evaluation, rows: Rows, predictor: str) -> list[T
         by_machine = (size >= 0.5 * size.groupby(mine["machine"]).transform("max")).groupby(mine["machine"])
         mine["similar"] = by_machine.transform("sum") - 1
         worst = mine.loc[size.sort_values(ascending=False, kind="stable").index].drop_duplicates("machine")
-        facts = _RowFacts(evaluation, rows, split, siblings)
         description = f": {describe_split(split)}" if describe_split(split) else ""
         tables.append(
             TextTable(
@@ -64,7 +54,7 @@ def largest_errors(evaluation: Evaluation, rows: Rows, predictor: str) -> list[T
                     *("machine", "task", "measured", Cell("predicted", ("interval",)), "error"),
                     *("in-domain score", "probable reason"),
                 ],
-                [_error_line(point, facts, several=several) for point in worst.head(_SHOWN).to_dict("records")],
+                [_error_line(point, several=several) for point in worst.head(_SHOWN).to_dict("records")],
                 words=[1, 6],
                 fold=f"{split_label(split)} ({split}){description}",
                 open=not tables,
@@ -74,32 +64,7 @@ def largest_errors(evaluation: Evaluation, rows: Rows, predictor: str) -> list[T
     return tables
 
 
-class _RowFacts:
-    """Siblings of a row, and the number of training rows of its entity and kinds in its fold."""
-
-    def __init__(self, evaluation: Evaluation, rows: Rows, split: str, siblings: pd.DataFrame) -> None:
-        self.rows, self.siblings = rows, siblings
-        self.entity = rows.count_training_rows(split, rows.names[ENTITY])
-        self.usual = float(self.entity.median()) if len(self.entity) else 0.0
-        self.kinds = {
-            name: (rows.slices[name], rows.count_training_rows(split, rows.slices[name]))
-            for name in [*evaluation.lineage_slices, *evaluation.other_slices]
-            if name in rows.slices
-        }
-
-    def describe_rare_kind(self, row: str) -> str:
-        """Return the first kind of a row with no or few training results, in words; "" where all kinds have enough."""
-        for name, (values, counts) in self.kinds.items():
-            if isinstance(values[row], str) and row in counts:
-                kind, trained = f"{column_label(name)} {values[row]}", int(counts[row])
-                if trained == 0:
-                    return f"the training data has no result of {kind}"
-                if trained <= min(_RARE_COUNT, _RARE_SHARE * float(counts.median())):
-                    return f"the training data has only {count(trained, 'result')} of {kind}"
-        return ""
-
-
-def _error_line(point: Mapping[Hashable, Any], facts: _RowFacts, *, several: bool) -> Line:
+def _error_line(point: Mapping[Hashable, Any], *, several: bool) -> Line:
     log, half, predicted = float(point["log"]), float(point["half_width"]), float(point["predicted"])
     similar = int(point["similar"])
     more = f", and {count(similar, 'similar result')}" if similar else ""
@@ -114,7 +79,7 @@ def _error_line(point: Mapping[Hashable, Any], facts: _RowFacts, *, several: boo
         Cell(_score(predicted), interval),
         f"{signed(100 * np.expm1(log), 0)}\u00a0%",
         number(float(point["in_domain_score"])),
-        _reason(point, facts),
+        _reason(point),
     ]
 
 
@@ -123,36 +88,16 @@ def _score(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def _reason(point: Mapping[Hashable, Any], facts: _RowFacts) -> str:
-    """Return the probable reasons of one error in words."""
-    log, row = point["log"], point["row"]
-    reasons = []
-    key = (row, point["target"])
-    if key in facts.siblings.index:
-        sibling = facts.siblings.loc[key]
-        # the prediction is too high where the measured score is below its siblings', and the other way round
-        if abs(sibling["z"]) > _MIN_Z and -sibling["deviation"] * np.sign(log) > _MIN_EXPLAINED * abs(log):
-            way = "below" if sibling["deviation"] < 0 else "above"
-            reasons.append(
-                f"the measured score is {abs(100 * np.expm1(sibling['deviation'])):.0f} % {way} the median of "
-                f"{int(sibling['siblings']) + 1} results of the same {facts.rows.identity_words}"
-            )
-    trained = facts.entity.get(row)
-    if rare_kind := facts.describe_rare_kind(row):
-        reasons.append(rare_kind)
-    elif trained is not None and trained <= _FEW_RESULTS < facts.usual:
-        results = count(trained, "result") if trained else "no result"
-        reasons.append(
-            f"the training data has {results} of this {facts.rows.entity_words}; {facts.usual:.0f} are usual"
-        )
+def _reason(point: Mapping[Hashable, Any]) -> str:
+    """Return the probable reason of one error in words."""
     group, rank = point["least_similar_group"], point["rank"]
     if rank <= _LOW and group:
         others = min(int(100 * (1 - rank)), 99)
         cause = _GROUP_TEXTS.get(group, f"its {group}")
-        reasons.append(f"less similar to the training data than {others} % of this split, above all by {cause}")
-    if not reasons and abs(log) <= point["half_width"]:
+        return f"less similar to the training data than {others} % of this split, above all by {cause}"
+    if abs(point["log"]) <= point["half_width"]:
         return "inside its interval: errors of this size are expected for such machines"
-    return "; ".join(reasons) or "no reason found in the data"
+    return "no reason found in the data"
 
 
 def release_tables(evaluation: Evaluation, rows: Rows, predictor: str) -> list[TextTable]:
@@ -242,56 +187,3 @@ def _bias(row: Mapping[Hashable, Any], limit: int) -> Cell:
     share = "" if np.isnan(row["coverage"]) else f"{100 * row['coverage']:.0f} % of "
     text = f"{signed(row['mean_error'], 1)}\u00a0%"
     return Cell(text, (f"{share}{row['rows']:,}",), row["mean_error"], bar=(low, median, high))
-
-
-def ablation_tables(evaluation: Evaluation, rows: Rows) -> list[TextTable]:
-    """Return one table per predictor that was also run without a component (`<predictor>_without_<component>`)."""
-    pairs = [name.split(_WITHOUT, 1) for name in evaluation.predictors if _WITHOUT in name]
-    tables = []
-    for complete in sorted({first for first, _ in pairs} & set(evaluation.predictors)):
-        components = sorted(component for first, component in pairs if first == complete)
-        cells = {
-            (split, component): _error_increase(evaluation, rows, split, complete, f"{complete}{_WITHOUT}{component}")
-            for split in evaluation.splits
-            for component in components
-        }
-        splits = [split for split in evaluation.splits if any(cells[split, name] != EMPTY for name in components)]
-        caption = (
-            f"Increase of the MAPE of {evaluation.label(complete)} without one component, in percentage points, with "
-            "95 % intervals clustered by entity. Bold: the interval excludes zero. Predictions of several seeds are "
-            "averaged."
-        )
-        lines: list[Line] = [
-            [replace_underscores(name), *(cells[split, name] for split in splits)] for name in components
-        ]
-        if splits:
-            headings: Line = ["without", *map(split_heading, splits)]
-            tables.append(TextTable(f"{evaluation.label(complete)} without one component", caption, headings, lines))
-    return tables
-
-
-def _error_increase(evaluation: Evaluation, rows: Rows, split: str, predictor: str, reduced: str) -> Cell:
-    """Return the difference of MAPE, averaged over tasks, resampled by entity; a dash where one was not run."""
-    points = evaluation.tables["points"][evaluation.tables["points"]["split"] == split]
-    errors = (100 * (points["predicted"] / points["measured"] - 1).abs()).astype(float)
-    keyed = points[["row", "task", "target"]].assign(error=errors)
-    first, second = (keyed[points["predictor"] == name] for name in (reduced, predictor))
-    both = first.merge(second, on=["row", "task", "target"], suffixes=("", "_complete"))
-    if both.empty:
-        return EMPTY
-    clusters = pd.factorize(rows.names.loc[both["row"], ENTITY], sort=True)[0]
-    entities = int(clusters.max()) + 1
-    weights = draw_weights(entities, evaluation.resamples, evaluation.seed)
-    gaps, draws = [], []
-    for _, part in both.assign(cluster=clusters).groupby("task", sort=True):
-        gap = part["error"] - part["error_complete"]
-        size = np.bincount(part["cluster"], minlength=entities)
-        total = np.bincount(part["cluster"], weights=gap, minlength=entities)
-        with np.errstate(invalid="ignore"):
-            draws.append((weights @ total) / (weights @ size))
-        gaps.append(gap.mean())
-    low, high = percentile_interval(np.mean(draws, axis=0), entities)
-    difference = float(np.mean(gaps))
-    return Cell(
-        f"{difference:+.2f}", (f"{low:+.2f} to {high:+.2f}",), difference, "best" if low > 0 or high < 0 else ""
-    )

@@ -22,7 +22,6 @@ TEMPLATES = Environment(
     lstrip_blocks=True,
 )
 """Templates of the report; text of others is escaped in those of HTML."""
-_SHARES = ("coverage", "share", "missing")
 _CONTROL = ("control_error", "chance_error", "better", "shuffles")
 
 
@@ -134,22 +133,18 @@ def noise_tables(evaluation: Evaluation) -> list[TextTable]:
 
 
 def quality_tables(quality: Mapping[str, Any], evaluation: Evaluation) -> list[TextTable]:
-    """Return the counts of rows, the noise of repeated measurements, the details and the columns of quality.json."""
+    """Return the counts of rows, the noise of repeated measurements and the columns of quality.json."""
     rows = [[state, reason, f"{rows:,}"] for state, reason, rows in row_counts(quality)]
     lines = []
     for name, entry in quality.get("columns", {}).items():
         low, high = entry.get("min"), entry.get("max")
         distinct = f"{entry['unique']:,}" if "unique" in entry else f"{entry['steps']} steps"
-        extremes = "" if low is None else f"{_plain(low)} … {_plain(high)}"
-        lines.append([name, str(entry.get("unit", "")), f"{100 * entry['missing']:.1f} %", distinct, extremes])
+        ends = [end if isinstance(end, str) else f"{end:,.6g}" for end in (low, high) if end is not None]
+        lines.append([name, str(entry.get("unit", "")), f"{100 * entry['missing']:.1f} %", distinct, " … ".join(ends)])
     rows_title, columns_title = "Input rows: kept, merged and rejected", "Columns: missing values and ranges"
     return [
         TextTable("Rows", "Input rows", ["rows", "reason", "count"], rows, words=[1], fold=rows_title),
         *noise_tables(evaluation),
-        *(
-            TextTable(title, "", ["fact", "value"], facts, fold=title[0].upper() + title[1:])
-            for title, facts in detail_tables(quality)
-        ),
         TextTable(
             "Columns", "", ["column", "unit", "missing", "distinct", "range"], lines, words=[1], fold=columns_title
         ),
@@ -166,38 +161,6 @@ def row_counts(quality: Mapping[str, Any]) -> list[tuple[str, str, int]]:
         for state in ("merged", "rejected")
         for reason, rows in sorted(quality.get(state, {}).items())
     ]
-
-
-def detail_tables(quality: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Return quality facts of the dataset as titled lines of name and value, nested names joined."""
-    tables: dict[str, list[tuple[str, str]]] = {"facts": []}
-    for name, value in quality.get("details", {}).items():
-        title = replace_underscores(name) if isinstance(value, Mapping) else "facts"
-        for path, leaf in _leaf_values(value, () if isinstance(value, Mapping) else (name,)):
-            is_share = (
-                isinstance(leaf, float)
-                and 0 <= leaf <= 1
-                and any(word in part for word in _SHARES for part in (name, *path))
-            )
-            text = f"{100 * leaf:.1f} %" if is_share else _plain(leaf)
-            tables.setdefault(title, []).append((replace_underscores(" · ".join(path)), text))
-    return [(title, lines) for title, lines in tables.items() if lines]
-
-
-def _leaf_values(value: Any, path: tuple[str, ...]) -> list[tuple[tuple[str, ...], Any]]:
-    if isinstance(value, Mapping):
-        return [leaf for key, inner in value.items() for leaf in _leaf_values(inner, (*path, str(key)))]
-    return [(path, value)]
-
-
-def _plain(value: Any) -> str:
-    if isinstance(value, list | tuple):
-        return ", ".join(map(_plain, value))
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int):
-        return f"{value:,}"
-    return f"{value:,.6g}" if isinstance(value, float) else "" if value is None else str(value)
 
 
 def leakage_section(report: Mapping[str, Any] | None) -> Section:

@@ -1,4 +1,4 @@
-"""Sources: published or embedded files, declared by conf/source/<name>.yaml: addresses, checksums, required columns.
+"""Sources: published or embedded files, declared by conf/source/<name>.yaml with addresses and checksums.
 
-A source whose files are more than CSV tables has a module with a `check`. This package alone uses the network.
+This package alone uses the network.
 """

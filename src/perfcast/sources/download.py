@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +19,6 @@ from perfcast.utils.errors import UserError
 if TYPE_CHECKING:
     import requests
 
-Progress = Callable[[str, int, int | None], None]
-"""Called with a file's name, the downloaded bytes and, if known, the total bytes."""
 _TRANSIENT_STATUSES = {408, 425, 429}
 _HEADERS = {"User-Agent": f"perfcast/{__version__}", "Accept-Encoding": "identity"}
 
@@ -46,7 +44,7 @@ class DownloadError(Exception):
         self.unreachable = unreachable
 
 
-def download_file(file: SourceFile, path: Path, limits: DownloadLimits, progress: Progress) -> None:
+def download_file(file: SourceFile, path: Path, limits: DownloadLimits) -> None:
     """Download a file to `path` unless it is already there, with its checksum.
 
     The bytes get their name only after the checksum was verified. Transient failures and wrong checksums are retried: a
@@ -80,7 +78,6 @@ def download_file(file: SourceFile, path: Path, limits: DownloadLimits, progress
                 if time.monotonic() > deadline:
                     raise DownloadError(f"not complete after {limits.total:g} s ({written} bytes)")
                 target.write(chunk)
-                progress(file.name, written, file.size)
         Path(output).chmod(0o644)  # pooch made a private temporary file
 
     pooch.get_logger().setLevel("ERROR")  # the caller reports progress and failures

@@ -9,7 +9,7 @@ import shutil
 import tarfile
 import tempfile
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
@@ -18,9 +18,7 @@ from typing import Any
 
 from rich.filesize import decimal
 
-from perfcast import plugins
-from perfcast.sources.download import DownloadError, DownloadLimits, Progress, download_file
-from perfcast.sources.file_checks import check_csv, check_machine_description
+from perfcast.sources.download import DownloadError, DownloadLimits, download_file
 from perfcast.sources.locations import (
     ARCHIVE,
     NOT_FOUND,
@@ -32,7 +30,6 @@ from perfcast.sources.locations import (
     list_locations,
 )
 from perfcast.sources.source_spec import MANIFEST, Snapshot, SourceFile, SourceSpec
-from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import atomic_folder, atomic_path, write_json
 from perfcast.utils.result_digests import record_digests
@@ -80,7 +77,6 @@ class _Search:
     embedded: Path
     earlier: Path
     limits: DownloadLimits
-    progress: Progress
     attempts: list[FailedAttempt] = field(default_factory=list)
     staged: dict[SourceFile, tuple[Path, IngestedFile]] = field(default_factory=dict)
     missing: set[SourceFile] = field(default_factory=set)
@@ -118,7 +114,7 @@ class _Search:
         path, reason = cached_path(self.cache, file.sha256), "not tried, because there is no connection"
         if not self.unreachable:
             try:
-                download_file(file, path, self.limits, self.progress)
+                download_file(file, path, self.limits)
                 return self._take(file, FileLocation("address", self.cache, path), file.url)
             except DownloadError as error:
                 self.unreachable, reason = error.unreachable, str(error)
@@ -191,22 +187,18 @@ def ingest_source(
     embedded: Path,
     network: bool,
     strict: bool = False,
-    progress: Progress = lambda name, done, total: None,
     limits: DownloadLimits = DownloadLimits(),  # noqa: B008
 ) -> IngestResult:
     """Write the files of one source and its manifest to the folder `out`, from the first origin that provides them.
 
     The order is cache, mirror folders, archives in them, the last ingestion in `out`, published address (only if
-    `network`). The checksum of every file is verified before it is used. Then the structure of the files is checked
-    (`check_structure`).
-    Raises: UserError when the files fail that check, when `strict` and a file is missing, or when a source that was
+    `network`). The checksum of every file is verified before it is used.
+    Raises: UserError when `strict` and a file is missing, or when a source that was
     present would become missing.
     """
-    if spec.module:
-        plugins.load("sources", spec.module)  # an unknown name is an error even where the files are missing
     with atomic_folder(out) as folder:
         with tempfile.TemporaryDirectory(dir=folder) as staging:
-            search = _Search(spec, Path(staging), cache, mirrors, embedded, out, limits, progress)
+            search = _Search(spec, Path(staging), cache, mirrors, embedded, out, limits)
             snapshot = search.find_snapshot(network=network)
             for file in snapshot.files if snapshot else ():
                 target = folder / file.name
@@ -217,7 +209,6 @@ def ingest_source(
             _refuse_loss(spec, out, search.attempts, result.remedy, strict=strict)
         else:
             result = _describe_present(spec, snapshot, search)
-            check_structure(spec, folder)
         write_json(folder / MANIFEST, _build_manifest(spec, result))
         record_digests(folder)
     return result
@@ -233,20 +224,6 @@ def _refuse_loss(spec: SourceSpec, out: Path, attempts: Sequence[FailedAttempt],
             fact = f"{file.name} of the last ingestion is in {out} and no file now fits: {fact}"
             remedy = f"bring the mirror or the network back, or delete {out} to go on without the source"
             raise UserError(f"source {spec.name!r} must stay present", fact, remedy)
-
-
-def check_structure(spec: SourceSpec, folder: Path) -> None:
-    """Check the columns of CSV files, machine descriptions (JSON), and what the module of the source knows.
-
-    Raises: UserError when a file is absent, damaged or of another structure.
-    """
-    for name, columns in spec.columns.items():
-        check_csv(folder / name, columns, encoding_by_row=spec.dump, max_bytes=size_limits.DUMP if spec.dump else None)
-    for file in spec.snapshots[0].files:
-        if file.name.endswith(".json"):
-            check_machine_description(folder / file.name, spec.remedy)
-    if spec.module:
-        plugins.load("sources", spec.module).check(folder)
 
 
 def _describe_present(spec: SourceSpec, snapshot: Snapshot, search: _Search) -> IngestResult:
@@ -279,19 +256,3 @@ def _build_manifest(spec: SourceSpec, result: IngestResult) -> dict[str, Any]:
         "files": [{"name": file.name, "sha256": file.sha256, "bytes": file.bytes} for file in result.files],
         **{"reason": result.reason, "remedy": result.remedy},
     }
-
-
-class DownloadLines:
-    """Progress of downloads above 1 MB as lines of text: one per tenth, or per 5 MB if the size is unknown."""
-
-    def __init__(self, show: Callable[[str], None]) -> None:
-        self._show = show
-        self._last_step: dict[str, int] = {}
-
-    def __call__(self, name: str, done: int, total: int | None) -> None:
-        """Show a line where a step is reached."""
-        step = int(10 * done / total) if total else done // 5_000_000
-        if self._last_step.get(name) != step and (total is None or total > 1_000_000):
-            self._last_step[name] = step
-            of_total = f" of {total / 1e6:.1f}" if total else ""
-            self._show(f"{name}: {done / 1e6:.1f}{of_total} MB")

@@ -96,24 +96,17 @@ class Snapshot(StrictModel):
 
 
 class SourceSpec(StrictModel):
-    """Source as declared in conf/source; any one of its `snapshots` suffices.
-
-    `columns` maps CSV files to the columns that they must have. Rows of a `dump` may have defects, even of encoding,
-    because the dataset rejects them one by one. `module` checks what columns do not describe; "" for none.
-    """
+    """Source as declared in conf/source; any one of its `snapshots` suffices."""
 
     name: str
     title: _Text
     license: _Text
     terms: _Text
     citation: _Text
-    module: _Text = ""
     homepage: _Text = ""
     retrieved: _Text = ""
     remedy: _Text = ""
     embedded: bool = False
-    dump: bool = False
-    columns: dict[str, Annotated[list[_Text], Field(min_length=1)]] = Field(default_factory=dict)
     files: _Files | None = None
     declared: Annotated[list[Snapshot], Field(min_length=1), AfterValidator(_check_distinct)] | None = Field(
         default=None, alias="snapshots"
@@ -135,8 +128,6 @@ class SourceSpec(StrictModel):
                 raise ValueError(f"'derived_from' must name a published snapshot, not {snapshot.derived_from!r}")
             for file in snapshot.files:
                 self._check_file(file, is_subset=snapshot.derived_from is not None)
-        if unknown := set(self.columns) - {file.name for file in self.snapshots[0].files}:
-            raise ValueError(f"'columns' must be those of its files, not of {min(unknown)!r}")
         return self
 
     def _check_file(self, file: SourceFile, *, is_subset: bool) -> None:

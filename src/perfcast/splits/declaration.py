@@ -27,11 +27,6 @@ class LearningCurvePoint:
     share: float | None = None
     years: int | None = None
 
-    def __post_init__(self) -> None:
-        """Raises: ValueError when share and years are both set, or neither."""
-        if (self.share is None) == (self.years is None):
-            raise ValueError(f"a learning-curve split of {self.base!r} has a share or years, and not both")
-
 
 @dataclass(frozen=True)
 class SplitDeclaration:

@@ -57,17 +57,12 @@ class LiveRecord(MLFlowLogger):
 @contextmanager
 def live_record(store: Store, experiment: str, name: str, tags: Mapping[str, str]) -> Iterator[LiveRecord | None]:
     """Record a training while it runs. A store that fails costs a line and the live curves, never the training."""
-    live, monitor, status = None, None, "FAILED"
+    live, status = None, "FAILED"
     try:
-        from mlflow.system_metrics.system_metrics_monitor import SystemMetricsMonitor
-
         from perfcast.tracking.run import start_run
 
         run = start_run(open_client(store), store, experiment, name, {"perfcast.kind": "training", **tags})
         live = LiveRecord(run)
-        if store.system_metrics:
-            monitor = SystemMetricsMonitor(run.run_id, tracking_uri=run.client.tracking_uri)
-            monitor.start()
     except Exception as error:  # whatever a store, a driver or a server raises
         warn_unrecorded(error)
     try:
@@ -76,7 +71,5 @@ def live_record(store: Store, experiment: str, name: str, tags: Mapping[str, str
     finally:
         if live:
             with live.spared():
-                if monitor:
-                    monitor.finish()
                 if live.run:
                     live.run.client.set_terminated(live.run.run_id, status=status)

@@ -66,7 +66,7 @@ def log_champion(run: Run, name: str, folder: Path, tags: Mapping[str, str]) -> 
     return _log(
         run,
         name=name,
-        python_model=str(_FOLDER / "pyfunc_champion.py"),
+        python_model=str(_FOLDER / "pyfunc_model.py"),
         artifacts={"champion": str(folder)},
         signature=ModelSignature(inputs=Schema(inputs), outputs=_signature(predictions).inputs),
         input_example=example,

@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,13 +18,11 @@ from mlflow.entities import Dataset
 from mlflow.entities import Run as StoredRun
 
 from perfcast.evaluation import AVERAGE
-from perfcast.schema.display_names import replace_underscores
 from perfcast.schema.metric_names import POINTS
 from perfcast.schema.table_files import read_table
-from perfcast.splits import split_label
 from perfcast.tracking.models import log_champion, log_predictor, register_champion
 from perfcast.tracking.run import KIND_TAG, LIVE_TAG, RECORD_TAG, Run, open_experiment, start_run
-from perfcast.tracking.store import RECORD, Store, describe_experiment, locked, open_client
+from perfcast.tracking.store import RECORD, Store, locked, open_client
 from perfcast.utils.io import file_digests, read_json, sha256
 
 _METRICS = (*POINTS, "mape", "medape", "coverage", "width", "interval_score", "p90")
@@ -39,12 +35,10 @@ Scores = Mapping[str, Mapping[str, Mapping[str, Mapping[str, float]]]]
 
 @dataclass(frozen=True)
 class ResultsToRecord:
-    """A folder of results, the metrics of its datasets, titles of datasets, and the experiment's parameters."""
+    """A folder of results, and the metrics of its datasets."""
 
     folder: Path
     scores: Mapping[str, Scores]
-    titles: Mapping[str, str]
-    experiment: Mapping[str, Any]
 
 
 @dataclass
@@ -59,7 +53,6 @@ class _Recorder:
     def __post_init__(self) -> None:
         self.experiment = f"perfcast/{self.dataset}"
         self.experiment_id = open_experiment(self.client, self.store, self.experiment)
-        describe_experiment(self.client, self.experiment_id, self.results.titles.get(self.dataset, self.dataset))
         self.known, self.live = self._tagged(RECORD_TAG), self._tagged(LIVE_TAG)
 
     def _tagged(self, tag: str) -> dict[str, StoredRun]:
@@ -137,7 +130,7 @@ def record_results(store: Store, results: ResultsToRecord, *, trainings_only: bo
             recorder = _Recorder(client, store, results, dataset)
             count += sum(_record_training(recorder, path) for path in paths)
             if not trainings_only:
-                count += _record_champion(recorder) + _record_report(recorder)
+                count += _record_champion(recorder)
     return count
 
 
@@ -235,7 +228,10 @@ def _record_champion(recorder: _Recorder) -> int:
         card = results.folder / "model_cards" / f"{dataset}.md"
         run.log_artifacts(folder / "about.json", card, results.folder / "report.html", results.folder / "report")
         page = f"#/experiments/{recorder.experiment_id}/runs/{run.run_id}/artifacts"
-        description = _describe_champion(about, metrics, f"{page}/{card.name}", f"{page}/report.html")
+        description = (
+            f"**{about['predictor']}**, preset {about['preset']}, fitted on {about['rows']} rows of {dataset}. "
+            f"Chosen by: {about['chosen_by']}. [Model card]({page}/{card.name}), [report]({page}/report.html)"
+        )
         register_champion(run, dataset, model, {**tags, RECORD_TAG: digest}, description)
         run.set_tags({"mlflow.note.content": description})
     return 1
@@ -250,54 +246,3 @@ def _by_split(scores: Scores, predictor: str) -> dict[str, float]:
         for metric in _METRICS
         if metric in predictors[predictor][AVERAGE]
     }
-
-
-def _describe_champion(about: Mapping[str, Any], metrics: Mapping[str, float], card: str, report: str) -> str:
-    """Return the description of a registered champion as Markdown."""
-    splits = sorted({name.split("/")[1] for name in metrics})
-    in_points = any(name.endswith("/mae") for name in metrics)
-    error = {"mae": "MAE (points)"} if in_points else {"mape": "MAPE (%)"}
-    columns = {**error, "coverage": "coverage (%)", "width": "width (%)"}
-    lines = [
-        f"**{replace_underscores(about['predictor'])}** (`{about['predictor']}`), preset {about['preset']}, "
-        f"fitted on {about['rows']} rows of {about['dataset']}.",
-        f"Chosen by: {about['chosen_by']}.",
-        "",
-        f"| split | {' | '.join(columns.values())} |",
-        "|---" * (len(columns) + 1) + "|",
-    ]
-    for split in splits:
-        values = [metrics.get(f"split/{split}/{metric}") for metric in columns]
-        cells = ["-" if value is None else f"{value:.4g}" for value in values]
-        lines.append(f"| {' | '.join([split_label(split), *cells])} |")
-    return "\n".join([*lines, "", f"[model card]({card}), [report]({report})"])
-
-
-def _record_report(recorder: _Recorder) -> int:
-    """Record report, plots and evaluation with the experiment's parameters and headline metrics, as one run."""
-    dataset, results = recorder.dataset, recorder.results
-    report, folder = results.folder / "report.html", results.folder
-    if not report.exists() or dataset not in results.scores:
-        return 0
-    digest = hashlib.sha256(f"{dataset} {sha256(report)}".encode()).hexdigest()
-    if recorder.is_recorded(digest):
-        return 0
-    about_file = folder / "champion" / dataset / "about.json"
-    champion = str(read_json(about_file)["predictor"]) if about_file.exists() else ""
-    tags = {
-        **{KIND_TAG: "summary", "dataset": dataset, "predictor": champion},
-        "mlflow.source.name": "perfcast pipeline report",
-    }
-    with recorder.run(digest, f"summary {recorder.store.invocation}", tags, file=report, seconds=0.0) as run:
-        chosen = ("preset", "seeds", "level", "resamples", "backtest_windows", "published_until", "split_seed")
-        parameters = {name: results.experiment[name] for name in chosen if name in results.experiment}
-        run.log_params({**parameters, "dataset": dataset, "champion": champion})
-        run.log_metrics(_by_split(results.scores[dataset], champion))
-        with tempfile.TemporaryDirectory() as temporary:
-            # both folders have the dataset's name, and would be one folder among the artifacts
-            for kind in ("plots", "evaluation"):
-                if (folder / kind / dataset).is_dir():
-                    hidden = shutil.ignore_patterns(".*")
-                    shutil.copytree(folder / kind / dataset, Path(temporary) / kind, ignore=hidden)
-            run.log_artifacts(report, folder / "report", Path(temporary) / "plots", Path(temporary) / "evaluation")
-    return 1

@@ -1,22 +1,20 @@
-"""The tracking store: its configuration, its client, its locks, pages of its experiments, lines about its faults."""
+"""The tracking store: its configuration, its client, its locks, lines about its faults."""
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import shutil
-import sqlite3
 import sys
 import tempfile
 from collections.abc import Mapping
-from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perfcast.utils.errors import UserError, printable, unknown_name
+from perfcast.config.conf_files import StrictModel, validated
+from perfcast.utils.errors import UserError, printable
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -35,23 +33,8 @@ _SETTINGS = {
     "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
     "GIT_PYTHON_REFRESH": "quiet",
 }
-_PLACES = {
-    "experiments": "artifact_location",
-    "runs": "artifact_uri",
-    "logged_models": "artifact_location",
-    "model_versions": "storage_location",
-}
-"""Columns of artifact addresses in MLflow's database, by table."""
 RECORD = "record.json"
 """File of a training's folder that is recorded: parameters, metrics, tags and digests, without times."""
-
-VIEW = "perfcast"
-"""Key of the saved view in the address of the page."""
-_COLUMNS = {
-    "tags": ("split", "predictor"),
-    "metrics": ("mape", "medape", "coverage", "width", "interval_score", "p90", "seconds", "memory_mib"),
-    "params": ("preset",),
-}
 
 
 @dataclass(frozen=True)
@@ -60,7 +43,7 @@ class Store:
 
     `uri` is an MLflow tracking URI; `artifacts` a folder for a database's files, of this project's lock in any case;
     `bucket` a URI where they go instead, such as s3://...; a server keeps its own. `invocation` names the command that
-    made the runs. `live` streams learning curves of running trainings, `system_metrics` the load of the machine too.
+    made the runs. `live` streams learning curves of running trainings.
     """
 
     uri: str
@@ -68,7 +51,6 @@ class Store:
     invocation: str
     bucket: str = ""
     live: bool = False
-    system_metrics: bool = False
 
     def place(self, experiment: str) -> str | None:
         """Return the place of an experiment's files; None where the server decides."""
@@ -77,41 +59,31 @@ class Store:
         return f"{self.bucket or self.artifacts.as_uri()}/{experiment}"
 
 
+class TrackingConf(StrictModel):
+    """conf/tracking/default.yaml."""
+
+    uri: str
+    artifacts: str
+    enabled: bool = True
+    live: bool = False
+
+
 def store_from(conf: Mapping[str, Any], root: Path, environment: Mapping[str, str]) -> Store | None:
     """Return the configured store, or None when tracking is off.
 
     MLFLOW_TRACKING_URI comes before the conf's uri, and PERFCAST_ARTIFACTS, a folder or a URI, before its artifacts.
     """
-    _check(conf)
-    if not conf.get("enabled", True):
+    declared = validated(TrackingConf, "conf/tracking/default.yaml", conf)
+    if not declared.enabled:
         return None
-    uri = environment.get("MLFLOW_TRACKING_URI") or str(conf["uri"])
+    uri = environment.get("MLFLOW_TRACKING_URI") or declared.uri
     if uri.startswith(_SQLITE):
         uri = f"{_SQLITE}{(root / uri.removeprefix(_SQLITE)).resolve()}"
     stamp = environment.get("PERFCAST_INVOCATION") or f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}-{os.getpid()}"
-    artifacts = environment.get("PERFCAST_ARTIFACTS") or str(conf["artifacts"])
+    artifacts = environment.get("PERFCAST_ARTIFACTS") or declared.artifacts
     bucket = artifacts.rstrip("/") if "://" in artifacts else ""
-    folder = (root / (str(conf["artifacts"]) if bucket else artifacts)).resolve()
-    options = {name: bool(conf.get(name, False)) for name in ("live", "system_metrics")}
-    return Store(uri, folder, stamp, bucket, **options)
-
-
-def _check(conf: Mapping[str, Any]) -> None:
-    where = "conf/tracking/default.yaml"
-    kinds: dict[str, tuple[type, str]] = {"uri": (str, "text"), "artifacts": (str, "text")}
-    kinds |= dict.fromkeys(("enabled", "live", "system_metrics"), (bool, "true or false"))
-    if not isinstance(conf, Mapping):
-        raise UserError(f"{where} must be a mapping of keys to values", f"found {type(conf).__name__}")
-    for key, value in conf.items():
-        if key not in kinds:
-            raise unknown_name(f"a key of {where}", str(key), kinds)
-        kind, words = kinds[key]
-        if not isinstance(value, kind):
-            raise UserError(f"{key!r} in {where} must be {words}", f"found {value!r:.80}", f"edit {where}")
-    if conf.get("system_metrics") and not conf.get("live"):
-        raise UserError(f"'system_metrics' in {where} must have live: true", "live is false", f"edit {where}")
-    if missing := [key for key in ("uri", "artifacts") if key not in conf]:
-        raise UserError(f"{where} must have the key {missing[0]!r}", "it is missing", f"edit {where}")
+    folder = (root / (declared.artifacts if bucket else artifacts)).resolve()
+    return Store(uri, folder, stamp, bucket, declared.live)
 
 
 def locked(store: Store, name: str = "store") -> BaseFileLock:
@@ -141,9 +113,7 @@ def open_client(store: Store) -> MlflowClient:
     with locked(store):
         if store.uri.startswith(_SQLITE):
             database = Path(store.uri.removeprefix(_SQLITE))
-            if database.is_file():
-                follow_move(database, store.artifacts)
-            else:
+            if not database.is_file():
                 _make_database(database)
         client = MlflowClient(tracking_uri=store.uri, registry_uri=store.uri)
         client.search_experiments(max_results=1)
@@ -161,56 +131,6 @@ def _make_database(path: Path) -> None:
     MlflowClient(f"{_SQLITE}{new}", f"{_SQLITE}{new}").search_experiments(max_results=1)
     new.replace(path)
     shutil.rmtree(folder)
-
-
-def follow_move(database: Path, artifacts: Path) -> None:
-    """Let the addresses in a database name the folder of artifacts beside it, after both were moved or copied."""
-    if database.parent.resolve() != artifacts.parent.resolve():
-        return
-    new = artifacts.as_uri()
-    with closing(sqlite3.connect(database)) as base, base:
-        if not base.execute("select 1 from sqlite_master where name = 'experiments'").fetchone():
-            return
-        located = base.execute("select name, artifact_location from experiments").fetchall()
-        roots = {where.removesuffix(f"/{name}") for name, where in located if where.endswith(f"/{name}")}
-        for old in {root for root in roots if root.startswith("file:")} - {new}:
-            for table, column in _PLACES.items():  # the names of tables and columns are those above
-                begins = f"substr({column}, 1, ?) = ?"
-                change = f"update {table} set {column} = ? || substr({column}, ?) where {begins}"
-                base.execute(change, (new, len(old) + 1, len(old) + 1, f"{old}/"))
-
-
-def page_address(experiment_id: str) -> str:
-    """Return the part of the address, behind the server's, that opens the trainings in the saved view."""
-    return f"#/experiments/{experiment_id}/runs?viewStateShareKey={VIEW}&workflowType=machine_learning"
-
-
-def page_addresses(client: MlflowClient) -> dict[str, str]:
-    """Return the address of the saved view of every experiment that has one, by name."""
-    tagged = [each for each in client.search_experiments() if f"mlflow.sharedViewState.{VIEW}" in each.tags]
-    return {each.name: page_address(each.experiment_id) for each in sorted(tagged, key=lambda each: each.name)}
-
-
-def describe_experiment(client: MlflowClient, experiment_id: str, title: str) -> None:
-    """Set description and saved view, where they differ. The UI's button Share saves views in the same tag."""
-    view = {
-        "selectedColumns": [f"{kind}.`{name}`" for kind, names in _COLUMNS.items() for name in names],
-        "searchFilter": "tags.`perfcast.kind` = 'training'",
-        "orderByKey": "metrics.`mape`",
-        "orderByAsc": True,
-    }
-    note = (
-        f"**{title}**: one run per training. Metrics are those of the test rows: `mape`, `medape` and `p90` "
-        "(90 % of the errors are smaller) in %, `coverage` and `width` of the prediction intervals in %, averaged over "
-        "the suites; `mape/<suite>` is one of them. Runs of kind `summary` hold report and plots, those of kind "
-        "`champion` the model of `perfcast predict`.\n\n"
-        f"[Trainings by error, with these columns]({page_address(experiment_id)})"
-    )
-    tags = {"mlflow.note.content": note, f"mlflow.sharedViewState.{VIEW}": json.dumps(view)}
-    present = client.get_experiment(experiment_id).tags
-    for name, value in tags.items():
-        if present.get(name) != value:
-            client.set_experiment_tag(experiment_id, name, value)
 
 
 def explain_failure(error: BaseException) -> str:

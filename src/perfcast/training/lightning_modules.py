@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.optim.lr_scheduler import OneCycleLR
 
 from perfcast.nn.token_batch import TokenBatch, mask_inputs
-from perfcast.training.loop import BatchLoader, TrainerConfig, TrainingConfig, rank_and_size, sum_over_devices
+from perfcast.training.loop import BatchLoader, TrainerConfig, TrainingConfig, rank_and_size
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import atomic_path
 
@@ -82,7 +82,7 @@ class Regression(pl.LightningModule):
         rows, processes = len(batch), rank_and_size()[1]
         if processes > 1:
             share = torch.stack([(~torch.isnan(batch.targets)).sum(), torch.tensor(rows, device=loss.device)])
-            total = sum_over_devices(share)
+            torch.distributed.all_reduce(total := share.clone())
             loss, rows = loss * share[0] * processes / total[0].clamp(min=1), int(total[1])
         self.log(
             "train_loss", loss, on_step=False, on_epoch=True, batch_size=rows, logger=False, sync_dist=processes > 1

@@ -101,7 +101,7 @@ _MODULES = {
     "serve": "fastapi prometheus_client starlette uvicorn",
     "train": "psutil pytorch_lightning rtdl_num_embeddings rtdl_revisiting_models sklearn tabm torch xgboost",
     "pipeline": "dvc dvc_data filelock hydra jinja2 markupsafe mlflow omegaconf openpyxl optuna pooch pydantic "
-    "requests snakemake sqlalchemy urllib3",
+    "requests snakemake urllib3",
     "plot": "matplotlib",
     "postgresql": "psycopg2",
 }

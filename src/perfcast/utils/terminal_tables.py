@@ -97,25 +97,3 @@ def format_plain(value: float) -> str:
 def format_interval(low: float | None, high: float | None) -> str:
     """Return the ends of an interval; an empty text without one."""
     return "" if low is None or high is None else f"{format_number(low)} to {format_number(high)}"
-
-
-_MAX_WIDTH = 10_000
-"""Characters of a line: long lines are not wrapped, so that a piped table keeps one row per line."""
-
-
-def format_table(head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> list[str]:
-    """Return the lines of a table; `right` are the positions of the columns that are aligned to the right."""
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
-    for position, title in enumerate(head):
-        table.add_column(title, justify="right" if position in right else "left", no_wrap=True)
-    for row in rows:
-        table.add_row(*row)
-    buffer = StringIO()
-    console = Console(
-        file=buffer, force_terminal=sys.stdout.isatty(), width=_MAX_WIDTH, markup=False, highlight=False, emoji=False
-    )
-    console.print(table)
-    return [line.rstrip() for line in buffer.getvalue().splitlines()]

@@ -142,8 +142,6 @@ def test_a_broken_table_is_one_line(folder: Path, tmp_path: Path, change, words:
     with pytest.raises(UserError, match=words) as error:
         built(broken)
     assert "\n" not in str(error.value)
-    with pytest.raises(UserError, match=words):
-        source.check(broken)
 
 
 def test_a_mean_is_over_earlier_seconds_alone_of_the_same_tenant() -> None:

@@ -121,7 +121,7 @@ def test_the_check_refuses_a_damaged_table(folder):
     path = folder / source.table_file("l40s", "gemm")
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(UserError, match=r"l40s/gemm\.parquet must be a Parquet file"):
-        source.check(folder)
+        build(folder)
 
 
 @pytest.mark.parametrize(
@@ -134,14 +134,14 @@ def test_the_check_refuses_a_damaged_table(folder):
 def test_the_check_names_what_a_table_lacks(folder, frame, message):
     frame.to_parquet(folder / source.table_file("b60", "gemm"), index=False)
     with pytest.raises(UserError, match=message):
-        source.check(folder)
+        build(folder)
 
 
 def test_the_check_bounds_rows_and_bytes(folder, monkeypatch):
     monkeypatch.setattr(source.size_limits, "TABLE_ROWS", 3)
     with pytest.raises(UserError, match="must have rows, at most 3"):
-        source.check(folder)
+        build(folder)
     monkeypatch.setattr(source.size_limits, "TABLE_ROWS", 10**6)
     monkeypatch.setattr(source.size_limits, "UNPACKED", 10)
     with pytest.raises(UserError, match="must unpack to at most 10 bytes"):
-        source.check(folder)
+        build(folder)

@@ -77,14 +77,6 @@ class TestSource:
         declared = [entry["name"] for entry in conf["files"]]
         assert sorted(declared) == sorted(name for space in DEVICES for name in list_files(space))
 
-    def test_check_accepts_the_generated_files_and_no_plain_text(self, raw, tmp_path):
-        check = plugins.load("sources", "help").check
-        check(raw["help"])
-        plugins.load("testing", "help").write(tmp_path, rows=300, seed=3)
-        (tmp_path / "ofa/latency/v100_1.pt").write_text("1.0")
-        with pytest.raises(UserError, match="v100_1"):
-            check(tmp_path)
-
 
 class TestRows:
     def test_build_quarantines_near_zero_latencies(self, raw):

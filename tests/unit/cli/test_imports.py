@@ -26,8 +26,8 @@ ALLOWED = {
 }
 """What a command may import beside NumPy, pandas and Arrow, all others nothing; a predictor adds what it is made of."""
 
-NETWORK = {"torch", "pytorch_lightning", "matplotlib", "scipy"}
-"""Lightning imports the last two itself."""
+NETWORK = {"torch", "pytorch_lightning", "matplotlib", "scipy", "sklearn"}
+"""Lightning and the embeddings of numbers import the last three themselves."""
 
 OF_PREDICTORS = {
     "nearest": set(),
@@ -42,17 +42,20 @@ OF_PREDICTORS = {
 """What the training of a predictor may import."""
 
 _COMMANDS = f"""
-import ast, importlib, json, os, sys
+import ast, importlib, inspect, json, os, sys
 from pathlib import Path
 import pandas, pyarrow.parquet
-from perfcast import plugins
-from perfcast.cli.command_parser import COMMANDS, MEMBERS, TypedCommand, build_parser
+from perfcast.cli.command_parser import COMMANDS, MEMBERS, TypedCommand, build_parser, load_command
 
 def imported():
     return [name for name in {HEAVY!r} if name in sys.modules]
 
-def run_imports(path):
-    for function in ast.walk(ast.parse(path.read_text())):
+def run_imports(command):
+    path = Path(inspect.getfile(getattr(command, "function", command)))
+    functions = ast.walk(ast.parse(path.read_text()))
+    if hasattr(command, "function"):
+        functions = [each for each in functions if getattr(each, "name", "") == command.function.__name__]
+    for function in functions:
         for node in ast.walk(function) if isinstance(function, ast.FunctionDef) else ():
             if isinstance(node, ast.ImportFrom) and node.module.startswith("perfcast"):
                 module = importlib.import_module(node.module)
@@ -68,7 +71,7 @@ for package, name in commands:
     if os.fork() == 0:
         build_parser(TypedCommand(package, name))
         parsed = imported()
-        run_imports(Path(plugins.load(package, name).__file__))
+        run_imports(load_command(package, name))
         os.write(start, json.dumps([parsed, imported()]).encode())
         os._exit(0)
     os.close(start)

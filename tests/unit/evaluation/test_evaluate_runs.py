@@ -143,7 +143,7 @@ def test_write_evaluation_is_deterministic(table, runs, evaluation, in_domain, t
     again = evaluate(runs, table, resamples=200, seed=0, published=PUBLISHED, in_domain=in_domain)
     write_evaluation(again, tmp_path / "two")
     names = sorted(path.name for path in (tmp_path / "one").iterdir())
-    assert len(names) == 19
+    assert len(names) == 16
     for name in names:
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
 
@@ -157,13 +157,6 @@ def test_intervals_are_calibrated_on_every_split(evaluation):
         evaluation.value("random", "nearest", metric="width")["value"]
         > 3 * (evaluation.value("random", "network", metric="width")["value"])
     )
-    levels = evaluation.tables["levels"]
-    ninety = levels[(levels["level"] == 90) & levels["split"].isin(evaluation.ranked_splits)]
-    assert ninety["coverage"].to_numpy() == pytest.approx(
-        coverage.loc[coverage["task"] == AVERAGE, "value"].to_numpy(), abs=1
-    )
-    for _, by_level in levels.groupby(["split", "predictor"]):
-        assert by_level["coverage"].is_monotonic_increasing
     for name in ("machine_vendor", "generation", "year"):
         assert (
             evaluation.tables["slices"]
@@ -208,7 +201,7 @@ def test_read_evaluation_returns_what_was_written(evaluation, tmp_path):
     write_evaluation(evaluation, tmp_path / "eval")
     again = read_evaluation(tmp_path / "eval")
     assert headline(again) == headline(evaluation)
-    for name in ("metrics", "slices", "paired", "pairs", "noise", "history", "published"):
+    for name in ("metrics", "slices", "paired", "noise", "history", "published"):
         pd.testing.assert_frame_equal(again.tables[name], evaluation.tables[name], rtol=1e-5, check_dtype=False)
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from factory import tiny_table
 
-from perfcast.experiment.explanation import group_importance, write_explanation
+from perfcast.experiment.training import group_importance, write_explanation
 from perfcast.predictors.linear import Ridge
 from perfcast.predictors.neural.group_pooling import GroupPoolingPredictor
 from perfcast.schema.table import Role, Table

@@ -30,29 +30,6 @@ def test_slice_plot_matches_column_suffixes(evaluation):
     assert evaluation.other_slices == ["suite"]
 
 
-def test_published_comparison_draws_published_errors(evaluation):
-    drawn = draw_svg(evaluation, "published_comparison")
-    for text in (
-        "forest of others, random: 4 %",
-        "forest of others, random: 3.5 %",
-        "network of others, unseen_cpu: 0.95 <",
-        "average: Spearman",
-        "Nobody, 2020",
-        "unseen_cpu",
-        "nearest",
-    ):
-        assert text in drawn
-    value = evaluation.value("random", "network", "float")["value"]
-    assert f">{value:.2f}<" in drawn
-    ranked = evaluation.value("unseen_cpu", "network", metric="spearman")["value"]
-    assert f">{ranked:.2f}<" in drawn
-
-
-def test_published_comparison_omits_splits_without_a_run(evaluation):
-    other = evaluation.tables["published"].assign(split="shuffled")
-    assert draw_svg(evaluation.with_tables(published=other), "published_comparison") is None
-
-
 @pytest.mark.parametrize(
     ("name", "base", "ticks", "other"),
     [
@@ -100,7 +77,7 @@ def test_predictor_styles_differ_in_color_and_marker():
 def test_plots_have_display_names(evaluation):
     names = set(evaluation.splits) | {"power_law"}
     labels = {"network": "Neural net"}
-    for plot in ("headline", "pairwise", "coverage", "error_by_year", "learning_curves"):
+    for plot in ("headline", "coverage", "error_by_year", "learning_curves"):
         drawn = draw_svg(evaluation, plot, labels)
         texts = re.findall(r"<text[^>]*>([^<]*)</text>", drawn)
         assert not names & set(texts), plot

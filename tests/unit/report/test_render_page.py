@@ -10,7 +10,7 @@ from perfcast.report.error_tables import metric_tables, paired_tables, worst_sli
 from perfcast.report.plots.drawing import inline_svg
 from perfcast.report.render_page import render_pages, small_dataset_sentence, split_answers, write_report
 from perfcast.report.report_context import collect
-from perfcast.report.text_tables import detail_tables, number, row_counts
+from perfcast.report.text_tables import number, row_counts
 from perfcast.schema.display_names import metric_label
 from perfcast.splits import scenario_label, split_label
 from perfcast.utils.errors import UserError
@@ -252,16 +252,6 @@ def test_format_number(value, text):
 def test_quality_table_accounts_for_all_rows():
     lines = row_counts({"rows_in": 10, "rows_kept": 7, "merged": {"same_row": 1}, "rejected": {"no_score": 2}})
     assert lines == [("read", "", 10), ("kept", "", 7), ("merged", "same row", 1), ("rejected", "no score", 2)]
-
-
-def test_detail_tables_flatten_facts_with_percentages():
-    tables = detail_tables(
-        {"details": {"rows_cut": 5, "join_coverage": {"share_of_rows": 0.5, "by": {"a": {"n": 3}}}}}
-    )
-    assert tables == [
-        ("facts", [("rows cut", "5")]),
-        ("join coverage", [("share of rows", "50.0 %"), ("by · a · n", "3")]),
-    ]
 
 
 def test_inline_plots_have_distinct_ids():

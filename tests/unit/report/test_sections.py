@@ -1,10 +1,6 @@
-"""Sections of the report: chart, largest errors, releases, calibration, ablation and model cards."""
+"""Sections of the report: largest errors, releases, calibration, ablation and model cards."""
 
-import base64
 import dataclasses
-import json
-import re
-import zlib
 
 import numpy as np
 import pandas as pd
@@ -16,63 +12,12 @@ from perfcast.report.error_tables import (
     described_section,
     published_tables,
 )
-from perfcast.report.explorer import explorer_data, make_chart
-from perfcast.report.model_card import cards, model_card
-from perfcast.report.render_page import render_pages
-from perfcast.report.report_context import NAME, Rows, hardest_split_first
-from perfcast.report.row_tables import ablation_tables, largest_errors, release_tables
-from perfcast.report.text_tables import Cell, number, split_heading
+from perfcast.report.render_page import cards, model_card
+from perfcast.report.report_context import Rows, hardest_split_first
+from perfcast.report.row_tables import largest_errors, release_tables
+from perfcast.report.text_tables import number, split_heading
 from perfcast.schema.display_names import column_label
-from perfcast.schema.table import Tag
 from perfcast.splits import split_label
-
-
-def charted(part, **options):
-    """The specification of the chart, and its data as a table."""
-    specification = make_chart(part, "network", **options)
-    (columns,) = specification["data"]["values"]
-    return specification, pd.DataFrame(columns)
-
-
-def test_chart_has_the_error_of_every_prediction_and_the_names_of_its_row(part):
-    specification, drawn = charted(part)
-    points = part.evaluation.tables["points"]
-    assert specification["transform"][0] == {"flatten": list(drawn)}
-    assert len(drawn) == len(points.drop_duplicates(["split", "row", "target"]))
-    assert drawn.set_index("row")[NAME].to_dict() == part.rows.names.loc[drawn["row"], NAME].to_dict()
-    for predictor in part.evaluation.predictors:
-        mine = points[points["predictor"] == predictor].set_index(["split", "row"])
-        errors = drawn.set_index(["split", "row"])[predictor].astype(float)
-        mine = mine.loc[errors.index]
-        np.testing.assert_allclose(errors, 100 * (mine["predicted"] / mine["measured"] - 1), atol=0.051)
-    tooltip = {entry["field"] for entry in specification["layer"][1]["encoding"]["tooltip"]}
-    assert {"row", NAME, "task", "measured", "published", "predicted (estimate)", "error in %"} <= tooltip
-
-
-def test_chart_has_a_control_for_each_choice(part):
-    controls = {entry["name"]: entry["bind"] for entry in charted(part)[0]["params"]}
-    assert controls["split"]["options"] == part.evaluation.splits
-    assert set(controls["predictor"]["options"]) == set(part.evaluation.predictors)
-    assert controls["predictor"]["options"][0] == "network"
-    assert controls["task"]["options"] == [None, *part.evaluation.tasks]
-    assert "generation" in controls["color"]["options"]
-    assert controls["find"]["input"] == "search"
-
-
-def test_chart_draws_every_second_row_with_all_its_predictions(part):
-    whole, thin = charted(part)[1], charted(part, every=2)[1]
-    assert set(thin["row"]) < set(whole["row"])
-    assert abs(thin["row"].nunique() - whole["row"].nunique() / 2) <= 1
-    assert thin.reset_index(drop=True).equals(whole[whole["row"].isin(thin["row"])].reset_index(drop=True))
-
-
-def test_chart_is_packed_with_the_scripts_of_vega_and_their_licenses(part):
-    data = explorer_data(part, "network")
-    code, packed = (zlib.decompress(base64.b64decode(data[name])).decode() for name in ("vega", "chart"))
-    assert json.loads(packed) == json.loads(json.dumps(make_chart(part, "network")))
-    assert code.count("University of Washington Interactive Data Lab") >= 3
-    assert "</script" not in data["vega"] + data["chart"]
-    assert explorer_data(dataclasses.replace(part, rows=None), "network") is None
 
 
 def planted(part, **changes):
@@ -88,39 +33,6 @@ def worst_line(evaluation, rows):
     """The first line of the table of `random`."""
     place = evaluation.ranked_splits.index("random")
     return largest_errors(evaluation, rows, "network")[place].lines[0]
-
-
-def test_largest_error_is_blamed_on_the_measurement_by_siblings(part):
-    # columns with the tag IDENTITY define siblings
-    table = part.rows.table
-    columns = tuple(
-        dataclasses.replace(column, tags=(*column.tags, Tag.IDENTITY)) if column.name in {"part", "chips"} else column
-        for column in table.columns
-    )
-    frame = table.frame.copy()
-    # many alike, so that every machine has siblings
-    frame["part"] = "part 1"
-    frame["chips"] = 2.0
-    frame["score"] = 100.0
-    evaluation, row = planted(part, measured=25.0, predicted=100.0)
-    frame.loc[frame["id"] == row, "score"] = 25.0
-    rows = Rows(dataclasses.replace(table, frame=frame, columns=columns), part.rows.folds)
-    machine, _, _, _, error, _, reason = worst_line(evaluation, rows)
-    assert machine.notes[0].startswith(row)
-    assert error == "+300\u00a0%"
-    assert "the measured score is 75 % below the median of" in reason
-    assert "results of the same part and chips" in reason
-    # an estimate that is too low is not explained by a score below its siblings'
-    evaluation, _ = planted(part, measured=25.0, predicted=5.0)
-    assert "median" not in worst_line(evaluation, rows)[-1]
-
-
-def test_largest_error_names_values_absent_from_training(part):
-    evaluation, row = planted(part, predicted=1e6)
-    frame = part.rows.table.frame.copy()
-    frame.loc[frame["id"] == row, "generation"] = "generation new"
-    rows = Rows(dataclasses.replace(part.rows.table, frame=frame), part.rows.folds)
-    assert "the training data has no result of generation generation new" in worst_line(evaluation, rows)[-1]
 
 
 def test_largest_error_names_the_least_similar_group(part):
@@ -195,20 +107,6 @@ def test_interval_calibration_flags_large_groups_only(part):
     assert calibration_tables(none, "network") == []
 
 
-def test_calibration_remarks_name_the_worst_slab_and_the_alarm(context, part):
-    def remarks(**tables):
-        changed = dataclasses.replace(part, evaluation=part.evaluation.with_tables(**tables))
-        page = render_pages(dataclasses.replace(context, datasets=(changed,)))["report/fake.html"]
-        return re.findall(r"<li>([^<]*: the worst fifth of the machines has [^<]*)</li>", page)
-
-    calibration = part.evaluation.tables["calibration"]
-    assert len(remarks()) == len(part.evaluation.splits)
-    assert "martingale" not in remarks()[0]
-    alarms = remarks(calibration=calibration.assign(log10_martingale=5.25, alarm="2023-04"))
-    assert all("from 2023-04 on, errors are unlike those of backtests (martingale 10^5.2)." in line for line in alarms)
-    assert remarks(calibration=pd.DataFrame()) == []
-
-
 def test_described_machines_are_listed_by_level(part):
     line = {"split": "random", "facts": "all", "level": 2, "n": 1000, "mape": 6.0, "medape": 3.5}
     metrics = {**line, "coverage": 90.0, "width": 20.0, "interval_score": 30.0}
@@ -248,24 +146,6 @@ def test_published_table_marks_missing_methods_and_runs(part):
     assert {line[4].text for line in published_tables(alone, "network")[0].lines} == {"–"}
     elsewhere = evaluation.with_tables(published=evaluation.tables["published"].assign(split="shuffled"))
     assert published_tables(elsewhere, "network") == []
-
-
-def test_ablation_table_compares_on_the_same_rows(part):
-    assert ablation_tables(part.evaluation, part.rows) == []
-    evaluation = part.evaluation
-    points = evaluation.tables["points"][evaluation.tables["points"]["predictor"] == "network"]
-    points = points.assign(predicted=points["measured"] * 1.02)
-    worse = points.assign(predictor="network_without_idea", predicted=points["measured"] * 1.05)
-    metrics = evaluation.metrics[evaluation.metrics["predictor"] == "network"]
-    both = evaluation.with_tables(
-        points=pd.concat([points, worse]),
-        metrics=pd.concat([metrics, metrics.assign(predictor="network_without_idea")]),
-    )
-    (table,) = ablation_tables(both, part.rows)
-    assert [heading.text for heading in table.headings[1:]] == list(map(split_label, evaluation.splits))
-    ((idea, *losses),) = table.lines
-    assert idea == "idea"
-    assert losses == [Cell("+3.00", ("+3.00 to +3.00",), pytest.approx(3.0, abs=1e-3), "best")] * 3
 
 
 def test_hardest_split_is_first(part):

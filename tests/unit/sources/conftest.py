@@ -1,8 +1,7 @@
-"""One machine without the internet: its folders, a server in place of all others, and a source whose check passes."""
+"""One machine without the internet: its folders, a server in place of all others."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from types import SimpleNamespace
 
 import pooch
@@ -19,19 +18,7 @@ def internet(monkeypatch):
 
 
 @pytest.fixture
-def checks(monkeypatch) -> list[list[str]]:
-    """Replace the module of the source and record the files that each check received."""
-    calls: list[list[str]] = []
-
-    def check(folder: Path) -> None:
-        calls.append(sorted(path.name for path in folder.iterdir() if path.is_file()))
-
-    monkeypatch.setattr("perfcast.sources.ingestion.plugins.load", lambda *names: SimpleNamespace(check=check))
-    return calls
-
-
-@pytest.fixture
-def folders(tmp_path, checks):
+def folders(tmp_path):
     """Folders of one machine: results, cache, two mirrors, embedded data."""
     paths = {name: tmp_path / name for name in ("out", "cache", "mirror", "second", "embedded")}
     for name in ("mirror", "second", "embedded"):

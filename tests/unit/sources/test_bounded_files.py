@@ -43,10 +43,10 @@ def test_read_tar_members_bounds_sizes(tmp_path, monkeypatch):
         read_tar_members(path, ["x.csv"])
 
 
-def test_gpperf_check_rejects_a_truncated_archive(tmp_path):
+def test_gpperf_archive_rejects_a_truncated_archive(tmp_path):
     fake.write(tmp_path, rows=60, seed=0)
     path = tmp_path / gpperf.ARCHIVE
-    gpperf.check(tmp_path)
+    gpperf.read_archive(path)
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     with pytest.raises(UserError, match=r"truncated|damaged"):
-        gpperf.check(tmp_path)
+        gpperf.read_archive(path)

@@ -6,7 +6,6 @@ import shutil
 import socket
 import tarfile
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from ingestible import (
@@ -34,7 +33,7 @@ def write_to_cache(folders, body: bytes, under: str | None = None) -> Path:
     return path
 
 
-def test_ingest_source_searches_cache_then_mirrors_then_address(internet, folders, checks):
+def test_ingest_source_searches_cache_then_mirrors_then_address(internet, folders):
     internet.pages["/a"] = Page(GOOD)
     spec = make_spec(file_conf(url=internet.url("/a")))
 
@@ -50,7 +49,6 @@ def test_ingest_source_searches_cache_then_mirrors_then_address(internet, folder
     assert ingest(spec, folders, network=True).files[0].origin == f"mirror {folders.mirror}"
     assert len(internet.requests) == 1
     assert (folders.out / "a.csv").read_bytes() == GOOD
-    assert checks == [["a.csv"]] * 4
 
 
 def test_a_file_of_a_mirror_that_is_gone_later_is_kept_in_the_cache(folders):
@@ -123,7 +121,7 @@ def test_ingest_source_replaces_a_wrong_cached_file(internet, folders, wrong):
     assert cached.read_bytes() == GOOD
 
 
-def test_ingest_source_reports_a_missing_source_in_one_line_and_an_empty_manifest(folders, checks):
+def test_ingest_source_reports_a_missing_source_in_one_line_and_an_empty_manifest(folders):
     result = ingest(make_spec(file_conf()), folders)
     assert result.status == "missing"
     assert result.summary.startswith("src is missing: a.csv (")
@@ -141,7 +139,6 @@ def test_ingest_source_reports_a_missing_source_in_one_line_and_an_empty_manifes
     assert "src/" in manifest["remedy"]
     assert str(folders.cache) not in json.dumps(manifest)
     assert names_in(folders.out) == ["digests.sha256", "manifest.json"]
-    assert checks == []
 
 
 def test_ingest_source_reports_the_reason_of_every_origin(internet, folders):
@@ -227,17 +224,6 @@ def test_ingest_source_takes_embedded_files_from_the_project_only(folders):
     present = ingest(spec, folders)
     assert present.files[0].origin == f"embedded {folders.embedded}"
     assert present.files[0].sha256 == digest(GOOD)
-
-
-def test_ingest_source_leaves_nothing_after_a_failed_check(folders, monkeypatch):
-    def check(folder):
-        raise UserError("a", "b")
-
-    monkeypatch.setattr("perfcast.sources.ingestion.plugins.load", lambda *names: SimpleNamespace(check=check))
-    (folders.mirror / "src/a.csv").write_bytes(GOOD)
-    with pytest.raises(UserError):
-        ingest(make_spec(file_conf()), folders)
-    assert not folders.out.exists()
 
 
 def test_ingest_source_writes_files_into_their_folders(folders):

@@ -7,9 +7,9 @@ from perfcast.utils.errors import UserError
 
 SHA = "0f" * 32
 FILE = {"name": "a.csv", "sha256": SHA, "bytes": 5, "mirror": "s/a.csv", "url": "https://example.org/a.csv"}
-ABOUT = {key: f"the {key}" for key in ("title", "module", "license", "terms", "citation", "homepage")}
+ABOUT = {key: f"the {key}" for key in ("title", "license", "terms", "citation", "homepage")}
 CONF = {**ABOUT, "files": [FILE]}
-OPTIONAL = ("snapshots", "embedded", "remedy", "dump", "columns")
+OPTIONAL = ("snapshots", "embedded", "remedy")
 
 
 def test_parse_source_returns_the_declared_fields():
@@ -29,13 +29,6 @@ def test_parse_source_bounds_an_unknown_size():
 def test_parse_source_accepts_embedded_files_with_a_name_only():
     file = parse_source("s", {**ABOUT, "embedded": True, "files": [{"name": "a.csv"}]}).snapshots[0].files[0]
     assert (file.sha256, file.url, file.max_bytes) == (None, None, MAX_FILE_BYTES)
-
-
-def test_parse_source_reads_required_columns_without_surplus_blanks():
-    spec = parse_source("s", {**CONF, "dump": True, "columns": {"a.csv": ["a  b\t", "c"]}})
-    assert (spec.dump, spec.columns) == (True, {"a.csv": ["a b", "c"]})
-    plain = {key: value for key, value in CONF.items() if key != "module"}
-    assert (parse_source("s", plain).module, parse_source("s", plain).columns) == ("", {})
 
 
 def conf_with(**values):
@@ -67,11 +60,6 @@ def test_parse_source_reads_the_origin_of_a_subset():
         (conf_with(embedded="yes"), "a valid boolean, but found 'yes'"),
         (conf_with(snapshots=[{"name": "a", "files": [FILE]}]), "either 'files' or 'snapshots'"),
         (ABOUT, "either 'files' or 'snapshots'"),
-        (conf_with(dump="yes"), "'dump' in conf/source/s.yaml"),
-        (conf_with(columns=["a"]), "a valid dictionary"),
-        (conf_with(columns={"b.csv": ["a"]}), "not of 'b.csv'"),
-        (conf_with(columns={"a.csv": []}), "at least 1 item"),
-        (conf_with(columns={"a.csv": ["a", 7]}), "'columns.a.csv.1' in conf/source/s.yaml"),
         (conf_with(files=[]), "at least 1 item"),
         (conf_with(files="a.csv"), "a valid list"),
         (conf_with(files=["a.csv"]), "a valid dictionary"),

@@ -101,12 +101,6 @@ def test_a_learning_curve_split_passes_the_checks_of_its_base_and_its_own():
     assert declaration_of(half).learning_curve == LearningCurvePoint("base", share=0.5)
 
 
-@pytest.mark.parametrize("amounts", [{}, {"share": 0.5, "years": 1}])
-def test_a_learning_curve_split_has_a_share_or_years(amounts):
-    with pytest.raises(ValueError, match="share or years"):
-        LearningCurvePoint("random", **amounts)
-
-
 def test_a_split_of_a_new_module_needs_no_other_edit(monkeypatch, tmp_path):
     (tmp_path / "mine.py").write_text(
         "from perfcast.splits.declaration import declare_split\n"

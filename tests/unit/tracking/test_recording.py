@@ -35,7 +35,7 @@ SCORES = {
 
 def record(folder, scores=SCORES, **options):
     store = tracking.Store(f"sqlite:///{folder}/mlflow/mlflow.db", folder / "mlflow" / "artifacts", "now")
-    return record_results(store, ResultsToRecord(folder, scores, {"demo": "Demonstration"}, {}), **options)
+    return record_results(store, ResultsToRecord(folder, scores), **options)
 
 
 def runs_of(folder):
@@ -85,15 +85,6 @@ def test_models_have_names_and_metrics_of_their_dataset(original):
         measured = {metric.key: metric for metric in models[f"ridge-{split}"].metrics}
         assert measured["mape"].value == 7.0
         assert measured["mape"].dataset_name == f"demo-{split}"
-
-
-def test_experiment_has_a_description_and_a_view(original):
-    client, experiment, _ = runs_of(original)
-    tags = client.get_experiment(experiment).tags
-    assert "Demonstration" in tags["mlflow.note.content"]
-    view = json.loads(tags["mlflow.sharedViewState.perfcast"])
-    assert "metrics.`mape`" in view["selectedColumns"]
-    assert "viewStateShareKey=perfcast" in tracking.page_addresses(client)["perfcast/demo"]
 
 
 def test_recording_again_records_nothing(results):
@@ -248,22 +239,12 @@ def test_tracking_that_is_off_is_noted(project, monkeypatch):
 
 def test_training_imports_no_mlflow():
     code = (
-        "import sys, perfcast.cli.pipeline.train, perfcast.experiment.training, perfcast.predictors.neural.mlp\n"
+        "import sys, perfcast.cli.pipeline, perfcast.experiment.training, perfcast.predictors.neural.mlp\n"
         "import pytorch_lightning\n"
         "print('mlflow' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
-
-
-def test_system_metrics_need_a_live_record(tmp_path):
-    from perfcast.utils.errors import UserError
-
-    conf = {"uri": "sqlite:///mlflow.db", "artifacts": "artifacts", "system_metrics": True}
-    with pytest.raises(UserError, match="must have live: true"):
-        tracking.store_from(conf, tmp_path, {})
-    store = tracking.store_from({**conf, "live": True}, tmp_path, {})
-    assert store.live and store.system_metrics
 
 
 def test_requirements_are_those_of_predictors():

@@ -10,11 +10,8 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 import pytest
-import tuned_split
 
 from perfcast import tracking
-from perfcast.experiment import tuning
-from perfcast.utils.errors import UserError
 
 PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
 pytest.importorskip("psycopg2", reason="needs the extra: pip install -e '.[postgresql]'")
@@ -100,21 +97,3 @@ def test_postgresql_records_equal_sqlite_records(server, tmp_path):
     there = recorded(server, tmp_path / "postgresql")
     assert len(there) == JOBS
     assert there == recorded(f"sqlite:///{tmp_path}/record.db", tmp_path / "sqlite")
-
-
-def test_postgresql_studies_equal_sqlite_studies(server, tmp_path):
-    outcomes = []
-    address = server.replace("/record", "/studies")
-    for name, storage in {"there": address, "here": "sqlite"}.items():
-        tuned_split.main(tmp_path / name, storage, 4, 2)
-        store = tuning.open_store(tmp_path / name / "study", storage)
-        outcomes.append([tuning.outcome(tuned_split.search(at_once=2), store, fold, 4) for fold in (0, 1)])
-    assert outcomes[0] == outcomes[1]
-    assert [outcome.trials for outcome in outcomes[0]] == [4, 4]
-
-
-def test_open_store_refuses_the_database_of_mlflow(server, tmp_path):
-    tracking.open_client(tracking.Store(server, tmp_path, "x"))
-    with pytest.raises(UserError, match="must be a database of its own") as raised:
-        tuning.open_store(tmp_path / "study", server)
-    assert "\n" not in str(raised.value)

@@ -17,7 +17,7 @@ from perfcast.nn.token_batch import TokenBatch
 from perfcast.predictors.neural.neural_predictor import TargetScale
 from perfcast.training import loop as loop_module
 from perfcast.training.lightning_modules import Regression, masked_huber, train
-from perfcast.training.loop import BatchLoader, TrainerConfig, TrainingConfig, is_first, reproducible
+from perfcast.training.loop import BatchLoader, TrainerConfig, TrainingConfig, reproducible
 from perfcast.utils.errors import UserError
 
 
@@ -127,7 +127,6 @@ class TestSeveralDevices:
         ("values", "words"),
         [
             ({"devices": 0}, "devices in conf/trainer must be a whole number from 1.*got 0"),
-            ({"num_nodes": "2"}, "num_nodes in conf/trainer must be a whole number"),
             ({"strategy": "fsdp"}, "strategy in conf/trainer must be one of auto, ddp.*got fsdp"),
         ],
     )
@@ -135,32 +134,11 @@ class TestSeveralDevices:
         with pytest.raises(UserError, match=words):
             TrainerConfig(**values)
 
-    def test_trainer_refuses_unstarted_nodes(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        for name in ("WORLD_SIZE", "SLURM_NTASKS"):
-            monkeypatch.delenv(name, raising=False)
-        with pytest.raises(UserError, match=r"started 4 times.*srun --nodes=2 --ntasks-per-node=2"):
-            train(Line(), some_rows(8), None, CONFIG, 0, trainer_config=TrainerConfig(devices=2, num_nodes=2))
-
     @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")
     def test_missing_devices_get_one_line(self) -> None:
         with pytest.raises(UserError, match="conf/trainer must name devices") as raised:
             train(Line(), some_rows(8), None, CONFIG, 0, trainer_config=TrainerConfig("gpu", 1))
         assert "\n" not in str(raised.value)
-
-    @pytest.mark.parametrize(
-        ("environment", "first"),
-        [
-            ({}, True),
-            ({"SLURM_NTASKS": "4", "SLURM_PROCID": "0"}, True),
-            ({"SLURM_NTASKS": "4", "SLURM_PROCID": "2"}, False),
-            ({"WORLD_SIZE": "4", "RANK": "0"}, True),
-            ({"WORLD_SIZE": "4", "RANK": "1"}, False),
-            ({"WORLD_SIZE": "2", "NODE_RANK": "1", "LOCAL_RANK": "0"}, False),
-            ({"WORLD_SIZE": "2", "NODE_RANK": "0", "LOCAL_RANK": "0"}, True),
-        ],
-    )
-    def test_only_one_process_writes(self, environment: dict[str, str], first: bool) -> None:
-        assert is_first(environment) is first
 
 
 class TestLoss:

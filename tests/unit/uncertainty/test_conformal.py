@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfcast.schema.table import Column, Kind, Role, Tag
-from perfcast.uncertainty.conformal import ConformalCalibration, UncertaintyModel
-from perfcast.uncertainty.expected_error import units_of_error
+from perfcast.uncertainty.conformal import ConformalCalibration, UncertaintyModel, units_of_error
 from perfcast.uncertainty.in_domain import AHEAD, RESULTS, InDomainModel
 
 COLUMNS = [

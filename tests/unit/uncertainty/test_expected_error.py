@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from perfcast.uncertainty.expected_error import fit_expected_error
+from perfcast.uncertainty.conformal import fit_expected_error
 
 
 def made(rows=20_000, base=0.01, weights=(0.1, 0.0), seed=0):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from perfcast.uncertainty.expected_error import independent_count
+from perfcast.uncertainty.conformal import independent_count
 
 RNG = np.random.default_rng(0)
 ENTITIES = np.repeat(np.arange(40), 25)

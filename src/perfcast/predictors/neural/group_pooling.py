@@ -70,6 +70,4 @@ class GroupPoolingPredictor(NeuralPredictor):
 
     def build_network(self, spec: TokenSpec, n_outputs: int) -> nn.Module:
         """Return an untrained network for tokens of these sizes."""
-        options = self.network_options()
-        del options["grouped"]
-        return GroupPoolingNetwork(spec, n_outputs, **options)
+        return GroupPoolingNetwork(spec, n_outputs, **self.network_options("grouped"))

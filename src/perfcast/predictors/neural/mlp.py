@@ -29,15 +29,8 @@ class MLP(NeuralPredictor):
 
     def build_network(self, spec: TokenSpec, n_outputs: int) -> nn.Module:
         """Return an untrained network for tokens of these sizes."""
-        return MLPNetwork(
-            spec,
-            n_outputs,
-            number=self.number_embedding(spec.n_numbers),
-            d_embedding=self.d_embedding,
-            d_block=self.d_block,
-            n_blocks=self.n_blocks,
-            dropout=self.dropout,
-        )
+        options = self.network_options("n_frequencies", "frequency_init_scale")
+        return MLPNetwork(spec, n_outputs, number=self.number_embedding(spec.n_numbers), **options)
 
     def number_embedding(self, n_numbers: int) -> nn.Module:
         """Return the untrained embedding of the numerical columns."""

@@ -36,16 +36,8 @@ class _TabMBase(NeuralPredictor):
 
     def build_network(self, spec: TokenSpec, n_outputs: int) -> nn.Module:
         """Return an untrained network for tokens of these sizes."""
-        return TabMNetwork(
-            spec,
-            n_outputs,
-            number=self.number_embedding(spec.n_numbers),
-            k=self.k,
-            d_embedding=self.d_embedding,
-            d_block=self.d_block,
-            n_blocks=self.n_blocks,
-            dropout=self.dropout,
-        )
+        options = self.network_options("n_frequencies", "frequency_init_scale", "n_bins")
+        return TabMNetwork(spec, n_outputs, number=self.number_embedding(spec.n_numbers), **options)
 
     @abstractmethod
     def number_embedding(self, n_numbers: int) -> nn.Module:

@@ -1,11 +1,13 @@
-"""Errors of every predictor: by split, by year, by in-domain score, and by the values of slice columns."""
+"""Errors and intervals: of every predictor and split, by year and slice, and predictions beside measurements."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import numpy as np
+from matplotlib import colormaps
 from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
@@ -208,3 +210,101 @@ def _frequent(evaluation: Evaluation, name: str) -> list[str]:
 
 def _short(value: str, limit: int = 26) -> str:
     return value if len(value) <= limit else value[: limit - 1].rstrip() + "…"
+
+
+_CELLS = 90
+"""Hexagons across all panels of a square arrangement, which bounds the size of the file."""
+# The middle of viridis: its ends vanish on white and on near-black pages.
+_COLORS = ListedColormap(colormaps["viridis_r"](np.linspace(0.1, 0.75, 64)))
+
+
+@declare_plot(
+    "Measured and predicted scores",
+    "Every test row of every split, both scales logarithmic; a darker cell holds more rows. On the line, the "
+    "prediction equals the measurement. Rows of panels are the best predictors and the baseline. Predictions of "
+    "several seeds are averaged.",
+)
+def measured_against_predicted(evaluation: Evaluation) -> Figure | None:
+    """Draw one panel per split and predictor, rows counted in hexagons to keep the file small."""
+    splits, predictors = evaluation.splits, select_leaders(evaluation.ranking(), 2)
+    side = (WIDTH - 0.6) / max(4, len(splits))
+    figure = Figure(figsize=(WIDTH, 0.92 * side * len(predictors) + 0.5), layout="constrained")
+    grid = figure.subplots(len(predictors), len(splits), squeeze=False, sharex="col", sharey="col")
+    cells = int(_CELLS / np.sqrt(grid.size))
+    for column, split in enumerate(splits):
+        rows = evaluation.tables["points"][evaluation.tables["points"]["split"] == split]
+        low, high = (float(extreme) for extreme in (rows["measured"].min() / 1.3, rows["measured"].max() * 1.3))
+        for line, predictor in enumerate(predictors):
+            panel = grid[line][column]
+            points = rows[rows["predictor"] == predictor]
+            # An estimate far outside the range of the measurements is drawn at the edge, not left out.
+            predicted = points["predicted"].clip(low, high)
+            panel.hexbin(
+                points["measured"],
+                predicted,
+                gridsize=cells,
+                xscale="log",
+                yscale="log",
+                extent=(np.log10(low), np.log10(high), np.log10(low), np.log10(high)),
+                bins="log",
+                mincnt=1,
+                cmap=_COLORS,
+                edgecolors="none",
+                linewidths=0,
+            )
+            panel.plot([low, high], [low, high], color=MUTED, linewidth=0.8)
+            panel.set(xlim=(low, high), ylim=(low, high), box_aspect=1)
+            panel.minorticks_off()
+            if line == 0:
+                panel.set_title(split_label(split))
+            if column == 0:
+                panel.set_ylabel(evaluation.label(predictor), fontweight="bold")
+    figure.supxlabel("measured score", fontsize=8.5)
+    figure.supylabel("predicted score", fontsize=8.5)
+    return figure
+
+
+@declare_plot(
+    "Coverage and width of prediction intervals",
+    "Above: coverage, the share of measured scores inside their prediction interval, averaged over tasks, with "
+    "95 % bootstrap intervals clustered by entity. The dashed line is the level of the intervals. Below: median "
+    "width in % of the prediction; narrower is better where the coverage is right.",
+)
+def coverage(evaluation: Evaluation) -> Figure | None:
+    """Draw two rows of panels, one column per split, one dot per predictor; None without intervals."""
+    rows = evaluation.metrics[(evaluation.metrics["task"] == AVERAGE) & (evaluation.metrics["metric"] == "coverage")]
+    splits = [split for split in evaluation.splits if rows.loc[rows["split"] == split, "value"].notna().any()]
+    if not splits:
+        return None
+    figure = Figure(figsize=(WIDTH, 0.4 * len(evaluation.predictors) + 1.8), layout="constrained")
+    axes = figure.subplots(2, len(splits), squeeze=False, sharey=True, sharex="row")
+    for column, split in enumerate(splits):
+        for metric, panel in zip(("coverage", "width"), axes[:, column], strict=True):
+            draw_dots(panel, evaluation, split, metric, digits=3)
+            plain_axis(panel, "x", unit=" %", log=metric == "width")
+        axes[1, column].xaxis.set_major_locator(LogLocator())
+        axes[0, column].set_title(split_label(split))
+        axes[0, column].axvline(100 * evaluation.level, color=MUTED, linestyle="--", linewidth=1)
+    for panel, metric in zip(axes[:, 0], ("coverage", "width"), strict=True):
+        panel.set_ylabel(metric_label(metric, short=True))
+    return figure
+
+
+@declare_plot(
+    "Place of measured scores in their predictive distribution",
+    "Share of the measured scores in every tenth of their predictive distribution (probability integral transform), "
+    "averaged over tasks, for the best predictors and the baseline. On the dashed line the distribution is right. "
+    "Many scores at both ends: intervals are too narrow; in the middle: too wide; at one end: predictions are biased.",
+)
+def pit_histogram(evaluation: Evaluation) -> Figure | None:
+    """Draw one panel per split, the tenths along x; None without intervals."""
+    shares = 100 * evaluation.tables["pit"].groupby(["split", "predictor", "from"])["share"].mean()
+    frame = shares.reset_index()
+    frame["place"] = 100 * (frame["from"] + 0.05)
+    return draw_curves(
+        evaluation,
+        frame,
+        *("place", "share", "place in the distribution"),
+        ylabel="share of scores",
+        under=lambda panel: panel.axhline(10, color=MUTED, linestyle="--", linewidth=1),
+    )

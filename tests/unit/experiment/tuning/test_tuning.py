@@ -1,27 +1,18 @@
 """Tuning: every fold chooses on its inner rows, and an interrupted study continues."""
 
 import dataclasses
-import os
-import signal
-import subprocess
-import sys
-import time
-from datetime import datetime
-from pathlib import Path
 
 import numpy as np
 import optuna
 import pytest
-import tuned_split
 import yaml
 from tuned_split import CONF, NAME, PART, make_table, search
 
 from perfcast.config.predictor_conf import read_predictor
 from perfcast.experiment import selection, tuning
-from perfcast.experiment.tuning_job import write_tuned
+from perfcast.experiment.tuning import write_tuned
 from perfcast.utils.errors import UserError
 
-TRIALS = 8
 OWN = {"min_samples_leaf": 7, "max_features": 0.5}
 
 
@@ -38,7 +29,7 @@ class Study:
 
     def go_on(self, trials, *, timeout=None, fold=0, **how):
         tuning_search = search(**how)
-        store = tuning.open_store(self.path.with_suffix(""))
+        store = tuning.open_storage(self.path.with_suffix(""))
         tuning.tune(
             tuning_search,
             store,
@@ -132,7 +123,7 @@ def test_tune_is_seeded_by_fold_and_seed(study, whole):
     first, second = (optuna.load_study(study_name=f"{NAME}/fold_{fold}", storage=storage).trials for fold in (0, 1))
     assert first[0].params == second[0].params
     assert first[1].params == whole[1][1][1] != second[1].params
-    assert tuning.outcome(search(), tuning.open_store(study.path.with_suffix("")), 2, 2) is None
+    assert tuning.outcome(search(), tuning.open_storage(study.path.with_suffix("")), 2, 2) is None
 
 
 @pytest.mark.parametrize(
@@ -193,84 +184,6 @@ def test_tune_starts_no_trial_after_the_timeout(study, monkeypatch):
     clock = iter(range(0, 1000, 10))
     monkeypatch.setattr(tuning.time, "monotonic", lambda: float(next(clock)))
     assert 0 < study.go_on(13, timeout=45).trials < 13
-
-
-def read_outcomes(folder, at_once, storage="sqlite"):
-    """Return the trials of two folds by slot, and the outcome of each fold."""
-    tuning_search, store = search(at_once=at_once), tuning.open_store(folder / "study", storage)
-    fold_studies = [tuning.Study(tuning_search, store, fold) for fold in (0, 1)]
-    trials_by_fold = [
-        [(slot, trial.state, trial.params, trial.value) for slot, trial in study.finished().items()]
-        for study in fold_studies
-    ]
-    everything = optuna.load_study(study_name=f"{NAME}/fold_0", storage=store.storage).trials
-    assert len(everything) == len(trials_by_fold[0])
-    return trials_by_fold, [tuning.outcome(tuning_search, store, fold, TRIALS) for fold in (0, 1)]
-
-
-@pytest.mark.parametrize(("storage", "at_once"), [pytest.param("sqlite", 1, marks=pytest.mark.faults), ("journal", 3)])
-def test_killed_process_among_three_changes_no_outcome(tmp_path, storage, at_once):
-    alone = tmp_path / "alone"
-    tuned_split.main(alone, "sqlite", TRIALS, at_once)
-
-    def start(*marker):
-        words = [sys.executable, tuned_split.__file__, tmp_path, storage, TRIALS, at_once, *marker]
-        environment = {**os.environ, "PYTHONPATH": str(Path(tuning.__file__).parents[2])}
-        return subprocess.Popen(list(map(str, words)), env=environment, stdout=subprocess.PIPE, text=True)
-
-    hanging = start(tmp_path / "hangs")
-    try:
-        deadline = time.monotonic() + 120
-        while not (tmp_path / "hangs").exists() and hanging.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.02)
-        others = [start(), start()]
-        time.sleep(1)
-    finally:
-        hanging.kill()
-    outputs = [process.communicate(timeout=120)[0].splitlines() for process in (hanging, *others)]
-    assert hanging.returncode == -signal.SIGKILL
-    assert [process.returncode for process in others] == [0, 0]
-    assert (len(outputs[0]), sum(map(len, outputs))) == (2, 2 * TRIALS)
-    assert read_outcomes(tmp_path, at_once, storage) == read_outcomes(alone, at_once)
-
-
-def test_slots_are_claimed_once_and_batches_wait_for_their_last_trial(tmp_path):
-    store = tuning.open_store(tmp_path / "study")
-    study = tuning.Study(search(at_once=3), store, 0)
-    assert study.open_slots(5) == [0, 1, 2]
-    with study.claimed(1) as ours:
-        assert ours
-        assert study.open_slots(2) == [0, 1]
-    for slot in (0, 2):
-        study.record(slot, study.proposal(slot), datetime.now(), 1.0, None)
-    assert study.open_slots(5) == [1]
-    with study.claimed(2) as ours:
-        assert not ours
-    study.record(1, study.proposal(1), datetime.now(), 2.0, None)
-    assert study.open_slots(5) == [3, 4]
-    assert study.open_slots(3) == []
-
-
-def test_trials_of_a_batch_are_independent(tmp_path):
-    study = tuning.Study(search(at_once=15), tuning.open_store(tmp_path / "study"), 0)
-    before = [study.proposal(slot) for slot in range(15)]
-    assert len({tuple(values.values()) for values in before}) == 15
-    for slot in range(14):
-        study.record(slot, before[slot], datetime.now(), float(slot), None)
-    assert study.proposal(14) == before[14]
-
-
-def test_tune_refuses_another_batch_size_for_a_study(study):
-    study.go_on(1)
-    with pytest.raises(UserError, match="changed since: at_once;"):
-        study.go_on(2, at_once=2)
-
-
-@pytest.mark.parametrize("storage", ["oracle", "nothing://at/all", "sqlite:////nowhere/at/all.db"])
-def test_open_store_reports_invalid_storage_in_one_line(tmp_path, storage):
-    with pytest.raises(UserError, match="--storage must be") as raised:
-        tuning.open_store(tmp_path / "study", storage)
-    assert "\n" not in str(raised.value)
 
 
 def test_quick_preset_searches_only_free_hyperparameters():

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from perfcast.experiment.tuning_job import check_unseen
+from perfcast.experiment.tuning import check_unseen
 from perfcast.utils.errors import UserError
 
 PARTS = ["train", "train", "validation", "test", "test", "unused"]

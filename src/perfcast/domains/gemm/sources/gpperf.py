@@ -13,11 +13,6 @@ HEADER = "Energy_Joules,GFLOPS_per_Watt,TFLOPS"
 """Remainder of the header in the published file; the first record follows without a line break."""
 
 
-def check(folder: Path) -> None:
-    """Check the structure of the ingested archive. Raises: UserError."""
-    read_archive(folder / ARCHIVE)
-
-
 def read_archive(path: Path) -> dict[str, str]:
     """Return the texts of both files by name, the results without their header.
 

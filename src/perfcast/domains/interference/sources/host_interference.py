@@ -7,7 +7,6 @@ from pathlib import Path
 import pandas as pd
 
 from perfcast.schema.table_files import read_parquet
-from perfcast.sources.file_checks import check_machine_description
 from perfcast.utils.errors import UserError
 
 TABLE, MACHINE = "host_interference.parquet", "host_interference.json"
@@ -24,12 +23,6 @@ LABELS = (
 """Columns of labels, their parts and their quality."""
 _UNREAD = {"memory_slack_mib", "clock"}
 """Places that a table may lack."""
-
-
-def check(folder: Path) -> None:
-    """Check the structure of the table and of the description. Raises: UserError."""
-    read_seconds(folder / TABLE)
-    check_machine_description(folder / MACHINE, REMEDY)
 
 
 def read_seconds(path: Path) -> pd.DataFrame:

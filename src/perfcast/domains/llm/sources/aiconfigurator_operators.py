@@ -50,12 +50,6 @@ def list_tables() -> list[tuple[str, str]]:
     return [(system, table) for system in SYSTEMS for table in TABLES if (system, table) not in WITHOUT_TABLE]
 
 
-def check(folder: Path) -> None:
-    """Check the columns and the size of every table. Raises: UserError."""
-    for system, table in list_tables():
-        check_table(folder / table_file(system, table), (*TABLES[table], *_COMMON), table_file(system, table))
-
-
 def read_operators(folder: Path, system: str, table: str) -> pd.DataFrame:
     """Return the table of an operator on a GPU, with the window of attention where the file has it.
 

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from perfcast.sources.bounded_files import FETCH_AGAIN, check_zip
-from perfcast.utils import size_limits
-
 _BATCHED = ("1080ti", "2080ti", "titan_rtx", "titanx", "titanxp")
 OTHER_DEVICES = {
     "essential_ph_1": ("phone", "Essential PH-1"),  # the 1 belongs to the model name
@@ -46,16 +41,3 @@ def list_files(space: str) -> list[str]:
     """Return the paths of a search space's files in the source's folder."""
     shared = [f"{space}/{ARCHITECTURES[space]}", f"{space}/{REFERENCES}"]
     return [*shared, *(latency_file(space, device) for device in DEVICES[space])]
-
-
-def check(folder: Path) -> None:
-    """Check that every file is a PyTorch archive of bounded size; nothing is unpickled. Raises: UserError."""
-    for name in [name for space in DEVICES for name in list_files(space)]:
-        check_zip(
-            folder / name,
-            "a PyTorch file",
-            lambda member: member.endswith("/data.pkl"),
-            size_limits.TORCH,
-            remedy=FETCH_AGAIN,
-            name=name,
-        )

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from perfcast.sources.bounded_files import FETCH_AGAIN
-from perfcast.sources.file_checks import check_csv
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import read_json_text
 
@@ -52,16 +51,6 @@ def read_accuracies(folder: Path, name: str) -> tuple[str, dict[str, Any]]:
     sound = isinstance(metrics, dict) and isinstance(metrics.get("icl"), dict)
     _require(sound, path, "'eval_metrics' has no object 'icl'")
     return str(content["creation_date"]), metrics["icl"]
-
-
-def check(folder: Path) -> None:
-    """Check the table of tasks, and that every model has both of its files. Raises: UserError."""
-    check_csv(folder / TASKS, TASK_COLUMNS)
-    names = list_models(folder)
-    _require(bool(names), folder / TASKS, "no file of a model is beside it")
-    for name in names:
-        read_model(folder, name)
-        read_accuracies(folder, name)
 
 
 def _read_object(path: Path, keys: tuple[str, ...]) -> dict[str, Any]:

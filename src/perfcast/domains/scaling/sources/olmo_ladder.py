@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from perfcast.sources.file_checks import check_csv
-
 SIZES = ("190M", "370M", "760M", "1B", "3B")
 MULTIPLIERS = ("0.5", "1", "2", "5", "10")
 """Tokens over 20 tokens per parameter, as in the file names."""
@@ -62,11 +58,3 @@ def result_columns() -> list[str]:
 def progress_columns(size: str) -> list[str]:
     """Return the columns that tell how far a run is: the file of a target has one of step and tokens only."""
     return {"7B": [TOKENS], "13B": [STEP]}.get(size, [STEP, TOKENS])
-
-
-def check(folder: Path) -> None:
-    """Check the columns of every file. Raises: UserError."""
-    files = {name: size for (size, _, _), name in list_runs().items()}
-    files |= {name: size for size, name in TARGETS.items()}
-    for name, size in files.items():
-        check_csv(folder / name, [*result_columns(), *progress_columns(size), BATCH, PEAK_RATE])

@@ -1,1 +1,0 @@
-"""Run one stage of the pipeline, as the rules of Snakemake do."""

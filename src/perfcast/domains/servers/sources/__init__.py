@@ -1,1 +1,0 @@
-"""Sources: the structure of their files."""
