@@ -17,7 +17,7 @@ from html import escape
 from pathlib import Path
 from typing import Literal, ParamSpec, TypeGuard, TypeVar
 
-from perfcast.decisions.criteria import CostRates, read_request
+from perfcast.decisions.criteria import read_request
 from perfcast.decisions.machine_comparison import Comparison, compare_machines
 from perfcast.decisions.nearest_machines import MAX_COUNT, NearestMachines, find_nearest_machines
 from perfcast.decisions.ranking import Ranking, rank_machines
@@ -154,7 +154,6 @@ class Champion(champion_folder.Champion):
         sure: float | None = None,
         electricity_price: float = 0.0,
         years: float = 1.0,
-        memory_price: float = 0.0,
         when: Month = None,
         level: float = LEVEL,
         assume: bool = True,
@@ -165,7 +164,7 @@ class Champion(champion_folder.Champion):
 
         Args: `targets` are texts such as `CINT2017rate >= 1500`; `by` is a product such as `score/watt`; `weights` are
         those of the score's tasks; candidates that meet all targets with less than `sure`, 0.5 by default, come last;
-        the cost has electricity per kWh over the `years` of use, and memory per GB that the price leaves out.
+        the cost has electricity per kWh over the `years` of use.
         """
         if sure is not None and not 0 < sure < 1:
             raise UserError("sure must be between 0 and 1", f"it is {sure:g}", "0.9 means 90 %")
@@ -174,10 +173,9 @@ class Champion(champion_folder.Champion):
             if isinstance(weights, Mapping)
             else weights
         )
-        rates = CostRates(electricity_price=electricity_price, years=years, memory_price=memory_price)
         texts = [targets] if isinstance(targets, str) else list(targets)
-        chosen = {"by": by, "weights": listed, "sure": sure}
-        request = read_request(texts, self, **chosen, rates=rates)  # type: ignore[arg-type]
+        rates = {"electricity_price": electricity_price, "years": years}
+        request = read_request(texts, self, by=by, weights=listed, sure=sure, **rates)
         options = make_options(level=level, when=when, assume=assume)
         measurements = self._read_measured(measured, [])
         return rank_machines(

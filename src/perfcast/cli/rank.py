@@ -19,9 +19,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfcast.cli import machine_arguments as machine
-from perfcast.cli.answers import add_output, check_out, count_words, report, report_refused, write_answer
+from perfcast.cli import asking
 from perfcast.cli.arguments import add_shared, number, share
+from perfcast.cli.arguments import chosen as picked
 from perfcast.utils.errors import UserError
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "candidates", type=Path, nargs="?", help="a .csv, .json or .yaml file of machines; also: name, price, watts"
     )
-    machine.add_machine_flags(parser)
+    asking.add_machine_flags(parser)
     parser.add_argument(
         "--vary", action="append", default=[], metavar="NAME=VALUES", help="candidates without a file, as in what-if"
     )
@@ -55,35 +55,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--price", action="append", default=[], metavar="[NAME=]NUMBER", help="of a machine; of a GPU and hour"
     )
-    rate = number(0, 1e9)
-    parser.add_argument("--electricity-price", type=rate, default=0.0, metavar="PRICE", help="of a kWh, in the cost")
+    rate = {"type": number(0, 1e9), "default": 0.0, "metavar": "PRICE"}
+    parser.add_argument("--electricity-price", **rate, help="of a kWh, in the cost")
     parser.add_argument("--years", type=number(1e-3, 100), default=1.0, metavar="N", help="years of use in the cost")
-    parser.add_argument("--memory-price", type=rate, default=0.0, metavar="PRICE", help="of a GB that price leaves out")
-    machine.add_champion(parser)
-    machine.add_prediction(parser)
+    asking.add_champion(parser)
+    asking.add_prediction(parser)
     add_shared(parser, "--strict")
-    add_output(parser, ".csv or .json")
+    asking.add_output(parser, ".csv or .json")
 
 
 def run(options: argparse.Namespace) -> int:
     """Rank, and print or write."""
-    from perfcast.decisions.criteria import CostRates, read_request
+    from perfcast.decisions.criteria import read_request
     from perfcast.decisions.display import format_ranking
     from perfcast.decisions.ranking import rank_machines
 
-    check_out(options, ".csv", ".json")
-    chosen = machine.read_options(options)
-    champion = machine.read_champion(options)
+    asking.check_out(options, ".csv", ".json")
+    chosen = asking.read_options(options)
+    champion = asking.read_champion(options)
     entries = add_prices(_read_candidates(options, champion), options.price, champion)
-    typed = {name: getattr(options, name) for name in ("by", "weights", "sure")}
-    rates = CostRates(**{name: getattr(options, name) for name in ("electricity_price", "years", "memory_price")})
-    request = read_request(options.target, champion, **typed, rates=rates)
-    measurements = machine.read_user_measurements(options, [], champion)
+    request = read_request(
+        options.target, champion, **picked(options, "by", "weights", "sure", "electricity_price", "years")
+    )
+    measurements = asking.read_user_measurements(options, [], champion)
     names = {"measurements": measurements, "strict": options.strict, "progress": len(entries) > 20}
     ranking = rank_machines(entries, champion, request, chosen, **names)
-    write_answer(options, ranking, format_ranking)
-    report(f"{count_words(len(ranking.candidates), 'machine')} predicted", champion.name, champion.preset, chosen.level)
-    return report_refused(len(ranking.refused), len(entries))
+    counted = f"{asking.count_words(len(ranking.candidates), 'machine')} predicted"
+    counts = {"refused": len(ranking.refused), "total": len(entries)}
+    return asking.finish(options, ranking, format_ranking, counted, level=chosen.level, **counts)
 
 
 def _read_candidates(options: argparse.Namespace, champion: Champion) -> list[MachineEntry]:
@@ -91,11 +90,11 @@ def _read_candidates(options: argparse.Namespace, champion: Champion) -> list[Ma
     from perfcast.decisions.variants import read_varied_fields
     from perfcast.inference.machine_files import add_fields
 
-    flags = champion.rules.read_files(machine.read_machine_flags(options))
+    flags = champion.rules.read_files(asking.read_machine_flags(options))
     if options.candidates is not None:
         if options.vary:
             raise UserError("candidates must be a file or --vary", "both are given", "leave one of them out")
-        return add_fields(machine.read_file(options.candidates, champion), flags)
+        return add_fields(asking.read_file(options.candidates, champion), flags)
     if not options.vary:
         fact = "no file and no --vary was given"
         raise UserError("candidates must be given", fact, f"try a file, or {champion.rules.example} --vary NAME=VALUES")

@@ -7,15 +7,16 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from perfcast.decisions.joint_errors import error_quantiles
+import pandas as pd
+
 from perfcast.inference.champion import Champion
 from perfcast.inference.machine_fields import read_number
 from perfcast.inference.machine_files import EXTRAS, NAME, PRICE, WATTS, MachineEntry, tidy_text
 from perfcast.inference.prediction import DerivedValue, Estimate
 from perfcast.inference.rules import DerivedOutput
-from perfcast.uncertainty.conformal import probability_at_least
+from perfcast.uncertainty.conformal import outputs_of, probability_at_least
 from perfcast.utils.errors import UserError
 
 _FORM = re.compile(r"\s*(?P<output>[^<>=]+?)\s*(?P<sign>>=|<=|>|<)\s*(?P<number>\S+(?:\s+[a-z/]+)?)\s*", re.IGNORECASE)
@@ -43,6 +44,14 @@ class Output(NamedTuple):
     def of(cls, estimate: Estimate) -> Output:
         """Return the output of an estimate."""
         return cls(estimate.task, estimate.target)
+
+
+def error_quantiles(estimate: Estimate, champion: Champion) -> list[float] | None:
+    """Return the quantiles of the errors of backtests of an estimate's output, None without an interval."""
+    if champion.calibrated is None or estimate.low is None or estimate.high is None:
+        return None
+    quantiles = champion.calibrated.calibration.quantiles
+    return quantiles.get(str(outputs_of(pd.Series([estimate.task]), estimate.target)[0]), quantiles[""])
 
 
 @dataclass(frozen=True)
@@ -120,11 +129,11 @@ class Criterion:
     exponents: Mapping[Factor, int]
     ascending: bool
 
-    def logarithm(self, facts: Mapping[str, float], logarithms: Mapping[Factor, Any]) -> Any:
+    def logarithm(self, facts: Mapping[str, float], logarithms: Mapping[Factor, float]) -> float:
         """Return the logarithm of the value.
 
         Args: `facts` has the watts, price, cost and probability that the criterion needs; `logarithms` are those of the
-        other factors, numbers or arrays of draws.
+        other factors.
         """
         known = {word: math.log(fact) if fact > 0 else _LOGARITHM_OF_ZERO for word, fact in facts.items()}
         total = 0.0
@@ -259,55 +268,31 @@ def evaluate_criterion(
     return Spread(median, low if has_interval else None, high if has_interval else None)
 
 
-@dataclass(frozen=True, kw_only=True)
-class CostRates:
-    """Rates that turn a candidate into money, all in the currency of its price.
-
-    Units: `electricity_price` per kWh, `years` of use around the clock at the candidate's watts, `memory_price` per GB
-    for memory that the price does not include.
-    """
-
-    electricity_price: float = 0.0
-    years: float = 1.0
-    memory_price: float = 0.0
-
-    def __post_init__(self) -> None:
-        for name, low in (("electricity_price", 0.0), ("memory_price", 0.0), ("years", 1e-3)):
-            value = getattr(self, name)
-            if not low <= value <= 1e9:
-                rule = "0 or a positive number" if low == 0 else "a positive number"
-                raise UserError(f"--{name.replace('_', '-')} must be {rule}", f"it is {value:g}")
-
-    def describe(self) -> str:
-        """Return one line with what the cost has."""
-        parts = ["price"]
-        if self.electricity_price:
-            parts.append(f"electricity at {self.electricity_price:g} per kWh for {self.years:g} years")
-        if self.memory_price:
-            parts.append(f"memory at {self.memory_price:g} per GB")
-        return f"cost: {' + '.join(parts)}; per score-year it is divided by the score and {self.years:g} years"
-
-    def total(self, price: float | None, watts: float | None, memory_gb: float | None) -> float | None:
-        """Return the cost over all years, None where a fact that a rate needs is unknown."""
-        if price is None or (self.electricity_price and watts is None) or (self.memory_price and memory_gb is None):
-            return None
-        energy = (watts or 0.0) / 1000 * _HOURS_PER_YEAR * self.years * self.electricity_price
-        return price + energy + (memory_gb or 0.0) * self.memory_price
-
-
-PRICE_ALONE: CostRates = CostRates()
-"""Cost without electricity and memory."""
-
-
 @dataclass(frozen=True)
 class RankingRequest:
-    """Criterion and constraints of a ranking; candidates that keep them with less than `sure` stand below a line."""
+    """Criterion and constraints of a ranking; candidates that keep them with less than `sure` stand below a line.
+
+    Units: `electricity_price` per kWh in the currency of prices, `years` of use around the clock.
+    """
 
     criterion: Criterion
     weights: Mapping[Output, float]
     constraints: tuple[Constraint, ...] = ()
     sure: float = _SURE
-    rates: CostRates = PRICE_ALONE
+    electricity_price: float = 0.0
+    years: float = 1.0
+
+    def describe_cost(self) -> str:
+        """Return one line with what the cost has."""
+        price = self.electricity_price
+        energy = f" + electricity at {price:g} per kWh for {self.years:g} years" if price else ""
+        return f"cost: price{energy}; per score-year it is divided by the score and {self.years:g} years"
+
+    def cost(self, price: float | None, watts: float | None) -> float | None:
+        """Return the cost over all years, None where a fact that it needs is unknown."""
+        if price is None or (self.electricity_price and watts is None):
+            return None
+        return price + (watts or 0.0) / 1000 * _HOURS_PER_YEAR * self.years * self.electricity_price
 
 
 def read_request(
@@ -317,12 +302,18 @@ def read_request(
     by: str = "score",
     weights: str | None = None,
     sure: float | None = None,
-    rates: CostRates = PRICE_ALONE,
+    electricity_price: float = 0.0,
+    years: float = 1.0,
 ) -> RankingRequest:
     """Return the request of typed targets, criterion and weights.
 
-    Raises: UserError for a word that has no meaning, and for `sure` or a probability without targets.
+    Raises: UserError for a word that has no meaning, a number that cannot be, and for `sure` or a probability without
+    targets.
     """
+    for name, low, value in (("electricity-price", 0.0, electricity_price), ("years", 1e-3, years)):
+        if not low <= value <= 1e9:
+            rule = "0 or a positive number" if low == 0 else "a positive number"
+            raise UserError(f"--{name} must be {rule}", f"it is {value:g}")
     constraints = tuple(read_constraint(text, champion) for text in targets)
     weights_of_outputs = read_weights(weights, constraints, champion)
     criterion = read_criterion(by, champion)
@@ -331,7 +322,8 @@ def read_request(
     if not constraints and (sure is not None or PROBABILITY in criterion.exponents):
         word = "--sure" if sure is not None else f"--by {criterion.text}"
         raise UserError(f"{word} needs a target", "there is no --target", "such as 'CINT2017rate >= 1500'")
-    return RankingRequest(criterion, weights_of_outputs, constraints, _SURE if sure is None else sure, rates)
+    chosen = _SURE if sure is None else sure
+    return RankingRequest(criterion, weights_of_outputs, constraints, chosen, electricity_price, years)
 
 
 @dataclass(frozen=True)
@@ -346,7 +338,6 @@ class Candidate:
     price: float | None
     watts: float | None
     watts_assumed: bool = False
-    memory_gb: float | None = None
     cells: Mapping[str, float] = field(default_factory=dict)
 
 

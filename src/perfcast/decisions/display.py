@@ -1,10 +1,8 @@
-"""Answers as people read them: tables and notes for a terminal, and the plot of a what-if grid."""
+"""Answers as people read them: tables and notes for a terminal."""
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
 
 from perfcast.decisions.criteria import Output
 from perfcast.decisions.machine_comparison import Comparison
@@ -12,7 +10,6 @@ from perfcast.decisions.nearest_machines import NearestMachines, NearestResults,
 from perfcast.decisions.ranking import Ranked, Ranking
 from perfcast.decisions.what_if import Combination, Grid
 from perfcast.inference.prediction import DerivedValue, Estimate
-from perfcast.utils.errors import UserError
 from perfcast.utils.terminal_tables import (
     drop_empty_columns,
     fits,
@@ -23,14 +20,6 @@ from perfcast.utils.terminal_tables import (
     wrap_text,
 )
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-MAX_LINES = 8
-"""Most lines of a plot."""
-_MAX_BARS = 24
-_LEGEND_LETTERS, _LABEL_LETTERS = 118, 14
-"""Letters of a row of legend labels, and of a line of the label of a bar."""
 _MAX_IMPOSSIBLE = 12
 """Impossible combinations that are listed."""
 _LIKE = "hypothetical, like"
@@ -76,10 +65,6 @@ def format_ranking(ranking: Ranking, width: int | None = None) -> str:
     refused = [wrap_text(f"{candidate.name}: refused, {candidate.message}", width) for candidate in ranking.refused]
     notes = [_explain_score(ranking), *([f"order: the lowest {ranking.by} first"] if ranking.ascending else [])]
     notes += ranking.notes
-    if ranking.candidates and (share := ranking.candidates[0].first_share) is not None:
-        among = " of those that reach the target" if ranking.targets else ""
-        shown = f"{ranking.candidates[0].name} is first{among} in {format_percent(share)} of the draws of all scores"
-        notes.append(f"first: {shown}, their errors correlated as in backtests")
     return "\n".join([*tables, *refused, *_format_notes(notes, width)])
 
 
@@ -98,7 +83,6 @@ def _ranked_cells(candidate: Ranked, ranking: Ranking) -> dict[str, str]:
     differs = any(other.cost != other.price for other in ranking.candidates)
     watts, price, cost, per_year = candidate.watts, candidate.price, candidate.cost, candidate.cost_per_score_year
     cells |= {
-        "first": format_percent(candidate.first_share),
         "watts": "" if watts is None else f"{'~' * (candidate.watts_assumed and mixed)}{format_plain(watts)}",
         "price": "" if price is None else format_plain(price),
         "cost": "" if cost is None or not differs else format_number(cost),
@@ -248,110 +232,3 @@ def format_comparison(comparison: Comparison, width: int | None = None) -> str:
         factors = [names | ones | {each.group: f"{each.factor:.2f}" for each in pair.drivers} for names, pair in named]
         parts.append(_format_table(factors, width))
     return "\n".join(parts)
-
-
-def draw_grid(grid: Grid) -> str:
-    """Return the estimates with their intervals as SVG: lines over numbers with a shaded band, else bars.
-
-    There is a panel per task, the field with most numbers on the x axis, and a color per combination of the others.
-    Raises: UserError when there are more lines or bars than can be told apart.
-    """
-    import matplotlib
-
-    from perfcast.report.plots.drawing import STYLE, panels, plain_axis, predictor_styles, to_svg
-
-    numbers = {name: len({combination.numbers[name] for combination in grid.combinations}) for name in grid.units}
-    along = max(numbers, key=lambda name: numbers[name]) if numbers else None
-    x = along or grid.names[0]
-    others = [name for name in grid.names if name != x]
-    lines: dict[str, list[Combination]] = {}
-    for combination in grid.possible:
-        label = ", ".join(f"{name} {combination.values[name]}" for name in others)
-        lines.setdefault(label, []).append(combination)
-    if len(lines) > MAX_LINES:
-        fact = f"{' x '.join(others)} are {len(lines)}"
-        raise UserError(f"a plot must have at most {MAX_LINES} lines", fact, "vary fewer values, or write .csv")
-    ticks = list(dict.fromkeys(combination.values[x] for combination in grid.combinations))
-    if along is None and len(ticks) * len(lines) > _MAX_BARS:
-        fact = f"{len(ticks)} of {x} x {len(lines)} are {len(ticks) * len(lines)}"
-        raise UserError(f"a plot must have at most {_MAX_BARS} bars", fact, "vary fewer values, or write .csv")
-    with matplotlib.rc_context(STYLE):
-        figure, axes = panels(len(grid.outputs), columns=2, height=2.9)
-        looks = predictor_styles([f"{place}" for place in range(len(lines))])
-        for axis, (output, title) in zip(axes, grid.outputs.items(), strict=True):
-            for place, (label, combinations) in enumerate(lines.items()):
-                pairs = [
-                    (each, estimate)
-                    for each in combinations
-                    for estimate in each.estimates
-                    if Output.of(estimate) == output
-                ]
-                if along is None:
-                    width = 0.8 / len(lines)
-                    shift = (place - (len(lines) - 1) / 2) * width
-                    at = [ticks.index(each.values[x]) + shift for each, _ in pairs]
-                    _draw_bars(
-                        axis,
-                        at,
-                        [estimate for _, estimate in pairs],
-                        width,
-                        label=label,
-                        color=looks[str(place)]["color"],
-                    )
-                else:
-                    pairs.sort(key=lambda pair: pair[0].numbers[x])
-                    at = [each.numbers[x] for each, _ in pairs]
-                    _draw_line(axis, at, [estimate for _, estimate in pairs], label, looks[str(place)])
-            axis.set_title(title)
-            axis.set_ylabel(
-                next(
-                    estimate.unit
-                    for each in grid.possible
-                    for estimate in each.estimates
-                    if Output.of(estimate) == output
-                )
-            )
-            plain_axis(axis, "y")
-            if along is not None:
-                plain_axis(axis, "x")
-                axis.set_xlabel(f"{x} ({grid.units[x]})" if grid.units[x] else x)
-                continue
-            slanted: dict[str, Any] = {"rotation": 30, "ha": "right"} if len(ticks) > 4 else {}
-            axis.set_xticks(range(len(ticks)), map(_break_lines, ticks), **slanted)
-            axis.grid(visible=False, axis="x")
-        if others:
-            columns = max(1, _LEGEND_LETTERS // (max(map(len, lines)) + 8))
-            figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=columns)
-        heading = f"estimates by {grid.champion}, {100 * grid.level:g} % intervals"
-        if bases := sorted({combination.base_entity for combination in grid.possible if combination.base_entity}):
-            heading += f"; hypothetical ones like {', '.join(bases)}"
-        if impossible := len(grid.combinations) - len(grid.possible):
-            heading += f"; {impossible} of {len(grid.combinations)} combinations are impossible"
-        figure.suptitle(heading, fontsize=8, x=0.01, ha="left")
-        return to_svg(figure, f"Predictions over {', '.join(grid.names)}")
-
-
-def _draw_line(axis: Axes, at: list[float], estimates: list[Estimate], label: str, look: dict[str, Any]) -> None:
-    axis.plot(at, [estimate.median for estimate in estimates], label=label, markersize=3.5, **look)
-    known = [
-        (place, estimate.low, estimate.high)
-        for place, estimate in zip(at, estimates, strict=True)
-        if estimate.low is not None
-    ]
-    if known:
-        places, low, high = zip(*known, strict=True)
-        axis.fill_between(places, low, high, color=look["color"], alpha=0.15, linewidth=0)
-
-
-def _draw_bars(axis: Axes, at: list[float], estimates: list[Estimate], width: float, *, label: str, color: str) -> None:
-    from perfcast.report.plots.drawing import INK
-
-    axis.bar(at, [estimate.median for estimate in estimates], width * 0.92, color=color, alpha=0.75, label=label)
-    for where, estimate in zip(at, estimates, strict=True):
-        if estimate.low is not None and estimate.high is not None:
-            axis.plot([where, where], [estimate.low, estimate.high], color=INK, linewidth=1)
-
-
-def _break_lines(text: str) -> str:
-    """Return the label of a bar, with line breaks between words where it is long."""
-    return "\n".join(textwrap.wrap(text, _LABEL_LETTERS, break_long_words=False, break_on_hyphens=False))

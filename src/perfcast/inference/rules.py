@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,9 +25,6 @@ _DIGITS, _JOINTS = re.compile(r"\d+"), re.compile(r"[\s_.,;:/-]+")
 SHARE = "accuracy"
 """Start of the kinds of tasks whose results are shares of correct answers."""
 
-
-_LARGEST_LOG, _HALVINGS = 50.0, 60
-"""Natural logarithm of the largest score that is searched, and the steps of the search."""
 
 Numbers = Mapping[str, Any]
 """Numbers or arrays by name."""
@@ -83,8 +79,7 @@ def name_kinds(kinds: Mapping[str, Any]) -> list[str]:
 class DerivedOutput:
     """Formula over the scores of tasks and over columns of the machine; it falls with every score.
 
-    `compute` takes the scores by task and the cells by column, numbers or arrays alike. A measured value stands for a
-    score of the task `solved`, "" for none; `aliases` are other names of the quantity.
+    `compute` takes the scores by task and the cells by column.
     """
 
     name: str
@@ -93,19 +88,6 @@ class DerivedOutput:
     tasks: tuple[str, ...]
     columns: tuple[str, ...]
     compute: Callable[[Numbers, Numbers], Any]
-    solved: str = ""
-    aliases: tuple[str, ...] = ()
-
-    def solve(self, value: float, scores: Numbers, cells: Numbers) -> float:
-        """Return the score of `solved` at which the quantity has a value, given the others; 0 where there is none."""
-        low, high = -_LARGEST_LOG, _LARGEST_LOG
-        if not self.compute({**scores, self.solved: math.exp(low)}, cells) > value:
-            return 0.0
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2
-            is_less = self.compute({**scores, self.solved: math.exp(middle)}, cells) > value
-            low, high = (middle, high) if is_less else (low, middle)
-        return math.exp(middle)
 
 
 def is_known(cell: object) -> bool:

@@ -13,7 +13,7 @@ from perfcast.decisions.variants import read_varied_fields
 from perfcast.inference.machine_fields import MONTH, is_month
 from perfcast.inference.machine_files import MachineEntry, read_tree
 from perfcast.inference.predict import PredictOptions, make_options
-from perfcast.inference.prediction import Prediction, Value
+from perfcast.inference.prediction import Prediction
 from perfcast.serving.request_limits import BODY, DEFAULT_LIMITS, RefusedRequest, RequestLimits
 from perfcast.uncertainty.conformal import LEVEL
 from perfcast.utils.errors import UserError, unknown_name
@@ -161,7 +161,6 @@ class RankRequest(_MeasuredRequest):
     sure: float | None = Field(None, strict=True, gt=0, lt=1, description="Less probable ones come last (0.5).")
     electricity_price: float = Field(0.0, strict=True, description="Price of a kWh in the cost.")
     years: float = Field(1.0, strict=True, description="Years of use in the cost.")
-    memory_price: float = Field(0.0, strict=True, description="Price of a GB of memory that the price leaves out.")
 
 
 class SimilarRequest(DecisionRequest):
@@ -251,24 +250,6 @@ class PredictResponse(_ChampionResponse):
     """Predictions in the order of the request; a machine that cannot be used has the status `refused`."""
 
     machines: list[Prediction]
-
-
-class CompletedMachine(BaseModel):
-    """A machine with all known and assumed values and their origins."""
-
-    line: int = Field(description="Number of the machine in the request, from 1.")
-    machine: str
-    values: list[Value]
-    unknown: list[str] = Field(description="Columns without a value.")
-    notes: list[str]
-    status: Literal["ok", "refused"]
-    message: str = Field(description="Why the machine is refused.")
-
-
-class ImputeResponse(_ChampionResponse):
-    """Machines with imputed values, in the order of the request."""
-
-    machines: list[CompletedMachine]
 
 
 class NamesResponse(BaseModel):

@@ -22,20 +22,15 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from perfcast import __version__
 from perfcast.api import Champion, with_operations
 from perfcast.inference import champion as champion_folder
-from perfcast.inference.cells import MISSING, ORIGINS
-from perfcast.inference.draws import complete_machines
-from perfcast.inference.explain import list_values, name_machine
+from perfcast.inference.cells import ORIGINS
 from perfcast.inference.machine_fields import name_group
-from perfcast.inference.machine_files import MachineEntry
-from perfcast.inference.parse import parse_batch
-from perfcast.inference.prediction import ESTIMATE, OK, REFUSED, Predictions
+from perfcast.inference.prediction import ESTIMATE, Predictions
 from perfcast.schema.table import Role, select
 from perfcast.serving.api_models import (
     DECISIONS,
     ErrorResponse,
     FieldsResponse,
     HealthResponse,
-    ImputeResponse,
     NamesResponse,
     PredictQuery,
     PredictResponse,
@@ -196,16 +191,6 @@ def _create_prediction_router(champion: Champion, limits: RequestLimits, queue: 
         options = query.to_options(len(entries), limits)
         return await queue.predict(entries, options, partial(_encode_predictions, strict=query.strict))
 
-    @router.post(
-        "/impute",
-        summary="Impute the unknown values of one machine, or several; only the options assume and strict apply",
-        response_model=ImputeResponse,
-    )
-    async def post_impute(body: RequestBody, query: Annotated[PredictQuery, Query()]) -> Response:
-        chosen = {"assume": query.assume, "strict": query.strict}
-        machines = await queue.call(partial(_impute_batch, list_entries(body, limits), champion, **chosen))
-        return JSONResponse({**_describe_champion(champion), "machines": machines})
-
     def add_decision(name: str, model: type, response: type, summary: str) -> None:
         async def post_decision(body: Any) -> Response:
             return await queue.call(lambda: JSONResponse(body.answer(champion, limits).to_dict()))
@@ -250,40 +235,6 @@ def _describe_champion(champion: Champion) -> dict[str, Any]:
         "features": len(select(champion.predictor.columns_, role=Role.FEATURE)),
         "kind": ESTIMATE,
     }
-
-
-def _impute_batch(
-    entries: Sequence[MachineEntry], champion: Champion, *, assume: bool, strict: bool
-) -> list[dict[str, Any]]:
-    """Return every machine with its completed values, as in `CompletedMachine`; one that cannot be used has none.
-
-    Raises: see `parse_batch`.
-    """
-    batch = parse_batch(entries, champion, strict=strict)
-    measured = champion.reference_data.measured
-    if len(batch.refusals) == len(entries):
-        raise batch.refusals[entries[0].line]
-    completed = complete_machines(batch, champion, assume=assume)
-    names, missing = list(completed.cells), completed.has_origin(MISSING)
-    inputs = [column.name for column in measured.columns if column.role in (Role.FEATURE, Role.KEY)]
-    results: dict[int, list[dict[str, Any]]] = {entry.line: [] for entry in entries}
-    rows_of: dict[int, list[int]] = {}
-    for row, key in enumerate(completed.cells.index.tolist()):
-        rows_of.setdefault(key, []).append(row)
-    for key, rows in sorted(rows_of.items()):
-        row = rows[0]
-        result = {
-            "machine": name_machine({name: values[row] for name, values in completed.cells.items()}, measured),
-            "values": [asdict(value) for value in list_values(completed, rows, measured)],
-            "unknown": [name for name in inputs if missing[row, names.index(name)]],
-            "notes": list(batch.notes.get(key, ())),
-        }
-        results[batch.line_of(key)].append({**result, "status": OK, "message": ""})
-    refused: dict[str, Any] = {"values": [], "unknown": [], "notes": [], "status": REFUSED}
-    for entry in entries:
-        if entry.line in batch.refusals:
-            results[entry.line] = [{"machine": entry.label, **refused, "message": str(batch.refusals[entry.line])}]
-    return [{"line": line, **result} for line, listed in results.items() for result in listed]
 
 
 def _describe_fields(champion: Champion) -> dict[str, list[dict[str, Any]]]:

@@ -13,7 +13,6 @@ from champion_project import FEATURES, project
 
 from perfcast.cli.main import main
 from perfcast.decisions.criteria import (
-    CostRates,
     Output,
     Spread,
     evaluate_criterion,
@@ -23,14 +22,11 @@ from perfcast.decisions.criteria import (
     read_request,
 )
 from perfcast.decisions.display import format_ranking
-from perfcast.decisions.joint_errors import JointErrors
 from perfcast.decisions.ranking import rank_machines
 from perfcast.domains.servers.datasets.spec_cpu.cpu2017 import build
 from perfcast.domains.servers.testing import cpu_catalog, spec_cpu2017
-from perfcast.inference import PredictOptions, parse_machines, predict_machines, read_machines
+from perfcast.inference import PredictOptions, read_machines
 from perfcast.inference.champion import build_features
-from perfcast.inference.draws import DrawPredictions, impute_draws
-from perfcast.inference.predict import make_options
 from perfcast.uncertainty.conformal import LEVEL, ConformalCalibration, joint_bounds, outputs_of, probability_at_least
 from perfcast.utils.errors import UserError
 
@@ -196,19 +192,17 @@ def test_candidates_that_miss_the_targets_come_last():
     between = np.sqrt(scores["small"] * scores["large"])
     ranking = ranked(by="score/watt", targets=[f"CINT2017rate >= {between}"], sure=0.5)
     assert [(candidate.name, candidate.sure) for candidate in ranking.candidates] == [("large", True), ("small", False)]
-    assert [candidate.first_share for candidate in ranking.candidates] == [None, None], "only one reaches the target"
     surest = ranked(by="probability", targets=[f"CINT2017rate >= {between}"]).candidates[0]
     assert surest.name == "large"
 
 
-def test_candidates_that_miss_the_target_stand_below_a_line_and_are_first_in_no_draw():
+def test_candidates_that_miss_the_target_stand_below_a_line():
     machines = [{**MACHINES[1], "name": name, "price": price} for name, price in (("a", 2000), ("b", 2100))]
     scores = [candidate.score for candidate in ranked(weights="CINT2017rate=1").candidates]
     goal = [f"CINT2017rate >= {np.sqrt(scores[0] * scores[1])}"]
     ranking = ranked([{**MACHINES[0], "price": 1}, *machines], by="score/price", targets=goal)
     assert [(each.name, each.sure) for each in ranking.candidates] == [("a", True), ("b", True), ("small", False)]
-    assert sum(each.first_share for each in ranking.candidates[:2]) == pytest.approx(1)
-    assert ranking.candidates[2].first_share is None and ranking.sure == 0.5
+    assert ranking.sure == 0.5
     lines = format_ranking(ranking).splitlines()
     assert [line.split()[0] for line in lines[1:5]] == ["1", "2", "does", "3"]
     assert lines[3].strip() == "does not reach the target (< 50 %)"
@@ -335,12 +329,11 @@ PRICED = [
 ]
 
 
-def test_cost_has_price_electricity_and_memory():
-    rates = CostRates(electricity_price=0.5, years=4, memory_price=2)
-    answer = ranked(PRICED, by="cost", rates=rates)
+def test_cost_has_price_and_electricity():
+    answer = ranked(PRICED, by="cost", electricity_price=0.5, years=4)
     by_line = {candidate.line: candidate for candidate in answer.candidates}
     for line, watts in ((1, 200), (2, 300)):
-        cost = 1000 + watts / 1000 * 8766 * 4 * 0.5 + 384 * 2
+        cost = 1000 + watts / 1000 * 8766 * 4 * 0.5
         assert by_line[line].cost == pytest.approx(cost)
         assert by_line[line].cost_per_score_year == pytest.approx(cost / by_line[line].score / 4)
     assert [candidate.line for candidate in answer.candidates] == [1, 2]
@@ -354,35 +347,7 @@ def test_cost_of_unknown_price_is_unknown_and_refused_where_it_ranks():
     assert [refused.line for refused in ranked(machines, by="score/cost").refused] == [1]
 
 
-@pytest.mark.parametrize("rates", [{"years": 0}, {"electricity_price": -1}, {"memory_price": float("nan")}])
+@pytest.mark.parametrize("rates", [{"years": 0}, {"electricity_price": -1}, {"years": float("nan")}])
 def test_rates_must_be_positive(rates):
     with pytest.raises(UserError):
-        CostRates(**rates)
-
-
-def test_shares_of_draws_in_which_candidates_are_first():
-    answer = ranked(PRICED, weights="CINT2017rate=1")
-    shares = [candidate.first_share for candidate in answer.candidates]
-    assert sum(shares) == pytest.approx(1) and shares[0] > 0.9
-    assert ranked(PRICED, weights="CINT2017rate=1").candidates == answer.candidates
-    even = [candidate.first_share for candidate in ranked([PRICED[1], PRICED[1]]).candidates]
-    assert even == pytest.approx([0.5, 0.5], abs=0.05)
-    assert ranked(PRICED[:1]).candidates[0].first_share is None
-    unsure = ranked(PRICED, targets=["CINT2017rate >= 100000"], sure=0.9)
-    assert [candidate.first_share for candidate in unsure.candidates] == [None, None]
-
-
-def test_drawn_scores_have_the_spread_and_correlation_of_their_intervals():
-    champion, options = project().champion, make_options(when="2024-01", neighbors=0, explain=False)
-    machines = parse_machines(
-        read_machines([{k: v for k, v in each.items() if k not in ("price", "watts")} for each in PRICED]), champion
-    )
-    errors = JointErrors(DrawPredictions(impute_draws(machines, champion), champion), champion, options)
-    predictions = predict_machines(machines, champion, options)
-    estimates = [(each.line, each.estimates[0]) for each in predictions]
-    drawn = errors.draw(estimates, 4000)
-    for column, (_, estimate) in zip(drawn.T, estimates, strict=True):
-        assert np.median(column) == pytest.approx(estimate.median, rel=0.03)
-        assert np.mean((column >= estimate.low) & (column <= estimate.high)) == pytest.approx(LEVEL, abs=0.03)
-    keys = [(line, each.task, each.target) for line, each in estimates]
-    assert np.corrcoef(np.log(drawn).T)[0, 1] == pytest.approx(errors.between(*keys), abs=0.15)
+        make_request(**rates)

@@ -16,7 +16,7 @@ from machine_requests import requests
 
 from perfcast.cli.main import main
 from perfcast.decisions.criteria import RankingRequest, read_constraint, read_criterion, read_weights
-from perfcast.decisions.display import draw_grid, format_grid
+from perfcast.decisions.display import format_grid
 from perfcast.decisions.ranking import rank_machines
 from perfcast.decisions.variants import MAX_COMBINATIONS, combinations, make_variants, read_varied_fields
 from perfcast.decisions.what_if import note_unchanged, predict_grid
@@ -244,32 +244,6 @@ def test_varied_fields_without_effect_get_a_note():
     assert note_unchanged(made[:1], ["chips", "color"]) == []
 
 
-def test_plot_is_deterministic_with_a_panel_per_task():
-    grid = predict_grid(GOLD_ENTRY, varied("chips=1,2", "cores=8..20:4"), project().champion, options=PLAIN)
-    svg = draw_grid(grid)
-    assert svg == draw_grid(grid)
-    for words in (*TITLES, ">cores<", ">chips 1<", ">chips 2<", "90 % intervals"):
-        assert words in svg
-    bars = predict_grid(GOLD_ENTRY, varied("dimm_type=R,L"), project().champion, ["CINT2017rate"], PLAIN)
-    assert ">R<" in draw_grid(bars)
-    large_grid = predict_grid(
-        GOLD_ENTRY,
-        varied("chips=1,2", "l3=11..19", "os_version=1,2"),
-        project().champion,
-        options=PLAIN,
-    )
-    assert draw_grid(large_grid)
-    with pytest.raises(UserError, match="at most 8 lines"):
-        draw_grid(
-            predict_grid(
-                GOLD_ENTRY,
-                varied("l3=11..19", "tdp=100..109"),
-                project().champion,
-                options=PLAIN,
-            )
-        )
-
-
 def test_what_if_command_prints_and_writes(tmp_path, capsys):
     command = ["what-if", "--results", str(project().results), "--processor", "Xeon Gold 6148", "--when", "2024-01"]
     command += ["--task", "SPECrate2017_int_base", "--vary", "chips=1,2,64", "--vary", "memory.channels=4,6"]
@@ -285,7 +259,7 @@ def test_what_if_command_prints_and_writes(tmp_path, capsys):
     assert "SPECrate2017_fp_base" not in printed.out
     assert main([*command, "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["combinations"]) == 6
-    for ending in ("csv", "json", "svg"):
+    for ending in ("csv", "json"):
         written = [tmp_path / f"{name}.{ending}" for name in "ab"]
         for out in written:
             assert main([*command, "--out", str(out)]) == 0
@@ -327,7 +301,7 @@ def test_grid_and_ranking_of_a_dataset_without_rules():
         (["--chips", "2"], "something must be varied"),
         ([], "no file, no flag"),
         (["--chips", "2", "--vary", "cores=2", "--task", "CINT2006rate"], "a task must be one of"),
-        (["--chips", "2", "--vary", "cores=2", "--out", "x.png"], ".svg, .csv or .json"),
+        (["--chips", "2", "--vary", "cores=2", "--out", "x.png"], ".csv or .json"),
         (["nowhere.yaml", "--vary", "cores=2"], "no file nowhere.yaml"),
     ],
 )
