@@ -105,7 +105,7 @@ def read_output(text: str, champion: Champion, option: str) -> Output:
         before, _, target = text.rpartition(".")
         task = names.get(before, option)
     task = task or names.get(text, option)
-    known = champion.targets_of(task)
+    known = champion.targets_of[task]
     if target and target not in known:
         raise UserError(f"a target of {task} must be one of {', '.join(known)}", f"{option} names {target[:40]!r}")
     if not target and len(known) > 1:
@@ -198,7 +198,7 @@ def read_weights(text: str | None, constraints: Sequence[Constraint], champion: 
     if text is None:
         outputs = list(dict.fromkeys(constraint.output for constraint in constraints))
         if not outputs:
-            outputs = [Output(task, target) for task in champion.tasks for target in champion.targets_of(task)]
+            outputs = [Output(task, target) for task in champion.tasks for target in champion.targets_of[task]]
         return dict.fromkeys(outputs, 1 / len(outputs))
     weights: dict[Output, float] = {}
     for piece in text.split(","):

@@ -122,7 +122,7 @@ def find_nearest_machines(
         for other, distance in neighbors:
             cells = measured.frame.iloc[other]
             known = (name for name in champion.predictor.targets_ if not pd.isna(cells[name]))
-            target = next(known, champion.targets_of(str(cells[task]))[0])
+            target = next(known, champion.targets_of[str(cells[task])][0])
             differences = _find_differences(completed, row, cells, champion)
             neighbor = describe_neighbor(champion, other, distance, target)
             shown = differences[:max_differences]

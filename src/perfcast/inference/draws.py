@@ -259,7 +259,7 @@ class DrawPredictions:
         lowest, highest = champion.rules.find_bounds(drawn.completed.cells)
         with np.errstate(invalid="ignore", divide="ignore"):
             logs = champion.rules.predict_logs(drawn.completed.cells, predict)
-            logs -= champion.find_deductions(drawn.completed.cells)[:, None]
+            logs -= champion.rules.find_deductions(drawn.completed.cells, champion.measured_kinds)[:, None]
             self._logs = np.clip(logs, np.log(lowest)[:, None], np.log(highest)[:, None])
         self.lowest = np.minimum.reduceat(lowest, self._first) if len(owners) else lowest
         self.highest = np.maximum.reduceat(highest, self._first) if len(owners) else highest
@@ -324,7 +324,9 @@ class DrawPredictions:
             below[several] = middle - quantiles[:, 0]
             above[several] = quantiles[:, 1] - middle
         added = (self._find_scales() - 1) * half_width
-        above += self._champion.find_deductions(self.completed.cells)  # at the upper end nothing is deducted
+        kinds = self._champion.measured_kinds
+        # at the upper end nothing is deducted
+        above += self._champion.rules.find_deductions(self.completed.cells, kinds)
         ends = {"below": np.maximum(below + added, 1e-9), "above": np.maximum(above + added, 1e-9)}
         return intervals.assign(**ends, half_width=half_width)
 

@@ -242,7 +242,8 @@ def attribute_difference(cells: Cells, reference: Cells, champion: Champion) -> 
             groups.setdefault(name_group(column), []).append(column.name)
 
     def log_predict(cells: Cells) -> np.ndarray:
-        return np.asarray(champion.predict_logs(cells) - champion.find_deductions(cells)[:, None])
+        deductions = champion.rules.find_deductions(cells, champion.measured_kinds)
+        return np.asarray(champion.predict_logs(cells) - deductions[:, None])
 
     return shapley_values(cells, reference, groups, log_predict), list(groups)
 

@@ -191,7 +191,9 @@ def _answer(
             estimates.append(each)
     cells = {column: values[made[0][0]] for column, values in predicted.completed.cells.items()}
     scores = {each.task: (each.median, each.low, each.high) for each in estimates}
-    if unmeasured := champion.list_unmeasured(cells):
+    kinds = [kind for kind in champion.rules.list_kinds(cells) if kind not in champion.measured_kinds]
+    unmeasured = [f"never measured: {', '.join(kinds)}"] if kinds else []
+    if unmeasured:
         estimates = [replace(each, trust=NEVER) for each in estimates]
     reasons = [each.message for each in refusals]
     own_notes = (
