@@ -32,8 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Predict, and print or write."""
+    from perfcast.decisions.display import format_predictions
     from perfcast.inference.predict import predict_batch
-    from perfcast.inference.prediction_text import format_predictions
 
     asking.check_out(options)
     champion = asking.read_champion(options)

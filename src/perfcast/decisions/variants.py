@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from perfcast.inference.cells import ASSUMED, GIVEN, IMPLIED, LOOKED_UP, MEASURED, MISSING
+from perfcast.inference.cells import ASSUMED, GIVEN, IMPLIED, LOOKED_UP, MEASURED, MISSING, stack_cells
 from perfcast.inference.champion import Champion
 from perfcast.inference.draws import DrawnMachines, change_draws, complete_draws, impute_draws, join_draws
 from perfcast.inference.machine_fields import Cell, MachineFields, TypedField
@@ -167,8 +167,7 @@ class _Base:
         """The origins of `cells`."""
         if self.drawn is None:
             return {}
-        first = self.drawn.completed.take(np.array([0])).origins.iloc[0]
-        return {str(name): str(origin) for name, origin in first.items()}
+        return {str(name): str(origin) for name, origin in self.drawn.completed.origins.iloc[0].items()}
 
 
 @dataclass(frozen=True)
@@ -263,7 +262,7 @@ class _VariantMaker:
             if machine.cells.get(self.task) not in (None, *champion.tasks):
                 raise error
             return _Base(machine, violation=f"{error.requirement}: {error.fact.removesuffix(f' ({machine.label})')}")
-        frame = champion.fields.stack([machine.cells], [machine.line]).to_frame()
+        frame = stack_cells([machine.cells], champion.fields.columns.values()).to_frame()
         per_unit = self.rules.give_per_unit(frame)
         fixed = {column for each in self.changing for column in each.columns}
         changed = [name for name in per_unit if name not in fixed and not per_unit[name].equals(frame[name])]
@@ -340,7 +339,7 @@ def make_variants(
         {name: cell for each, point in pairs if each in design.changing for name, cell in point.cells.items()}
         for pairs in chosen
     ]
-    values = champion.fields.stack(rows, range(len(rows)))
+    values = stack_cells(rows, champion.fields.columns.values())
     bases: dict[tuple[str, ...], _Base] = {}
     contradicted: dict[str, set[str]] = {}
     variants = []

@@ -18,12 +18,11 @@ from perfcast.inference.cells import (
     MISSING,
     Cells,
     CompletedMachines,
-    Steps,
     mask_cells,
 )
 from perfcast.inference.champion import Champion
 from perfcast.inference.donors import DRAWS, JointDeck
-from perfcast.inference.parse import ParsedMachines, fill_common, fill_facts, stack_machines
+from perfcast.inference.parse import ParsedMachines, fill_facts, stack_machines
 from perfcast.schema.table import Table, Tag
 from perfcast.uncertainty.conformal import LEVEL, outputs_of
 from perfcast.uncertainty.mixture import mixture_quantiles, weighted_medians
@@ -57,7 +56,7 @@ def impute_draws(machines: ParsedMachines, champion: Champion, *, assume: bool =
     machine is drawn once for all of its tasks. A machine without a missing cell, and one of a dataset without rules of
     draws, has one draw.
     """
-    steps = Steps(machines.cells, machines.known.codes, concluded=IMPLIED)
+    steps = CompletedMachines(machines.cells, machines.known.codes, IMPLIED)
     _repeat_by_task(steps, champion)
     deck = champion.joint_deck if assume else None
     rows = np.arange(len(steps.cells.index))
@@ -70,17 +69,17 @@ def impute_draws(machines: ParsedMachines, champion: Champion, *, assume: bool =
     for by_task, numbers in ((False, shared), (True, by_row)):
         has_donor = numbers >= 0
         filled = deck.fill(steps.cells.take(has_donor), numbers[has_donor], by_task=by_task)
-        steps.take(_replace_rows(steps.cells, has_donor, filled), ASSUMED)
+        steps.fill(_replace_rows(steps.cells, has_donor, filled), ASSUMED)
     steps.conclude(champion.rules.fill_implied, IMPLIED)
-    return _complete_draws(steps, DrawnMachines(steps.completed, owners, counts / DRAWS, shared), champion)
+    return _complete_draws(steps, DrawnMachines(steps, owners, counts / DRAWS, shared), champion)
 
 
 def complete_draws(drawn: DrawnMachines, champion: Champion, *, assume: bool = True) -> DrawnMachines:
     """Fill the missing cells of draws whose cells were changed, as `impute_draws` does."""
-    steps = Steps(drawn.completed.cells, drawn.completed.codes)
+    steps = CompletedMachines(drawn.completed.cells, drawn.completed.codes)
     fill_facts(steps, champion)
     steps.conclude(champion.rules.fill_implied, IMPLIED)
-    steps.take(fill_common(steps.cells, champion, Tag.TASK), MEASURED)
+    steps.fill(champion.reference_data.fill_common(steps.cells, Tag.TASK), MEASURED)
     return _complete_draws(steps, drawn, champion, assume=assume)
 
 
@@ -161,7 +160,9 @@ def hold_equal(machines: ParsedMachines, champion: Champion) -> tuple[ParsedMach
     return machines, tuple(notes)
 
 
-def _complete_draws(steps: Steps, drawn: DrawnMachines, champion: Champion, *, assume: bool = True) -> DrawnMachines:
+def _complete_draws(
+    steps: CompletedMachines, drawn: DrawnMachines, champion: Champion, *, assume: bool = True
+) -> DrawnMachines:
     """Leave out the draws that break a limit, unless a machine has no other, and assume what is still missing."""
     owners, weights = drawn.owners, drawn.weights
     is_possible = np.ones(len(owners), dtype=bool)
@@ -175,15 +176,17 @@ def _complete_draws(steps: Steps, drawn: DrawnMachines, champion: Champion, *, a
     return DrawnMachines(completed, owners, weights / np.bincount(owners, weights)[owners], drawn.shared[keep])
 
 
-def _replace_impossible(steps: Steps, champion: Champion, deck: JointDeck) -> None:
+def _replace_impossible(steps: CompletedMachines, champion: Champion, deck: JointDeck) -> None:
     """Replace assumed cells that break a limit by the measured set-up that is most frequent among possible ones."""
-    numbered = steps.numbered
+    numbered, is_assumed = steps.numbered, steps.has_origin(ASSUMED)
     for row in sorted({violation.line for violation in champion.rules.find_violations(numbered)}):
-        assumed = [name for name in deck.rules.taken if steps.has_origin(row, name, ASSUMED)]
+        assumed = [name for name in deck.rules.taken if is_assumed[row, steps.places[name]]]
         for setup in deck.frame[assumed].value_counts().index if assumed else ():
             changed = {name: np.array([value], dtype=object) for name, value in zip(assumed, setup, strict=True)}
             if not any(champion.rules.find_violations(numbered.take(np.array([row])).assign(changed))):
-                steps.replace(row, changed)
+                selected = np.arange(len(steps.codes)) == row
+                replaced = {name: np.where(selected, values, steps.cells[name]) for name, values in changed.items()}
+                steps.cells = steps.cells.assign(replaced)
                 break
 
 
@@ -206,30 +209,30 @@ def _replace_rows(cells: Cells, rows: np.ndarray, replacement: Cells) -> Cells:
     return cells.assign(changed)
 
 
-def _repeat_by_task(steps: Steps, champion: Champion) -> None:
+def _repeat_by_task(steps: CompletedMachines, champion: Champion) -> None:
     """Repeat machines by task, and fill what all measured rows of the task have."""
     task = champion.reference_data.measured.column_of(Tag.TASK)
     tasks = [champion.tasks if name is None else [name] for name in steps.cells[task].tolist()]
     steps.repeat(np.repeat(np.arange(len(tasks)), [len(names) for names in tasks]))
-    steps.take(steps.cells.assign({task: np.array([name for names in tasks for name in names], dtype=object)}), GIVEN)
-    steps.take(fill_common(steps.cells, champion, Tag.TASK), MEASURED)
+    steps.fill(steps.cells.assign({task: np.array([name for names in tasks for name in names], dtype=object)}), GIVEN)
+    steps.fill(champion.reference_data.fill_common(steps.cells, Tag.TASK), MEASURED)
 
 
-def _assume(steps: Steps, champion: Champion, *, assume: bool) -> CompletedMachines:
+def _assume(steps: CompletedMachines, champion: Champion, *, assume: bool) -> CompletedMachines:
     """Fill usual values, and what they imply."""
     rules = champion.rules
     if assume:
         for block in rules.blocks:
-            steps.take(champion.hot_deck.fill(steps.cells, block), ASSUMED)
+            steps.fill(champion.hot_deck.fill(steps.cells, block), ASSUMED)
             steps.conclude(rules.fill_implied, IMPLIED)
             steps.conclude(lambda cells: rules.fill_usual(cells, champion.hot_deck.last), ASSUMED)
         # what was implied by few known cells may be another value now
         steps.clear(np.ones(len(steps.codes), dtype=bool), list(steps.cells), IMPLIED)
-        steps.take(rules.fill_implied(steps.cells), IMPLIED)
+        steps.fill(rules.fill_implied(steps.cells), IMPLIED)
         for violation in list(rules.find_violations(steps.numbered)):
             steps.clear(np.arange(len(steps.codes)) == violation.line, violation.columns, ASSUMED, IMPLIED)
-        steps.take(rules.fill_implied(steps.cells), IMPLIED)
-    return steps.completed
+        steps.fill(rules.fill_implied(steps.cells), IMPLIED)
+    return steps
 
 
 class DrawPredictions:
@@ -358,16 +361,20 @@ def _clear_assumed(completed: CompletedMachines, champion: Champion, *, measured
 
     With `measured`, given cells are cleared as well where they could have been assumed: see `find_measured`.
     """
+    cells, places = completed.cells, completed.places
     cleared, joint = completed.has_origin(ASSUMED, IMPLIED), champion.rules.joint
     if measured and joint is not None:
-        given, places = completed.has_origin(GIVEN), {name: place for place, name in enumerate(completed.cells)}
+        given = completed.has_origin(GIVEN)
         assumable = (*joint.taken, *(name for block in champion.rules.blocks for name in block.columns))
         names = [name for name in dict.fromkeys(assumable) if name in places and given[:, places[name]].any()]
-        for name, rows in champion.reference_data.find_measured(completed.cells, names).items():
+        for name, rows in champion.reference_data.find_measured(cells, names).items():
             bounds = (*joint.at_most.get(name, ()), *([joint.launch] if name in joint.dates else []))
-            at_bound = [completed.cells[name] == completed.cells[bound] for bound in bounds]
+            at_bound = [cells[name] == cells[bound] for bound in bounds]
             cleared[:, places[name]] |= given[:, places[name]] & np.logical_or.reduce([rows, *at_bound])
-    return champion.rules.fill_implied(completed.clear(cleared))
+    masks = {name: cleared[:, place] for name, place in places.items() if cleared[:, place].any()}
+    return champion.rules.fill_implied(
+        cells.assign({name: mask_cells(cells[name], mask) for name, mask in masks.items()})
+    )
 
 
 def _find_nearest(gaps: np.ndarray, owners: np.ndarray, machines: np.ndarray, shared: np.ndarray) -> np.ndarray:

@@ -7,13 +7,11 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from functools import cached_property, lru_cache
-from typing import Any, NamedTuple
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 
-from perfcast.inference.cells import Cells
 from perfcast.schema.table import Column, Kind, Tag
 from perfcast.utils.errors import UserError
 
@@ -250,26 +248,6 @@ class MachineFields:
         if column.kind is Kind.DATE and not is_month(text):
             raise UserError(f"{name} must be {MONTH}", f"{label} has {text[:_SHOWN_LETTERS]!r}")
         return text
-
-    def stack(self, machines: Sequence[Mapping[str, Cell]], lines: Sequence[int]) -> Cells:
-        """Return the cells of machines in every column, index `lines`."""
-        names = dict.fromkeys(name for cells in machines for name in cells)
-        given = {name: _as_array([cells.get(name) for cells in machines], self.columns[name]) for name in names}
-        return Cells(given, np.asarray(lines, dtype=int)).complete(self._types)
-
-    @cached_property
-    def _types(self) -> dict[str, np.dtype]:
-        return {name: _as_array([], column).dtype for name, column in self.columns.items()}
-
-
-def _as_array(cells: list[Any], column: Column) -> np.ndarray:
-    """Return the cells of a column as `Cells` holds them; a missing one is None, NaN or NaT."""
-    known = [None if cell is None or pd.isna(cell) else cell for cell in cells]
-    if column.kind in (Kind.NUMERICAL, Kind.DATE):
-        return np.array(known, dtype=float if column.kind is Kind.NUMERICAL else "datetime64[us]")
-    texts = np.empty(len(known), dtype=object)
-    texts[:] = [None if cell is None else str(cell) for cell in known]
-    return texts
 
 
 _FLAGS = ("false", "true")

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from perfcast.inference.cells import IMPLIED, LOOKED_UP, MEASURED, Cells, CompletedMachines, Steps, fill_missing
+from perfcast.inference.cells import IMPLIED, LOOKED_UP, MEASURED, Cells, CompletedMachines, stack_cells
 from perfcast.inference.champion import Champion
 from perfcast.inference.machine_fields import Cell, TypedField
 from perfcast.inference.machine_files import MachineEntry
@@ -136,8 +136,7 @@ class ParsedMachines:
     @property
     def keys(self) -> list[int]:
         """The keys of the machines."""
-        keys: list[int] = self.known.cells.index.tolist()
-        return keys
+        return list(self.known.cells.index.tolist())
 
     @property
     def notes(self) -> dict[int, tuple[str, ...]]:
@@ -154,15 +153,16 @@ class ParsedMachines:
 
     def numbered(self) -> Self:
         """Return the batch with the number of every machine, from 0, as its key."""
-        known = replace(self.known, cells=Cells(self.cells, np.arange(len(self.keys))))
+        known = CompletedMachines(self.known.numbered, self.known.codes)
         return replace(self, known=known, machines=dict(enumerate(self.machines[key] for key in self.keys)))
 
     def for_tasks(self, tasks: Sequence[str], champion: Champion) -> Self:
         """Return every machine once for each of some tasks."""
         count = len(self.cells.index)
-        repeated = self.known.take(np.repeat(np.arange(count), len(tasks)))
-        column = champion.reference_data.measured.column_of(Tag.TASK)
-        return replace(self, known=repeated.give(column, np.array([*tasks] * count, dtype=object)))
+        known = self.known.take(np.repeat(np.arange(count), len(tasks)))
+        column, listed = champion.reference_data.measured.column_of(Tag.TASK), np.array([*tasks] * count, dtype=object)
+        known.give(column, np.full(len(listed), True), listed)
+        return replace(self, known=known)
 
 
 def parse_machines(entries: Sequence[MachineEntry], champion: Champion) -> ParsedMachines:
@@ -208,10 +208,10 @@ def stack_machines(machines: Sequence[ParsedMachine], champion: Champion, *, exp
     With `expand` a machine that leaves out the enumerated column stands once for each of its values, without those that
     break a limit, unless all do: then the first one stands for them.
     """
-    cells = champion.fields.stack([machine.cells for machine in machines], range(len(machines)))
-    steps = Steps(cells.complete(champion.reference_data.cell_types))
+    columns = champion.reference_data.measured.columns
+    steps = CompletedMachines(stack_cells([machine.cells for machine in machines], columns))
     if not machines:
-        return ParsedMachines(steps.completed, {})
+        return ParsedMachines(steps, {})
     fill_facts(steps, champion)
     stacked = list(machines)
     owners = _expand(steps, stacked, champion) if expand else np.full(len(stacked), -1)
@@ -222,31 +222,19 @@ def stack_machines(machines: Sequence[ParsedMachine], champion: Champion, *, exp
     keys = lines if len({*lines}) == len(lines) else list(range(len(lines)))
     refusals = {stacked[row].line: errors[row] for row in rows if row in errors}
     usable = [place for place, row in enumerate(rows) if row not in errors]
-    taken = steps.completed.take(np.array([rows[place] for place in usable], dtype=int))
-    index = np.array([keys[place] for place in usable], dtype=int)
-    known = replace(taken, cells=Cells(taken.cells, index))
+    known = steps.take(np.array([rows[place] for place in usable], dtype=int))
+    known.cells.index = np.array([keys[place] for place in usable], dtype=int)
     return ParsedMachines(known, dict(zip(keys, (stacked[row] for row in rows), strict=True)), refusals)
 
 
-def fill_facts(steps: Steps, champion: Champion) -> None:
+def fill_facts(steps: CompletedMachines, champion: Champion) -> None:
     """Fill facts of the entity, and what all of its measured results have."""
-    steps.take(champion.rules.fill_entity_facts(steps.cells, champion.reference_data.facts_by_model), LOOKED_UP)
-    steps.take(fill_common(steps.cells, champion, Tag.ENTITY), MEASURED)
-
-
-def fill_common(cells: Cells, champion: Champion, tag: Tag) -> Cells:
-    """Fill missing features of the tagged column's group with the value that all its measured rows have."""
     reference_data = champion.reference_data
-    values = cells[reference_data.measured.column_of(tag)].tolist()
-    common = {value: reference_data.find_common_values(tag, value) for value in dict.fromkeys(values) if value}
-    candidates = {}
-    for name in dict.fromkeys(name for known in common.values() for name in known):
-        facts = [common.get(value, {}).get(name) for value in values]
-        candidates[name] = np.array(facts, dtype=cells[name].dtype)
-    return fill_missing(cells, candidates)
+    steps.fill(champion.rules.fill_entity_facts(steps.cells, reference_data.facts_by_model), LOOKED_UP)
+    steps.fill(reference_data.fill_common(steps.cells, Tag.ENTITY), MEASURED)
 
 
-def _expand(steps: Steps, machines: list[ParsedMachine], champion: Champion) -> np.ndarray:
+def _expand(steps: CompletedMachines, machines: list[ParsedMachine], champion: Champion) -> np.ndarray:
     """Repeat machines that leave out the enumerated column, in both, once for each of its values.
 
     Values are those of `DescriptionRules.list_alternatives` and those of the measured results of the entity.

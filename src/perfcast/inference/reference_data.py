@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast import plugins
-from perfcast.inference.cells import Cells, CodedFrame, read_column
+from perfcast.inference.cells import Cells, CodedFrame, fill_missing, read_column
 from perfcast.inference.donors import MIN_CANDIDATES
 from perfcast.inference.rules import EntityFacts, find_rules
 from perfcast.schema.table import Column, Kind, Role, Table, Tag
@@ -78,14 +78,22 @@ class ReferenceData:
         """The names of standard columns that no prediction reads: a file of measurements may have them."""
         return frozenset(self.measured.facts.get(_UNUSED, ()))
 
-    @cached_property
-    def find_common_values(self) -> Callable[[Tag, str], Mapping[str, Any]]:
-        """The features of a tagged column's group in which all measured rows of one of its values agree.
+    def fill_common(self, cells: Cells, tag: Tag) -> Cells:
+        """Fill missing features of the tagged column's group with the value that all its measured rows have."""
+        values = cells[self.measured.column_of(tag)].tolist()
+        common = {value: self.find_common_values(tag, value) for value in dict.fromkeys(values) if value}
+        candidates = {}
+        for name in dict.fromkeys(name for known in common.values() for name in known):
+            facts = [common.get(value, {}).get(name) for value in values]
+            candidates[name] = np.array(facts, dtype=cells[name].dtype)
+        return fill_missing(cells, candidates)
 
-        Values are cells by name; features that are missing in the rows, or differ between them, are left out.
+    def find_common_values(self, tag: Tag, value: str) -> Mapping[str, Any]:
+        """Return the features of a tagged column's group in which all measured rows of one of its values agree.
+
+        Returns: cells by name; features that are missing in the rows, or differ between them, are left out.
         """
-
-        def find(tag: Tag, value: str) -> dict[str, Any]:
+        if (tag, value) not in self._common:
             by = self.measured.column_of(tag)
             group = next(column.group for column in self.measured.columns if column.name == by)
             rows, common = self._find_rows(tag, value), dict[str, Any]()
@@ -94,9 +102,12 @@ class ReferenceData:
                 codes = codes[codes >= 0]
                 if name != by and len(codes) and (codes == codes[0]).all():
                     common[name] = self._coded[name].values[codes[0]]
-            return common
+            self._common[tag, value] = common
+        return self._common[tag, value]
 
-        return cache(find)
+    @cached_property
+    def _common(self) -> dict[tuple[Tag, str], Mapping[str, Any]]:
+        return {}
 
     def list_values(self, name: str, entity: str | None) -> list[float]:
         """Return the distinct numbers of a column in the measured results of an entity."""
@@ -153,11 +164,6 @@ class ReferenceData:
     def facts_by_model(self) -> EntityFacts:
         """The facts of entities as imputation looks them up."""
         return EntityFacts(self.entity_facts)
-
-    @cached_property
-    def cell_types(self) -> dict[str, np.dtype]:
-        """The type of every standard column in `Cells`."""
-        return {name: values.dtype for name, values in Cells.read(self.measured.frame.iloc[:0]).items()}
 
     @cached_property
     def _coded(self) -> CodedFrame:

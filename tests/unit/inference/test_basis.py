@@ -14,7 +14,6 @@ from perfcast.domains.servers.processors.facts import Fact, find_launch
 from perfcast.domains.servers.server_rules import SPEC_CPU2017
 from perfcast.inference.predict import make_options
 from perfcast.inference.prediction import MEASURED_FACTOR
-from perfcast.inference.prediction_text import format_basis
 from perfcast.inference.rules import FactSource
 
 
