@@ -160,7 +160,6 @@ class Champion(champion_folder.Champion):
         *,
         targets: Sequence[str] | str = (),
         by: str = "score",
-        weights: Mapping[str, float] | str | None = None,
         sure: float | None = None,
         electricity_price: float = 0.0,
         years: float = 1.0,
@@ -169,20 +168,15 @@ class Champion(champion_folder.Champion):
     ) -> Ranking:
         """Rank candidate machines, which may have a name, a price and watts, with the probability of their targets.
 
-        Args: `targets` are texts such as `CINT2017rate >= 1500`; `by` is a product such as `score/watt`; `weights` are
-        those of the score's tasks; candidates that meet all targets with less than `sure`, 0.5 by default, come last;
-        the cost has electricity per kWh over the `years` of use.
+        Args: `targets` are texts such as `CINT2017rate >= 1500`; `by` is a product such as `score/watt`; candidates
+        that meet all targets with less than `sure`, 0.5 by default, come last; the cost has electricity per kWh over
+        the `years` of use.
         """
         if sure is not None and not 0 < sure < 1:
             raise UserError("sure must be between 0 and 1", f"it is {sure:g}", "0.9 means 90 %")
-        listed = (
-            ",".join(f"{task}={weight}" for task, weight in weights.items())
-            if isinstance(weights, Mapping)
-            else weights
-        )
         texts = [targets] if isinstance(targets, str) else list(targets)
         rates = {"electricity_price": electricity_price, "years": years}
-        request = read_request(texts, self, by=by, weights=listed, sure=sure, **rates)
+        request = read_request(texts, self, by=by, sure=sure, **rates)
         chosen, measurements = self._prepare(dict(options), [])
         return rank_machines(
             self.read_entries(machines), self, request, chosen, measurements=measurements, strict=strict

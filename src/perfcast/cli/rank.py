@@ -14,7 +14,6 @@ Examples:
 from __future__ import annotations
 
 import argparse
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -45,15 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--by", default="score", metavar="WORDS", help=_CRITERIA)
     parser.add_argument(
-        "--weights",
-        metavar="TASK=NUMBER,...",
-        help="weights of the score's tasks (default: equal weights of the targets' tasks)",
-    )
-    parser.add_argument(
         "--sure", type=share, metavar="SHARE", help="candidates that reach the targets less probably stand last (0.5)"
-    )
-    parser.add_argument(
-        "--price", action="append", default=[], metavar="[NAME=]NUMBER", help="of a machine; of a GPU and hour"
     )
     rate = {"type": number(0, 1e9), "default": 0.0, "metavar": "PRICE"}
     parser.add_argument("--electricity-price", **rate, help="of a kWh, in the cost")
@@ -73,10 +64,8 @@ def run(options: argparse.Namespace) -> int:
     asking.check_out(options, ".csv", ".json")
     chosen = asking.read_options(options)
     champion = asking.read_champion(options)
-    entries = add_prices(_read_candidates(options, champion), options.price, champion)
-    request = read_request(
-        options.target, champion, **picked(options, "by", "weights", "sure", "electricity_price", "years")
-    )
+    entries = _read_candidates(options, champion)
+    request = read_request(options.target, champion, **picked(options, "by", "sure", "electricity_price", "years"))
     measurements = asking.read_user_measurements(options, [], champion)
     names = {"measurements": measurements, "strict": options.strict, "progress": len(entries) > 20}
     ranking = rank_machines(entries, champion, request, chosen, **names)
@@ -122,39 +111,3 @@ def make_candidates(values: Mapping[str, object], varied: Sequence[VariedField])
         named = {NAME: label[:MAX_NAME_LETTERS], **values, **chosen}
         entries.append(make_entry(line, label, named)._replace(label=label))
     return entries
-
-
-def add_prices(entries: Sequence[MachineEntry], texts: Sequence[str], champion: Champion) -> list[MachineEntry]:
-    """Return candidates with the prices of `NAME=NUMBER` texts, or of one number for all; given prices stay.
-
-    Raises: UserError for a text that is neither, and a name that no candidate has.
-    """
-    from perfcast.inference.machine_files import PRICE
-    from perfcast.schema.table import Tag
-
-    prices = dict(_read_price(text, champion) for text in texts)
-    column = champion.reference_data.measured.column_of(Tag.ENTITY)
-    unused, priced = set(prices), []
-    for entry in entries:
-        fields = ((champion.fields.get(name), value) for name, value in entry.values.items())
-        named = (value for field, value in fields if field and column in getattr(field, "columns", (field.name,)))
-        typed = next((value for value in named if isinstance(value, str)), None)
-        entity = "" if typed is None else champion.find_entity(typed)
-        name = entity if entity in prices else ""
-        unused.discard(name)
-        is_priced = name in prices and entry.carried.get(PRICE) in (None, "")
-        priced.append(entry._replace(carried={**entry.carried, PRICE: prices[name]}) if is_priced else entry)
-    if unused:
-        raise UserError("--price must name what a candidate has", f"none has {min(unused)!r}", "correct the name")
-    return priced
-
-
-def _read_price(text: str, champion: Champion) -> tuple[str, float]:
-    name, _, typed = text.rpartition("=")
-    try:
-        price = float(typed)
-    except ValueError:
-        price = math.nan
-    if not 0 < price <= 1e9:
-        raise UserError("--price must be a positive number, or NAME=NUMBER such as H200=3.5", f"it is {text[:60]!r}")
-    return champion.find_entity(name.strip()) if name.strip() else "", price

@@ -189,35 +189,6 @@ def _sense(factor: Factor, *, lower: bool) -> int:
     return 1 if factor == PROBABILITY or lower == isinstance(factor, DerivedOutput) else -1
 
 
-def read_weights(text: str | None, constraints: Sequence[Constraint], champion: Champion) -> dict[Output, float]:
-    """Read `TASK=NUMBER,...`, the weights of the score's tasks, and scale them to the sum 1.
-
-    Without a text every task of the constraints has the same weight, without constraints every task of the champion.
-    Raises: UserError for any other text.
-    """
-    if text is None:
-        outputs = list(dict.fromkeys(constraint.output for constraint in constraints))
-        if not outputs:
-            outputs = [Output(task, target) for task in champion.tasks for target in champion.targets_of[task]]
-        return dict.fromkeys(outputs, 1 / len(outputs))
-    weights: dict[Output, float] = {}
-    for piece in text.split(","):
-        word, equals, number = piece.partition("=")
-        try:
-            weight = float(number)
-        except ValueError:
-            weight = math.nan
-        if not equals or not 0 < weight <= 1e9:  # a larger sum overflows
-            requirement = "--weights must be TASK=NUMBER above 0, at most 1e9, joined by commas, such as CINT2017rate=2"
-            raise UserError(requirement, f"it has {piece[:60]!r}", "leave out tasks without a weight")
-        output = read_output(word, champion, "--weights")
-        if output in weights:
-            raise UserError("--weights must name a task once", f"{output.task} is in it twice")
-        weights[output] = weight
-    total = math.fsum(weights.values())
-    return {output: weight / total for output, weight in weights.items()}
-
-
 class Spread(NamedTuple):
     """Value with its interval; no interval without a calibration."""
 
@@ -300,12 +271,11 @@ def read_request(
     champion: Champion,
     *,
     by: str = "score",
-    weights: str | None = None,
     sure: float | None = None,
     electricity_price: float = 0.0,
     years: float = 1.0,
 ) -> RankingRequest:
-    """Return the request of typed targets, criterion and weights.
+    """Return the request of typed targets and a criterion; the score is that of all tasks of the targets, or of all.
 
     Raises: UserError for a word that has no meaning, a number that cannot be, and for `sure` or a probability without
     targets.
@@ -315,7 +285,9 @@ def read_request(
             rule = "0 or a positive number" if low == 0 else "a positive number"
             raise UserError(f"--{name} must be {rule}", f"it is {value:g}")
     constraints = tuple(read_constraint(text, champion) for text in targets)
-    weights_of_outputs = read_weights(weights, constraints, champion)
+    outputs = list(dict.fromkeys(constraint.output for constraint in constraints))
+    if not outputs:
+        outputs = [Output(task, target) for task in champion.tasks for target in champion.targets_of[task]]
     criterion = read_criterion(by, champion)
     if COST in criterion.exponents and champion.rules.price_columns:
         raise UserError("--by must not name the cost where prices are per hour", f"it is {by!r}", "name the price")
@@ -323,7 +295,9 @@ def read_request(
         word = "--sure" if sure is not None else f"--by {criterion.text}"
         raise UserError(f"{word} needs a target", "there is no --target", "such as 'CINT2017rate >= 1500'")
     chosen = _SURE if sure is None else sure
-    return RankingRequest(criterion, weights_of_outputs, constraints, chosen, electricity_price, years)
+    return RankingRequest(
+        criterion, dict.fromkeys(outputs, 1 / len(outputs)), constraints, chosen, electricity_price, years
+    )
 
 
 @dataclass(frozen=True)

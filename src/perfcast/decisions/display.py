@@ -206,7 +206,9 @@ def format_ranking(ranking: Ranking, width: int | None = None) -> str:
         rows.insert(above, {"name": f"does not reach the {targets} (< {100 * ranking.sure:g} %)"})
     tables = [_format_table(rows, width)] if rows else []
     refused = [wrap_text(f"{candidate.name}: refused, {candidate.message}", width) for candidate in ranking.refused]
-    notes = [_explain_score(ranking), *([f"order: the lowest {ranking.by} first"] if ranking.ascending else [])]
+    unit, mean = f" ({ranking.unit})" if ranking.unit else "", "geometric mean of " if len(ranking.weights) > 1 else ""
+    notes = [f"score: {mean}{', '.join(ranking.weights)}{unit}"]
+    notes += [f"order: the lowest {ranking.by} first"] if ranking.ascending else []
     notes += ranking.notes
     return "\n".join([*tables, *refused, *_format_notes(notes, width)])
 
@@ -236,15 +238,6 @@ def _ranked_cells(candidate: Ranked, ranking: Ranking) -> dict[str, str]:
         cells |= {ranking.by: format_number(candidate.value)}
         cells |= {"its interval": format_interval(candidate.value_low, candidate.value_high)}
     return {**cells, "trust": candidate.trust}
-
-
-def _explain_score(ranking: Ranking) -> str:
-    unit = f" ({ranking.unit})" if ranking.unit else ""
-    if len(ranking.weights) == 1:
-        return f"score: {next(iter(ranking.weights))}{unit}"
-    equal = len({round(weight, 12) for weight in ranking.weights.values()}) == 1
-    parts = [name if equal else f"{name} {weight:.2g}" for name, weight in ranking.weights.items()]
-    return f"score: {'' if equal else 'weighted '}geometric mean of {', '.join(parts)}{unit}"
 
 
 def format_grid(grid: Grid, width: int | None = None) -> str:

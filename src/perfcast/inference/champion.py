@@ -159,12 +159,6 @@ class Champion:
         """Return entries with the content of the files that they name."""
         return [entry._replace(values=self.rules.read_files(entry.values)) for entry in entries]
 
-    def find_entity(self, text: str) -> str:
-        """Return the entity of a typed name; an unknown name stays as it is."""
-        entity = self.reference_data.measured.column_of(Tag.ENTITY)
-        name = str(self.fields.cells({entity: text}, "the name").get(entity, text))
-        return self.entity_names.find(name).key or name
-
     def field_types(self) -> dict[str, str]:
         """Return the type of every field that may describe a machine: `string` or `double`."""
         columns: dict[str, tuple[str, ...]] = {name: (name,) for name in self.fields.columns}

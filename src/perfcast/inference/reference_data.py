@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -27,17 +27,26 @@ MAX_RESULTS = 100_000
 """Most results that are kept, so that a prediction takes no longer however many are measured."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class ReferenceData:
     """Measured results with their standard columns, and facts by entity (index), empty without a table of them.
 
     `user_facts` are those of a user's table on `user_entities`, which `entity_facts` contains; they are not saved.
+    `column` returns a column of the measured results as `Cells` holds it; it is read once.
     """
 
     measured: Table
     entity_facts: pd.DataFrame
     user_facts: tuple[Any, ...] = ()
     user_entities: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        frame = self.measured.frame
+        self.facts_by_model = EntityFacts(self.entity_facts)
+        self.column = cache(lambda name: read_column(frame[str(name)]))
+        self._coded, self._common = CodedFrame(frame), dict[tuple[Tag, str], Mapping[str, Any]]()
+        self._rows = cache(lambda name: frame.groupby(name, observed=True).indices)
+        self._values_of = cache(lambda name, key: frozenset(self.column(name)[self._rows_by_kind[key]].tolist()))
 
     @classmethod
     def gather(
@@ -105,10 +114,6 @@ class ReferenceData:
             self._common[tag, value] = common
         return self._common[tag, value]
 
-    @cached_property
-    def _common(self) -> dict[tuple[Tag, str], Mapping[str, Any]]:
-        return {}
-
     def list_values(self, name: str, entity: str | None) -> list[float]:
         """Return the distinct numbers of a column in the measured results of an entity."""
         values = self.column(name)[self._find_rows(Tag.ENTITY, entity)]
@@ -143,38 +148,9 @@ class ReferenceData:
             rows |= {key: numbers for key, numbers in named if len(numbers) >= MIN_CANDIDATES}
         return rows
 
-    @cached_property
-    def _values_of(self) -> Callable[[str, tuple[Any, ...]], frozenset[Any]]:
-        return cache(lambda name, key: frozenset(self.column(name)[self._rows_by_kind[key]].tolist()))
-
     def _find_rows(self, tag: Tag, value: str | None) -> np.ndarray:
         """Return the measured rows with a value of the tagged column."""
         return np.asarray(self._rows(self.measured.column_of(tag)).get(value, []), dtype=int)
-
-    @cached_property
-    def _rows(self) -> Callable[[str], Mapping[Any, Any]]:
-        return cache(lambda name: self.measured.frame.groupby(name, observed=True).indices)
-
-    @cached_property
-    def column(self) -> Callable[[str], np.ndarray]:
-        """A column of the measured results as `Cells` holds it, by name; it is read once."""
-        return cache(lambda name: read_column(self.measured.frame[str(name)]))
-
-    @cached_property
-    def facts_by_model(self) -> EntityFacts:
-        """The facts of entities as imputation looks them up."""
-        return EntityFacts(self.entity_facts)
-
-    @cached_property
-    def _coded(self) -> CodedFrame:
-        return CodedFrame(self.measured.frame)
-
-    @cached_property
-    def newest_month(self) -> str:
-        """The month of the newest measured result, "" without dates."""
-        times = self.measured.select(tag=Tag.TIME)
-        newest = self.measured.frame[times[0]].max() if times else pd.NaT
-        return "" if pd.isna(newest) else f"{newest:%Y-%m}"
 
     def find_typical_rows(self, targets: Sequence[str]) -> dict[str, int]:
         """Return the row of every task's median result of the last year, by the first target that the task has."""

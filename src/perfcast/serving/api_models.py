@@ -157,7 +157,6 @@ class RankRequest(_MeasuredRequest):
     machines: list[MachineRequest] = _MACHINES
     targets: list[str] = Field([], max_length=32, description="Such as CINT2017rate >= 1500.")
     by: str = Field("score", description="score, watts, price, cost, probability or tasks, joined by * and /.")
-    weights: str | None = Field(None, description="Weights of the score's tasks: TASK=NUMBER,...")
     sure: float | None = Field(None, strict=True, gt=0, lt=1, description="Less probable ones come last (0.5).")
     electricity_price: float = Field(0.0, strict=True, description="Price of a kWh in the cost.")
     years: float = Field(1.0, strict=True, description="Years of use in the cost.")

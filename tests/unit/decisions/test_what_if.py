@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from machine_requests import requests
 
 from perfcast.cli.main import main
-from perfcast.decisions.criteria import RankingRequest, read_constraint, read_criterion, read_weights
+from perfcast.decisions.criteria import Output, RankingRequest, read_constraint, read_criterion
 from perfcast.decisions.display import format_grid
 from perfcast.decisions.ranking import rank_machines
 from perfcast.decisions.variants import MAX_COMBINATIONS, combinations, make_variants, read_varied_fields
@@ -279,7 +279,7 @@ def test_grid_and_ranking_of_a_dataset_without_rules():
     assert list(grid.outputs.values()) == ["float score", "float second", "integer"]
     text = format_grid(grid)
     assert "float second" in text and "interval" not in text
-    request = RankingRequest(read_criterion("float.second", champion), read_weights("integer=1", (), champion))
+    request = RankingRequest(read_criterion("float.second", champion), {Output("integer", "score"): 1.0})
     ranking = rank_machines(entries, champion, request)
     assert [(candidate.line, candidate.watts, candidate.score_low) for candidate in ranking.candidates] == [
         (2, 3, None),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from pathlib import Path
 
@@ -115,7 +114,7 @@ def test_bad_csv_is_refused_in_one_line(tmp_path, text, words):
         ('{"cores": NaN}', "json", ["finite", "NaN"]),
         ('{"cores": 1, "cores": 2}', "json", ["unique"]),
         ('{"cores": [1]}', "json", ["cores must be one value"]),
-        ('{"cores": {"a": {"b": {"c": 1}}}}', "json", ["3 deep at most"]),
+        ('{"cores": {"a": 1}}', "json", ["cores must be one value"]),
         ("[1, 2]", "json", ["machine 1 is '1'"]),
         ("[]", "json", ["describes none"]),
         ("[" * 100_000, "json", ["deep at most"]),
@@ -125,7 +124,7 @@ def test_bad_csv_is_refused_in_one_line(tmp_path, text, words):
         ("a: &x [1]\nb: *x\n", "yaml", ["references"]),
         ("cores: !!python/object/apply:os.system ['true']\n", "yaml", ["must be YAML"]),
         ("just text\n", "yaml", ["'just text'"]),
-        ("cores: 1", "toml", ["must end in .csv, .csv.gz, .json"]),
+        ("cores: 1", "toml", ["must end in .csv, .json"]),
     ],
 )
 def test_bad_json_and_yaml_are_refused_in_one_line(tmp_path, text, ending, words):
@@ -146,15 +145,12 @@ def test_read_entries_refuses_ten_megabytes(tmp_path):
         read_entries(path)
 
 
-def test_read_entries_bounds_the_unpacked_size(tmp_path, monkeypatch):
-    path = tmp_path / "machines.csv.gz"
-    path.write_bytes(gzip.compress(b"cores\n8\n"))
+def test_read_entries_bounds_the_size_of_a_table(tmp_path, monkeypatch):
+    path = tmp_path / "machines.csv"
+    path.write_bytes(b"cores\n8\n")
     assert read_entries(path) == [(2, "line 2", {"cores": "8"}, {})]
     monkeypatch.setattr(machine_files, "MAX_BYTES", 5)
     with pytest.raises(UserError, match="smaller than"):
-        read_entries(path)
-    path.write_bytes(b"no archive")
-    with pytest.raises(UserError, match="must be readable"):
         read_entries(path)
 
 
