@@ -39,10 +39,10 @@ def run(options: argparse.Namespace) -> int:
     champion = asking.read_champion(options)
     tasks, entries = asking.read_tasks(options, champion), asking.read_entries(options, champion)
     many = len(entries) > MAX_EXPLAINED
+    measurements = asking.read_user_measurements(options, entries, champion)
     chosen = replace(asking.read_options(options), tasks=tasks)
     if not options.brief and (options.json or not many):
         chosen = replace(chosen, neighbors=options.nearest, explain=True)
-    measurements = asking.read_user_measurements(options, entries, champion)
     predictions = predict_batch(entries, champion, chosen, measurements, strict=options.strict, progress=many)
     counted = asking.count_words(sum(len(each.estimates) for each in predictions.machines), "estimate")
     counts = {"refused": len(predictions.refused), "total": len(predictions.machines)}

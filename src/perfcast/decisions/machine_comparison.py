@@ -192,7 +192,7 @@ def _find_spread(first: float, second: float, correlation: float) -> float:
 def _find_drivers(drawn: DrawPredictions, champion: Champion) -> Mapping[tuple[int, int], tuple[np.ndarray, list[str]]]:
     """Return for every pair of rows of one task the share of every group, (groups, targets), and the groups."""
     cells = drawn.completed.cells
-    tasks = cells[champion.reference_data.measured.column_of(Tag.TASK)].tolist()
+    tasks = cells[champion.task].tolist()
     pairs = [(a, b) for a, b in combinations(range(len(tasks)), 2) if tasks[a] == tasks[b]]
     firsts, seconds = (cells.take(np.array(rows)) for rows in zip(*pairs, strict=True))
     shares, groups = attribute_difference(firsts, seconds, champion)

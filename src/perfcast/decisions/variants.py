@@ -324,7 +324,7 @@ def make_variants(
     enumerated column, such as the number of units, is varied where the machine leaves it out.
     Raises: UserError when the machine itself cannot be used.
     """
-    task = champion.reference_data.measured.column_of(Tag.TASK)
+    task = champion.task
     for each in varied:
         if task in each.columns:
             fact = f"--vary names {each.name}"

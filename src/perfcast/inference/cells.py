@@ -6,6 +6,7 @@ Imputation works on one machine as fast as on a thousand.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -114,6 +115,29 @@ def fill_missing(cells: Cells, values: Mapping[str, np.ndarray]) -> Cells:
             if missing.any() and not is_missing(candidates[missing]).all():
                 filled[name] = np.where(missing, candidates, cells[name])
     return cells.assign(filled) if filled else cells
+
+
+class EntityFacts:
+    """Facts of entities, by name, as arrays of the kind of the columns that they fill."""
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        self.frame = frame
+        self._places = {name: place for place, name in enumerate(frame.index)}
+        self._column = cache(self._read_column)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._places
+
+    def look_up(self, names: Sequence[str | None], like: Cells) -> dict[str, np.ndarray]:
+        """Return the facts of entities by column of `like`, (n,) each, missing for an unlisted one."""
+        places = np.array([self._places.get(name, -1) for name in names], dtype=int)
+        listed = [str(name) for name in self.frame if name in like]
+        return {name: self._column(name, like[name].dtype)[places] for name in listed}
+
+    def _read_column(self, name: str, dtype: np.dtype) -> np.ndarray:
+        """Return a column of facts, and a missing one at its end."""
+        typed = read_column(self.frame[name].astype(object if dtype.kind == "O" else dtype))
+        return np.append(typed, mask_cells(typed[:1], np.array([True])))
 
 
 class Codes(NamedTuple):

@@ -40,10 +40,11 @@ class Champion:
     published scores in a champion that was exported without them. The other attributes follow from these; they are not
     there for a champion that describes no machines.
 
-    `tasks` have predictions, in the order of the answers; `targets_of` are the targets that each was measured in,
-    `typical_rows` the measured row whose first target is the median of its last year. `designs` are the measured ones,
-    the most measured first (see `DescriptionRules.design_column`), `measured_kinds` those of machines with results.
-    `joint_deck` donates whole set-ups (None without rules of them), `hot_deck` usual values.
+    `entity` and `task` are the columns with these tags. `tasks` have predictions, in the order of the answers;
+    `targets_of` are the targets that each was measured in, `typical_rows` the measured row whose first target is the
+    median of its last year. `designs` are the measured ones, the most measured first (see
+    `DescriptionRules.design_column`), `measured_kinds` those of machines with results. `joint_deck` donates whole
+    set-ups (None without rules of them), `hot_deck` usual values.
     """
 
     dataset: str
@@ -57,6 +58,8 @@ class Champion:
     left_out: LeftOutScores | None = None
     rules: DescriptionRules = field(init=False)
     describes_machines: bool = field(init=False)
+    entity: str = field(init=False)
+    task: str = field(init=False)
     tasks: list[str] = field(init=False)
     fields: MachineFields = field(init=False)
     task_names: TaskNames = field(init=False)
@@ -77,7 +80,7 @@ class Champion:
         if not self.describes_machines:
             return
         self.rules = rules = find_rules(self.dataset)
-        entity, task = measured.column_of(Tag.ENTITY), measured.column_of(Tag.TASK)
+        self.entity, self.task = entity, task = measured.column_of(Tag.ENTITY), measured.column_of(Tag.TASK)
         names = frame[task].astype("str").where(frame[task].notna())
         self.tasks = sorted(names.dropna().unique())
         columns = describing_columns(measured, self.features)
@@ -120,7 +123,7 @@ class Champion:
     @property
     def named_field(self) -> str:
         """The field of the name in a short text of a machine."""
-        return self.rules.named_field or self.reference_data.measured.column_of(Tag.ENTITY)
+        return self.rules.named_field or self.entity
 
     def derive_features(self, cells: Cells) -> Table:
         """Return machines with every standard column, and the derived features that the predictor reads; no labels."""

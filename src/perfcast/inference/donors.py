@@ -311,10 +311,13 @@ class JointDeck:
         return candidates
 
     def fill(self, machines: Cells, donor_rows: np.ndarray, *, by_task: bool = True) -> Cells:
-        """Return machines with their missing cells from a donor each, see `draw`. Shapes: donor_rows (n,)."""
+        """Return machines with their missing cells from a donor each, see `draw`.
+
+        Shapes: donor_rows (n,), -1 for a machine without a donor.
+        """
         filled = {}
         for name in self._given[by_task]:
-            missing = is_missing(machines[name])
+            missing = is_missing(machines[name]) & (donor_rows >= 0)
             if not missing.any():
                 continue
             values = self._column(name)[donor_rows]

@@ -56,20 +56,23 @@ def impute_draws(machines: ParsedMachines, champion: Champion, *, assume: bool =
     machine is drawn once for all of its tasks. A machine without a missing cell, and one of a dataset without rules of
     draws, has one draw.
     """
-    steps = CompletedMachines(machines.cells, machines.known.codes, IMPLIED)
-    _repeat_by_task(steps, champion)
+    steps, task = CompletedMachines(machines.known.cells, machines.known.codes, IMPLIED), champion.task
+    tasks = [champion.tasks if name is None else [name] for name in steps.cells[task].tolist()]
+    steps.repeat(np.repeat(np.arange(len(tasks)), [len(names) for names in tasks]))
+    steps.fill(steps.cells.assign({task: np.array([name for names in tasks for name in names], dtype=object)}), GIVEN)
+    steps.fill(champion.reference_data.fill_common(steps.cells, Tag.TASK), MEASURED)
     deck = champion.joint_deck if assume else None
     rows = np.arange(len(steps.cells.index))
     if deck is None:
         return DrawnMachines(_assume(steps, champion, assume=assume), rows, np.ones(len(rows)), np.full(len(rows), -1))
     donor_rows = [deck.draw(steps.cells, by_task=by_task) for by_task in (False, True)]
     draws = np.column_stack([np.repeat(rows, DRAWS), *(each.ravel() for each in donor_rows)])
-    (owners, shared, by_row), counts = _count_rows(draws)
+    ordered = draws[np.lexsort(draws.T[::-1])]
+    first = np.flatnonzero(np.append(True, (ordered[1:] != ordered[:-1]).any(axis=1))[: len(ordered)])
+    (owners, shared, by_row), counts = ordered[first].T, np.diff(np.append(first, len(ordered)))
     steps.repeat(owners)
     for by_task, numbers in ((False, shared), (True, by_row)):
-        has_donor = numbers >= 0
-        filled = deck.fill(steps.cells.take(has_donor), numbers[has_donor], by_task=by_task)
-        steps.fill(_replace_rows(steps.cells, has_donor, filled), ASSUMED)
+        steps.fill(deck.fill(steps.cells, numbers, by_task=by_task), ASSUMED)
     steps.conclude(champion.rules.fill_implied, IMPLIED)
     return _complete_draws(steps, DrawnMachines(steps, owners, counts / DRAWS, shared), champion)
 
@@ -188,34 +191,6 @@ def _replace_impossible(steps: CompletedMachines, champion: Champion, deck: Join
                 replaced = {name: np.where(selected, values, steps.cells[name]) for name, values in changed.items()}
                 steps.cells = steps.cells.assign(replaced)
                 break
-
-
-def _count_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return distinct rows in their order, and how often each is there. Shapes: (n, columns) -> (columns, k), (k,)."""
-    ordered = rows[np.lexsort(rows.T[::-1])]
-    is_new = np.append(True, (ordered[1:] != ordered[:-1]).any(axis=1))[: len(ordered)]
-    first = np.flatnonzero(is_new)
-    return ordered[first].T, np.diff(np.append(first, len(ordered)))
-
-
-def _replace_rows(cells: Cells, rows: np.ndarray, replacement: Cells) -> Cells:
-    """Return cells with some rows replaced. Shapes: rows (n,) bool, replacement (rows.sum(),) a column."""
-    if rows.all():
-        return replacement
-    changed = {}
-    for name, values in replacement.items():
-        changed[name] = cells[name].copy()
-        changed[name][rows] = values
-    return cells.assign(changed)
-
-
-def _repeat_by_task(steps: CompletedMachines, champion: Champion) -> None:
-    """Repeat machines by task, and fill what all measured rows of the task have."""
-    task = champion.reference_data.measured.column_of(Tag.TASK)
-    tasks = [champion.tasks if name is None else [name] for name in steps.cells[task].tolist()]
-    steps.repeat(np.repeat(np.arange(len(tasks)), [len(names) for names in tasks]))
-    steps.fill(steps.cells.assign({task: np.array([name for names in tasks for name in names], dtype=object)}), GIVEN)
-    steps.fill(champion.reference_data.fill_common(steps.cells, Tag.TASK), MEASURED)
 
 
 def _assume(steps: CompletedMachines, champion: Champion, *, assume: bool) -> CompletedMachines:

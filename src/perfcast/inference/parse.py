@@ -42,12 +42,13 @@ def parse_machine(entry: MachineEntry, champion: Champion) -> ParsedMachine:
     cells, typed, ignored = champion.fields.parse(entry.values, label)
     if not cells:
         raise UserError("a machine must be described by at least one field", f"{label} has none", "see --help")
-    entity, task = (champion.reference_data.measured.column_of(tag) for tag in (Tag.ENTITY, Tag.TASK))
+    entity, task = champion.entity, champion.task
     if task in cells:  # an unknown task is refused at imputation
         cells[task] = champion.task_names.find(str(cells[task])) or cells[task]
     notes = list(ignored)
     if champion.rules.design_column is not None:
-        check_design(cells, typed, champion, label)
+        if champion.rules.design_column in cells:
+            check_design(cells, typed, champion, label)
         match = champion.entity_names.find(str(cells[entity])) if entity in cells else EntityMatch(None)
         if match.key is None:
             notes += _read_new_entity(cells, typed, match, champion, label)
@@ -79,7 +80,7 @@ def _read_new_entity(
 
     Raises: UserError when the name tells no design, and a required field is missing.
     """
-    entity, rules = champion.reference_data.measured.column_of(Tag.ENTITY), champion.rules
+    entity, rules = champion.entity, champion.rules
     named = rules.read_entity_name(str(cells[entity])) if entity in cells else NamedEntity("", "", {})
     implied = named.cells if rules.design_column not in cells else {}
     design = str(cells.get(str(rules.design_column), named.design))
@@ -160,7 +161,7 @@ class ParsedMachines:
         """Return every machine once for each of some tasks."""
         count = len(self.cells.index)
         known = self.known.take(np.repeat(np.arange(count), len(tasks)))
-        column, listed = champion.reference_data.measured.column_of(Tag.TASK), np.array([*tasks] * count, dtype=object)
+        column, listed = champion.task, np.array([*tasks] * count, dtype=object)
         known.give(column, np.full(len(listed), True), listed)
         return replace(self, known=known)
 
@@ -182,7 +183,7 @@ def parse_batch(
     Raises: UserError of the first machine that cannot be used, with `strict` or when it is the only one.
     """
     strict = strict or len(entries) == 1
-    task = champion.reference_data.measured.column_of(Tag.TASK)
+    task = champion.task
     parsed: list[ParsedMachine] = []
     refusals: dict[int, UserError] = {}
     for entry in entries:
@@ -286,7 +287,7 @@ def _find_errors(cells: Cells, machines: Sequence[ParsedMachine], champion: Cham
         field_name, fact = _name_field(violation, machine.typed, cells, champion)
         text = f"{fact} ({machine.label})" if machine.label[-1:].isdigit() else fact
         errors.setdefault(violation.line, UserError(field_name, text, violation.remedy))
-    task = champion.reference_data.measured.column_of(Tag.TASK)
+    task = champion.task
     for row, name in enumerate(cells[task].tolist()):
         if name is not None and name not in champion.tasks:
             typed = machines[row].typed.get(task, TypedField(task, str(name)))
@@ -311,7 +312,7 @@ def _name_field(
     """Return the wrong field as the user typed it, and the fact with the name of the entity."""
     first = violation.columns[0]
     name = next((typed[column].name for column in violation.columns if column in typed), champion.fields.name_of(first))
-    entity = champion.reference_data.measured.column_of(Tag.ENTITY)
+    entity = champion.entity
     if entity in typed:
         return name, violation.fact.replace("{entity}", typed[entity].text)
     key = cells[entity][np.flatnonzero(cells.index == violation.line)[0]]

@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 
 from perfcast import plugins
-from perfcast.inference.cells import Cells, CodedFrame, fill_missing, read_column
+from perfcast.inference.cells import Cells, CodedFrame, EntityFacts, fill_missing, read_column
 from perfcast.inference.donors import MIN_CANDIDATES
-from perfcast.inference.rules import EntityFacts, find_rules
+from perfcast.inference.rules import find_rules
 from perfcast.schema.table import Column, Kind, Role, Table, Tag
 from perfcast.schema.table_files import read_parquet, read_table, write_table
 from perfcast.uncertainty.correlation import entity_slices

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
@@ -14,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.domain import find_description
-from perfcast.inference.cells import Cells, mask_cells, read_column
+from perfcast.inference.cells import Cells, EntityFacts
 from perfcast.inference.donors import Block, JointRules
 from perfcast.inference.machine_fields import Cell, Field, TypedField
 from perfcast.schema.table import TASK_KIND, Table, Tag
@@ -93,29 +92,6 @@ class DerivedOutput:
 def is_known(cell: object) -> bool:
     """Return whether a cell is a number above 0."""
     return isinstance(cell, (int, float)) and cell == cell and cell > 0  # noqa: PLR0124  (NaN differs from itself)
-
-
-class EntityFacts:
-    """Facts of entities, by name, as arrays of the kind of the columns that they fill."""
-
-    def __init__(self, frame: pd.DataFrame) -> None:
-        self.frame = frame
-        self._places = {name: place for place, name in enumerate(frame.index)}
-        self._column = cache(self._read_column)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._places
-
-    def look_up(self, names: Sequence[str | None], like: Cells) -> dict[str, np.ndarray]:
-        """Return the facts of entities by column of `like`, (n,) each, missing for an unlisted one."""
-        places = np.array([self._places.get(name, -1) for name in names], dtype=int)
-        listed = [str(name) for name in self.frame if name in like]
-        return {name: self._column(name, like[name].dtype)[places] for name in listed}
-
-    def _read_column(self, name: str, dtype: np.dtype) -> np.ndarray:
-        """Return a column of facts, and a missing one at its end."""
-        typed = read_column(self.frame[name].astype(object if dtype.kind == "O" else dtype))
-        return np.append(typed, mask_cells(typed[:1], np.array([True])))
 
 
 class DescriptionRules:

@@ -133,7 +133,7 @@ def _machine_entries(
     entries: Sequence[MachineEntry], champion: Champion, machine: Mapping[str, object]
 ) -> list[MachineEntry]:
     """Return the machines of the measurements, numbered from 0. Raises: UserError when one names no task."""
-    task = champion.reference_data.measured.column_of(Tag.TASK)
+    task = champion.task
     skipped = {*champion.predictor.targets_, _SCORE, *champion.reference_data.unused_columns}
     machines = []
     for number, (_, label, values, _) in enumerate(entries):

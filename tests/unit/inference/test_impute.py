@@ -11,11 +11,10 @@ from champion_project import FEATURES, KNOWN, is_possible, make_cells, project
 
 from perfcast.domains.servers.server_rules import SPEC_CPU2017 as RULES
 from perfcast.inference import parse_machines, read_machines
-from perfcast.inference.cells import ORIGINS, Cells
+from perfcast.inference.cells import ORIGINS, Cells, EntityFacts
 from perfcast.inference.donors import HotDeck
 from perfcast.inference.draws import complete_machines
 from perfcast.inference.reference_data import describing_columns
-from perfcast.inference.rules import EntityFacts
 from perfcast.schema.table import Table
 from perfcast.utils.errors import UserError
 

@@ -13,6 +13,7 @@ from perfcast.domains.servers.datasets.spec_cpu.cpu2017 import COLUMNS as SPEC_C
 from perfcast.domains.servers.server_fields import SERVER_FIELDS
 from perfcast.domains.servers.server_rules import SERVERS
 from perfcast.inference import machine_files
+from perfcast.inference.cells import stack_cells
 from perfcast.inference.machine_fields import MachineFields, alias_field, read_number
 from perfcast.inference.machine_files import MAX_NESTED_BYTES, read_entries
 from perfcast.inference.name_lookup import EntityNames
@@ -43,7 +44,7 @@ def read(folder: Path, text: str | bytes, ending: str = "csv"):
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     entries = read_entries(path)
     cells = [TABLE_FIELDS.cells(entry.values, entry.label) for entry in entries]
-    return TABLE_FIELDS.stack(cells, [entry.line for entry in entries]).to_frame()
+    return stack_cells(cells, TABLE_FIELDS.columns.values()).to_frame().set_axis([entry.line for entry in entries])
 
 
 def test_reads_any_subset_of_columns_in_any_order(tmp_path):

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from champion_project import FEATURES, KNOWN, PLAIN, SUITES, is_possible, make_machines, predict, project
+from champion_project import FEATURES, KNOWN, PLAIN, SUITES, is_possible, make_machines, predict, project, read_cells
 from generated_results import fake_table
 
 from perfcast.domains.servers.server_rules import SPEC_CPU2017 as RULES
@@ -66,7 +66,7 @@ def test_given_cells_reach_the_predictor_unchanged():
     columns = [column.name for column in describing_columns(project().standard, FEATURES)]
     # Without a missing cell nothing is left to complete.
     rows = champion.reference_data.measured.frame.bfill().ffill().head(20)
-    without = Cells.read(rows.assign(mem_eff_mts=np.nan))
+    without = read_cells(rows.assign(mem_eff_mts=np.nan))
     rows = rows.assign(mem_eff_mts=RULES.fill_implied(without)["mem_eff_mts"])
     table = build_features("spec_cpu2017", rows, champion.reference_data.measured.columns, FEATURES)
     expected = champion.predictor.predict(table.frame)["base_score"]

@@ -32,13 +32,12 @@ from perfcast.domains.servers.processors.cpu_names import (
 from perfcast.domains.servers.processors.facts import Fact
 from perfcast.domains.servers.server_fields import SERVER_FIELDS
 from perfcast.domains.servers.server_limits import find_server_violations
-from perfcast.inference.cells import Cells, fill_missing, is_missing
+from perfcast.inference.cells import Cells, EntityFacts, fill_missing, is_missing
 from perfcast.inference.donors import Block, JointRules
 from perfcast.inference.machine_fields import Cell
 from perfcast.inference.rules import (
     Check,
     DescriptionRules,
-    EntityFacts,
     FactSource,
     NamedEntity,
     Violation,
@@ -283,23 +282,14 @@ class ServerRules(ServerNames):
             family_facts = ruled.rename(columns=_FAMILY_COLUMNS).reindex(columns=facts.frame.columns)
             facts = EntityFacts(pd.concat([facts.frame, family_facts]))
 
-        def by_model(values: Mapping[str, Any]) -> np.ndarray:
-            return np.array([values.get(name) for name in models], dtype=object)
-
-        filled = fill_missing(
-            cells,
-            {**facts.look_up(models, cells), "cpu_model_id": by_model({name: cpu_model_id(name) for name in named})},
-        )
+        ids = {name: cpu_model_id(name) for name in named}
+        identified = {"cpu_model_id": np.array([ids.get(name) for name in models], dtype=object)}
+        filled = fill_missing(cells, {**facts.look_up(models, cells), **identified})
         if not is_missing(filled["cpu_vendor"]).any():
             return filled
-        vendors = {name: _find_vendor(name) or (None, None) for name in named}
-        return fill_missing(
-            filled,
-            {
-                column: by_model({name: pair[place] for name, pair in vendors.items()})
-                for place, column in enumerate(("cpu_vendor", "isa"))
-            },
-        )
+        vendors: dict[object, Any] = {name: _find_vendor(name) or (None, None) for name in named}
+        pairs = np.array([vendors.get(name, (None, None)) for name in models], dtype=object)
+        return fill_missing(filled, {"cpu_vendor": pairs[:, 0], "isa": pairs[:, 1]})
 
     def fill_implied(self, cells: Cells) -> Cells:
         """Fill cores, memory and architecture by arithmetic on the same row."""
