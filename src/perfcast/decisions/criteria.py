@@ -129,18 +129,6 @@ class Criterion:
     exponents: Mapping[Factor, int]
     ascending: bool
 
-    def logarithm(self, facts: Mapping[str, float], logarithms: Mapping[Factor, float]) -> float:
-        """Return the logarithm of the value.
-
-        Args: `facts` has the watts, price, cost and probability that the criterion needs; `logarithms` are those of the
-        other factors.
-        """
-        known = {word: math.log(fact) if fact > 0 else _LOGARITHM_OF_ZERO for word, fact in facts.items()}
-        total = 0.0
-        for factor, power in self.exponents.items():
-            total = total + power * (known[factor] if factor in known else logarithms[factor])  # type: ignore[index]
-        return total
-
 
 def read_criterion(text: str, champion: Champion) -> Criterion:
     """Read words joined by * and /: score, watts, price, cost, probability, a derived quantity, or a task.
@@ -224,18 +212,20 @@ def evaluate_criterion(
 
     The interval is that of the scores in it, each at the end that is worse for the criterion, then at the better one.
     """
-    ends: list[dict[Factor, float]] = [{}, {}, {}]
-    has_interval = True
+    totals, has_interval = [0.0, 0.0, 0.0], True
     for factor, power in criterion.exponents.items():
-        if factor not in facts:
+        if isinstance(factor, str) and factor in facts:
+            ends = (facts[factor],) * 3
+        else:
             spread: Spread | Estimate | DerivedValue = score
-            if isinstance(factor, (Output, DerivedOutput)):
+            if not isinstance(factor, str):
                 spread = estimates[factor] if isinstance(factor, Output) else derived[factor.name]
             has_interval = has_interval and spread.low is not None
             low, high = (spread.low or spread.median, spread.high or spread.median)[:: 1 if power > 0 else -1]
-            for logarithms, number in zip(ends, (low, spread.median, high), strict=True):
-                logarithms[factor] = math.log(number)
-    low, median, high = (math.exp(min(criterion.logarithm(facts, each), _MAX_LOGARITHM)) for each in ends)
+            ends = (low, spread.median, high)
+        logarithms = (math.log(end) if end > 0 else _LOGARITHM_OF_ZERO for end in ends)
+        totals = [total + power * each for total, each in zip(totals, logarithms, strict=True)]
+    low, median, high = (math.exp(min(total, _MAX_LOGARITHM)) for total in totals)
     return Spread(median, low if has_interval else None, high if has_interval else None)
 
 

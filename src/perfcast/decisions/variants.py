@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
 from typing import Any
@@ -18,7 +18,7 @@ from perfcast.inference.draws import DrawnMachines, change_draws, complete_draws
 from perfcast.inference.machine_fields import Cell, MachineFields, TypedField
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.parse import ParsedMachine, check_design, name_violations, parse_machine, stack_machines
-from perfcast.schema.table import Kind, Role, Tag
+from perfcast.schema.table import Kind, Role
 from perfcast.utils.errors import UserError
 
 MAX_COMBINATIONS = 2000
@@ -216,7 +216,10 @@ class Variants:
             reasons |= beyond
             is_impossible = np.isin(cells.index, list(beyond))
             if not is_impossible.all():
-                same.append(varied.take_owners(~is_impossible))
+                rows = np.flatnonzero(~is_impossible)
+                owners = np.unique(varied.owners[rows], return_inverse=True)[1]
+                completed = varied.completed.take(rows)
+                same.append(DrawnMachines(completed, owners, varied.weights[rows], varied.shared[rows]))
         return join_draws(same) if same else None, reasons
 
 
@@ -225,8 +228,7 @@ class _VariantMaker:
 
     def __init__(self, entry: MachineEntry, varied: Sequence[VariedField], champion: Champion, *, assume: bool) -> None:
         self.entry, self.champion, self.rules, self.assume = entry, champion, champion.rules, assume
-        measured = champion.reference_data.measured
-        self.entity, self.task = measured.column_of(Tag.ENTITY), measured.column_of(Tag.TASK)
+        measured, self.entity, self.task = champion.reference_data.measured, champion.entity, champion.task
         group = next(column.group for column in measured.columns if column.name == self.entity)
         self.facts = set(measured.select(group=group))
         self.keys = set(measured.select(role=Role.KEY, group=group))
@@ -254,7 +256,7 @@ class _VariantMaker:
         return beyond | {name for name, cell in cells.items() if name in known and cell != known[name]}
 
     def make_base(self, defining: _Defining) -> _Base:
-        """Parse and draw the machine that some values define; its units share what it gives for all together."""
+        """Parse and draw the machine that some values define."""
         champion = self.champion
         machine = self._parse_base(defining, self.changing)
         stacked = stack_machines([machine], champion, expand=False)
@@ -262,16 +264,6 @@ class _VariantMaker:
             if machine.cells.get(self.task) not in (None, *champion.tasks):
                 raise error
             return _Base(machine, violation=f"{error.requirement}: {error.fact.removesuffix(f' ({machine.label})')}")
-        frame = stack_cells([machine.cells], champion.fields.columns.values()).to_frame()
-        per_unit = self.rules.give_per_unit(frame)
-        fixed = {column for each in self.changing for column in each.columns}
-        changed = [name for name in per_unit if name not in fixed and not per_unit[name].equals(frame[name])]
-        if changed:
-            cells = {str(name): per_unit[name].iloc[0] for name in changed}
-            given = replace(machine, cells={**machine.cells, **cells})
-            stacked = stack_machines([given], champion, expand=False)
-        for error in stacked.refusals.values():
-            raise error
         return _Base(machine, impute_draws(stacked, champion, assume=self.assume))
 
     def _add_enumerated(self, varied: Sequence[VariedField], described: Collection[str]) -> tuple[VariedField, ...]:

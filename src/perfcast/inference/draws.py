@@ -41,12 +41,6 @@ class DrawnMachines:
     weights: np.ndarray
     shared: np.ndarray
 
-    def take_owners(self, keep: np.ndarray) -> DrawnMachines:
-        """Return the draws of some machines by task, (k,) bool: all draws of a machine or none."""
-        owners = np.unique(self.owners[keep], return_inverse=True)[1]
-        rows = np.flatnonzero(keep)
-        return DrawnMachines(self.completed.take(rows), owners, self.weights[keep], self.shared[keep])
-
 
 def impute_draws(machines: ParsedMachines, champion: Champion, *, assume: bool = True) -> DrawnMachines:
     """Fill missing cells, several times: what must be assumed is drawn jointly from measured set-ups.

@@ -305,10 +305,6 @@ class DescriptionRules:
         """Return what to take off the logarithms of predictions of kinds that were never measured, (n,) or (1,)."""
         return np.zeros(1)
 
-    def give_per_unit(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Convert totals into values of one unit, so that the number of units may vary."""
-        return frame
-
 
 def find_rules(dataset: str) -> DescriptionRules:
     """Return the rules of a dataset, those of the base class where it has none of its own."""

@@ -14,7 +14,7 @@ from perfcast.inference.machine_fields import MONTH, is_month
 from perfcast.inference.machine_files import MachineEntry, read_tree
 from perfcast.inference.predict import PredictOptions, make_options
 from perfcast.inference.prediction import Prediction
-from perfcast.serving.request_limits import BODY, DEFAULT_LIMITS, RefusedRequest, RequestLimits
+from perfcast.serving.request_limits import BODY, DEFAULT_LIMITS, EXAMPLE, RefusedRequest, RequestLimits
 from perfcast.uncertainty.conformal import LEVEL
 from perfcast.utils.errors import UserError, unknown_name
 
@@ -199,8 +199,8 @@ DECISIONS: dict[str, tuple[type[DecisionRequest], type[Any], str]] = {
 """Routes with the models of their requests and answers, and their summaries."""
 
 
-def describe_errors(errors: Sequence[Mapping[str, Any]], example: str) -> tuple[int, str]:
-    """Return the HTTP status and the message of the first validation error; `example` is a remedy.
+def describe_errors(errors: Sequence[Mapping[str, Any]]) -> tuple[int, str]:
+    """Return the HTTP status and the message of the first validation error.
 
     A body without machines gets 400; a machine or an option with a wrong value gets 422.
     """
@@ -217,13 +217,13 @@ def describe_errors(errors: Sequence[Mapping[str, Any]], example: str) -> tuple[
     path = [name for name in path if name not in _FORMS]
     if path and isinstance(path[0], int):
         fact = f"machine {path[0] + 1} is {_show(error['input'])}"
-        return 422, str(UserError(f"machines in {BODY} must hold names with values", fact, example))
+        return 422, str(UserError(f"machines in {BODY} must hold names with values", fact, EXAMPLE))
     if error["type"] == "extra_forbidden":
         fact = f"it also has {', '.join(_show(error['loc'][-1]) for error in errors[:10])}"
         return 400, str(UserError(f"{BODY} must have nothing beside machines", fact, _REMEDY_OPTIONS))
     facts = {"missing": "it is empty", "too_short": "it describes none"}
     fact = facts.get(error["type"], f"it is {_show(error['input'])}")
-    return 400, str(UserError(f"{BODY} must describe a machine", fact, example))
+    return 400, str(UserError(f"{BODY} must describe a machine", fact, EXAMPLE))
 
 
 def _describe_value(error: Mapping[str, Any], name: str, extra: UserError) -> UserError:

@@ -366,15 +366,6 @@ class ServerRules(ServerNames):
         counts_less = [suite.endswith("rate") and _is_hybrid(model, family) for model, family, suite in rows]
         return np.where(counts_less, _EFFICIENT_CORES, 0.0)
 
-    def give_per_unit(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Give the enabled cores of each processor where only the total is given."""
-        stated, total = frame["cores_per_chip_stated"], frame["cores_enabled_total"]
-        per_chip = total / frame["chips"]
-        derived = stated.isna() & per_chip.notna()
-        return frame.assign(
-            cores_per_chip_stated=stated.where(~derived, per_chip), cores_enabled_total=total.where(~derived)
-        )
-
 
 SERVERS = ServerNames()
 SPEC_CPU2006 = ServerRules(
