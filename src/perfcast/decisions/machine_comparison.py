@@ -17,7 +17,7 @@ from perfcast.inference.explain import attribute_difference, list_drivers
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.parse import parse_batch
 from perfcast.inference.predict import PredictOptions, predict_machines
-from perfcast.inference.prediction import ESTIMATE, Answer, Driver, Estimate, Prediction, name_tasks
+from perfcast.inference.prediction import ESTIMATE, ChampionAnswer, Driver, Estimate, Prediction, name_tasks
 from perfcast.inference.user_measurements import UserMeasurements
 from perfcast.schema.table import Tag
 from perfcast.uncertainty.conformal import outputs_of, probability_at_least
@@ -52,15 +52,12 @@ class ComparedPair:
 
 
 @dataclass(frozen=True, repr=False)
-class Comparison(Answer):
+class Comparison(ChampionAnswer):
     """Machines side by side, named A, B, C in their order, and every pair of them in every output of both.
 
     The `refused` ones have no letter.
     """
 
-    dataset: str
-    champion: str
-    preset: str
     level: float
     machines: tuple[Prediction, ...]
     pairs: tuple[ComparedPair, ...]
@@ -130,9 +127,7 @@ def compare_machines(
     if champion.calibrated is not None and champion.calibrated.correlation is None:
         notes.append("the correlation of errors is not known: the probabilities take the errors as independent")
     comparison = Comparison(
-        dataset=champion.dataset,
-        champion=champion.name,
-        preset=champion.preset,
+        *champion.identity,
         level=options.level,
         machines=tuple(replace(each, line=entries[machines.line_of(each.line)].line) for each in answer),
         pairs=tuple(pairs),

@@ -26,7 +26,7 @@ from perfcast.inference.draws import complete_machines, hold_equal
 from perfcast.inference.machine_files import EXTRAS, PRICE, WATTS, MachineEntry
 from perfcast.inference.parse import ParsedMachines, parse_batch
 from perfcast.inference.predict import PredictOptions, predict_machines
-from perfcast.inference.prediction import ESTIMATE, OK, REFUSED, Answer, Prediction, name_carried
+from perfcast.inference.prediction import ESTIMATE, OK, REFUSED, ChampionAnswer, Prediction, name_carried
 from perfcast.inference.user_measurements import UserMeasurements
 from perfcast.uncertainty.conformal import joint_bounds
 from perfcast.utils.errors import UserError
@@ -86,12 +86,9 @@ class RefusedCandidate:
 
 
 @dataclass(frozen=True, repr=False)
-class Ranking(Answer):
+class Ranking(ChampionAnswer):
     """Candidates, the best first, with the criterion; `refused` ones have no rank."""
 
-    dataset: str
-    champion: str
-    preset: str
     by: str
     ascending: bool
     level: float
@@ -172,9 +169,7 @@ def rank_machines(
         name = f"{each.name} (line {line})" if names[each.name] > 1 else each.name
         listed.append(replace(each, rank=rank, line=line, name=name, carried=carried[line]))
     return Ranking(
-        dataset=champion.dataset,
-        champion=champion.name,
-        preset=champion.preset,
+        *champion.identity,
         by=request.criterion.text,
         ascending=request.criterion.ascending,
         level=options.level,

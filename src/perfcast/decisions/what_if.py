@@ -13,7 +13,7 @@ from perfcast.decisions.variants import VariedField, make_variants
 from perfcast.inference.champion import Champion
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.predict import PredictOptions, batches, predict_draws
-from perfcast.inference.prediction import ESTIMATE, Answer, DerivedValue, Estimate, Prediction, name_tasks
+from perfcast.inference.prediction import ESTIMATE, ChampionAnswer, DerivedValue, Estimate, Prediction, name_tasks
 from perfcast.inference.user_measurements import UserMeasurements
 from perfcast.utils.errors import UserError
 
@@ -35,12 +35,9 @@ class Combination:
 
 
 @dataclass(frozen=True, repr=False)
-class Grid(Answer):
+class Grid(ChampionAnswer):
     """All combinations, the last field's values changing fastest. `units`: by varied numerical field."""
 
-    dataset: str
-    champion: str
-    preset: str
     machine: str
     level: float
     units: dict[str, str]
@@ -125,9 +122,7 @@ def predict_grid(
     names = [field.name for field in made.varied]
     measurement_notes = measurements.notes if measurements else ()
     return Grid(
-        dataset=champion.dataset,
-        champion=champion.name,
-        preset=champion.preset,
+        *champion.identity,
         machine=entry.label if entry.values else "",
         level=options.level,
         units={field.name: field.unit for field in made.varied if field.unit is not None},

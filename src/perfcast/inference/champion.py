@@ -121,6 +121,11 @@ class Champion:
         raise UserError("the champion must predict described machines", fact, remedy)
 
     @property
+    def identity(self) -> tuple[str, str, str]:
+        """The dataset, the predictor and its preset, which answers name."""
+        return self.dataset, self.name, self.preset
+
+    @property
     def named_field(self) -> str:
         """The field of the name in a short text of a machine."""
         return self.rules.named_field or self.entity

@@ -148,7 +148,7 @@ def predict_machines(
         drawn = impute_draws(batch, champion, assume=options.assume)
         predictions += predict_draws(drawn, champion, options, measurements, notes)
     inputs = select(champion.predictor.columns_, role=Role.FEATURE)
-    return Predictions(champion.dataset, champion.name, champion.preset, tuple(predictions), len(inputs))
+    return Predictions(*champion.identity, tuple(predictions), len(inputs))
 
 
 def predict_draws(
