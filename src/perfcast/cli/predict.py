@@ -14,6 +14,7 @@ from dataclasses import replace
 from perfcast.cli import asking
 from perfcast.cli.arguments import add_shared, whole
 
+_COUNT = whole(0, 1000)
 MAX_EXPLAINED = 20
 """Machines up to which every prediction is explained; more machines are one table."""
 
@@ -24,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     asking.add_champion(parser)
     asking.add_prediction(parser)
     add_shared(parser, "--task")
-    parser.add_argument("--nearest", type=whole(0, 1000), default=3, metavar="N", help="measured machines shown")
+    parser.add_argument("--nearest", type=_COUNT, default=3, metavar="N", help="measured machines shown")
     parser.add_argument("--brief", action="store_true", help=f"estimates alone, as above {MAX_EXPLAINED} machines")
     add_shared(parser, "--strict")
     asking.add_output(parser, ".json, else CSV")

@@ -14,7 +14,7 @@ from perfcast.cli import asking
 from perfcast.cli.arguments import add_shared
 from perfcast.utils.errors import UserError
 
-_VALUES = "values joined by commas (or by |), or LOW..HIGH[:STEP]; may be repeated, all combinations are made"
+_VALUES = "values joined by commas (or by |), or LOW..HIGH:STEP; may be repeated, all combinations are made"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -23,7 +23,6 @@ from perfcast.utils.errors import UserError
 
 MAX_COMBINATIONS = 2000
 _AT_MOST = f"at most {MAX_COMBINATIONS} combinations are possible"
-_MAX_STEPS = 16
 _NUMBER = r"[-+]?(?:\d+(?:\.\d+)?|\.\d+)"
 _UNIT = r"[A-Za-z][A-Za-z/]*"
 _RANGE = re.compile(
@@ -56,17 +55,17 @@ class VariedField:
 
 
 def read_varied_fields(texts: Sequence[str], fields: MachineFields) -> tuple[VariedField, ...]:
-    """Read NAME=VALUES texts; values are joined by commas, or by | where they hold commas themselves, or are LOW..HIGH.
+    """Read NAME=VALUES texts; values are joined by commas, or by | where they hold commas themselves, or are
+    LOW..HIGH:STEP, which goes up to HIGH.
 
-    LOW..HIGH:STEP goes up to HIGH; without a step, between whole numbers, it is at most 17 numbers with both ends. The
-    same name may be repeated and adds values. Raises: UserError for any other text, for two names of the same column,
-    and for more than MAX_COMBINATIONS combinations.
+    The same name may be repeated and adds values. Raises: UserError for any other text, for two names of the same
+    column, and for more than MAX_COMBINATIONS combinations.
     """
     values: dict[str, list[str]] = {}
     for text in texts:
         name, equals, listed = text.partition("=")
         if not equals or not name.strip() or not listed.strip():
-            raise UserError("--vary must be NAME=VALUE,VALUE or NAME=LOW..HIGH", f"it is {text[:80]!r}")
+            raise UserError("--vary must be NAME=VALUE,VALUE or NAME=LOW..HIGH:STEP", f"it is {text[:80]!r}")
         values.setdefault(name.strip().lower(), []).extend(_split_values(name.strip(), listed))
     varied = tuple(_read_field(name, listed, fields) for name, listed in values.items())
     names: dict[str, str] = {}
@@ -106,27 +105,15 @@ def _expand_range(name: str, match: re.Match[str]) -> list[str]:
     if not low < high:
         raise UserError(f"--vary {name} must go from a lower to a higher number", f"it is {match[0].strip()!r}")
     if match["step"] is None:
-        numbers = _whole_numbers(name, low, high)
-    else:
-        step = float(match["step"])
-        if step <= 0:
-            raise UserError(f"the step of --vary {name} must be positive", f"it is {step:g}")
-        count = math.floor((high - low) / step + 1e-9)
-        if count >= MAX_COMBINATIONS:
-            raise UserError(_AT_MOST, f"--vary {name} has {count + 1} values")
-        numbers = [round(low + index * step, 9) for index in range(count + 1)]
+        raise UserError(f"--vary {name} must have a step", f"it goes from {low:g} to {high:g}", "such as 64..192:16")
+    step = float(match["step"])
+    if step <= 0:
+        raise UserError(f"the step of --vary {name} must be positive", f"it is {step:g}")
+    count = math.floor((high - low) / step + 1e-9)
+    if count >= MAX_COMBINATIONS:
+        raise UserError(_AT_MOST, f"--vary {name} has {count + 1} values")
+    numbers = (round(low + index * step, 9) for index in range(count + 1))
     return [f"{number:.12g} {unit}".strip() for number in numbers]
-
-
-def _whole_numbers(name: str, low: float, high: float) -> list[float]:
-    """Return at most 17 whole numbers from low to high with the smallest equal step, else with a shorter last step."""
-    if low != int(low) or high != int(high):
-        raise UserError(f"--vary {name} must have a step", f"it goes from {low:g} to {high:g}", "such as 2.4..3.6:0.2")
-    width = int(high - low)
-    smallest = max(1, math.ceil(width / _MAX_STEPS))
-    even = [step for step in range(smallest, 2 * smallest + 1) if width % step == 0]
-    numbers = [float(number) for number in range(int(low), int(high) + 1, even[0] if even else smallest)]
-    return numbers if numbers[-1] == high else [*numbers, high]
 
 
 def _read_field(name: str, values: Sequence[str], fields: MachineFields) -> VariedField:
@@ -356,7 +343,7 @@ def make_variants(
             derived |= design.keys | {capacity for name, capacity in capacities.items() if name in cells}
         remaining = {name: cell for name, cell in base.cells.items() if base.origins[name] not in (IMPLIED, MISSING)}
         known = {name: cell for name, cell in remaining.items() if name not in derived} | cells
-        champion.rules.check_names(known, _list_typed(design.varied, points, base), "--vary")
+        tuple(champion.rules.list_notes(known, _list_typed(design.varied, points, base), "--vary"))  # raises
         arrays = {name: values[name][[place]] for name in cells}
         variants.append(Variant(points, base, arrays, frozenset(derived - set(cells)), base_entity))
     notes = list(dict.fromkeys(note for base in bases.values() for note in base.machine.notes))

@@ -95,17 +95,6 @@ def mask_cells(values: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return np.where(rows, np.array([_MISSING[values.dtype.kind]], dtype=values.dtype), values)
 
 
-def list_rows(cells: Mapping[str, np.ndarray], names: Sequence[str]) -> list[tuple[object, ...]]:
-    """Return the cells of every row as a tuple that equals that of another row with the same cells."""
-    plain = []
-    for name in names:
-        values = cells[name]
-        if values.dtype.kind != "O":
-            values = np.where(is_missing(values), np.array([None]), values.astype(object))
-        plain.append(values.tolist())
-    return list(zip(*plain, strict=True)) if plain else []
-
-
 def fill_missing(cells: Cells, values: Mapping[str, np.ndarray]) -> Cells:
     """Fill the missing cells of columns; without a cell to fill, return the same cells."""
     filled = {}
@@ -122,15 +111,12 @@ class EntityFacts:
 
     def __init__(self, frame: pd.DataFrame) -> None:
         self.frame = frame
-        self._places = {name: place for place, name in enumerate(frame.index)}
+        self.places = {name: place for place, name in enumerate(frame.index)}
         self._column = cache(self._read_column)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._places
 
     def look_up(self, names: Sequence[str | None], like: Cells) -> dict[str, np.ndarray]:
         """Return the facts of entities by column of `like`, (n,) each, missing for an unlisted one."""
-        places = np.array([self._places.get(name, -1) for name in names], dtype=int)
+        places = np.array([self.places.get(name, -1) for name in names], dtype=int)
         listed = [str(name) for name in self.frame if name in like]
         return {name: self._column(name, like[name].dtype)[places] for name in listed}
 

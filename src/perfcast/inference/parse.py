@@ -59,8 +59,8 @@ def parse_machine(entry: MachineEntry, champion: Champion) -> ParsedMachine:
             cells[entity] = match.key
             if match.key in champion.reference_data.user_entities:
                 notes.append(f"facts of {match.key} are from your table")
-    notes += champion.rules.check_names(cells, typed, label)
-    return ParsedMachine(line, cells, (*notes, *champion.rules.list_notes(cells)), label, typed)
+    notes += champion.rules.list_notes(cells, typed, label)
+    return ParsedMachine(line, cells, tuple(notes), label, typed)
 
 
 def check_design(cells: Mapping[str, Any], typed: Mapping[str, TypedField], champion: Champion, label: str) -> None:

@@ -221,10 +221,6 @@ class DescriptionRules:
         """Return other names of the measured tasks: `task_aliases`, or what their own names tell."""
         return self.task_aliases
 
-    def check_names(self, cells: Mapping[str, Cell], typed: Mapping[str, TypedField], label: str) -> tuple[str, ...]:
-        """Return notes on names that no table lists. Raises: UserError where a name needs facts that are not given."""
-        return ()
-
     def read_files(self, values: Mapping[str, object]) -> dict[str, object]:
         """Return the fields of a machine with the content of the files that they name.
 
@@ -289,9 +285,12 @@ class DescriptionRules:
         """
         return predict(cells)
 
-    def list_notes(self, cells: Mapping[str, Cell]) -> Iterator[str]:
-        """Yield remarks on the given cells of a machine that is unusual but possible."""
-        yield from ()
+    def list_notes(self, cells: Mapping[str, Cell], typed: Mapping[str, TypedField], label: str) -> Iterable[str]:
+        """Return remarks on a machine that is unusual but possible, such as one with a name that no table lists.
+
+        Raises: UserError where a name needs facts that are not given.
+        """
+        return ()
 
     def list_completed_notes(self, cells: Mapping[str, Any]) -> Iterator[str]:
         """Yield remarks on a machine with all its cells; a missing one is NaN or None."""

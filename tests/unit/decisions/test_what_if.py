@@ -19,7 +19,7 @@ from perfcast.decisions.criteria import Output, RankingRequest, read_constraint,
 from perfcast.decisions.display import format_grid
 from perfcast.decisions.ranking import rank_machines
 from perfcast.decisions.variants import MAX_COMBINATIONS, combinations, make_variants, read_varied_fields
-from perfcast.decisions.what_if import note_unchanged, predict_grid
+from perfcast.decisions.what_if import predict_grid
 from perfcast.experiment.champion import fit_all_rows
 from perfcast.inference import Champion, MachineEntry, PredictOptions, parse_machines, predict_machines, read_machines
 from perfcast.inference.draws import complete_machines
@@ -72,10 +72,7 @@ def differing(grid):
     [
         ("cores=8,16", ["8", "16"]),
         ("cores=8, 16,8.0", ["8", "16"]),
-        ("cores=64..192", [str(cores) for cores in range(64, 193, 8)]),
         ("cores=64..192:64", ["64", "128", "192"]),
-        ("cores=1..4", ["1", "2", "3", "4"]),
-        ("cores=10..63", ["10", "14", "18", "22", "26", "30", "34", "38", "42", "46", "50", "54", "58", "62", "63"]),
         ("clock=2..2.5:0.25 GHz", None),
         ("clock=2.0..2.6 GHz:0.2", ["2 GHz", "2.2 GHz", "2.4 GHz", "2.6 GHz"]),
         ("os=SLES 15 SP6, kernel 6.4|Ubuntu 22.04", ["SLES 15 SP6, kernel 6.4", "Ubuntu 22.04"]),
@@ -230,18 +227,6 @@ def test_impossible_combinations_are_refused_one_by_one():
     assert grid.to_frame()["violation"].ne("").sum() == 1
     with pytest.raises(UserError, match="at least one combination"):
         predict_grid(GOLD_ENTRY, varied("chips=63,64"), project().champion, ["CINT2017rate"], PLAIN)
-
-
-def test_varied_fields_without_effect_get_a_note():
-    estimates = predict_grid(GOLD_ENTRY, varied("chips=1,2"), project().champion, options=PLAIN).combinations
-    made = [
-        replace(estimates[position], values={"chips": str(position), "color": color})
-        for position in (0, 1)
-        for color in ("red", "blue")
-    ]
-    (note,) = note_unchanged(made, ["chips", "color"])
-    assert note.startswith("color changes no estimate here")
-    assert note_unchanged(made[:1], ["chips", "color"]) == []
 
 
 def test_what_if_command_prints_and_writes(tmp_path, capsys):

@@ -233,7 +233,7 @@ class DeploymentRules(DescriptionRules):
         """Return the key of a GPU: without the name of its vendor."""
         return super().read_key(name).removeprefix("nvidia ").removeprefix("amd ")
 
-    def check_names(self, cells: Mapping[str, Cell], typed: Mapping[str, TypedField], label: str) -> tuple[str, ...]:
+    def list_notes(self, cells: Mapping[str, Cell], typed: Mapping[str, TypedField], label: str) -> tuple[str, ...]:
         """Return notes on a GPU and a model that no table lists.
 
         Raises: UserError when their facts are missing, a load is, or a number format or software is unknown.

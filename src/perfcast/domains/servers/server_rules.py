@@ -34,13 +34,12 @@ from perfcast.domains.servers.server_fields import SERVER_FIELDS
 from perfcast.domains.servers.server_limits import find_server_violations
 from perfcast.inference.cells import Cells, EntityFacts, fill_missing, is_missing
 from perfcast.inference.donors import Block, JointRules
-from perfcast.inference.machine_fields import Cell
+from perfcast.inference.machine_fields import Cell, TypedField
 from perfcast.inference.rules import (
     Check,
     DescriptionRules,
     FactSource,
     NamedEntity,
-    Violation,
     name_kinds,
 )
 
@@ -130,13 +129,8 @@ class ServerNames(DescriptionRules):
         name = name if chips is None or pd.isna(chips) else f"{chips:g} x {name}"
         return name if stem is None or pd.isna(stem) else f"{stem}, {name}"
 
-    def read_key(self, name: str) -> str:
-        """Return the key of a CPU model."""
-        return typed_cpu_key(name)
-
-    def shorten_key(self, key: str) -> str:
-        """Return a key without the number of its brand."""
-        return shorten_key(key)
+    read_key = staticmethod(typed_cpu_key)
+    shorten_key = staticmethod(shorten_key)
 
     def model_number(self, key: str) -> str:
         """Return the letters and digits of the model, without line and tier."""
@@ -271,11 +265,13 @@ class ServerRules(ServerNames):
         lines += ["reportable = 1", *([] if count is None else [f"{option} = {count}"])]
         return Check(task, f"runcpu --config=perfcast --tune=base --reportable{chosen} {suite}", "\n".join(lines))
 
+    find_violations = staticmethod(find_server_violations)
+
     def fill_entity_facts(self, cells: Cells, facts: EntityFacts) -> Cells:
         """Fill the facts of a row's CPU model; a model that no table lists has the facts of its family."""
         models = cells["cpu_model"].tolist()
         named = sorted({name for name in models if name is not None})
-        others = [name for name in named if name not in facts]
+        others = [name for name in named if name not in facts.places]
         if others:
             unlisted = pd.DataFrame({"cpu_model": pd.Series(others, dtype="str"), "cores": np.nan, "chips": np.nan})
             ruled = join_processors(unlisted, read_project_catalog()).set_index("cpu_model")
@@ -339,11 +335,7 @@ class ServerRules(ServerNames):
         most = np.where(np.isnan(cells["max_sockets"]), usual, cells["max_sockets"])
         return [tuple(count for count in _SOCKETS if count <= largest) for largest in most.tolist()]
 
-    def find_violations(self, cells: Cells) -> Iterator[Violation]:
-        """Yield the limits of servers that a row breaks."""
-        return find_server_violations(cells)
-
-    def list_notes(self, cells: Mapping[str, Cell]) -> Iterator[str]:
+    def list_notes(self, cells: Mapping[str, Cell], typed: Mapping[str, TypedField], label: str) -> Iterator[str]:
         """Yield a note on modules that the processors do not share equally."""
         modules, chips = cells.get("dimm_count"), cells.get("chips")
         if isinstance(modules, float) and isinstance(chips, float) and modules % chips:
