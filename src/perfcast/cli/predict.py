@@ -45,6 +45,6 @@ def run(options: argparse.Namespace) -> int:
     if not options.brief and (options.json or not many):
         chosen = replace(chosen, neighbors=options.nearest, explain=True)
     predictions = predict_batch(entries, champion, chosen, measurements, strict=options.strict, progress=many)
-    counted = asking.count_words(sum(len(each.estimates) for each in predictions.machines), "estimate")
     counts = {"refused": len(predictions.refused), "total": len(predictions.machines)}
+    counted = asking.count_words(sum(len(each.estimates) for each in predictions.machines), "estimate")
     return asking.finish(options, predictions, format_predictions, counted, level=chosen.level, **counts)

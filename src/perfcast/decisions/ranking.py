@@ -157,10 +157,8 @@ def rank_machines(
         entry.line: {name: cell for name, cell in entry.plain_carried.items() if name not in EXTRAS}
         for entry in entries
     }
-    outputs = [
-        each for prediction in predictions for each in prediction.estimates if Output.of(each) in request.weights
-    ]
-    units = {each.unit for each in outputs}
+    estimates = [each for prediction in predictions for each in prediction.estimates]
+    units = {each.unit for each in estimates if Output.of(each) in request.weights}
     names, tasks = Counter(each.name for each in ranked), Counter(output.task for output in request.weights)
     titles = {output: champion.rules.task_titles.get(output.task, output.task) for output in request.weights}
     listed = []
@@ -296,8 +294,8 @@ def _evaluate(prediction: Prediction, candidate: Candidate, request: RankingRequ
     for word in (WATTS, PRICE, COST, PROBABILITY):
         if word not in ranked.facts and word in criterion.exponents:
             label = f"candidate {candidate.line}" + (f" ({candidate.name})" if candidate.name else "")
-            remedies = {COST: "add the column price; electricity needs watts"}
-            remedy = (remedies | {WATTS: rules.power_remedy}).get(word, "add it in the column price")
+            remedies = {COST: "add the column price; electricity needs watts", WATTS: rules.power_remedy}
+            remedy = remedies.get(word, "add it in the column price")
             raise UserError(f"--by {criterion.text} needs the {word} of every candidate", f"{label} has none", remedy)
     derived = {each.name: each for each in prediction.derived}
     value = evaluate_criterion(criterion, ranked.facts, score, estimates, derived)

@@ -95,6 +95,17 @@ def mask_cells(values: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return np.where(rows, np.array([_MISSING[values.dtype.kind]], dtype=values.dtype), values)
 
 
+def list_rows(cells: Mapping[str, np.ndarray], names: Sequence[str]) -> list[tuple[object, ...]]:
+    """Return the cells of every row as a tuple that equals that of another row with the same cells."""
+    plain = []
+    for name in names:
+        values = cells[name]
+        if values.dtype.kind != "O":
+            values = np.where(is_missing(values), np.array([None]), values.astype(object))
+        plain.append(values.tolist())
+    return list(zip(*plain, strict=True)) if plain else []
+
+
 def fill_missing(cells: Cells, values: Mapping[str, np.ndarray]) -> Cells:
     """Fill the missing cells of columns; without a cell to fill, return the same cells."""
     filled = {}

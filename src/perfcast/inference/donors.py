@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from perfcast.inference.cells import UNKNOWN, Cells, CodedFrame, is_missing, mask_cells, read_column
+from perfcast.inference.cells import UNKNOWN, Cells, CodedFrame, is_missing, list_rows, mask_cells, read_column
 from perfcast.schema.table import Kind, Table, Tag
 
 _RECENT = pd.DateOffset(months=12)
@@ -348,17 +348,6 @@ class JointDeck:
         if name not in self._texts:
             return read_column(self.frame[name])
         return np.asarray(np.array([*self._coded[name].values, None], dtype=object)[self._coded[name].codes])
-
-
-def list_rows(cells: Mapping[str, np.ndarray], names: Sequence[str]) -> list[tuple[object, ...]]:
-    """Return the cells of every row as a tuple that equals that of another row with the same cells."""
-    plain = []
-    for name in names:
-        values = cells[name]
-        if values.dtype.kind != "O":
-            values = np.where(is_missing(values), np.array([None]), values.astype(object))
-        plain.append(values.tolist())
-    return list(zip(*plain, strict=True)) if plain else []
 
 
 def _draw_systematically(candidates: np.ndarray, penalties: np.ndarray) -> np.ndarray:

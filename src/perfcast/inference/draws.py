@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -115,18 +115,16 @@ def change_draws(
 def join_draws(parts: Sequence[DrawnMachines]) -> DrawnMachines:
     """Return the draws of several batches of machines as one."""
     first = np.cumsum([0, *(int(part.owners[-1]) + 1 for part in parts)])
-
-    def join(arrays: Iterable[np.ndarray]) -> np.ndarray:
-        return np.concatenate(list(arrays))
-
-    names = list(parts[0].completed.cells)
-    cells = {name: join(part.completed.cells[name] for part in parts) for name in names}
-    index = join(part.completed.cells.index for part in parts)
+    held = [part.completed.cells for part in parts]
+    cells = {name: np.concatenate([each[name] for each in held]) for name in held[0]}
     return DrawnMachines(
-        CompletedMachines(Cells(cells, index), join(part.completed.codes for part in parts)),
-        join(part.owners + begin for part, begin in zip(parts, first[:-1], strict=True)),
-        join(part.weights for part in parts),
-        join(part.shared for part in parts),
+        CompletedMachines(
+            Cells(cells, np.concatenate([each.index for each in held])),
+            np.concatenate([part.completed.codes for part in parts]),
+        ),
+        np.concatenate([part.owners + begin for part, begin in zip(parts, first[:-1], strict=True)]),
+        np.concatenate([part.weights for part in parts]),
+        np.concatenate([part.shared for part in parts]),
     )
 
 
@@ -309,15 +307,10 @@ class DrawPredictions:
         if calibrated is None or not calibrated.scales or not levels:
             return np.ones(count)
         levels = levels[-len(calibrated.scales) :]  # an older champion has no scale of the lowest ones
-        names = np.array(list(self.completed.cells), dtype=object)
-        by_pattern: dict[bytes, float] = {}
-        scales = np.empty(count)
-        for row, given in enumerate(self.completed.has_origin(GIVEN)):
-            pattern = given.tobytes()
-            if pattern not in by_pattern:
-                by_pattern[pattern] = calibrated.scales[find_level(names[given].tolist(), levels) - 1]
-            scales[row] = by_pattern[pattern]
-        return scales
+        names, given = np.array(list(self.completed.cells), dtype=object), self.completed.has_origin(GIVEN)
+        patterns, numbers = np.unique(given, axis=0, return_inverse=True)
+        scales = [calibrated.scales[find_level(names[pattern].tolist(), levels) - 1] for pattern in patterns]
+        return np.array(scales)[numbers.ravel()]
 
 
 def complete_machines(machines: ParsedMachines, champion: Champion, *, assume: bool = True) -> CompletedMachines:

@@ -59,11 +59,10 @@ class Explainer:
         if not explain:
             return
         reference_data = champion.reference_data
-        tasks = cells[reference_data.measured.column_of(Tag.TASK)].tolist()
-        self._typical_rows = [champion.typical_rows[str(name)] for name in tasks]
+        self._tasks = cells[champion.task].tolist()
+        self._typical_rows = [champion.typical_rows[str(name)] for name in self._tasks]
         usual = {name: reference_data.column(name)[self._typical_rows] for name in cells}
         self._shares, self._groups = attribute_difference(cells, Cells(usual, cells.index), champion)
-        self._tasks = cells[predicted.table.column_of(Tag.TASK)].tolist()
         if champion.calibrated is not None:
             X, calibration = predicted.table.frame, champion.calibrated.calibration
             months = None if when is None else pd.Series(when, index=X.index)

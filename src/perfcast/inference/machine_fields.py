@@ -154,7 +154,7 @@ class ParsedFields(NamedTuple):
 
 
 class MachineFields:
-    """The names that may describe a machine: columns of a table, bare or after their group, and short fields."""
+    """The names that may describe a machine: columns of a table, and short fields."""
 
     def __init__(
         self, columns: Sequence[Column], fields: Iterable[Field] = (), whole: Collection[str] = frozenset()
@@ -164,12 +164,10 @@ class MachineFields:
         self.columns = {column.name: column for column in columns}
         self.fields = {name: field for field in fields for name in (field.name, *field.aliases)}
         self._read_text = lru_cache(_MAX_READINGS)(lambda field, text: field.read(text))
-        self._grouped = {f"{name_group(column)}.{column.name}": column.name for column in columns}
 
     def get(self, name: str) -> Column | Field | None:
         """Return the column or field of a typed name, None when there is none."""
         key = name.strip().lower()
-        key = self._grouped.get(key, key)
         return self.fields.get(key) or self.columns.get(key)
 
     def find_near(self, name: str, cutoff: float = 0.5) -> list[str]:

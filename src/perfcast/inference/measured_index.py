@@ -12,8 +12,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from perfcast.inference.cells import Cells
-from perfcast.inference.donors import list_rows
+from perfcast.inference.cells import Cells, list_rows
 from perfcast.inference.reference_data import ReferenceData
 from perfcast.schema.table import Kind, Role, Table, Tag
 from perfcast.uncertainty.conformal import UncertaintyModel

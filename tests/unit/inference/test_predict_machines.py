@@ -121,7 +121,7 @@ def test_drivers_multiply_to_the_median():
 
 
 def test_dates_are_a_group_of_values_and_drivers():
-    prediction = predict({**KNOWN, "dates.test_month": "2016-01"}, options=PredictOptions(neighbors=0)).machines[0]
+    prediction = predict({**KNOWN, "test_month": "2016-01"}, options=PredictOptions(neighbors=0)).machines[0]
     groups = {value.column: value.group for value in prediction.values}
     assert groups["test_month"] == "dates"
     drivers = {driver.group for estimate in prediction.estimates for driver in estimate.drivers}
