@@ -178,8 +178,8 @@ def test_an_option_that_is_given_twice_is_refused(server, query):
         ("rank", {"machines": [{**KNOWN, "watts": 1e13}]}),
     ],
 )
-def test_truth_values_and_absurd_numbers_are_no_numbers(server, body):
-    reply = request(f"{server}/predict", body)
+def test_truth_values_and_absurd_numbers_are_no_numbers(server, route, body):
+    reply = request(f"{server}/{route}", body)
     assert reply.status == 422, reply.body[:300]
     assert " must be " in reply.error
 

@@ -82,7 +82,9 @@ def format_predictions(predictions: Predictions, width: int | None = None) -> st
         origins = {**ORIGINS, **find_rules(predictions.dataset).origin_meanings}
         return "\n\n".join([*(_format_prediction(prediction, origins, width) for prediction in answered), *refused])
     rows = [
-        [each.machine, *cells] for each in answered for cells in map(_estimate_cells, (*each.estimates, *each.derived))
+        [each.machine, *cells]
+        for each in answered
+        for cells in (*map(_estimate_cells, each.estimates), *map(_estimate_cells, each.derived))
     ]
     notes: dict[str, list[str]] = {}
     for each in answered:

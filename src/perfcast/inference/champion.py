@@ -94,8 +94,9 @@ class Champion:
         groups = [(str(group), str(key)) for name in rules.group_columns for key, group in facts[name].dropna().items()]
         self.entity_names = EntityNames(rules, [*counted, *facts.index], groups)
         self.designs = [] if rules.design_column is None else list(frame[rules.design_column].value_counts().index)
-        kinds = frame[list(rules.kind_columns)].astype(object).drop_duplicates().to_dict("records")
-        self.measured_kinds = frozenset(kind for row in kinds for kind in rules.list_kinds(row))
+        kinds = frame[list(rules.kind_columns)].astype(object).drop_duplicates().itertuples(index=False)
+        known = (dict(zip(rules.kind_columns, row, strict=True)) for row in kinds)
+        self.measured_kinds = frozenset(kind for row in known for kind in rules.list_kinds(row))
         self.description_levels = rules.list_levels(measured, list(self.fields.columns))
         self.hot_deck = HotDeck(measured)
         self.joint_deck = JointDeck(measured, rules.joint, rules.naming_columns) if rules.joint else None

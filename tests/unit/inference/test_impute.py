@@ -174,13 +174,6 @@ def test_hot_deck_leaves_out_columns_that_the_dataset_lacks():
     assert hot_deck.fill(machine, replace(block, columns=("oneapi",))) is machine
 
 
-def test_hot_deck_uses_no_later_result():
-    measured = project().champion.reference_data.measured
-    early = measured.frame["published_month"].sort_values().iloc[50]
-    assert HotDeck(measured, early).last == early
-    assert HotDeck(measured, early).frame["published_month"].max() == early
-
-
 def test_impute_records_the_origin_of_every_value():
     champion = project().champion
     described = parse_machines(read_machines(KNOWN), champion)

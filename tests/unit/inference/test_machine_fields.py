@@ -57,17 +57,17 @@ def test_reads_any_subset_of_columns_in_any_order(tmp_path):
     assert frame.loc[5, ["part", "available", "clock"]].isna().all()
 
 
-NESTED = {"title": "x", "processor": {"cores": 96}, "memory": {"rate": "3.2 GHz"}, "available": "2026-03"}
-YAML = "title: x\nprocessor:\n  cores: 96\nmemory: {rate: 3.2 GHz}\navailable: 2026-03\n"
+DESCRIBED = {"title": "x", "cores": 96, "memory.rate": "3.2 GHz", "available": "2026-03"}
+YAML = "title: x\ncores: 96\nmemory.rate: 3.2 GHz\navailable: 2026-03\n"
 
 
 @pytest.mark.parametrize(
     ("text", "ending"),
     [
-        ("title,processor.cores,memory.rate,available\nx,96,3.2 GHz,2026-03\n", "csv"),
-        (json.dumps(NESTED), "json"),
-        (json.dumps([NESTED]), "json"),
-        (json.dumps({"machines": [NESTED]}), "json"),
+        ("title,cores,memory.rate,available\nx,96,3.2 GHz,2026-03\n", "csv"),
+        (json.dumps(DESCRIBED), "json"),
+        (json.dumps([DESCRIBED]), "json"),
+        (json.dumps({"machines": [DESCRIBED]}), "json"),
         (YAML, "yaml"),
         ("machines:\n- " + YAML.replace("\n", "\n  "), "yml"),
     ],
