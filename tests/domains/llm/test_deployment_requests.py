@@ -24,7 +24,7 @@ def test_predictions_have_derived_quantities(server):
 
 
 def test_imputed_values_have_the_origins_of_the_dataset(server):
-    (machine,) = request(f"{server}/impute", KNOWN).json()["machines"]
+    (machine,) = request(f"{server}/predict", KNOWN).json()["machines"]
     origins = {each["column"]: each["origin"] for each in machine["values"]}
     assert origins["layers"] == "looked up" and origins["gpus"] == "implied"
     health = request(f"{server}/health").json()

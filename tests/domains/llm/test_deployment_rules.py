@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from deployment_project import CONFIG, GPU_FACTS, KNOWN, champion
 
+from perfcast.decisions.display import format_predictions
 from perfcast.domains.llm.deployment_fields import DERIVED_OUTPUTS
 from perfcast.inference import PredictOptions, predict_machines
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.parse import parse_machines
 from perfcast.inference.predict import predict_batch
 from perfcast.inference.prediction import derive_values
-from perfcast.inference.prediction_text import format_predictions
 from perfcast.inference.rules import DerivedOutput, find_rules
 from perfcast.utils.errors import UserError
 

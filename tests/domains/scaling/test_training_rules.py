@@ -52,8 +52,8 @@ def test_impossible_runs_are_refused(known, column):
 
 def test_a_run_needs_two_of_its_quantities():
     with pytest.raises(UserError, match="has no tokens"):
-        RULES.check_names({"params": 1e9}, {}, "it")
-    assert RULES.check_names({"params": 1e9, "compute": 120.0}, {}, "it") == ()
+        RULES.list_notes({"params": 1e9}, {}, "it")
+    assert RULES.list_notes({"params": 1e9, "compute": 120.0}, {}, "it") == ()
 
 
 def test_tasks_may_be_named_without_their_kind():
