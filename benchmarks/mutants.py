@@ -57,17 +57,7 @@ AREAS = {
     "accounting": Area(("data/standardized.py",), ("tests/unit/data/test_quality.py",)),
     "intervals": Area(
         tuple(f"uncertainty/{name}.py" for name in ("conformal", "expected_error", "mixture")),
-        tuple(
-            f"tests/unit/uncertainty/test_{name}.py"
-            for name in (
-                "conformal",
-                "expected_error",
-                "independent_scores",
-                "mixture",
-                "probabilities",
-                "saved_calibrations",
-            )
-        ),
+        ("tests/unit/uncertainty",),
     ),
 }
 

@@ -1,17 +1,20 @@
 """Tuning: every fold chooses on its inner rows, and an interrupted study continues."""
 
 import dataclasses
+from contextlib import nullcontext
 
 import numpy as np
 import optuna
+import pandas as pd
 import pytest
 import yaml
 from tuned_split import CONF, NAME, PART, make_table, search
 
 from perfcast.config.predictor_conf import read_predictor
 from perfcast.experiment import selection, tuning
-from perfcast.experiment.tuning import write_tuned
+from perfcast.experiment.tuning import check_unseen, write_tuned
 from perfcast.utils.errors import UserError
+from perfcast.utils.io import write_text
 
 OWN = {"min_samples_leaf": 7, "max_features": 0.5}
 
@@ -30,24 +33,16 @@ class Study:
     def go_on(self, trials, *, timeout=None, fold=0, **how):
         tuning_search = search(**how)
         store = tuning.open_storage(self.path.with_suffix(""))
-        tuning.tune(
-            tuning_search,
-            store,
-            self.table,
-            {fold: self.part},
-            trials=trials,
-            timeout=timeout,
-            report=self.messages.append,
-        )
+        options = {"trials": trials, "timeout": timeout, "report": self.messages.append}
+        tuning.tune(tuning_search, store, self.table, {fold: self.part}, **options)
         return tuning.outcome(tuning_search, store, fold, trials)
+
+    def stored(self, fold=0):
+        return optuna.load_study(study_name=f"{NAME}/fold_{fold}", storage=f"sqlite:///{self.path}").trials
 
     @property
     def trials(self):
-        name = f"{NAME}/fold_0"
-        return [
-            (trial.state.name, trial.params, trial.value)
-            for trial in optuna.load_study(study_name=name, storage=f"sqlite:///{self.path}").trials
-        ]
+        return [(trial.state.name, trial.params, trial.value) for trial in self.stored()]
 
 
 @pytest.fixture
@@ -76,7 +71,7 @@ def test_tune_starts_with_the_configured_values(whole, table):
     assert (outcome.trials, outcome.failed) == (13, 0)
 
 
-def test_tune_resumes_a_study_without_repetition(study, whole):
+def test_tune_resumes_a_study_without_repetition(study, whole, tmp_path, table):
     study.go_on(1)
     study.go_on(11)
     assert len(study.messages) == 11
@@ -84,17 +79,13 @@ def test_tune_resumes_a_study_without_repetition(study, whole):
     assert study.trials == whole[1]
     assert len({tuple(values.values()) for _, values, _ in study.trials}) == 13
     assert [line.split(":")[0].split()[-3] for line in study.messages] == [str(number) for number in range(1, 14)]
-    study.go_on(13)
+    fewer = study.go_on(3)
     assert len(study.messages) == 13
-
-
-def test_outcome_of_fewer_trials_ignores_later_ones(study, tmp_path, table):
-    study.go_on(6)
     (tmp_path / "short").mkdir()
-    assert study.go_on(3) == Study(tmp_path / "short", table).go_on(3)
+    assert fewer == Study(tmp_path / "short", table).go_on(3), "later trials do not count"
 
 
-@pytest.mark.parametrize("left", [0, 3, 11])
+@pytest.mark.parametrize("left", [0, 11])
 def test_tune_repeats_a_killed_trial(study, whole, monkeypatch, left):
     if left:
         study.go_on(left)
@@ -107,10 +98,9 @@ def test_tune_repeats_a_killed_trial(study, whole, monkeypatch, left):
     assert study.trials == whole[1]
 
 
-@pytest.mark.parametrize("poison", [np.nan, 1e12, -1.0])
-def test_tune_ignores_scores_of_test_rows(study, whole, table, poison):
+def test_tune_ignores_scores_of_test_rows(study, whole, table):
     frame = table.frame.copy()
-    frame.loc[PART == "test", "score"] = poison
+    frame.loc[PART == "test", "score"] = np.resize([np.nan, 1e12, -1.0], (PART == "test").sum())
     study.table = dataclasses.replace(table, frame=frame)
     assert study.go_on(13) == whole[0]
     assert study.trials == whole[1]
@@ -119,28 +109,24 @@ def test_tune_ignores_scores_of_test_rows(study, whole, table, poison):
 def test_tune_is_seeded_by_fold_and_seed(study, whole):
     assert study.go_on(2, fold=1).trials == 2
     study.go_on(2)
-    storage = f"sqlite:///{study.path}"
-    first, second = (optuna.load_study(study_name=f"{NAME}/fold_{fold}", storage=storage).trials for fold in (0, 1))
+    first, second = study.stored(0), study.stored(1)
     assert first[0].params == second[0].params
     assert first[1].params == whole[1][1][1] != second[1].params
     assert tuning.outcome(search(), tuning.open_storage(study.path.with_suffix("")), 2, 2) is None
 
 
-@pytest.mark.parametrize(
-    ("changes", "what"),
-    [
-        ({"space": {**CONF["space"], "min_samples_leaf": {"low": 1, "high": 21, "log": True}}}, "space"),
-        ({"params": {**CONF["params"], "n_estimators": 3}}, "params"),
-        ({"seed": 1}, "seed"),
-        ({"origin": ("table", "other")}, "table"),
-    ],
-)
-def test_tune_refuses_a_study_of_another_search(study, changes, what):
+def test_tune_refuses_a_study_of_another_search(study):
     study.go_on(1)
     before = study.trials
-    with pytest.raises(UserError, match=f"changed since: {what};") as raised:
-        study.go_on(2, **changes)
-    assert "\n" not in str(raised.value)
+    for what, changes in {
+        "space": {"space": {**CONF["space"], "min_samples_leaf": {"low": 1, "high": 21, "log": True}}},
+        "params": {"params": {**CONF["params"], "n_estimators": 3}},
+        "seed": {"seed": 1},
+        "table": {"origin": ("table", "other")},
+    }.items():
+        with pytest.raises(UserError, match=f"changed since: {what};") as raised:
+            study.go_on(2, **changes)
+        assert "\n" not in str(raised.value)
     assert study.trials == before
 
 
@@ -158,21 +144,17 @@ def test_tune_records_failing_trials_and_continues(study, monkeypatch):
     assert [state for state, _, _ in study.trials] == ["FAIL", "FAIL", "COMPLETE", "COMPLETE"]
     assert (outcome.own_inner_mape, outcome.trials, outcome.failed) == (None, 4, 2)
     assert "width must be even, but found 3" in study.messages[0]
-    stored = optuna.load_study(study_name=f"{NAME}/fold_0", storage=f"sqlite:///{study.path}").trials[0]
-    assert stored.user_attrs["reason"] == "width must be even, but found 3"
+    assert study.stored()[0].user_attrs["reason"] == "width must be even, but found 3"
     assert len(study.messages) == 4
 
 
-def test_outcome_of_failed_trials_raises_the_first_reason(study, monkeypatch):
+def test_failed_trials_alone_raise_the_first_reason_and_unexpected_exceptions_pass(study, monkeypatch):
     monkeypatch.setattr(selection, "inner_error", lambda *_: float("inf"))
     with pytest.raises(UserError, match="all 2 failed, the first because the inner MAPE is inf"):
         study.go_on(2)
-
-
-def test_tune_raises_unexpected_exceptions(study, monkeypatch):
     monkeypatch.setattr(selection, "inner_error", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        study.go_on(2)
+        study.go_on(3)
 
 
 def test_tune_needs_inner_rows(tmp_path, table):
@@ -208,50 +190,54 @@ def test_invalid_search_space_gets_one_line(changes, words):
     assert "\n" not in str(raised.value)
 
 
-def write_conf(folder):
-    path = folder / "predictor" / "random_forest.yaml"
-    path.parent.mkdir()
-    path.write_text(
-        "_target_: perfcast.predictors.trees.RandomForest\nstochastic: true\n"
-        "params: {n_estimators: 2}\nquick: {n_estimators: 1}\n"
-    )
+def test_write_tuned_keeps_types_and_merges_splits_with_equal_values(tmp_path):
+    conf = {key: CONF[key] for key in ("_target_", "stochastic")}
+    text = yaml.safe_dump({**conf, "params": {"n_estimators": 2}, "quick": {"n_estimators": 1}})
+    write_text(tmp_path / "predictor" / "random_forest.yaml", text)
 
+    def write(dataset, names, command, *folds):
+        path = write_tuned(tmp_path, dataset, "random_forest", names, command=command, folds=list(folds))
+        return path, read_predictor(tmp_path, "random_forest")
 
-def test_write_tuned_keeps_types(tmp_path):
-    write_conf(tmp_path)
-    command = "perfcast tune demo random random_forest --table 'a: b #.parquet'"
-    folds = [
-        {"min_samples_leaf": 2, "bootstrap": True, "tiny": 1e-5},
-        {"min_samples_leaf": 1, "bootstrap": None, "tiny": 0.1},
-    ]
-    path = write_tuned(tmp_path, "demo", "random_forest", ["random"], command=command, folds=folds)
+    names, command = ("min_samples_leaf", "bootstrap", "tiny"), "perfcast tune --table 'a: b #.parquet'"
+    folds = [dict(zip(names, values, strict=True)) for values in ((2, True, 1e-5), (1, None, 0.1))]
+    path, conf = write("demo", ["random", "later", "last"], command, *folds)
     assert path == tmp_path / "tuned" / "demo" / "random_forest.yaml"
-    conf = read_predictor(tmp_path, "random_forest")
     settings = conf.tuned_settings("full", "demo", "random")
-    assert settings == [{"tuned": {"n_estimators": 2, **values}} for values in folds]
-    assert [type(value) for setting in settings for value in setting["tuned"].values()] == [
-        type(value) for values in folds for value in (2, *values.values())
-    ]
-    assert conf.tuned["demo"]["random"].command == command
+    assert repr(settings) == repr([{"tuned": {"n_estimators": 2, **values}} for values in folds])
     before = path.read_text()
-    write_tuned(tmp_path, "demo", "random_forest", ["random"], command=command, folds=folds)
+    (entry,) = yaml.safe_load(before)["entries"]
+    assert entry == {"splits": ["last", "later", "random"], "command": command, "folds": folds}
+    write("demo", ["random"], command, *folds)
     assert path.read_text() == before
-
-
-def test_write_tuned_merges_splits_with_equal_values(tmp_path):
-    write_conf(tmp_path)
-    path = write_tuned(
-        tmp_path, "demo", "random_forest", ["random", "later", "last"], command="first", folds=[{"leaf_rows": 3}]
-    )
-    (entry,) = yaml.safe_load(path.read_text())["entries"]
-    assert entry == {"splits": ["last", "later", "random"], "command": "first", "folds": [{"leaf_rows": 3}]}
-    write_tuned(tmp_path, "demo", "random_forest", ["later"], command="second", folds=[{"leaf_rows": 4}])
-    write_tuned(tmp_path, "other", "random_forest", ["random"], command="third", folds=[{"leaf_rows": 5}])
-    tuned = read_predictor(tmp_path, "random_forest").tuned
+    write("demo", ["later"], "second", {"leaf_rows": 4})
+    tuned = write("other", ["random"], "third", {"leaf_rows": 5})[1].tuned
     commands = {(name, split): entry.command for name, splits in tuned.items() for split, entry in splits.items()}
-    assert commands == {
-        ("demo", "last"): "first",
-        ("demo", "later"): "second",
-        ("demo", "random"): "first",
-        ("other", "random"): "third",
-    }
+    of_demo = {("demo", "last"): command, ("demo", "later"): "second", ("demo", "random"): command}
+    assert commands == of_demo | {("other", "random"): "third"}
+
+
+PARTS = ["train", "train", "validation", "test", "test", "unused"]
+
+
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        ([["train", "validation", "train", "train", "test", "test"]], None),
+        ([["train", "train", "test", "test", "test", "test"]], "tests on 1 of them"),
+        ([["test", "train", "train", "train", "test", "validation"]], "tests on 1 of them"),
+        ([PARTS, PARTS], "has 2 folds of 6 rows"),
+        ([PARTS[:5]], "has 1 folds of 5 rows"),
+        (None, "run snakemake"),
+    ],
+)
+def test_also_refuses_splits_whose_test_rows_took_part_in_tuning(tmp_path, other, words):
+    if other is not None:
+        pd.DataFrame({f"fold_{number}": fold for number, fold in enumerate(other)}).to_parquet(
+            tmp_path / "later.parquet"
+        )
+    tuned = pd.DataFrame({"fold_0": PARTS})
+    expected = pytest.raises(UserError, match=words) if words else nullcontext()
+    with expected as raised:
+        check_unseen("later", "forward", tmp_path / "forward.parquet", tuned)
+    assert "\n" not in str(raised and raised.value)
