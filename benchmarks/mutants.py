@@ -56,7 +56,7 @@ AREAS = {
     "files": Area(("utils/io.py",), ("tests/unit/test_io.py",)),
     "accounting": Area(("data/standardized.py",), ("tests/unit/data/test_quality.py",)),
     "intervals": Area(
-        tuple(f"uncertainty/{name}.py" for name in ("conformal", "expected_error", "mixture")),
+        tuple(f"uncertainty/{name}.py" for name in ("conformal", "mixture")),
         ("tests/unit/uncertainty",),
     ),
 }

@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import shutil
-import sys
 
 import numpy as np
 import pandas as pd
@@ -192,7 +191,7 @@ def test_with_intervals_calibrates_each_fold_by_its_backtests(runs, in_domain):
     assert none["half_width"].isna().equals(predictions["fold"] == 2)
 
 
-def test_headline_and_metrics_tree_are_rounded_with_baseline_and_noise_floor(evaluation, monkeypatch):
+def test_headline_and_metrics_tree_are_rounded_with_baseline_and_noise_floor(evaluation):
     lines = headline(evaluation).splitlines()
     assert lines[1].split() == ["predictor", "random", "unseen_cpu", "forward_2023"]
     assert lines[-3].startswith("nearest (baseline)")
@@ -201,10 +200,6 @@ def test_headline_and_metrics_tree_are_rounded_with_baseline_and_noise_floor(eva
     assert set(tree) == {"float", "integer", AVERAGE}
     value = tree["float"]["mape"]
     assert isinstance(value, float) and value == float(f"{value:.6g}")
-    assert "\x1b" not in "".join(lines)
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
-    monkeypatch.setenv("TERM", "xterm-256color")
-    assert "\x1b[1m" in headline(evaluation), "bold in a terminal"
 
 
 def test_champion_is_the_smallest_inner_error_over_all_splits():
