@@ -111,12 +111,12 @@ def test_the_check_refuses_a_damaged_or_too_large_table(folder, monkeypatch):
     ):
         frame.to_parquet(path, index=False)
         with pytest.raises(UserError, match=message):
-            source.check(folder)
+            build(folder)
     path.write_bytes(content[:-20])
     with pytest.raises(UserError, match=r"b60/gemm\.parquet must be a Parquet file"):
-        source.check(folder)
+        build(folder)
     path.write_bytes(content)
     for limit, bound, message in (("TABLE_ROWS", 3, "rows, at most 3"), ("UNPACKED", 10, "at most 10 bytes")):
         with monkeypatch.context() as limited, pytest.raises(UserError, match=message):
             limited.setattr(source.size_limits, limit, bound)
-            source.check(folder)
+            build(folder)

@@ -14,7 +14,6 @@ from perfcast.domains.servers.features.server_physics import find_memory_limit
 from perfcast.domains.servers.processors import announcements, catalog
 from perfcast.domains.servers.processors.cpu_names import cpu_model_id, cpu_model_key, find_family, list_rule_families
 from perfcast.domains.servers.processors.facts import (
-    LIMITS,
     NUMERIC_FACTS,
     QUALITIES,
     UNITS,
@@ -23,7 +22,7 @@ from perfcast.domains.servers.processors.facts import (
     parse_facts,
     read_facts,
 )
-from perfcast.domains.servers.processors.user_facts import find_fact_problems
+from perfcast.domains.servers.processors.user_facts import find_fact_problems, find_value_problem
 from perfcast.domains.servers.testing import cpu_catalog
 from perfcast.domains.servers.testing.generated_rows import CPU_MODELS
 from perfcast.utils.errors import UserError
@@ -77,8 +76,7 @@ def test_every_fact_is_plausible_stated_once_and_has_a_day_a_source_and_a_qualit
     assert list(find_fact_problems(facts)) == [] and any(fact.quality > 0 for fact in facts)
     for fact in facts:
         assert fact.known_from is not None and fact.source and fact.quality in QUALITIES, fact
-        low, high = LIMITS.get(fact.name, (float("-inf"), float("inf")))
-        assert fact.number is None or low <= fact.number <= high, fact
+        assert fact.number is None or not find_value_problem(fact.name, fact.value), fact
         assert fact.unit == UNITS.get(fact.name, ""), fact
 
 
