@@ -8,8 +8,9 @@ import pytest
 from deployment_project import CONFIG, FLAGS, GPU_FACTS, KNOWN, champion, results
 
 from perfcast.cli.main import main
-from perfcast.cli.rank import add_prices, make_candidates
+from perfcast.cli.rank import make_candidates
 from perfcast.decisions.criteria import read_request
+from perfcast.decisions.display import format_predictions
 from perfcast.decisions.ranking import rank_machines
 from perfcast.decisions.variants import read_varied_fields
 from perfcast.decisions.what_if import predict_grid
@@ -19,7 +20,6 @@ from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.parse import parse_machines
 from perfcast.inference.predict import predict_batch
 from perfcast.inference.prediction import derive_values
-from perfcast.inference.prediction_text import format_predictions
 from perfcast.inference.rules import find_rules
 from perfcast.utils.errors import UserError
 
@@ -189,16 +189,20 @@ def test_the_text_and_the_table_label_what_is_derived_and_assumed_and_one_bad_de
 VARIED, NAME = ["gpu=H100|H200|B200", "tensor-parallel=2,4,8"], "gpu H200, tensor-parallel 4"
 
 
-def candidates(*vary, prices=(), **changed):
+def candidates(*vary, **changed):
     varied = read_varied_fields(list(vary or VARIED), champion().fields)
     given = {name: value for name, value in {**KNOWN, **changed}.items() if name not in [each.name for each in varied]}
-    return add_prices(make_candidates(given, varied), list(prices), champion())
+    return make_candidates(given, varied)
 
 
 @cache
 def rank(*targets, vary=(), prices=(), **chosen):
-    request = read_request(list(targets), champion(), **chosen)
-    return rank_machines(candidates(*vary, prices=prices), champion(), request, PLAIN)
+    """Rank all candidates; `prices` are those of an hour of H100, H200 and B200."""
+    request, listed = read_request(list(targets), champion(), **chosen), candidates(*vary)
+    if prices:
+        price = dict(zip(("H100", "H200", "B200"), prices, strict=True))
+        listed = [each._replace(carried={**each.carried, "price": price[each.values["gpu"]]}) for each in listed]
+    return rank_machines(listed, champion(), request, PLAIN)
 
 
 def test_the_lowest_latency_is_first_and_throughput_is_derived():
@@ -211,7 +215,6 @@ def test_the_lowest_latency_is_first_and_throughput_is_derived():
     values = [each.value for each in ranking.candidates]
     assert values == sorted(values, reverse=True)
     assert all(each.value_low < each.value < each.value_high for each in ranking.candidates)
-    assert sum(each.first_share for each in ranking.candidates) == pytest.approx(1)
     alone, together = ({each.name: each.value for each in one.candidates}[NAME] for one in (ranking, total))
     assert together == pytest.approx(4 * alone)
 
@@ -258,23 +261,19 @@ def test_a_target_may_name_its_unit_and_another_form_is_one_line():
 
 def test_a_price_is_one_of_a_gpu_and_hour():
     by = "tokens_per_second/price"
-    ranking = rank(by=by, prices=("h100 sxm=2", "H200=3", "B200=5"))
+    ranking = rank(by=by, prices=(2, 3, 5))
     prices = {each.name: each.price for each in ranking.candidates}
     assert (prices[NAME], prices["gpu H100, tensor-parallel 2"]) == (12, 4)
     assert all(each.cost is None and each.cost_per_score_year is None for each in ranking.candidates)
     assert any("price: the given one of an hour x gpus" in note for note in ranking.notes)
     assert all(each.watts_assumed for each in ranking.candidates)
     first = rank(by="tokens_per_second_per_gpu").candidates[0].name
-    assert rank(by=by, prices=("2",)).candidates[0].name == first, "with one price for all the order is that per GPU"
+    assert rank(by=by, prices=(2, 2, 2)).candidates[0].name == first, "with one price for all the order is that per GPU"
     assert {each.message.partition(" needs ")[0] for each in rank(by=by).refused} == {f"--by {by}"}
 
 
 def test_wrong_requests_are_one_line():
     for call, message in (
-        (lambda: candidates(prices=("H200=0",)), "--price must be a positive number"),
-        (lambda: candidates(prices=("H200=x",)), "--price must be a positive number"),
-        (lambda: candidates(prices=("=nan",)), "--price must be a positive number"),
-        (lambda: candidates(prices=("A100=2",)), "none has 'A100'"),
         (lambda: rank(by="tokens_per_second/cost"), "must not name the cost"),
         (lambda: rank(by="tokens_per_minute"), "tokens_per_second"),
         (lambda: make_candidates(KNOWN, read_varied_fields(["gpu=H1"], champion().fields)), "gpu is given and varied"),
@@ -325,11 +324,11 @@ def test_the_commands_answer(capsys, tmp_path):
     assert run("predict", *FLAGS, "--tensor-parallel", "4", "--json") == 0
     answer = json.loads(capsys.readouterr().out)
     assert len(answer["machines"][0]["derived"]) == 3 and answer["kind"] == "estimates, not official results"
-    flags = ["--vary", "gpu=H100,H200", "--tp", "4", "--price", "2.5", "--by", "tokens_per_second/price"]
+    flags = ["--vary", "gpu=H100,H200", "--tp", "4", "--set", "price=2.5", "--by", "tokens_per_second/price"]
     for words, printed in (
         (["predict", *FLAGS[:2], "--model", str(config), *FLAGS[4:], "--tp", "4", "--csv"], "(config.json)"),
         (["rank", *FLAGS[2:], *flags, "--target", "tpot <= 30"], "tokens_per_second/price"),
-        (["what-if", *FLAGS, "--tp", "4", "--vary", "batch=1,2", "--out", str(tmp_path / "a.svg")], ""),
+        (["what-if", *FLAGS, "--tp", "4", "--vary", "batch=1,2", "--out", str(tmp_path / "a.csv")], ""),
         (["similar", *FLAGS, "--tp", "4", "--count", "2"], ""),
         (["compare", "4 x H200", "H100; tp=2; precision=fp8", *FLAGS[2:]], "4 x H200, Llama-3.1-70B"),
     ):

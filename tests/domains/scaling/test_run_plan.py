@@ -28,8 +28,8 @@ def test_quantities_are_read_with_suffixes_and_names_of_runs_and_tasks():
         with pytest.raises(UserError, match=r"params must be a number that may end in M, B or T"):
             read_quantity(text, "params")
     with pytest.raises(UserError, match="has no tokens"):
-        RULES.check_names({"params": 1e9}, {}, "it")
-    assert RULES.check_names({"params": 1e9, "compute": 120.0}, {}, "it") == ()
+        RULES.list_notes({"params": 1e9}, {}, "it")
+    assert RULES.list_notes({"params": 1e9, "compute": 120.0}, {}, "it") == ()
     aliases = RULES.alias_tasks(["mmlu_bpb", "mmlu_accuracy", "pile_loss"])
     assert aliases == {"mmlu": "mmlu_accuracy", "pile": "pile_loss"}
     assert RULES.name_machine("model_size", {"params": 32e9, "tokens": 6e12}) == "32B parameters, 6T tokens"
