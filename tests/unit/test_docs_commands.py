@@ -1,27 +1,169 @@
-"""Commands and code of the pages run on generated data, in the order of each page.
+"""Commands, code, paths and names of the pages: every command line parses, and those of users run on generated data.
 
-`test_readme.py` parses every command. Here those of users are executed. Runs of the pipeline and measurements take
-long, so they are only parsed.
+Pages run in their order. Runs of the pipeline and measurements take long, so they are only parsed.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
-import os
+import re
 import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import deployment_project
 import pytest
 import training_run_project
+import yaml
 from champion_project import project
-from documented_commands import FENCE, PROJECT, SHELLS, TEXT, read_commands
 from serving_project import request, served
 
-from perfcast.cli.main import main
+import perfcast.cli.main
+from perfcast.cli import command_parser
+from perfcast.cli.command_parser import FAMILIES, MEMBERS, load_command
+from perfcast.cli.main import COMMANDS, main
+from perfcast.config.conf_files import read_yaml
+from perfcast.config.experiment_params import validate
+
+PROJECT = Path(__file__).parents[2]
+ROOT_PAGES = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
+PATHS = [*(PROJECT / name for name in ROOT_PAGES), *sorted((PROJECT / "docs").rglob("*.md"))]
+TEXT = {str(path.relative_to(PROJECT)): path.read_text(encoding="utf-8") for path in PATHS}
+FENCE = re.compile(r"^ *```(\w*)[^\n]*\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
+SHELLS = {"", "bash", "sh", "console", "shell"}
+HERE_DOCUMENT = re.compile(r"<<'?(\w+)'?\n.*?^\1$", re.MULTILINE | re.DOTALL)
+SUBSTITUTION = re.compile(r"^\w+=\$\((.*)\)$", re.MULTILINE)
+"""A variable that holds the output of a command."""
+OPERATORS = {"&&", "||", ";", "|", "|&", "&"}
+
+
+def read_commands(text: str) -> list[tuple[str, ...]]:
+    """Return the commands of a block of shell lines, split into words."""
+    joined = HERE_DOCUMENT.sub("", text).replace("\\\n", " ")
+    lines = SUBSTITUTION.sub(r"\1", joined).splitlines()
+    commands: list[tuple[str, ...]] = []
+    for line in lines:
+        try:
+            words = shlex.split(line.strip().removeprefix("$ "), comments=True)
+        except ValueError:  # a drawing, not a command
+            continue
+        if len(words) == 1 and (assigned := re.match(r"\w+=(perfcast .*)", words[0])):
+            words = shlex.split(assigned[1])
+        start = 0
+        for end in [*(place for place, word in enumerate(words) if word in OPERATORS), len(words)]:
+            command = [word for word in words[start:end] if not re.match(r"[A-Z_]+=", word)]
+            commands += [tuple(command)] if command else []
+            start = end + 1
+    return commands
+
+
+def list_commands(program: str, *, inline: bool) -> list[tuple[str, tuple[str, ...]]]:
+    """Return (page, words after the program) of every command, in blocks or between backticks."""
+    commands = set()
+    for page, text in TEXT.items():
+        blocks = [block for language, block in FENCE.findall(text) if language in SHELLS]
+        texts = re.findall(r"`([^`\n]+)`", FENCE.sub("", text)) if inline else blocks
+        commands |= {(page, words[1:]) for block in texts for words in read_commands(block) if words[0] == program}
+    return sorted(commands)
+
+
+MAKEFILE = (PROJECT / "Makefile").read_text()
+
+
+def name_command(words: tuple[str, ...]) -> str:
+    """Return the command, with its second word for `measure` and `pipeline`; empty for the program alone."""
+    count = 2 if words and words[0] in FAMILIES else 1
+    return " ".join(word for word in words[:count] if not word.startswith("-"))
+
+
+KNOWN = {"", *FAMILIES, *(name.replace("_", "-") for name in COMMANDS)}
+KNOWN |= {f"{family} {name.replace('_', '-')}" for family in FAMILIES for name in MEMBERS[family]}
+
+
+@pytest.mark.parametrize(("page", "words"), list_commands("perfcast", inline=False))
+def test_perfcast_command_lines_parse(page, words, monkeypatch, capsys):
+    def load_without_running(package, name):
+        return SimpleNamespace(add_arguments=load_command(package, name).add_arguments, run=lambda options: 0)
+
+    for module in (perfcast.cli.main, command_parser):
+        monkeypatch.setattr(module, "load_command", load_without_running)
+    try:
+        code = main(words)
+    except SystemExit as stopped:
+        code = stopped.code
+    assert code == 0, f"{page}: perfcast {shlex.join(words)}: {capsys.readouterr().err}"
+
+
+@pytest.mark.parametrize(("page", "words"), list_commands("perfcast", inline=True))
+def test_perfcast_commands_in_the_text_exist(page, words, capsys):
+    command = name_command(words)
+    if any(word.isupper() for word in command.split()):  # a placeholder, as in `perfcast COMMAND --help`
+        return
+    assert command in KNOWN, f"{page}: perfcast {shlex.join(words)}"
+    positional = itertools.takewhile(lambda word: not word.startswith("-"), words)
+    with pytest.raises(SystemExit):
+        main([*positional, "--help"])
+    accepted = set(re.findall(r"--?[a-z][a-z-]*", capsys.readouterr().out))
+    typed = {word.split("=")[0] for word in words if re.match(r"--?[a-z]", word)}
+    assert typed <= accepted, f"{page}: perfcast {shlex.join(words)}"
+
+
+def both(program):
+    return [*list_commands(program, inline=False), *list_commands(program, inline=True)]
+
+
+def test_make_targets_exist():
+    assert {("README.md", ("run",)), ("README.md", ("test",))} <= set(list_commands("make", inline=False))
+    for page, words in both("make"):
+        for word in words:
+            variable = re.match(r"(\w+)=", word)
+            pattern = rf"^{variable[1]} *[?:]?=" if variable else rf"^(?:[\w-]+ )*{re.escape(word)}(?: [\w-]+)*:"
+            assert re.search(pattern, MAKEFILE, re.MULTILINE), f"{page}: make {shlex.join(words)}"
+
+
+def read_settings(words: tuple[str, ...], *flags: str) -> dict[str, object]:
+    """Return the KEY=VALUE pairs after some flags, without placeholders."""
+    settings, active = {}, False
+    for word in words:
+        if word.startswith("-"):
+            active = word in flags
+        elif active and "..." not in word and (pair := re.fullmatch(r"(\w+)=(.+)", word, re.DOTALL)):
+            settings[pair[1]] = yaml.safe_load(pair[2])
+    return settings
+
+
+@pytest.mark.parametrize(("page", "words"), both("snakemake"))
+def test_snakemake_command_lines_name_valid_experiments(page, words):
+    params = read_yaml(PROJECT / "params.yaml")
+    for flag, value in itertools.pairwise(words):
+        if flag in {"--configfile", "--profile"}:
+            assert (PROJECT / value).exists(), f"{page}: {value}"
+        if flag == "--configfile":
+            params |= read_yaml(PROJECT / value)
+    settings = params | read_settings(words, "--config")
+    settings.pop("results", None)
+    validate(settings, PROJECT / "conf")
+
+
+@pytest.mark.parametrize(("page", "words"), both("dvc"))
+def test_dvc_command_lines_set_valid_parameters(page, words):
+    settings = read_settings(words, "-S", "--set-param")
+    validate(read_yaml(PROJECT / "params.yaml") | settings, PROJECT / "conf")
+
+
+def test_paths_exist_and_sources_and_splits_of_the_experiment_are_documented():
+    named = r"`((?:src|tests|conf|data|workflow|benchmarks|fuzz|examples)/[^`<*{ ]+)`"
+    paths = {(page, path) for page, text in TEXT.items() for path in re.findall(named, text)}
+    folders = (PROJECT, PROJECT / "src" / "perfcast")
+    assert [each for each in sorted(paths) if not any((folder / each[1]).exists() for folder in folders)] == []
+    sources = read_yaml(PROJECT / "params.yaml")["sources"]
+    for name in (*sources, "random", "unseen_cpu", "forward_2023", "forward_2024"):
+        assert any(f"`{name}`" in text for text in TEXT.values()), name
+
 
 EXECUTED = {"predict", "rank", "what-if", "similar", "compare", "plan", "sources", "config", "facts"}
 """Commands of perfcast that are executed with all their documented arguments."""
@@ -132,22 +274,6 @@ def test_python_of_a_page_runs(page: str, folder: Path, address: str, monkeypatc
             assert capsys.readouterr().out
 
 
-def test_the_miniature_project_plans(tmp_path: Path) -> None:
-    text = TEXT["docs/getting-started.md"]
-    assert "perfcast pipeline fake demo\ncd demo\nsnakemake" in text
-    assert main(["pipeline", "fake", str(tmp_path / "demo"), "--rows", "300", "--project", str(PROJECT)]) == 0
-    environment = {**os.environ, "PYTHONPATH": str(PROJECT / "src")}
-    done = subprocess.run(
-        ["snakemake", "--cores", "2", "--dry-run"],
-        cwd=tmp_path / "demo",
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-
-
 def test_documented_make_targets_plan() -> None:
     targets = {
         words[1]
@@ -180,17 +306,3 @@ def test_documented_routes_are_those_of_the_server(address: str) -> None:
     assert {path: method for path, method in documented.items() if path != "/docs"} == {
         path: next(iter(methods)) for path, methods in api.items()
     }
-
-
-@pytest.mark.parametrize(
-    "line", ["perfcast unknown-command", "perfcast predict --processor nobody-knows-it", "rm -rf x"]
-)
-def test_a_wrong_command_is_detected(line: str, folder: Path, monkeypatch, capsys) -> None:
-    monkeypatch.chdir(folder)
-    with pytest.raises(AssertionError):
-        run_line(line, "a page", ADDRESS, capsys)
-
-
-def test_continued_lines_and_here_documents_are_one_command() -> None:
-    text = "cat > a.csv <<'END'\nx,y\nEND\nperfcast predict a.csv \\\n  --brief\n"
-    assert [shlex.split(line)[0] for line in shell_lines(text)] == ["cat", "perfcast"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -64,12 +66,6 @@ TABLES = {
         ["|mlp|8.5 ± 0.7|8.6 ± 0.1|2|0.5|40|10|13 %|"],
         "gpu_training.py",
     ),
-    "faults before": (
-        "reliability_tables.fault_table",
-        FAULTS,
-        ["|a full disk|5|1|0|0|1||", "|a kill|1,500|0|0|0|0||"],
-        None,
-    ),
     "faults before and now": (
         "reliability_tables.fault_table",
         {
@@ -77,10 +73,9 @@ TABLES = {
             "reliability/attack.csv": ["fault,cases,failed,skipped", "a full disk,7,2,1", "new,3,0,0"],
             "reliability/faults.csv": ["fault,cases,failed,skipped", "a small disk,3,0,0", "a full disk,1,0,0"],
         },
-        ["|a full disk|5|1|0|0|1|10|2|", "|new||||||3|0|", "|**all**|1,505|1|0|0|1|13|2|"],
+        ["|a full disk|5|1|0|0|1|10|2|", "|a kill|1,500|0|0|0|0|||", "|new||||||3|0|", "|**all**|1,505|1|0|0|1|13|2|"],
         None,
     ),
-    "mutants": ("reliability_tables.mutant_table", FAULTS, ["|files|45 of 50 (90 %)|"], None),
     "mutants before and now": (
         "reliability_tables.mutant_table",
         {**FAULTS, "reliability/mutants_before.csv": ["area,possible,mutants,killed", "other,9,9,3"]},
@@ -176,3 +171,37 @@ def test_a_part_of_a_page_is_filled_by_its_name(tmp_path: Path) -> None:
     text = fill("<!-- generated: sensitivity -->", tmp_path / "conf")
     assert "| **left out** | `random` | 1,200 | 6.50 |" in text
     assert "| counted | `random` | 1,205 | 7.12 |" in text
+
+
+SAMPLE = """
+import pytest
+
+@pytest.fixture
+def broken():
+    raise OSError("no room")
+
+@pytest.mark.reliability("a full disk", cases=4)
+def test_passes(): pass
+
+@pytest.mark.reliability("a full disk")
+@pytest.mark.parametrize("number", [1, 2])
+def test_fails(number): assert number == 1
+
+@pytest.mark.reliability("a full disk")
+def test_fails_at_once(broken): pass
+
+@pytest.mark.reliability("a slow client")
+def test_is_left_out(): pytest.skip("none here")
+
+def test_of_no_fault(): pass
+"""
+
+
+def test_cases_are_counted_by_fault_and_outcome_across_processes(tmp_path: Path) -> None:
+    (tmp_path / "test_sample.py").write_text(SAMPLE)
+    (tmp_path / "conftest.py").write_text((PROJECT / "tests" / "conftest.py").read_text())
+    options = ["-q", "-p", "no:cacheprovider", "--reliability", "made/faults.csv", "-n", "1"]
+    done = subprocess.run([sys.executable, "-m", "pytest", *options], cwd=tmp_path, check=False, capture_output=True)
+    assert done.returncode == 1, done.stdout
+    written = (tmp_path / "made" / "faults.csv").read_text()
+    assert written == "fault,cases,failed,skipped\na full disk,7,2,0\na slow client,1,0,1\n"

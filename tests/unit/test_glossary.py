@@ -7,8 +7,12 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
+from perfcast.config.conf_files import conf_files
+from perfcast.config.predictor_conf import read_predictor_labels
+from perfcast.schema import display_names
+from perfcast.schema.display_names import column_label, metric_label, predictor_label
+from perfcast.schema.metric_names import METRICS, POINTS
+from perfcast.splits import names, split_label
 from perfcast.utils.safe_yaml import read_yaml_text
 
 ROOT = Path(__file__).parents[2]
@@ -97,24 +101,37 @@ def test_texts_have_american_spelling() -> None:
     assert not wrong, "\n".join(["texts have British spellings:", *wrong])
 
 
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        ("the neighbours of a catalogue", ["neighbour", "catalogue"]),
-        ("_COLOURS = summarise_rows(Centre)", ["COLOUR", "Centre", "summarise"]),
-        ("optimised, standardisation and Organising", ["optimised", "standardisation", "Organising"]),
-        ("raise noise otherwise, pointwise: precise Enterprise promises of supervised colors", []),
-        ("asyncio.CancelledError at the center of a neighbor", []),
-    ],
-)
-def test_a_british_spelling_is_detected(line: str, words: list[str]) -> None:
-    assert find_british_spellings(line) == words
-
-
-@pytest.mark.parametrize("source", ["told = 1", "def rehearse(): ...", "self.batch_rows = 1", "def f(most_rows): ..."])
-def test_a_banned_name_is_detected(source: str) -> None:
-    assert any(is_banned(name) for _, name in defined_names(ast.parse(source)))
-
-
-def test_a_banned_docstring_is_detected() -> None:
+def test_banned_words_are_detected() -> None:
+    line = "summarise_rows(Centre), the neighbours of a catalogue; raise noise otherwise: precise Enterprise promises"
+    assert sorted(find_british_spellings(line)) == ["Centre", "catalogue", "neighbour", "summarise"]
+    tree = ast.parse("told = self.batch_rows = 1\ndef rehearse(most_rows): ...")
+    assert len([name for _, name in defined_names(tree) if is_banned(name)]) == 4
     assert list(banned_docstrings(ast.parse('"""What a module has."""')))
+
+
+CONF = Path(__file__).parents[2] / "conf"
+
+
+def test_every_metric_has_a_label_of_its_own():
+    for labels in (display_names.METRIC_LABELS, display_names.SHORT_METRIC_LABELS):
+        assert sorted(labels) == sorted((*METRICS, *POINTS))
+        assert len(set(labels.values())) == len(labels)
+    for name in METRICS:
+        assert len(metric_label(name, short=True)) <= len(metric_label(name))
+    assert metric_label("of_another_version") == "of another version"
+    columns = {
+        "cpu_model_id": "CPU model",
+        "cpu_vendor": "CPU vendor",
+        "submission_key": "submission",
+        "chips": "chips",
+    }
+    assert {name: column_label(name) for name in columns} == columns
+
+
+def test_predictors_and_splits_have_distinct_labels():
+    labels = read_predictor_labels(CONF)
+    assert predictor_label("lightgbm", labels) == "LightGBM"
+    assert predictor_label("hybrid_trees", {}) == "hybrid trees"
+    shown = [predictor_label(name, labels) for name in conf_files(CONF, "predictor")]
+    assert len(set(shown)) == len(shown)
+    assert not any("_" in label for label in [*shown, *map(split_label, names())])

@@ -1,15 +1,18 @@
-"""Nothing half-written appears under a final name."""
+"""Nothing half-written appears under a final name; errors of the disk are one line, bugs keep their traceback."""
 
+import errno
 import os
-import shutil
+import re
+import sqlite3
 import stat
 import subprocess
 import sys
 
 import pytest
 
+from perfcast.cli import main as cli
 from perfcast.utils import size_limits
-from perfcast.utils.errors import UserError
+from perfcast.utils.errors import UserError, explain_os_error
 from perfcast.utils.io import (
     TEMPORARY,
     abandoned_paths,
@@ -27,35 +30,20 @@ from perfcast.utils.io import (
 
 
 @pytest.mark.reliability("a writer killed in the middle of a file")
-def test_a_failure_leaves_the_old_file(tmp_path):
-    path = tmp_path / "a.txt"
+def test_a_failure_leaves_the_old_file_and_folder_and_a_folder_is_replaced_as_a_whole(tmp_path):
+    path, folder = tmp_path / "a.txt", tmp_path / "run"
     path.write_text("old")
-    with pytest.raises(RuntimeError), atomic_path(path) as temporary:
-        temporary.write_text("half_width")
-        raise RuntimeError
-    assert path.read_text() == "old"
-    assert list(tmp_path.iterdir()) == [path]
-
-
-@pytest.mark.reliability("a writer killed in the middle of a file")
-def test_a_failure_leaves_the_old_folder(tmp_path):
-    folder = tmp_path / "run"
     folder.mkdir()
     (folder / "model").write_text("old")
-    with pytest.raises(RuntimeError), atomic_folder(folder) as temporary:
-        (temporary / "model").write_text("half_width")
-        raise RuntimeError
-    assert (folder / "model").read_text() == "old"
-    assert list(tmp_path.iterdir()) == [folder]
-
-
-def test_a_folder_is_replaced_as_a_whole(tmp_path):
-    folder = tmp_path / "run"
-    folder.mkdir()
-    (folder / "stale").write_text("")
+    for make, name in ((atomic_path, "a.txt"), (atomic_folder, "run")):
+        with pytest.raises(RuntimeError), make(tmp_path / name) as temporary:
+            (temporary / "model" if temporary.is_dir() else temporary).write_text("half")
+            raise RuntimeError
+    assert path.read_text() == (folder / "model").read_text() == "old"
+    assert sorted(tmp_path.iterdir()) == [path, folder]
     with atomic_folder(folder) as temporary:
         (temporary / "fresh").write_text("")
-    assert [path.name for path in folder.iterdir()] == ["fresh"]
+    assert [each.name for each in folder.iterdir()] == ["fresh"]
 
 
 def test_json_is_canonical(tmp_path):
@@ -100,14 +88,17 @@ def test_a_link_stays_one_and_its_file_is_replaced(tmp_path):
 
 
 @pytest.mark.reliability("--out names a device, a pipe or a link")
-def test_folders_and_pipes_are_refused_and_stay(tmp_path):
-    pipe = tmp_path / "pipe.csv"
+def test_folders_files_and_pipes_are_refused_and_stay(tmp_path):
+    pipe, path = tmp_path / "pipe.csv", tmp_path / "run"
     os.mkfifo(pipe)
-    for path, kind in ((pipe, "a device, pipe or socket"), (tmp_path, "a folder")):
+    path.write_text("old")
+    for wrong, kind in ((pipe, "a device, pipe or socket"), (tmp_path, "a folder")):
         with pytest.raises(UserError, match=kind):
-            write_text(path, "new")
+            write_text(wrong, "new")
+    with pytest.raises(UserError, match="is a file"), atomic_folder(path):
+        pass
     assert stat.S_ISFIFO(pipe.stat().st_mode)
-    assert [entry.name for entry in tmp_path.iterdir()] == ["pipe.csv"]
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["pipe.csv", "run"] and path.read_text() == "old"
 
 
 @pytest.mark.reliability("a writer killed in the middle of a file")
@@ -125,18 +116,6 @@ def test_a_file_is_replaced_and_never_written_in_place(tmp_path):
         assert reader.read() == "old", "who reads it meanwhile has one version"
     assert path.read_text() == "new"
     assert other_name.read_text() == "old"
-
-
-@pytest.mark.reliability("a writer killed in the middle of a file")
-def test_a_new_file_and_folder_appear_when_they_are_whole(tmp_path):
-    for make, name in ((atomic_path, "table.csv"), (atomic_folder, "run")):
-        path = tmp_path / "made" / name
-        with make(path) as temporary:
-            assert not path.exists()
-            assert TEMPORARY.match(temporary.name)
-        assert path.exists()
-        assert [entry.name for entry in path.parent.iterdir()] == [name]
-        shutil.rmtree(path.parent)
 
 
 @pytest.mark.reliability("a writer killed in the middle of a file")
@@ -181,22 +160,21 @@ def test_digests_are_those_of_the_content(tmp_path):
     assert digests["c.txt"] == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 
-@pytest.mark.parametrize(
-    ("text", "fact"),
-    [
-        ('{"a": 1, "a": 2}', "a name is repeated"),
-        ("[NaN]", "must be finite, but found NaN"),
-        ("[1, -Infinity]", "must be finite, but found -Infinity"),
-        ("{1: 2}", "must be JSON"),
-        (b"\xff\xfe\x00", "must be JSON"),
-        ("[" * 200_000, "deep at most"),
-    ],
-)
-def test_json_of_users_is_refused_in_one_line(text, fact):
-    with pytest.raises(UserError, match=fact) as refused:
-        read_json_text(text, "the request")
-    assert "the request" in str(refused.value)
-    assert "\n" not in str(refused.value)
+REFUSED = {
+    '{"a": 1, "a": 2}': "a name is repeated",
+    "[NaN]": "must be finite, but found NaN",
+    "[1, -Infinity]": "must be finite, but found -Infinity",
+    "{1: 2}": "must be JSON",
+    b"\xff\xfe\x00": "must be JSON",
+    "[" * 200_000: "deep at most",
+}
+
+
+def test_json_of_users_is_refused_in_one_line():
+    for text, fact in REFUSED.items():
+        with pytest.raises(UserError, match=f"the request.*{fact}|{fact}.*the request") as refused:
+            read_json_text(text, "the request")
+        assert "\n" not in str(refused.value)
     assert read_json_text('{"a": [1, null], "b": {"a": "\u00e9"}}', "x") == {"a": [1, None], "b": {"a": "\u00e9"}}
 
 
@@ -224,15 +202,6 @@ def test_json_files_are_refused_in_one_line(tmp_path, monkeypatch):
 
 
 @pytest.mark.reliability("--out names a device, a pipe or a link")
-def test_a_file_is_no_folder_to_replace(tmp_path):
-    path = tmp_path / "run"
-    path.write_text("old")
-    with pytest.raises(UserError, match="is a file"), atomic_folder(path):
-        pass
-    assert path.read_text() == "old"
-
-
-@pytest.mark.reliability("--out names a device, a pipe or a link")
 def test_a_link_to_a_folder_stays_one_when_it_is_replaced_and_goes_alone_when_it_is_removed(tmp_path):
     target, link = tmp_path / "elsewhere", tmp_path / "run"
     target.mkdir()
@@ -248,3 +217,48 @@ def test_a_link_to_a_folder_stays_one_when_it_is_replaced_and_goes_alone_when_it
     remove_path(target)
     remove_path(target)  # by another process, meanwhile
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.reliability("a full disk")
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device", "results/a"), "must have room.*results/a.*make room"),
+        (OSError("[Errno 28] Error writing bytes to file. Detail: No space left on device"), "must have room"),
+        (OSError("Not enough free space to write 800 bytes"), "must have room"),
+        (sqlite3.OperationalError("database or disk is full"), "must have room"),
+        (OSError(errno.EROFS, "Read-only file system", "results/a"), "must be writable.*read-only"),
+        (PermissionError(errno.EACCES, "Permission denied", "results/a"), "must have access.*results/a"),
+        (OSError(errno.EIO, "Input/output error"), "must work"),
+    ],
+)  # fmt: skip
+def test_an_error_of_the_disk_is_one_line(error, words):
+    assert re.search(words, str(explain_os_error(error)))
+    wrapped = RuntimeError("the store failed")
+    wrapped.__cause__ = ValueError("in between")
+    wrapped.__cause__.__context__ = error
+    assert str(explain_os_error(wrapped)) == str(explain_os_error(error))
+
+
+def test_other_errors_are_not_explained_nor_an_absent_file_that_is_the_cause_of_one():
+    for error in (ValueError("a bug"), KeyError("another"), OSError()):
+        assert explain_os_error(error) is None
+        error.__context__ = error  # a loop
+        assert explain_os_error(error) is None
+    absent = FileNotFoundError(errno.ENOENT, "No such file", "a")
+    assert re.search("readable and writable.*a: no such file", str(explain_os_error(absent)))
+    wrapped = RuntimeError("a bug")
+    wrapped.__cause__ = absent
+    assert explain_os_error(wrapped) is None
+
+
+@pytest.mark.reliability("a full disk")
+def test_the_command_ends_with_code_2_and_one_line(monkeypatch, tmp_path, capsys):
+    def refuse(path):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    monkeypatch.setattr("perfcast.ops.doctor.read_yaml", refuse)
+    assert cli.main(["doctor", "--project", str(tmp_path)]) == 2
+    message = capsys.readouterr().err
+    assert message.startswith("perfcast doctor: the disk must have room")
+    assert message.count("\n") == 1

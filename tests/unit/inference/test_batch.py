@@ -1,15 +1,29 @@
-"""Batches with machines that cannot be used: the others are answered, and the exit code says so."""
+"""Predictions by library and command: batches with machines that cannot be used, messages of one line, files."""
+
+from __future__ import annotations
 
 import json
+from dataclasses import replace
+from functools import cache
 
+import numpy as np
 import pandas as pd
 import pytest
-from champion_project import KNOWN, PLAIN, project
+from champion_project import KNOWN, PLAIN, TITLES, project
+from deployment_project import KNOWN as DEPLOYMENT
+from deployment_project import champion as deployment_champion
 
 import perfcast
 from perfcast.cli.main import main
-from perfcast.inference import read_machines
+from perfcast.cli.rank import make_candidates
+from perfcast.decisions.criteria import read_request
+from perfcast.decisions.display import format_predictions
+from perfcast.decisions.ranking import rank_machines
+from perfcast.inference import PredictOptions, load_champion, read_machines
+from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.predict import predict_batch
+from perfcast.inference.prediction import OK, REFUSED
+from perfcast.uncertainty.conformal import ConformalCalibration
 from perfcast.utils.errors import UserError
 
 CSV = """name,processor,chips,price
@@ -29,21 +43,6 @@ def table(tmp_path):
     return path
 
 
-def test_predict_batch_answers_in_order_and_states_reasons():
-    machines = [KNOWN, {"processor": "Zeus 1"}, {**KNOWN, "suite": "CINT2006rate"}, {**KNOWN, "chips": 64}, KNOWN]
-    champion = project().champion
-    answer = predict_batch(read_machines(machines), champion, PLAIN)
-    assert [machine.line for machine in answer] == [1, 2, 3, 4, 5]
-    assert [machine.status for machine in answer] == ["ok", "refused", "refused", "refused", "ok"]
-    words = ["must be a known CPU model", "suite must be one of", "64 is more than the 2 sockets"]
-    assert [word in machine.message for word, machine in zip(words, answer.refused, strict=True)] == [True] * 3
-    (alone,) = predict_batch(read_machines(KNOWN), champion, PLAIN)
-    assert answer.machines[4].estimates == alone.estimates
-    frame = answer.to_frame()
-    assert frame["status"].tolist() == ["ok"] * 4 + ["refused"] * 3 + ["ok"] * 4
-    assert frame.loc[frame["status"] == "refused", "estimate"].isna().all()
-
-
 NASTY = {
     "chips must be between": [{**KNOWN, "chips": 0}, {**KNOWN, "chips": -1}, {**KNOWN, "chips": 1e300}],
     "chips must be a number": [{**KNOWN, "chips": text} for text in ("two", "2 V", "1_0", "nan", "inf")],
@@ -54,8 +53,12 @@ NASTY = {
     "cores_enabled_total must be a whole number": [{**KNOWN, "cores_enabled_total": 39.5}],
     "threads_per_core: 3 threads per core": [{**KNOWN, "threads_per_core": 3}],
     "test_month must be a month": [{**KNOWN, "test_month": text} for text in ("1800-01", "2026-13", "9999-12")],
-    "suite must be one of": [{**KNOWN, "suite": "CINT2006rate"}],
-    "must be described by known names": [{**KNOWN, "chipz": 2}],
+    "suite must be one of CFP2017rate": [{**KNOWN, "suite": "CINT2006rate"}],
+    "must be described by known names": [{**KNOWN, "chipz": 2}, {"base_score": 100}],
+    "the known one that comes nearest: Skylake-SP": [{**KNOWN, "family": "Skylake-SQ"}],
+    "names none; describe a new one: add cores, clock": [{"chips": 2}],
+    "describe a new one: add clock": [{"processor": "Zeus", "cores": 4}],
+    "cpu must be a known CPU model": [{"cpu": "Xeon Gold 61480", "chips": 2}],
     "must be described by at least one field": [{}, {"chips": ""}, {"result_id": "cpu2017-20300101-00001"}],
     "must be text that can be printed": [{**KNOWN, "os": "SLES \x1b[31m"}],
     "processor must be a known CPU model": [{"processor": "\N{MICRO SIGN}", "chips": 2}, {"processor": "=1+1"}],
@@ -64,32 +67,26 @@ NASTY = {
 """Beginning of a reason -> machines that are refused with it."""
 
 
-def test_every_other_machine_of_a_nasty_batch_is_answered():
+def test_every_other_machine_of_a_nasty_batch_is_answered_in_order():
     reasons = [reason for reason, machines in NASTY.items() for _ in machines]
     machines = [machine for listed in NASTY.values() for machine in listed]
     batch = [each for machine in machines for each in (KNOWN, machine)]
     answer = predict_batch(read_machines(batch), project().champion, PLAIN)
-    assert len(reasons) >= 25
+    assert [machine.line for machine in answer] == list(range(1, len(batch) + 1))
     assert [machine.status for machine in answer] == ["ok", "refused"] * len(reasons)
-    assert all(machine.estimates == answer.machines[0].estimates for machine in answer.machines[::2])
+    (alone,) = predict_batch(read_machines(KNOWN), project().champion, PLAIN)
+    assert all(machine.estimates == alone.estimates for machine in answer.machines[::2])
     messages = [machine.message for machine in answer.refused]
     assert [message for message, reason in zip(messages, reasons, strict=True) if reason not in message] == []
     assert [message for message in messages if "\n" in message or "\x1b" in message] == []
-    for machine in machines:
-        with pytest.raises(UserError):
-            predict_batch(read_machines([KNOWN, machine]), project().champion, PLAIN, strict=True)
-
-
-def test_names_of_results_are_ignored_with_a_note():
-    (machine,) = predict_batch(read_machines({**KNOWN, "result_id": "x"}), project().champion, PLAIN)
-    assert [note for note in machine.notes if note.startswith("result_id 'x' was ignored")]
-
-
-@pytest.mark.parametrize("wrong", [{"processor": "Zeus 1"}, {**KNOWN, "chips": 64}])
-def test_strict_and_single_machines_raise(wrong):
-    for machines, strict in (([KNOWN, wrong], True), (wrong, False)):
-        with pytest.raises(UserError, match=r"known CPU model|2 sockets"):
-            predict_batch(read_machines(machines), project().champion, PLAIN, strict=strict)
+    frame = answer.to_frame()
+    assert frame["status"].tolist() == (["ok"] * 4 + ["refused"]) * len(reasons)
+    assert frame.loc[frame["status"] == "refused", "estimate"].isna().all()
+    for machine, reason in zip(machines, reasons, strict=True):
+        for wrong, strict in (([KNOWN, machine], True), (machine, False)):
+            with pytest.raises(UserError) as raised:
+                predict_batch(read_machines(wrong), project().champion, PLAIN, strict=strict)
+            assert reason in str(raised.value)
 
 
 def test_python_answers_every_machine_that_it_can():
@@ -98,6 +95,53 @@ def test_python_answers_every_machine_that_it_can():
     assert [(machine.status, len(machine.estimates)) for machine in answer] == [("ok", 4), ("refused", 0)]
     with pytest.raises(perfcast.UserError, match="machine 2 has 'Zeus 1'"):
         champion.predict([KNOWN, {"processor": "Zeus 1"}], strict=True)
+
+
+def test_champions_of_no_and_of_other_folders_are_refused(tmp_path):
+    with pytest.raises(UserError, match="there must be a champion of 'spec_cpu2017'"):
+        load_champion(tmp_path, "spec_cpu2017")
+    with pytest.raises(UserError, match="'spec_cpu2017'"):
+        load_champion(project().folder, "perfcastdb")
+
+
+def test_dictionaries_frames_and_files_have_one_answer(tmp_path):
+    path = tmp_path / "m.json"
+    path.write_text(json.dumps(KNOWN))
+    champion = perfcast.load_champion(project().folder)
+    inputs = (KNOWN, [KNOWN], pd.DataFrame([KNOWN]), path, str(path), {**KNOWN, "chips": np.float64(2)})
+    answers = [perfcast.predict(machines, champion, explain=False) for machines in inputs]
+    assert len({json.dumps(answer.to_dict()) for answer in answers}) == 1
+    assert answers[0].kind == "estimates, not official results"
+
+
+def test_predict_command_prints_estimates_intervals_and_notes(tmp_path, capsys):
+    command = ["predict", *RUN, "--processor", "XeonGold6148", "--chips", "2"]
+    assert main(command) == 0
+    printed = capsys.readouterr()
+    for words in ("90 % interval", "nearest measured machines", "drivers", "given (", "looked up (", "assumed ("):
+        assert words in printed.out
+    assert "2 x xeon gold 6148" in printed.out and "was read as 'xeon gold 6148'" in printed.out
+    assert "estimates are not official results" in printed.err
+    written = [tmp_path / "a.csv", tmp_path / "b.csv"]
+    for out in written:
+        assert main([*command, "--out", str(out)]) == 0
+    assert written[0].read_bytes() == written[1].read_bytes()
+    assert pd.read_csv(written[0])["task"].tolist() == TITLES
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--processor", "Xeon Gold 6148", "--level", "90"], "0.9 means 90 %"),
+        (["--processor", "Xeon Gold 6148", "--when", "soon"], "2026-03"),
+        (["--set", "chip=2"], "chips"),
+        ([], "--processor 'EPYC 9654'"),
+    ],
+)
+def test_predict_command_reports_mistakes_in_one_line(capsys, options, words):
+    assert main(["predict", *RUN, *options]) == 2
+    error = capsys.readouterr().err
+    assert words in error and error.count("\n") == 1
 
 
 def test_predict_command_writes_reasons_and_exits_with_3(table, tmp_path, capsys):
@@ -122,8 +166,6 @@ def test_strict_command_stops_and_a_batch_without_answers_exits_with_2(table, tm
     out = tmp_path / "none.csv"
     assert main(["predict", str(table), *RUN, "--out", str(out)]) == 2
     assert pd.read_csv(out)["status"].tolist() == ["refused", "refused"]
-    table.write_text("processor,chips\nXeon Gold 6148,2\n")
-    assert main(["predict", str(table), *RUN, "--brief"]) == 0
 
 
 def test_rank_command_keeps_refused_candidates(tmp_path, capsys):
@@ -190,3 +232,52 @@ def test_a_frame_keeps_its_columns_and_python_warns():
         answer = champion.predict(frame, explain=False)
     assert answer.to_frame().drop_duplicates("line")[["name", "rack"]].to_numpy().tolist() == [["a", 7], ["b", 8]]
     assert json.loads(json.dumps(answer.to_dict()))["machines"][1]["carried"] == {"name": "b", "rack": 8, "chipz": None}
+
+
+BRIEF = PredictOptions(neighbors=0, explain=False)
+
+
+@cache
+def wide(*tasks):
+    """Return the champion with intervals of a factor of 1000 for some tasks, and of 2 for others."""
+    known = deployment_champion()
+    quantiles = {
+        output: [place / 200 * (3.9 if not tasks or output.split("\x1f")[0] in tasks else 0.4) for place in range(201)]
+        for output in known.calibrated.calibration.quantiles
+    }
+    state = {"base": 1.0, "weights": dict.fromkeys(known.calibrated.in_domain.names, 0.0), "most": 9.0}
+    calibration = ConformalCalibration.from_state({**state, "quantiles": quantiles})
+    return replace(known, calibrated=replace(known.calibrated, calibration=calibration))
+
+
+def predict_deployment(by):
+    return predict_batch([MachineEntry(1, "line 1", DEPLOYMENT)], by, BRIEF)
+
+
+def test_one_output_is_refused_and_the_others_are_predicted():
+    answer = predict_deployment(wide("ttft"))
+    (machine,) = answer
+    assert (machine.status, [each.task for each in machine.estimates]) == (OK, ["tpot"])
+    assert [each.task for each in machine.unpredicted] == ["ttft"]
+    assert "more than 20" in machine.notes[0] and "measured gpu: B200, GB200, H100, H200" in machine.notes[0]
+    rows = answer.to_frame().set_index("task")
+    assert (rows.loc["ttft", "status"], rows.loc["tpot", "status"]) == (REFUSED, OK)
+    assert rows.loc["ttft", "message"].startswith("ttft cannot be predicted: its 90 % interval would span a factor of")
+    assert rows.loc["ttft", ["estimate", "low", "high"]].isna().all()
+    assert answer.to_dict()["machines"][0]["unpredicted"][0]["task"] == "ttft"
+
+
+def test_a_machine_without_any_output_is_refused():
+    answer = predict_deployment(wide())
+    (machine,) = answer
+    assert (machine.status, machine.estimates, len(answer.refused)) == (REFUSED, (), 1)
+    assert list(answer.to_frame()["status"]) == [REFUSED] * 2
+    assert "refused, tpot cannot be predicted" in format_predictions(answer)
+    assert [each.status for each in predict_deployment(deployment_champion())] == [OK]
+
+
+def test_a_ranking_refuses_what_it_cannot_predict():
+    entries = make_candidates(DEPLOYMENT, [])
+    with pytest.raises(UserError, match="cannot be ranked, but ttft cannot be predicted"):
+        rank_machines(entries, wide("ttft"), read_request(["ttft <= 500"], wide("ttft")), BRIEF)
+    assert rank_machines(entries, wide("ttft"), read_request(["tpot <= 50"], wide("ttft")), BRIEF).candidates

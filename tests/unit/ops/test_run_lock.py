@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from threading import Barrier
 
 import pytest
@@ -30,37 +31,19 @@ def held_elsewhere(command):
     return process
 
 
-@pytest.fixture
-def names(tmp_path, monkeypatch):
-    """Names of one folder of results."""
+@pytest.mark.reliability("two runs write to one folder of results under two names", cases=5)
+def test_second_run_in_one_folder_is_refused_whatever_its_name(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     results = tmp_path / "results"
     results.mkdir()
     (tmp_path / "r2").symlink_to("results")
     (tmp_path / "r3").symlink_to(tmp_path / "r2")
-    there = {"same": "results", "link": "r2", "link to a link": "r3", "whole path": str(results)}
-    return {name: type(results)(path) for name, path in {**there, "detour": "results/../r2/."}.items()}
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=pytest.mark.reliability(f"two runs write to one folder of results: {words}"))
-        for name, words in {
-            "same": "the same name twice",
-            "link": "a link to it",
-            "link to a link": "a link to a link to it",
-            "whole path": "its whole path",
-            "detour": "a path with dots",
-        }.items()
-    ],
-)
-def test_second_run_in_one_folder_is_refused_whatever_its_name(names, name):
-    handle = hold_results(names["same"])
-    with pytest.raises(UserError, match="one run at a time"):
-        hold_results(names[name])
-    os.close(handle)
-    os.close(hold_results(names[name]))
+    for name in map(Path, ("results", "r2", "r3", str(results), "results/../r2/.")):
+        handle = hold_results(Path("results"))
+        with pytest.raises(UserError, match="one run at a time"):
+            hold_results(name)
+        os.close(handle)
+        os.close(hold_results(name))
 
 
 @pytest.mark.reliability("several runs start at the same instant")
@@ -103,23 +86,18 @@ def test_job_of_a_killed_run_keeps_others_away(tmp_path):
     os.close(hold_results(tmp_path))
 
 
-@pytest.fixture
-def signals():
-    numbers = (signal.SIGTERM, signal.SIGHUP)
+def test_hangup_ends_a_run_as_a_request_to_end_does_and_nohup_is_heeded():
+    received, numbers = [], (signal.SIGTERM, signal.SIGHUP)
     before = {number: signal.getsignal(number) for number in numbers}
-    for number in numbers:
-        signal.signal(number, signal.SIG_DFL)
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
-
-
-def test_hangup_ends_a_run_as_a_request_to_end_does_and_nohup_is_heeded(signals):
-    received = []
-    signal.signal(signal.SIGTERM, lambda number, frame: received.append(number))
-    end_on_hangup()
-    os.kill(os.getpid(), signal.SIGHUP)
-    assert received == [signal.SIGHUP]
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    end_on_hangup()
-    assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    try:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+        signal.signal(signal.SIGTERM, lambda number, frame: received.append(number))
+        end_on_hangup()
+        os.kill(os.getpid(), signal.SIGHUP)
+        assert received == [signal.SIGHUP]
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        end_on_hangup()
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

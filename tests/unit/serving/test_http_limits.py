@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-import re
 import socket
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from urllib.parse import urlsplit
 
@@ -18,7 +16,7 @@ from serving_project import KNOWN, request, served
 from perfcast.serving.request_limits import DEFAULT_LIMITS
 
 HALF = b"GET /health HTTP/1.1\r\nHost: localhost\r\nX-Half: "
-CHUNK = b"10000\r\n" + b"x" * 65536 + b"\r\n"
+CHUNKS = {"large": b"10000\r\n" + b"x" * 65536 + b"\r\n", "of one byte": b"1\r\n \r\n" * 20_000}
 BODY_IN_CHUNKS = (
     b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
 )
@@ -46,22 +44,17 @@ def server():
 
 
 @pytest.mark.reliability("malformed HTTP requests")
-@pytest.mark.parametrize(
-    "sent",
-    [
+def test_what_is_no_http_is_refused_and_the_connection_closed(server):
+    """Others are in `tests/hostile/test_requests.py`."""
+    for sent in (
         b"GET /health HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
-        b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: many\r\n\r\n",
-        b"GET /\0 HTTP/1.1\r\nHost: localhost\r\n\r\n",
         b"hello\r\n\r\n",
         b"GET /health HTTP/1.1\r\nHost: 127.0.0.1:99999\r\n\r\n",
         BODY_IN_CHUNKS + b"zz\r\n",
-    ],
-    ids=["two hosts", "length", "zero byte", "no request", "port", "size of a chunk"],
-)
-def test_what_is_no_http_is_refused_and_the_connection_closed(server, sent):
-    with connect(server) as connection:
-        connection.sendall(sent)
-        assert receive(connection)[0] == 400
+    ):
+        with connect(server) as connection:
+            connection.sendall(sent)
+            assert receive(connection)[0] == 400
 
 
 @pytest.mark.reliability("HTTP bodies and headers sent slowly or never, or without end")
@@ -87,44 +80,6 @@ def test_connections_beyond_the_limit_get_503_until_others_close():
         assert request(f"{address}/health").status == 200
 
 
-@pytest.mark.reliability("HTTP bodies and headers sent slowly or never, or without end")
-def test_an_endless_body_is_refused_and_the_connection_closed(server):
-    most = 80 * DEFAULT_LIMITS.body // 65536
-    with connect(server) as connection:
-        connection.sendall(BODY_IN_CHUNKS)
-        sent = 0
-        with pytest.raises(OSError):
-            for sent in range(most):  # noqa: B007
-                connection.sendall(CHUNK)
-        assert sent < most - 1
-    assert request(f"{server}/health").status == 200
-
-
-@pytest.mark.reliability("HTTP bodies and headers sent slowly or never, or without end", cases=5)
-def test_bodies_in_chunks_of_one_byte_stop_neither_their_connections_for_long_nor_the_server(server):
-    def send(connection):
-        with contextlib.suppress(OSError):
-            connection.sendall(BODY_IN_CHUNKS)
-            for _ in range(100):  # beyond what the buffers of both ends hold
-                connection.sendall(b"1\r\n \r\n" * 20_000)
-            pytest.fail("all of it was read")
-
-    with ThreadPoolExecutor(5) as pool:
-        senders = [pool.submit(send, connect(server)) for _ in range(5)]
-        assert request(f"{server}/health").status == 200
-        for sender in senders:
-            sender.result()
-    assert request(f"{server}/health").status == 200
-
-
-def test_a_small_body_in_chunks_of_one_byte_is_read(server):
-    body = json.dumps(KNOWN).encode()
-    chunks = b"".join(b"1\r\n" + bytes([byte]) + b"\r\n" for byte in body)
-    with connect(server) as connection:
-        connection.sendall(BODY_IN_CHUNKS + chunks + b"0\r\n\r\n")
-        assert connection.recv(65536).startswith(b"HTTP/1.1 200")
-
-
 @pytest.mark.reliability("malformed HTTP requests")
 def test_headers_are_bounded(server):
     with connect(server) as connection:
@@ -134,11 +89,22 @@ def test_headers_are_bounded(server):
             assert receive(connection)[0] == 400
 
 
-def test_requests_sent_ahead_are_answered_in_order(server):
+@pytest.mark.reliability("HTTP bodies and headers sent slowly or never, or without end")
+@pytest.mark.parametrize("chunk", CHUNKS.values(), ids=CHUNKS)
+def test_an_endless_body_is_refused_and_the_connection_closed(server, chunk):
+    most = 80 * DEFAULT_LIMITS.body // 65536  # beyond what the buffers of both ends hold
     with connect(server) as connection:
-        ask = b"GET /%b HTTP/1.1\r\nHost: localhost\r\n%b\r\n"
-        connection.sendall(ask % (b"health", b"") + ask % (b"no", b"") + ask % (b"fields", b"Connection: close\r\n"))
-        content = b""
-        while piece := connection.recv(65536):
-            content += piece
-    assert re.findall(rb"HTTP/1.1 (\d+)", content) == [b"200", b"404", b"200"]
+        connection.sendall(BODY_IN_CHUNKS)
+        sent = 0
+        with pytest.raises(OSError):
+            for sent in range(most):  # noqa: B007
+                connection.sendall(chunk)
+        assert sent < most - 1
+    assert request(f"{server}/health").status == 200
+
+
+def test_a_small_body_in_chunks_of_one_byte_is_read(server):
+    chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in json.dumps(KNOWN).encode())
+    with connect(server) as connection:
+        connection.sendall(BODY_IN_CHUNKS + chunks + b"0\r\n\r\n")
+        assert connection.recv(65536).startswith(b"HTTP/1.1 200")

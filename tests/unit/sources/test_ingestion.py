@@ -8,17 +8,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from ingestible import (
-    BAD,
-    GOOD,
-    digest,
-    file_conf,
-    ingest,
-    make_spec,
-    names_in,
-    places_of,
-    read_manifest,
-)
+from ingestible import BAD, GOOD, digest, file_conf, ingest, make_spec, names_in, places_of, read_manifest
 from loopback import Page
 
 from perfcast.sources.locations import cached_path, locate_source, present_sources, tabulate_sources
@@ -49,14 +39,8 @@ def test_ingest_source_searches_cache_then_mirrors_then_address(internet, folder
     assert ingest(spec, folders, network=True).files[0].origin == f"mirror {folders.mirror}"
     assert len(internet.requests) == 1
     assert (folders.out / "a.csv").read_bytes() == GOOD
-
-
-def test_a_file_of_a_mirror_that_is_gone_later_is_kept_in_the_cache(folders):
-    (folders.mirror / "src/a.csv").write_bytes(GOOD)
-    ingest(make_spec(file_conf()), folders)
     (folders.mirror / "src/a.csv").unlink()
-    result = ingest(make_spec(file_conf()), folders)
-    assert (result.status, result.files[0].origin) == ("present", f"cache {folders.cache}")
+    assert ingest(spec, folders).files[0].origin == f"cache {folders.cache}", "what a mirror had is kept"
 
 
 @pytest.mark.reliability("a raw file changed after it was ingested")
@@ -74,18 +58,12 @@ def test_a_file_that_changed_after_its_ingestion_is_refused(folders):
         present_sources(raw, [name])
 
 
-def test_ingest_source_writes_the_declared_files_and_the_manifest_only(folders):
-    (folders.mirror / "src/a.csv").write_bytes(GOOD)
-    (folders.mirror / "src/unasked.csv").write_bytes(BAD)
-    folders.out.mkdir()
-    (folders.out / "stale.csv").write_bytes(BAD)
-    ingest(make_spec(file_conf()), folders)
-    assert names_in(folders.out) == ["a.csv", "digests.sha256", "manifest.json"]
-
-
 def test_manifest_is_equal_from_every_origin_and_contains_no_path(internet, folders, tmp_path):
     internet.pages["/a"] = Page(GOOD)
     spec = make_spec(file_conf(url=internet.url("/a")))
+    for name in ("mirror/src/unasked.csv", "out/stale.csv"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(BAD)
     written = []
     for origin in ("address", "cache", "mirror"):
         if origin == "mirror":
@@ -93,6 +71,7 @@ def test_manifest_is_equal_from_every_origin_and_contains_no_path(internet, fold
             write_to_cache(folders, GOOD).unlink()
         assert ingest(spec, folders, network=True).files[0].origin.startswith(origin)
         written.append((folders.out / "manifest.json").read_bytes())
+        assert names_in(folders.out) == ["a.csv", "digests.sha256", "manifest.json"]
     assert len(set(written)) == 1
     assert str(tmp_path) not in written[0].decode()
     manifest = read_manifest(folders)
@@ -101,24 +80,13 @@ def test_manifest_is_equal_from_every_origin_and_contains_no_path(internet, fold
     assert manifest["license"] == "the license"
 
 
-def test_ingest_source_rejects_wrong_bytes_in_a_mirror_and_downloads(internet, folders):
+def test_ingest_source_replaces_a_wrong_cached_file(internet, folders):
     internet.pages["/a"] = Page(GOOD)
-    bad = folders.mirror / "src/a.csv"
-    bad.write_bytes(BAD)
-    result = ingest(make_spec(file_conf(url=internet.url("/a"))), folders, network=True)
-    assert result.files[0].origin.startswith("address")
-    assert bad.read_bytes() == BAD, "a mirror belongs to the user"
-    assert "wrong checksum" in result.summary
-    assert f"mirror {folders.mirror}" in result.summary
-    assert "\n" not in result.summary
-
-
-@pytest.mark.parametrize("wrong", [BAD, GOOD + b"more", GOOD[:-1], b""])
-def test_ingest_source_replaces_a_wrong_cached_file(internet, folders, wrong):
-    internet.pages["/a"] = Page(GOOD)
-    cached = write_to_cache(folders, wrong, under=digest(GOOD))
-    assert ingest(make_spec(file_conf(url=internet.url("/a"))), folders, network=True).status == "present"
-    assert cached.read_bytes() == GOOD
+    for wrong in (BAD, GOOD + b"more", GOOD[:-1], b""):
+        shutil.rmtree(folders.out, ignore_errors=True)
+        cached = write_to_cache(folders, wrong, under=digest(GOOD))
+        assert ingest(make_spec(file_conf(url=internet.url("/a"))), folders, network=True).status == "present"
+        assert cached.read_bytes() == GOOD
 
 
 def test_ingest_source_reports_a_missing_source_in_one_line_and_an_empty_manifest(folders):
@@ -141,12 +109,20 @@ def test_ingest_source_reports_a_missing_source_in_one_line_and_an_empty_manifes
     assert names_in(folders.out) == ["digests.sha256", "manifest.json"]
 
 
-def test_ingest_source_reports_the_reason_of_every_origin(internet, folders):
-    (folders.mirror / "src/a.csv").write_bytes(BAD)
+def test_wrong_bytes_in_mirrors_are_told_left_and_downloaded(internet, folders):
+    bad = folders.mirror / "src/a.csv"
+    bad.write_bytes(BAD)
     (folders.second / "src/a.csv").mkdir()
-    result = ingest(make_spec(file_conf(url=internet.url("/none"))), folders, network=True)
-    for part in ("not found", "wrong checksum", "not a regular file", "HTTP status 404"):
-        assert part in result.summary
+    spec = make_spec(file_conf(url=internet.url("/a")))
+    assert ingest(spec, folders).status == "missing" and internet.requests == []
+    summary = ingest(spec, folders, network=True).summary
+    for part in ("not found", "wrong checksum", "not a regular file", "HTTP status 404", f"mirror {folders.mirror}"):
+        assert part in summary
+    internet.pages["/a"] = Page(GOOD)
+    result = ingest(spec, folders, network=True)
+    assert result.files[0].origin.startswith("address") and "wrong checksum" in result.summary
+    assert bad.read_bytes() == BAD, "a mirror belongs to the user"
+    assert "\n" not in result.summary
 
 
 def test_ingest_source_strict_raises_and_leaves_the_old_files(folders):
@@ -156,12 +132,6 @@ def test_ingest_source_strict_raises_and_leaves_the_old_files(folders):
         ingest(make_spec(file_conf()), folders, strict=True)
     assert names_in(folders.out) == ["old"]
     assert [path.name for path in folders.out.parent.iterdir() if path.name.startswith(".")] == []
-
-
-def test_ingest_source_without_network_sends_no_request(internet, folders):
-    internet.pages["/a"] = Page(GOOD)
-    assert ingest(make_spec(file_conf(url=internet.url("/a"))), folders, network=False).status == "missing"
-    assert internet.requests == []
 
 
 def test_ingest_source_tries_no_other_file_after_a_failure_to_connect(folders, monkeypatch):
@@ -183,10 +153,7 @@ def two_snapshots(url: str):
     cut = {key: value for key, value in file_conf(GOOD).items() if key != "url"}
     whole = {**file_conf(BAD, url=url), "mirror": "src/whole.csv"}
     return make_spec(
-        snapshots=[
-            {"name": "cut", "derived_from": "whole", "files": [cut]},
-            {"name": "whole", "files": [whole]},
-        ]
+        snapshots=[{"name": "cut", "derived_from": "whole", "files": [cut]}, {"name": "whole", "files": [whole]}]
     )
 
 
@@ -206,11 +173,11 @@ def test_ingest_source_accepts_any_one_snapshot(internet, folders):
     assert ingest(spec, folders).snapshot == "cut"
     assert (folders.out / "a.csv").read_bytes() == GOOD
     assert read_manifest(folders)["snapshot"] == "cut"
-
-
-def test_ingest_source_prefers_a_local_snapshot_to_the_network(internet, folders):
-    (folders.mirror / "src/whole.csv").write_bytes(BAD)
-    assert ingest(two_snapshots(internet.url("/a")), folders, network=True).snapshot == "whole"
+    shutil.rmtree(folders.out)
+    for path in (folders.mirror / "src/a.csv", write_to_cache(folders, GOOD)):
+        path.unlink()
+    internet.requests.clear()
+    assert ingest(spec, folders, network=True).snapshot == "whole", "a local one before the network"
     assert internet.requests == []
 
 
@@ -226,39 +193,19 @@ def test_ingest_source_takes_embedded_files_from_the_project_only(folders):
     assert present.files[0].sha256 == digest(GOOD)
 
 
-def test_ingest_source_writes_files_into_their_folders(folders):
-    (folders.mirror / "src/deep").mkdir()
-    (folders.mirror / "src/deep/a.csv").write_bytes(GOOD)
-    ingest(make_spec(file_conf(name="deep/a.csv")), folders)
-    assert (folders.out / "deep/a.csv").read_bytes() == GOOD
+def test_tabulate_sources_compares_sizes_and_reads_nothing(folders):
+    def row():
+        (only,) = tabulate_sources([make_spec(file_conf())], **places_of(folders))
+        return only
 
-
-def test_locate_source_compares_sizes_and_does_not_read(folders):
-    spec = make_spec(file_conf())
-    options = places_of(folders)
-    assert not locate_source(spec, **options).is_local
-    assert "not found" in locate_source(spec, **options).reason
+    assert row()["location"].startswith("not on this machine: a.csv (cache ")
     (folders.mirror / "src/a.csv").write_bytes(GOOD[:-1])
-    assert "bytes, not the" in locate_source(spec, **options).reason
-    (folders.second / "src/a.csv").write_bytes(BAD)
-    assert locate_source(spec, **options).locations[0].folder == folders.second, "the checksum is left to ingestion"
+    assert "bytes, not the" in row()["location"]
+    (folders.mirror / "src/a.csv").write_bytes(BAD)
+    location = f"mirror {folders.mirror}"
+    assert row() == {"name": "src", "location": location, "size": "5.5 kB", "license": "the license"}
     write_to_cache(folders, GOOD)
-    assert locate_source(spec, **options).locations[0].kind == "cache"
-
-
-def test_tabulate_sources_returns_a_row_per_source(folders):
-    options = places_of(folders)
-    (absent,) = tabulate_sources([make_spec(file_conf())], **options)
-    assert absent["location"].startswith("not on this machine: a.csv (cache ")
-    assert absent["size"] == "5.5 kB"
-    (folders.mirror / "src/a.csv").write_bytes(GOOD)
-    (present,) = tabulate_sources([make_spec(file_conf())], **options)
-    assert present == {
-        "name": "src",
-        "location": f"mirror {folders.mirror}",
-        "size": "5.5 kB",
-        "license": "the license",
-    }
+    assert row()["location"].startswith("cache")
 
 
 NAMES = ("data/a.csv", "b.csv")
@@ -294,12 +241,16 @@ def test_packed_files_are_ingested_and_cached_and_nothing_else_of_the_archive(fo
     assert not list(folders.out.parent.rglob("other"))
     path.unlink()
     assert ingest(PACKED, folders).files[0].origin.startswith("cache")
-
-
-def test_some_files_may_be_packed_and_others_not(folders):
+    shutil.rmtree(folders.cache)
+    shutil.rmtree(folders.out)
+    path = pack(folders.mirror, **WHOLE)
+    whole = path.read_bytes()
+    for length in (0, 10, 60):
+        path.write_bytes(whole[:length])
+        assert ingest(PACKED, folders).status == "missing", "a damaged archive is as none"
     pack(folders.mirror, **{NAMES[0]: FIRST})
     (folders.mirror / "src" / "b.csv").write_bytes(GOOD)
-    assert ingest(PACKED, folders).status == "present"
+    assert ingest(PACKED, folders).status == "present", "some files may be packed and others not"
 
 
 @pytest.mark.parametrize(
@@ -318,13 +269,6 @@ def test_a_packed_file_that_is_not_as_declared_is_missing(folders, second):
     pack(folders.mirror, **{NAMES[0]: FIRST, **second})
     assert ingest(PACKED, folders).status == "missing"
     assert not list(folders.out.parent.rglob("b.csv"))
-
-
-@pytest.mark.parametrize("length", [0, 10, 60])
-def test_a_damaged_archive_is_as_none(folders, length):
-    path = pack(folders.mirror, **WHOLE)
-    path.write_bytes(path.read_bytes()[:length])
-    assert ingest(PACKED, folders).status == "missing"
 
 
 @pytest.mark.reliability("a source that was present becomes missing, and its files are replaced")

@@ -41,10 +41,6 @@ class Fault:
         self.undo.callback(path.unlink)
 
 
-def refuse(fault):
-    fault.address("http://127.0.0.1:9")
-
-
 def listen(fault, serve=lambda connection: None):
     """Accept connections and never answer."""
     server = fault.undo.enter_context(closing(socket.create_server(("127.0.0.1", 0))))
@@ -62,27 +58,6 @@ def listen(fault, serve=lambda connection: None):
     fault.address(f"http://127.0.0.1:{server.getsockname()[1]}")
 
 
-def answer_503(fault):
-    server = fault.undo.enter_context(Loopback())
-    server.pages["/health"] = Page(b"maintenance", status=503)
-    fault.address(server.url(""))
-
-
-def other_server(fault):
-    """Something else answers: health is fine, and nothing more is found."""
-    server = fault.undo.enter_context(Loopback())
-    server.pages["/health"] = Page(b"OK")
-    fault.address(server.url(""))
-
-
-def nonsense(fault):
-    fault.address("nonsense://x")
-
-
-def no_driver(fault):
-    fault.address("postgresql+pg8000://user:secret@127.0.0.1:9/x")
-
-
 def lock(fault):
     fault.folder.mkdir(parents=True)
     sqlite3.connect(fault.database).close()
@@ -90,6 +65,15 @@ def lock(fault):
     base.execute("create table other (name)")
     base.execute("begin exclusive")
     fault.undo.callback(base.close)
+
+
+def serve_health(body, status):
+    def serve(fault):
+        server = fault.undo.enter_context(Loopback())
+        server.pages["/health"] = Page(body, status=status)
+        fault.address(server.url(""))
+
+    return serve
 
 
 def truncate(fault):
@@ -100,18 +84,6 @@ def truncate(fault):
         base.executemany("insert into experiments values (?)", [("x" * 1000,)] * 100)
     content = whole.read_bytes()
     fault.replace(fault.database, content[: len(content) // 2 + 17])
-
-
-def garbage(fault):
-    fault.replace(fault.database, b"\xff no database" * 10_000)
-
-
-def folder_is_a_file(fault):
-    fault.replace(fault.folder, b"x")
-
-
-def artifacts_are_a_file(fault):
-    fault.replace(fault.folder / "artifacts", b"x")
 
 
 def database_is_a_folder(fault):
@@ -138,18 +110,21 @@ def read_only(fault):
     fault.undo.callback(subprocess.run, ["chattr", "-i", str(fault.folder)], check=True)
 
 
+REFUSED = "the server of the tracking store refuses connections"
 FAULTS = {
-    "the server of the tracking store refuses connections": refuse,
+    REFUSED: lambda fault: fault.address("http://127.0.0.1:9"),
     "the server of the tracking store accepts and never answers": listen,
-    "the server of the tracking store answers 503": answer_503,
-    "another server than MLflow's answers": other_server,
-    "the address of the tracking store is nonsense": nonsense,
-    "the tracking store is PostgreSQL without its driver": no_driver,
+    "the server of the tracking store answers 503": serve_health(b"maintenance", 503),
+    "another server than MLflow's answers": serve_health(b"OK", 200),
+    "the address of the tracking store is nonsense": lambda fault: fault.address("nonsense://x"),
+    "the tracking store is PostgreSQL without its driver": lambda fault: fault.address(
+        "postgresql+pg8000://user:secret@127.0.0.1:9/x"
+    ),
     "the tracking database is locked by another program": lock,
     "the tracking database is truncated": truncate,
-    "the tracking database is garbage": garbage,
-    "the tracking folder is a file": folder_is_a_file,
-    "the folder of artifacts is a file": artifacts_are_a_file,
+    "the tracking database is garbage": lambda fault: fault.replace(fault.database, b"\xff no database" * 10_000),
+    "the tracking folder is a file": lambda fault: fault.replace(fault.folder, b"x"),
+    "the folder of artifacts is a file": lambda fault: fault.replace(fault.folder / "artifacts", b"x"),
     "the tracking database is a folder": database_is_a_folder,
     "the folder of artifacts is a link below a file": link_to_nowhere,
     "the tracking folder is read-only": read_only,
@@ -201,11 +176,12 @@ def test_unusable_store_costs_one_line_and_later_recording_catches_up(fault, cap
     assert finding.state == doctor.CARE and "the store cannot be used" in finding.fact
 
     fault.undo.close()
-    if fault.on_network and FAULTS[name] is not refuse:  # one of them is enough
+    if fault.on_network and name != REFUSED:  # one of them is enough
         return
     assert record(fault.project, "--note", str(note)) == 0
-    assert "NOT" not in note.read_text()
+    assert note.read_text() == "1 new runs recorded\n"
     assert recorded_runs(fault.project) == ["FINISHED"]
+    assert [finding.state for finding in doctor.check_tracking(place(fault.project))] == [doctor.FINE]
 
 
 @pytest.mark.reliability("a full disk or a kill left half of a new tracking database")
@@ -217,6 +193,7 @@ def test_half_of_a_new_database_is_removed(fault):
     assert recorded_runs(fault.project) == ["FINISHED"]
 
 
+@pytest.mark.reliability("tracking store unusable at the start")
 @pytest.mark.reliability("making the tracking database fails, as on a full disk")
 def test_failing_to_make_the_database_leaves_nothing(fault, monkeypatch, capsys):
     def fail(*arguments, **options):
@@ -225,6 +202,7 @@ def test_failing_to_make_the_database_leaves_nothing(fault, monkeypatch, capsys)
     with monkeypatch.context() as patched:
         patched.setattr("mlflow.MlflowClient.search_experiments", fail)
         assert record(fault.project, "--note", str(fault.project / "note.txt")) == 0
+        assert record(fault.project) == 2, "without a note the command is a person's"
     assert "disk is full" in capsys.readouterr().err
     assert record(fault.project) == 0
 
