@@ -145,7 +145,10 @@ class Study:
 
     def finished(self) -> list[FrozenTrial]:
         """Return the finished trials in order, failed ones included."""
-        return self._study.get_trials(deepcopy=False, states=(TrialState.COMPLETE, TrialState.FAIL))
+        trials: list[FrozenTrial] = self._study.get_trials(
+            deepcopy=False, states=(TrialState.COMPLETE, TrialState.FAIL)
+        )
+        return trials
 
     def proposal(self) -> Values:
         """Return the values to try next: the defaults first, then those that the seed and earlier trials suggest."""
