@@ -56,18 +56,8 @@ AREAS = {
     "files": Area(("utils/io.py",), ("tests/unit/test_io.py",)),
     "accounting": Area(("data/standardized.py",), ("tests/unit/data/test_quality.py",)),
     "intervals": Area(
-        tuple(f"uncertainty/{name}.py" for name in ("conformal", "expected_error", "mixture")),
-        tuple(
-            f"tests/unit/uncertainty/test_{name}.py"
-            for name in (
-                "conformal",
-                "expected_error",
-                "independent_scores",
-                "mixture",
-                "probabilities",
-                "saved_calibrations",
-            )
-        ),
+        tuple(f"uncertainty/{name}.py" for name in ("conformal", "mixture")),
+        ("tests/unit/uncertainty",),
     ),
 }
 

@@ -22,7 +22,7 @@ from perfcast.inference import (
     predict_machines,
     read_machines,
 )
-from perfcast.inference.cells import Cells
+from perfcast.inference.cells import Cells, read_column
 from perfcast.inference.champion import build_features, save_champion
 from perfcast.inference.parse import ParsedMachine, ParsedMachines, parse_machine, stack_machines
 from perfcast.predictors.linear import Ridge
@@ -97,11 +97,16 @@ def make_row(**cells: object) -> pd.DataFrame:
     return build_table("spec_cpu2017", full, project().standard.columns).frame
 
 
+def read_cells(frame):
+    """Return a frame as cells of machines."""
+    return Cells({str(name): read_column(values) for name, values in frame.items()}, frame.index.to_numpy())
+
+
 def make_cells(**cells: object) -> Cells:
     """Return one machine of every standard column as imputation takes it."""
-    return Cells.read(make_row(**cells))
+    return read_cells(make_row(**cells))
 
 
 def is_possible(row: pd.DataFrame) -> bool:
     """Check that a machine of standard columns breaks no limit."""
-    return not any(RULES.find_violations(Cells.read(row)))
+    return not any(RULES.find_violations(read_cells(row)))

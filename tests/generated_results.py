@@ -27,16 +27,11 @@ LESS_TRAINING = {
 _TASKS = ("float", "integer")
 PUBLISHED: tuple[dict[str, Any], ...] = (
     {
-        "what": "forest of others",
-        "predictor": "forest",
-        "split": "random",
-        "citation": "Nobody, 2020",
+        **{"what": "forest of others", "predictor": "forest", "split": "random", "citation": "Nobody, 2020"},
         "mape": {"float": 4.0, "integer": 3.5},
     },
     {
-        "what": "network of others",
-        "split": "unseen_cpu",
-        "citation": "No one, 2021",
+        **{"what": "network of others", "split": "unseen_cpu", "citation": "No one, 2021"},
         "spearman": {"float": 0.95, "average": 0.9},
     },
 )
@@ -89,20 +84,16 @@ def _count_folds(split: str) -> int:
 def _draw_backtests(frame: pd.DataFrame, wide: float, split: str) -> pd.DataFrame:
     """Return the backtest of every fold: predictions of the rows that are not tested, with errors of usual size."""
     random = np.random.default_rng(len(frame))
-    return pd.concat(
-        [
-            pd.DataFrame(
-                {
-                    **{"row": frame["id"], "task": frame["suite"], "entity": frame["part"]},
-                    **{"fold": fold, "seed": 0, "target": "score", "measured": frame["score"]},
-                    "predicted": frame["score"] * np.exp(random.normal(0, 1.1 * wide, len(frame))),
-                    "backtest": 0,
-                }
-            )
-            for fold in range(_count_folds(split))
-        ],
-        ignore_index=True,
-    )
+    backtests = [
+        _predictions(frame, fold, frame["score"] * np.exp(random.normal(0, 1.1 * wide, len(frame))), backtest=0)
+        for fold in range(_count_folds(split))
+    ]
+    return pd.concat(backtests, ignore_index=True)
+
+
+def _predictions(frame: pd.DataFrame, fold: Any, predicted: pd.Series, **more: int) -> pd.DataFrame:
+    names = {"row": frame["id"], "task": frame["suite"], "entity": frame["part"], "fold": fold, "seed": 0}
+    return pd.DataFrame({**names, "target": "score", "measured": frame["score"], "predicted": predicted, **more})
 
 
 def write_folds(table: Table, folder: Path, *, seed: int) -> None:
@@ -158,20 +149,8 @@ def write_runs(
                 wide = error * (2 if split.startswith("forward") else 1) * LESS_TRAINING.get(split, ("", 1.0))[1]
                 part_error = dict(zip(sorted(set(frame["part"])), random.normal(0, wide / 2, 10_000), strict=False))
                 noise = frame["part"].map(part_error) + random.normal(0, wide, len(frame))
-                parts.append(
-                    pd.DataFrame(
-                        {
-                            "row": frame["id"],
-                            "task": frame["suite"],
-                            "entity": frame["part"],
-                            "fold": np.arange(len(frame)) % _count_folds(split),
-                            "seed": column,
-                            "target": "score",
-                            "measured": frame["score"],
-                            "predicted": frame["score"] * np.exp(noise),
-                        }
-                    )
-                )
+                folds = np.arange(len(frame)) % _count_folds(split)
+                parts.append(_predictions(frame, folds, frame["score"] * np.exp(noise), seed=column))
             run = folder / split / predictor
             run.mkdir(parents=True, exist_ok=True)
             pd.concat(parts, ignore_index=True).to_parquet(run / "predictions.parquet", index=False)
@@ -188,9 +167,8 @@ def write_runs(
 
 def _make_importance(error: float) -> pd.DataFrame:
     increase = np.array([3.0, 40.0, 8.0]) * (1 - error)
-    return pd.DataFrame(
-        {"group": ["memory", "processor", "system"], "mape": 100 * error + increase, "increase": increase}
-    )
+    groups = ["memory", "processor", "system"]
+    return pd.DataFrame({"group": groups, "mape": 100 * error + increase, "increase": increase})
 
 
 def _make_attention() -> dict[str, pd.DataFrame]:
@@ -204,27 +182,18 @@ def _make_attention() -> dict[str, pd.DataFrame]:
 
 def _make_history(seeds: int) -> pd.DataFrame:
     epochs = np.arange(12)
-    losses = [
-        pd.DataFrame(
-            {
-                "seed": seed,
-                "fold": 0,
-                "epoch": epochs,
-                "train_loss": 0.5 * np.exp(-0.4 * epochs) + 0.01,
-                "validation_loss": 0.5 * np.exp(-0.3 * epochs) + 0.03 + 0.01 * seed,
-            }
-        )
+    train, validation = (0.5 * np.exp(-rate * epochs) + end for rate, end in ((0.4, 0.01), (0.3, 0.03)))
+    losses = {"epoch": epochs, "train_loss": train}
+    parts = [
+        pd.DataFrame({"seed": seed, "fold": 0, **losses, "validation_loss": validation + 0.01 * seed})
         for seed in range(seeds)
     ]
-    return pd.concat(losses, ignore_index=True)
+    return pd.concat(parts, ignore_index=True)
 
 
 FAKE_PARAMS: dict[str, Any] = {
-    "datasets": ["fake"],
-    "plots": ["learning_curves", "headline"],
-    "preset": "quick",
-    "seeds": [0],
-    "published_until": "2024-12",
+    **{"datasets": ["fake"], "plots": ["learning_curves", "headline"]},
+    **{"preset": "quick", "seeds": [0], "published_until": "2024-12"},
 }
 
 
@@ -247,20 +216,17 @@ def write_results(folder: Path, *, rows: int, seed: int) -> None:
 
 
 def _make_quality(rows: int) -> dict[str, Any]:
+    chips = {"missing": 0.25, "unique": 3, "unit": "", "group": "system", "min": 1.0, "max": 4.0}
+    part = {"missing": 0.0, "unique": 40, "unit": "", "group": "processor"}
+    coverage = {"share_of_rows": 0.9, "by_table": {"first": {"cpu_models": 3}}}
     return {
-        "dataset": "fake",
-        "rows_in": rows + 12,
-        "rows_kept": rows,
-        "merged": {"same_result": 2},
+        **{"dataset": "fake", "rows_in": rows + 12, "rows_kept": rows, "merged": {"same_result": 2}},
         "rejected": {"not_a_score": 7, "<script>alert(1)</script>": 3},
-        "columns": {
-            "chips": {"missing": 0.25, "unique": 3, "unit": "", "group": "system", "min": 1.0, "max": 4.0},
-            "part": {"missing": 0.0, "unique": 40, "unit": "", "group": "processor"},
-        },
+        "columns": {"chips": chips, "part": part},
         "details": {
             "after_published_until": 5,
             "parse_coverage": {"chips": 0.75, "part": 1.0},
-            "join_coverage": {"share_of_rows": 0.9, "by_table": {"first": {"cpu_models": 3}}},
+            "join_coverage": coverage,
         },
     }
 
@@ -268,25 +234,13 @@ def _make_quality(rows: int) -> dict[str, Any]:
 def _make_manifests() -> list[dict[str, Any]]:
     shared = {"terms": "Cite the source; estimates are no results.", "homepage": "https://www.spec.org/"}
     present: dict[str, Any] = {
-        "source": "fake",
-        "title": "Generated results",
-        "status": "present",
-        "snapshot": "to_2024_12",
+        **{"source": "fake", "title": "Generated results", "status": "present", "snapshot": "to_2024_12"},
         "files": [{"name": "fake.csv.gz", "sha256": "0" * 64, "bytes": 123456}],
-        "license": "SPEC Fair Use",
-        "citation": "Generated, not published",
-        "reason": "",
-        "remedy": "",
+        **{"license": "SPEC Fair Use", "citation": "Generated, not published", "reason": "", "remedy": ""},
     }
     absent: dict[str, Any] = {
-        "source": "absent",
-        "title": "An absent source",
-        "status": "missing",
-        "snapshot": None,
-        "files": [],
-        "license": "none stated",
-        "citation": "Nobody & Co.",
-        "reason": "no mirror has it",
+        **{"source": "absent", "title": "An absent source", "status": "missing", "snapshot": None, "files": []},
+        **{"license": "none stated", "citation": "Nobody & Co.", "reason": "no mirror has it"},
         "remedy": "run make retry with a network",
     }
     return [{**shared, **present}, {**shared, **absent}]

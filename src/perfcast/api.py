@@ -15,9 +15,9 @@ from difflib import get_close_matches
 from functools import wraps
 from html import escape
 from pathlib import Path
-from typing import Literal, ParamSpec, TypeGuard, TypeVar
+from typing import Any, Literal, ParamSpec, TypedDict, TypeGuard, TypeVar, Unpack
 
-from perfcast.decisions.criteria import CostRates, read_request
+from perfcast.decisions.criteria import read_request
 from perfcast.decisions.machine_comparison import Comparison, compare_machines
 from perfcast.decisions.nearest_machines import MAX_COUNT, NearestMachines, find_nearest_machines
 from perfcast.decisions.ranking import Ranking, rank_machines
@@ -31,7 +31,6 @@ from perfcast.inference.predict import PredictOptions, make_options, predict_bat
 from perfcast.inference.prediction import Driver, Estimate, Neighbor, Prediction, Predictions, Value
 from perfcast.inference.user_measurements import UserMeasurements, read_measurements
 from perfcast.predictors.predictor import Predictor
-from perfcast.uncertainty.conformal import LEVEL
 from perfcast.utils.errors import UserError, explain_missing_module
 from perfcast.utils.nested import merged
 
@@ -68,6 +67,26 @@ Month = str | date | None
 _OPTIONS = {"target": "targets", "task": "tasks", "no-assume": "assume"}
 """Options of the commands whose arguments in Python have another name."""
 
+
+class Asked(TypedDict, total=False):
+    """Keywords of everything that predicts, see `Champion`."""
+
+    when: Month
+    level: float
+    assume: bool
+    measured: Machines | None
+
+
+class Predicted(Asked, total=False):
+    """Keywords of `Champion.predict`: `neighbors` is the number of nearest measured results of an estimate."""
+
+    neighbors: int
+    explain: bool
+    strict: bool
+
+
+_KEYWORDS = {f"Unpack[{each.__name__}]": tuple(each.__annotations__) for each in (Asked, Predicted)}
+
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
@@ -78,8 +97,9 @@ def for_python(function: Callable[_P, _R]) -> Callable[_P, _R]:
     An unknown keyword is a TypeError that names the nearest ones, messages name arguments instead of options, and an
     absent optional package is a `UserError`.
     """
-    known = [name for name in inspect.signature(function).parameters if name != "self"]
-    takes_any = any(each.kind is each.VAR_KEYWORD for each in inspect.signature(function).parameters.values())
+    known = [name for name in inspect.signature(function).parameters if name not in ("self", "options")]
+    known += _KEYWORDS.get(function.__annotations__.get("options", ""), ())
+    takes_any = "hyperparameters" in known
 
     @wraps(function)
     def called(*args: _P.args, **kwargs: _P.kwargs) -> _R:
@@ -123,25 +143,15 @@ class Champion(champion_folder.Champion):
     """
 
     @for_python
-    def predict(
-        self,
-        machines: Machines,
-        *,
-        when: Month = None,
-        level: float = LEVEL,
-        assume: bool = True,
-        neighbors: int = PredictOptions.neighbors,
-        explain: bool = True,
-        measured: Machines | None = None,
-        strict: bool = False,
-    ) -> Predictions:
+    def predict(self, machines: Machines, **options: Unpack[Predicted]) -> Predictions:
         """Predict machines that nobody has measured, each for its task, or for all tasks where it names none.
 
-        Args: `neighbors` is the number of nearest measured results of an estimate; `explain` adds values and drivers.
+        Args: `neighbors` is the number of nearest measured results of an estimate, 3 by default; `explain` adds values
+        and drivers, as it does by default.
         """
-        entries = self.read_entries(machines)
-        options = make_options(level=level, when=when, assume=assume, neighbors=neighbors, explain=explain)
-        return predict_batch(entries, self, options, self._read_measured(measured, entries), strict=strict)
+        entries, given = self.read_entries(machines), dict[str, Any](options)
+        strict = given.pop("strict", False)
+        return predict_batch(entries, self, *self._prepare(given, entries), strict=strict)
 
     @for_python
     def rank(
@@ -150,38 +160,26 @@ class Champion(champion_folder.Champion):
         *,
         targets: Sequence[str] | str = (),
         by: str = "score",
-        weights: Mapping[str, float] | str | None = None,
         sure: float | None = None,
         electricity_price: float = 0.0,
         years: float = 1.0,
-        memory_price: float = 0.0,
-        when: Month = None,
-        level: float = LEVEL,
-        assume: bool = True,
-        measured: Machines | None = None,
         strict: bool = False,
+        **options: Unpack[Asked],
     ) -> Ranking:
         """Rank candidate machines, which may have a name, a price and watts, with the probability of their targets.
 
-        Args: `targets` are texts such as `CINT2017rate >= 1500`; `by` is a product such as `score/watt`; `weights` are
-        those of the score's tasks; candidates that meet all targets with less than `sure`, 0.5 by default, come last;
-        the cost has electricity per kWh over the `years` of use, and memory per GB that the price leaves out.
+        Args: `targets` are texts such as `CINT2017rate >= 1500`; `by` is a product such as `score/watt`; candidates
+        that meet all targets with less than `sure`, 0.5 by default, come last; the cost has electricity per kWh over
+        the `years` of use.
         """
         if sure is not None and not 0 < sure < 1:
             raise UserError("sure must be between 0 and 1", f"it is {sure:g}", "0.9 means 90 %")
-        listed = (
-            ",".join(f"{task}={weight}" for task, weight in weights.items())
-            if isinstance(weights, Mapping)
-            else weights
-        )
-        rates = CostRates(electricity_price=electricity_price, years=years, memory_price=memory_price)
         texts = [targets] if isinstance(targets, str) else list(targets)
-        chosen = {"by": by, "weights": listed, "sure": sure}
-        request = read_request(texts, self, **chosen, rates=rates)  # type: ignore[arg-type]
-        options = make_options(level=level, when=when, assume=assume)
-        measurements = self._read_measured(measured, [])
+        rates = {"electricity_price": electricity_price, "years": years}
+        request = read_request(texts, self, by=by, sure=sure, **rates)
+        chosen, measurements = self._prepare(dict(options), [])
         return rank_machines(
-            self.read_entries(machines), self, request, options, measurements=measurements, strict=strict
+            self.read_entries(machines), self, request, chosen, measurements=measurements, strict=strict
         )
 
     @for_python
@@ -191,10 +189,7 @@ class Champion(champion_folder.Champion):
         *,
         vary: Mapping[str, object] | Sequence[str] | str,
         tasks: Sequence[str] | str = (),
-        when: Month = None,
-        level: float = LEVEL,
-        assume: bool = True,
-        measured: Machines | None = None,
+        **options: Unpack[Asked],
     ) -> Grid:
         """Predict one machine with some fields varied, in all combinations.
 
@@ -205,9 +200,8 @@ class Champion(champion_folder.Champion):
         if len(entries) != 1:
             raise UserError("one machine is varied", f"there are {len(entries)}", "keep one of them")
         varied = read_varied_fields(_list_varied(vary), self.fields)
-        options = make_options(level=level, when=when, assume=assume)
-        measurements = self._read_measured(measured, entries)
-        return predict_grid(entries[0], varied, self, self._read_tasks(tasks), options, measurements=measurements)
+        chosen, measurements = self._prepare(dict(options), entries)
+        return predict_grid(entries[0], varied, self, self._read_tasks(tasks), chosen, measurements=measurements)
 
     @for_python
     def similar(
@@ -220,20 +214,10 @@ class Champion(champion_folder.Champion):
         return find_nearest_machines(parsed, self, count=count, tasks=self._read_tasks(tasks), assume=assume)
 
     @for_python
-    def compare(
-        self,
-        machines: Machines,
-        *,
-        when: Month = None,
-        level: float = LEVEL,
-        assume: bool = True,
-        measured: Machines | None = None,
-    ) -> Comparison:
+    def compare(self, machines: Machines, **options: Unpack[Asked]) -> Comparison:
         """Compare machines side by side: scores, the probability that one beats another, drivers of the difference."""
-        options = make_options(level=level, when=when, assume=assume)
-        return compare_machines(
-            self.read_entries(machines), self, options, measurements=self._read_measured(measured, [])
-        )
+        chosen, measurements = self._prepare(dict(options), [])
+        return compare_machines(self.read_entries(machines), self, chosen, measurements=measurements)
 
     @for_python
     def published(self, machine: Machines, *, tasks: Sequence[str] | str = ()) -> dict[str, PublishedScores]:
@@ -269,12 +253,16 @@ class Champion(champion_folder.Champion):
         names = [tasks] if isinstance(tasks, str) else tasks
         return list(dict.fromkeys(self.task_names.get(name, "tasks") for name in names))
 
-    def _read_measured(self, measured: Machines | None, entries: Sequence[MachineEntry]) -> UserMeasurements | None:
+    def _prepare(
+        self, given: dict[str, Any], entries: Sequence[MachineEntry]
+    ) -> tuple[PredictOptions, UserMeasurements | None]:
+        """Return the options and the user measurements of `Predicted`; one entry gives what measurements leave out."""
+        measured, options = given.pop("measured", None), make_options(**given)
         if measured is None:
-            return None
+            return options, None
         machine = dict(entries[0].values) if len(entries) == 1 else None
         read = measured if _are_entries(measured) else self.read_files(read_machines(measured))
-        return read_measurements(read, self, machine)
+        return options, read_measurements(read, self, machine)
 
 
 def _are_entries(machines: object) -> TypeGuard[list[MachineEntry]]:
@@ -309,34 +297,18 @@ def with_operations(champion: champion_folder.Champion) -> Champion:
     """Return a champion with the operations of this module."""
     if isinstance(champion, Champion):
         return champion
-    return Champion(**{each.name: getattr(champion, each.name) for each in fields(champion)})
+    return Champion(**{each.name: getattr(champion, each.name) for each in fields(champion) if each.init})
 
 
 @for_python
 def predict(
     machines: Machines,
     champion: champion_folder.Champion | Path | str = DEFAULT_CHAMPION,
-    *,
-    when: Month = None,
-    level: float = LEVEL,
-    assume: bool = True,
-    neighbors: int = PredictOptions.neighbors,
-    explain: bool = True,
-    measured: Machines | None = None,
-    strict: bool = False,
+    **options: Unpack[Predicted],
 ) -> Predictions:
     """Predict machines with a champion or the path of one; see `Champion.predict`."""
     loaded = champion if isinstance(champion, champion_folder.Champion) else load_champion(champion)
-    return with_operations(loaded).predict(
-        machines,
-        when=when,
-        level=level,
-        assume=assume,
-        neighbors=neighbors,
-        explain=explain,
-        measured=measured,
-        strict=strict,
-    )
+    return with_operations(loaded).predict(machines, **options)
 
 
 @for_python

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-
 import pytest
 from champion_project import project
 from hostile_input import refused
@@ -41,9 +39,6 @@ FILES = {
     "csv a direction mark": ("csv", "processor,chips\n\u202eEPYC 9654,2\n".encode(), "processor"),
     "csv a formula": ("csv", b"processor,chips\n\"=cmd|'/C calc'!A0\",2\n", "processor"),
     # packed CSV
-    "gz no stream": ("csv.gz", b"processor\nEPYC\n", "readable"),
-    "gz cut off": ("csv.gz", gzip.compress(b"processor\nEPYC 9654\n")[:-9], "readable"),
-    "gz a bomb": ("csv.gz", gzip.compress(bytes(80 * MILLION), 9), "smaller than 64 MiB"),
     # JSON
     "json half": ("json", b'{"processor": ', "must be JSON"),
     "json NaN": ("json", b'{"chips": NaN}', "finite"),
@@ -55,7 +50,7 @@ FILES = {
     "json half a character in a name": ("json", b'{"\\udfff": 1}', "known names"),
     "json a name twice": ("json", b'{"chips": 1, "chips": 2}', "unique"),
     "json nested without end": ("json", b"[" * 100_000, "3 deep"),
-    "json four deep": ("json", b'{"a": {"b": {"c": {"d": 1}}}}', "3 deep"),
+    "json of nested names": ("json", b'{"cores": {"b": {"c": 1}}}', "cores must be one value"),
     "json a list of lists": ("json", b"[[1]]", "names with values"),
     "json a value that is a list": ("json", b'{"processor": ["a"]}', "one value"),
     "json many values": ("json", b'{"processor": [' + b"1," * 100_000 + b"1]}", "one value"),

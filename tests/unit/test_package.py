@@ -77,7 +77,6 @@ def base(tmp_path_factory):
         ["rank", "machines.csv", *champion, "--target", "CINT2017rate >= 100"],
         ["what-if", *champion, *DESCRIBED, "--vary", "memory=12 x 32 GB DDR4-2666|12 x 16 GB DDR4-2666"],
         ["similar", *champion, *DESCRIBED, "--count", "1"],
-        ["what-if", *champion, *DESCRIBED, "--vary", "cores=16,20", "--out", "plot.svg"],
         ["serve", *champion, "--port", "0"],
         ["config"],
         ["measure", "gemm"],
@@ -104,7 +103,7 @@ def test_every_command_has_help_without_any_extra(base):
 
 @pytest.mark.parametrize(
     ("position", "command", "extra"),
-    [(4, "what-if", "plot"), (5, "serve", "serve"), (6, "config", "pipeline"), (7, "measure gemm", "train")],
+    [(4, "serve", "serve"), (5, "config", "pipeline"), (6, "measure gemm", "train")],
 )
 def test_a_command_names_the_extra_that_it_needs(base, position, command, extra):
     code, _, err = base["results"][position]

@@ -12,17 +12,16 @@ from __future__ import annotations
 
 import argparse
 
-from perfcast.cli import machine_arguments as machine
-from perfcast.cli.answers import add_output, check_out, count_words, report, report_refused, write_answer
+from perfcast.cli import asking
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("machines", nargs="+", metavar="MACHINE", help="'2 x EPYC 9654', or a file of machines")
-    machine.add_machine_flags(parser)
-    machine.add_champion(parser)
-    machine.add_prediction(parser)
-    add_output(parser, ".csv or .json")
+    asking.add_machine_flags(parser)
+    asking.add_champion(parser)
+    asking.add_prediction(parser)
+    asking.add_output(parser, ".csv or .json")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -31,20 +30,20 @@ def run(options: argparse.Namespace) -> int:
     from perfcast.decisions.machine_comparison import compare_machines
     from perfcast.inference.machine_files import ENDINGS, add_fields, read_short_machine
 
-    check_out(options, ".csv", ".json")
-    chosen = machine.read_options(options)
-    champion = machine.read_champion(options)
+    asking.check_out(options, ".csv", ".json")
+    chosen = asking.read_options(options)
+    champion = asking.read_champion(options)
     rules = champion.rules
     machines = []
     for text in options.machines:
         if text.lower().endswith(ENDINGS):
-            machines += machine.read_file(text, champion)
+            machines += asking.read_file(text, champion)
         else:
             machines += champion.read_files([read_short_machine(text, champion.named_field, rules.short_example)])
     machines = [entry._replace(line=number) for number, entry in enumerate(machines, start=1)]
-    entries = add_fields(machines, rules.read_files(machine.read_machine_flags(options)))
-    measurements = machine.read_user_measurements(options, entries, champion)
+    entries = add_fields(machines, rules.read_files(asking.read_machine_flags(options)))
+    measurements = asking.read_user_measurements(options, entries, champion)
     comparison = compare_machines(entries, champion, chosen, measurements=measurements)
-    write_answer(options, comparison, format_comparison)
-    report(f"{count_words(len(comparison.machines), 'machine')} compared", champion.name, champion.preset, chosen.level)
-    return report_refused(len(comparison.refused), len(entries))
+    counted = f"{asking.count_words(len(comparison.machines), 'machine')} compared"
+    counts = {"refused": len(comparison.refused), "total": len(entries)}
+    return asking.finish(options, comparison, format_comparison, counted, level=chosen.level, **counts)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 
@@ -22,8 +21,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     0 done, 2 a mistake of the user in one line, 3 a batch with machines that cannot be used, 130 interrupted.
     """
-    if "_ARGCOMPLETE" in os.environ:
-        _complete(os.environ["COMP_LINE"].rpartition(" ")[0].split()[1:])
     words = list(sys.argv[1:] if arguments is None else arguments)
     command = find_command(words)
     try:
@@ -48,15 +45,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         print(f"{command.prog}: {fault}", file=sys.stderr)
         return 2
-
-
-def _complete(words: Sequence[str]) -> None:
-    """Answer the shell's request for completions, and exit; `words` stand before the one to complete."""
-    import argcomplete
-
-    command = find_command(words)
-    os.environ["_ARGCOMPLETE"] = str(1 + command.count)
-    argcomplete.autocomplete(build_parser(command))
 
 
 if __name__ == "__main__":

@@ -562,7 +562,7 @@ def train(
     project: Path,
     seeds: Sequence[int],
     override: Sequence[str],
-    **names: Any,
+    **names: str,
 ) -> None:
     """Train one predictor on one split.
 
@@ -581,5 +581,5 @@ def train(
     store = tracking.store_from(config["tracking"], project, os.environ)
     # trainings of the quick preset take seconds
     checkpoints = None if preset == "quick" else out.with_name(f".{out.name}.checkpoints")
-    files: dict[str, Any] = {"table_file": table, "folds_file": folds, "out": out, "checkpoints": checkpoints}
-    run_training(TrainingJob(**names, **files, max_backtests=backtest_windows), config, store)
+    labels = names["dataset"], names["split"], names["predictor"]
+    run_training(TrainingJob(*labels, table, folds, out, backtest_windows, checkpoints), config, store)

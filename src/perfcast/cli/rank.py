@@ -14,14 +14,13 @@ Examples:
 from __future__ import annotations
 
 import argparse
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfcast.cli import machine_arguments as machine
-from perfcast.cli.answers import add_output, check_out, count_words, report, report_refused, write_answer
+from perfcast.cli import asking
 from perfcast.cli.arguments import add_shared, number, share
+from perfcast.cli.arguments import chosen as picked
 from perfcast.utils.errors import UserError
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "candidates", type=Path, nargs="?", help="a .csv, .json or .yaml file of machines; also: name, price, watts"
     )
-    machine.add_machine_flags(parser)
+    asking.add_machine_flags(parser)
     parser.add_argument(
         "--vary", action="append", default=[], metavar="NAME=VALUES", help="candidates without a file, as in what-if"
     )
@@ -45,45 +44,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--by", default="score", metavar="WORDS", help=_CRITERIA)
     parser.add_argument(
-        "--weights",
-        metavar="TASK=NUMBER,...",
-        help="weights of the score's tasks (default: equal weights of the targets' tasks)",
-    )
-    parser.add_argument(
         "--sure", type=share, metavar="SHARE", help="candidates that reach the targets less probably stand last (0.5)"
     )
-    parser.add_argument(
-        "--price", action="append", default=[], metavar="[NAME=]NUMBER", help="of a machine; of a GPU and hour"
-    )
-    rate = number(0, 1e9)
-    parser.add_argument("--electricity-price", type=rate, default=0.0, metavar="PRICE", help="of a kWh, in the cost")
+    rate, help_text = number(0, 1e9), "of a kWh, in the cost"
+    parser.add_argument("--electricity-price", type=rate, default=0.0, metavar="PRICE", help=help_text)
     parser.add_argument("--years", type=number(1e-3, 100), default=1.0, metavar="N", help="years of use in the cost")
-    parser.add_argument("--memory-price", type=rate, default=0.0, metavar="PRICE", help="of a GB that price leaves out")
-    machine.add_champion(parser)
-    machine.add_prediction(parser)
+    asking.add_champion(parser)
+    asking.add_prediction(parser)
     add_shared(parser, "--strict")
-    add_output(parser, ".csv or .json")
+    asking.add_output(parser, ".csv or .json")
 
 
 def run(options: argparse.Namespace) -> int:
     """Rank, and print or write."""
-    from perfcast.decisions.criteria import CostRates, read_request
+    from perfcast.decisions.criteria import read_request
     from perfcast.decisions.display import format_ranking
     from perfcast.decisions.ranking import rank_machines
 
-    check_out(options, ".csv", ".json")
-    chosen = machine.read_options(options)
-    champion = machine.read_champion(options)
-    entries = add_prices(_read_candidates(options, champion), options.price, champion)
-    typed = {name: getattr(options, name) for name in ("by", "weights", "sure")}
-    rates = CostRates(**{name: getattr(options, name) for name in ("electricity_price", "years", "memory_price")})
-    request = read_request(options.target, champion, **typed, rates=rates)
-    measurements = machine.read_user_measurements(options, [], champion)
+    asking.check_out(options, ".csv", ".json")
+    chosen = asking.read_options(options)
+    champion = asking.read_champion(options)
+    entries = _read_candidates(options, champion)
+    request = read_request(options.target, champion, **picked(options, "by", "sure", "electricity_price", "years"))
+    measurements = asking.read_user_measurements(options, [], champion)
     names = {"measurements": measurements, "strict": options.strict, "progress": len(entries) > 20}
     ranking = rank_machines(entries, champion, request, chosen, **names)
-    write_answer(options, ranking, format_ranking)
-    report(f"{count_words(len(ranking.candidates), 'machine')} predicted", champion.name, champion.preset, chosen.level)
-    return report_refused(len(ranking.refused), len(entries))
+    counted = f"{asking.count_words(len(ranking.candidates), 'machine')} predicted"
+    counts = {"refused": len(ranking.refused), "total": len(entries)}
+    return asking.finish(options, ranking, format_ranking, counted, level=chosen.level, **counts)
 
 
 def _read_candidates(options: argparse.Namespace, champion: Champion) -> list[MachineEntry]:
@@ -91,11 +79,11 @@ def _read_candidates(options: argparse.Namespace, champion: Champion) -> list[Ma
     from perfcast.decisions.variants import read_varied_fields
     from perfcast.inference.machine_files import add_fields
 
-    flags = champion.rules.read_files(machine.read_machine_flags(options))
+    flags = champion.rules.read_files(asking.read_machine_flags(options))
     if options.candidates is not None:
         if options.vary:
             raise UserError("candidates must be a file or --vary", "both are given", "leave one of them out")
-        return add_fields(machine.read_file(options.candidates, champion), flags)
+        return add_fields(asking.read_file(options.candidates, champion), flags)
     if not options.vary:
         fact = "no file and no --vary was given"
         raise UserError("candidates must be given", fact, f"try a file, or {champion.rules.example} --vary NAME=VALUES")
@@ -123,39 +111,3 @@ def make_candidates(values: Mapping[str, object], varied: Sequence[VariedField])
         named = {NAME: label[:MAX_NAME_LETTERS], **values, **chosen}
         entries.append(make_entry(line, label, named)._replace(label=label))
     return entries
-
-
-def add_prices(entries: Sequence[MachineEntry], texts: Sequence[str], champion: Champion) -> list[MachineEntry]:
-    """Return candidates with the prices of `NAME=NUMBER` texts, or of one number for all; given prices stay.
-
-    Raises: UserError for a text that is neither, and a name that no candidate has.
-    """
-    from perfcast.inference.machine_files import PRICE
-    from perfcast.schema.table import Tag
-
-    prices = dict(_read_price(text, champion) for text in texts)
-    column = champion.reference_data.measured.column_of(Tag.ENTITY)
-    unused, priced = set(prices), []
-    for entry in entries:
-        fields = ((champion.fields.get(name), value) for name, value in entry.values.items())
-        named = (value for field, value in fields if field and column in getattr(field, "columns", (field.name,)))
-        typed = next((value for value in named if isinstance(value, str)), None)
-        entity = "" if typed is None else champion.find_entity(typed)
-        name = entity if entity in prices else ""
-        unused.discard(name)
-        is_priced = name in prices and entry.carried.get(PRICE) in (None, "")
-        priced.append(entry._replace(carried={**entry.carried, PRICE: prices[name]}) if is_priced else entry)
-    if unused:
-        raise UserError("--price must name what a candidate has", f"none has {min(unused)!r}", "correct the name")
-    return priced
-
-
-def _read_price(text: str, champion: Champion) -> tuple[str, float]:
-    name, _, typed = text.rpartition("=")
-    try:
-        price = float(typed)
-    except ValueError:
-        price = math.nan
-    if not 0 < price <= 1e9:
-        raise UserError("--price must be a positive number, or NAME=NUMBER such as H200=3.5", f"it is {text[:60]!r}")
-    return champion.find_entity(name.strip()) if name.strip() else "", price

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from perfcast.cli.arguments import whole
-from perfcast.cli.machine_arguments import add_champion, read_champion
+from perfcast.cli.asking import add_champion, read_champion
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

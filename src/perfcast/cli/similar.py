@@ -10,18 +10,17 @@ from __future__ import annotations
 import argparse
 import sys
 
-from perfcast.cli import machine_arguments as machine
-from perfcast.cli.answers import add_output, check_out, count_words, write_answer
+from perfcast.cli import asking
 from perfcast.cli.arguments import add_shared, whole
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    machine.add_machines(parser)
+    asking.add_machines(parser)
     parser.add_argument("--count", type=whole(1, 1000), default=10, metavar="N", help="results for each task")
     add_shared(parser, "--task", "--no-assume")
-    machine.add_champion(parser)
-    add_output(parser, ".csv or .json")
+    asking.add_champion(parser)
+    asking.add_output(parser, ".csv or .json")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -30,12 +29,12 @@ def run(options: argparse.Namespace) -> int:
     from perfcast.decisions.nearest_machines import find_nearest_machines
     from perfcast.inference.parse import parse_machines
 
-    check_out(options, ".csv", ".json")
-    champion = machine.read_champion(options)
-    names = {"count": options.count, "tasks": machine.read_tasks(options, champion)}
-    machines = parse_machines(machine.read_entries(options, champion), champion)
+    asking.check_out(options, ".csv", ".json")
+    champion = asking.read_champion(options)
+    names = {"count": options.count, "tasks": asking.read_tasks(options, champion)}
+    machines = parse_machines(asking.read_entries(options, champion), champion)
     nearest = find_nearest_machines(machines, champion, **names, assume=not options.no_assume)
-    write_answer(options, nearest, format_nearest)
+    asking.write_answer(options, nearest, format_nearest)
     count = sum(len(each.similar) for each in nearest.machines)
-    print(f"{count_words(count, 'measured result')} of {champion.dataset}", file=sys.stderr)
+    print(f"{asking.count_words(count, 'measured result')} of {champion.dataset}", file=sys.stderr)
     return 0

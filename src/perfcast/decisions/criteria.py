@@ -7,15 +7,16 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from perfcast.decisions.joint_errors import error_quantiles
+import pandas as pd
+
 from perfcast.inference.champion import Champion
 from perfcast.inference.machine_fields import read_number
 from perfcast.inference.machine_files import EXTRAS, NAME, PRICE, WATTS, MachineEntry, tidy_text
 from perfcast.inference.prediction import DerivedValue, Estimate
 from perfcast.inference.rules import DerivedOutput
-from perfcast.uncertainty.conformal import probability_at_least
+from perfcast.uncertainty.conformal import outputs_of, probability_at_least
 from perfcast.utils.errors import UserError
 
 _FORM = re.compile(r"\s*(?P<output>[^<>=]+?)\s*(?P<sign>>=|<=|>|<)\s*(?P<number>\S+(?:\s+[a-z/]+)?)\s*", re.IGNORECASE)
@@ -43,6 +44,14 @@ class Output(NamedTuple):
     def of(cls, estimate: Estimate) -> Output:
         """Return the output of an estimate."""
         return cls(estimate.task, estimate.target)
+
+
+def error_quantiles(estimate: Estimate, champion: Champion) -> list[float] | None:
+    """Return the quantiles of the errors of backtests of an estimate's output, None without an interval."""
+    if champion.calibrated is None or estimate.low is None or estimate.high is None:
+        return None
+    quantiles = champion.calibrated.calibration.quantiles
+    return quantiles.get(str(outputs_of(pd.Series([estimate.task]), estimate.target)[0]), quantiles[""])
 
 
 @dataclass(frozen=True)
@@ -96,7 +105,7 @@ def read_output(text: str, champion: Champion, option: str) -> Output:
         before, _, target = text.rpartition(".")
         task = names.get(before, option)
     task = task or names.get(text, option)
-    known = champion.targets_of(task)
+    known = champion.targets_of[task]
     if target and target not in known:
         raise UserError(f"a target of {task} must be one of {', '.join(known)}", f"{option} names {target[:40]!r}")
     if not target and len(known) > 1:
@@ -119,18 +128,6 @@ class Criterion:
     text: str
     exponents: Mapping[Factor, int]
     ascending: bool
-
-    def logarithm(self, facts: Mapping[str, float], logarithms: Mapping[Factor, Any]) -> Any:
-        """Return the logarithm of the value.
-
-        Args: `facts` has the watts, price, cost and probability that the criterion needs; `logarithms` are those of the
-        other factors, numbers or arrays of draws.
-        """
-        known = {word: math.log(fact) if fact > 0 else _LOGARITHM_OF_ZERO for word, fact in facts.items()}
-        total = 0.0
-        for factor, power in self.exponents.items():
-            total = total + power * (known[factor] if factor in known else logarithms[factor])  # type: ignore[index]
-        return total
 
 
 def read_criterion(text: str, champion: Champion) -> Criterion:
@@ -180,35 +177,6 @@ def _sense(factor: Factor, *, lower: bool) -> int:
     return 1 if factor == PROBABILITY or lower == isinstance(factor, DerivedOutput) else -1
 
 
-def read_weights(text: str | None, constraints: Sequence[Constraint], champion: Champion) -> dict[Output, float]:
-    """Read `TASK=NUMBER,...`, the weights of the score's tasks, and scale them to the sum 1.
-
-    Without a text every task of the constraints has the same weight, without constraints every task of the champion.
-    Raises: UserError for any other text.
-    """
-    if text is None:
-        outputs = list(dict.fromkeys(constraint.output for constraint in constraints))
-        if not outputs:
-            outputs = [Output(task, target) for task in champion.tasks for target in champion.targets_of(task)]
-        return dict.fromkeys(outputs, 1 / len(outputs))
-    weights: dict[Output, float] = {}
-    for piece in text.split(","):
-        word, equals, number = piece.partition("=")
-        try:
-            weight = float(number)
-        except ValueError:
-            weight = math.nan
-        if not equals or not 0 < weight <= 1e9:  # a larger sum overflows
-            requirement = "--weights must be TASK=NUMBER above 0, at most 1e9, joined by commas, such as CINT2017rate=2"
-            raise UserError(requirement, f"it has {piece[:60]!r}", "leave out tasks without a weight")
-        output = read_output(word, champion, "--weights")
-        if output in weights:
-            raise UserError("--weights must name a task once", f"{output.task} is in it twice")
-        weights[output] = weight
-    total = math.fsum(weights.values())
-    return {output: weight / total for output, weight in weights.items()}
-
-
 class Spread(NamedTuple):
     """Value with its interval; no interval without a calibration."""
 
@@ -244,70 +212,48 @@ def evaluate_criterion(
 
     The interval is that of the scores in it, each at the end that is worse for the criterion, then at the better one.
     """
-    ends: list[dict[Factor, float]] = [{}, {}, {}]
-    has_interval = True
+    totals, has_interval = [0.0, 0.0, 0.0], True
     for factor, power in criterion.exponents.items():
-        if factor not in facts:
+        if isinstance(factor, str) and factor in facts:
+            ends = (facts[factor],) * 3
+        else:
             spread: Spread | Estimate | DerivedValue = score
-            if isinstance(factor, (Output, DerivedOutput)):
+            if not isinstance(factor, str):
                 spread = estimates[factor] if isinstance(factor, Output) else derived[factor.name]
             has_interval = has_interval and spread.low is not None
             low, high = (spread.low or spread.median, spread.high or spread.median)[:: 1 if power > 0 else -1]
-            for logarithms, number in zip(ends, (low, spread.median, high), strict=True):
-                logarithms[factor] = math.log(number)
-    low, median, high = (math.exp(min(criterion.logarithm(facts, each), _MAX_LOGARITHM)) for each in ends)
+            ends = (low, spread.median, high)
+        logarithms = (math.log(end) if end > 0 else _LOGARITHM_OF_ZERO for end in ends)
+        totals = [total + power * each for total, each in zip(totals, logarithms, strict=True)]
+    low, median, high = (math.exp(min(total, _MAX_LOGARITHM)) for total in totals)
     return Spread(median, low if has_interval else None, high if has_interval else None)
-
-
-@dataclass(frozen=True, kw_only=True)
-class CostRates:
-    """Rates that turn a candidate into money, all in the currency of its price.
-
-    Units: `electricity_price` per kWh, `years` of use around the clock at the candidate's watts, `memory_price` per GB
-    for memory that the price does not include.
-    """
-
-    electricity_price: float = 0.0
-    years: float = 1.0
-    memory_price: float = 0.0
-
-    def __post_init__(self) -> None:
-        for name, low in (("electricity_price", 0.0), ("memory_price", 0.0), ("years", 1e-3)):
-            value = getattr(self, name)
-            if not low <= value <= 1e9:
-                rule = "0 or a positive number" if low == 0 else "a positive number"
-                raise UserError(f"--{name.replace('_', '-')} must be {rule}", f"it is {value:g}")
-
-    def describe(self) -> str:
-        """Return one line with what the cost has."""
-        parts = ["price"]
-        if self.electricity_price:
-            parts.append(f"electricity at {self.electricity_price:g} per kWh for {self.years:g} years")
-        if self.memory_price:
-            parts.append(f"memory at {self.memory_price:g} per GB")
-        return f"cost: {' + '.join(parts)}; per score-year it is divided by the score and {self.years:g} years"
-
-    def total(self, price: float | None, watts: float | None, memory_gb: float | None) -> float | None:
-        """Return the cost over all years, None where a fact that a rate needs is unknown."""
-        if price is None or (self.electricity_price and watts is None) or (self.memory_price and memory_gb is None):
-            return None
-        energy = (watts or 0.0) / 1000 * _HOURS_PER_YEAR * self.years * self.electricity_price
-        return price + energy + (memory_gb or 0.0) * self.memory_price
-
-
-PRICE_ALONE: CostRates = CostRates()
-"""Cost without electricity and memory."""
 
 
 @dataclass(frozen=True)
 class RankingRequest:
-    """Criterion and constraints of a ranking; candidates that keep them with less than `sure` stand below a line."""
+    """Criterion and constraints of a ranking; candidates that keep them with less than `sure` stand below a line.
+
+    Units: `electricity_price` per kWh in the currency of prices, `years` of use around the clock.
+    """
 
     criterion: Criterion
     weights: Mapping[Output, float]
     constraints: tuple[Constraint, ...] = ()
     sure: float = _SURE
-    rates: CostRates = PRICE_ALONE
+    electricity_price: float = 0.0
+    years: float = 1.0
+
+    def describe_cost(self) -> str:
+        """Return one line with what the cost has."""
+        price = self.electricity_price
+        energy = f" + electricity at {price:g} per kWh for {self.years:g} years" if price else ""
+        return f"cost: price{energy}; per score-year it is divided by the score and {self.years:g} years"
+
+    def cost(self, price: float | None, watts: float | None) -> float | None:
+        """Return the cost over all years, None where a fact that it needs is unknown."""
+        if price is None or (self.electricity_price and watts is None):
+            return None
+        return price + (watts or 0.0) / 1000 * _HOURS_PER_YEAR * self.years * self.electricity_price
 
 
 def read_request(
@@ -315,23 +261,33 @@ def read_request(
     champion: Champion,
     *,
     by: str = "score",
-    weights: str | None = None,
     sure: float | None = None,
-    rates: CostRates = PRICE_ALONE,
+    electricity_price: float = 0.0,
+    years: float = 1.0,
 ) -> RankingRequest:
-    """Return the request of typed targets, criterion and weights.
+    """Return the request of typed targets and a criterion; the score is that of all tasks of the targets, or of all.
 
-    Raises: UserError for a word that has no meaning, and for `sure` or a probability without targets.
+    Raises: UserError for a word that has no meaning, a number that cannot be, and for `sure` or a probability without
+    targets.
     """
+    for name, low, value in (("electricity-price", 0.0, electricity_price), ("years", 1e-3, years)):
+        if not low <= value <= 1e9:
+            rule = "0 or a positive number" if low == 0 else "a positive number"
+            raise UserError(f"--{name} must be {rule}", f"it is {value:g}")
     constraints = tuple(read_constraint(text, champion) for text in targets)
-    weights_of_outputs = read_weights(weights, constraints, champion)
+    outputs = list(dict.fromkeys(constraint.output for constraint in constraints))
+    if not outputs:
+        outputs = [Output(task, target) for task in champion.tasks for target in champion.targets_of[task]]
     criterion = read_criterion(by, champion)
     if COST in criterion.exponents and champion.rules.price_columns:
         raise UserError("--by must not name the cost where prices are per hour", f"it is {by!r}", "name the price")
     if not constraints and (sure is not None or PROBABILITY in criterion.exponents):
         word = "--sure" if sure is not None else f"--by {criterion.text}"
         raise UserError(f"{word} needs a target", "there is no --target", "such as 'CINT2017rate >= 1500'")
-    return RankingRequest(criterion, weights_of_outputs, constraints, _SURE if sure is None else sure, rates)
+    chosen = _SURE if sure is None else sure
+    return RankingRequest(
+        criterion, dict.fromkeys(outputs, 1 / len(outputs)), constraints, chosen, electricity_price, years
+    )
 
 
 @dataclass(frozen=True)
@@ -346,7 +302,6 @@ class Candidate:
     price: float | None
     watts: float | None
     watts_assumed: bool = False
-    memory_gb: float | None = None
     cells: Mapping[str, float] = field(default_factory=dict)
 
 

@@ -1,21 +1,32 @@
-"""Answers as people read them: tables and notes for a terminal, and the plot of a what-if grid."""
+"""Answers as people read them: tables and notes for a terminal."""
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
 
 from perfcast.decisions.criteria import Output
 from perfcast.decisions.machine_comparison import Comparison
 from perfcast.decisions.nearest_machines import NearestMachines, NearestResults, SimilarResult
 from perfcast.decisions.ranking import Ranked, Ranking
-from perfcast.decisions.what_if import Combination, Grid
-from perfcast.inference.prediction import DerivedValue, Estimate
-from perfcast.utils.errors import UserError
+from perfcast.decisions.what_if import Grid
+from perfcast.inference.cells import ORIGINS
+from perfcast.inference.measured_index import PublishedGroup, PublishedScores
+from perfcast.inference.prediction import (
+    DERIVED,
+    MEASURED_FACTOR,
+    OK,
+    Basis,
+    DerivedValue,
+    Estimate,
+    Prediction,
+    Predictions,
+    Value,
+    list_outside,
+)
+from perfcast.inference.rules import find_rules
 from perfcast.utils.terminal_tables import (
+    NO_BREAK,
     drop_empty_columns,
-    fits,
     format_interval,
     format_number,
     format_plain,
@@ -23,14 +34,9 @@ from perfcast.utils.terminal_tables import (
     wrap_text,
 )
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-MAX_LINES = 8
-"""Most lines of a plot."""
-_MAX_BARS = 24
-_LEGEND_LETTERS, _LABEL_LETTERS = 118, 14
-"""Letters of a row of legend labels, and of a line of the label of a bar."""
+_MAX_GROUPS = 4
+"""Groups of published results that the text shows of a task, the newest first; JSON has all."""
+_HEADER = ["task", "estimate", "interval", "unit", "trust"]
 _MAX_IMPOSSIBLE = 12
 """Impossible combinations that are listed."""
 _LIKE = "hypothetical, like"
@@ -65,6 +71,134 @@ def format_percent(share: float | None) -> str:
     return "> 99 %" if 0.99 < share < 1 else f"{100 * share:.0f} %"
 
 
+def format_predictions(predictions: Predictions, width: int | None = None) -> str:
+    """Return the machines one after another: estimates, nearest measured results, drivers, and values by origin.
+
+    Predictions without values are one table. `width` is that of the terminal, None for no limit.
+    """
+    refused = [wrap_text(f"{each.machine}: refused, {each.message}", width) for each in predictions.refused]
+    answered = [prediction for prediction in predictions if prediction.status == OK]
+    if any(prediction.values for prediction in answered):
+        origins = {**ORIGINS, **find_rules(predictions.dataset).origin_meanings}
+        return "\n\n".join([*(_format_prediction(prediction, origins, width) for prediction in answered), *refused])
+    rows = [
+        [each.machine, *cells]
+        for each in answered
+        for cells in (*map(_estimate_cells, each.estimates), *map(_estimate_cells, each.derived))
+    ]
+    notes: dict[str, list[str]] = {}
+    for each in answered:
+        for note in each.notes:
+            notes.setdefault(note, []).append(each.machine)
+    named = {note: first + (f" and {len(others)} more" if others else "") for note, (first, *others) in notes.items()}
+    lines = [wrap_text(f"{machines}: {note}", width) for note, machines in named.items()]
+    return "\n".join([*lines, *([render_table(["machine", *_HEADER], rows, width)] if rows else []), *refused])
+
+
+def _format_prediction(prediction: Prediction, origins: Mapping[str, str], width: int | None) -> str:
+    estimates, first = prediction.estimates, list_outside(prediction.estimates)
+    interval = f"{100 * estimates[0].level:g} % interval"
+    parts = [wrap_text(": ".join([prediction.machine, *first]), width)]
+    parts += [wrap_text(f"note: {note}", width) for note in prediction.notes if note not in first]
+
+    def add(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        parts.extend([*([title] if title else []), render_table(header, rows, width)] if rows else [])
+
+    published = [row for estimate in estimates for row in _published_rows(estimate)]
+    header = ["task", "results", "median", "range", "compiler, year", "newest"]
+    add("published results of this machine", header, published)
+    header = [interval if name == "interval" else name for name in _HEADER]
+    add("prediction" if published else "", header, [_estimate_cells(each) for each in estimates])
+    title = "derived from the estimates, as if their errors were fully correlated"
+    rows = [[*_estimate_cells(each)[:4], each.formula] for each in prediction.derived]
+    add(title, [DERIVED, "estimate", interval, "unit", "formula"], rows)
+    changed = [(each.task, each.user_factor) for each in estimates if each.user_factor is not None]
+    changes = [f"{task} {100 * (factor - 1):+.1f} %" for task, factor in changed]
+    if changes:
+        parts.append(wrap_text(f"changed by your own measurements: {', '.join(changes)}", width))
+    rows = [
+        [
+            *("" if place else each.task, _format_score(near.score), near.machine),
+            *(near.published, f"{near.distance:.3f}"),
+        ]
+        for each in estimates
+        for place, near in enumerate(each.neighbors)
+    ]
+    add("nearest measured machines", ["task", "score", "machine", "published", "distance"], rows)
+    groups = sorted({driver.group for each in estimates for driver in each.drivers})
+    rows = [_driver_cells(each, groups) for each in estimates if any(other.typical_machine for other in estimates)]
+    title = "drivers: factors on the score of a typical machine of the last year"
+    add(title, ["task", *groups, "typical machine"], rows)
+    for origin, meaning in origins.items():
+        values = [_format_value(value) for value in prediction.values if value.origin == origin]
+        if values:
+            parts.append(wrap_text(f"{origin} ({meaning}): {', '.join(values)}", width))
+    return "\n".join([*parts, *(wrap_text(line, width) for line in format_basis(prediction.basis))])
+
+
+def _estimate_cells(each: Estimate | DerivedValue) -> list[str]:
+    name, trust = (each.name, DERIVED) if isinstance(each, DerivedValue) else (each.task, each.trust)
+    return [name, *_format_spread(each), each.unit, trust]
+
+
+def _published_rows(estimate: Estimate) -> list[list[str]]:
+    """Return the row of all published results, with the id of the newest, and one for every compiler and year."""
+    published = estimate.published
+    if published is None:
+        return []
+    newest = published.results[0].result if published.results else ""
+    named: list[tuple[str, PublishedScores | PublishedGroup, str, str]] = [(estimate.task, published, "all", newest)]
+    for group in published.groups[:_MAX_GROUPS] if len(published.groups) > 1 else ():
+        named.append(("", group, ", ".join(map(str, filter(None, (group.setup, group.year)))), ""))
+    return [
+        [task, str(each.count), format_number(each.median), format_interval(each.low, each.high), label, result]
+        for task, each, label, result in named
+    ]
+
+
+def _driver_cells(estimate: Estimate, groups: Sequence[str]) -> list[str]:
+    factors = {driver.group: driver.factor for driver in estimate.drivers}
+    machine = estimate.typical_machine
+    usual = "" if machine is None else f"{machine.machine} (measured {_format_score(machine.score)})"
+    return [estimate.task, *(f"{factors.get(group, 1.0):.2f}" for group in groups), usual]
+
+
+def _format_score(score: float | None) -> str:
+    return "-" if score is None else format_number(score)
+
+
+def _format_value(value: Value) -> str:
+    text = f"{value.value:g}" if isinstance(value.value, float) else value.value
+    unit = f" {value.unit}" if value.unit and value.unit not in ("month", "quarter") else ""
+    return f"{value.column} {text}{unit}".replace(" ", NO_BREAK)
+
+
+def format_basis(basis: Basis | None) -> list[str]:
+    """Return lines on data, errors, facts, and on how to check the answer."""
+    if basis is None:
+        return []
+    until = f" up to {basis.trained_until}" if basis.trained_until else ""
+    lines = [f"basis: {basis.measured_results} measured results{until}"]
+    if basis.errors:
+        shown = [f"{each.task} {100 * each.median:.1f} % ({100 * each.p90:.0f} %)" for each in basis.errors]
+        errors = "errors in backtests at this distance, half (nine tenths) are smaller"
+        lines.append(f"{errors}: {', '.join(shown)}".replace(" %", f"{NO_BREAK}%"))
+    for source in basis.facts:
+        facts = ", ".join(fact.replace(" ", NO_BREAK) for fact in source.facts)
+        public = f"public from {source.known_from}" if source.known_from else "undated"
+        lines.append(f"facts of {source.subject}, {public} ({source.source}): {facts}")
+    lines += [f"to check {each.task}: {each.command}" for each in basis.checks]
+    if basis.moves:
+        moves = [
+            f"{each.task} by {100 * (each.factor - 1):+.1f} % ({100 * each.width:.0f} % of its width remain)"
+            for each in basis.moves
+        ]
+        above = f"{100 * (MEASURED_FACTOR - 1):.0f} % above its estimate (--measured)"
+        text = f"one result of {basis.measured_task} {above} would move {', '.join(moves)}"
+        lines.append(text.replace(" %", f"{NO_BREAK}%"))
+    return lines
+
+
 def format_ranking(ranking: Ranking, width: int | None = None) -> str:
     """Return the candidates in a table, the best first, and notes under it."""
     rows = [_ranked_cells(candidate, ranking) for candidate in ranking.candidates]
@@ -74,12 +208,10 @@ def format_ranking(ranking: Ranking, width: int | None = None) -> str:
         rows.insert(above, {"name": f"does not reach the {targets} (< {100 * ranking.sure:g} %)"})
     tables = [_format_table(rows, width)] if rows else []
     refused = [wrap_text(f"{candidate.name}: refused, {candidate.message}", width) for candidate in ranking.refused]
-    notes = [_explain_score(ranking), *([f"order: the lowest {ranking.by} first"] if ranking.ascending else [])]
+    unit, mean = f" ({ranking.unit})" if ranking.unit else "", "geometric mean of " if len(ranking.weights) > 1 else ""
+    notes = [f"score: {mean}{', '.join(ranking.weights)}{unit}"]
+    notes += [f"order: the lowest {ranking.by} first"] if ranking.ascending else []
     notes += ranking.notes
-    if ranking.candidates and (share := ranking.candidates[0].first_share) is not None:
-        among = " of those that reach the target" if ranking.targets else ""
-        shown = f"{ranking.candidates[0].name} is first{among} in {format_percent(share)} of the draws of all scores"
-        notes.append(f"first: {shown}, their errors correlated as in backtests")
     return "\n".join([*tables, *refused, *_format_notes(notes, width)])
 
 
@@ -98,7 +230,6 @@ def _ranked_cells(candidate: Ranked, ranking: Ranking) -> dict[str, str]:
     differs = any(other.cost != other.price for other in ranking.candidates)
     watts, price, cost, per_year = candidate.watts, candidate.price, candidate.cost, candidate.cost_per_score_year
     cells |= {
-        "first": format_percent(candidate.first_share),
         "watts": "" if watts is None else f"{'~' * (candidate.watts_assumed and mixed)}{format_plain(watts)}",
         "price": "" if price is None else format_plain(price),
         "cost": "" if cost is None or not differs else format_number(cost),
@@ -111,19 +242,9 @@ def _ranked_cells(candidate: Ranked, ranking: Ranking) -> dict[str, str]:
     return {**cells, "trust": candidate.trust}
 
 
-def _explain_score(ranking: Ranking) -> str:
-    unit = f" ({ranking.unit})" if ranking.unit else ""
-    if len(ranking.weights) == 1:
-        return f"score: {next(iter(ranking.weights))}{unit}"
-    equal = len({round(weight, 12) for weight in ranking.weights.values()}) == 1
-    parts = [name if equal else f"{name} {weight:.2g}" for name, weight in ranking.weights.items()]
-    return f"score: {'' if equal else 'weighted '}geometric mean of {', '.join(parts)}{unit}"
-
-
 def format_grid(grid: Grid, width: int | None = None) -> str:
     """Return the combinations in a table, the impossible ones with their reasons, and notes."""
-    table = _format_wide(grid, width)
-    parts = [table if fits(table, width) else _format_long(grid, width)]
+    parts = [_format_combinations(grid, width)]
     impossible = [combination for combination in grid.combinations if combination.violation]
     if impossible:
         parts.append(f"cannot be ({len(impossible)} of {len(grid.combinations)} combinations)")
@@ -134,7 +255,7 @@ def format_grid(grid: Grid, width: int | None = None) -> str:
     return "\n".join([*parts, *_format_notes(grid.notes, width)])
 
 
-def _format_wide(grid: Grid, width: int | None) -> str:
+def _format_combinations(grid: Grid, width: int | None) -> str:
     """Return one row per combination, with two columns per output."""
     derived = dict.fromkeys((value.name for each in grid.possible for value in each.derived), "")
     rows = []
@@ -142,7 +263,7 @@ def _format_wide(grid: Grid, width: int | None) -> str:
         estimates = {Output.of(estimate): estimate for estimate in combination.estimates}
         cells = dict(combination.values)
         for output, title in grid.outputs.items():
-            shown = _estimate_cells(estimates[output]) if output in estimates else ("", "")
+            shown = _format_spread(estimates[output]) if output in estimates else ("", "")
             cells |= zip((title, f"{_name_interval(grid.level)}{_DISTINCT}{title}"), shown, strict=True)
         cells |= derived | {value.name: format_number(value.median) for value in combination.derived}
         lowest = min(combination.estimates, key=lambda estimate: estimate.in_domain_score or 0.0)
@@ -150,23 +271,7 @@ def _format_wide(grid: Grid, width: int | None) -> str:
     return _format_table(rows, width)
 
 
-def _format_long(grid: Grid, width: int | None) -> str:
-    """Return one row per combination and output."""
-
-    def name_cells(combination: Combination, task: str, value: Estimate | DerivedValue) -> dict[str, str]:
-        estimate, interval = _estimate_cells(value)
-        return {**combination.values, "task": task, "estimate": estimate, _name_interval(grid.level): interval}
-
-    rows = []
-    for combination in grid.possible:
-        for each in combination.estimates:
-            cells = name_cells(combination, grid.outputs[Output.of(each)], each)
-            rows.append({**cells, "trust": each.trust, _LIKE: combination.base_entity})
-        rows += [name_cells(combination, value.name, value) for value in combination.derived]
-    return _format_table(rows, width)
-
-
-def _estimate_cells(value: Estimate | DerivedValue) -> tuple[str, str]:
+def _format_spread(value: Estimate | DerivedValue) -> tuple[str, str]:
     return format_number(value.median), format_interval(value.low, value.high)
 
 
@@ -217,7 +322,7 @@ def format_comparison(comparison: Comparison, width: int | None = None) -> str:
     for output in dict.fromkeys(Output.of(each) for machine in letters.values() for each in machine.estimates):
         for letter, each in ((letter, each) for letter, machine in letters.items() for each in machine.estimates):
             if Output.of(each) == output:
-                published, (estimate, ends) = each.published, _estimate_cells(each)
+                published, (estimate, ends) = each.published, _format_spread(each)
                 rows.append(
                     {
                         **{"task": each.task if each.task != shown else "", "machine": letter},
@@ -248,110 +353,3 @@ def format_comparison(comparison: Comparison, width: int | None = None) -> str:
         factors = [names | ones | {each.group: f"{each.factor:.2f}" for each in pair.drivers} for names, pair in named]
         parts.append(_format_table(factors, width))
     return "\n".join(parts)
-
-
-def draw_grid(grid: Grid) -> str:
-    """Return the estimates with their intervals as SVG: lines over numbers with a shaded band, else bars.
-
-    There is a panel per task, the field with most numbers on the x axis, and a color per combination of the others.
-    Raises: UserError when there are more lines or bars than can be told apart.
-    """
-    import matplotlib
-
-    from perfcast.report.plots.drawing import STYLE, panels, plain_axis, predictor_styles, to_svg
-
-    numbers = {name: len({combination.numbers[name] for combination in grid.combinations}) for name in grid.units}
-    along = max(numbers, key=lambda name: numbers[name]) if numbers else None
-    x = along or grid.names[0]
-    others = [name for name in grid.names if name != x]
-    lines: dict[str, list[Combination]] = {}
-    for combination in grid.possible:
-        label = ", ".join(f"{name} {combination.values[name]}" for name in others)
-        lines.setdefault(label, []).append(combination)
-    if len(lines) > MAX_LINES:
-        fact = f"{' x '.join(others)} are {len(lines)}"
-        raise UserError(f"a plot must have at most {MAX_LINES} lines", fact, "vary fewer values, or write .csv")
-    ticks = list(dict.fromkeys(combination.values[x] for combination in grid.combinations))
-    if along is None and len(ticks) * len(lines) > _MAX_BARS:
-        fact = f"{len(ticks)} of {x} x {len(lines)} are {len(ticks) * len(lines)}"
-        raise UserError(f"a plot must have at most {_MAX_BARS} bars", fact, "vary fewer values, or write .csv")
-    with matplotlib.rc_context(STYLE):
-        figure, axes = panels(len(grid.outputs), columns=2, height=2.9)
-        looks = predictor_styles([f"{place}" for place in range(len(lines))])
-        for axis, (output, title) in zip(axes, grid.outputs.items(), strict=True):
-            for place, (label, combinations) in enumerate(lines.items()):
-                pairs = [
-                    (each, estimate)
-                    for each in combinations
-                    for estimate in each.estimates
-                    if Output.of(estimate) == output
-                ]
-                if along is None:
-                    width = 0.8 / len(lines)
-                    shift = (place - (len(lines) - 1) / 2) * width
-                    at = [ticks.index(each.values[x]) + shift for each, _ in pairs]
-                    _draw_bars(
-                        axis,
-                        at,
-                        [estimate for _, estimate in pairs],
-                        width,
-                        label=label,
-                        color=looks[str(place)]["color"],
-                    )
-                else:
-                    pairs.sort(key=lambda pair: pair[0].numbers[x])
-                    at = [each.numbers[x] for each, _ in pairs]
-                    _draw_line(axis, at, [estimate for _, estimate in pairs], label, looks[str(place)])
-            axis.set_title(title)
-            axis.set_ylabel(
-                next(
-                    estimate.unit
-                    for each in grid.possible
-                    for estimate in each.estimates
-                    if Output.of(estimate) == output
-                )
-            )
-            plain_axis(axis, "y")
-            if along is not None:
-                plain_axis(axis, "x")
-                axis.set_xlabel(f"{x} ({grid.units[x]})" if grid.units[x] else x)
-                continue
-            slanted: dict[str, Any] = {"rotation": 30, "ha": "right"} if len(ticks) > 4 else {}
-            axis.set_xticks(range(len(ticks)), map(_break_lines, ticks), **slanted)
-            axis.grid(visible=False, axis="x")
-        if others:
-            columns = max(1, _LEGEND_LETTERS // (max(map(len, lines)) + 8))
-            figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=columns)
-        heading = f"estimates by {grid.champion}, {100 * grid.level:g} % intervals"
-        if bases := sorted({combination.base_entity for combination in grid.possible if combination.base_entity}):
-            heading += f"; hypothetical ones like {', '.join(bases)}"
-        if impossible := len(grid.combinations) - len(grid.possible):
-            heading += f"; {impossible} of {len(grid.combinations)} combinations are impossible"
-        figure.suptitle(heading, fontsize=8, x=0.01, ha="left")
-        return to_svg(figure, f"Predictions over {', '.join(grid.names)}")
-
-
-def _draw_line(axis: Axes, at: list[float], estimates: list[Estimate], label: str, look: dict[str, Any]) -> None:
-    axis.plot(at, [estimate.median for estimate in estimates], label=label, markersize=3.5, **look)
-    known = [
-        (place, estimate.low, estimate.high)
-        for place, estimate in zip(at, estimates, strict=True)
-        if estimate.low is not None
-    ]
-    if known:
-        places, low, high = zip(*known, strict=True)
-        axis.fill_between(places, low, high, color=look["color"], alpha=0.15, linewidth=0)
-
-
-def _draw_bars(axis: Axes, at: list[float], estimates: list[Estimate], width: float, *, label: str, color: str) -> None:
-    from perfcast.report.plots.drawing import INK
-
-    axis.bar(at, [estimate.median for estimate in estimates], width * 0.92, color=color, alpha=0.75, label=label)
-    for where, estimate in zip(at, estimates, strict=True):
-        if estimate.low is not None and estimate.high is not None:
-            axis.plot([where, where], [estimate.low, estimate.high], color=INK, linewidth=1)
-
-
-def _break_lines(text: str) -> str:
-    """Return the label of a bar, with line breaks between words where it is long."""
-    return "\n".join(textwrap.wrap(text, _LABEL_LETTERS, break_long_words=False, break_on_hyphens=False))

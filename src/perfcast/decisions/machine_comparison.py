@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from perfcast.decisions.joint_errors import JointErrors, error_quantiles
+from perfcast.decisions.criteria import Output, error_quantiles
 from perfcast.decisions.ranking import RefusedCandidate
 from perfcast.inference.champion import Champion
 from perfcast.inference.draws import DrawPredictions, impute_draws
@@ -17,10 +17,11 @@ from perfcast.inference.explain import attribute_difference, list_drivers
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.parse import parse_batch
 from perfcast.inference.predict import PredictOptions, predict_machines
-from perfcast.inference.prediction import ESTIMATE, Answer, Driver, Estimate, Prediction, name_tasks
+from perfcast.inference.prediction import ESTIMATE, ChampionAnswer, Driver, Estimate, Prediction, name_tasks
 from perfcast.inference.user_measurements import UserMeasurements
 from perfcast.schema.table import Tag
-from perfcast.uncertainty.conformal import probability_at_least
+from perfcast.uncertainty.conformal import outputs_of, probability_at_least
+from perfcast.uncertainty.correlation import ErrorRows, shared_labels
 from perfcast.utils.errors import UserError
 
 _LETTERS = "ABCDEFGH"
@@ -51,15 +52,12 @@ class ComparedPair:
 
 
 @dataclass(frozen=True, repr=False)
-class Comparison(Answer):
+class Comparison(ChampionAnswer):
     """Machines side by side, named A, B, C in their order, and every pair of them in every output of both.
 
     The `refused` ones have no letter.
     """
 
-    dataset: str
-    champion: str
-    preset: str
     level: float
     machines: tuple[Prediction, ...]
     pairs: tuple[ComparedPair, ...]
@@ -109,29 +107,27 @@ def compare_machines(
         raise UserError(f"2 to {MAX_COMPARED} machines can be compared", fact, "`perfcast rank` orders more")
     answer = predict_machines(machines, champion, replace(options, neighbors=0, explain=False), measurements)
     drawn = DrawPredictions(impute_draws(machines, champion, assume=options.assume), champion)
-    drivers = _find_drivers(drawn, champion)
-    errors = JointErrors(drawn, champion, options, measurements)
-    lines = drawn.completed.frame.index.tolist()
+    drivers, targets = _find_drivers(drawn, champion), champion.predictor.targets_
+    correlations = _correlate_errors(drawn, champion, options, measurements)
+    lines = drawn.completed.cells.index.tolist()
     tasks = drawn.table.frame[drawn.table.column_of(Tag.TASK)].astype(str).tolist()
     row_of = {key: row for row, key in enumerate(zip(lines, tasks, strict=True))}
-    by_line = {
-        each.line: {(estimate.task, estimate.target): estimate for estimate in each.estimates} for each in answer
-    }
+    by_line = {each.line: {Output.of(estimate): estimate for estimate in each.estimates} for each in answer}
     pairs = []
     for first, second in combinations(range(count), 2):
         for output, estimate in by_line[first].items():
             if other := by_line[second].get(output):
-                shares, groups = drivers[row_of[first, estimate.task], row_of[second, estimate.task]]
-                pair = _compare(estimate, other, errors.between((first, *output), (second, *output)), champion)
-                listed = list_drivers(shares[:, champion.predictor.targets_.index(estimate.target)], groups)
+                rows, number = (row_of[first, output.task], row_of[second, output.task]), targets.index(output.target)
+                places = tuple(number * len(tasks) + row for row in rows)
+                pair = _compare(estimate, other, float(correlations[places]), champion)
+                shares, groups = drivers[rows]
+                listed = list_drivers(shares[:, number], groups)
                 pairs.append(replace(pair, first=_LETTERS[first], second=_LETTERS[second], drivers=listed))
     notes = [f"{_LETTERS[line]}: {note}" for line, listed in machines.notes.items() for note in listed]
     if champion.calibrated is not None and champion.calibrated.correlation is None:
         notes.append("the correlation of errors is not known: the probabilities take the errors as independent")
     comparison = Comparison(
-        dataset=champion.dataset,
-        champion=champion.name,
-        preset=champion.preset,
+        *champion.identity,
         level=options.level,
         machines=tuple(replace(each, line=entries[machines.line_of(each.line)].line) for each in answer),
         pairs=tuple(pairs),
@@ -143,6 +139,25 @@ def compare_machines(
         ),
     )
     return name_tasks(comparison, champion.rules.task_titles)
+
+
+def _correlate_errors(
+    drawn: DrawPredictions, champion: Champion, options: PredictOptions, measurements: UserMeasurements | None
+) -> np.ndarray:
+    """Return the correlations of the errors of drawn machines that user measurements leave, target by target.
+
+    Without fitted correlations the errors are taken as independent. Shapes: (n targets, n targets) for n rows.
+    """
+    table, calibrated, targets = drawn.table, champion.calibrated, champion.predictor.targets_
+    if calibrated is None or calibrated.correlation is None:
+        return np.eye(len(targets) * len(table.frame))
+    tasks = table.frame[table.column_of(Tag.TASK)]
+    when = None if options.when is None else pd.Series(options.when, index=table.frame.index)
+    names = [outputs_of(tasks, target) for target in targets]
+    expected = [calibrated.intervals(table.frame, each, when)["expected_error"].to_numpy() for each in names]
+    labels = pd.concat([shared_labels(table)] * len(targets), ignore_index=True)
+    rows = ErrorRows(labels, np.concatenate(names), np.concatenate(expected))
+    return calibrated.correlation.correlations(rows, measurements.known_at(options.when) if measurements else None)
 
 
 def _compare(first: Estimate, second: Estimate, correlation: float, champion: Champion) -> ComparedPair:
@@ -172,7 +187,7 @@ def _find_spread(first: float, second: float, correlation: float) -> float:
 def _find_drivers(drawn: DrawPredictions, champion: Champion) -> Mapping[tuple[int, int], tuple[np.ndarray, list[str]]]:
     """Return for every pair of rows of one task the share of every group, (groups, targets), and the groups."""
     cells = drawn.completed.cells
-    tasks = cells[champion.reference_data.measured.column_of(Tag.TASK)].tolist()
+    tasks = cells[champion.task].tolist()
     pairs = [(a, b) for a, b in combinations(range(len(tasks)), 2) if tasks[a] == tasks[b]]
     firsts, seconds = (cells.take(np.array(rows)) for rows in zip(*pairs, strict=True))
     shares, groups = attribute_difference(firsts, seconds, champion)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from perfcast.inference.cells import ASSUMED, CompletedMachines
+from perfcast.inference.cells import ASSUMED
 from perfcast.inference.champion import Champion
 from perfcast.inference.draws import DrawPredictions, impute_draws
 from perfcast.inference.explain import describe_neighbor, find_neighbors, name_machine
 from perfcast.inference.parse import ParsedMachines
 from perfcast.inference.prediction import Answer, Neighbor, name_tasks
-from perfcast.schema.table import Column, Kind, Role, Tag, select
+from perfcast.schema.table import Kind, Role, Tag, select
 from perfcast.utils.errors import UserError
 
 MAX_COUNT = 1000
@@ -110,54 +110,49 @@ def find_nearest_machines(
     task = measured.column_of(Tag.TASK)
     machines = machines.for_tasks(tasks, champion) if tasks else machines
     drawn = DrawPredictions(impute_draws(machines, champion, assume=assume), champion)
-    completed = drawn.completed
+    frame, is_assumed = drawn.completed.frame, drawn.completed.has_origin(ASSUMED)
     units = {column.name: column.unit for column in measured.columns}
     by_line: dict[int, NearestResults] = {}
     for row, neighbors in enumerate(find_neighbors(drawn, champion, count)):
-        line = int(completed.frame.index[row])
-        name = name_machine(completed.frame.iloc[row], measured)
+        line, machine = int(frame.index[row]), frame.iloc[row]
+        assumed = {name for name, place in drawn.completed.places.items() if is_assumed[row, place]}
         notes = (*machines.notes.get(line, ()), *([champion.left_out.note] if champion.left_out else []))
-        earlier = by_line.get(line, NearestResults(machines.line_of(line), name, (), notes))
+        first = NearestResults(machines.line_of(line), name_machine(machine, measured), (), notes)
         similar = []
         for other, distance in neighbors:
             cells = measured.frame.iloc[other]
             known = (name for name in champion.predictor.targets_ if not pd.isna(cells[name]))
-            target = next(known, champion.targets_of(str(cells[task]))[0])
-            differences = _find_differences(completed, row, cells, champion)
+            target = next(known, champion.targets_of[str(cells[task])][0])
+            differences = _find_differences(machine, cells, assumed, champion)
             neighbor = describe_neighbor(champion, other, distance, target)
             shown = differences[:max_differences]
             similar.append(SimilarResult(str(cells[task]), target, units[target], neighbor, shown, len(differences)))
+        earlier = by_line.get(line, first)
         by_line[line] = replace(earlier, similar=(*earlier.similar, *similar))
     return NearestMachines(name_tasks(tuple(by_line.values()), champion.rules.task_titles))
 
 
 def _find_differences(
-    completed: CompletedMachines, row: int, measured: pd.Series, champion: Champion
+    machine: pd.Series, measured: pd.Series, assumed: Container[str], champion: Champion
 ) -> tuple[Difference, ...]:
-    """Return the features that differ, the heaviest first; see `_weigh`."""
-    machine, origins = completed.frame.iloc[row], completed.origins.iloc[row]
-    weighted = []
-    for column in select(champion.reference_data.measured.columns, role=Role.FEATURE):
-        described, other = _plain(machine[column.name], column), _plain(measured[column.name], column)
-        if described != other:
-            assumed = origins[column.name] == ASSUMED
-            difference = Difference(column.name, column.group, column.unit, described, other, assumed)
-            weighted.append((_weigh(difference, champion), difference))
-    return tuple(difference for _, difference in sorted(weighted, key=lambda pair: -pair[0]))
+    """Return the features that differ, the heaviest first: each has a share of its group's weight.
 
-
-def _weigh(difference: Difference, champion: Champion) -> float:
-    """Return the column's share of its group's weight, less for nearly equal numbers."""
+    Nearly equal numbers weigh less.
+    """
+    columns = select(champion.reference_data.measured.columns, role=Role.FEATURE)
     weights = champion.calibrated.calibration.weights if champion.calibrated else {}
-    group = champion.reference_data.measured.select(role=Role.FEATURE, group=difference.group)
-    weight = weights.get(difference.group, 0.0) / len(group)
-    described, measured = difference.described, difference.measured
-    if isinstance(described, float) and isinstance(measured, float) and described > 0 and measured > 0:
-        return weight * min(1.0, abs(float(np.log2(described / measured))))
-    return weight * (0.5 if described is None or measured is None else 1.0)
-
-
-def _plain(cell: Any, column: Column) -> float | str | None:
-    if pd.isna(cell):
-        return None
-    return float(cell) if column.kind is Kind.NUMERICAL else str(cell)
+    sizes = Counter(column.group for column in columns)
+    weighted = []
+    for column in columns:
+        described, other = (
+            None if pd.isna(cell) else float(cell) if column.kind is Kind.NUMERICAL else str(cell)
+            for cell in (machine[column.name], measured[column.name])
+        )
+        if described != other:
+            name, weight = column.name, weights.get(column.group, 0.0) / sizes[column.group]
+            if isinstance(described, float) and isinstance(other, float) and described > 0 and other > 0:
+                weight *= min(1.0, abs(float(np.log2(described / other))))
+            else:
+                weight *= 0.5 if described is None or other is None else 1.0
+            weighted.append((weight, Difference(name, column.group, column.unit, described, other, name in assumed)))
+    return tuple(difference for _, difference in sorted(weighted, key=lambda pair: -pair[0]))

@@ -15,29 +15,21 @@ from perfcast.decisions.criteria import (
     COST,
     PROBABILITY,
     Candidate,
-    Factor,
     Output,
     RankingRequest,
     evaluate_criterion,
     read_candidate,
     weighted_score,
 )
-from perfcast.decisions.joint_errors import JointErrors
 from perfcast.inference.champion import Champion
-from perfcast.inference.draws import DrawPredictions, complete_machines, hold_equal, impute_draws
+from perfcast.inference.draws import complete_machines, hold_equal
 from perfcast.inference.machine_files import EXTRAS, PRICE, WATTS, MachineEntry
 from perfcast.inference.parse import ParsedMachines, parse_batch
 from perfcast.inference.predict import PredictOptions, predict_machines
-from perfcast.inference.prediction import ESTIMATE, OK, REFUSED, Answer, Prediction, Predictions, name_carried
-from perfcast.inference.rules import DerivedOutput
+from perfcast.inference.prediction import ESTIMATE, OK, REFUSED, ChampionAnswer, Prediction, name_carried
 from perfcast.inference.user_measurements import UserMeasurements
 from perfcast.uncertainty.conformal import joint_bounds
 from perfcast.utils.errors import UserError
-
-MAX_DRAWN = 100
-"""Most candidates whose order is drawn: the correlations grow with their square."""
-_DRAWS = 2000
-_MEMORY = "memory.total"
 
 
 @dataclass(frozen=True)
@@ -48,10 +40,9 @@ class Ranked:
     `joint_probability_min` and `joint_probability_max`, whatever the correlation of their errors. `value` is that of
     the criterion, `trust` the lowest one of its predictions. Units: `watts` W, `price` as given, `score` that
     of its tasks.
-    `cost` is that of all years of use (see `CostRates`), `cost_per_score_year` it over the score and the years.
-    `sure` is whether all targets are met with the asked probability, None without targets. `first_share` is the share
-    of draws of all scores, their errors correlated, in which the candidate is the first of those that meet the targets;
-    None for the others, and where fewer than two are left. `carried` has the columns of its file that nothing reads.
+    `cost` is that of all years of use, `cost_per_score_year` it over the score and the years. `sure` is whether all
+    targets are met with the asked probability, None without targets. `carried` has the columns of its file that nothing
+    reads.
     """
 
     rank: int
@@ -74,7 +65,6 @@ class Ranked:
     trust: str
     cost: float | None = None
     cost_per_score_year: float | None = None
-    first_share: float | None = None
     carried: Mapping[str, str | float | None] = field(default_factory=dict)
 
     @property
@@ -96,12 +86,9 @@ class RefusedCandidate:
 
 
 @dataclass(frozen=True, repr=False)
-class Ranking(Answer):
+class Ranking(ChampionAnswer):
     """Candidates, the best first, with the criterion; `refused` ones have no rank."""
 
-    dataset: str
-    champion: str
-    preset: str
     by: str
     ascending: bool
     level: float
@@ -141,8 +128,8 @@ def rank_machines(
 ) -> Ranking:
     """Rank candidates by the criterion; of equal ones the better score, then the cheaper, then the earlier line.
 
-    Candidates that meet the targets with less than `sure` come after the others, and are first in no draw. One that
-    cannot be used, or that lacks the price or the watts of the criterion, is refused with the reason.
+    Candidates that meet the targets with less than `sure` come after the others. One that cannot be used, or that
+    lacks the price or the watts of the criterion, is refused with the reason.
 
     User measurements correct every prediction, see `predict_machines`. The word `probability` of a criterion is the
     lower bound of the probability that all targets are met together.
@@ -163,13 +150,6 @@ def rank_machines(
                 raise
             refusals[machines.line_of(prediction.line)] = error
     ranked = sort_candidates(ranked, request, lower_is_better=champion.rules.lower_is_better)
-    shares: Mapping[int, float] = {}
-    above = [candidate for candidate in ranked if candidate.sure is not False]
-    if champion.calibrated is not None and 2 <= len(above) <= MAX_DRAWN:
-        drawn_machines = machines.take(np.isin(machines.cells.index, [candidate.line for candidate in above]))
-        drawn = DrawPredictions(impute_draws(drawn_machines, champion, assume=options.assume), champion)
-        errors = JointErrors(drawn, champion, options, measurements)
-        shares = _find_first_shares(predictions, above, request, errors, candidates)
     common = measurements.notes if measurements else ()
     notes_of = {each.line: [note for note in each.notes if note not in common] for each in predictions}
     notes = [f"{each.name}: {note}" for each in ranked for note in notes_of[each.line]]
@@ -177,22 +157,17 @@ def rank_machines(
         entry.line: {name: cell for name, cell in entry.plain_carried.items() if name not in EXTRAS}
         for entry in entries
     }
-    outputs = [
-        each for prediction in predictions for each in prediction.estimates if Output.of(each) in request.weights
-    ]
-    units = {each.unit for each in outputs}
+    estimates = [each for prediction in predictions for each in prediction.estimates]
+    units = {each.unit for each in estimates if Output.of(each) in request.weights}
     names, tasks = Counter(each.name for each in ranked), Counter(output.task for output in request.weights)
     titles = {output: champion.rules.task_titles.get(output.task, output.task) for output in request.weights}
     listed = []
     for rank, each in enumerate(ranked, start=1):
         line = machines.line_of(each.line)
         name = f"{each.name} (line {line})" if names[each.name] > 1 else each.name
-        first_share = shares.get(each.line)
-        listed.append(replace(each, rank=rank, line=line, name=name, first_share=first_share, carried=carried[line]))
+        listed.append(replace(each, rank=rank, line=line, name=name, carried=carried[line]))
     return Ranking(
-        dataset=champion.dataset,
-        champion=champion.name,
-        preset=champion.preset,
+        *champion.identity,
         by=request.criterion.text,
         ascending=request.criterion.ascending,
         level=options.level,
@@ -261,10 +236,10 @@ def sort_candidates(ranked: Sequence[Ranked], request: RankingRequest, *, lower_
 def _complete_facts(
     machines: ParsedMachines, candidates: Mapping[int, Candidate], champion: Champion, *, assume: bool
 ) -> dict[int, Candidate]:
-    """Return candidates by key: watts that they do not give are assumed, memory and what prices need is completed."""
-    memory, rules = champion.fields.fields.get(_MEMORY), champion.rules
+    """Return candidates by key: watts that they do not give are assumed, and what prices need is completed."""
+    rules = champion.rules
     read = list(dict.fromkeys([*rules.price_columns, *(name for each in rules.derived for name in each.columns)]))
-    if not machines.keys or not (rules.power_columns or memory or read):
+    if not machines.keys or not (rules.power_columns or read):
         return {}
     one_task = machines.for_tasks([next(iter(champion.typical_rows))], champion)
     completed = complete_machines(one_task, champion, assume=assume).frame
@@ -274,9 +249,7 @@ def _complete_facts(
         known, watts = candidates[line], power.get(line)
         if known.watts is None and pd.notna(watts):
             known = replace(known, watts=float(watts), watts_assumed=True)
-        gigabytes = completed[memory.columns[0]][line] if memory else None
-        cells = {name: float(completed[name][line]) for name in read}
-        facts[line] = replace(known, memory_gb=float(gigabytes) if pd.notna(gigabytes) else None, cells=cells)
+        facts[line] = replace(known, cells={name: float(completed[name][line]) for name in read})
     return facts
 
 
@@ -294,7 +267,7 @@ def _evaluate(prediction: Prediction, candidate: Candidate, request: RankingRequ
     if price is not None:
         price *= math.prod(candidate.cells[name] for name in rules.price_columns)
     # a price of an hour is no cost of years
-    cost = None if rules.price_columns else request.rates.total(price, candidate.watts, candidate.memory_gb)
+    cost = None if rules.price_columns else request.cost(price, candidate.watts)
     score = weighted_score(estimates, request.weights)
     ranked = Ranked(
         rank=0,
@@ -316,45 +289,17 @@ def _evaluate(prediction: Prediction, candidate: Candidate, request: RankingRequ
         value_high=None,
         trust=min(estimates.values(), key=lambda estimate: estimate.in_domain_score or 0.0).trust,
         cost=cost,
-        cost_per_score_year=None if cost is None else cost / (score.median * request.rates.years),
+        cost_per_score_year=None if cost is None else cost / (score.median * request.years),
     )
     for word in (WATTS, PRICE, COST, PROBABILITY):
         if word not in ranked.facts and word in criterion.exponents:
             label = f"candidate {candidate.line}" + (f" ({candidate.name})" if candidate.name else "")
-            remedies = {COST: "add the column price; electricity needs watts, and memory its capacity"}
-            remedy = (remedies | {WATTS: rules.power_remedy}).get(word, "add it in the column price")
+            remedies = {COST: "add the column price; electricity needs watts", WATTS: rules.power_remedy}
+            remedy = remedies.get(word, "add it in the column price")
             raise UserError(f"--by {criterion.text} needs the {word} of every candidate", f"{label} has none", remedy)
     derived = {each.name: each for each in prediction.derived}
     value = evaluate_criterion(criterion, ranked.facts, score, estimates, derived)
     return replace(ranked, value=value.median, value_low=value.low, value_high=value.high)
-
-
-def _find_first_shares(
-    predictions: Predictions,
-    ranked: Sequence[Ranked],
-    request: RankingRequest,
-    errors: JointErrors,
-    candidates: Mapping[int, Candidate],
-) -> dict[int, float]:
-    """Return the share of draws of all scores in which each candidate is the first of the given ones, by key."""
-    lines = {candidate.line for candidate in ranked}
-    estimates = [(each.line, estimate) for each in predictions if each.line in lines for estimate in each.estimates]
-    scores = np.log(errors.draw(estimates, _DRAWS))
-    drawn: dict[int, dict[Factor, np.ndarray]] = {}
-    for place, (line, estimate) in enumerate(estimates):
-        drawn.setdefault(line, {})[Output.of(estimate)] = scores[:, place]
-    values = np.empty((_DRAWS, len(ranked)))
-    for place, candidate in enumerate(ranked):
-        logs = drawn[candidate.line]
-        by_task = {output.task: np.exp(each) for output, each in logs.items() if isinstance(output, Output)}
-        for factor in request.criterion.exponents:
-            if isinstance(factor, DerivedOutput):
-                logs[factor] = np.log(factor.compute(by_task, candidates[candidate.line].cells))
-        logs["score"] = sum((weight * logs[output] for output, weight in request.weights.items()), np.zeros(_DRAWS))
-        value = request.criterion.logarithm(candidate.facts, logs)
-        values[:, place] = value if request.criterion.ascending else -value
-    counts = np.bincount(values.argmin(axis=1), minlength=len(ranked))
-    return {candidate.line: float(count) / _DRAWS for candidate, count in zip(ranked, counts, strict=True)}
 
 
 def _list_notes(ranked: Sequence[Ranked], request: RankingRequest, champion: Champion) -> list[str]:
@@ -371,5 +316,5 @@ def _list_notes(ranked: Sequence[Ranked], request: RankingRequest, champion: Cha
     if champion.rules.price_columns and any(candidate.price is not None for candidate in ranked):
         notes.append(f"price: the given one of an hour x {' x '.join(champion.rules.price_columns)}")
     if any(candidate.cost is not None for candidate in ranked):
-        notes.append(request.rates.describe())
+        notes.append(request.describe_cost())
     return notes

@@ -5,25 +5,24 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
 from typing import Any
 
 import numpy as np
 
-from perfcast.inference.cells import ASSUMED, GIVEN, IMPLIED, LOOKED_UP, MEASURED, MISSING
+from perfcast.inference.cells import ASSUMED, GIVEN, IMPLIED, LOOKED_UP, MEASURED, MISSING, stack_cells
 from perfcast.inference.champion import Champion
 from perfcast.inference.draws import DrawnMachines, change_draws, complete_draws, impute_draws, join_draws
 from perfcast.inference.machine_fields import Cell, MachineFields, TypedField
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.parse import ParsedMachine, check_design, name_violations, parse_machine, stack_machines
-from perfcast.schema.table import Kind, Role, Tag
+from perfcast.schema.table import Kind, Role
 from perfcast.utils.errors import UserError
 
 MAX_COMBINATIONS = 2000
 _AT_MOST = f"at most {MAX_COMBINATIONS} combinations are possible"
-_MAX_STEPS = 16
 _NUMBER = r"[-+]?(?:\d+(?:\.\d+)?|\.\d+)"
 _UNIT = r"[A-Za-z][A-Za-z/]*"
 _RANGE = re.compile(
@@ -56,17 +55,17 @@ class VariedField:
 
 
 def read_varied_fields(texts: Sequence[str], fields: MachineFields) -> tuple[VariedField, ...]:
-    """Read NAME=VALUES texts; values are joined by commas, or by | where they hold commas themselves, or are LOW..HIGH.
+    """Read NAME=VALUES texts; values are joined by commas, or by | where they hold commas themselves, or are
+    LOW..HIGH:STEP, which goes up to HIGH.
 
-    LOW..HIGH:STEP goes up to HIGH; without a step, between whole numbers, it is at most 17 numbers with both ends. The
-    same name may be repeated and adds values. Raises: UserError for any other text, for two names of the same column,
-    and for more than MAX_COMBINATIONS combinations.
+    The same name may be repeated and adds values. Raises: UserError for any other text, for two names of the same
+    column, and for more than MAX_COMBINATIONS combinations.
     """
     values: dict[str, list[str]] = {}
     for text in texts:
         name, equals, listed = text.partition("=")
         if not equals or not name.strip() or not listed.strip():
-            raise UserError("--vary must be NAME=VALUE,VALUE or NAME=LOW..HIGH", f"it is {text[:80]!r}")
+            raise UserError("--vary must be NAME=VALUE,VALUE or NAME=LOW..HIGH:STEP", f"it is {text[:80]!r}")
         values.setdefault(name.strip().lower(), []).extend(_split_values(name.strip(), listed))
     varied = tuple(_read_field(name, listed, fields) for name, listed in values.items())
     names: dict[str, str] = {}
@@ -106,27 +105,15 @@ def _expand_range(name: str, match: re.Match[str]) -> list[str]:
     if not low < high:
         raise UserError(f"--vary {name} must go from a lower to a higher number", f"it is {match[0].strip()!r}")
     if match["step"] is None:
-        numbers = _whole_numbers(name, low, high)
-    else:
-        step = float(match["step"])
-        if step <= 0:
-            raise UserError(f"the step of --vary {name} must be positive", f"it is {step:g}")
-        count = math.floor((high - low) / step + 1e-9)
-        if count >= MAX_COMBINATIONS:
-            raise UserError(_AT_MOST, f"--vary {name} has {count + 1} values")
-        numbers = [round(low + index * step, 9) for index in range(count + 1)]
+        raise UserError(f"--vary {name} must have a step", f"it goes from {low:g} to {high:g}", "such as 64..192:16")
+    step = float(match["step"])
+    if step <= 0:
+        raise UserError(f"the step of --vary {name} must be positive", f"it is {step:g}")
+    count = math.floor((high - low) / step + 1e-9)
+    if count >= MAX_COMBINATIONS:
+        raise UserError(_AT_MOST, f"--vary {name} has {count + 1} values")
+    numbers = (round(low + index * step, 9) for index in range(count + 1))
     return [f"{number:.12g} {unit}".strip() for number in numbers]
-
-
-def _whole_numbers(name: str, low: float, high: float) -> list[float]:
-    """Return at most 17 whole numbers from low to high with the smallest equal step, else with a shorter last step."""
-    if low != int(low) or high != int(high):
-        raise UserError(f"--vary {name} must have a step", f"it goes from {low:g} to {high:g}", "such as 2.4..3.6:0.2")
-    width = int(high - low)
-    smallest = max(1, math.ceil(width / _MAX_STEPS))
-    even = [step for step in range(smallest, 2 * smallest + 1) if width % step == 0]
-    numbers = [float(number) for number in range(int(low), int(high) + 1, even[0] if even else smallest)]
-    return numbers if numbers[-1] == high else [*numbers, high]
 
 
 def _read_field(name: str, values: Sequence[str], fields: MachineFields) -> VariedField:
@@ -167,8 +154,7 @@ class _Base:
         """The origins of `cells`."""
         if self.drawn is None:
             return {}
-        first = self.drawn.completed.take(np.array([0])).origins.iloc[0]
-        return {str(name): str(origin) for name, origin in first.items()}
+        return {str(name): str(origin) for name, origin in self.drawn.completed.origins.iloc[0].items()}
 
 
 @dataclass(frozen=True)
@@ -217,7 +203,10 @@ class Variants:
             reasons |= beyond
             is_impossible = np.isin(cells.index, list(beyond))
             if not is_impossible.all():
-                same.append(varied.take_owners(~is_impossible))
+                rows = np.flatnonzero(~is_impossible)
+                owners = np.unique(varied.owners[rows], return_inverse=True)[1]
+                completed = varied.completed.take(rows)
+                same.append(DrawnMachines(completed, owners, varied.weights[rows], varied.shared[rows]))
         return join_draws(same) if same else None, reasons
 
 
@@ -226,8 +215,7 @@ class _VariantMaker:
 
     def __init__(self, entry: MachineEntry, varied: Sequence[VariedField], champion: Champion, *, assume: bool) -> None:
         self.entry, self.champion, self.rules, self.assume = entry, champion, champion.rules, assume
-        measured = champion.reference_data.measured
-        self.entity, self.task = measured.column_of(Tag.ENTITY), measured.column_of(Tag.TASK)
+        measured, self.entity, self.task = champion.reference_data.measured, champion.entity, champion.task
         group = next(column.group for column in measured.columns if column.name == self.entity)
         self.facts = set(measured.select(group=group))
         self.keys = set(measured.select(role=Role.KEY, group=group))
@@ -255,7 +243,7 @@ class _VariantMaker:
         return beyond | {name for name, cell in cells.items() if name in known and cell != known[name]}
 
     def make_base(self, defining: _Defining) -> _Base:
-        """Parse and draw the machine that some values define; its units share what it gives for all together."""
+        """Parse and draw the machine that some values define."""
         champion = self.champion
         machine = self._parse_base(defining, self.changing)
         stacked = stack_machines([machine], champion, expand=False)
@@ -263,16 +251,6 @@ class _VariantMaker:
             if machine.cells.get(self.task) not in (None, *champion.tasks):
                 raise error
             return _Base(machine, violation=f"{error.requirement}: {error.fact.removesuffix(f' ({machine.label})')}")
-        frame = champion.fields.stack([machine.cells], [machine.line]).to_frame()
-        per_unit = self.rules.give_per_unit(frame)
-        fixed = {column for each in self.changing for column in each.columns}
-        changed = [name for name in per_unit if name not in fixed and not per_unit[name].equals(frame[name])]
-        if changed:
-            cells = {str(name): per_unit[name].iloc[0] for name in changed}
-            given = replace(machine, cells={**machine.cells, **cells})
-            stacked = stack_machines([given], champion, expand=False)
-        for error in stacked.refusals.values():
-            raise error
         return _Base(machine, impute_draws(stacked, champion, assume=self.assume))
 
     def _add_enumerated(self, varied: Sequence[VariedField], described: Collection[str]) -> tuple[VariedField, ...]:
@@ -325,7 +303,7 @@ def make_variants(
     enumerated column, such as the number of units, is varied where the machine leaves it out.
     Raises: UserError when the machine itself cannot be used.
     """
-    task = champion.reference_data.measured.column_of(Tag.TASK)
+    task = champion.task
     for each in varied:
         if task in each.columns:
             fact = f"--vary names {each.name}"
@@ -340,7 +318,7 @@ def make_variants(
         {name: cell for each, point in pairs if each in design.changing for name, cell in point.cells.items()}
         for pairs in chosen
     ]
-    values = champion.fields.stack(rows, range(len(rows)))
+    values = stack_cells(rows, champion.fields.columns.values())
     bases: dict[tuple[str, ...], _Base] = {}
     contradicted: dict[str, set[str]] = {}
     variants = []
@@ -365,7 +343,7 @@ def make_variants(
             derived |= design.keys | {capacity for name, capacity in capacities.items() if name in cells}
         remaining = {name: cell for name, cell in base.cells.items() if base.origins[name] not in (IMPLIED, MISSING)}
         known = {name: cell for name, cell in remaining.items() if name not in derived} | cells
-        champion.rules.check_names(known, _list_typed(design.varied, points, base), "--vary")
+        tuple(champion.rules.list_notes(known, _list_typed(design.varied, points, base), "--vary"))  # raises
         arrays = {name: values[name][[place]] for name in cells}
         variants.append(Variant(points, base, arrays, frozenset(derived - set(cells)), base_entity))
     notes = list(dict.fromkeys(note for base in bases.values() for note in base.machine.notes))

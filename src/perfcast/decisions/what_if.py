@@ -13,7 +13,7 @@ from perfcast.decisions.variants import VariedField, make_variants
 from perfcast.inference.champion import Champion
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.predict import PredictOptions, batches, predict_draws
-from perfcast.inference.prediction import ESTIMATE, Answer, DerivedValue, Estimate, Prediction, name_tasks
+from perfcast.inference.prediction import ESTIMATE, ChampionAnswer, DerivedValue, Estimate, Prediction, name_tasks
 from perfcast.inference.user_measurements import UserMeasurements
 from perfcast.utils.errors import UserError
 
@@ -35,12 +35,9 @@ class Combination:
 
 
 @dataclass(frozen=True, repr=False)
-class Grid(Answer):
+class Grid(ChampionAnswer):
     """All combinations, the last field's values changing fastest. `units`: by varied numerical field."""
 
-    dataset: str
-    champion: str
-    preset: str
     machine: str
     level: float
     units: dict[str, str]
@@ -122,31 +119,12 @@ def predict_grid(
                 derived=made_one.derived if made_one else (),
             )
         )
-    names = [field.name for field in made.varied]
     measurement_notes = measurements.notes if measurements else ()
     return Grid(
-        dataset=champion.dataset,
-        champion=champion.name,
-        preset=champion.preset,
+        *champion.identity,
         machine=entry.label if entry.values else "",
         level=options.level,
         units={field.name: field.unit for field in made.varied if field.unit is not None},
         combinations=name_tasks(tuple(combinations), champion.rules.task_titles),
-        notes=(*made.notes, *measurement_notes, *note_unchanged(combinations, names)),
+        notes=(*made.notes, *measurement_notes),
     )
-
-
-def note_unchanged(combinations: Sequence[Combination], names: Sequence[str]) -> list[str]:
-    """Return a note for every field whose values change no estimate."""
-    notes = []
-    for name in names:
-        groups: dict[tuple[str, ...], list[tuple[float, ...]]] = {}
-        for combination in combinations:
-            if not combination.violation:
-                others = tuple(value for other, value in combination.values.items() if other != name)
-                medians = tuple(round(estimate.median, 9) for estimate in combination.estimates)
-                groups.setdefault(others, []).append(medians)
-        varies = any(len(medians) > 1 for medians in groups.values())
-        if varies and all(len(set(medians)) == 1 for medians in groups.values()):
-            notes.append(f"{name} changes no estimate here: another limit hides it, or no model reads it")
-    return notes

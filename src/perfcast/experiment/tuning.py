@@ -145,10 +145,7 @@ class Study:
 
     def finished(self) -> list[FrozenTrial]:
         """Return the finished trials in order, failed ones included."""
-        trials: list[FrozenTrial] = self._study.get_trials(
-            deepcopy=False, states=(TrialState.COMPLETE, TrialState.FAIL)
-        )
-        return trials
+        return list(self._study.get_trials(deepcopy=False, states=(TrialState.COMPLETE, TrialState.FAIL)))
 
     def proposal(self) -> Values:
         """Return the values to try next: the defaults first, then those that the seed and earlier trials suggest."""

@@ -5,13 +5,14 @@ Imputation works on one machine as fast as on a thousand.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache, cached_property
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
+
+from perfcast.schema.table import Column, Kind
 
 _MISSING = {"f": np.nan, "M": np.datetime64("NaT"), "O": None}
 """Kind of an array -> its missing value."""
@@ -19,7 +20,7 @@ UNKNOWN = -2
 """Code of a value that no row of a `CodedFrame` has; -1 is that of missing cells."""
 
 
-class Cells(Mapping[str, np.ndarray]):
+class Cells(dict[str, np.ndarray]):
     """Columns of machines by name, each an array: float64, datetime64[us], or objects for texts.
 
     A missing cell is NaN, NaT or None. Columns are never changed in place, so that several `Cells` share them.
@@ -27,25 +28,16 @@ class Cells(Mapping[str, np.ndarray]):
     """
 
     def __init__(self, columns: Mapping[str, np.ndarray], index: np.ndarray) -> None:
-        self._columns, self.index = dict(columns), index
-
-    def __getitem__(self, name: str) -> np.ndarray:
-        return self._columns[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._columns)
-
-    def __len__(self) -> int:
-        """Return the number of columns."""
-        return len(self._columns)
+        super().__init__(columns)
+        self.index = index
 
     def assign(self, changed: Mapping[str, np.ndarray]) -> Self:
         """Return cells with other columns."""
-        return type(self)({**self._columns, **changed}, self.index)
+        return type(self)({**self, **changed}, self.index)
 
     def take(self, rows: np.ndarray) -> Self:
         """Return some rows, by numbers (m,) int or flags (n,) bool."""
-        return type(self)({name: values[rows] for name, values in self._columns.items()}, self.index[rows])
+        return type(self)({name: values[rows] for name, values in self.items()}, self.index[rows])
 
     def append(self, others: Self) -> Self:
         """Return the rows of both."""
@@ -54,26 +46,30 @@ class Cells(Mapping[str, np.ndarray]):
 
     def to_frame(self, *, coded: bool = False) -> pd.DataFrame:
         """Return a frame with the types of a table, texts as pandas categories where `coded`."""
-        index = pd.Index(self.index)
-        typed = {
-            name: values if values.dtype.kind != "O" else _to_categories(values) if coded else pd.array(values, "str")
-            for name, values in self._columns.items()
-        }
-        return pd.DataFrame(typed, index)
+        typed: dict[str, Any] = dict(self)
+        for name, values in self.items():
+            if values.dtype.kind == "O" and coded:
+                codes, texts = pd.factorize(values)
+                typed[name] = pd.Categorical.from_codes(codes, pd.Index(texts, dtype=object), validate=False)
+            elif values.dtype.kind == "O":
+                typed[name] = pd.array(values, "str")
+        return pd.DataFrame(typed, pd.Index(self.index))
 
-    def complete(self, types: Mapping[str, np.dtype]) -> Self:
-        """Return cells with exactly some columns, missing where there are none; `types` are those of the arrays."""
-        nothing = np.zeros(len(self.index), dtype=int)
-        columns = self._columns
-        return type(self)(
-            {name: columns[name] if name in columns else missing_cell(dtype)[nothing] for name, dtype in types.items()},
-            self.index,
-        )
 
-    @classmethod
-    def read(cls, frame: pd.DataFrame) -> Self:
-        """Read a frame."""
-        return cls({str(name): read_column(values) for name, values in frame.items()}, frame.index.to_numpy())
+def stack_cells(machines: Sequence[Mapping[str, Any]], columns: Iterable[Column]) -> Cells:
+    """Return the cells of machines in every column, numbered from 0; what a machine lacks is missing."""
+    known = {name for cells in machines for name in cells}
+    stacked: dict[str, np.ndarray] = {}
+    for column in columns:
+        given = [cells.get(column.name) for cells in machines] if column.name in known else [None] * len(machines)
+        listed = [None if cell is None or pd.isna(cell) else cell for cell in given]
+        if column.kind in (Kind.NUMERICAL, Kind.DATE):
+            dtype = float if column.kind is Kind.NUMERICAL else "datetime64[us]"
+            stacked[column.name] = np.array(listed, dtype=dtype)
+        else:
+            stacked[column.name] = np.empty(len(listed), dtype=object)
+            stacked[column.name][:] = [None if cell is None else str(cell) for cell in listed]
+    return Cells(stacked, np.arange(len(machines)))
 
 
 def read_column(values: pd.Series) -> np.ndarray:
@@ -87,11 +83,6 @@ def read_column(values: pd.Series) -> np.ndarray:
     return texts
 
 
-def missing_cell(dtype: np.dtype | None) -> np.ndarray:
-    """Return a column of one missing cell."""
-    return np.array([_MISSING["O" if dtype is None else dtype.kind]], dtype=dtype)
-
-
 def is_missing(values: np.ndarray) -> np.ndarray:
     """Return which cells of a column are missing, (n,) bool."""
     if values.dtype.kind == "O":
@@ -101,7 +92,7 @@ def is_missing(values: np.ndarray) -> np.ndarray:
 
 def mask_cells(values: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Return a column with some of its cells made missing. Shapes: values (n,), rows (n,) bool."""
-    return np.where(rows, missing_cell(values.dtype), values)
+    return np.where(rows, np.array([_MISSING[values.dtype.kind]], dtype=values.dtype), values)
 
 
 def list_rows(cells: Mapping[str, np.ndarray], names: Sequence[str]) -> list[tuple[object, ...]]:
@@ -110,7 +101,7 @@ def list_rows(cells: Mapping[str, np.ndarray], names: Sequence[str]) -> list[tup
     for name in names:
         values = cells[name]
         if values.dtype.kind != "O":
-            values = np.where(is_missing(values), missing_cell(None), values.astype(object))
+            values = np.where(is_missing(values), np.array([None]), values.astype(object))
         plain.append(values.tolist())
     return list(zip(*plain, strict=True)) if plain else []
 
@@ -126,9 +117,24 @@ def fill_missing(cells: Cells, values: Mapping[str, np.ndarray]) -> Cells:
     return cells.assign(filled) if filled else cells
 
 
-def _to_categories(values: np.ndarray) -> pd.Categorical:
-    codes, texts = pd.factorize(values)
-    return pd.Categorical.from_codes(codes, pd.Index(texts, dtype=object), validate=False)
+class EntityFacts:
+    """Facts of entities, by name, as arrays of the kind of the columns that they fill."""
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        self.frame = frame
+        self.places = {name: place for place, name in enumerate(frame.index)}
+        self._column = cache(self._read_column)
+
+    def look_up(self, names: Sequence[str | None], like: Cells) -> dict[str, np.ndarray]:
+        """Return the facts of entities by column of `like`, (n,) each, missing for an unlisted one."""
+        places = np.array([self.places.get(name, -1) for name in names], dtype=int)
+        listed = [str(name) for name in self.frame if name in like]
+        return {name: self._column(name, like[name].dtype)[places] for name in listed}
+
+    def _read_column(self, name: str, dtype: np.dtype) -> np.ndarray:
+        """Return a column of facts, and a missing one at its end."""
+        typed = read_column(self.frame[name].astype(object if dtype.kind == "O" else dtype))
+        return np.append(typed, mask_cells(typed[:1], np.array([True])))
 
 
 class Codes(NamedTuple):
@@ -143,17 +149,15 @@ class CodedFrame:
     """Frame whose columns are coded when they are first asked for: a comparison is one of small integers."""
 
     def __init__(self, frame: pd.DataFrame) -> None:
-        self._frame = frame
-        self._read = cache(self._read_codes)
+        self._frame, self._codes = frame, dict[str, Codes]()
 
     def __getitem__(self, name: str) -> Codes:
         """Return the codes of a column."""
-        return self._read(name)
-
-    def _read_codes(self, name: str) -> Codes:
-        codes, values = pd.factorize(self._frame[name])
-        listed = list(values)
-        return Codes(codes.astype(np.int32), listed, {value: at for at, value in enumerate(listed)})
+        if name not in self._codes:
+            codes, values = pd.factorize(self._frame[name])
+            places = {value: at for at, value in enumerate(values)}
+            self._codes[name] = Codes(codes.astype(np.int32), list(values), places)
+        return self._codes[name]
 
     def equals(self, name: str, value: Any, rows: np.ndarray) -> np.ndarray:
         """Return whether a column is a value in some rows. Shapes: rows (n,) int -> (n,) bool."""
@@ -182,31 +186,38 @@ CODES = {origin: code for code, origin in enumerate(ORIGINS)}
 """Origin -> its place among ORIGINS."""
 
 
-@dataclass(frozen=True)
 class CompletedMachines:
-    """Batch of machines with every standard column.
+    """Machines with every standard column, filled in steps, with the origin of every cell.
 
-    Shapes: `codes` (n, columns) int8, the place of every cell's origin among ORIGINS; the index is that of the
-    machines, repeated by task.
+    Args: `codes` are known origins; `concluded` is the origin whose rule nothing was filled after.
+    Shapes: `codes` (n, columns) int8, the place of every cell's origin among ORIGINS; the index of `cells` is that of
+    the machines, repeated by task.
     """
 
-    cells: Cells
-    codes: np.ndarray
+    def __init__(self, cells: Cells, codes: np.ndarray | None = None, concluded: str = "") -> None:
+        self.cells = cells
+        if codes is None:
+            missing = np.column_stack([is_missing(values) for values in cells.values()])
+            codes = np.where(missing, CODES[MISSING], CODES[GIVEN]).astype(np.int8)
+        self.codes = codes
+        self.places = {name: place for place, name in enumerate(cells)}
+        self._fills, self._fills_at_conclusion = 0, {concluded: 0}
 
-    @cached_property
+    @property
+    def numbered(self) -> Cells:
+        """The cells with the number of every row as its index."""
+        return Cells(self.cells, np.arange(len(self.codes)))
+
+    @property
     def frame(self) -> pd.DataFrame:
         """The cells as a frame."""
         return self.cells.to_frame()
 
-    @cached_property
+    @property
     def origins(self) -> pd.DataFrame:
-        """The origin of every cell as text, in the form of `frame`."""
-        return pd.DataFrame(
-            np.array(list(ORIGINS), dtype=object)[self.codes],
-            pd.Index(self.cells.index),
-            list(self.cells),
-            dtype=object,
-        )
+        """The origin of every cell as text."""
+        names = np.array(list(ORIGINS), dtype=object)[self.codes]
+        return pd.DataFrame(names, pd.Index(self.cells.index), list(self.cells), dtype=object)
 
     def has_origin(self, *origins: str) -> np.ndarray:
         """Return which cells have one of some origins, (n, columns) bool."""
@@ -215,83 +226,6 @@ class CompletedMachines:
     def take(self, rows: np.ndarray) -> CompletedMachines:
         """Return some rows, by their numbers (m,) int or flags (n,) bool."""
         return CompletedMachines(self.cells.take(rows), self.codes[rows])
-
-    def give(self, name: str, values: np.ndarray) -> CompletedMachines:
-        """Return machines with other given cells of a column. Shapes: values (n,)."""
-        codes = self.codes.copy()
-        codes[:, list(self.cells).index(name)] = CODES[GIVEN]
-        return CompletedMachines(self.cells.assign({name: values}), codes)
-
-    def clear(self, cleared: np.ndarray) -> Cells:
-        """Return the cells without some of them. Shapes: cleared (n, columns) bool."""
-        masks = {name: cleared[:, place] for place, name in enumerate(self.cells)}
-        changed = {name: mask_cells(self.cells[name], mask) for name, mask in masks.items() if mask.any()}
-        return self.cells.assign(changed)
-
-
-class Steps:
-    """Cells that are filled in steps, with the origin of every one.
-
-    Args: `codes` are known origins; `concluded` is the origin whose rule nothing was filled after.
-    """
-
-    def __init__(self, cells: Cells, codes: np.ndarray | None = None, concluded: str = "") -> None:
-        self.cells = cells
-        self._places = {name: place for place, name in enumerate(cells)}
-        if codes is None:
-            missing = np.column_stack([is_missing(values) for values in cells.values()])
-            codes = np.where(missing, CODES[MISSING], CODES[GIVEN]).astype(np.int8)
-        self.codes = codes
-        self._fills = 0
-        self._fills_at_conclusion = {concluded: 0}
-
-    @property
-    def completed(self) -> CompletedMachines:
-        """The cells with their origins."""
-        return CompletedMachines(self.cells, self.codes)
-
-    @property
-    def numbered(self) -> Cells:
-        """The cells with the number of every row as its index."""
-        return Cells(self.cells, np.arange(len(self.codes)))
-
-    def take(self, filled: Cells, origin: str) -> None:
-        """Take the result of a step: the same columns, with the known cells unchanged."""
-        self.cells, before = filled, self.cells
-        for name, values in filled.items():
-            if values is before[name]:
-                continue
-            codes = self.codes[:, self._places[name]]
-            new = (codes == CODES[MISSING]) & ~is_missing(values)
-            if new.any():
-                codes[new] = CODES[origin]
-                self._fills += 1
-
-    def conclude(self, rule: Callable[[Cells], Cells], origin: str) -> None:
-        """Take the result of a rule, unless no cell was filled since the rule of this origin last ran."""
-        if self._fills_at_conclusion.get(origin) != self._fills:
-            self.take(rule(self.cells), origin)
-            self._fills_at_conclusion[origin] = self._fills
-
-    def clear(self, rows: np.ndarray, names: Iterable[str], *origins: str) -> None:
-        """Clear the cells of some rows, (n,) bool, and columns that have one of some origins."""
-        for name in names:
-            codes = self.codes[:, self._places[name]]
-            cleared = rows & np.isin(codes, [CODES[origin] for origin in origins])
-            if cleared.any():
-                self.cells = self.cells.assign({name: mask_cells(self.cells[name], cleared)})
-                codes[cleared] = CODES[MISSING]
-
-    def has_origin(self, row: int, name: str, origin: str) -> bool:
-        """Return whether a cell has an origin."""
-        return bool(self.codes[row, self._places[name]] == CODES[origin])
-
-    def replace(self, row: int, changed: Mapping[str, np.ndarray]) -> None:
-        """Replace cells of one row, given as columns of one cell, and keep their origins."""
-        selected = np.arange(len(self.codes)) == row
-        self.cells = self.cells.assign(
-            {name: np.where(selected, values, self.cells[name]) for name, values in changed.items()}
-        )
 
     def repeat(self, rows: np.ndarray) -> None:
         """Repeat rows, (m,) int of row numbers."""
@@ -302,4 +236,31 @@ class Steps:
         column = self.cells[name].copy()
         column[rows] = values
         self.cells = self.cells.assign({name: column})
-        self.codes[rows, self._places[name]] = CODES[GIVEN]
+        self.codes[rows, self.places[name]] = CODES[GIVEN]
+
+    def fill(self, filled: Cells, origin: str) -> None:
+        """Take the result of a step: the same columns, with the known cells unchanged."""
+        self.cells, before = filled, self.cells
+        for name, values in filled.items():
+            if values is before[name]:
+                continue
+            codes = self.codes[:, self.places[name]]
+            new = (codes == CODES[MISSING]) & ~is_missing(values)
+            if new.any():
+                codes[new] = CODES[origin]
+                self._fills += 1
+
+    def conclude(self, rule: Callable[[Cells], Cells], origin: str) -> None:
+        """Take the result of a rule, unless no cell was filled since the rule of this origin last ran."""
+        if self._fills_at_conclusion.get(origin) != self._fills:
+            self.fill(rule(self.cells), origin)
+            self._fills_at_conclusion[origin] = self._fills
+
+    def clear(self, rows: np.ndarray, names: Iterable[str], *origins: str) -> None:
+        """Clear the cells of some rows, (n,) bool, and columns that have one of some origins."""
+        for name in names:
+            codes = self.codes[:, self.places[name]]
+            cleared = rows & np.isin(codes, [CODES[origin] for origin in origins])
+            if cleared.any():
+                self.cells = self.cells.assign({name: mask_cells(self.cells[name], cleared)})
+                codes[cleared] = CODES[MISSING]

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Self
 
 import numpy as np
@@ -34,12 +32,19 @@ from perfcast.utils.result_digests import record_digests, verify_folder
 _REFERENCE_DATA = "reference_data"
 
 
-@dataclass(frozen=True)
+@dataclass
 class Champion:
     """Best predictor of a dataset, fitted on every row, with its reference data and calibration.
 
     `calibrated` and `neighbor_index` are None where too few rows were there for a calibration. `left_out` replaces the
-    published scores in a champion that was exported without them.
+    published scores in a champion that was exported without them. The other attributes follow from these; they are not
+    there for a champion that describes no machines.
+
+    `entity` and `task` are the columns with these tags. `tasks` have predictions, in the order of the answers;
+    `targets_of` are the targets that each was measured in, `typical_rows` the measured row whose first target is the
+    median of its last year. `designs` are the measured ones, the most measured first (see
+    `DescriptionRules.design_column`), `measured_kinds` those of machines with results. `joint_deck` donates whole
+    set-ups (None without rules of them), `hot_deck` usual values.
     """
 
     dataset: str
@@ -51,14 +56,62 @@ class Champion:
     calibrated: UncertaintyModel | None = None
     neighbor_index: NeighborIndex | None = None
     left_out: LeftOutScores | None = None
+    rules: DescriptionRules = field(init=False)
+    describes_machines: bool = field(init=False)
+    entity: str = field(init=False)
+    task: str = field(init=False)
+    tasks: list[str] = field(init=False)
+    fields: MachineFields = field(init=False)
+    task_names: TaskNames = field(init=False)
+    entity_names: EntityNames = field(init=False)
+    designs: list[str] = field(init=False)
+    measured_kinds: frozenset[str] = field(init=False)
+    description_levels: tuple[tuple[str, ...], ...] = field(init=False)
+    hot_deck: HotDeck = field(init=False)
+    joint_deck: JointDeck | None = field(init=False)
+    published_index: PublishedIndex = field(init=False)
+    targets_of: Mapping[str, Sequence[str]] = field(init=False)
+    typical_rows: Mapping[str, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        measured, frame = self.reference_data.measured, self.reference_data.measured.frame
+        # a window of seconds describes no machine
+        self.describes_machines = all(column.kind is not Kind.SEQUENCE for column in measured.columns)
+        if not self.describes_machines:
+            return
+        self.rules = rules = find_rules(self.dataset)
+        self.entity, self.task = entity, task = measured.column_of(Tag.ENTITY), measured.column_of(Tag.TASK)
+        names = frame[task].astype("str").where(frame[task].notna())
+        self.tasks = sorted(names.dropna().unique())
+        columns = describing_columns(measured, self.features)
+        counts = [column.name for column in columns if column.kind is Kind.NUMERICAL and not column.unit]
+        named = alias_field("task", task, "the predicted quantity", next(iter(self.tasks), ""))
+        is_free = "task" not in (column.name for column in columns)
+        whole = [name for name in counts if (frame[name].dropna() % 1 == 0).all()]
+        self.fields = MachineFields(columns, (*rules.fields, *([named] if is_free else [])), whole)
+        self.task_names = TaskNames(self.tasks, rules.alias_tasks(self.tasks))
+        facts, counted = self.reference_data.entity_facts, frame[entity].astype("str").value_counts().index
+        groups = [(str(group), str(key)) for name in rules.group_columns for key, group in facts[name].dropna().items()]
+        self.entity_names = EntityNames(rules, [*counted, *facts.index], groups)
+        self.designs = [] if rules.design_column is None else list(frame[rules.design_column].value_counts().index)
+        kinds = frame[list(rules.kind_columns)].astype(object).drop_duplicates().itertuples(index=False)
+        known = (dict(zip(rules.kind_columns, row, strict=True)) for row in kinds)
+        self.measured_kinds = frozenset(kind for row in known for kind in rules.list_kinds(row))
+        self.description_levels = rules.list_levels(measured, list(self.fields.columns))
+        self.hot_deck = HotDeck(measured)
+        self.joint_deck = JointDeck(measured, rules.joint, rules.naming_columns) if rules.joint else None
+        self.published_index = PublishedIndex(self.reference_data, rules.setup_columns)
+        self._modules = [plugins.load("features", name) for name in self.features]
+        if self.left_out is not None:
+            self.targets_of, self.typical_rows = self.left_out.targets, self.left_out.typical_rows
+        else:
+            targets = self.predictor.targets_
+            scored = frame[list(targets)].notna().groupby(names).any()
+            self.targets_of = {each: [name for name in targets if scored.at[each, name]] for each in self.tasks}
+            self.typical_rows = self.reference_data.find_typical_rows(targets)
 
     def __repr__(self) -> str:
         return f"<Champion {self.name} of {self.dataset}: {len(self.reference_data.measured.frame)} measured results>"
-
-    @property
-    def describes_machines(self) -> bool:
-        """True where a description of a machine is the input; a window of seconds is none."""
-        return not self.reference_data.measured.select(kind=Kind.SEQUENCE)
 
     def require_described(self) -> Self:
         """Return the champion. Raises: UserError when it does not predict described machines."""
@@ -68,119 +121,24 @@ class Champion:
         remedy = "use perfcast watch, with a champion of host_interference"
         raise UserError("the champion must predict described machines", fact, remedy)
 
-    @cached_property
-    def rules(self) -> DescriptionRules:
-        """The imputation rules of the dataset."""
-        return find_rules(self.dataset)
+    @property
+    def identity(self) -> tuple[str, str, str]:
+        """The dataset, the predictor and its preset, which answers name."""
+        return self.dataset, self.name, self.preset
 
     @property
     def named_field(self) -> str:
         """The field of the name in a short text of a machine."""
-        return self.rules.named_field or self.reference_data.measured.column_of(Tag.ENTITY)
-
-    @cached_property
-    def fields(self) -> MachineFields:
-        """The fields that may describe a machine."""
-        columns = describing_columns(self.reference_data.measured, self.features)
-        frame = self.reference_data.measured.frame
-        counts = [column.name for column in columns if column.kind is Kind.NUMERICAL and not column.unit]
-        whole = [name for name in counts if (frame[name].dropna() % 1 == 0).all()]
-        task = self.reference_data.measured.column_of(Tag.TASK)
-        named = alias_field("task", task, "the predicted quantity", next(iter(self.tasks), ""))
-        is_free = "task" not in (column.name for column in columns)
-        return MachineFields(columns, (*self.rules.fields, *([named] if is_free else [])), whole)
-
-    @cached_property
-    def entity_names(self) -> EntityNames:
-        """The names of the entities, the most measured first."""
-        measured = self.reference_data.measured
-        counts = measured.frame[measured.column_of(Tag.ENTITY)].astype("str").value_counts()
-        facts = self.reference_data.entity_facts
-        groups = (pair for name in self.rules.group_columns for pair in facts[name].dropna().items())
-        return EntityNames(self.rules, [*counts.index, *facts.index], ((str(group), str(key)) for key, group in groups))
-
-    @cached_property
-    def tasks(self) -> list[str]:
-        """The tasks with predictions, in the order of the answers."""
-        measured = self.reference_data.measured
-        return sorted(measured.frame[measured.column_of(Tag.TASK)].dropna().astype(str).unique())
-
-    @cached_property
-    def task_names(self) -> TaskNames:
-        """The names of the tasks, those of the publisher included."""
-        return TaskNames(self.tasks, self.rules.alias_tasks(self.tasks))
-
-    @cached_property
-    def designs(self) -> list[str]:
-        """The measured designs of entities, the most measured first; see `DescriptionRules.design_column`."""
-        column = self.rules.design_column
-        return [] if column is None else list(self.reference_data.measured.frame[column].value_counts().index)
-
-    @cached_property
-    def measured_kinds(self) -> frozenset[str]:
-        """The kinds of machine that have measured results, see `DescriptionRules.list_kinds`."""
-        names = list(self.rules.kind_columns)
-        rows = self.reference_data.measured.frame[names].astype(object).drop_duplicates().itertuples(index=False)
-        return frozenset(kind for row in rows for kind in self.rules.list_kinds(dict(zip(names, row, strict=True))))
-
-    def find_deductions(self, cells: Mapping[str, Any]) -> np.ndarray:
-        """Return what is taken off the logarithms of predictions, (n,) or (1,), see `DescriptionRules`."""
-        return self.rules.find_deductions(cells, self.measured_kinds)
-
-    def list_unmeasured(self, cells: Mapping[str, Any]) -> list[str]:
-        """Return a note that names the kinds of a machine of which there is no measured result, none without such."""
-        kinds = [kind for kind in self.rules.list_kinds(cells) if kind not in self.measured_kinds]
-        return [f"never measured: {', '.join(kinds)}"] if kinds else []
-
-    @cached_property
-    def hot_deck(self) -> HotDeck:
-        """The measured results that donate usual values."""
-        return HotDeck(self.reference_data.measured)
-
-    @cached_property
-    def description_levels(self) -> tuple[tuple[str, ...], ...]:
-        """The columns that are given at every level of description."""
-        return self.rules.list_levels(self.reference_data.measured, list(self.fields.columns))
-
-    @cached_property
-    def joint_deck(self) -> JointDeck | None:
-        """The measured results that donate whole set-ups, None without rules of them."""
-        rules = self.rules
-        return JointDeck(self.reference_data.measured, rules.joint, rules.naming_columns) if rules.joint else None
-
-    @cached_property
-    def published_index(self) -> PublishedIndex:
-        """The index of measured results by machine."""
-        return PublishedIndex(self.reference_data, self.rules.setup_columns)
-
-    @cached_property
-    def typical_rows(self) -> dict[str, int]:
-        """The measured row of every task whose first target is the median of its last year."""
-        if self.left_out is not None:
-            return dict(self.left_out.typical_rows)
-        return self.reference_data.find_typical_rows(self.predictor.targets_)
-
-    def targets_of(self, task: str) -> list[str]:
-        """Return the targets that a task was measured in."""
-        if self.left_out is not None:
-            return list(self.left_out.targets[task])
-        measured = self.reference_data.measured
-        rows = measured.frame[measured.frame[measured.column_of(Tag.TASK)].astype(str) == task]
-        return [name for name in self.predictor.targets_ if rows[name].notna().any()]
+        return self.rules.named_field or self.entity
 
     def derive_features(self, cells: Cells) -> Table:
         """Return machines with every standard column, and the derived features that the predictor reads; no labels."""
         frame = Cells(cells, np.arange(len(cells.index))).to_frame(coded=True)
         table = Table(self.dataset, frame, self.reference_data.measured.columns)
         for module in self._modules:
-            table = module.derive(table)
+            if not getattr(module, "LABELS_ONLY", False):
+                table = module.derive(table)
         return table
-
-    @cached_property
-    def _modules(self) -> list[ModuleType]:
-        """The feature modules that the predictor reads."""
-        loaded = [plugins.load("features", name) for name in self.features]
-        return [module for module in loaded if not getattr(module, "LABELS_ONLY", False)]
 
     def predict_logs(self, cells: Cells) -> np.ndarray:
         """Return the predictor's answers for machines with every standard column, in natural logarithms."""
@@ -209,12 +167,6 @@ class Champion:
     def read_files(self, entries: Iterable[MachineEntry]) -> list[MachineEntry]:
         """Return entries with the content of the files that they name."""
         return [entry._replace(values=self.rules.read_files(entry.values)) for entry in entries]
-
-    def find_entity(self, text: str) -> str:
-        """Return the entity of a typed name; an unknown name stays as it is."""
-        entity = self.reference_data.measured.column_of(Tag.ENTITY)
-        name = str(self.fields.cells({entity: text}, "the name").get(entity, text))
-        return self.entity_names.find(name).key or name
 
     def field_types(self) -> dict[str, str]:
         """Return the type of every field that may describe a machine: `string` or `double`."""
@@ -255,9 +207,26 @@ def load_champion(folder: Path | str, dataset: str | None = None) -> Champion:
                 "run the experiment that trains it, or name its folder with --results",
             )
         try:
-            if unpacked is given:  # members of a file are verified when they are unpacked
-                verify_folder(given)
-            return _load(unpacked, dataset)
+            verify_folder(unpacked)
+            about = read_json(unpacked / "about.json")
+            check_schema_version(about, unpacked / "about.json")
+            if dataset is not None and about["dataset"] != dataset:
+                raise UserError(f"the champion must be one of {dataset!r}", f"it is of {about['dataset']!r}")
+            reference_data = ReferenceData.load(unpacked / _REFERENCE_DATA)
+            intervals, without = unpacked / "intervals", about.get(WITHOUT_SCORES)
+            calibrated = UncertaintyModel.load(intervals) if intervals.is_dir() else None
+            index = unpacked / _REFERENCE_DATA
+            return Champion(
+                about["dataset"],
+                about["predictor"],
+                about["preset"],
+                tuple(about["features"]),
+                load_predictor(unpacked / "model"),
+                reference_data,
+                calibrated,
+                NeighborIndex.load(index, reference_data.measured, calibrated) if calibrated else None,
+                LeftOutScores(**{**without, "sources": tuple(without["sources"])}) if without else None,
+            )
         except UserError:
             raise
         except Exception as error:  # any error that a library raises for bytes that it did not write
@@ -265,28 +234,6 @@ def load_champion(folder: Path | str, dataset: str | None = None) -> Champion:
                 raise absent from None
             fact = f"{given} cannot be read ({type(error).__name__})"
             raise UserError("a champion must be as it was saved", fact, "make it again, or fetch it again") from error
-
-
-def _load(folder: Path, dataset: str | None) -> Champion:
-    about = read_json(folder / "about.json")
-    check_schema_version(about, folder / "about.json")
-    if dataset is not None and about["dataset"] != dataset:
-        raise UserError(f"the champion must be one of {dataset!r}", f"it is of {about['dataset']!r}")
-    reference_data = ReferenceData.load(folder / _REFERENCE_DATA)
-    intervals = folder / "intervals"
-    without = about.get(WITHOUT_SCORES)
-    calibrated = UncertaintyModel.load(intervals) if intervals.is_dir() else None
-    return Champion(
-        about["dataset"],
-        about["predictor"],
-        about["preset"],
-        tuple(about["features"]),
-        load_predictor(folder / "model"),
-        reference_data,
-        calibrated,
-        NeighborIndex.load(folder / _REFERENCE_DATA, reference_data.measured, calibrated) if calibrated else None,
-        LeftOutScores(**{**without, "sources": tuple(without["sources"])}) if without else None,
-    )
 
 
 def save_champion(

@@ -39,12 +39,8 @@ class HotDeck:
     Source: Andridge and Little, "A review of hot deck imputation", Int. Stat. Rev. 78, 2010.
     """
 
-    def __init__(self, measured: Table, until: pd.Timestamp | None = None) -> None:
-        """Keep the results published until a month, all without one."""
-        time = measured.select(tag=Tag.TIME)
-        frame = measured.frame
-        if time and until is not None:
-            frame = frame[frame[time[0]] <= until]
+    def __init__(self, measured: Table) -> None:
+        time, frame = measured.select(tag=Tag.TIME), measured.frame
         self.frame = frame.reset_index(drop=True)
         self.last = pd.Timestamp(self.frame[time[0]].max()) if time else pd.Timestamp.min
         self._recent = (self.frame[time[0]] > self.last - _RECENT).to_numpy() if time else np.ones(len(frame), bool)
@@ -315,10 +311,13 @@ class JointDeck:
         return candidates
 
     def fill(self, machines: Cells, donor_rows: np.ndarray, *, by_task: bool = True) -> Cells:
-        """Return machines with their missing cells from a donor each, see `draw`. Shapes: donor_rows (n,)."""
+        """Return machines with their missing cells from a donor each, see `draw`.
+
+        Shapes: donor_rows (n,), -1 for a machine without a donor.
+        """
         filled = {}
         for name in self._given[by_task]:
-            missing = is_missing(machines[name])
+            missing = is_missing(machines[name]) & (donor_rows >= 0)
             if not missing.any():
                 continue
             values = self._column(name)[donor_rows]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -18,12 +18,11 @@ from perfcast.inference.cells import (
     MISSING,
     Cells,
     CompletedMachines,
-    Steps,
     mask_cells,
 )
 from perfcast.inference.champion import Champion
 from perfcast.inference.donors import DRAWS, JointDeck
-from perfcast.inference.parse import ParsedMachines, fill_common, fill_facts, stack_machines
+from perfcast.inference.parse import ParsedMachines, fill_facts, stack_machines
 from perfcast.schema.table import Table, Tag
 from perfcast.uncertainty.conformal import LEVEL, outputs_of
 from perfcast.uncertainty.mixture import mixture_quantiles, weighted_medians
@@ -42,12 +41,6 @@ class DrawnMachines:
     weights: np.ndarray
     shared: np.ndarray
 
-    def take_owners(self, keep: np.ndarray) -> DrawnMachines:
-        """Return the draws of some machines by task, (k,) bool: all draws of a machine or none."""
-        owners = np.unique(self.owners[keep], return_inverse=True)[1]
-        rows = np.flatnonzero(keep)
-        return DrawnMachines(self.completed.take(rows), owners, self.weights[keep], self.shared[keep])
-
 
 def impute_draws(machines: ParsedMachines, champion: Champion, *, assume: bool = True) -> DrawnMachines:
     """Fill missing cells, several times: what must be assumed is drawn jointly from measured set-ups.
@@ -57,30 +50,33 @@ def impute_draws(machines: ParsedMachines, champion: Champion, *, assume: bool =
     machine is drawn once for all of its tasks. A machine without a missing cell, and one of a dataset without rules of
     draws, has one draw.
     """
-    steps = Steps(machines.cells, machines.known.codes, concluded=IMPLIED)
-    _repeat_by_task(steps, champion)
+    steps, task = CompletedMachines(machines.known.cells, machines.known.codes, IMPLIED), champion.task
+    tasks = [champion.tasks if name is None else [name] for name in steps.cells[task].tolist()]
+    steps.repeat(np.repeat(np.arange(len(tasks)), [len(names) for names in tasks]))
+    steps.fill(steps.cells.assign({task: np.array([name for names in tasks for name in names], dtype=object)}), GIVEN)
+    steps.fill(champion.reference_data.fill_common(steps.cells, Tag.TASK), MEASURED)
     deck = champion.joint_deck if assume else None
     rows = np.arange(len(steps.cells.index))
     if deck is None:
         return DrawnMachines(_assume(steps, champion, assume=assume), rows, np.ones(len(rows)), np.full(len(rows), -1))
     donor_rows = [deck.draw(steps.cells, by_task=by_task) for by_task in (False, True)]
     draws = np.column_stack([np.repeat(rows, DRAWS), *(each.ravel() for each in donor_rows)])
-    (owners, shared, by_row), counts = _count_rows(draws)
+    ordered = draws[np.lexsort(draws.T[::-1])]
+    first = np.flatnonzero(np.append(True, (ordered[1:] != ordered[:-1]).any(axis=1))[: len(ordered)])
+    (owners, shared, by_row), counts = ordered[first].T, np.diff(np.append(first, len(ordered)))
     steps.repeat(owners)
     for by_task, numbers in ((False, shared), (True, by_row)):
-        has_donor = numbers >= 0
-        filled = deck.fill(steps.cells.take(has_donor), numbers[has_donor], by_task=by_task)
-        steps.take(_replace_rows(steps.cells, has_donor, filled), ASSUMED)
+        steps.fill(deck.fill(steps.cells, numbers, by_task=by_task), ASSUMED)
     steps.conclude(champion.rules.fill_implied, IMPLIED)
-    return _complete_draws(steps, DrawnMachines(steps.completed, owners, counts / DRAWS, shared), champion)
+    return _complete_draws(steps, DrawnMachines(steps, owners, counts / DRAWS, shared), champion)
 
 
 def complete_draws(drawn: DrawnMachines, champion: Champion, *, assume: bool = True) -> DrawnMachines:
     """Fill the missing cells of draws whose cells were changed, as `impute_draws` does."""
-    steps = Steps(drawn.completed.cells, drawn.completed.codes)
+    steps = CompletedMachines(drawn.completed.cells, drawn.completed.codes)
     fill_facts(steps, champion)
     steps.conclude(champion.rules.fill_implied, IMPLIED)
-    steps.take(fill_common(steps.cells, champion, Tag.TASK), MEASURED)
+    steps.fill(champion.reference_data.fill_common(steps.cells, Tag.TASK), MEASURED)
     return _complete_draws(steps, drawn, champion, assume=assume)
 
 
@@ -119,18 +115,16 @@ def change_draws(
 def join_draws(parts: Sequence[DrawnMachines]) -> DrawnMachines:
     """Return the draws of several batches of machines as one."""
     first = np.cumsum([0, *(int(part.owners[-1]) + 1 for part in parts)])
-
-    def join(arrays: Iterable[np.ndarray]) -> np.ndarray:
-        return np.concatenate(list(arrays))
-
-    names = list(parts[0].completed.cells)
-    cells = {name: join(part.completed.cells[name] for part in parts) for name in names}
-    index = join(part.completed.cells.index for part in parts)
+    held = [part.completed.cells for part in parts]
+    cells = {name: np.concatenate([each[name] for each in held]) for name in held[0]}
     return DrawnMachines(
-        CompletedMachines(Cells(cells, index), join(part.completed.codes for part in parts)),
-        join(part.owners + begin for part, begin in zip(parts, first[:-1], strict=True)),
-        join(part.weights for part in parts),
-        join(part.shared for part in parts),
+        CompletedMachines(
+            Cells(cells, np.concatenate([each.index for each in held])),
+            np.concatenate([part.completed.codes for part in parts]),
+        ),
+        np.concatenate([part.owners + begin for part, begin in zip(parts, first[:-1], strict=True)]),
+        np.concatenate([part.weights for part in parts]),
+        np.concatenate([part.shared for part in parts]),
     )
 
 
@@ -161,7 +155,9 @@ def hold_equal(machines: ParsedMachines, champion: Champion) -> tuple[ParsedMach
     return machines, tuple(notes)
 
 
-def _complete_draws(steps: Steps, drawn: DrawnMachines, champion: Champion, *, assume: bool = True) -> DrawnMachines:
+def _complete_draws(
+    steps: CompletedMachines, drawn: DrawnMachines, champion: Champion, *, assume: bool = True
+) -> DrawnMachines:
     """Leave out the draws that break a limit, unless a machine has no other, and assume what is still missing."""
     owners, weights = drawn.owners, drawn.weights
     is_possible = np.ones(len(owners), dtype=bool)
@@ -175,61 +171,35 @@ def _complete_draws(steps: Steps, drawn: DrawnMachines, champion: Champion, *, a
     return DrawnMachines(completed, owners, weights / np.bincount(owners, weights)[owners], drawn.shared[keep])
 
 
-def _replace_impossible(steps: Steps, champion: Champion, deck: JointDeck) -> None:
+def _replace_impossible(steps: CompletedMachines, champion: Champion, deck: JointDeck) -> None:
     """Replace assumed cells that break a limit by the measured set-up that is most frequent among possible ones."""
-    numbered = steps.numbered
+    numbered, is_assumed = steps.numbered, steps.has_origin(ASSUMED)
     for row in sorted({violation.line for violation in champion.rules.find_violations(numbered)}):
-        assumed = [name for name in deck.rules.taken if steps.has_origin(row, name, ASSUMED)]
+        assumed = [name for name in deck.rules.taken if is_assumed[row, steps.places[name]]]
         for setup in deck.frame[assumed].value_counts().index if assumed else ():
             changed = {name: np.array([value], dtype=object) for name, value in zip(assumed, setup, strict=True)}
             if not any(champion.rules.find_violations(numbered.take(np.array([row])).assign(changed))):
-                steps.replace(row, changed)
+                selected = np.arange(len(steps.codes)) == row
+                replaced = {name: np.where(selected, values, steps.cells[name]) for name, values in changed.items()}
+                steps.cells = steps.cells.assign(replaced)
                 break
 
 
-def _count_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return distinct rows in their order, and how often each is there. Shapes: (n, columns) -> (columns, k), (k,)."""
-    ordered = rows[np.lexsort(rows.T[::-1])]
-    is_new = np.append(True, (ordered[1:] != ordered[:-1]).any(axis=1))[: len(ordered)]
-    first = np.flatnonzero(is_new)
-    return ordered[first].T, np.diff(np.append(first, len(ordered)))
-
-
-def _replace_rows(cells: Cells, rows: np.ndarray, replacement: Cells) -> Cells:
-    """Return cells with some rows replaced. Shapes: rows (n,) bool, replacement (rows.sum(),) a column."""
-    if rows.all():
-        return replacement
-    changed = {}
-    for name, values in replacement.items():
-        changed[name] = cells[name].copy()
-        changed[name][rows] = values
-    return cells.assign(changed)
-
-
-def _repeat_by_task(steps: Steps, champion: Champion) -> None:
-    """Repeat machines by task, and fill what all measured rows of the task have."""
-    task = champion.reference_data.measured.column_of(Tag.TASK)
-    tasks = [champion.tasks if name is None else [name] for name in steps.cells[task].tolist()]
-    steps.repeat(np.repeat(np.arange(len(tasks)), [len(names) for names in tasks]))
-    steps.take(steps.cells.assign({task: np.array([name for names in tasks for name in names], dtype=object)}), GIVEN)
-    steps.take(fill_common(steps.cells, champion, Tag.TASK), MEASURED)
-
-
-def _assume(steps: Steps, champion: Champion, *, assume: bool) -> CompletedMachines:
+def _assume(steps: CompletedMachines, champion: Champion, *, assume: bool) -> CompletedMachines:
     """Fill usual values, and what they imply."""
     rules = champion.rules
     if assume:
         for block in rules.blocks:
-            steps.take(champion.hot_deck.fill(steps.cells, block), ASSUMED)
+            steps.fill(champion.hot_deck.fill(steps.cells, block), ASSUMED)
             steps.conclude(rules.fill_implied, IMPLIED)
             steps.conclude(lambda cells: rules.fill_usual(cells, champion.hot_deck.last), ASSUMED)
         # what was implied by few known cells may be another value now
         steps.clear(np.ones(len(steps.codes), dtype=bool), list(steps.cells), IMPLIED)
-        steps.take(rules.fill_implied(steps.cells), IMPLIED)
+        steps.fill(rules.fill_implied(steps.cells), IMPLIED)
         for violation in list(rules.find_violations(steps.numbered)):
             steps.clear(np.arange(len(steps.codes)) == violation.line, violation.columns, ASSUMED, IMPLIED)
-        steps.take(rules.fill_implied(steps.cells), IMPLIED)
-    return steps.completed
+        steps.fill(rules.fill_implied(steps.cells), IMPLIED)
+    return steps
 
 
 class DrawPredictions:
@@ -259,7 +229,7 @@ class DrawPredictions:
         lowest, highest = champion.rules.find_bounds(drawn.completed.cells)
         with np.errstate(invalid="ignore", divide="ignore"):
             logs = champion.rules.predict_logs(drawn.completed.cells, predict)
-            logs -= champion.find_deductions(drawn.completed.cells)[:, None]
+            logs -= champion.rules.find_deductions(drawn.completed.cells, champion.measured_kinds)[:, None]
             self._logs = np.clip(logs, np.log(lowest)[:, None], np.log(highest)[:, None])
         self.lowest = np.minimum.reduceat(lowest, self._first) if len(owners) else lowest
         self.highest = np.maximum.reduceat(highest, self._first) if len(owners) else highest
@@ -324,7 +294,9 @@ class DrawPredictions:
             below[several] = middle - quantiles[:, 0]
             above[several] = quantiles[:, 1] - middle
         added = (self._find_scales() - 1) * half_width
-        above += self._champion.find_deductions(self.completed.cells)  # at the upper end nothing is deducted
+        kinds = self._champion.measured_kinds
+        # at the upper end nothing is deducted
+        above += self._champion.rules.find_deductions(self.completed.cells, kinds)
         ends = {"below": np.maximum(below + added, 1e-9), "above": np.maximum(above + added, 1e-9)}
         return intervals.assign(**ends, half_width=half_width)
 
@@ -335,15 +307,10 @@ class DrawPredictions:
         if calibrated is None or not calibrated.scales or not levels:
             return np.ones(count)
         levels = levels[-len(calibrated.scales) :]  # an older champion has no scale of the lowest ones
-        names = np.array(list(self.completed.cells), dtype=object)
-        by_pattern: dict[bytes, float] = {}
-        scales = np.empty(count)
-        for row, given in enumerate(self.completed.has_origin(GIVEN)):
-            pattern = given.tobytes()
-            if pattern not in by_pattern:
-                by_pattern[pattern] = calibrated.scales[find_level(names[given].tolist(), levels) - 1]
-            scales[row] = by_pattern[pattern]
-        return scales
+        names, given = np.array(list(self.completed.cells), dtype=object), self.completed.has_origin(GIVEN)
+        patterns, numbers = np.unique(given, axis=0, return_inverse=True)
+        scales = [calibrated.scales[find_level(names[pattern].tolist(), levels) - 1] for pattern in patterns]
+        return np.array(scales)[numbers.ravel()]
 
 
 def complete_machines(machines: ParsedMachines, champion: Champion, *, assume: bool = True) -> CompletedMachines:
@@ -356,16 +323,20 @@ def _clear_assumed(completed: CompletedMachines, champion: Champion, *, measured
 
     With `measured`, given cells are cleared as well where they could have been assumed: see `find_measured`.
     """
+    cells, places = completed.cells, completed.places
     cleared, joint = completed.has_origin(ASSUMED, IMPLIED), champion.rules.joint
     if measured and joint is not None:
-        given, places = completed.has_origin(GIVEN), {name: place for place, name in enumerate(completed.cells)}
+        given = completed.has_origin(GIVEN)
         assumable = (*joint.taken, *(name for block in champion.rules.blocks for name in block.columns))
         names = [name for name in dict.fromkeys(assumable) if name in places and given[:, places[name]].any()]
-        for name, rows in champion.reference_data.find_measured(completed.cells, names).items():
+        for name, rows in champion.reference_data.find_measured(cells, names).items():
             bounds = (*joint.at_most.get(name, ()), *([joint.launch] if name in joint.dates else []))
-            at_bound = [completed.cells[name] == completed.cells[bound] for bound in bounds]
+            at_bound = [cells[name] == cells[bound] for bound in bounds]
             cleared[:, places[name]] |= given[:, places[name]] & np.logical_or.reduce([rows, *at_bound])
-    return champion.rules.fill_implied(completed.clear(cleared))
+    masks = {name: cleared[:, place] for name, place in places.items() if cleared[:, place].any()}
+    return champion.rules.fill_implied(
+        cells.assign({name: mask_cells(cells[name], mask) for name, mask in masks.items()})
+    )
 
 
 def _find_nearest(gaps: np.ndarray, owners: np.ndarray, machines: np.ndarray, shared: np.ndarray) -> np.ndarray:

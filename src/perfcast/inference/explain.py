@@ -58,8 +58,11 @@ class Explainer:
         self._alike_rows = champion.published_index.find_rows(cells, given & ~is_setup, known)
         if not explain:
             return
-        self._typical_rows, self._shares, self._groups = attribute_to_groups(completed, champion)
-        self._tasks = cells[predicted.table.column_of(Tag.TASK)].tolist()
+        reference_data = champion.reference_data
+        self._tasks = cells[champion.task].tolist()
+        self._typical_rows = [champion.typical_rows[str(name)] for name in self._tasks]
+        usual = {name: reference_data.column(name)[self._typical_rows] for name in cells}
+        self._shares, self._groups = attribute_difference(cells, Cells(usual, cells.index), champion)
         if champion.calibrated is not None:
             X, calibration = predicted.table.frame, champion.calibrated.calibration
             months = None if when is None else pd.Series(when, index=X.index)
@@ -121,9 +124,11 @@ class Explainer:
             for output in (outputs if champion.calibrated is not None else ())
         ]
         measured_task, moves = self._find_moves(outputs)
+        measured = reference_data.measured
+        newest = max((measured.frame[name].max() for name in measured.select(tag=Tag.TIME)[:1]), default=pd.NaT)
         return Basis(
-            measured_results=len(reference_data.measured.frame),
-            trained_until=reference_data.newest_month,
+            measured_results=len(measured.frame),
+            trained_until="" if pd.isna(newest) else f"{newest:%Y-%m}",
             errors=tuple(errors),
             facts=champion.rules.list_fact_sources(cells[0], reference_data.entity_facts, reference_data.user_facts),
             checks=tuple(check for check in checks if check is not None),
@@ -218,19 +223,6 @@ def _list_values(completed: CompletedMachines, row: int, table: Table) -> list[V
     return values
 
 
-def attribute_to_groups(completed: CompletedMachines, champion: Champion) -> tuple[list[int], np.ndarray, list[str]]:
-    """Return the typical measured row of every row's task, and the Shapley value of every feature group.
-
-    Typical is the result with the median score of the task's last year. Shapes: (n,), (n, groups, targets), (groups,).
-    """
-    reference_data = champion.reference_data
-    task = reference_data.measured.column_of(Tag.TASK)
-    rows = [champion.typical_rows[str(name)] for name in completed.cells[task].tolist()]
-    usual = {name: reference_data.column(name)[rows] for name in completed.cells}
-    shares, groups = attribute_difference(completed.cells, Cells(usual, completed.cells.index), champion)
-    return rows, shares, groups
-
-
 def attribute_difference(cells: Cells, reference: Cells, champion: Champion) -> tuple[np.ndarray, list[str]]:
     """Return the Shapley value of every feature group that leads from a reference row to a row, and the groups.
 
@@ -242,7 +234,8 @@ def attribute_difference(cells: Cells, reference: Cells, champion: Champion) -> 
             groups.setdefault(name_group(column), []).append(column.name)
 
     def log_predict(cells: Cells) -> np.ndarray:
-        return np.asarray(champion.predict_logs(cells) - champion.find_deductions(cells)[:, None])
+        deductions = champion.rules.find_deductions(cells, champion.measured_kinds)
+        return np.asarray(champion.predict_logs(cells) - deductions[:, None])
 
     return shapley_values(cells, reference, groups, log_predict), list(groups)
 

@@ -7,13 +7,11 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from functools import cached_property, lru_cache
-from typing import Any, NamedTuple
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 
-from perfcast.inference.cells import Cells
 from perfcast.schema.table import Column, Kind, Tag
 from perfcast.utils.errors import UserError
 
@@ -156,7 +154,7 @@ class ParsedFields(NamedTuple):
 
 
 class MachineFields:
-    """The names that may describe a machine: columns of a table, bare or after their group, and short fields."""
+    """The names that may describe a machine: columns of a table, and short fields."""
 
     def __init__(
         self, columns: Sequence[Column], fields: Iterable[Field] = (), whole: Collection[str] = frozenset()
@@ -166,12 +164,10 @@ class MachineFields:
         self.columns = {column.name: column for column in columns}
         self.fields = {name: field for field in fields for name in (field.name, *field.aliases)}
         self._read_text = lru_cache(_MAX_READINGS)(lambda field, text: field.read(text))
-        self._grouped = {f"{name_group(column)}.{column.name}": column.name for column in columns}
 
     def get(self, name: str) -> Column | Field | None:
         """Return the column or field of a typed name, None when there is none."""
         key = name.strip().lower()
-        key = self._grouped.get(key, key)
         return self.fields.get(key) or self.columns.get(key)
 
     def find_near(self, name: str, cutoff: float = 0.5) -> list[str]:
@@ -250,26 +246,6 @@ class MachineFields:
         if column.kind is Kind.DATE and not is_month(text):
             raise UserError(f"{name} must be {MONTH}", f"{label} has {text[:_SHOWN_LETTERS]!r}")
         return text
-
-    def stack(self, machines: Sequence[Mapping[str, Cell]], lines: Sequence[int]) -> Cells:
-        """Return the cells of machines in every column, index `lines`."""
-        names = dict.fromkeys(name for cells in machines for name in cells)
-        given = {name: _as_array([cells.get(name) for cells in machines], self.columns[name]) for name in names}
-        return Cells(given, np.asarray(lines, dtype=int)).complete(self._types)
-
-    @cached_property
-    def _types(self) -> dict[str, np.dtype]:
-        return {name: _as_array([], column).dtype for name, column in self.columns.items()}
-
-
-def _as_array(cells: list[Any], column: Column) -> np.ndarray:
-    """Return the cells of a column as `Cells` holds them; a missing one is None, NaN or NaT."""
-    known = [None if cell is None or pd.isna(cell) else cell for cell in cells]
-    if column.kind in (Kind.NUMERICAL, Kind.DATE):
-        return np.array(known, dtype=float if column.kind is Kind.NUMERICAL else "datetime64[us]")
-    texts = np.empty(len(known), dtype=object)
-    texts[:] = [None if cell is None else str(cell) for cell in known]
-    return texts
 
 
 _FLAGS = ("false", "true")

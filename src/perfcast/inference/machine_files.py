@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import math
-import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -26,8 +24,7 @@ MAX_NESTED_BYTES = 10 * 1024 * 1024
 MAX_MACHINES = 200_000
 """Most machines of a file: each takes about 2 KB before its prediction."""
 _LIST = "machines"
-_TABLES = (".csv", ".csv.gz")
-ENDINGS = (*_TABLES, ".json", ".yaml", ".yml")
+ENDINGS = (".csv", ".json", ".yaml", ".yml")
 """Endings of files of machines."""
 NAME, PRICE, WATTS = "name", "price", "watts"
 EXTRAS = (NAME, PRICE, WATTS)
@@ -86,7 +83,7 @@ def tidy_text(text: str) -> str:
 def is_table(machines: Machines) -> bool:
     """Return whether machines are the rows of one table: a frame or a CSV file."""
     is_file = isinstance(machines, (str, Path))
-    return str(machines).lower().endswith(_TABLES) if is_file else isinstance(machines, pd.DataFrame)
+    return str(machines).lower().endswith(".csv") if is_file else isinstance(machines, pd.DataFrame)
 
 
 def read_machines(machines: Machines) -> list[MachineEntry]:
@@ -152,20 +149,19 @@ def read_frame(frame: pd.DataFrame) -> list[MachineEntry]:
 
 
 def read_entries(path: Path) -> list[MachineEntry]:
-    """Read the machines of a file; its ending names the format: .csv, .csv.gz, .json, .yaml or .yml.
+    """Read the machines of a file; its ending names the format: .csv, .json, .yaml or .yml.
 
-    A JSON or YAML file holds a machine, a list of machines, or such a list under `machines`; nested names are joined
-    with dots. Raises: UserError, one line, for any other file.
+    A JSON or YAML file holds a machine, a list of machines, or such a list under `machines`.
+    Raises: UserError, one line, for any other file.
     """
     path = Path(path)
-    readers = {**dict.fromkeys(_TABLES, _read_csv), ".json": _read_json, ".yaml": _read_yaml, ".yml": _read_yaml}
-    ending = next((ending for ending in readers if path.name.lower().endswith(ending)), None)
-    if ending is None:
-        raise UserError(f"a file of machines must end in {', '.join(readers)}", f"it is {path.name!r}")
+    if path.suffix.lower() not in ENDINGS:
+        raise UserError(f"a file of machines must end in {', '.join(ENDINGS)}", f"it is {path.name!r}")
     if not path.is_file():
         raise UserError("the file of machines must exist", f"there is no file {path}")
-    content = _read_bytes(path, MAX_BYTES if readers[ending] is _read_csv else MAX_NESTED_BYTES)
-    entries = list(islice(readers[ending](path, _decode(path, content)), MAX_MACHINES + 1))
+    is_table = path.suffix.lower() == ".csv"
+    text = _read_text(path, MAX_BYTES if is_table else MAX_NESTED_BYTES)
+    entries = list(islice(_read_csv(path, text), MAX_MACHINES + 1)) if is_table else _read_nested(path, text)
     if len(entries) > MAX_MACHINES:
         raise UserError(f"{path} must describe at most {MAX_MACHINES} machines", "it describes more", "split it")
     if not entries:
@@ -185,37 +181,21 @@ def read_tree(value: object, source: str) -> list[MachineEntry]:
         if not isinstance(machine, Mapping):
             shown = str(machine)[:40]
             raise UserError(f"{source} must hold names with values", f"machine {number} is {shown!r}", "see --help")
-        entries.append(make_entry(number, f"machine {number}", dict(_flatten(machine, source))))
+        if wrong := next((key for key in machine if not isinstance(key, str)), None):
+            raise UserError(f"names in {source} must be text", f"found {str(wrong)[:40]!r}", "put it in quotes")
+        entries.append(make_entry(number, f"machine {number}", machine))
     return entries
 
 
-def _flatten(
-    nested: Mapping[Any, object], source: str, before: str = "", depth: int = 1
-) -> Iterator[tuple[str, object]]:
-    if depth > size_limits.NESTING:
-        raise UserError(f"{source} must be nested {size_limits.NESTING} deep at most", f"{before!r} is deeper")
-    for key, value in nested.items():
-        if not isinstance(key, str):
-            raise UserError(f"names in {source} must be text", f"found {str(key)[:40]!r}", "put it in quotes")
-        if isinstance(value, Mapping):
-            yield from _flatten(value, source, f"{before}{key}.", depth + 1)
-        else:
-            yield f"{before}{key}", value
-
-
-def _read_bytes(path: Path, limit: int) -> bytes:
-    """Return the bytes of a file, unpacked. Raises: UserError when they are more than `limit`."""
+def _read_text(path: Path, limit: int) -> str:
+    """Return the text of a file. Raises: UserError when it has more than `limit` bytes, or is no UTF-8."""
     try:
-        with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
+        with path.open("rb") as file:
             content = file.read(limit + 1)
-    except (OSError, EOFError, zlib.error) as error:
+    except OSError as error:
         raise UserError(f"{path} must be readable", str(error)) from None
     if len(content) > limit:
         raise UserError(f"{path} must be smaller than {limit >> 20} MiB", "it is larger", "split it")
-    return content
-
-
-def _decode(path: Path, content: bytes) -> str:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -256,11 +236,9 @@ def _read_header(path: Path, fields: list[str]) -> list[str]:
     return header
 
 
-def _read_json(path: Path, text: str) -> Iterator[MachineEntry]:
-    yield from read_tree(read_json_text(text, str(path)), str(path))
-
-
-def _read_yaml(path: Path, text: str) -> Iterator[MachineEntry]:
+def _read_nested(path: Path, text: str) -> list[MachineEntry]:
+    if path.suffix.lower() == ".json":
+        return read_tree(read_json_text(text, str(path)), str(path))
     from perfcast.utils.safe_yaml import read_yaml_text  # slow to import
 
-    yield from read_tree(read_yaml_text(text, str(path)), str(path))
+    return read_tree(read_yaml_text(text, str(path)), str(path))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher, get_close_matches
+from difflib import get_close_matches
 from functools import lru_cache
 
 from perfcast.inference.rules import DescriptionRules
@@ -108,23 +108,14 @@ class EntityNames:
         return list(dict.fromkeys([*first, *within]))[:count]
 
     def _near(self, key: str) -> list[str]:
-        """Return the known names that look alike, or whose model number in the same line does; nearest first."""
+        """Return the known names that look alike, or whose model number in the same line does."""
         line = {word for word in _words(key) if not _DIGITS.search(word)}
-        scores = {known: score for score, known in _find_similar(_squash(key), self._squashed)}
-        for score, known in _find_similar(self._rules.model_number(key), self._by_number):
-            if line <= _words(known):
-                scores[known] = max(score, scores.get(known, 0.0))
-        return sorted(scores, key=lambda known: (-scores[known], self.keys.index(known)))
-
-
-def _find_similar(text: str, by_form: Mapping[str, Sequence[str]]) -> Iterator[tuple[float, str]]:
-    """Yield the names whose form is similar to the text, with the similarity."""
-    matcher = SequenceMatcher(autojunk=False, b=text)
-    limit = _CANDIDATE_SIMILARITY
-    for form, keys in by_form.items():
-        matcher.set_seq1(form)
-        if matcher.real_quick_ratio() >= limit and matcher.quick_ratio() >= limit and matcher.ratio() >= limit:
-            yield from ((matcher.ratio(), known) for known in keys)
+        forms = get_close_matches(_squash(key), self._squashed, _MAX_OF_GROUP, _CANDIDATE_SIMILARITY)
+        numbers = get_close_matches(
+            self._rules.model_number(key), self._by_number, _MAX_OF_GROUP, _CANDIDATE_SIMILARITY
+        )
+        alike = [known for form in forms for known in self._squashed[form]]
+        return alike + [known for number in numbers for known in self._by_number[number] if line <= _words(known)]
 
 
 class TaskNames:

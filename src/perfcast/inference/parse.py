@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from perfcast.inference.cells import IMPLIED, LOOKED_UP, MEASURED, Cells, CompletedMachines, Steps, fill_missing
+from perfcast.inference.cells import IMPLIED, LOOKED_UP, MEASURED, Cells, CompletedMachines, stack_cells
 from perfcast.inference.champion import Champion
 from perfcast.inference.machine_fields import Cell, TypedField
 from perfcast.inference.machine_files import MachineEntry
@@ -42,12 +42,13 @@ def parse_machine(entry: MachineEntry, champion: Champion) -> ParsedMachine:
     cells, typed, ignored = champion.fields.parse(entry.values, label)
     if not cells:
         raise UserError("a machine must be described by at least one field", f"{label} has none", "see --help")
-    entity, task = (champion.reference_data.measured.column_of(tag) for tag in (Tag.ENTITY, Tag.TASK))
+    entity, task = champion.entity, champion.task
     if task in cells:  # an unknown task is refused at imputation
         cells[task] = champion.task_names.find(str(cells[task])) or cells[task]
     notes = list(ignored)
     if champion.rules.design_column is not None:
-        check_design(cells, typed, champion, label)
+        if champion.rules.design_column in cells:
+            check_design(cells, typed, champion, label)
         match = champion.entity_names.find(str(cells[entity])) if entity in cells else EntityMatch(None)
         if match.key is None:
             notes += _read_new_entity(cells, typed, match, champion, label)
@@ -58,8 +59,8 @@ def parse_machine(entry: MachineEntry, champion: Champion) -> ParsedMachine:
             cells[entity] = match.key
             if match.key in champion.reference_data.user_entities:
                 notes.append(f"facts of {match.key} are from your table")
-    notes += champion.rules.check_names(cells, typed, label)
-    return ParsedMachine(line, cells, (*notes, *champion.rules.list_notes(cells)), label, typed)
+    notes += champion.rules.list_notes(cells, typed, label)
+    return ParsedMachine(line, cells, tuple(notes), label, typed)
 
 
 def check_design(cells: Mapping[str, Any], typed: Mapping[str, TypedField], champion: Champion, label: str) -> None:
@@ -79,7 +80,7 @@ def _read_new_entity(
 
     Raises: UserError when the name tells no design, and a required field is missing.
     """
-    entity, rules = champion.reference_data.measured.column_of(Tag.ENTITY), champion.rules
+    entity, rules = champion.entity, champion.rules
     named = rules.read_entity_name(str(cells[entity])) if entity in cells else NamedEntity("", "", {})
     implied = named.cells if rules.design_column not in cells else {}
     design = str(cells.get(str(rules.design_column), named.design))
@@ -136,8 +137,7 @@ class ParsedMachines:
     @property
     def keys(self) -> list[int]:
         """The keys of the machines."""
-        keys: list[int] = self.known.cells.index.tolist()
-        return keys
+        return list(self.known.cells.index.tolist())
 
     @property
     def notes(self) -> dict[int, tuple[str, ...]]:
@@ -154,15 +154,16 @@ class ParsedMachines:
 
     def numbered(self) -> Self:
         """Return the batch with the number of every machine, from 0, as its key."""
-        known = replace(self.known, cells=Cells(self.cells, np.arange(len(self.keys))))
+        known = CompletedMachines(self.known.numbered, self.known.codes)
         return replace(self, known=known, machines=dict(enumerate(self.machines[key] for key in self.keys)))
 
     def for_tasks(self, tasks: Sequence[str], champion: Champion) -> Self:
         """Return every machine once for each of some tasks."""
         count = len(self.cells.index)
-        repeated = self.known.take(np.repeat(np.arange(count), len(tasks)))
-        column = champion.reference_data.measured.column_of(Tag.TASK)
-        return replace(self, known=repeated.give(column, np.array([*tasks] * count, dtype=object)))
+        known = self.known.take(np.repeat(np.arange(count), len(tasks)))
+        column, listed = champion.task, np.array([*tasks] * count, dtype=object)
+        known.give(column, np.full(len(listed), True), listed)
+        return replace(self, known=known)
 
 
 def parse_machines(entries: Sequence[MachineEntry], champion: Champion) -> ParsedMachines:
@@ -182,7 +183,7 @@ def parse_batch(
     Raises: UserError of the first machine that cannot be used, with `strict` or when it is the only one.
     """
     strict = strict or len(entries) == 1
-    task = champion.reference_data.measured.column_of(Tag.TASK)
+    task = champion.task
     parsed: list[ParsedMachine] = []
     refusals: dict[int, UserError] = {}
     for entry in entries:
@@ -208,10 +209,10 @@ def stack_machines(machines: Sequence[ParsedMachine], champion: Champion, *, exp
     With `expand` a machine that leaves out the enumerated column stands once for each of its values, without those that
     break a limit, unless all do: then the first one stands for them.
     """
-    cells = champion.fields.stack([machine.cells for machine in machines], range(len(machines)))
-    steps = Steps(cells.complete(champion.reference_data.cell_types))
+    columns = champion.reference_data.measured.columns
+    steps = CompletedMachines(stack_cells([machine.cells for machine in machines], columns))
     if not machines:
-        return ParsedMachines(steps.completed, {})
+        return ParsedMachines(steps, {})
     fill_facts(steps, champion)
     stacked = list(machines)
     owners = _expand(steps, stacked, champion) if expand else np.full(len(stacked), -1)
@@ -222,31 +223,19 @@ def stack_machines(machines: Sequence[ParsedMachine], champion: Champion, *, exp
     keys = lines if len({*lines}) == len(lines) else list(range(len(lines)))
     refusals = {stacked[row].line: errors[row] for row in rows if row in errors}
     usable = [place for place, row in enumerate(rows) if row not in errors]
-    taken = steps.completed.take(np.array([rows[place] for place in usable], dtype=int))
-    index = np.array([keys[place] for place in usable], dtype=int)
-    known = replace(taken, cells=Cells(taken.cells, index))
+    known = steps.take(np.array([rows[place] for place in usable], dtype=int))
+    known.cells.index = np.array([keys[place] for place in usable], dtype=int)
     return ParsedMachines(known, dict(zip(keys, (stacked[row] for row in rows), strict=True)), refusals)
 
 
-def fill_facts(steps: Steps, champion: Champion) -> None:
+def fill_facts(steps: CompletedMachines, champion: Champion) -> None:
     """Fill facts of the entity, and what all of its measured results have."""
-    steps.take(champion.rules.fill_entity_facts(steps.cells, champion.reference_data.facts_by_model), LOOKED_UP)
-    steps.take(fill_common(steps.cells, champion, Tag.ENTITY), MEASURED)
-
-
-def fill_common(cells: Cells, champion: Champion, tag: Tag) -> Cells:
-    """Fill missing features of the tagged column's group with the value that all its measured rows have."""
     reference_data = champion.reference_data
-    values = cells[reference_data.measured.column_of(tag)].tolist()
-    common = {value: reference_data.find_common_values(tag, value) for value in dict.fromkeys(values) if value}
-    candidates = {}
-    for name in dict.fromkeys(name for known in common.values() for name in known):
-        facts = [common.get(value, {}).get(name) for value in values]
-        candidates[name] = np.array(facts, dtype=cells[name].dtype)
-    return fill_missing(cells, candidates)
+    steps.fill(champion.rules.fill_entity_facts(steps.cells, reference_data.facts_by_model), LOOKED_UP)
+    steps.fill(reference_data.fill_common(steps.cells, Tag.ENTITY), MEASURED)
 
 
-def _expand(steps: Steps, machines: list[ParsedMachine], champion: Champion) -> np.ndarray:
+def _expand(steps: CompletedMachines, machines: list[ParsedMachine], champion: Champion) -> np.ndarray:
     """Repeat machines that leave out the enumerated column, in both, once for each of its values.
 
     Values are those of `DescriptionRules.list_alternatives` and those of the measured results of the entity.
@@ -298,7 +287,7 @@ def _find_errors(cells: Cells, machines: Sequence[ParsedMachine], champion: Cham
         field_name, fact = _name_field(violation, machine.typed, cells, champion)
         text = f"{fact} ({machine.label})" if machine.label[-1:].isdigit() else fact
         errors.setdefault(violation.line, UserError(field_name, text, violation.remedy))
-    task = champion.reference_data.measured.column_of(Tag.TASK)
+    task = champion.task
     for row, name in enumerate(cells[task].tolist()):
         if name is not None and name not in champion.tasks:
             typed = machines[row].typed.get(task, TypedField(task, str(name)))
@@ -323,7 +312,7 @@ def _name_field(
     """Return the wrong field as the user typed it, and the fact with the name of the entity."""
     first = violation.columns[0]
     name = next((typed[column].name for column in violation.columns if column in typed), champion.fields.name_of(first))
-    entity = champion.reference_data.measured.column_of(Tag.ENTITY)
+    entity = champion.entity
     if entity in typed:
         return name, violation.fact.replace("{entity}", typed[entity].text)
     key = cells[entity][np.flatnonzero(cells.index == violation.line)[0]]

@@ -117,8 +117,8 @@ def predict_batch(
     machines = parse_batch(entries, champion, strict=strict)
     answer = predict_machines(machines, champion, options, measurements, progress=progress)
     by_line: dict[int, list[Prediction]] = {entry.line: [] for entry in entries}
-    for prediction in answer:
-        line = machines.line_of(prediction.line)
+    for prediction in answer.machines:
+        line = machines.machines[prediction.line].line
         by_line[line].append(replace(prediction, line=line))
     for entry in entries:
         if entry.line in machines.refusals:
@@ -142,12 +142,13 @@ def predict_machines(
     predictions. `progress` shows a bar on a terminal.
     """
     predictions: list[Prediction] = []
-    for rows in batches(len(machines.keys), progress=progress):
-        batch = machines.take(rows)
+    notes = {key: machine.notes for key, machine in machines.machines.items()}
+    for rows in batches(len(machines.known.codes), progress=progress):
+        batch = replace(machines, known=machines.known.take(rows))
         drawn = impute_draws(batch, champion, assume=options.assume)
-        predictions += predict_draws(drawn, champion, options, measurements, batch.notes)
+        predictions += predict_draws(drawn, champion, options, measurements, notes)
     inputs = select(champion.predictor.columns_, role=Role.FEATURE)
-    return Predictions(champion.dataset, champion.name, champion.preset, tuple(predictions), len(inputs))
+    return Predictions(*champion.identity, tuple(predictions), len(inputs))
 
 
 def predict_draws(
@@ -189,22 +190,21 @@ def _answer(
             refusals.append(Unpredicted(each.task, each.target, reason))
         else:
             estimates.append(each)
+    described = explainer.describe([row for row, _ in made])
     cells = {column: values[made[0][0]] for column, values in predicted.completed.cells.items()}
     scores = {each.task: (each.median, each.low, each.high) for each in estimates}
-    if unmeasured := champion.list_unmeasured(cells):
+    further = tuple(champion.rules.list_completed_notes(cells))
+    kinds = [kind for kind in champion.rules.list_kinds(cells) if kind not in champion.measured_kinds]
+    if kinds:
+        further = (f"never measured: {', '.join(kinds)}", *further)
         estimates = [replace(each, trust=NEVER) for each in estimates]
     reasons = [each.message for each in refusals]
-    own_notes = (
-        *list_outside(name_tasks(tuple(estimates), champion.rules.task_titles)),
-        *(reasons if estimates else ()),
-        *unmeasured,
-        *champion.rules.list_completed_notes(cells),
-    )
+    outside = list_outside(name_tasks(tuple(estimates), champion.rules.task_titles))
     return Prediction(
         line,
-        **explainer.describe([row for row, _ in made]),
+        **described,
         estimates=tuple(estimates),
-        notes=(*own_notes, *notes),
+        notes=(*outside, *(reasons if estimates else ()), *further, *notes),
         status=OK if estimates else REFUSED,
         message="" if estimates else "; ".join(reasons),
         derived=derive_values(champion.rules.derived, scores, cells),

@@ -313,18 +313,24 @@ class Answer(ABC):
         return asdict(self)
 
 
+@dataclass(frozen=True, repr=False)
+class ChampionAnswer(Answer):
+    """Base of answers that name the champion that made them, see `Champion.identity`."""
+
+    dataset: str
+    champion: str
+    preset: str
+
+
 def name_carried(carried: Mapping[str, Any], columns: Collection[str]) -> dict[str, Any]:
     """Return carried columns for a table: those with the name of one of its columns follow `carried.`."""
     return {f"carried.{name}" if name in columns else name: cell for name, cell in carried.items()}
 
 
 @dataclass(frozen=True, repr=False)
-class Predictions(Answer):
+class Predictions(ChampionAnswer):
     """Predictions of machines in the order of the request, refused ones included, with the champion that made them."""
 
-    dataset: str
-    champion: str
-    preset: str
     machines: tuple[Prediction, ...]
     features: int
     kind: str = ESTIMATE

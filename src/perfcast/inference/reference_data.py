@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 
 from perfcast import plugins
-from perfcast.inference.cells import Cells, CodedFrame, read_column
+from perfcast.inference.cells import Cells, CodedFrame, EntityFacts, fill_missing, read_column
 from perfcast.inference.donors import MIN_CANDIDATES
-from perfcast.inference.rules import EntityFacts, find_rules
+from perfcast.inference.rules import find_rules
 from perfcast.schema.table import Column, Kind, Role, Table, Tag
 from perfcast.schema.table_files import read_parquet, read_table, write_table
 from perfcast.uncertainty.correlation import entity_slices
@@ -27,17 +27,26 @@ MAX_RESULTS = 100_000
 """Most results that are kept, so that a prediction takes no longer however many are measured."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class ReferenceData:
     """Measured results with their standard columns, and facts by entity (index), empty without a table of them.
 
     `user_facts` are those of a user's table on `user_entities`, which `entity_facts` contains; they are not saved.
+    `column` returns a column of the measured results as `Cells` holds it; it is read once.
     """
 
     measured: Table
     entity_facts: pd.DataFrame
     user_facts: tuple[Any, ...] = ()
     user_entities: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        frame = self.measured.frame
+        self.facts_by_model = EntityFacts(self.entity_facts)
+        self.column = cache(lambda name: read_column(frame[str(name)]))
+        self._coded, self._common = CodedFrame(frame), dict[tuple[Tag, str], Mapping[str, Any]]()
+        self._rows = cache(lambda name: frame.groupby(name, observed=True).indices)
+        self._values_of = cache(lambda name, key: frozenset(self.column(name)[self._rows_by_kind[key]].tolist()))
 
     @classmethod
     def gather(
@@ -78,14 +87,22 @@ class ReferenceData:
         """The names of standard columns that no prediction reads: a file of measurements may have them."""
         return frozenset(self.measured.facts.get(_UNUSED, ()))
 
-    @cached_property
-    def find_common_values(self) -> Callable[[Tag, str], Mapping[str, Any]]:
-        """The features of a tagged column's group in which all measured rows of one of its values agree.
+    def fill_common(self, cells: Cells, tag: Tag) -> Cells:
+        """Fill missing features of the tagged column's group with the value that all its measured rows have."""
+        values = cells[self.measured.column_of(tag)].tolist()
+        common = {value: self.find_common_values(tag, value) for value in dict.fromkeys(values) if value}
+        candidates = {}
+        for name in dict.fromkeys(name for known in common.values() for name in known):
+            facts = [common.get(value, {}).get(name) for value in values]
+            candidates[name] = np.array(facts, dtype=cells[name].dtype)
+        return fill_missing(cells, candidates)
 
-        Values are cells by name; features that are missing in the rows, or differ between them, are left out.
+    def find_common_values(self, tag: Tag, value: str) -> Mapping[str, Any]:
+        """Return the features of a tagged column's group in which all measured rows of one of its values agree.
+
+        Returns: cells by name; features that are missing in the rows, or differ between them, are left out.
         """
-
-        def find(tag: Tag, value: str) -> dict[str, Any]:
+        if (tag, value) not in self._common:
             by = self.measured.column_of(tag)
             group = next(column.group for column in self.measured.columns if column.name == by)
             rows, common = self._find_rows(tag, value), dict[str, Any]()
@@ -94,9 +111,8 @@ class ReferenceData:
                 codes = codes[codes >= 0]
                 if name != by and len(codes) and (codes == codes[0]).all():
                     common[name] = self._coded[name].values[codes[0]]
-            return common
-
-        return cache(find)
+            self._common[tag, value] = common
+        return self._common[tag, value]
 
     def list_values(self, name: str, entity: str | None) -> list[float]:
         """Return the distinct numbers of a column in the measured results of an entity."""
@@ -132,43 +148,9 @@ class ReferenceData:
             rows |= {key: numbers for key, numbers in named if len(numbers) >= MIN_CANDIDATES}
         return rows
 
-    @cached_property
-    def _values_of(self) -> Callable[[str, tuple[Any, ...]], frozenset[Any]]:
-        return cache(lambda name, key: frozenset(self.column(name)[self._rows_by_kind[key]].tolist()))
-
     def _find_rows(self, tag: Tag, value: str | None) -> np.ndarray:
         """Return the measured rows with a value of the tagged column."""
         return np.asarray(self._rows(self.measured.column_of(tag)).get(value, []), dtype=int)
-
-    @cached_property
-    def _rows(self) -> Callable[[str], Mapping[Any, Any]]:
-        return cache(lambda name: self.measured.frame.groupby(name, observed=True).indices)
-
-    @cached_property
-    def column(self) -> Callable[[str], np.ndarray]:
-        """A column of the measured results as `Cells` holds it, by name; it is read once."""
-        return cache(lambda name: read_column(self.measured.frame[str(name)]))
-
-    @cached_property
-    def facts_by_model(self) -> EntityFacts:
-        """The facts of entities as imputation looks them up."""
-        return EntityFacts(self.entity_facts)
-
-    @cached_property
-    def cell_types(self) -> dict[str, np.dtype]:
-        """The type of every standard column in `Cells`."""
-        return {name: values.dtype for name, values in Cells.read(self.measured.frame.iloc[:0]).items()}
-
-    @cached_property
-    def _coded(self) -> CodedFrame:
-        return CodedFrame(self.measured.frame)
-
-    @cached_property
-    def newest_month(self) -> str:
-        """The month of the newest measured result, "" without dates."""
-        times = self.measured.select(tag=Tag.TIME)
-        newest = self.measured.frame[times[0]].max() if times else pd.NaT
-        return "" if pd.isna(newest) else f"{newest:%Y-%m}"
 
     def find_typical_rows(self, targets: Sequence[str]) -> dict[str, int]:
         """Return the row of every task's median result of the last year, by the first target that the task has."""

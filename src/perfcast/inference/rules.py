@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
@@ -15,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.domain import find_description
-from perfcast.inference.cells import Cells, mask_cells, read_column
+from perfcast.inference.cells import Cells, EntityFacts
 from perfcast.inference.donors import Block, JointRules
 from perfcast.inference.machine_fields import Cell, Field, TypedField
 from perfcast.schema.table import TASK_KIND, Table, Tag
@@ -26,9 +24,6 @@ _DIGITS, _JOINTS = re.compile(r"\d+"), re.compile(r"[\s_.,;:/-]+")
 SHARE = "accuracy"
 """Start of the kinds of tasks whose results are shares of correct answers."""
 
-
-_LARGEST_LOG, _HALVINGS = 50.0, 60
-"""Natural logarithm of the largest score that is searched, and the steps of the search."""
 
 Numbers = Mapping[str, Any]
 """Numbers or arrays by name."""
@@ -83,8 +78,7 @@ def name_kinds(kinds: Mapping[str, Any]) -> list[str]:
 class DerivedOutput:
     """Formula over the scores of tasks and over columns of the machine; it falls with every score.
 
-    `compute` takes the scores by task and the cells by column, numbers or arrays alike. A measured value stands for a
-    score of the task `solved`, "" for none; `aliases` are other names of the quantity.
+    `compute` takes the scores by task and the cells by column.
     """
 
     name: str
@@ -93,47 +87,11 @@ class DerivedOutput:
     tasks: tuple[str, ...]
     columns: tuple[str, ...]
     compute: Callable[[Numbers, Numbers], Any]
-    solved: str = ""
-    aliases: tuple[str, ...] = ()
-
-    def solve(self, value: float, scores: Numbers, cells: Numbers) -> float:
-        """Return the score of `solved` at which the quantity has a value, given the others; 0 where there is none."""
-        low, high = -_LARGEST_LOG, _LARGEST_LOG
-        if not self.compute({**scores, self.solved: math.exp(low)}, cells) > value:
-            return 0.0
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2
-            is_less = self.compute({**scores, self.solved: math.exp(middle)}, cells) > value
-            low, high = (middle, high) if is_less else (low, middle)
-        return math.exp(middle)
 
 
 def is_known(cell: object) -> bool:
     """Return whether a cell is a number above 0."""
     return isinstance(cell, (int, float)) and cell == cell and cell > 0  # noqa: PLR0124  (NaN differs from itself)
-
-
-class EntityFacts:
-    """Facts of entities, by name, as arrays of the kind of the columns that they fill."""
-
-    def __init__(self, frame: pd.DataFrame) -> None:
-        self.frame = frame
-        self._places = {name: place for place, name in enumerate(frame.index)}
-        self._column = cache(self._read_column)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._places
-
-    def look_up(self, names: Sequence[str | None], like: Cells) -> dict[str, np.ndarray]:
-        """Return the facts of entities by column of `like`, (n,) each, missing for an unlisted one."""
-        places = np.array([self._places.get(name, -1) for name in names], dtype=int)
-        listed = [str(name) for name in self.frame if name in like]
-        return {name: self._column(name, like[name].dtype)[places] for name in listed}
-
-    def _read_column(self, name: str, dtype: np.dtype) -> np.ndarray:
-        """Return a column of facts, and a missing one at its end."""
-        typed = read_column(self.frame[name].astype(object if dtype.kind == "O" else dtype))
-        return np.append(typed, mask_cells(typed[:1], np.array([True])))
 
 
 class DescriptionRules:
@@ -263,10 +221,6 @@ class DescriptionRules:
         """Return other names of the measured tasks: `task_aliases`, or what their own names tell."""
         return self.task_aliases
 
-    def check_names(self, cells: Mapping[str, Cell], typed: Mapping[str, TypedField], label: str) -> tuple[str, ...]:
-        """Return notes on names that no table lists. Raises: UserError where a name needs facts that are not given."""
-        return ()
-
     def read_files(self, values: Mapping[str, object]) -> dict[str, object]:
         """Return the fields of a machine with the content of the files that they name.
 
@@ -331,9 +285,12 @@ class DescriptionRules:
         """
         return predict(cells)
 
-    def list_notes(self, cells: Mapping[str, Cell]) -> Iterator[str]:
-        """Yield remarks on the given cells of a machine that is unusual but possible."""
-        yield from ()
+    def list_notes(self, cells: Mapping[str, Cell], typed: Mapping[str, TypedField], label: str) -> Iterable[str]:
+        """Return remarks on a machine that is unusual but possible, such as one with a name that no table lists.
+
+        Raises: UserError where a name needs facts that are not given.
+        """
+        return ()
 
     def list_completed_notes(self, cells: Mapping[str, Any]) -> Iterator[str]:
         """Yield remarks on a machine with all its cells; a missing one is NaN or None."""
@@ -346,10 +303,6 @@ class DescriptionRules:
     def find_deductions(self, cells: Mapping[str, Any], measured_kinds: Container[str]) -> np.ndarray:
         """Return what to take off the logarithms of predictions of kinds that were never measured, (n,) or (1,)."""
         return np.zeros(1)
-
-    def give_per_unit(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Convert totals into values of one unit, so that the number of units may vary."""
-        return frame
 
 
 def find_rules(dataset: str) -> DescriptionRules:

@@ -13,10 +13,9 @@ import pandas as pd
 
 from perfcast.inference.champion import Champion
 from perfcast.inference.draws import DrawPredictions, impute_draws
-from perfcast.inference.machine_fields import MachineFields, alias_field, read_number
+from perfcast.inference.machine_fields import MachineFields, alias_field
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.parse import ParsedMachines, parse_machines
-from perfcast.inference.rules import DerivedOutput, is_known
 from perfcast.schema.table import Role, Table, Tag
 from perfcast.uncertainty.conformal import UncertaintyModel, outputs_of
 from perfcast.uncertainty.correlation import ErrorCorrelation, ErrorRows, shared_labels
@@ -72,9 +71,8 @@ def read_measurements(
 ) -> UserMeasurements:
     """Read measured scores: machines, each with its task and a score under the name of a target or `score`.
 
-    A derived quantity may stand in the place of a task, or be a column of its own: see `_solve_quantities`. Fields that
-    an entry leaves out are those of `machine`, where there is only one; columns of the dataset that no prediction
-    reads, such as a spread, are skipped. Raises: UserError for values that cannot be used.
+    Fields that an entry leaves out are those of `machine`, where there is only one; columns of the dataset that no
+    prediction reads, such as a spread, are skipped. Raises: UserError for values that cannot be used.
     """
     calibrated = champion.calibrated
     correlation = calibrated.correlation if calibrated else None
@@ -84,7 +82,6 @@ def read_measurements(
     if len(entries) > MAX_MEASUREMENTS:
         fact = f"there are {len(entries)}"
         raise UserError(f"user measurements must be at most {MAX_MEASUREMENTS}", fact, "give the newest")
-    entries = _solve_quantities(entries, champion, machine or {}, (*champion.predictor.targets_, _SCORE))
     scores = [_read_scores(entry, champion) for entry in entries]
     alternatives = parse_machines(_machine_entries(entries, champion, machine or {}), champion)
     machines = _choose_alternatives(alternatives, scores, champion)
@@ -136,7 +133,7 @@ def _machine_entries(
     entries: Sequence[MachineEntry], champion: Champion, machine: Mapping[str, object]
 ) -> list[MachineEntry]:
     """Return the machines of the measurements, numbered from 0. Raises: UserError when one names no task."""
-    task = champion.reference_data.measured.column_of(Tag.TASK)
+    task = champion.task
     skipped = {*champion.predictor.targets_, _SCORE, *champion.reference_data.unused_columns}
     machines = []
     for number, (_, label, values, _) in enumerate(entries):
@@ -160,85 +157,3 @@ def _read_scores(entry: MachineEntry, champion: Champion) -> dict[str, float]:
         remedy = f"add a column named {' or '.join([*targets[:3], _SCORE])}"
         raise UserError("a user measurement must have a score", f"{entry.label} has none", remedy)
     return scores
-
-
-def _solve_quantities(
-    entries: Sequence[MachineEntry], champion: Champion, machine: Mapping[str, object], score_names: Sequence[str]
-) -> list[MachineEntry]:
-    """Return measurements in which each value of a derived quantity is replaced by the score that it tells.
-
-    The formula of the quantity is solved for one task; scores of the others are those that the champion predicts. A
-    quantity is the name of a column, or the task of a value under one of `score_names`.
-    Raises: UserError for a value that no score explains.
-    """
-    outputs = {
-        _fold(name): output
-        for output in champion.rules.derived
-        if output.solved
-        for name in (output.name, *output.aliases)
-    }
-    task = champion.reference_data.measured.column_of(Tag.TASK)
-    solved, typed_values = list(entries), dict[int, tuple[DerivedOutput, str, float]]()
-    for place, entry in enumerate(entries if outputs else ()):
-        given = {name: value for name, value in entry.values.items() if value not in (None, "")}
-        tasks = [name for name in given if _reads(name, task, champion)]
-        scores = [name for name in given if name.strip().lower() in score_names]
-        columns = [name for name in given if _fold(name) in outputs]
-        named = [name for name in tasks if _fold(str(given[name])) in outputs and len(scores) == 1]
-        if not columns and not named:
-            continue
-        name, source = (columns[0], columns[0]) if columns else (str(given[named[0]]), scores[0])
-        typed = [*columns, *scores, *tasks]
-        if len(typed) != (1 if columns else 2):
-            fact = f"{entry.label} has {', '.join(typed)}"
-            raise UserError(f"{name} must be the only result of its line", fact, "give each a line of its own")
-        typed_values[place] = outputs[_fold(name)], name, _read_value(str(given[source]), name, entry.label)
-        solved[place] = entry._replace(values={key: value for key, value in given.items() if key not in typed})
-    if not typed_values:
-        return solved
-    defaults = {name: value for name, value in machine.items() if not _reads(name, task, champion)}
-    described = [
-        MachineEntry(place, entries[place].label, {**defaults, **solved[place].values}) for place in typed_values
-    ]
-    machines = parse_machines(described, champion)
-    drawn = DrawPredictions(impute_draws(machines, champion), champion)
-    cells = drawn.completed.cells
-    lines = np.array([machines.line_of(key) for key in cells.index.tolist()])
-    for place, (output, name, value) in typed_values.items():
-        rows = np.flatnonzero(lines == place)
-        medians = dict(zip(cells[task][rows].tolist(), drawn.medians[rows, 0].tolist(), strict=True))
-        known = {column: values[rows[0]] for column, values in cells.items()}
-        if missing := [column for column in output.columns if not is_known(known[column])]:
-            fact = f"{entries[place].label} has no {', '.join(missing)}"
-            raise UserError(f"{name} needs {', '.join(output.columns)}", fact, "add it")
-        score = output.solve(value, medians, known)
-        if not score:
-            others = ", ".join(f"{each} {medians[each]:.4g}" for each in output.tasks if each != output.solved)
-            most = output.compute({**medians, output.solved: 0.0}, known)
-            fact = f"{entries[place].label} has {value:g}"
-            remedy = f"correct it or the load, or give {output.solved}"
-            raise UserError(f"{name} must be below {most:.4g} {output.unit}, with {others} as predicted", fact, remedy)
-        solved[place] = solved[place]._replace(
-            values={**solved[place].values, task: output.solved, score_names[0]: f"{score:.9g}"}
-        )
-    return solved
-
-
-def _fold(name: str) -> str:
-    return name.strip().lower().replace(" ", "_").replace("-", "_")
-
-
-def _reads(name: str, column: str, champion: Champion) -> bool:
-    """Return whether a typed name is that of a column, or of a field of it."""
-    field = champion.fields.get(name)
-    return field is not None and column in getattr(field, "columns", (field.name,))
-
-
-def _read_value(text: str, name: str, label: str) -> float:
-    try:
-        value = read_number(text, "")
-    except ValueError:
-        value = 0.0
-    if value <= 0:
-        raise UserError(f"{name} must be a number above 0 without a unit", f"{label} has {text[:60]!r}", "correct it")
-    return value

@@ -13,8 +13,8 @@ from perfcast.decisions.variants import read_varied_fields
 from perfcast.inference.machine_fields import MONTH, is_month
 from perfcast.inference.machine_files import MachineEntry, read_tree
 from perfcast.inference.predict import PredictOptions, make_options
-from perfcast.inference.prediction import Prediction, Value
-from perfcast.serving.request_limits import BODY, DEFAULT_LIMITS, RefusedRequest, RequestLimits
+from perfcast.inference.prediction import Prediction
+from perfcast.serving.request_limits import BODY, DEFAULT_LIMITS, EXAMPLE, RefusedRequest, RequestLimits
 from perfcast.uncertainty.conformal import LEVEL
 from perfcast.utils.errors import UserError, unknown_name
 
@@ -157,11 +157,9 @@ class RankRequest(_MeasuredRequest):
     machines: list[MachineRequest] = _MACHINES
     targets: list[str] = Field([], max_length=32, description="Such as CINT2017rate >= 1500.")
     by: str = Field("score", description="score, watts, price, cost, probability or tasks, joined by * and /.")
-    weights: str | None = Field(None, description="Weights of the score's tasks: TASK=NUMBER,...")
     sure: float | None = Field(None, strict=True, gt=0, lt=1, description="Less probable ones come last (0.5).")
     electricity_price: float = Field(0.0, strict=True, description="Price of a kWh in the cost.")
     years: float = Field(1.0, strict=True, description="Years of use in the cost.")
-    memory_price: float = Field(0.0, strict=True, description="Price of a GB of memory that the price leaves out.")
 
 
 class SimilarRequest(DecisionRequest):
@@ -201,8 +199,8 @@ DECISIONS: dict[str, tuple[type[DecisionRequest], type[Any], str]] = {
 """Routes with the models of their requests and answers, and their summaries."""
 
 
-def describe_errors(errors: Sequence[Mapping[str, Any]], example: str) -> tuple[int, str]:
-    """Return the HTTP status and the message of the first validation error; `example` is a remedy.
+def describe_errors(errors: Sequence[Mapping[str, Any]]) -> tuple[int, str]:
+    """Return the HTTP status and the message of the first validation error.
 
     A body without machines gets 400; a machine or an option with a wrong value gets 422.
     """
@@ -219,13 +217,13 @@ def describe_errors(errors: Sequence[Mapping[str, Any]], example: str) -> tuple[
     path = [name for name in path if name not in _FORMS]
     if path and isinstance(path[0], int):
         fact = f"machine {path[0] + 1} is {_show(error['input'])}"
-        return 422, str(UserError(f"machines in {BODY} must hold names with values", fact, example))
+        return 422, str(UserError(f"machines in {BODY} must hold names with values", fact, EXAMPLE))
     if error["type"] == "extra_forbidden":
         fact = f"it also has {', '.join(_show(error['loc'][-1]) for error in errors[:10])}"
         return 400, str(UserError(f"{BODY} must have nothing beside machines", fact, _REMEDY_OPTIONS))
     facts = {"missing": "it is empty", "too_short": "it describes none"}
     fact = facts.get(error["type"], f"it is {_show(error['input'])}")
-    return 400, str(UserError(f"{BODY} must describe a machine", fact, example))
+    return 400, str(UserError(f"{BODY} must describe a machine", fact, EXAMPLE))
 
 
 def _describe_value(error: Mapping[str, Any], name: str, extra: UserError) -> UserError:
@@ -251,24 +249,6 @@ class PredictResponse(_ChampionResponse):
     """Predictions in the order of the request; a machine that cannot be used has the status `refused`."""
 
     machines: list[Prediction]
-
-
-class CompletedMachine(BaseModel):
-    """A machine with all known and assumed values and their origins."""
-
-    line: int = Field(description="Number of the machine in the request, from 1.")
-    machine: str
-    values: list[Value]
-    unknown: list[str] = Field(description="Columns without a value.")
-    notes: list[str]
-    status: Literal["ok", "refused"]
-    message: str = Field(description="Why the machine is refused.")
-
-
-class ImputeResponse(_ChampionResponse):
-    """Machines with imputed values, in the order of the request."""
-
-    machines: list[CompletedMachine]
 
 
 class NamesResponse(BaseModel):

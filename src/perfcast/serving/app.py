@@ -1,10 +1,10 @@
-"""FastAPI application: routes, error messages and middleware."""
+"""FastAPI application: routes, error messages, metrics and middleware."""
 
 from __future__ import annotations
 
-import json
+import os
 import re
-import shlex
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
@@ -15,27 +15,24 @@ from fastapi import APIRouter, FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse, Response
 from fastapi.staticfiles import StaticFiles
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+from prometheus_client.multiprocess import MultiProcessCollector
 from starlette.exceptions import HTTPException
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from perfcast import __version__
 from perfcast.api import Champion, with_operations
 from perfcast.inference import champion as champion_folder
-from perfcast.inference.cells import MISSING, ORIGINS
-from perfcast.inference.draws import complete_machines
-from perfcast.inference.explain import list_values, name_machine
+from perfcast.inference.cells import ORIGINS
 from perfcast.inference.machine_fields import name_group
-from perfcast.inference.machine_files import MachineEntry
-from perfcast.inference.parse import parse_batch
-from perfcast.inference.prediction import ESTIMATE, OK, REFUSED, Predictions
+from perfcast.inference.prediction import ESTIMATE, Predictions
 from perfcast.schema.table import Role, select
 from perfcast.serving.api_models import (
     DECISIONS,
     ErrorResponse,
     FieldsResponse,
     HealthResponse,
-    ImputeResponse,
     NamesResponse,
     PredictQuery,
     PredictResponse,
@@ -45,7 +42,6 @@ from perfcast.serving.api_models import (
 )
 from perfcast.serving.prediction_queue import PredictionQueue
 from perfcast.serving.request_limits import DEFAULT_LIMITS, JsonRoute, RefusedRequest, RequestLimits
-from perfcast.serving.server_metrics import SECURITY_HEADERS, MetricsMiddleware, ServerMetrics
 from perfcast.utils.errors import UserError
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
@@ -69,6 +65,22 @@ _REFUSALS: dict[int | str, dict[str, Any]] = {
 }
 
 
+_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+"""Upper ends of the latency histogram. Units: seconds."""
+METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
+"""Environment variable with the folder that the workers of one server share, see prometheus_client."""
+SECURITY_HEADERS = {
+    "content-security-policy": "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; "
+    "frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+"""The page loads only from its own server, and no other page may frame it."""
+_ENCODED_HEADERS = [(name.encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
+
+
 def create_app(
     loaded: champion_folder.Champion, limits: RequestLimits = DEFAULT_LIMITS, hosts: Sequence[str] | None = LOOPBACK
 ) -> FastAPI:
@@ -89,7 +101,7 @@ def create_app(
         redoc_url=None,
         redirect_slashes=False,
     )
-    app.state.limits, app.state.example = limits, _write_example(champion.rules.example)
+    app.state.limits = limits
     _add_error_handlers(app)
     app.mount("/static", StaticFiles(directory=PAGE_FOLDER))
     app.include_router(_create_info_router(champion, limits, metrics))
@@ -97,6 +109,63 @@ def create_app(
     app.add_middleware(_HostCheck, hosts=hosts)
     app.add_middleware(MetricsMiddleware, metrics=metrics)
     return app
+
+
+class ServerMetrics:
+    """Metrics in a registry of their own, so that several servers can run in one process."""
+
+    def __init__(self) -> None:
+        self._registry = registry = CollectorRegistry()
+        self.requests = Counter(
+            "perfcast_requests", "Requests by route and HTTP status.", ["route", "status"], registry=registry
+        )
+        self.seconds = Histogram(
+            "perfcast_request_seconds", "Time per request.", ["route"], registry=registry, buckets=_BUCKETS
+        )
+        self.machines = Counter("perfcast_machines", "Machines predicted.", registry=registry)
+        self.batches = Counter("perfcast_batches", "Batches of predicted machines.", registry=registry)
+        self.failures = Counter("perfcast_failures", "Unexpected errors.", registry=registry)
+        self.starts = Counter("perfcast_worker_starts", "Workers started, replaced ones included.", registry=registry)
+
+    def as_text(self) -> bytes:
+        """Return the metrics of all workers in the text format of Prometheus."""
+        registry = self._registry
+        if METRICS_FOLDER in os.environ:
+            registry = CollectorRegistry()
+            MultiProcessCollector(registry)
+        return generate_latest(registry)
+
+
+class MetricsMiddleware:
+    """Counts requests by route and status, measures their time, and sets security headers."""
+
+    def __init__(self, app: ASGIApp, metrics: ServerMetrics) -> None:
+        self.app, self.metrics = app, metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        start, status = time.perf_counter(), 500
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message.get("headers", []), *_ENCODED_HEADERS]
+            await send(message)
+
+        try:
+            await self.app(scope, receive, send_with_headers)
+        except Exception:
+            self.metrics.failures.inc()
+            raise
+        finally:
+            # only routes of the server: a label per requested path would grow without limit
+            route = getattr(scope.get("route"), "path", "other")
+            self.metrics.requests.labels(route, str(status)).inc()
+            self.metrics.seconds.labels(route).observe(time.perf_counter() - start)
 
 
 class _HostCheck:
@@ -123,8 +192,8 @@ class _HostCheck:
 
 def _add_error_handlers(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
-    async def handle_validation_error(request: Request, error: RequestValidationError) -> JSONResponse:
-        return _refuse(*describe_errors(error.errors(), request.app.state.example))
+    async def handle_validation_error(_: Request, error: RequestValidationError) -> JSONResponse:
+        return _refuse(*describe_errors(error.errors()))
 
     @app.exception_handler(UserError)
     async def handle_user_error(_: Request, error: UserError) -> JSONResponse:
@@ -196,16 +265,6 @@ def _create_prediction_router(champion: Champion, limits: RequestLimits, queue: 
         options = query.to_options(len(entries), limits)
         return await queue.predict(entries, options, partial(_encode_predictions, strict=query.strict))
 
-    @router.post(
-        "/impute",
-        summary="Impute the unknown values of one machine, or several; only the options assume and strict apply",
-        response_model=ImputeResponse,
-    )
-    async def post_impute(body: RequestBody, query: Annotated[PredictQuery, Query()]) -> Response:
-        chosen = {"assume": query.assume, "strict": query.strict}
-        machines = await queue.call(partial(_impute_batch, list_entries(body, limits), champion, **chosen))
-        return JSONResponse({**_describe_champion(champion), "machines": machines})
-
     def add_decision(name: str, model: type, response: type, summary: str) -> None:
         async def post_decision(body: Any) -> Response:
             return await queue.call(lambda: JSONResponse(body.answer(champion, limits).to_dict()))
@@ -217,16 +276,6 @@ def _create_prediction_router(champion: Champion, limits: RequestLimits, queue: 
     for name, models in DECISIONS.items():
         add_decision(name, *models)
     return router
-
-
-def _write_example(flags: str) -> str:
-    """Return a remedy with the machine that the flags of a command describe."""
-    words = shlex.split(flags)
-    if "--set" in words:
-        return "see /fields"
-    pairs = zip(words[::2], words[1::2], strict=True)
-    machine = {name.removeprefix("--"): int(value) if value.isdigit() else value for name, value in pairs}
-    return f"send, for example, {json.dumps(machine)}"
 
 
 def _refuse(status: int, message: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
@@ -250,40 +299,6 @@ def _describe_champion(champion: Champion) -> dict[str, Any]:
         "features": len(select(champion.predictor.columns_, role=Role.FEATURE)),
         "kind": ESTIMATE,
     }
-
-
-def _impute_batch(
-    entries: Sequence[MachineEntry], champion: Champion, *, assume: bool, strict: bool
-) -> list[dict[str, Any]]:
-    """Return every machine with its completed values, as in `CompletedMachine`; one that cannot be used has none.
-
-    Raises: see `parse_batch`.
-    """
-    batch = parse_batch(entries, champion, strict=strict)
-    measured = champion.reference_data.measured
-    if len(batch.refusals) == len(entries):
-        raise batch.refusals[entries[0].line]
-    completed = complete_machines(batch, champion, assume=assume)
-    names, missing = list(completed.cells), completed.has_origin(MISSING)
-    inputs = [column.name for column in measured.columns if column.role in (Role.FEATURE, Role.KEY)]
-    results: dict[int, list[dict[str, Any]]] = {entry.line: [] for entry in entries}
-    rows_of: dict[int, list[int]] = {}
-    for row, key in enumerate(completed.cells.index.tolist()):
-        rows_of.setdefault(key, []).append(row)
-    for key, rows in sorted(rows_of.items()):
-        row = rows[0]
-        result = {
-            "machine": name_machine({name: values[row] for name, values in completed.cells.items()}, measured),
-            "values": [asdict(value) for value in list_values(completed, rows, measured)],
-            "unknown": [name for name in inputs if missing[row, names.index(name)]],
-            "notes": list(batch.notes.get(key, ())),
-        }
-        results[batch.line_of(key)].append({**result, "status": OK, "message": ""})
-    refused: dict[str, Any] = {"values": [], "unknown": [], "notes": [], "status": REFUSED}
-    for entry in entries:
-        if entry.line in batch.refusals:
-            results[entry.line] = [{"machine": entry.label, **refused, "message": str(batch.refusals[entry.line])}]
-    return [{"line": line, **result} for line, listed in results.items() for result in listed]
 
 
 def _describe_fields(champion: Champion) -> dict[str, list[dict[str, Any]]]:

@@ -19,9 +19,8 @@ from perfcast.inference.champion import Champion
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.predict import PredictOptions, predict_batch
 from perfcast.schema.table import Tag
-from perfcast.serving.app import LOOPBACK, create_app
+from perfcast.serving.app import LOOPBACK, METRICS_FOLDER, create_app
 from perfcast.serving.request_limits import RequestLimits
-from perfcast.serving.server_metrics import METRICS_FOLDER
 from perfcast.utils.errors import UserError
 
 UVICORN = {

@@ -6,14 +6,16 @@ import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from perfcast.inference.champion import Champion
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.predict import PredictOptions, predict_batch
 from perfcast.inference.prediction import Predictions
 from perfcast.serving.request_limits import RefusedRequest, RequestLimits
-from perfcast.serving.server_metrics import ServerMetrics
+
+if TYPE_CHECKING:
+    from perfcast.serving.app import ServerMetrics
 
 Result = TypeVar("Result")
 

@@ -17,6 +17,8 @@ from perfcast.utils.errors import UserError
 from perfcast.utils.io import read_json_text
 
 BODY = "the body"
+EXAMPLE = "send names of GET /fields with values"
+"""Remedy for a body that describes no machine."""
 _BODY_LEFT = (408, 413)
 """Status of requests whose body is not read to its end: their connection is closed."""
 _MAX_DISCARDED = 32
@@ -114,8 +116,8 @@ class _JsonRequest(Request):
             fact = f"byte {error.start + 1} is not"
             raise RefusedRequest(400, f"{BODY} must be UTF-8 text", fact, "save it as UTF-8") from None
         if not text.strip():
-            raise RefusedRequest(400, f"{BODY} must describe a machine", "it is empty", self.app.state.example)
+            raise RefusedRequest(400, f"{BODY} must describe a machine", "it is empty", EXAMPLE)
         try:
             return read_json_text(text, BODY)
         except UserError as error:
-            raise RefusedRequest(400, error.requirement, error.fact, error.remedy or self.app.state.example) from None
+            raise RefusedRequest(400, error.requirement, error.fact, error.remedy or EXAMPLE) from None

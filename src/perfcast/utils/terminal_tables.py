@@ -61,11 +61,6 @@ def _unbroken_width(cell: str) -> int:
     return len(cell) if len(cell) <= _SHORT_CELL else max(map(len, cell.split()), default=0)
 
 
-def fits(text: str, width: int | None) -> bool:
-    """Return whether every line fits the width."""
-    return width is None or all(len(line) <= width for line in text.splitlines())
-
-
 def drop_empty_columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[list[str], list[list[str]]]:
     """Return a table without the columns that are empty in every row."""
     positions = [position for position in range(len(header)) if any(row[position] for row in rows)]

@@ -1,7 +1,5 @@
 """Statistics of windows, shares of resources and ratios to alone: values by hand and against NumPy."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np
@@ -11,19 +9,20 @@ import pytest
 from perfcast.domains.interference.features import alone_ratios, resource_shares, window_statistics
 from perfcast.domains.interference.features.alone_ratios import ALONE, OF_ALONE, USE, WORK
 from perfcast.schema.sequences import from_matrix
-from perfcast.schema.table import Column, Kind, Role, Table, build_table
+from perfcast.schema.table import Column, Kind, Role, build_table
 
 NAN = np.nan
+RUN, READS, WRITES = "group.processes.run_seconds", "group.processes.syscr", "group.processes.syscw"
 
 
-def table(metrics: dict[str, list[list[float]]], **numbers: list[float]) -> Table:
+def table(metrics, **numbers):
     frame = pd.DataFrame({**{name: from_matrix(np.array(rows)) for name, rows in metrics.items()}, **numbers})
     columns = [Column(name, Kind.SEQUENCE, Role.FEATURE, "cpu", meaning="load") for name in metrics]
     columns += [Column(name, Kind.NUMERICAL, Role.FEATURE, "shares") for name in numbers]
     return build_table("tiny", frame, columns)
 
 
-def test_statistics_of_known_values_are_those_of_numpy() -> None:
+def test_statistics_of_known_values_are_those_of_numpy():
     random = np.random.default_rng(0)
     windows = random.normal(size=(300, 10)).astype("float32")
     windows[random.random(windows.shape) < 0.3] = NAN
@@ -46,7 +45,7 @@ def test_statistics_of_known_values_are_those_of_numpy() -> None:
     assert np.isnan([values[0] for values in statistics.values()]).all()
 
 
-def test_statistics_are_named_after_their_metric_and_keep_its_group() -> None:
+def test_statistics_are_named_after_their_metric_and_keep_its_group():
     derived = window_statistics.derive(table({"stat.idle": [[1, 2, 3]], "net": [[0, NAN, NAN]]}))
     added = derived.columns[2:]
     assert [column.name for column in added[:2]] == ["stat.idle@mean", "stat.idle@deviation"]
@@ -56,39 +55,23 @@ def test_statistics_are_named_after_their_metric_and_keep_its_group() -> None:
     assert np.isnan(row["net@last"])
 
 
-def test_shares_are_those_of_the_last_second() -> None:
-    run, wait = "group.processes.run_seconds", "group.processes.wait_seconds"
-    derived = resource_shares.derive(
-        table(
-            {
-                run: [[1, 0.5], [1, 0], [1, NAN]],
-                wait: [[0, 1.5], [0, 0], [0, 1]],
-                "group.pressure.cpu.some_seconds": [[0, 0.75], [0, 0], [0, 1.02]],
-                "host.cpu.periods": [[10, 10], [NAN, NAN], [10, 10]],
-                "host.cpu.throttled_periods": [[0, 4], [NAN, NAN], [0, 0]],
-            },
-            neighbors=[1, 0, 3],
-            cores=[1, 2, 2],
-        )
-    ).frame
+def test_shares_are_those_of_the_last_second():
+    metrics = {
+        **{RUN: [[1, 0.5], [1, 0], [1, NAN]], "group.processes.wait_seconds": [[0, 1.5], [0, 0], [0, 1]]},
+        **{"group.pressure.cpu.some_seconds": [[0, 0.75], [0, 0], [0, 1.02]]},
+        **{"host.cpu.periods": [[10, 10], [NAN, NAN], [10, 10]]},
+        **{"host.cpu.throttled_periods": [[0, 4], [NAN, NAN], [0, 0]]},
+        **{"group.cpu.usage_seconds": [[0.5], [0], [0]], "others.cpu.usage_seconds": [[1.5], [0], [0]]},
+    }
+    derived = resource_shares.derive(table(metrics, neighbors=[1, 0, 3], cores=[1, 2, 2])).frame
     assert derived["core_share"].tolist() == [0.5, 1, 0.5]
-    assert derived["schedstat_share"].tolist()[:1] == [0.25]
-    assert derived["schedstat_share"].isna().tolist() == [False, True, True]
+    np.testing.assert_array_equal(derived["schedstat_share"], [0.25, NAN, NAN])
     assert derived["unwaited_share"].tolist() == [0, 1, 0]
     assert derived["slept_share"].tolist()[:2] == [0, 1]
     assert derived["victim_cpu_unstalled"].tolist() == [0.25, 1, 0]
     assert derived["unthrottled_share"].tolist() == [0.6, 1, 1]
     assert "machine_io_unstalled" not in derived
-
-
-def test_the_part_of_the_victim_is_of_victim_and_neighbors() -> None:
-    metrics = {"group.cpu.usage_seconds": [[0.5], [0]], "others.cpu.usage_seconds": [[1.5], [0]]}
-    derived = resource_shares.derive(table(metrics, neighbors=[1, 1], cores=[2, 2])).frame
-    assert derived["cpu_part"].tolist()[0] == 0.25
-    assert np.isnan(derived["cpu_part"][1])
-
-
-RUN, READS, WRITES = "group.processes.run_seconds", "group.processes.syscr", "group.processes.syscw"
+    np.testing.assert_array_equal(derived["cpu_part"], [0.25, NAN, NAN])  # of victim and neighbors
 
 
 def make(now, alone):
@@ -97,26 +80,17 @@ def make(now, alone):
     return table(windows, **{ALONE + name: values for name, values in alone.items()})
 
 
-def test_use_is_the_processor_time_now_over_that_alone():
-    derived = alone_ratios.derive(make({RUN: [0.2, 0.9, 0.5, 0.3]}, {RUN: [0.8, 0.6, 0.0, np.nan]})).frame
-    np.testing.assert_allclose(derived[RUN + OF_ALONE], [0.25, 1.5, np.nan, np.nan], rtol=1e-6)
-    np.testing.assert_allclose(derived[USE], [0.25, 1.0, np.nan, np.nan], rtol=1e-6)
+def test_use_and_work_are_ratios_to_alone_which_end_at_ten():
+    derived = alone_ratios.derive(make({RUN: [0.2, 0.9, 0.5, 0.3]}, {RUN: [0.8, 0.6, 0.0, NAN]})).frame
+    np.testing.assert_allclose(derived[RUN + OF_ALONE], [0.25, 1.5, NAN, NAN], rtol=1e-6)
+    np.testing.assert_allclose(derived[USE], [0.25, 1.0, NAN, NAN], rtol=1e-6)
     np.testing.assert_allclose(derived[WORK], derived[USE])
-
-
-def test_work_is_told_by_calls_where_there_are_enough():
+    lacking = make({RUN: [0.5]}, {READS: [3.0]})
+    assert alone_ratios.derive(lacking).columns == lacking.columns
     now = {RUN: [0.5, 0.5, 0.5], READS: [30.0, 10.0, 900.0], WRITES: [20.0, 0.0, 0.0]}
     alone = {RUN: [1.0, 1.0, 1.0], READS: [100.0, 49.0, 600.0], WRITES: [100.0, 0.0, 0.0]}
     derived = alone_ratios.derive(make(now, alone)).frame
     np.testing.assert_allclose(derived[WORK], [0.25, 0.5, 1.0], rtol=1e-6)
     np.testing.assert_allclose(derived[USE], 0.5, rtol=1e-6)
-
-
-def test_a_ratio_to_almost_nothing_ends_at_ten():
-    derived = alone_ratios.derive(make({RUN: [0.5], READS: [40.0]}, {RUN: [0.5], READS: [0.01]})).frame
-    assert derived[READS + OF_ALONE].iloc[0] == 10
-
-
-def test_a_metric_that_the_machine_lacks_has_no_ratio():
-    made = make({RUN: [0.5]}, {READS: [3.0]})
-    assert alone_ratios.derive(made).columns == made.columns
+    capped = alone_ratios.derive(make({RUN: [0.5], READS: [40.0]}, {RUN: [0.5], READS: [0.01]})).frame
+    assert capped[READS + OF_ALONE].iloc[0] == 10

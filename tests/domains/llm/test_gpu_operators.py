@@ -49,14 +49,27 @@ def rows_of(built, gpu, op):
 
 
 def test_a_row_has_its_keys_and_the_facts_of_its_gpu(folder):
-    replace(folder, "h100_sxm", "gemm", GEMM)
-    row = rows_of(build(folder), "H100", "gemm").iloc[0]
+    light = 1e3 * (64 * 4096 + 4096**2 + 2 * 64 * 4096) / 3350e9
+    slow = {**GEMM, "m": 63, "latency": 0.99 * light}
+    replace(folder, "h100_sxm", "gemm", {**GEMM, "latency": 0.9 * light}, slow)
+    replace(folder, "h100_sxm", "nccl", NCCL, {**NCCL, "nccl_dtype": "int8"})
+    replace(folder, "a100_sxm", "moe", MOE, {**MOE, "latency": 0.3}, {**MOE, "num_tokens": 9})
+    built = build(folder)
+    rows = rows_of(built, "H100", "gemm")
+    assert list(rows["faster_than_light"]) == [1, 0], "marked and kept"
+    row = rows.iloc[0]
     assert row["result_id"] == "H100/gemm/fp8/64|4096|4096"
     assert (row["gpu_family"], row["shape_site"], row["dtype"]) == ("hopper", "gemm|4096|4096", "fp8")
     assert (row["architecture_year"].year, row["sm_count"], row["backend"]) == (2022, 132, "vllm")
     assert row["flops"] == 2 * 64 * 4096 * 4096
     assert (row["bytes_input"], row["bytes_weights"], row["bytes_output"]) == (64 * 4096, 4096**2, 2 * 64 * 4096)
     assert np.isnan(row["batch"])
+    assert list(rows_of(built, "H100", "all_gather")["bytes_message"]) == [1024, 512]
+    assert set(rows_of(built, "A100", "context_attention")["window"]) == {0}
+    # a repeated case has the median of its times
+    assert built.merged["repeated_case"] == 1
+    assert rows_of(built, "A100", "moe").set_index("tokens")["latency"].to_dict() == {8: pytest.approx(0.2), 9: 0.1}
+    assert built.quality["repeated"] == {"cases": 1, "median_ratio": 3.0, "largest_ratio": 3.0}
 
 
 def test_a_shape_is_drawn_on_every_gpu_or_on_none(folder):
@@ -71,77 +84,39 @@ def test_a_shape_is_drawn_on_every_gpu_or_on_none(folder):
     assert built.merged["shape_not_drawn"] >= 2 * (64 - len(expected))
 
 
-def test_a_repeated_case_has_the_median_of_its_times(folder):
-    replace(folder, "a100_sxm", "moe", MOE, {**MOE, "latency": 0.3}, {**MOE, "num_tokens": 9})
-    built = build(folder)
-    assert built.merged["repeated_case"] == 1
-    assert rows_of(built, "A100", "moe").set_index("tokens")["latency"].to_dict() == {8: pytest.approx(0.2), 9: 0.1}
-    assert built.quality["repeated"] == {"cases": 1, "median_ratio": 3.0, "largest_ratio": 3.0}
-
-
-@pytest.mark.parametrize(
-    ("table", "row", "reason"),
-    [
-        ("gemm", {**GEMM, "latency": 0.0}, "not_positive"),
-        ("gemm", {**GEMM, "latency": np.nan}, "not_positive"),
-        ("gemm", {**GEMM, "latency": np.inf}, "not_positive"),
-        ("gemm", {**GEMM, "k": 0}, "not_a_shape"),
-        ("nccl", {**NCCL, "nccl_dtype": "float8"}, "unknown_dtype"),
-    ],
-)
-def test_a_defective_row_is_rejected_with_its_reason(folder, table, row, reason):
-    replace(folder, "h200_sxm", table, row, {**(GEMM if table == "gemm" else NCCL)})
+def test_a_defective_row_is_rejected_with_its_reason(folder):
+    defects = [({"latency": 0.0}, "not_positive"), ({"latency": np.nan}, "not_positive")]
+    defects += [({"latency": np.inf}, "not_positive"), ({"k": 0}, "not_a_shape")]
+    replace(folder, "h200_sxm", "gemm", GEMM, *({**GEMM, "m": 65, **changed} for changed, _ in defects))
+    replace(folder, "h200_sxm", "nccl", {**NCCL, "nccl_dtype": "float8"}, NCCL)
     rejected = build(folder).rejected
-    here = rejected[rejected["file"] == source.table_file("h200_sxm", table)]
-    assert list(zip(here["line"], here["reason"], strict=True)) == [(1, reason)]
+    expected = {"gemm": [(line, reason) for line, (_, reason) in enumerate(defects, 2)], "nccl": [(1, "unknown_dtype")]}
+    for table, lines in expected.items():
+        here = rejected[rejected["file"] == source.table_file("h200_sxm", table)]
+        assert list(zip(here["line"], here["reason"], strict=True)) == lines
 
 
-def test_a_message_counts_bytes(folder):
-    replace(folder, "h100_sxm", "nccl", NCCL, {**NCCL, "nccl_dtype": "int8"})
-    assert list(rows_of(build(folder), "H100", "all_gather")["bytes_message"]) == [1024, 512]
+def test_an_impossible_option_is_refused(written):
+    for one_in in ({"gemm": 0}, {"other": 2}, {"gemm": True}, 3):
+        with pytest.raises(UserError, match="one_in"):
+            build(written, one_in=one_in)
 
 
-def test_a_table_without_windows_has_none(folder):
-    assert set(rows_of(build(folder), "A100", "context_attention")["window"]) == {0}
-
-
-def test_a_row_that_is_faster_than_its_memory_is_marked_and_kept(folder):
-    light = 1e3 * (64 * 4096 + 4096**2 + 2 * 64 * 4096) / 3350e9
-    replace(folder, "h100_sxm", "gemm", {**GEMM, "latency": 0.9 * light}, {**GEMM, "m": 63, "latency": 0.99 * light})
-    assert list(rows_of(build(folder), "H100", "gemm")["faster_than_light"]) == [1, 0]
-
-
-@pytest.mark.parametrize("one_in", [{"gemm": 0}, {"other": 2}, {"gemm": True}, 3])
-def test_an_impossible_option_is_refused(folder, one_in):
-    with pytest.raises(UserError, match="one_in"):
-        build(folder, one_in=one_in)
-
-
-def test_the_check_refuses_a_damaged_table(folder):
-    path = folder / source.table_file("l40s", "gemm")
-    path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(UserError, match=r"l40s/gemm\.parquet must be a Parquet file"):
-        build(folder)
-
-
-@pytest.mark.parametrize(
-    ("frame", "message"),
-    [
+def test_the_check_refuses_a_damaged_or_too_large_table(folder, monkeypatch):
+    path = folder / source.table_file("b60", "gemm")
+    content = path.read_bytes()
+    for frame, message in (
         (pd.DataFrame([GEMM]).drop(columns="k"), "must have a column 'k'"),
         (pd.DataFrame([GEMM]).iloc[:0], "must have rows"),
-    ],
-)
-def test_the_check_names_what_a_table_lacks(folder, frame, message):
-    frame.to_parquet(folder / source.table_file("b60", "gemm"), index=False)
-    with pytest.raises(UserError, match=message):
+    ):
+        frame.to_parquet(path, index=False)
+        with pytest.raises(UserError, match=message):
+            build(folder)
+    path.write_bytes(content[:-20])
+    with pytest.raises(UserError, match=r"b60/gemm\.parquet must be a Parquet file"):
         build(folder)
-
-
-def test_the_check_bounds_rows_and_bytes(folder, monkeypatch):
-    monkeypatch.setattr(source.size_limits, "TABLE_ROWS", 3)
-    with pytest.raises(UserError, match="must have rows, at most 3"):
-        build(folder)
-    monkeypatch.setattr(source.size_limits, "TABLE_ROWS", 10**6)
-    monkeypatch.setattr(source.size_limits, "UNPACKED", 10)
-    with pytest.raises(UserError, match="must unpack to at most 10 bytes"):
-        build(folder)
+    path.write_bytes(content)
+    for limit, bound, message in (("TABLE_ROWS", 3, "rows, at most 3"), ("UNPACKED", 10, "at most 10 bytes")):
+        with monkeypatch.context() as limited, pytest.raises(UserError, match=message):
+            limited.setattr(source.size_limits, limit, bound)
+            build(folder)

@@ -1,11 +1,9 @@
 """Datasets help_*: torch files, quarantine, the authors' split, and derived features."""
 
-import os
-import re
+import shutil
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 
@@ -33,90 +31,47 @@ def build(name, raw, **changed):
     return plugins.load_function(read_dataset(Path("conf"), name).target, name)(raw, {**options(name), **changed})
 
 
-class Planted:
-    """Object that runs a command when it is unpickled."""
-
-    def __init__(self, path):
-        self.path = path
-
-    def __reduce__(self):
-        return os.system, (f"touch {self.path}",)
-
-
-class TestTorchFiles:
-    def test_read_torch_returns_plain_values_and_numpy_integers(self, tmp_path):
+class TestRows:
+    def test_read_torch_reads_the_declared_files_of_plain_values_alone(self, tmp_path):
         content = {"arch": [{"ks": [3, 5], "r": np.int64(-204)}], "name": "x"}
         torch.save(content, tmp_path / "file.pt")
         assert read_torch(tmp_path / "file.pt") == content
-
-    @pytest.mark.parametrize("value", [np.float64(1.5), np.array([1, 2])])
-    def test_read_torch_refuses_other_numpy_values(self, tmp_path, value):
-        torch.save([value], tmp_path / "file.pt")
-        with pytest.raises(UserError, match="plain values only"):
-            read_torch(tmp_path / "file.pt")
-
-    def test_read_torch_refuses_planted_pickle_without_running_it(self, tmp_path):
-        torch.save([1.0, Planted(tmp_path / "ran")], tmp_path / "file.pt")
-        with pytest.raises(UserError) as caught:
-            read_torch(tmp_path / "file.pt")
-        assert re.search(r"file\.pt names (posix|os|nt)\.system", str(caught.value))
-        assert "\n" not in str(caught.value)
-        assert not (tmp_path / "ran").exists()
-
-    def test_read_torch_refuses_broken_and_missing_files(self, tmp_path):
-        (tmp_path / "file.pt").write_bytes(b"no archive")
-        with pytest.raises(UserError, match="damaged"):
-            read_torch(tmp_path / "file.pt")
-        with pytest.raises(UserError, match="must exist"):
-            read_torch(tmp_path / "other.pt")
-
-
-class TestSource:
-    def test_conf_declares_the_files_of_the_source(self):
+        for value in (np.float64(1.5), np.array([1, 2])):
+            torch.save([value], tmp_path / "file.pt")
+            with pytest.raises(UserError, match="plain values only"):
+                read_torch(tmp_path / "file.pt")
         conf = read_conf(Path("conf"), "source", "help")
         declared = [entry["name"] for entry in conf["files"]]
         assert sorted(declared) == sorted(name for space in DEVICES for name in list_files(space))
 
-
-class TestRows:
-    def test_build_quarantines_near_zero_latencies(self, raw):
+    def test_build_quarantines_near_zero_latencies_and_keeps_file_and_line(self, raw):
         built = build("help_nasbench201", raw)
         reasons = built.rejected.groupby(["file", "reason"]).size()
         assert reasons[("nasbench201/latency/raspi4.pt", "near_zero_latency")] == 3
         assert reasons[("nasbench201/latency/pixel3.pt", "near_zero_latency")] == 3
         assert reasons[("nasbench201/latency/1080ti_1.pt", "not_a_positive_number")] == 1
         assert len(reasons) == 3
-
-    def test_build_keeps_file_and_line_of_each_latency(self, raw):
         built = build("help_fbnet", raw).table.frame
         row = built[built["device"] == "raspi4"].iloc[17]
         assert read_torch(raw["help"] / row["source_file"])[int(row["source_line"]) - 1] == row["latency_ms"]
         assert row["result_id"] == "raspi4/00017"
         assert row["architecture"] == "fbnet-00017"
 
-    def test_build_refuses_list_of_another_length(self, raw, tmp_path):
-        plugins.load("testing", "help").write(tmp_path, rows=300, seed=3)
+    def test_build_refuses_broken_lists_and_an_invalid_protocol(self, raw, tmp_path):
+        shutil.copytree(raw["help"], tmp_path, dirs_exist_ok=True)
         torch.save([1.0, 2.0], tmp_path / "fbnet/latency/fpga.pt")
         with pytest.raises(UserError, match=r"fpga\.pt must be a list of 60 latencies"):
             build("help_fbnet", {"help": tmp_path})
+        unknown = {**options("help_ofa")["protocol"], "test": ["abacus"]}
+        for protocol, words in ((None, "option"), ({"train": ["abacus"]}, "option"), (unknown, "abacus")):
+            with pytest.raises(UserError, match=words):
+                build("help_ofa", raw, protocol=protocol)
 
-    @pytest.mark.parametrize("protocol", [None, {"train": ["abacus"]}])
-    def test_build_refuses_an_invalid_protocol(self, raw, protocol):
-        with pytest.raises(UserError, match="option"):
-            build("help_nasbench201", raw, protocol=protocol)
-
-    def test_build_refuses_unknown_device(self, raw):
-        protocol = {**options("help_ofa")["protocol"], "test": ["abacus"]}
-        with pytest.raises(UserError, match="abacus"):
-            build("help_ofa", raw, protocol=protocol)
-
-    def test_parse_device_name_gives_phones_no_batch_size(self):
+    def test_device_names_and_cells(self):
         assert parse_device_name("titan_rtx_256") == ("gpu", "Titan RTX", 256.0)
         assert parse_device_name("titanx_32")[1:] == ("Titan X", 32.0)
         kind, model, batch = parse_device_name("essential_ph_1")
         assert (kind, model, np.isnan(batch)) == ("phone", "Essential PH-1", True)
-
-    def test_encode_orders_cells_by_position(self):
         text = "|none~0|+|nor_conv_3x3~0|skip_connect~1|+|avg_pool_3x3~0|nor_conv_1x1~1|none~2|"
         other = text.replace("none~2", "skip_connect~2")
         frame = encode_cells({other: 1, text: 0})
@@ -128,7 +83,7 @@ class TestRows:
                 encode_cells({wrong: 0})
 
 
-class TestPublishedSplit:
+class TestSplits:
     def test_published_split_equals_the_authors_split(self, raw):
         table = build("help_nasbench201", raw).table
         protocol = options("help_nasbench201")["protocol"]
@@ -136,18 +91,11 @@ class TestPublishedSplit:
         references = set(frame["architecture"][frame["reference"] == 1])
         assert len(references) == 10
         for device, rows in frame.groupby("device"):
-            count = rows["part"].value_counts()
-            trained = set(rows["architecture"][rows["part"] == "train"])
-            if device in protocol["test"]:
-                assert trained <= references
-                assert count["test"] > 0
-            elif device in protocol["validation"]:
-                assert trained <= references
-                assert "test" not in count
-            elif device in protocol["train"]:
-                assert set(count.index) == {"train", "unused"}
+            parts, trained = set(rows["part"]), set(rows["architecture"][rows["part"] == "train"])
+            if device in {*protocol["test"], *protocol["validation"]}:
+                assert trained <= references and ("test" in parts) == (device in protocol["test"])
             else:
-                assert set(count.index) == {"unused"}
+                assert parts == ({"train", "unused"} if device in protocol["train"] else {"unused"})
         tested = frame[frame["part"] == "test"]
         assert not set(tested["architecture"]) & set(frame["architecture"][frame["part"].isin(["train", "validation"])])
 
@@ -160,34 +108,23 @@ class TestPublishedSplit:
         assert tested.max() < queries.max()
 
 
-class TestCellGraph:
-    @pytest.mark.parametrize(
-        ("operations", "mflop", "parameters"),
-        # the largest and the empty network of NAS-Bench-201, as the benchmark states them
-        [(("nor_conv_3x3",) * 6, 220.119, 1.531546e6), (("none",) * 6, 7.783, 0.073306e6)],
-    )
-    def test_describe_gives_cost_of_known_cells(self, operations, mflop, parameters):
-        cell = cell_graph.describe(operations)
-        assert cell["mflop"] == pytest.approx(mflop, abs=0.01)
-        assert cell["kparameters"] * 1e3 == pytest.approx(parameters, rel=1e-6)
-
-    def test_describe_marks_dead_operations(self):
-        # 0 -> 1 goes nowhere, 2 -> 3 comes from nowhere
+class TestFeatures:
+    def test_describe_gives_costs_dead_operations_and_the_longest_path(self):
+        for operation, mflop, parameters in (("nor_conv_3x3", 220.119, 1.531546e6), ("none", 7.783, 0.073306e6)):
+            cell = cell_graph.describe((operation,) * 6)
+            assert cell["mflop"] == pytest.approx(mflop, abs=0.01)
+            assert cell["kparameters"] * 1e3 == pytest.approx(parameters, rel=1e-6)
         operations = ("nor_conv_3x3", "none", "none", "avg_pool_3x3", "none", "nor_conv_1x1")
         cell = cell_graph.describe(operations)
         assert (cell["n_conv3"], cell["live_conv3"], cell["live_conv1"], cell["live_pool"]) == (1, 0, 0, 1)
         assert (cell["connected"], cell["additions"], cell["depth_conv"], cell["depth_operations"]) == (1, 0, 0, 1)
         assert (cell["live_op_0_1"], cell["live_op_0_3"]) == ("dead", "pool")
-
-    def test_describe_counts_longest_path_and_sums(self):
         operations = ("nor_conv_3x3", "skip_connect", "nor_conv_1x1", "skip_connect", "none", "nor_conv_3x3")
         cell = cell_graph.describe(operations)
         assert (cell["depth_conv"], cell["depth_conv3"], cell["additions"]) == (3, 2, 2)
         assert cell_graph.describe(("none",) * 6)["connected"] == 0
 
-
-class TestBlockCost:
-    def test_fbnet_costs_gives_cost_of_skips_and_of_one_block(self):
+    def test_costs_of_blocks_and_layers(self, raw):
         network = ["skip"] * 22
         assert {cost.pointwise for stage in inverted_residuals.fbnet_costs(tuple(network)) for cost in stage} == {0.0}
         network[2] = "k5_e6"  # the second layer of the second stage: 24 channels, 32 px
@@ -197,18 +134,11 @@ class TestBlockCost:
         assert cost.depthwise == pytest.approx(25 * 6 * 24 * 32**2 / 1e6)
         network[2] = "k5_e1_g2"
         assert inverted_residuals.fbnet_costs(tuple(network))[1][1].pointwise == pytest.approx(24 * 24 * 32**2 / 1e6)
-
-    def test_layer_costs_uses_depth_and_resolution(self):
         network = (224.0, *(["k3_e6", "k3_e6", "absent", "absent"] * 5))
         stages = mobile_stages.layer_costs(network)
         assert [len(stage) for stage in stages] == [2] * 5
         assert stages[0][0].pointwise == pytest.approx((16 * 96 * 112**2 + 96 * 24 * 56**2) / 1e6)
         half = mobile_stages.layer_costs((112.0, *network[1:]))
         assert half[3][1].pointwise == pytest.approx(stages[3][1].pointwise / 4)
-
-    def test_derive_gives_each_network_one_cost(self, raw):
-        table = inverted_residuals.derive(build("help_fbnet", raw).table)
-        by_network = table.frame.groupby("architecture")["mflop"]
-        assert (by_network.nunique() == 1).all()
-        assert isinstance(table.frame["mflop"], pd.Series)
-        assert table.frame["mflop"].notna().all()
+        costs = inverted_residuals.derive(build("help_fbnet", raw).table).frame.groupby("architecture")["mflop"]
+        assert (costs.nunique(dropna=False) == 1).all() and costs.first().notna().all()

@@ -1,12 +1,18 @@
-"""Tables of trained language models, and their splits: accounting, defects, chance, bounds, twins, reserved rows."""
+"""Tables of trained language models and of runs under way, and their splits: accounting, defects, chance, twins."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from perfcast import splits
 from perfcast.domains.scaling.datasets import ladder, overtraining
+from perfcast.domains.scaling.datasets.ladder import KNOWN, TASKS, build_curves, describe_curve, fit_line
+from perfcast.domains.scaling.features.training_curve import derive
 from perfcast.domains.scaling.sources.mlfoundations_scaling import list_models, model_file
+from perfcast.domains.scaling.sources.olmo_ladder import LOSSES, TOKENS, list_runs, result_columns
 from perfcast.domains.scaling.testing import mlfoundations_scaling, olmo_ladder
+from perfcast.domains.scaling.testing import olmo_ladder as generated
+from perfcast.schema.table import Column, Kind, Role, Tag, build_table
 from perfcast.utils.errors import UserError
 
 
@@ -29,55 +35,34 @@ def test_the_ladder_keeps_the_last_evaluation_of_every_run(rungs):
     assert len(rungs.table.frame) == 32 * 27
     assert rungs.merged == {"earlier_checkpoint": (31 * 3) * 27}
     assert rungs.rows_in == (31 * 4 + 1) * 27 + 5
-    assert sorted(rungs.rejected["reason"]) == [
-        *("above_one", "not_a_number", "not_positive", "repeated_step", "wrong_field_count")
-    ]
-
-
-def test_the_task_mmlu_is_the_mean_of_its_four_parts(rungs):
-    assert len(ladder.TASKS["mmlu_accuracy"][1]) == len(ladder.TASKS["mmlu_bpb"][1]) == 4
+    defects = ["above_one", "not_a_number", "not_positive", "repeated_step", "wrong_field_count"]
+    assert sorted(rungs.rejected["reason"]) == defects
+    assert len(ladder.TASKS["mmlu_accuracy"][1]) == len(ladder.TASKS["mmlu_bpb"][1]) == 4, "a mean of four parts"
     kinds = [kind for kind, _ in ladder.TASKS.values()]
     assert [kinds.count(kind) for kind in ("loss", "bpb", "accuracy")] == [11, 8, 8]
 
 
 def test_the_authors_train_on_16_runs_of_four_sizes_and_test_two_models(rungs):
-    runs = rungs.table.frame.drop_duplicates("run")
+    frame = rungs.table.frame
+    runs = frame.drop_duplicates("run")
     assert set(runs.loc[runs["published_subset"] == "test", "model_size"]) == {"7B", "13B"}
     learned = runs[runs["published_subset"].isin(["train", "validation"])]
     assert learned["configuration"].nunique() == 16
     assert set(learned.loc[learned["published_subset"] == "validation", "model_size"]) == {"1B"}
-
-
-def test_compute_is_six_operations_per_parameter_and_token(rungs):
-    frame = rungs.table.frame
     np.testing.assert_allclose(frame["compute"], 6 * frame["params"] * frame["tokens"] / 1e18)
+    accuracy = frame["task_kind"] == "accuracy"
+    assert set(frame.loc[accuracy, "loss_task"]) <= set(frame["task"]), "of the same run"
+    assert (frame["loss_task"].notna() == accuracy).all()
 
 
-def test_every_accuracy_names_a_task_of_the_same_run(rungs):
-    frame = rungs.table.frame
-    named = frame.loc[frame["task_kind"] == "accuracy", "loss_task"]
-    assert named.notna().all()
-    assert set(named) <= set(frame["task"])
-    assert frame.loc[frame["task_kind"] != "accuracy", "loss_task"].isna().all()
-
-
-def test_over_trained_models_are_counted_and_defects_are_rejected(overtrained):
+def test_over_trained_models_are_counted_defects_rejected_and_chance_excluded(overtrained):
     assert overtrained.rows_in == 48 * 6 + 1  # one unknown task
     assert sorted(overtrained.rejected["reason"]) == ["above_one", "not_positive", "unknown_task"]
     assert overtrained.quality["models"] == 48
-
-
-def test_an_accuracy_of_zero_is_half_a_question_and_excluded(overtrained):
     frame = overtrained.table.frame
     zero = frame[(frame["model"] == "c4_original-d=96_l=8_h=4-0.5") & (frame["task"] == "jeopardy_accuracy")]
-    assert zero["value"].item() == pytest.approx(0.5 / 2117)
-    assert zero["at_chance"].item() == 1
-
-
-def test_an_accuracy_within_two_standard_errors_of_chance_is_excluded(overtrained):
-    frame = overtrained.table.frame
-    piqa = frame[frame["task"] == "piqa_accuracy"]
-    limit = 0.5 + 2 * np.sqrt(0.25 / 1838)
+    assert (zero["value"].item(), zero["at_chance"].item()) == (pytest.approx(0.5 / 2117), 1)
+    piqa, limit = frame[frame["task"] == "piqa_accuracy"], 0.5 + 2 * np.sqrt(0.25 / 1838)
     np.testing.assert_array_equal(piqa["at_chance"] == 1, piqa["value"] <= limit)
     assert (frame.loc[frame["task_kind"] == "loss", "at_chance"] == 0).all()
 
@@ -106,29 +91,26 @@ COUNTS = {
 @pytest.mark.parametrize("name", COUNTS)
 def test_runs_are_those_of_the_protocol(rungs, name):
     fold = splits.make(name, rungs.table, 0)["fold_0"]
-    runs = rungs.table.frame["run"]
+    runs, params = rungs.table.frame["run"], rungs.table.frame["params"]
     learned, tested = set(runs[fold.isin(["train", "validation"])]), set(runs[fold == "test"])
     assert (len(learned), len(tested)) == COUNTS[name]
     assert not any(run.endswith("rerun") for run in tested)
     assert not {f"{run}-rerun" for run in tested} & learned
     assert any("target" in run for run in tested) == name.startswith("published")
+    if name == "larger_model_1b":
+        assert params[fold == "validation"].min() > params[fold == "train"].max()
+        assert set(fold) == {"train", "validation", "test", "unused"}
 
 
 def test_a_target_of_300_times_the_compute_has_runs_of_its_own_training_set(overtrained):
-    folds = splits.make("compute_300x", overtrained.table, 0)
-    frame = overtrained.table.frame
+    frame, folds = overtrained.table.frame, splits.make("compute_300x", overtrained.table, 0)
     assert folds.shape[1] > 1
     for fold in folds:
         tested, learned = (frame[folds[fold].isin(parts)] for parts in (["test"], ["train", "validation"]))
         assert tested["model"].nunique() == 1
         assert set(learned["training_set"]) == set(tested["training_set"])
         assert learned["compute"].max() * 300 <= tested["compute"].min() * 1.001
-
-
-def test_the_check_finds_a_run_of_too_much_compute(overtrained):
-    folds = splits.make("compute_300x", overtrained.table, 0)
-    row = overtrained.table.frame.index[(folds["fold_0"] == "unused") & (overtrained.table.frame["params"] > 1e8)][0]
-    folds.loc[row, "fold_0"] = "train"
+    folds.loc[frame.index[(folds["fold_0"] == "unused") & (frame["params"] > 1e8)][0], "fold_0"] = "train"
     assert any("of the compute" in problem for problem in splits.leaks(overtrained.table, folds, "compute_300x"))
 
 
@@ -144,8 +126,58 @@ def test_the_check_finds_a_twin_and_a_row_on_the_wrong_side(rungs, name):
     assert any("configurations" in problem for problem in splits.leaks(rungs.table, folds, "larger_model_1b"))
 
 
-def test_validation_runs_are_larger_than_the_others(rungs):
-    fold = splits.make("larger_model_1b", rungs.table, 0)["fold_0"]
-    params = rungs.table.frame["params"]
-    assert params[fold == "validation"].min() > params[fold == "train"].max()
-    assert np.isin(["train", "validation", "test", "unused"], fold.unique()).all()
+C4 = LOSSES["c4_en"]
+
+
+def evaluations(tokens, losses):
+    frame = pd.DataFrame(0.5, index=range(len(tokens)), columns=result_columns())
+    return frame.assign(**{TOKENS: tokens, C4: losses, "line": range(2, 2 + len(tokens))})
+
+
+def test_only_the_known_part_counts_with_its_value_and_slope():
+    assert fit_line(np.array([-1.0, 0.0]), np.array([5.0, 3.0])) == pytest.approx((3.0, -2.0))
+    assert fit_line(np.array([-0.5]), np.array([4.0])) == pytest.approx((4.0, np.nan), nan_ok=True)
+    progress = np.array([0.1, 0.25, 0.5, 0.75, 1.0])
+    losses = 4 - np.log(progress)
+    rows = describe_curve(evaluations((100 * progress).tolist(), losses.tolist()), 50, params=10.0)
+    row = rows.set_index("task").loc["c4_en_loss_50_percent"]
+    assert (row["value_now"], row["value_level"], row["value"]) == pytest.approx((losses[2], losses[2], losses[-1]))
+    assert row["value_slope"] == pytest.approx(-1.0)  # through the evaluations at 25 and 50 %
+    assert (row["tokens"], row["tokens_per_param"]) == (100.0, 10.0)
+    losses[3] = 99.0
+    again = describe_curve(evaluations((100 * progress).tolist(), losses.tolist()), 50, params=10.0)
+    pd.testing.assert_frame_equal(again, rows)
+
+
+def test_every_run_task_and_share_has_a_row_but_where_its_first_evaluation_is_later(tmp_path):
+    generated.write(tmp_path, rows=240, seed=0)
+    built = build_curves({"olmo_ladder": tmp_path}, {})
+    frame = built.table.frame
+    assert len(frame) == len(list_runs()) * len(TASKS) * len(KNOWN)
+    assert set(frame["known_share"]) == set(map(float, KNOWN))
+    assert frame.groupby("run", observed=True)["value"].nunique().max() <= len(TASKS)
+    assert "c4_en_loss_25_percent" in set(frame["task"])
+    assert not any("," in task or " " in task for task in set(frame["task"])), "--task separates names by commas"
+    path = tmp_path / "3B-10xC.csv"
+    table = pd.read_csv(path)
+    table[table[TOKENS] > 0.3 * table[TOKENS].max()].to_csv(path, index=False)
+    rejected = build_curves({"olmo_ladder": tmp_path}, {}).rejected
+    late = rejected[rejected["reason"] == "no_evaluation_so_far"]
+    assert len(late) == len(TASKS)
+    assert set(late["detail"]) == {"3B-10xC has no evaluation in its first 25 %"}
+
+
+def test_the_slope_is_relative_to_the_level():
+    values = {
+        "value_now": [2.0, 0.5, 0.1],
+        "value_level": [4.0, 0.0, 0.001],
+        "value_slope": [-0.2, 0.3, 0.9],
+        "tokens_per_param": [20.0, 40.0, 80.0],
+    }
+    columns = (
+        Column("id", Kind.CATEGORICAL, Role.KEY, "evaluation", tags=(Tag.ROW,)),
+        *(Column(name, Kind.NUMERICAL, Role.FEATURE, "curve") for name in values),
+    )
+    frame = derive(build_table("runs", pd.DataFrame({"id": list("abc"), **values}), columns)).frame
+    np.testing.assert_allclose(frame["relative_slope"], [-0.05, np.nan, 10.0])
+    np.testing.assert_allclose(frame["log_value_now"], np.log(values["value_now"]), rtol=1e-6)

@@ -1,12 +1,8 @@
 """Texts as people and publishers write them, and what each says: the lines of `known_texts.csv`."""
 
-from __future__ import annotations
-
 import csv
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,13 +10,14 @@ from perfcast.domains.servers.datasets.perfcastdb.run_values import decode_part_
 from perfcast.domains.servers.datasets.spec_cpu.cpu2006 import DUMP as CPU2006
 from perfcast.domains.servers.datasets.spec_cpu.cpu2006 import older_cpu_model_key
 from perfcast.domains.servers.datasets.spec_java.power import READERS, java_cpu_model_key
+from perfcast.domains.servers.hardware_info import find_cpu_model
 from perfcast.domains.servers.parsing import cache, memory, names, software
 from perfcast.domains.servers.processors.cpu_names import cpu_model_key, find_family
 from perfcast.domains.servers.processors.facts import look_up_facts
 
 with (Path(__file__).parent / "known_texts.csv").open(encoding="utf-8", newline="") as file:
     ROWS = [(row["parser"], row["text"], json.loads(row["expected"])) for row in csv.DictReader(file)]
-PARSERS: dict[str, Callable[[str], Any]] = {
+PARSERS = {
     **{
         function.__name__: function
         for function in (
@@ -28,7 +25,7 @@ PARSERS: dict[str, Callable[[str], Any]] = {
             *(software.normalize_jvm_vendor, names.normalize_company, software.parse_storage, decode_part_number),
             *(memory.parse_memory, memory.parse_dimms, memory.parse_module, look_up_facts),
             *(software.parse_operating_system, software.parse_any_operating_system),
-            *(cpu_model_key, java_cpu_model_key, older_cpu_model_key),
+            *(cpu_model_key, java_cpu_model_key, older_cpu_model_key, find_cpu_model),
         )
     },
     **{getattr(reader, "__name__", name): reader for name, reader in CPU2006.readers.items()},
@@ -38,7 +35,7 @@ PARSERS: dict[str, Callable[[str], Any]] = {
 
 
 @pytest.mark.parametrize(("parser", "text", "expected"), ROWS)
-def test_a_known_text_is_understood(parser: str, text: str, expected: Any) -> None:
+def test_a_known_text_is_understood(parser, text, expected):
     result = PARSERS[parser](text)
     if not isinstance(expected, dict):
         assert result == expected
@@ -51,5 +48,5 @@ KEYS = [(parser, text, key) for parser, text, key in ROWS if parser.endswith("cp
 
 
 @pytest.mark.parametrize(("parser", "text", "key"), KEYS)
-def test_case_and_blanks_do_not_change_a_key_and_it_is_its_own_key(parser: str, text: str, key: str) -> None:
+def test_case_and_blanks_do_not_change_a_key_and_it_is_its_own_key(parser, text, key):
     assert PARSERS[parser](f"  {text.upper()} ") == PARSERS[parser](key) == key

@@ -1,9 +1,8 @@
-"""The benchmark of growth runs in small: every stage, its table, its plot. No time is evaluated here."""
+"""Benchmarks in small: growth with every stage, its table, its plot; planned runs. No time is evaluated here."""
 
 from __future__ import annotations
 
 import csv
-import gzip
 import importlib.util
 import math
 import subprocess
@@ -13,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from perfcast.domains.servers.datasets.spec_cpu.cpu2017 import build
-from perfcast.domains.servers.testing import spec_cpu2017
 
 SCALE = Path(__file__).parents[3] / "benchmarks" / "scale"
 MAX_GIB = 1.5
@@ -29,40 +27,34 @@ def scale():
     del sys.modules[spec.name]
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("scale")
-
-
-def run(folder, *sizes, stages):
-    command = [sys.executable, str(SCALE), "--sizes", *sizes, "--folder", str(folder), "--out", str(folder / "out")]
-    done = subprocess.run([*command, "--stages", *stages], check=False, capture_output=True, text=True, timeout=900)
-    assert done.returncode == 0, done.stdout + done.stderr
+def run(folder, *arguments, code=0):
+    command = [sys.executable, str(SCALE), *arguments, "--folder", str(folder), "--out", str(folder / "out")]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=900)
+    assert done.returncode == code, done.stdout + done.stderr
     with (folder / "out" / "scale.csv").open(newline="") as file:
         return done.stdout, list(csv.DictReader(file))
 
 
-def test_scale_runs_every_stage_and_two_sizes(folder):
-    output, rows = run(folder, "0.01", "0.02", stages=["generate", "ingest"])
-    assert [(row["size"], row["stage"]) for row in rows] == [
-        (size, stage) for size in ("0.01", "0.02") for stage in ("generate", "ingest")
-    ]
-    assert (folder / "out" / "scale.png").read_bytes().startswith(b"\x89PNG")
-    assert "ingest" in output
-    assert "faster than linear" in output
-    stages = ["standardize", "features", "split random", "split forward_2023"]
-    stages += ["train ncpp", "fit hybrid_trees", "predict hybrid_trees", "champion", "predict_machine"]
-    output, rows = run(folder, "0.02", stages=stages)
+def test_scale_runs_every_stage_and_compares_sizes(tmp_path):
+    stages = ["generate", "ingest", "standardize", "features", "split random", "split forward_2023", "train ncpp"]
+    stages += ["fit hybrid_trees", "predict hybrid_trees", "champion", "predict_machine"]
+    output, rows = run(tmp_path, "--sizes", "0.01", "--stages", *stages)
     assert [row["stage"] for row in rows if not row["part"]] == stages
+    assert all(stage in output for stage in stages)
     assert {row["part"] for row in rows if row["stage"] == "predict_machine"} >= {"load", "first prediction"}
     assert all(0 < float(row["gib"]) < MAX_GIB for row in rows if not row["part"])
+    output, rows = run(tmp_path, "--sizes", "0.01", "0.02", "--stages", "generate")
+    assert [row["size"] for row in rows] == ["0.01", "0.02"]
+    assert (tmp_path / "out" / "scale.png").read_bytes().startswith(b"\x89PNG")
+    assert "faster than linear" in output
 
 
-def test_scale_reports_a_failing_stage(tmp_path):
-    command = [sys.executable, str(SCALE), "--sizes", "0.01", "--folder", str(tmp_path), "--out", str(tmp_path / "out")]
-    done = subprocess.run([*command, "--stages", "standardize"], check=False, capture_output=True, text=True)
-    assert done.returncode == 1
-    assert "the stages after standardize are left out at 0.01x" in done.stdout
+def test_a_failing_stage_and_a_missing_table_are_told_in_one_line(tmp_path):
+    output, _ = run(tmp_path, "--sizes", "0.01", "--stages", "standardize", code=1)
+    assert "the stages after standardize are left out at 0.01x" in output
+    plans = [sys.executable, str(SCALE.parent / "run_plans.py"), "--table", str(tmp_path / "none.parquet")]
+    done = subprocess.run(plans, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
 
 
 def test_scale_stops_a_stage_above_its_memory(scale):
@@ -92,17 +84,7 @@ def test_write_tiled_has_distinct_results_per_block(tmp_path, monkeypatch):
     result = build({"spec_cpu2017": tmp_path / "tiled"}, {"published_until": "2024-12"})
     assert result.rejected["reason"].isin(["no_score", "impossible_counts", "score_not_numeric"]).all()
     frame = result.table.frame
-    assert len(frame) > 990
-    assert frame["result_id"].is_unique
+    assert len(frame) > 990 and frame["result_id"].is_unique
     blocks = frame["system_stem"].astype("str").str.extract(r" G(\d)", expand=False).fillna("0")
     assert set(blocks) == {"0", "1", "2"}
     assert frame["submission_id"].astype("str").groupby(blocks).nunique().min() > 30
-    # the first block is what the generator of small dumps makes, its order and identifiers apart
-    spec_cpu2017.write(tmp_path / "small", rows=400, seed=3)
-    tiled, small = (systems(tmp_path / name) for name in ("tiled", "small"))
-    assert {name for name in small if " G" not in name} <= set(tiled)
-
-
-def systems(folder):
-    with gzip.open(folder / "cpu2017-results.csv.gz", "rt", errors="replace", newline="") as file:
-        return [row["System"] for row in csv.DictReader(file) if None not in row.values() and row["System"] != "System"]

@@ -5,7 +5,7 @@ import argparse
 import pytest
 
 from perfcast.cli.arguments import add_shared, number, share, whole
-from perfcast.cli.machine_arguments import FLAGS
+from perfcast.cli.asking import FLAGS
 from perfcast.inference.rules import find_rules
 
 

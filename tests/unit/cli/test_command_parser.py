@@ -104,7 +104,7 @@ def test_help_lists_every_command_once_in_a_group(capsys, monkeypatch):
         ("ui --port x", "perfcast ui: --port must be a whole number from 1 to 65535, but it is 'x'"),
         ("predict --level 2", "--level must be between 0 and 1, but it is 2; 0.9 means 90 %"),
         ("predict --json --csv", "--csv and --json must not be given together"),
-        ("completion bsh", "shell must be one of bash, zsh, fish, but it is 'bsh'; did you mean bash?"),
+        ("tune a b c --preset quik", "--preset must be one of quick, full, but it is 'quik'; did you mean quick?"),
         ("predict --out", "--out must have one argument"),
         ("sources extra", "no place for extra"),
     ],

@@ -57,22 +57,20 @@ def paths(folder: Path) -> tuple[Path, Path, Path]:
 
 
 @pytest.mark.reliability("rows lost or counted twice by standardization")
-@pytest.mark.parametrize("rows_in", [0, 5, 7])
-def test_rows_that_do_not_add_up_are_never_written(tmp_path: Path, rows_in: int) -> None:
+@pytest.mark.parametrize(
+    ("rows_in", "cores", "words"),
+    [
+        *((rows, 1.0, rf"demo: {rows} rows in, but 3 kept \+ 2 merged \+ 1 rejected") for rows in (0, 5, 7)),
+        *((6, cores, r"demo: values outside their bounds in \['cores'\]") for cores in (0.99, 1024.5, np.inf)),
+    ],
+)
+def test_rows_that_do_not_add_up_or_are_out_of_bounds_are_never_written(
+    tmp_path: Path, rows_in: int, cores: float, words: str
+) -> None:
     wrong = replace(standardized(), rows_in=rows_in)
-    for call in (check_accounting, lambda result: write_standardized(result, *paths(tmp_path))):
-        with pytest.raises(RuntimeError, match=f"demo: {rows_in} rows in, but 3 kept \\+ 2 merged \\+ 1 rejected"):
-            call(wrong)
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.reliability("rows lost or counted twice by standardization")
-@pytest.mark.parametrize("cores", [0.99, 1024.5, np.inf])
-def test_values_outside_their_bounds_are_never_written(tmp_path: Path, cores: float) -> None:
-    wrong = standardized()
     wrong.table.frame.loc[1, "cores"] = cores
     for call in (check_accounting, lambda result: write_standardized(result, *paths(tmp_path))):
-        with pytest.raises(RuntimeError, match=r"demo: values outside their bounds in \['cores'\]"):
+        with pytest.raises(RuntimeError, match=words):
             call(wrong)
     assert list(tmp_path.iterdir()) == []
 
@@ -85,31 +83,32 @@ def test_what_adds_up_is_written(tmp_path: Path) -> None:
     assert quality.is_file()
 
 
-def test_a_dataset_without_rows_is_refused_with_its_first_reason(tmp_path: Path) -> None:
-    empty = standardized(0)
+def test_a_dataset_without_rows_or_without_a_tag_that_every_stage_reads_is_never_written(tmp_path: Path) -> None:
+    whole, empty = standardized(), standardized(0)
     reasons = ["unknown_cpu", "no_score", "no_score"]
     many = pd.concat([empty.rejected] * 3, ignore_index=True).assign(reason=reasons)
-    wrong = replace(empty, rejected=many, rows_in=5)
-    with pytest.raises(UserError, match="none of its 5 rows is kept, 2 of them as no_score"):
-        write_standardized(wrong, *paths(tmp_path))
     nothing = Standardized(empty.table, empty.rejected.head(0), 0)
-    with pytest.raises(UserError, match="'demo' must have usable rows, but none of its 0 rows is kept; ingest"):
-        write_standardized(nothing, *paths(tmp_path))
+    untagged = tuple(replace(column, tags=()) if column.name == "os" else column for column in COLUMNS)
+    for wrong, words in (
+        (replace(empty, rejected=many, rows_in=5), "none of its 5 rows is kept, 2 of them as no_score"),
+        (nothing, "'demo' must have usable rows, but none of its 0 rows is kept; ingest"),
+        (
+            replace(whole, table=build_table("demo", whole.table.frame, untagged)),
+            r"'demo' must have exactly one column with Tag\.TASK, but it has none",
+        ),
+    ):
+        with pytest.raises(UserError, match=words):
+            write_standardized(wrong, *paths(tmp_path))
     assert list(tmp_path.iterdir()) == []
     check_accounting(nothing)
 
 
-def test_quality_counts_rows_and_describes_every_column() -> None:
+def test_quality_counts_rows_and_describes_every_column_with_bounds_where_there_are_values() -> None:
     quality = describe_quality(standardized())
     columns = quality.pop("columns")
     assert quality == {
-        "dataset": "demo",
-        "rows_in": 6,
-        "rows_kept": 3,
-        "rows_excluded": 2,
-        "merged": {"same": 1, "resent": 1},
-        "rejected": {"no_score": 1},
-        "details": {"repaired": {"cores": 4}},
+        **{"dataset": "demo", "rows_in": 6, "rows_kept": 3, "rows_excluded": 2, "rejected": {"no_score": 1}},
+        **{"merged": {"same": 1, "resent": 1}, "details": {"repaired": {"cores": 4}}},
     }
     assert list(columns) == [column.name for column in COLUMNS]
     assert columns["memory"] == {
@@ -117,19 +116,8 @@ def test_quality_counts_rows_and_describes_every_column() -> None:
     }  # fmt: skip
     assert columns["os"] == {"missing": 0.333333, "unique": 1, "unit": "", "group": "system"}
     assert (columns["published"]["min"], columns["published"]["max"]) == ("2019-12-01", "2021-05-01")
-
-
-def test_columns_without_values_have_no_bounds() -> None:
     empty = column_quality(standardized(0).table)["cores"]
     assert empty == {"missing": 0.0, "unique": 0, "unit": "cores", "group": "processor"}
     table = standardized().table
     table.frame["memory"] = np.nan
     assert column_quality(table)["memory"] == {"missing": 1.0, "unique": 0, "unit": "GiB", "group": "memory"}
-
-
-def test_a_table_without_a_tag_that_every_stage_reads_is_never_written(tmp_path: Path) -> None:
-    whole = standardized()
-    untagged = tuple(replace(column, tags=()) if column.name == "os" else column for column in COLUMNS)
-    with pytest.raises(UserError, match=r"'demo' must have exactly one column with Tag\.TASK, but it has none"):
-        write_standardized(replace(whole, table=build_table("demo", whole.table.frame, untagged)), *paths(tmp_path))
-    assert list(tmp_path.iterdir()) == []

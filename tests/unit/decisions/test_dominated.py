@@ -48,7 +48,7 @@ CRITERIA = st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).flatmap(
 
 def fake(*, lower):
     rules = SimpleNamespace(lower_is_better=lower, derived=(RATE,), price_columns=())
-    return SimpleNamespace(task_names=TaskNames(TASKS, {}), rules=rules, targets_of=lambda task: ["value"])
+    return SimpleNamespace(task_names=TaskNames(TASKS, {}), rules=rules, targets_of=dict.fromkeys(TASKS, ("value",)))
 
 
 def spell(words, signs):

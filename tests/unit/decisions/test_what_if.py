@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from machine_requests import requests
 
 from perfcast.cli.main import main
-from perfcast.decisions.criteria import RankingRequest, read_constraint, read_criterion, read_weights
-from perfcast.decisions.display import draw_grid, format_grid
+from perfcast.decisions.criteria import Output, RankingRequest, read_constraint, read_criterion
+from perfcast.decisions.display import format_grid
 from perfcast.decisions.ranking import rank_machines
 from perfcast.decisions.variants import MAX_COMBINATIONS, combinations, make_variants, read_varied_fields
-from perfcast.decisions.what_if import note_unchanged, predict_grid
+from perfcast.decisions.what_if import predict_grid
 from perfcast.experiment.champion import fit_all_rows
 from perfcast.inference import Champion, MachineEntry, PredictOptions, parse_machines, predict_machines, read_machines
 from perfcast.inference.draws import complete_machines
@@ -72,10 +72,7 @@ def differing(grid):
     [
         ("cores=8,16", ["8", "16"]),
         ("cores=8, 16,8.0", ["8", "16"]),
-        ("cores=64..192", [str(cores) for cores in range(64, 193, 8)]),
         ("cores=64..192:64", ["64", "128", "192"]),
-        ("cores=1..4", ["1", "2", "3", "4"]),
-        ("cores=10..63", ["10", "14", "18", "22", "26", "30", "34", "38", "42", "46", "50", "54", "58", "62", "63"]),
         ("clock=2..2.5:0.25 GHz", None),
         ("clock=2.0..2.6 GHz:0.2", ["2 GHz", "2.2 GHz", "2.4 GHz", "2.6 GHz"]),
         ("os=SLES 15 SP6, kernel 6.4|Ubuntu 22.04", ["SLES 15 SP6, kernel 6.4", "Ubuntu 22.04"]),
@@ -142,10 +139,10 @@ def test_variants_change_only_varied_and_implied_fields():
 
 def test_variants_keep_given_fields_without_contradiction():
     machine = {**GOLD, "memory": "12 x 32 GB DDR4-2666", "cores_enabled_total": 32}
-    frame = completed(made(machine, "chips=1,2"))
+    frame = completed(made({**machine, "cores_enabled_total": 16}, "chips=1,2"))
     assert frame["dimm_count"].tolist() == [12, 12]
     assert frame["mem_total_gb"].tolist() == [384, 384]
-    assert frame["cores_enabled_total"].tolist() == [16, 32]  # 16 of each processor were given for two
+    assert frame["cores_enabled_total"].tolist() == [16, 16]
     assert frame["cores_per_chip_of_cpu_model"].tolist() == [20, 20]
     whole = {"processor": "Xeon Gold 6148", "cores_enabled_total": 40}
     assert completed(made(whole, "chips=2"))["cores_enabled_total"].tolist() == [40]
@@ -232,44 +229,6 @@ def test_impossible_combinations_are_refused_one_by_one():
         predict_grid(GOLD_ENTRY, varied("chips=63,64"), project().champion, ["CINT2017rate"], PLAIN)
 
 
-def test_varied_fields_without_effect_get_a_note():
-    estimates = predict_grid(GOLD_ENTRY, varied("chips=1,2"), project().champion, options=PLAIN).combinations
-    made = [
-        replace(estimates[position], values={"chips": str(position), "color": color})
-        for position in (0, 1)
-        for color in ("red", "blue")
-    ]
-    (note,) = note_unchanged(made, ["chips", "color"])
-    assert note.startswith("color changes no estimate here")
-    assert note_unchanged(made[:1], ["chips", "color"]) == []
-
-
-def test_plot_is_deterministic_with_a_panel_per_task():
-    grid = predict_grid(GOLD_ENTRY, varied("chips=1,2", "cores=8..20:4"), project().champion, options=PLAIN)
-    svg = draw_grid(grid)
-    assert svg == draw_grid(grid)
-    for words in (*TITLES, ">cores<", ">chips 1<", ">chips 2<", "90 % intervals"):
-        assert words in svg
-    bars = predict_grid(GOLD_ENTRY, varied("dimm_type=R,L"), project().champion, ["CINT2017rate"], PLAIN)
-    assert ">R<" in draw_grid(bars)
-    large_grid = predict_grid(
-        GOLD_ENTRY,
-        varied("chips=1,2", "l3=11..19", "os_version=1,2"),
-        project().champion,
-        options=PLAIN,
-    )
-    assert draw_grid(large_grid)
-    with pytest.raises(UserError, match="at most 8 lines"):
-        draw_grid(
-            predict_grid(
-                GOLD_ENTRY,
-                varied("l3=11..19", "tdp=100..109"),
-                project().champion,
-                options=PLAIN,
-            )
-        )
-
-
 def test_what_if_command_prints_and_writes(tmp_path, capsys):
     command = ["what-if", "--results", str(project().results), "--processor", "Xeon Gold 6148", "--when", "2024-01"]
     command += ["--task", "SPECrate2017_int_base", "--vary", "chips=1,2,64", "--vary", "memory.channels=4,6"]
@@ -285,7 +244,7 @@ def test_what_if_command_prints_and_writes(tmp_path, capsys):
     assert "SPECrate2017_fp_base" not in printed.out
     assert main([*command, "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["combinations"]) == 6
-    for ending in ("csv", "json", "svg"):
+    for ending in ("csv", "json"):
         written = [tmp_path / f"{name}.{ending}" for name in "ab"]
         for out in written:
             assert main([*command, "--out", str(out)]) == 0
@@ -305,7 +264,7 @@ def test_grid_and_ranking_of_a_dataset_without_rules():
     assert list(grid.outputs.values()) == ["float score", "float second", "integer"]
     text = format_grid(grid)
     assert "float second" in text and "interval" not in text
-    request = RankingRequest(read_criterion("float.second", champion), read_weights("integer=1", (), champion))
+    request = RankingRequest(read_criterion("float.second", champion), {Output("integer", "score"): 1.0})
     ranking = rank_machines(entries, champion, request)
     assert [(candidate.line, candidate.watts, candidate.score_low) for candidate in ranking.candidates] == [
         (2, 3, None),
@@ -327,7 +286,7 @@ def test_grid_and_ranking_of_a_dataset_without_rules():
         (["--chips", "2"], "something must be varied"),
         ([], "no file, no flag"),
         (["--chips", "2", "--vary", "cores=2", "--task", "CINT2006rate"], "a task must be one of"),
-        (["--chips", "2", "--vary", "cores=2", "--out", "x.png"], ".svg, .csv or .json"),
+        (["--chips", "2", "--vary", "cores=2", "--out", "x.png"], ".csv or .json"),
         (["nowhere.yaml", "--vary", "cores=2"], "no file nowhere.yaml"),
     ],
 )

@@ -1,4 +1,8 @@
+"""Evaluation of runs: metrics, claims, slices, noise, intervals, excluded rows, what is refused and what is kept."""
+
 import dataclasses
+import json
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -15,8 +19,9 @@ from perfcast.evaluation import (
     write_evaluation,
 )
 from perfcast.evaluation.predictor_comparison import clear_winner
-from perfcast.evaluation.run_predictions import read_backtests, read_predictions, with_intervals
+from perfcast.evaluation.run_predictions import read_backtests, read_excluded, read_predictions, with_intervals
 from perfcast.evaluation.supplementary_tables import estimate_noise_floor
+from perfcast.report.error_tables import all_rows_tables
 from perfcast.schema.table import Column, Kind, Role, Tag, build_table
 from perfcast.utils.errors import UserError
 
@@ -34,6 +39,22 @@ def runs(table, tmp_path_factory):
 @pytest.fixture(scope="module")
 def in_domain(table, tmp_path_factory):
     return write_in_domain(table, tmp_path_factory.mktemp("in_domain"), seed=1)
+
+
+@pytest.fixture(scope="module")
+def two_runs(tmp_path_factory):
+    """A small table with runs of two predictors, to be copied."""
+    small = fake_table(rows=300, seed=0)
+    return small, write_runs(small, tmp_path_factory.mktemp("two"), seed=1, errors={"nearest": 0.2, "ridge": 0.1})
+
+
+@pytest.fixture
+def copied(two_runs, tmp_path):
+    """The small table and copies of its runs on `random`, which a test may change."""
+    small, folders = two_runs
+    return small, {
+        key: shutil.copytree(folder, tmp_path / key[1]) for key, folder in folders.items() if key[0] == "random"
+    }
 
 
 @pytest.fixture(scope="module")
@@ -57,10 +78,7 @@ def test_mape_is_pooled_over_folds_and_averaged_over_tasks_and_seeds(evaluation,
     assert row["seed_sd"] == pytest.approx(by_task.mean().std())
     assert row["seeds"] == 2
     assert row["rows"] == frame["row"].nunique()
-
-
-def test_seed_sd_of_one_seed_is_nan(evaluation):
-    assert np.isnan(evaluation.value("random", "nearest")["seed_sd"])
+    assert np.isnan(evaluation.value("random", "nearest")["seed_sd"]), "of one seed"
 
 
 def test_paired_differences_are_narrower_than_the_intervals_they_compare(evaluation):
@@ -73,79 +91,73 @@ def test_paired_differences_are_narrower_than_the_intervals_they_compare(evaluat
     assert clear_winner(evaluation.tables["paired"], "random", AVERAGE, "mape") == "network"
 
 
-def test_equal_predictors_have_no_claim(table, tmp_path):
-    runs = write_runs(table, tmp_path, seed=1, errors={"nearest": 0.1, "ridge": 0.1})
-    for (split, predictor), folder in list(runs.items()):
-        if predictor == "ridge":
-            runs[split, predictor] = runs[split, "nearest"]
-            assert folder != runs[split, predictor]
-    result = evaluate(runs, table, resamples=100, seed=0)
+def test_equal_predictors_have_no_claim(two_runs):
+    small, folders = two_runs
+    result = evaluate(
+        dict.fromkeys([("random", "nearest"), ("random", "ridge")], folders["random", "ridge"]),
+        small,
+        resamples=100,
+        seed=0,
+    )
     assert (result.tables["paired"]["difference"] == 0).all()
     assert (result.tables["paired"]["claim"] == "undecided").all()
     assert clear_winner(result.tables["paired"], "random", AVERAGE, "mape") is None
 
 
 def test_slices_are_the_tasks_the_tagged_columns_and_the_year(evaluation):
-    assert list(dict.fromkeys(evaluation.tables["slices"]["slice"])) == [
-        "suite",
-        "machine_vendor",
-        "generation",
-        "year",
-    ]
-    rows = evaluation.tables["slices"].query("split == 'random' and predictor == 'nearest'")
-    totals = rows.groupby("slice")["rows"].sum()
-    assert totals.nunique() == 1
+    slices = evaluation.tables["slices"]
+    assert list(slices["slice"].unique()) == ["suite", "machine_vendor", "generation", "year"]
+    rows = slices.query("split == 'random' and predictor == 'nearest'")
+    assert rows.groupby("slice")["rows"].sum().nunique() == 1
 
 
-def test_noise_floor_matches_values_computed_by_hand():
+def noise_floor(machines, scores):
     columns = (
-        Column("id", Kind.CATEGORICAL, Role.KEY, "provenance", tags=(Tag.ROW,)),
+        Column("id", Kind.NUMERICAL, Role.KEY, "provenance", tags=(Tag.ROW,)),
         Column("machine", Kind.CATEGORICAL, Role.FEATURE, "system", tags=(Tag.CONFIG,)),
         Column("score", Kind.NUMERICAL, Role.TARGET, "workload"),
     )
-    frame = pd.DataFrame({"id": list("abcde"), "machine": ["m", "m", "n", None, None], "score": [9, 11, 5, 20, 20]})
+    frame = pd.DataFrame({"id": range(len(scores)), "machine": machines, "score": scores})
     floor = estimate_noise_floor(pd.DataFrame({"task": ["only"]}), build_table("small", frame, columns))
-    only = floor[floor["task"] == "only"].iloc[0]
-    cv = 100 * np.std([9, 11], ddof=1) / 10
+    return floor[floor["task"] == "only"].iloc[0]
+
+
+def test_noise_floor_matches_values_computed_by_hand_and_the_error_of_an_oracle():
+    only = noise_floor(["m", "m", "n", None, None], [9, 11, 5, 20, 20])
     assert (only["configurations"], only["rows"]) == (2, 4)
-    assert only["cv_mean"] == pytest.approx(cv / 2)
+    assert only["cv_mean"] == pytest.approx(100 * np.std([9, 11], ddof=1) / 10 / 2)
     assert only["mape_floor"] == pytest.approx(100 * np.sqrt(2) * (1 / 9 + 1 / 11) / 4)
+    noise = np.random.default_rng(0).normal(0, 0.02, 4000)
+    floor = noise_floor([f"m{number // 2}" for number in range(4000)], 50 * np.exp(noise))
+    assert floor["mape_floor"] == pytest.approx(100 * np.abs(noise).mean(), rel=0.05)
 
 
-def test_noise_floor_recovers_the_error_of_an_oracle():
-    random = np.random.default_rng(0)
-    columns = (
-        Column("id", Kind.NUMERICAL, Role.KEY, "provenance", tags=(Tag.ROW,)),
-        Column("machine", Kind.NUMERICAL, Role.FEATURE, "system", tags=(Tag.CONFIG,)),
-        Column("score", Kind.NUMERICAL, Role.TARGET, "workload"),
-    )
-    noise = random.normal(0, 0.02, 4000)
-    frame = pd.DataFrame({"id": range(4000), "machine": np.arange(4000) // 2, "score": 50 * np.exp(noise)})
-    floor = estimate_noise_floor(pd.DataFrame({"task": ["only"]}), build_table("noisy", frame, columns))
-    assert floor.iloc[0]["mape_floor"] == pytest.approx(100 * np.abs(noise).mean(), rel=0.05)
-
-
-def test_evaluate_accepts_a_dataset_without_configurations_and_slices(table, runs):
-    plain = dataclasses.replace(
-        table,
-        columns=tuple(
-            dataclasses.replace(column, tags=tuple(set(column.tags) & {Tag.ROW, Tag.TASK})) for column in table.columns
-        ),
-    )
-    result = evaluate(runs, plain, resamples=20, seed=0)
-    assert result.tables["noise"].empty
+def test_evaluate_accepts_a_dataset_without_configurations_slices_distances_and_backtests(two_runs):
+    small, folders = two_runs
+    bare = [dataclasses.replace(each, tags=tuple(set(each.tags) & {Tag.ROW, Tag.TASK})) for each in small.columns]
+    result = evaluate(folders, dataclasses.replace(small, columns=tuple(bare)), resamples=20, seed=0)
+    assert result.tables["noise"].empty and "noise floor" not in headline(result)
     assert set(result.tables["slices"]["slice"]) == {"suite"}
-    assert "noise floor" not in headline(result)
+    assert result.metrics.loc[result.metrics["metric"] == "coverage", "value"].isna().all()
+    assert result.tables["in_domain"].empty
 
 
-def test_write_evaluation_is_deterministic(table, runs, evaluation, in_domain, tmp_path):
+def test_an_evaluation_is_written_with_equal_bytes_and_read_again(two_runs, evaluation, tmp_path):
+    small, folders = two_runs
+    for name in ("first", "second"):
+        write_evaluation(evaluate(folders, small, resamples=20, seed=0), tmp_path / name)
+    first, second = (
+        {each.name: each.read_bytes() for each in (tmp_path / name).iterdir()} for name in ("first", "second")
+    )
+    assert first == second and len(first) == 16
     write_evaluation(evaluation, tmp_path / "one")
-    again = evaluate(runs, table, resamples=200, seed=0, published=PUBLISHED, in_domain=in_domain)
-    write_evaluation(again, tmp_path / "two")
-    names = sorted(path.name for path in (tmp_path / "one").iterdir())
-    assert len(names) == 16
-    for name in names:
-        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+    read = read_evaluation(tmp_path / "one")
+    assert headline(read) == headline(evaluation)
+    for name in ("metrics", "slices", "paired", "noise", "history", "published"):
+        pd.testing.assert_frame_equal(read.tables[name], evaluation.tables[name], rtol=1e-5, check_dtype=False)
+    (tmp_path / "one" / "all_rows.csv").unlink()
+    with pytest.raises(UserError, match=r"all_rows\.csv must exist"):
+        read_evaluation(tmp_path / "one")
 
 
 def test_intervals_are_calibrated_on_every_split(evaluation):
@@ -153,34 +165,16 @@ def test_intervals_are_calibrated_on_every_split(evaluation):
     coverage = metrics[metrics["metric"] == "coverage"]
     # what was backtested erred a tenth more than the test rows, but for the errors that a part's rows share
     assert coverage["value"].between(84, 97).all()
-    assert (
-        evaluation.value("random", "nearest", metric="width")["value"]
-        > 3 * (evaluation.value("random", "network", metric="width")["value"])
-    )
-    for name in ("machine_vendor", "generation", "year"):
-        assert (
-            evaluation.tables["slices"]
-            .loc[evaluation.tables["slices"]["slice"] == name, "coverage"]
-            .between(60, 100)
-            .all()
-        )
+    wide, narrow = (evaluation.value("random", name, metric="width")["value"] for name in ("nearest", "network"))
+    assert wide > 3 * narrow
+    assert evaluation.tables["slices"].query("slice != 'suite'")["coverage"].between(60, 100).all()
 
 
 def test_in_domain_table_has_errors_by_score(evaluation):
-    in_domain_rows = evaluation.tables["in_domain"][
-        (evaluation.tables["in_domain"]["split"] == "random") & (evaluation.tables["in_domain"]["predictor"] == "ridge")
-    ]
-    assert (in_domain_rows["from"] <= in_domain_rows["in_domain_score"]).all() and (
-        in_domain_rows["in_domain_score"] <= in_domain_rows["to"]
-    ).all()
-    assert in_domain_rows["rows"].sum() == evaluation.value("random", "ridge")["rows"]
-    assert (in_domain_rows["mape"] > 0).all()
-
-
-def test_evaluate_without_distances_or_backtests_has_no_intervals(table, runs, in_domain):
-    plain = evaluate(runs, table, resamples=10, seed=0)
-    assert plain.metrics.loc[plain.metrics["metric"] == "coverage", "value"].isna().all()
-    assert plain.tables["in_domain"].empty
+    lines = evaluation.tables["in_domain"].query("split == 'random' and predictor == 'ridge'")
+    assert ((lines["from"] <= lines["in_domain_score"]) & (lines["in_domain_score"] <= lines["to"])).all()
+    assert lines["rows"].sum() == evaluation.value("random", "ridge")["rows"]
+    assert (lines["mape"] > 0).all()
 
 
 def test_with_intervals_calibrates_each_fold_by_its_backtests(runs, in_domain):
@@ -197,40 +191,20 @@ def test_with_intervals_calibrates_each_fold_by_its_backtests(runs, in_domain):
     assert none["half_width"].isna().equals(predictions["fold"] == 2)
 
 
-def test_read_evaluation_returns_what_was_written(evaluation, tmp_path):
-    write_evaluation(evaluation, tmp_path / "eval")
-    again = read_evaluation(tmp_path / "eval")
-    assert headline(again) == headline(evaluation)
-    for name in ("metrics", "slices", "paired", "noise", "history", "published"):
-        pd.testing.assert_frame_equal(again.tables[name], evaluation.tables[name], rtol=1e-5, check_dtype=False)
-
-
-def test_metrics_tree_holds_plain_rounded_numbers(evaluation):
-    tree = metrics_tree(evaluation)
-    value = tree["random"]["nearest"]["float"]["mape"]
-    assert isinstance(value, float)
-    assert value == float(f"{value:.6g}")
-    assert set(tree["random"]["nearest"]) == {"float", "integer", AVERAGE}
-
-
-def test_headline_shows_baseline_and_noise_floor(evaluation):
+def test_headline_and_metrics_tree_are_rounded_with_baseline_and_noise_floor(evaluation):
     lines = headline(evaluation).splitlines()
     assert lines[1].split() == ["predictor", "random", "unseen_cpu", "forward_2023"]
     assert lines[-3].startswith("nearest (baseline)")
     assert lines[-2].startswith("noise floor")
+    tree = metrics_tree(evaluation)["random"]["nearest"]
+    assert set(tree) == {"float", "integer", AVERAGE}
+    value = tree["float"]["mape"]
+    assert isinstance(value, float) and value == float(f"{value:.6g}")
 
 
 def test_champion_is_the_smallest_inner_error_over_all_splits():
-    inner = pd.DataFrame(
-        [
-            ("random", "a", 1.0),
-            ("forward", "a", 9.0),
-            ("random", "b", 2.0),
-            ("forward", "b", 4.0),
-            ("random", "c", 0.1),
-        ],
-        columns=["split", "predictor", "error"],
-    )
+    inner = pd.DataFrame({"predictor": [*"abcab"], "error": [1.0, 2.0, 0.1, 9.0, 4.0]})
+    inner["split"] = ["random"] * 3 + ["forward"] * 2
     assert choose_champion(inner) == "b"
     with pytest.raises(UserError, match="champion"):
         choose_champion(inner[inner["predictor"] == "c"].assign(error=np.nan))
@@ -265,25 +239,12 @@ def test_learning_curve_splits_are_measured_and_not_compared(evaluation):
     assert alone.comparison_splits == []
 
 
-def test_published_values_need_known_tasks(evaluation, runs, table):
+def test_published_values_need_known_tasks(evaluation, two_runs):
     rows = evaluation.tables["published"][["task", "metric", "value"]].to_numpy().tolist()
-    assert rows == [
-        ["float", "mape", 4.0],
-        ["integer", "mape", 3.5],
-        ["float", "spearman", 0.95],
-        [AVERAGE, "spearman", 0.9],
-    ]
-    wrong = [{**PUBLISHED[0], "mape": {"flaot": 4.0}}]
+    assert rows[:2] == [["float", "mape", 4.0], ["integer", "mape", 3.5]]
+    assert rows[2:] == [["float", "spearman", 0.95], [AVERAGE, "spearman", 0.9]]
     with pytest.raises(UserError, match=r"float, integer.*flaot"):
-        evaluate(runs, table, resamples=10, seed=0, published=wrong)
-
-
-def test_evaluate_refuses_different_test_rows(table, tmp_path):
-    runs = write_runs(table, tmp_path, seed=1)
-    path = runs["random", "ridge"] / "predictions.parquet"
-    pd.read_parquet(path).iloc[1:].to_parquet(path)
-    with pytest.raises(UserError, match="same rows"):
-        evaluate(runs, table, resamples=10, seed=0)
+        evaluate(two_runs[1], two_runs[0], resamples=10, seed=0, published=[{**PUBLISHED[0], "mape": {"flaot": 4.0}}])
 
 
 def test_evaluate_refuses_missing_runs(table, tmp_path):
@@ -295,40 +256,70 @@ def test_evaluate_refuses_missing_runs(table, tmp_path):
         read_evaluation(tmp_path)
 
 
+def rewrite(path, change):
+    frame = pd.read_parquet(path)
+    change(frame).to_parquet(path, index=False)
+
+
 @pytest.mark.parametrize(
-    ("column", "value", "words"),
+    ("change", "words"),
     [
-        *(("predicted", bad, "predicted scores must be positive and finite") for bad in (0.0, -1.0, np.nan, np.inf)),
-        ("measured", -1.0, "measured scores must be positive and finite"),
-        ("row", "twice", "a row stands twice within a seed"),
-        ("fold", None, "must have the column 'fold'"),
+        *(
+            (lambda frame, bad=bad: frame.assign(predicted=bad), "predicted scores must be positive and finite")
+            for bad in (0.0, -1.0, np.nan, np.inf)
+        ),
+        (lambda frame: frame.assign(measured=-1.0), "measured scores must be positive and finite"),
+        (lambda frame: frame.assign(row="twice"), "a row stands twice within a seed"),
+        (lambda frame: frame.drop(columns="fold"), "must have the column 'fold'"),
+        (lambda frame: frame.iloc[1:], "same rows"),
     ],
 )
-def test_evaluate_refuses_predictions_of_another_kind(table, tmp_path, column, value, words):
-    runs = write_runs(table, tmp_path, seed=1, errors={"ridge": 0.1})
-    path = runs["random", "ridge"] / "predictions.parquet"
-    frame = pd.read_parquet(path)
-    if value is None:
-        frame = frame.drop(columns=column)
-    else:
-        frame.loc[frame.index[:2], column] = value
-        frame.loc[frame.index[:2], "task"] = frame["task"].iloc[0]
-    frame.to_parquet(path)
+def test_evaluate_refuses_predictions_of_another_kind_or_of_other_rows(copied, change, words):
+    small, runs = copied
+    rewrite(runs["random", "ridge"] / "predictions.parquet", change)
     with pytest.raises(UserError, match=words):
-        evaluate(runs, table, resamples=10, seed=0)
+        evaluate(runs, small, resamples=10, seed=0)
 
 
-def test_targets_that_were_not_measured_are_left_out(table, tmp_path):
-    runs = write_runs(table, tmp_path, seed=1, errors={"ridge": 0.1})
-    path = runs["random", "ridge"] / "predictions.parquet"
-    frame = pd.read_parquet(path)
-    frame.loc[frame.index[0], ["measured", "predicted"]] = np.nan
-    frame.to_parquet(path)
-    assert len(read_predictions("random", "ridge", path.parent).frame) == len(frame) - 1
+def test_a_run_of_another_version_of_its_split_is_refused(copied):
+    small, runs = copied
+    record = runs["random", "ridge"] / "record.json"
+    record.write_text(json.dumps({"dataset": "fake"}))
+    evaluate(runs, small, resamples=10, seed=0)
+    record.write_text(json.dumps({"split_version": 7}))
+    with pytest.raises(UserError, match=r"'random' must be of version 1.*is of version 7"):
+        evaluate(runs, small, resamples=10, seed=0)
 
 
-def test_read_backtests_ignores_empty_files(tmp_path):
-    """A training that had nothing to backtest on leaves such a file."""
+def test_errors_without_and_with_excluded_rows_are_both_kept(copied, tmp_path):
+    small, runs = copied
+    plain = evaluate(runs, small, resamples=10, seed=0)
+    assert (plain.tables["all_rows"]["mape"] == plain.tables["all_rows"]["mape_all_rows"]).all()
+    assert all_rows_tables(plain) == [] and read_excluded(runs["random", "ridge"]).empty
+    frame = pd.read_parquet(runs["random", "ridge"] / "predictions.parquet").iloc[:1]
+    excluded = frame.assign(predicted=frame["measured"] * 9)
+    excluded.to_parquet(runs["random", "ridge"] / "excluded.parquet", index=False)
+    for folder in runs.values():
+        rewrite(folder / "predictions.parquet", lambda frame: frame.iloc[1:])
+    evaluation = evaluate(runs, small, resamples=10, seed=0)
+    line = evaluation.tables["all_rows"].query("predictor == 'ridge' and task == @AVERAGE").iloc[0]
+    assert line["excluded"] == 1
+    assert line["mape"] == pytest.approx(evaluation.value("random", "ridge")["value"])
+    assert line["mape_all_rows"] > line["mape"] + 1
+    write_evaluation(evaluation, tmp_path / "evaluation")
+    (grid,) = all_rows_tables(read_evaluation(tmp_path / "evaluation"))
+    assert "1 in random" in grid.caption
+    ridge = next(cells for name, *cells in grid.lines if name == "ridge")
+    assert ridge[0].key < ridge[1].key
+
+
+def test_targets_that_were_not_measured_and_empty_backtests_are_left_out(copied, tmp_path):
+    folder = copied[1]["random", "ridge"]
+    missing = {"measured": np.nan, "predicted": np.nan}
+    rewrite(folder / "predictions.parquet", lambda frame: pd.concat([frame.head(1).assign(**missing), frame.iloc[1:]]))
+    frame = pd.read_parquet(folder / "predictions.parquet")
+    assert len(read_predictions("random", "ridge", folder).frame) == len(frame) - 1
+    # a training that had nothing to backtest on leaves an empty file
     path = tmp_path / "backtest.parquet"
     assert read_backtests(tmp_path) is None
     pd.DataFrame({"row": [], "backtest": []}).to_parquet(path)

@@ -1,4 +1,4 @@
-"""Which splits count when the champion is chosen."""
+"""Which splits count when the champion is chosen, and whose tuned values a learning-curve split takes."""
 
 import json
 import shutil
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import yaml
 from generated_results import fake_table
 
 from perfcast.cli.main import main
@@ -24,30 +25,28 @@ INNER = {
 }
 
 
-@pytest.fixture
-def project(tmp_path):
-    shutil.copytree(PROJECT / "conf", tmp_path / "conf")
-    shutil.copy(PROJECT / "params.yaml", tmp_path)
-    tracking = tmp_path / "conf" / "tracking" / "default.yaml"
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("project")
+    shutil.copytree(PROJECT / "conf", folder / "conf")
+    shutil.copy(PROJECT / "params.yaml", folder)
+    tracking = folder / "conf" / "tracking" / "default.yaml"
     tracking.write_text(tracking.read_text().replace("enabled: true", "enabled: false"))
-    write_table(fake_table(rows=200, seed=0), tmp_path / "table.parquet")
+    write_table(fake_table(rows=200, seed=0), folder / "table.parquet")
+    return folder
+
+
+def champion(project, *names):
     sources = read_dataset(PROJECT / "conf", "spec_cpu2017_detail").sources
     for source in (*sources.required, *sources.optional):
-        write_json(tmp_path / "raw" / source / "manifest.json", {"status": "missing"})
+        write_json(project / "raw" / source / "manifest.json", {"status": "missing"})
     for split, errors in INNER.items():
         for predictor, error in errors.items():
-            folder = tmp_path / "runs" / split / predictor
-            folder.mkdir(parents=True)
-            (folder / "validation.json").write_text(json.dumps({"validation_mape": error}))
-    return tmp_path
-
-
-def champion(project, *splits):
-    places = ["--runs", "runs", "--table", "table.parquet", "--standard", "table.parquet", "--raw", "raw"]
-    places += ["--out", "champion", "--project", "."]
-    places = [str(project / word) if not word.startswith("--") else word for word in places]
-    chosen = ["--splits", *splits, "--predictors", "nearest", "ridge", "--preset", "quick"]
-    assert main(["pipeline", "champion", "spec_cpu2017_detail", *places, *chosen]) == 0
+            write_json(project / "inner" / split / predictor / "validation.json", {"validation_mape": error})
+    places = {"runs": "inner", "table": "table.parquet", "standard": "table.parquet", "raw": "raw", "out": "champion"}
+    options = [word for name, place in places.items() for word in (f"--{name}", str(project / place))]
+    chosen = ["--splits", *names, "--predictors", "nearest", "ridge", "--preset", "quick", "--project", str(project)]
+    assert main(["pipeline", "champion", "spec_cpu2017_detail", *options, *chosen]) == 0
     return json.loads((project / "champion" / "about.json").read_text())
 
 
@@ -56,20 +55,36 @@ def test_choose_champion_ignores_leaking_and_learning_curve_splits(project):
     assert about["predictor"] == "ridge"
     assert set(about["validation_mape"]) == {"random", "forward_last"}
     assert about["splits_not_counted"] == ["shuffled", "random_05_percent"]
-
-
-def test_choose_champion_without_compared_splits_takes_the_first_predictor(project):
     about = champion(project, "shuffled")
-    assert about["predictor"] == "nearest"
+    assert (about["predictor"], about["validation_mape"]) == ("nearest", {}), "the first, where no split counts"
     assert "leaks on purpose" in about["chosen_by"]
-    assert about["validation_mape"] == {}
+
+
+def test_a_learning_curve_split_is_trained_with_the_values_tuned_for_its_base(project):
+    entry = {"splits": ["forward_2024"], "command": "c", "folds": [{"clip": 7.5}]}
+    (project / "conf" / "tuned" / "spec_cpu2017" / "ridge.yaml").write_text(yaml.safe_dump({"entries": [entry]}))
+    table = ["--table", str(project / "table.parquet")]
+
+    def settings(name, preset):
+        folds, out = project / f"{name}.parquet", project / "runs" / preset / name
+        assert main(["pipeline", "split", name, *table, "--out", str(folds)]) == 0
+        options = ["--folds", str(folds), "--out", str(out), "--preset", preset, "--project", str(project)]
+        assert main(["pipeline", "train", "spec_cpu2017", name, "ridge", *table, *options]) == 0
+        return yaml.safe_load((out / "config.yaml").read_text())["predictor"]["settings"]
+
+    (setting,) = settings("forward_2024_last_2_years", "full")
+    assert setting["tuned"]["clip"] == 7.5
+    assert setting == settings("forward_2024", "full")[0]
+    assert "tuned" not in settings("forward_2024_last_2_years", "quick")
+    assert "tuned" not in settings("forward_2023_last_2_years", "full")
+    folds = (pd.read_parquet(project / f"{name}.parquet") for name in ("forward_2024_last_2_years", "forward_2024"))
+    assert [each.attrs for each in folds] == [{"base": "forward_2024", "split_version": 1}, {"split_version": 1}]
 
 
 def test_choose_champion_of_shares_counts_points(tmp_path):
     errors = {"nearest": (0.02, 0.05), "ridge": (0.10, 0.04)}  # near 0 nearest is closer in per cent, ridge in points
     for predictor, (low, high) in errors.items():
         folder = tmp_path / "random" / predictor
-        folder.mkdir(parents=True)
         write_json(folder / "validation.json", {"validation_mape": 100 * low})
         lines = [(0, 0, 0.1, 0.1 + low / 10), (0, 0, 0.9, 0.9 + high), (1, 0, 0.5, 9.0), (0, 1, 0.5, 9.0)]
         frame = pd.DataFrame(lines, columns=["fold", "backtest", "measured", "predicted"])

@@ -10,11 +10,11 @@ import pytest
 from champion_project import KNOWN, SUITES, TITLES, predict, project
 
 import perfcast
+from perfcast.decisions.display import format_basis
 from perfcast.domains.servers.processors.facts import Fact, find_launch
 from perfcast.domains.servers.server_rules import SPEC_CPU2017
 from perfcast.inference.predict import make_options
 from perfcast.inference.prediction import MEASURED_FACTOR
-from perfcast.inference.prediction_text import format_basis
 from perfcast.inference.rules import FactSource
 
 

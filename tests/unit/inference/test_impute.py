@@ -11,11 +11,10 @@ from champion_project import FEATURES, KNOWN, is_possible, make_cells, project
 
 from perfcast.domains.servers.server_rules import SPEC_CPU2017 as RULES
 from perfcast.inference import parse_machines, read_machines
-from perfcast.inference.cells import ORIGINS, Cells
+from perfcast.inference.cells import ORIGINS, Cells, EntityFacts
 from perfcast.inference.donors import HotDeck
 from perfcast.inference.draws import complete_machines
 from perfcast.inference.reference_data import describing_columns
-from perfcast.inference.rules import EntityFacts
 from perfcast.schema.table import Table
 from perfcast.utils.errors import UserError
 
@@ -173,13 +172,6 @@ def test_hot_deck_leaves_out_columns_that_the_dataset_lacks():
     lent = only_row(hot_deck.fill(machine, block))
     assert lent[["compiler_vendor", "compiler_major_minor"]].notna().all()
     assert hot_deck.fill(machine, replace(block, columns=("oneapi",))) is machine
-
-
-def test_hot_deck_uses_no_later_result():
-    measured = project().champion.reference_data.measured
-    early = measured.frame["published_month"].sort_values().iloc[50]
-    assert HotDeck(measured, early).last == early
-    assert HotDeck(measured, early).frame["published_month"].max() == early
 
 
 def test_impute_records_the_origin_of_every_value():

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from champion_project import KNOWN, is_possible, predict, project
+from champion_project import KNOWN, is_possible, predict, project, read_cells
 
 from perfcast.inference import parse_machines, read_machines
-from perfcast.inference.cells import ASSUMED, GIVEN, Cells
+from perfcast.inference.cells import ASSUMED, GIVEN
 from perfcast.inference.donors import JointDeck
 from perfcast.inference.draws import impute_draws
 
@@ -67,10 +67,10 @@ def test_donors_of_the_same_cpu_model_come_first_and_the_newest_of_them():
     machine.loc[0, ["cpu_model", "suite"]] = name, suite
     machine = machine.astype(measured.dtypes.to_dict())
     near = deck(penalties={"cpu_model": 50.0}, years=1000.0)
-    donor_rows = near.draw(Cells.read(machine))[0]
+    donor_rows = near.draw(read_cells(machine))[0]
     assert set(near.frame.iloc[donor_rows]["cpu_model"]) == {name}
     newest = deck(penalties={"cpu_model": 50.0}, years=0.01)
-    donor_rows = newest.draw(Cells.read(machine))[0]
+    donor_rows = newest.draw(read_cells(machine))[0]
     of_model = measured[(measured["cpu_model"] == name) & (measured["suite"] == suite)]
     assert set(newest.frame.iloc[donor_rows]["published_month"]) == {of_model["published_month"].max()}
 
@@ -79,7 +79,7 @@ def test_modules_grow_with_the_channels():
     joint = deck(per_unit={"dimm_count": ("chips",)})
     rows = joint.frame[joint.frame["dimm_count"].notna() & (joint.frame["chips"] == 2)].head(1)
     machine = rows.assign(dimm_count=np.nan, chips=4.0).reset_index(drop=True)
-    filled = joint.fill(Cells.read(machine), rows.index.to_numpy())
+    filled = joint.fill(read_cells(machine), rows.index.to_numpy())
     assert filled["dimm_count"][0] == 2 * rows["dimm_count"].iloc[0]
 
 
@@ -87,8 +87,8 @@ def test_the_rate_of_memory_of_another_generation_is_not_taken():
     joint = deck()
     rows = joint.frame[joint.frame["mem_rated_mts"].notna() & joint.frame["ddr_gen"].notna()].head(1)
     machine = rows.assign(mem_rated_mts=np.nan).reset_index(drop=True)
-    assert not np.isnan(joint.fill(Cells.read(machine), rows.index.to_numpy())["mem_rated_mts"]).any()
-    other = Cells.read(machine.assign(ddr_gen=9.0))
+    assert not np.isnan(joint.fill(read_cells(machine), rows.index.to_numpy())["mem_rated_mts"]).any()
+    other = read_cells(machine.assign(ddr_gen=9.0))
     assert np.isnan(joint.fill(other, rows.index.to_numpy())["mem_rated_mts"]).all()
 
 
@@ -97,7 +97,7 @@ def test_a_donor_at_its_largest_value_gives_that_of_the_machine():
     known = joint.frame[joint.frame["mem_max_mts_1dpc"].notna() & joint.frame["ddr_gen"].notna()]
     fast = known[known["mem_rated_mts"] >= known["mem_max_mts_1dpc"]].head(1)
     machine = fast.assign(mem_rated_mts=np.nan, mem_max_mts_1dpc=9000.0).reset_index(drop=True)
-    cells, donor_rows = Cells.read(machine), fast.index.to_numpy()
+    cells, donor_rows = read_cells(machine), fast.index.to_numpy()
     assert joint.fill(cells, donor_rows)["mem_rated_mts"][0] == 9000
     measured, rules = project().champion.reference_data.measured, joint.rules
     slow = measured.frame.assign(mem_rated_mts=measured.frame["mem_max_mts_1dpc"] - 100)
@@ -112,7 +112,7 @@ def test_a_donor_with_multiplexed_modules_gives_the_fastest_that_the_machine_tak
     joint = JointDeck(replace(measured, frame=measured.frame.assign(**limits)), rules)
     row = joint.frame[joint.frame["ddr_gen"].notna()].head(1)
     machine = row.assign(mem_rated_mts=np.nan, mem_mrdimm_mts=multiplexed).reset_index(drop=True)
-    assert joint.fill(Cells.read(machine), row.index.to_numpy())["mem_rated_mts"][0] == expected
+    assert joint.fill(read_cells(machine), row.index.to_numpy())["mem_rated_mts"][0] == expected
 
 
 def test_a_new_cpu_model_runs_the_newest_software():
@@ -128,7 +128,7 @@ def test_a_new_cpu_model_runs_the_newest_software():
     for launch in (last, last - pd.DateOffset(years=3)):
         machine["launch_quarter"] = launch
         joint = JointDeck(replace(measured, frame=frame), champion.rules.joint)
-        donor_rows = joint.draw(Cells.read(machine.astype(measured.frame.dtypes.to_dict())))[0]
+        donor_rows = joint.draw(read_cells(machine.astype(measured.frame.dtypes.to_dict())))[0]
         shares[launch] = (joint.frame["sw_avail"].iloc[donor_rows] == last).mean()
     assert shares[last] == 1
     assert min(shares.values()) < 1

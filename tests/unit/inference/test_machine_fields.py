@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from perfcast.domains.servers.datasets.spec_cpu.cpu2017 import COLUMNS as SPEC_C
 from perfcast.domains.servers.server_fields import SERVER_FIELDS
 from perfcast.domains.servers.server_rules import SERVERS
 from perfcast.inference import machine_files
+from perfcast.inference.cells import stack_cells
 from perfcast.inference.machine_fields import MachineFields, alias_field, read_number
 from perfcast.inference.machine_files import MAX_NESTED_BYTES, read_entries
 from perfcast.inference.name_lookup import EntityNames
@@ -44,7 +44,7 @@ def read(folder: Path, text: str | bytes, ending: str = "csv"):
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     entries = read_entries(path)
     cells = [TABLE_FIELDS.cells(entry.values, entry.label) for entry in entries]
-    return TABLE_FIELDS.stack(cells, [entry.line for entry in entries]).to_frame()
+    return stack_cells(cells, TABLE_FIELDS.columns.values()).to_frame().set_axis([entry.line for entry in entries])
 
 
 def test_reads_any_subset_of_columns_in_any_order(tmp_path):
@@ -57,17 +57,17 @@ def test_reads_any_subset_of_columns_in_any_order(tmp_path):
     assert frame.loc[5, ["part", "available", "clock"]].isna().all()
 
 
-NESTED = {"title": "x", "processor": {"cores": 96}, "memory": {"rate": "3.2 GHz"}, "available": "2026-03"}
-YAML = "title: x\nprocessor:\n  cores: 96\nmemory: {rate: 3.2 GHz}\navailable: 2026-03\n"
+DESCRIBED = {"title": "x", "cores": 96, "memory.rate": "3.2 GHz", "available": "2026-03"}
+YAML = "title: x\ncores: 96\nmemory.rate: 3.2 GHz\navailable: 2026-03\n"
 
 
 @pytest.mark.parametrize(
     ("text", "ending"),
     [
-        ("title,processor.cores,memory.rate,available\nx,96,3.2 GHz,2026-03\n", "csv"),
-        (json.dumps(NESTED), "json"),
-        (json.dumps([NESTED]), "json"),
-        (json.dumps({"machines": [NESTED]}), "json"),
+        ("title,cores,memory.rate,available\nx,96,3.2 GHz,2026-03\n", "csv"),
+        (json.dumps(DESCRIBED), "json"),
+        (json.dumps([DESCRIBED]), "json"),
+        (json.dumps({"machines": [DESCRIBED]}), "json"),
         (YAML, "yaml"),
         ("machines:\n- " + YAML.replace("\n", "\n  "), "yml"),
     ],
@@ -115,7 +115,7 @@ def test_bad_csv_is_refused_in_one_line(tmp_path, text, words):
         ('{"cores": NaN}', "json", ["finite", "NaN"]),
         ('{"cores": 1, "cores": 2}', "json", ["unique"]),
         ('{"cores": [1]}', "json", ["cores must be one value"]),
-        ('{"cores": {"a": {"b": {"c": 1}}}}', "json", ["3 deep at most"]),
+        ('{"cores": {"a": 1}}', "json", ["cores must be one value"]),
         ("[1, 2]", "json", ["machine 1 is '1'"]),
         ("[]", "json", ["describes none"]),
         ("[" * 100_000, "json", ["deep at most"]),
@@ -125,7 +125,7 @@ def test_bad_csv_is_refused_in_one_line(tmp_path, text, words):
         ("a: &x [1]\nb: *x\n", "yaml", ["references"]),
         ("cores: !!python/object/apply:os.system ['true']\n", "yaml", ["must be YAML"]),
         ("just text\n", "yaml", ["'just text'"]),
-        ("cores: 1", "toml", ["must end in .csv, .csv.gz, .json"]),
+        ("cores: 1", "toml", ["must end in .csv, .json"]),
     ],
 )
 def test_bad_json_and_yaml_are_refused_in_one_line(tmp_path, text, ending, words):
@@ -146,15 +146,12 @@ def test_read_entries_refuses_ten_megabytes(tmp_path):
         read_entries(path)
 
 
-def test_read_entries_bounds_the_unpacked_size(tmp_path, monkeypatch):
-    path = tmp_path / "machines.csv.gz"
-    path.write_bytes(gzip.compress(b"cores\n8\n"))
+def test_read_entries_bounds_the_size_of_a_table(tmp_path, monkeypatch):
+    path = tmp_path / "machines.csv"
+    path.write_bytes(b"cores\n8\n")
     assert read_entries(path) == [(2, "line 2", {"cores": "8"}, {})]
     monkeypatch.setattr(machine_files, "MAX_BYTES", 5)
     with pytest.raises(UserError, match="smaller than"):
-        read_entries(path)
-    path.write_bytes(b"no archive")
-    with pytest.raises(UserError, match="must be readable"):
         read_entries(path)
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from champion_project import FEATURES, KNOWN, PLAIN, SUITES, is_possible, make_machines, predict, project
+from champion_project import FEATURES, KNOWN, PLAIN, SUITES, is_possible, make_machines, predict, project, read_cells
 from generated_results import fake_table
 
 from perfcast.domains.servers.server_rules import SPEC_CPU2017 as RULES
@@ -66,7 +66,7 @@ def test_given_cells_reach_the_predictor_unchanged():
     columns = [column.name for column in describing_columns(project().standard, FEATURES)]
     # Without a missing cell nothing is left to complete.
     rows = champion.reference_data.measured.frame.bfill().ffill().head(20)
-    without = Cells.read(rows.assign(mem_eff_mts=np.nan))
+    without = read_cells(rows.assign(mem_eff_mts=np.nan))
     rows = rows.assign(mem_eff_mts=RULES.fill_implied(without)["mem_eff_mts"])
     table = build_features("spec_cpu2017", rows, champion.reference_data.measured.columns, FEATURES)
     expected = champion.predictor.predict(table.frame)["base_score"]
@@ -121,7 +121,7 @@ def test_drivers_multiply_to_the_median():
 
 
 def test_dates_are_a_group_of_values_and_drivers():
-    prediction = predict({**KNOWN, "dates.test_month": "2016-01"}, options=PredictOptions(neighbors=0)).machines[0]
+    prediction = predict({**KNOWN, "test_month": "2016-01"}, options=PredictOptions(neighbors=0)).machines[0]
     groups = {value.column: value.group for value in prediction.values}
     assert groups["test_month"] == "dates"
     drivers = {driver.group for estimate in prediction.estimates for driver in estimate.drivers}

@@ -10,8 +10,8 @@ from champion_project import KNOWN, PLAIN, predict, project
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from perfcast.decisions.display import format_predictions
 from perfcast.inference import PredictOptions
-from perfcast.inference.prediction_text import format_predictions
 from perfcast.utils.terminal_tables import format_number
 
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from champion_project import PLAIN, predict, project
 
+from perfcast.decisions.display import format_predictions
 from perfcast.domains.servers.processors.facts import read_table
 from perfcast.domains.servers.server_rules import _HYBRID
 from perfcast.inference.cells import Cells
-from perfcast.inference.prediction_text import format_predictions
 from perfcast.inference.rules import find_rules
 
 RULES = find_rules("spec_cpu2017")

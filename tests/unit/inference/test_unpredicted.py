@@ -10,12 +10,12 @@ from deployment_project import KNOWN, champion
 
 from perfcast.cli.rank import make_candidates
 from perfcast.decisions.criteria import read_request
+from perfcast.decisions.display import format_predictions
 from perfcast.decisions.ranking import rank_machines
 from perfcast.inference import PredictOptions
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.predict import predict_batch
 from perfcast.inference.prediction import OK, REFUSED
-from perfcast.inference.prediction_text import format_predictions
 from perfcast.inference.user_measurements import read_measurements
 from perfcast.uncertainty.conformal import ConformalCalibration
 from perfcast.utils.errors import UserError

@@ -17,17 +17,10 @@ def test_plot_folder_holds_applicable_plots_only(evaluation, tmp_path):
     (folder / "old.svg").write_text("old")
     assert draw_all(evaluation, folder, ["headline", "error_by_year"]) == ["headline", "error_by_year"]
     assert sorted(path.name for path in folder.iterdir()) == ["error_by_year.svg", "headline.svg"]
-
-
-def test_unknown_plot_is_refused_with_the_known_names(evaluation):
     with pytest.raises(UserError, match="headline"):
         draw_svg(evaluation, "headlines")
-
-
-def test_slice_plot_matches_column_suffixes(evaluation):
-    assert evaluation.vendor_slices == ["machine_vendor"]
-    assert evaluation.lineage_slices == ["generation"]
-    assert evaluation.other_slices == ["suite"]
+    slices = (evaluation.vendor_slices, evaluation.lineage_slices, evaluation.other_slices)
+    assert slices == (["machine_vendor"], ["generation"], ["suite"])
 
 
 @pytest.mark.parametrize(
@@ -49,29 +42,18 @@ def test_curves_have_a_panel_per_split_and_end_at_all_rows(evaluation, name, bas
     assert lines["ridge"][0] > lines["ridge"][-1]
 
 
-@pytest.mark.parametrize("name", ["training_size", "history"])
-def test_curves_need_learning_curve_splits(evaluation, name):
-    metrics = evaluation.metrics[evaluation.metrics["split"].isin(evaluation.splits)]
-    assert draw_svg(evaluation.with_tables(metrics=metrics), name) is None
-
-
-def test_curve_without_its_base_split_ends_before_all_rows(evaluation):
+def test_a_curve_without_its_base_split_ends_before_all_rows(evaluation):
     metrics = evaluation.metrics[evaluation.metrics["split"].isin(LESS_TRAINING)]
     drawn = draw_svg(evaluation.with_tables(metrics=metrics), "history")
     assert ">all<" not in drawn
     assert ">2<" in drawn
 
 
-def test_leaders_include_the_baseline():
+def test_leaders_include_the_baseline_and_styles_differ_in_color_and_marker():
     assert select_leaders(["a", "b", BASELINE], 1) == ["a", BASELINE]
-    assert select_leaders([BASELINE, "a"], 1) == [BASELINE]
-    assert select_leaders(["a", "b"], 1) == ["a"]
-
-
-def test_predictor_styles_differ_in_color_and_marker():
-    styles = predictor_styles([f"p{number}" for number in range(8)])
-    assert len({look["color"] for look in styles.values()}) == 9
-    assert len({look["marker"] for look in styles.values()}) == 9
+    assert [select_leaders(names, 1) for names in ([BASELINE, "a"], ["a", "b"])] == [[BASELINE], ["a"]]
+    styles = predictor_styles([f"p{number}" for number in range(8)]).values()
+    assert len({look["color"] for look in styles}) == len({look["marker"] for look in styles}) == 9
 
 
 def test_plots_have_display_names(evaluation):
@@ -85,14 +67,15 @@ def test_plots_have_display_names(evaluation):
         assert any("similar machines" in text for text in texts), plot
 
 
-def test_curves_need_three_epochs_and_two_years(evaluation):
-    history = evaluation.tables["history"][
-        evaluation.tables["history"]["epoch"] <= evaluation.tables["history"]["epoch"].min() + 1
-    ]
-    assert len(history)
-    assert draw_svg(evaluation.with_tables(history=history), "learning_curves") is None
-    slices = evaluation.tables["slices"][
-        (evaluation.tables["slices"]["slice"] != "year") | (evaluation.tables["slices"]["value"] == "2020")
-    ]
-    assert (slices["slice"] == "year").any()
-    assert draw_svg(evaluation.with_tables(slices=slices), "error_by_year") is None
+def test_plots_are_omitted_where_too_little_was_evaluated(evaluation):
+    tables = evaluation.tables
+    history, slices = tables["history"], tables["slices"]
+    few = {
+        "learning_curves": {"history": history[history["epoch"] <= history["epoch"].min() + 1]},
+        "error_by_year": {"slices": slices[(slices["slice"] != "year") | (slices["value"] == "2020")]},
+    }
+    base = evaluation.metrics[evaluation.metrics["split"].isin(evaluation.splits)]
+    few |= {plot: {"metrics": base} for plot in ("training_size", "history")}
+    for plot, changed in few.items():
+        assert all(len(changed_table) for changed_table in changed.values())
+        assert draw_svg(evaluation.with_tables(**changed), plot) is None, plot

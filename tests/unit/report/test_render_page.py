@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 import pytest
 from generated_results import FAKE_PARAMS
 
-from perfcast.report.error_tables import metric_tables, paired_tables, worst_slices
+from perfcast.report.error_tables import metric_tables
 from perfcast.report.plots.drawing import inline_svg
 from perfcast.report.render_page import render_pages, small_dataset_sentence, split_answers, write_report
 from perfcast.report.report_context import collect
@@ -78,18 +78,11 @@ def parse(text):
     return reader
 
 
-@pytest.mark.parametrize("name", [INDEX, PAGE])
-def test_page_has_closed_elements_and_unique_ids(pages, name):
-    parsed = parse(pages[name])
-    assert parsed.mistakes == []
-    assert parsed.open == []
-    assert len(parsed.ids) == len(set(parsed.ids))
-
-
 @pytest.mark.parametrize(("name", "links"), [(INDEX, {PAGE}), (PAGE, {f"../{INDEX}"})])
-def test_page_loads_nothing_and_has_no_broken_reference(pages, name, links):
+def test_page_is_well_formed_loads_nothing_and_has_no_broken_reference(pages, name, links):
     parsed, text = parse(pages[name]), pages[name]
-    assert parsed.loads == []
+    assert (parsed.mistakes, parsed.open, parsed.loads) == ([], [], [])
+    assert len(parsed.ids) == len(set(parsed.ids))
     assert {target for target in parsed.targets if not target.startswith("#")} == links
     assert {target[1:] for target in parsed.targets if target.startswith("#")} <= set(parsed.ids)
     assert set(re.findall(r"url\(#([^)]+)\)", text)) <= set(parsed.ids)
@@ -97,59 +90,50 @@ def test_page_loads_nothing_and_has_no_broken_reference(pages, name, links):
     assert len(text.encode()) < 3_000_000
 
 
-def test_render_is_deterministic(results, pages):
+def test_report_is_written_as_an_index_with_checksums_beside_a_folder_and_again_with_equal_bytes(
+    results, pages, tmp_path
+):
     again = collect(results, FAKE_PARAMS, titles={"fake": "Generated <servers>"}, sources={"fake": ["fake"]})
-    assert render_pages(again) == pages
-
-
-def test_index_has_the_checksum_of_every_page(pages):
+    write_report(again, tmp_path / INDEX, None)
+    assert {str(path.relative_to(tmp_path)): path.read_text() for path in tmp_path.rglob("*.html")} == pages
     assert set(pages) == {INDEX, PAGE}
     assert f'data-sha256="{hashlib.sha256(pages[PAGE].encode()).hexdigest()}"' in pages[INDEX]
-
-
-def test_report_is_written_as_an_index_beside_a_folder(context, pages, tmp_path):
-    write_report(context, tmp_path / INDEX, None)
-    assert {str(path.relative_to(tmp_path)): path.read_text() for path in tmp_path.rglob("*.html")} == pages
     with pytest.raises(UserError, match="HTML"):
-        write_report(context, tmp_path / "report", None)
+        write_report(again, tmp_path / "report", None)
 
 
-def test_render_escapes_foreign_text(pages):
-    text = "".join(pages.values())
-    assert "Generated &lt;servers&gt;" in text
-    assert "<script>alert" not in text
-    assert "Nobody &amp; Co." in text
-
-
-def test_pages_have_the_expected_values(pages):
+def test_pages_have_the_expected_values_and_escape_foreign_text(pages):
+    html = "".join(pages.values())
+    assert "Generated &lt;servers&gt;" in html and "Nobody &amp; Co." in html
+    assert "<script>alert" not in html
     text = " ".join(" ".join(" ".join(parse(text).text) for text in pages.values()).split())
     for fact in (
-        "quick preset",
-        "noise floor",
-        "Limits",
-        "How to reproduce",
-        "make run",
+        *("quick preset", "noise floor", "Limits", "How to reproduce", "make run", "are estimates", "to_2024_12"),
         "registered trademarks of the Standard Performance Evaluation Corporation",
-        "are estimates",
-        "to_2024_12",
-        "run make retry with a network",
-        "other , which needs absent",
-        "not a score",
+        *("run make retry with a network", "other , which needs absent", "not a score", "Python"),
         "Error of every predictor on every split",
-        "Python",
     ):
         assert fact in text
-
-
-def test_tables_have_header_cells_and_plots_have_descriptions(page):
+    page = pages[PAGE]
     assert page.count("<table") == page.count("<thead>") == page.count("<tbody>")
     drawings = page.count('<svg class="figure" role="img" aria-label="')
     assert drawings == page.count("<figcaption>") - page.count('<figure class="hero">') == 2
+    assert "serves comparison" not in page
 
 
-def test_page_without_spec_sources_omits_spec(results, context):
-    sources = tuple({**source, "license": "Apache-2.0"} for source in context.sources)
-    assert "Standard Performance" not in "".join(render_pages(dataclasses.replace(context, sources=sources)).values())
+@pytest.mark.parametrize(
+    ("changes", "words", "is_found"),
+    [
+        ({"license": "Apache-2.0"}, "Standard Performance", False),
+        ({"retrieved": "2026-03-01", "snapshot": ""}, "present, retrieved 2026-03-01<", True),
+        ({"retrieved": "", "snapshot": ""}, "present, date of retrieval not stated<", True),
+    ],
+)
+def test_sources_are_told_with_their_terms_and_dates(context, changes, words, is_found):
+    sources = tuple({**source, **changes} for source in context.sources)
+    bare = dataclasses.replace(context.datasets[0], rows=None, plots=())
+    pages = render_pages(dataclasses.replace(context, sources=sources, datasets=(bare,)))
+    assert (words in "".join(pages.values())) == is_found
 
 
 def test_report_needs_only_an_evaluation(results, tmp_path):
@@ -164,11 +148,18 @@ def test_report_needs_only_an_evaluation(results, tmp_path):
     assert all("has the smallest error on average" in text for text in pages.values())
 
 
-def test_summary_names_the_champion_of_inner_validation(context):
-    other = dataclasses.replace(context.datasets[0], champion={"predictor": "ridge"})
+def test_summary_names_the_champion_of_inner_validation_and_omits_leaking_splits(context):
+    part = context.datasets[0]
+    metrics = part.evaluation.metrics
+    leaking = part.evaluation.with_tables(metrics=metrics.assign(split=metrics["split"].replace("random", "shuffled")))
+    other = dataclasses.replace(part, champion={"predictor": "ridge"}, evaluation=leaking)
     assert other.leader == "ridge"
-    for text in render_pages(dataclasses.replace(context, datasets=(other,))).values():
+    assert "shuffled" not in str(split_answers(other))
+    pages = render_pages(dataclasses.replace(context, datasets=(other,)))
+    for text in pages.values():
         assert "The predictor, ridge, was chosen by inner validation.</p>" in text
+    words = "shuffled serves comparison with published values only: its test rows have siblings"
+    assert words in pages[PAGE]
 
 
 def test_answers_start_with_the_hardest_split(context, pages):
@@ -188,28 +179,14 @@ def test_answers_start_with_the_hardest_split(context, pages):
 
 def test_dataset_too_small_to_rank_is_one_paragraph(context):
     part = context.datasets[0]
-    assert part.can_rank
     metrics = part.evaluation.metrics.assign(entities=9)
     small = dataclasses.replace(part, name="tiny", evaluation=part.evaluation.with_tables(metrics=metrics))
-    assert not small.can_rank
-    pages = render_pages(dataclasses.replace(context, datasets=(part, small)))
-    assert set(pages) == {INDEX, PAGE}
+    assert part.can_rank and not small.can_rank
     sentence = small_dataset_sentence(small)
     assert "of 9 machines; the mean errors of its 5 predictors lie between" in sentence
+    pages = render_pages(dataclasses.replace(context, datasets=(small,)))
+    assert set(pages) == {INDEX}
     assert sentence.split(":", 1)[1] in pages[INDEX]
-    alone = render_pages(dataclasses.replace(context, datasets=(small,)))
-    assert set(alone) == {INDEX}
-
-
-def test_summary_omits_leaking_splits(context, page):
-    assert "serves comparison" not in page
-    part = context.datasets[0]
-    metrics = part.evaluation.metrics
-    other = part.evaluation.with_tables(metrics=metrics.assign(split=metrics["split"].replace("random", "shuffled")))
-    other = dataclasses.replace(part, evaluation=other)
-    assert "shuffled" not in str(split_answers(other))
-    text = render_pages(dataclasses.replace(context, datasets=(other,)))[PAGE]
-    assert "shuffled serves comparison with published values only: its test rows have siblings" in text
 
 
 def test_error_table_marks_clear_winners_and_the_noise_floor(context):
@@ -236,20 +213,8 @@ def test_interval_table_has_coverage_width_and_interval_score_without_winners(co
     assert [each.fold for each in bare] == [each.fold for each in others] == ["", *["By task"] * 3, "Further metrics"]
 
 
-def test_further_tables(context):
-    evaluation = context.datasets[0].evaluation
-    assert [line[0] for line in paired_tables(evaluation)[0].lines] == ["network", "forest", "ridge", "power_law"]
-    (worst,) = worst_slices(evaluation, "network", "Title")
-    assert {line[0] for line in worst.lines} == set(map(split_label, evaluation.splits))
-    assert all(int(line[-1].replace(",", "")) >= 20 for line in worst.lines)
-
-
-@pytest.mark.parametrize(("value", "text"), [(1.234, "1.23"), (12.34, "12.3"), (1234.5, "1,234"), (float("nan"), "–")])
-def test_format_number(value, text):
-    assert number(value) == text
-
-
-def test_quality_table_accounts_for_all_rows():
+def test_numbers_and_tables_of_quality():
+    assert [number(value) for value in (1.234, 12.34, 1234.5, float("nan"))] == ["1.23", "12.3", "1,234", "–"]
     lines = row_counts({"rows_in": 10, "rows_kept": 7, "merged": {"same_row": 1}, "rejected": {"no_score": 2}})
     assert lines == [("read", "", 10), ("kept", "", 7), ("merged", "same row", 1), ("rejected", "no score", 2)]
 
@@ -260,19 +225,9 @@ def test_inline_plots_have_distinct_ids():
         '<use xlink:href="#a" clip-path="url(#a)" style="fill: #ffffff; stroke: #1f2328"/></g></svg>'
     )
     text = inline_svg(svg, prefix="p", label='say "it"')
-    assert 'id="p-a"' in text
-    assert 'href="#p-a"' in text
-    assert "url(#p-a)" in text
-    assert "fill: none; stroke: currentColor" in text
+    for part in ('id="p-a"', 'href="#p-a"', "url(#p-a)", "fill: none; stroke: currentColor", "&quot;it&quot;"):
+        assert part in text
     assert "metadata" not in text
-    assert "&quot;it&quot;" in text
-
-
-def test_source_table_shows_when_a_source_was_retrieved(context):
-    (source, *_) = (source for source in context.sources if source.get("status") == "present")
-    for about, words in ({"retrieved": "2026-03-01"}, "retrieved 2026-03-01"), ({}, "date of retrieval not stated"):
-        sources = ({**source, "retrieved": "", "snapshot": "", **about},)
-        assert f"present, {words}<" in render_pages(dataclasses.replace(context, sources=sources))[INDEX]
 
 
 def test_order_follows_the_parameters(results):
@@ -282,31 +237,17 @@ def test_order_follows_the_parameters(results):
     assert [plot.name for plot, _ in turned] == ["headline", "learning_curves"]
 
 
-def test_leakage_table_is_optional(context):
-    check = {
-        "check": "tested rows",
-        "meaning": "rows <must> be test rows",
-        "looked_at": "7 runs",
-        "remedy": "train again",
-    }
+def test_leakage_table_is_optional(context, pages):
+    common = {"meaning": "rows <must> be test rows", "looked_at": "7 runs", "remedy": "train again"}
     numbers = {"control_error": 0.8731, "chance_error": 0.84, "better": 2, "shuffles": 10}
-    checked = {
-        "dataset": "fake",
-        "checks": [
-            {**check, "findings": [], "numbers": {}},
-            {**check, "check": "shuffled target", "findings": ["one"], "numbers": numbers},
-            {**check, "findings": [], "numbers": {"least_share_of_error_left": 0.136, "by": "memory in rate"}},
-        ],
-    }
-
-    def page_with(leakage):
-        part = dataclasses.replace(context.datasets[0], leakage=leakage)
-        return render_pages(dataclasses.replace(context, datasets=(part,)))[PAGE]
-
-    text = page_with(checked)
+    least = {"least_share_of_error_left": 0.136, "by": "memory in rate"}
+    lines = [("tested rows", [], {}), ("shuffled target", ["one"], numbers), ("encoded target", [], least)]
+    checks = [{**common, "check": name, "findings": findings, "numbers": values} for name, findings, values in lines]
+    part = dataclasses.replace(context.datasets[0], rows=None, leakage={"dataset": "fake", "checks": checks})
+    text = render_pages(dataclasses.replace(context, datasets=(part,)))[PAGE]
     assert "3 checks, 1 finding. A finding" in text
     assert "rows &lt;must&gt; be test rows" in text
     assert "log error 0.873; chance: 0.840; better than chance in 2 of 10 shuffles" in text
     assert "memory in rate leaves 14 % of the error of a constant" in text
     assert parse(text).mistakes == []
-    assert "Leakage checks</h2>" not in page_with(None)
+    assert "Leakage checks</h2>" not in pages[PAGE]

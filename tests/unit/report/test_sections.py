@@ -5,15 +5,11 @@ import dataclasses
 import numpy as np
 import pandas as pd
 import pytest
-from generated_results import PUBLISHED, fake_table
+from generated_results import PUBLISHED
 
-from perfcast.report.error_tables import (
-    calibration_tables,
-    described_section,
-    published_tables,
-)
+from perfcast.report.error_tables import calibration_tables, described_section, published_tables
 from perfcast.report.render_page import cards, model_card
-from perfcast.report.report_context import Rows, hardest_split_first
+from perfcast.report.report_context import Rows
 from perfcast.report.row_tables import largest_errors, release_tables
 from perfcast.report.text_tables import number, split_heading
 from perfcast.schema.display_names import column_label
@@ -35,19 +31,18 @@ def worst_line(evaluation, rows):
     return largest_errors(evaluation, rows, "network")[place].lines[0]
 
 
-def test_largest_error_names_the_least_similar_group(part):
-    evaluation, _ = planted(part, predicted=1e6, in_domain_score=0.001, least_similar_group="memory")
-    reason = worst_line(evaluation, part.rows)[-1]
-    assert "less similar to the training data than 99 % of this split, above all by its memory" in reason
-
-
-def test_largest_error_without_a_cause(part):
-    evaluation, _ = planted(part, predicted=1e6, in_domain_score=1.0)
-    _, _, _, predicted, *_, reason = worst_line(evaluation, part.rows)
-    assert reason == "no reason found in the data"
-    assert predicted.notes[-1] == "outside"
-    evaluation, _ = planted(part, predicted=1e6, in_domain_score=1.0, half_width=100.0)
-    assert "inside its interval" in worst_line(evaluation, part.rows)[-1]
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"in_domain_score": 0.001, "least_similar_group": "memory"}, "99 % of this split, above all by its memory"),
+        ({"in_domain_score": 1.0}, "no reason found in the data"),
+        ({"in_domain_score": 1.0, "half_width": 100.0}, "inside its interval"),
+    ],
+)
+def test_largest_error_names_the_least_similar_group_the_interval_or_no_cause(part, changes, reason):
+    _, _, _, predicted, *_, text = worst_line(planted(part, predicted=1e6, **changes)[0], part.rows)
+    assert reason in text
+    assert (predicted.notes[-1] == "outside") == ("half_width" not in changes)
 
 
 def test_release_errors_are_signed_and_of_forward_splits(part):
@@ -95,11 +90,8 @@ def test_interval_calibration_flags_large_groups_only(part):
     assert [table.headings[0] for table in tables] == ["task", column_label("machine_vendor"), "year"]
     flags = {label: [cell.mark for cell in cells] for label, *cells in tables[0].lines}
     place = part.evaluation.splits.index("random")
-    assert {name: (marks[place], sum(map(bool, marks))) for name, marks in flags.items()} == {
-        "float": ("low", 1),
-        "integer": ("high", 1),
-        "average over tasks": ("", 0),
-    }
+    marked = {name: (marks[place], sum(map(bool, marks))) for name, marks in flags.items()}
+    assert marked == {"float": ("low", 1), "integer": ("high", 1), "average over tasks": ("", 0)}
     assert {label for label, *_ in tables[1].lines} == {"Birch", "Cedar & Sons"}
     assert {cell.mark for _, *cells in tables[1].lines for cell in cells} == {"low"}
     bare = part.evaluation.metrics[~part.evaluation.metrics["metric"].isin(["coverage", "width"])]
@@ -138,43 +130,11 @@ def test_published_table_compares_with_same_method_leader_and_best(part):
     assert (metric, published, same.text) == ("MAPE\u00a0%", "4.00", number(same.key))
     assert same.notes[0].startswith("forest; ")
     assert tables[1].lines[0][3] == "0.950"
-
-
-def test_published_table_marks_missing_methods_and_runs(part):
-    evaluation = part.evaluation
-    alone = evaluation.with_tables(published=evaluation.tables["published"].assign(predictor=""))
+    published = part.evaluation.tables["published"]
+    alone = part.evaluation.with_tables(published=published.assign(predictor=""))
     assert {line[4].text for line in published_tables(alone, "network")[0].lines} == {"–"}
-    elsewhere = evaluation.with_tables(published=evaluation.tables["published"].assign(split="shuffled"))
+    elsewhere = part.evaluation.with_tables(published=published.assign(split="shuffled"))
     assert published_tables(elsewhere, "network") == []
-
-
-def test_hardest_split_is_first(part):
-    metrics = part.evaluation.metrics
-    errors = {"random": {"ridge": 9.0}, "unseen_cpu": {"ridge": 1.0}, "forward_2023": {"ridge": 5.0}}
-    changed = (metrics["predictor"] == "ridge") & (metrics["metric"] == "mape")
-    by_split = metrics["split"].map({split: error["ridge"] for split, error in errors.items()})
-    evaluation = part.evaluation.with_tables(metrics=metrics.assign(value=by_split.where(changed, metrics["value"])))
-    assert hardest_split_first(evaluation, "ridge").splits == ["random", "forward_2023", "unseen_cpu"]
-    best = evaluation.ranking()[0]
-    ordered = hardest_split_first(evaluation)
-    values = [ordered.value(split, best)["value"] for split in ordered.splits]
-    assert values == sorted(values, reverse=True)
-    assert ordered.value("random", "ridge")["value"] == 9.0
-
-
-def test_count_training_rows_counts_in_the_fold_of_the_row():
-    table = fake_table(rows=6, seed=0)
-    frame = table.frame.assign(part=["a", "a", "b", "b", "c", "a"])
-    folds = pd.DataFrame(
-        {
-            "fold_0": ["test", "train", "train", "validation", "unused", "train"],
-            "fold_1": ["train", "train", "test", "train", "train", "unused"],
-        }
-    )
-    rows = Rows(dataclasses.replace(table, frame=frame), {"two": folds})
-    values = pd.Series(frame["part"].to_numpy(), index=rows.keys)
-    assert rows.count_training_rows("two", values).to_dict() == {"r000000": 2, "r000002": 1}
-    assert rows.count_training_rows("absent", values).empty
 
 
 def test_model_card_is_equal_in_both_formats(context, part):
@@ -185,25 +145,18 @@ def test_model_card_is_equal_in_both_formats(context, part):
     for section in sections:
         assert f"## {section.title}" in text
         assert all(f"- {line}" in text for line in section.lines)
-    assert "SPEC Fair Use" in text
-    assert "none stated" not in text, "the terms of a source that this dataset does not use"
-    assert "| random | machines similar to those in the training data | " in text
-    assert "estimate, not a measured result" in text
     value = part.evaluation.value("random", "network")["value"]
-    assert f"| {value:.2f} |" in text
-    assert model_card(dataclasses.replace(part, champion=None), context) == []
-    assert (
-        "No champion of fake was evaluated."
-        in cards(dataclasses.replace(context, datasets=(dataclasses.replace(part, champion=None),)))["fake"]
-    )
+    for words in (
+        *("SPEC Fair Use", "| random | machines similar to those in the training data | ", f"| {value:.2f} |"),
+        "estimate, not a measured result",
+    ):
+        assert words in text
+    assert "none stated" not in text, "the terms of a source that this dataset does not use"
+    without = dataclasses.replace(part, champion=None)
+    assert model_card(without, context) == []
+    assert "No champion of fake was" in cards(dataclasses.replace(context, datasets=(without,)))["fake"]
 
 
-@pytest.mark.parametrize(
-    ("split", "label"),
-    [
-        ("random_05_percent", "similar machines, 5 % of the training rows"),
-        ("forward_2023_last_2_years", "releases from 2023, last 2 years"),
-    ],
-)
-def test_learning_curve_split_has_the_label_of_its_base(split, label):
-    assert split_label(split) == label
+def test_learning_curve_split_has_the_label_of_its_base():
+    assert split_label("random_05_percent") == "similar machines, 5 % of the training rows"
+    assert split_label("forward_2023_last_2_years") == "releases from 2023, last 2 years"

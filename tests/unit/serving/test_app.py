@@ -74,23 +74,6 @@ def test_query_options_have_an_effect(server):
     assert "assumed" not in {value["origin"] for value in bare["values"]}
 
 
-def test_impute_returns_values_with_origins(server):
-    payload = request(
-        f"{server}/impute",
-        [KNOWN, {"processor": "Zeus 1", "chips": 1, "cores": 64, "clock": "3 GHz", "family": "Skylake-SP"}],
-    )
-    assert payload.status == 200
-    response_models.ImputeResponse.model_validate(payload.json(), extra="forbid")
-    known, new = payload.json()["machines"]
-    origins = {value["column"]: (value["value"], value["origin"]) for value in known["values"]}
-    assert origins["chips"] == (2, "given")
-    assert origins["mem_channels_per_chip"] == (6, "looked up")
-    assert "no data names the processor 'Zeus 1'" in new["notes"][0]
-    assert not {value["column"] for value in known["values"]} & set(known["unknown"])
-    bare = request(f"{server}/impute?assume=false", KNOWN).json()["machines"][0]
-    assert len(bare["unknown"]) > len(known["unknown"])
-
-
 def test_cpu_models_returns_matching_names(server):
     offered = request(f"{server}/cpu-models?q=xeon+gold+61").json()["cpu_models"]
     assert "xeon gold 6148" in offered
@@ -130,7 +113,7 @@ def test_fields_lists_fields_and_columns(server):
     # every example can be parsed
     for field in fields.values():
         machine = {"processor": "Xeon Gold 6148", field["name"]: field["example"]}
-        reply = request(f"{server}/impute", [machine, KNOWN]).json()["machines"][0]
+        reply = request(f"{server}/predict?explain=false&neighbors=0", [machine, KNOWN]).json()["machines"][0]
         assert reply["status"] == "ok" or "processor" in reply["message"] or "(machine 1)" in reply["message"]
 
 
@@ -167,7 +150,7 @@ def test_metrics_count_requests_machines_and_times(server):
 
 def test_openapi_lists_every_route_with_existing_models(server):
     payload = request(f"{server}/openapi.json").json()
-    assert set(payload["paths"]) == {"/health", "/metrics", "/fields", "/cpu-models", "/predict", "/impute"} | {
+    assert set(payload["paths"]) == {"/health", "/metrics", "/fields", "/cpu-models", "/predict"} | {
         *("/compare", "/rank", "/similar", "/what-if", "/predict-measured")
     }
     names = set(re.findall(r'"#/components/schemas/(\w+)"', json.dumps(payload)))

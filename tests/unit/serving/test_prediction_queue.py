@@ -13,9 +13,9 @@ from serving_project import KNOWN, WRONG
 from perfcast.inference.machine_files import read_tree
 from perfcast.inference.predict import PredictOptions, predict_batch
 from perfcast.serving import prediction_queue
+from perfcast.serving.app import ServerMetrics
 from perfcast.serving.prediction_queue import PredictionQueue
 from perfcast.serving.request_limits import DEFAULT_LIMITS, RefusedRequest
-from perfcast.serving.server_metrics import ServerMetrics
 from perfcast.utils.errors import UserError
 
 PLAIN = PredictOptions(neighbors=0, explain=False)

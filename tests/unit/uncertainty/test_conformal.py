@@ -1,4 +1,4 @@
-"""Intervals: distances from the training data, and calibrated half-widths."""
+"""Calibrated half-widths, probabilities of thresholds, and calibrations that are saved."""
 
 import json
 
@@ -7,93 +7,20 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import norm
 
-from perfcast.schema.table import Column, Kind, Role, Tag
-from perfcast.uncertainty.conformal import ConformalCalibration, UncertaintyModel, units_of_error
-from perfcast.uncertainty.in_domain import AHEAD, RESULTS, InDomainModel
-
-COLUMNS = [
-    Column("part", Kind.CATEGORICAL, Role.KEY, "processor", tags=(Tag.ENTITY,)),
-    Column("family", Kind.CATEGORICAL, Role.FEATURE, "processor"),
-    Column("cores", Kind.NUMERICAL, Role.FEATURE, "processor"),
-    Column("channels", Kind.NUMERICAL, Role.FEATURE, "memory"),
-    Column("note", Kind.TEXT, Role.FEATURE, "memory"),
-]
-TRAIN = pd.DataFrame(
-    {
-        "part": ["a", "a", "a", "b"],
-        "family": ["old", "old", "old", "new"],
-        "cores": [8.0, 8.0, 8.0, 16.0],
-        "channels": [4.0, 8.0, np.nan, 8.0],
-        "note": ["x", "y", "z", None],
-    }
+from perfcast.schema.table import Column, Kind, Role
+from perfcast.uncertainty.conformal import (
+    ConformalCalibration,
+    UncertaintyModel,
+    joint_bounds,
+    outputs_of,
+    probability_at_least,
+    weighted_quantile,
 )
-
-
-def distances(train=TRAIN, when=None, asked_when=None, **changes):
-    """The distances of the first training row with some of its values changed."""
-    model = InDomainModel().fit(train, COLUMNS, when)
-    return model.distances(train.iloc[[0]].assign(**changes), asked_when).iloc[0]
-
-
-def test_distance_of_a_training_row_is_zero():
-    distance = distances()
-    assert distance["processor"] == distance["memory"] == distance[AHEAD] == 0
-    assert distance[RESULTS] == pytest.approx(1 / 4)
-
-
-def test_distances_are_by_group():
-    distance = distances(family="third")
-    assert distance["processor"] == pytest.approx(1 / 2)
-    assert distance["memory"] == 0
-
-
-def test_numerical_distance_is_a_bounded_share_of_the_range():
-    assert 0 < distances(cores=9.0)["processor"] < distances(cores=10.0)["processor"] < 1 / 2
-    assert distances(cores=1e9)["processor"] == pytest.approx(1 / 2)
-
-
-def test_missing_value_has_an_intermediate_distance():
-    assert distances(TRAIN.dropna(), channels=np.nan)["memory"] == pytest.approx(1 / 2)
-    assert distances(channels=np.nan)["memory"] == 0
-
-
-def test_distance_of_results_falls_with_their_number():
-    assert distances(part="b")[RESULTS] == pytest.approx(1 / 2)
-    assert distances(part="never seen")[RESULTS] == 1
-
-
-def test_time_distance_counts_from_the_last_training_row():
-    when = pd.Series(pd.to_datetime(["2020-01-01", "2021-01-01", None, "2020-06-01"]))
-    for date, years in {"2022-01-01": 1.0, "2020-03-01": 0.0, "2035-01-01": 2.0, None: 0.0}.items():
-        distance = distances(when=when, asked_when=pd.Series(pd.to_datetime([date])))
-        assert distance[AHEAD] == pytest.approx(years, abs=0.01)
-
-
-def test_distances_work_without_entity_and_dates():
-    columns = [Column("size", Kind.NUMERICAL, Role.FEATURE, "problem")]
-    model = InDomainModel().fit(pd.DataFrame({"size": [1.0, 1.0]}), columns)
-    distance = model.distances(pd.DataFrame({"size": [1.0, 5.0]}))
-    assert list(distance) == model.names == ["problem", RESULTS, AHEAD]
-    assert distance["problem"].tolist() == [0, 1]
-    assert model.distances(pd.DataFrame({"size": []})).shape == (0, 3)
-
-
-def test_distances_are_independent_of_the_batch():
-    rng = np.random.default_rng(0)
-    rows = pd.DataFrame(
-        {
-            "part": rng.choice(list("abcd"), 700),
-            "family": rng.choice(["old", "new", "third"], 700),
-            "cores": rng.integers(1, 64, 700).astype(float),
-            "channels": rng.choice([4.0, 8.0, np.nan], 700),
-            "note": "",
-        }
-    )
-    model = InDomainModel().fit(TRAIN, COLUMNS)
-    together = model.distances(rows)
-    one_by_one = pd.concat([model.distances(rows.iloc[[row]]) for row in (0, 300, 699)])
-    pd.testing.assert_frame_equal(together.loc[[0, 300, 699]], one_by_one)
+from perfcast.uncertainty.correlation import ErrorCorrelation
+from perfcast.uncertainty.in_domain import AHEAD, RESULTS, InDomainModel
+from perfcast.utils.errors import UserError
 
 
 def backtested(rows=4000, seed=0, scale=0.01, slope=0.2):
@@ -105,33 +32,25 @@ def backtested(rows=4000, seed=0, scale=0.01, slope=0.2):
     return size * rng.normal(size=rows), tasks, np.zeros(rows, dtype=int), far
 
 
+def fit(residuals, tasks, backtests, far, **options):
+    return ConformalCalibration().fit(residuals, np.asarray(tasks), np.asarray(backtests), far, **options)
+
+
 @pytest.mark.parametrize("level", [0.5, 0.8, 0.9, 0.99])
 def test_half_widths_are_calibrated_near_and_far(level):
-    calibration = ConformalCalibration().fit(*backtested(scale=0.04))
+    calibration = fit(*backtested(scale=0.04))
     residuals, tasks, _, far = backtested(seed=1, scale=0.04)
     covered = np.abs(residuals) <= calibration.half_widths(tasks, far, level)
     for rows in (tasks == "one", tasks == "two", far["processor"] < 0.3, far["processor"] > 0.7):
         assert covered[rows].mean() == pytest.approx(level, abs=0.05)
 
 
-def test_farther_rows_have_wider_intervals_and_lower_scores():
-    calibration = ConformalCalibration().fit(*backtested())
-    rows = pd.DataFrame({"processor": [0.0, 0.5, 1.0], "memory": 0.0})
-    widths = calibration.half_widths(np.array(["one"] * 3), rows)
-    assert (np.diff(widths) > 0).all()
-    score = calibration.in_domain_score(rows)
-    assert score[0] == 1
-    assert (np.diff(score) < 0).all()
-    assert (score > 0).all()
-
-
-def test_half_width_is_bounded_beyond_the_backtests():
-    residuals, tasks, backtests, far = backtested(slope=2.0)
-    calibration = ConformalCalibration().fit(residuals, tasks, backtests, far)
-    rows = pd.DataFrame({"processor": [0.0, 1.0, 1e3], "memory": 0.0})
-    near, farther, farthest = calibration.half_widths(np.array(["two"] * 3), rows)
-    (twice,) = calibration.half_widths(np.array(["two"]), pd.DataFrame({"processor": [2.0], "memory": 0.0}))
-    assert near < farther < farthest == pytest.approx(twice, rel=0.01)
+def test_farther_rows_have_wider_intervals_and_lower_scores_up_to_twice_the_farthest_backtest():
+    calibration = fit(*backtested(slope=2.0))
+    rows = pd.DataFrame({"processor": [0.0, 0.5, 1.0, 2.0, 1e3], "memory": 0.0})
+    widths, scores = calibration.half_widths(np.array(["two"] * 5), rows), calibration.in_domain_score(rows)
+    assert (np.diff(widths[:4]) > 0).all() and widths[4] == pytest.approx(widths[3], rel=0.01)
+    assert scores[0] == 1 and (np.diff(scores[:4]) < 0).all() and scores[4] > 0
 
 
 @given(st.floats(1e-4, 1.0), st.floats(0.0, 1e6), st.integers(0, 2**32 - 1))
@@ -139,50 +58,32 @@ def test_no_distance_counts_more_than_twice_that_of_any_backtest(largest, distan
     """A distance that backtests hardly vary gets a large weight by chance: it must not widen intervals without end."""
     rng = np.random.default_rng(seed)
     far = pd.DataFrame({"results": largest * rng.random(60), "gpu": np.zeros(60)})
-    residuals = rng.normal(0, 0.1 + far["results"] / largest)
-    calibration = ConformalCalibration().fit(residuals, np.array(["a"] * 60), np.zeros(60), far)
+    calibration = fit(rng.normal(0, 0.1 + far["results"] / largest), ["a"] * 60, np.zeros(60), far)
     far_rows = pd.DataFrame({"results": [distance, 2 * largest], "gpu": [1.0, 0.0]})
     least, most = calibration.expected_error(far_rows)
     assert least <= most * (1 + 1e-9)
     assert calibration.in_domain_score(far_rows)[0] <= calibration.base / least + 1e-9
 
 
-def test_distance_weights_are_not_negative():
-    residuals, tasks, backtests, far = backtested(slope=0.0)
-    calibration = ConformalCalibration().fit(residuals * (1 - 0.9 * far["memory"]), tasks, backtests, far)
-    assert calibration.weights["memory"] == 0
-
-
 def test_backtests_have_equal_weights():
     small, large = backtested(1000, scale=0.018, slope=0), backtested(20_000, scale=0.01, slope=0)
     residuals, tasks = (np.concatenate(parts) for parts in list(zip(small, large, strict=True))[:2])
     far = pd.concat([small[3], large[3]], ignore_index=True)
-    apart = ConformalCalibration().fit(residuals, tasks, np.repeat([0, 1], [1000, 20_000]), far)
-    pooled = ConformalCalibration().fit(residuals, tasks, np.zeros(21_000, dtype=int), far)
-    unseen = np.array(["unseen output"])
-    assert apart.half_widths(unseen, far.iloc[[0]]) > 1.2 * pooled.half_widths(unseen, far.iloc[[0]])
-
-
-def test_several_backtests_shrink_quantiles_toward_the_pooled_one():
-    residuals, tasks, _, far = backtested()
-    once, twice = (
-        ConformalCalibration()
-        .fit(residuals, tasks, backtests, far)
-        .half_widths(np.array(["one", "two", ""]), far.iloc[[0] * 3])
-        for backtests in (np.zeros(len(tasks), int), np.arange(len(tasks)) % 2)
+    apart, pooled = (
+        fit(residuals, tasks, np.repeat(numbers, [1000, 20_000]), far).half_widths(np.array(["unseen"]), far.iloc[[0]])
+        for numbers in ([0, 1], [0, 0])
     )
+    assert apart > 1.2 * pooled
+
+
+def test_several_backtests_shrink_quantiles_toward_the_pooled_one_and_the_weights_of_distances():
+    residuals, tasks, backtests, far = backtested()
+    single, double = (fit(residuals, tasks, numbers, far) for numbers in (backtests, np.arange(len(tasks)) % 2))
+    once, twice = (each.half_widths(np.array(["one", "two", ""]), far.iloc[[0] * 3]) for each in (single, double))
     assert once[0] < once[2] < once[1]
     assert twice[0] < twice[2] < twice[1]
     assert twice[:2] == pytest.approx((once[:2] + once[2]) / 2, rel=0.06)
-
-
-def test_several_backtests_shrink_the_weights_of_distances():
-    residuals, tasks, _, far = backtested()
-    once, twice = (
-        ConformalCalibration().fit(residuals, tasks, backtests, far).weights["processor"]
-        for backtests in (np.zeros(len(tasks), int), np.arange(len(tasks)) % 2)
-    )
-    assert 0 < twice < 0.995 * once
+    assert 0 < double.weights["processor"] < 0.995 * single.weights["processor"]
 
 
 def test_quantiles_are_corrected_for_the_number_of_independent_scores():
@@ -191,79 +92,64 @@ def test_quantiles_are_corrected_for_the_number_of_independent_scores():
     times = np.repeat(np.arange(30), 30)
     tasks[:] = "one"
     repeated = (residuals[times], tasks[times], backtests[times], far.iloc[times])
-    by_row, by_entity = (ConformalCalibration().fit(*repeated, entities=names) for names in (None, times))
+    by_row, by_entity = (fit(*repeated, entities=names) for names in (None, times))
     scores = np.sort(np.abs(residuals) / by_row.expected_error(far))
     # 0.88 * 901 / 900 and 0.88 * 31 / 30 of thirty scores
     assert by_row.quantiles["one"][176] == pytest.approx(scores[26])
     assert by_entity.quantiles["one"][176] == pytest.approx(scores[27])
 
 
-def test_task_with_few_residuals_uses_the_pooled_ones():
-    residuals, tasks, backtests, far = backtested()
-    tasks = np.where(np.arange(len(tasks)) < 20, "rare", tasks)
-    calibration = ConformalCalibration().fit(residuals, tasks, backtests, far)
-    rare, unseen = calibration.half_widths(np.array(["rare", "never seen"]), far.iloc[[0, 0]])
+def calibrated(rows, backtests=1, spread=3.0):
+    """Fit to `rows` residuals of the output "few", of another spread than the 500 of "many"."""
+    rng = np.random.default_rng(0)
+    residuals = np.append(rng.normal(0, 0.1 * spread, rows), rng.normal(0, 0.1, 500))
+    distances = pd.DataFrame({"near": rng.random(len(residuals))})
+    return fit(residuals, ["few"] * rows + ["many"] * 500, np.arange(len(residuals)) % backtests, distances)
+
+
+def test_an_output_has_quantiles_of_its_own_from_fifty_residuals_on_else_those_of_its_kind_or_of_all():
+    few = calibrated(49)
+    assert set(few.quantiles) == {"", "many"} and set(calibrated(50).quantiles) == {"", "few", "many"}
+    rare, unseen = few.half_widths(np.array(["few", "never seen"]), pd.DataFrame({"near": [0.5, 0.5]}))
     assert rare == unseen
+    single, two, four = (calibrated(400, count, 0.1).quantiles for count in (1, 2, 4))
+    assert single["few"][180] < four["few"][180] < two["few"][180] < two[""][180]
+    assert all(len(values) == 201 for values in four.values())
+    residuals, nowhere = np.repeat([0.01, 0.2], 60), pd.DataFrame({"near": np.zeros(120)})
+    outputs, kinds = np.repeat(["small a", "small b", "large"], [30, 30, 60]), np.repeat(["loss", "accuracy"], 60)
+    for kinds_of, expected in ((None, [0.2, 0.2]), (kinds, [0.01, 0.2])):
+        calibration = fit(residuals, outputs, np.zeros(120), nowhere, kinds=kinds_of)
+        np.testing.assert_allclose(calibration.half_widths(np.array(["small a", "large"]), nowhere[:2]), expected)
 
 
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=40), st.floats(0.01, 0.99))
 def test_any_residuals_give_finite_positive_widths(residuals, level):
-    far = pd.DataFrame({"processor": np.linspace(0, 1, len(residuals))})
-    calibration = ConformalCalibration().fit(
-        np.array(residuals), np.full(len(residuals), "t"), np.zeros(len(residuals), int), far
-    )
-    widths = calibration.half_widths(np.full(len(residuals), "t"), far, level)
+    far, tasks = pd.DataFrame({"processor": np.linspace(0, 1, len(residuals))}), np.full(len(residuals), "t")
+    widths = fit(np.array(residuals), tasks, np.zeros(len(residuals), int), far).half_widths(tasks, far, level)
     assert np.isfinite(widths).all()
     assert (widths >= 0).all()
     # of the residuals it was fitted to, an interval holds at least its level
     assert (np.abs(residuals) <= widths + 1e-12).mean() >= level - 1e-9
 
 
-def test_calibration_survives_json():
-    calibration = ConformalCalibration().fit(*backtested(300))
-    _, tasks, _, far = backtested(50, seed=2)
-    residuals, all_tasks, _, all_far = backtested(300)
-    several = ConformalCalibration().fit(residuals - 0.02, all_tasks, np.arange(300) % 3, all_far)
-    for fitted in (calibration, several):
-        again = ConformalCalibration.from_state(json.loads(json.dumps(fitted.to_state())))
-        np.testing.assert_array_equal(again.half_widths(tasks, far), fitted.half_widths(tasks, far))
-
-
 @pytest.mark.parametrize("level", [0, 1, -0.1, 1.5, float("nan")])
-def test_half_widths_refuse_an_invalid_level(level):
-    calibration = ConformalCalibration().fit(*backtested(100))
+def test_half_widths_refuse_an_invalid_level_and_a_fit_no_residuals(level):
     with pytest.raises(ValueError, match="between 0 and 1"):
-        calibration.half_widths(np.array(["one"]), backtested(1)[3], level)
-
-
-def test_fit_needs_residuals():
+        fit(*backtested(100)).half_widths(np.array(["one"]), backtested(1)[3], level)
     with pytest.raises(ValueError, match="needs residuals"):
-        ConformalCalibration().fit(np.zeros(0), np.zeros(0), np.zeros(0), pd.DataFrame({"processor": []}))
-
-
-def test_uncertainty_model_survives_its_folder(tmp_path):
-    when = pd.Series(pd.to_datetime(["2020-01-01", "2021-01-01", None, "2020-06-01"]))
-    model = InDomainModel().fit(TRAIN, COLUMNS, when)
-    residuals, tasks, backtests, _ = backtested(500)
-    far = pd.DataFrame(np.random.default_rng(0).random((500, len(model.names))), columns=model.names)
-    calibrated = UncertaintyModel(model, ConformalCalibration().fit(residuals, tasks, backtests, far))
-    calibrated.save(tmp_path)
-    rows = TRAIN.assign(family=["old", "third", None, "new"], cores=[8.0, 9.0, np.nan, 64.0])
-    later = pd.Series(pd.to_datetime(["2022-03-01"] * 4))
-    tasks = np.array(["one", "two", "one", "new task"])
-    pd.testing.assert_frame_equal(
-        UncertaintyModel.load(tmp_path).intervals(rows, tasks, later), calibrated.intervals(rows, tasks, later)
-    )
+        fit(np.zeros(0), [], [], pd.DataFrame({"processor": []}))
 
 
 def test_intervals_name_the_least_similar_group():
-    model = InDomainModel().fit(TRAIN, COLUMNS)
+    train = pd.DataFrame({"family": ["old"] * 3 + ["new"], "channels": [4.0, 8.0, np.nan, 8.0]})
+    columns = [Column("family", Kind.CATEGORICAL, Role.FEATURE, "processor")]
+    model = InDomainModel().fit(train, [*columns, Column("channels", Kind.NUMERICAL, Role.FEATURE, "memory")])
     far = pd.DataFrame(np.random.default_rng(0).random((900, len(model.names))), columns=model.names)
     size = 0.01 + 0.2 * far["processor"] + 0.1 * far["memory"]
     residuals = size.to_numpy() * np.random.default_rng(1).normal(size=900)
-    calibration = ConformalCalibration().fit(residuals, np.full(900, "t"), np.zeros(900, int), far)
+    calibration = fit(residuals, np.full(900, "t"), np.zeros(900, int), far)
     calibration.weights |= {RESULTS: 0.0, AHEAD: 0.0}
-    rows = TRAIN.iloc[[0, 0, 0]].assign(family=["old", "third", "old"], channels=[4.0, 4.0, 400.0])
+    rows = train.iloc[[0, 0, 0]].assign(family=["old", "third", "old"], channels=[4.0, 4.0, 400.0])
     intervals = UncertaintyModel(model, calibration).intervals(rows, np.full(3, "t"))
     assert intervals["least_similar_group"].tolist() == ["", "processor", "memory"]
     assert intervals["in_domain_score"].iloc[0] == 1
@@ -272,12 +158,19 @@ def test_intervals_name_the_least_similar_group():
         assert (intervals[side].iloc[1:] > intervals[side].iloc[0]).all()
 
 
+def test_a_distance_that_does_not_change_the_printed_score_is_not_named():
+    calibration = ConformalCalibration.from_state(state(quantiles={"": np.linspace(0, 1, 201).tolist()}, farthest={}))
+    distances = pd.DataFrame({"a": [0.0049, 0.0051, 1.0], "b": [9.0, 9.0, 9.0]})
+    assert calibration.least_similar_group(distances).tolist() == ["", "a", "a"]
+    assert calibration.in_domain_score(distances)[2] == pytest.approx(0.5)
+
+
 def test_pit_is_the_level_of_the_narrowest_interval_with_the_residual():
     random = np.random.default_rng(5)
     far = pd.DataFrame({"processor": random.random(600)})
     tasks = np.where(np.arange(600) % 2 == 0, "int", "fp")
     residuals = random.normal(0, 0.1, 600) * (1 + far["processor"].to_numpy()) * np.where(tasks == "int", 1, 3)
-    calibration = ConformalCalibration().fit(residuals, tasks, np.zeros(600), far)
+    calibration = fit(residuals, tasks, np.zeros(600), far)
     levels = calibration.pit(tasks, far, residuals)
     for level in (0.5, 0.8, 0.95):
         inside = np.abs(residuals) <= calibration.half_widths(tasks, far, level)
@@ -288,19 +181,149 @@ def test_pit_is_the_level_of_the_narrowest_interval_with_the_residual():
     assert beyond.tolist() == [np.inf, 0.0]
 
 
-def test_outputs_with_few_rows_share_the_quantiles_of_their_kind():
-    residuals = np.concatenate([np.full(30, 0.01), np.full(30, 0.01), np.full(60, 0.2)])
-    outputs = np.repeat(["small a", "small b", "large"], [30, 30, 60])
-    distances = pd.DataFrame({"near": np.zeros(120)})
-    common = ConformalCalibration().fit(residuals, outputs, np.zeros(120), distances)
-    kinds = np.repeat(["loss", "loss", "accuracy"], [30, 30, 60])
-    by_kind = ConformalCalibration().fit(residuals, outputs, np.zeros(120), distances, kinds=kinds)
-    few, nowhere = np.array(["small a", "large"]), distances[:2]
-    np.testing.assert_allclose(common.half_widths(few, nowhere), [0.2, 0.2])
-    np.testing.assert_allclose(by_kind.half_widths(few, nowhere), [0.01, 0.2])
+SCORES = norm.ppf((1 + np.minimum(np.linspace(0, 1, 201), 0.9999)) / 2)
+"""Sizes of errors of a standard normal distribution."""
 
 
-def test_rows_of_one_entity_err_alike_by_their_blocks():
-    entities, blocks = np.array(["a", "a", "b"]), np.array(["1", "2", "3"])
-    assert units_of_error(entities, blocks).tolist() == ["a", "a", "b"]
-    assert units_of_error(entities[:2], blocks[:2]).tolist() == ["1", "2"]
+@pytest.mark.parametrize("sigma", [0.05, 0.3])
+@pytest.mark.parametrize("level", [0.5, 0.9])
+def test_probability_of_a_threshold_is_that_of_the_errors(sigma, level):
+    median = 120.0
+    high = median * np.exp(sigma * norm.ppf((1 + level) / 2))
+    for ratio in (0.5, 0.8, 0.95, 1.0, 1.05, 1.3, 2.0):
+        probability = probability_at_least(median * ratio, median, high, level, SCORES)
+        assert probability == pytest.approx(norm.cdf(-np.log(ratio) / sigma), abs=0.006)
+        other = probability_at_least(median / ratio, median, high, level, SCORES)
+        assert probability + other == pytest.approx(1), "symmetric about the median"
+
+
+TENTHS = np.linspace(0.5, 1.5, 11)
+TIED = np.array([0.5, 0.5, 0.5, *np.linspace(0.6, 1.3, 8)])
+
+
+@pytest.mark.parametrize(
+    ("threshold", "high", "level", "scores", "probability"),
+    [
+        # no threshold is certain or impossible, and scores of nothing leave a step
+        *((1e-4, 130, 0.9, SCORES, 0.9975), (1e8, 130, 0.9, SCORES, 0.0025)),
+        *((100, 130, 0.95, [*[0.0] * 10, 1.0], 0.5), (99, 130, 0.95, [*[0.0] * 10, 1.0], 0.5 + 0.5 * 0.9)),
+        # no backtest erred less than half of the expected error: nearer thresholds are a toss
+        *(
+            (100 * np.exp(sign * 0.1 * score), 100 * np.exp(0.1 * 1.4), 0.9, TENTHS, 0.5 - sign * share / 2)
+            for score, share in ((0, 0), (0.25, 0), (0.5, 0), (0.75, 0.25), (1.0, 0.5), (1.4, 0.9), (3.0, 0.9))
+            for sign in (1, -1)
+        ),
+        # three of eleven levels have the least error, so errors of half its size have half of their level
+        *(
+            (100 * np.exp(-0.1 * score), 100 * np.exp(0.1 * np.interp(0.9, np.linspace(0, 1, 11), TIED)), 0.9, TIED, p)
+            for score, p in ((0.25, 0.5 + 0.1 / 2), (0.5, 0.5 + 0.2 / 2))
+        ),
+    ],
+)
+def test_probabilities_by_hand(threshold, high, level, scores, probability):
+    assert probability_at_least(threshold, 100, high, level, np.array(scores)) == pytest.approx(probability)
+
+
+@pytest.mark.parametrize(
+    ("probabilities", "bounds"),
+    [([], (1, 1)), ([0.3], (0.3, 0.3)), ([0.9, 0.8], (0.7, 0.8)), ([0.5, 0.4, 0.6], (0, 0.4)), ([1, 1, 1], (1, 1))],
+)
+def test_joint_bounds_are_those_of_frechet(probabilities, bounds):
+    assert joint_bounds(probabilities) == pytest.approx(bounds)
+
+
+def test_quantiles_are_corrected_for_the_new_score_and_weighted():
+    scores, equal = np.array([4.0, 1.0, 3.0, 2.0]), np.ones(4)
+    # with four scores and the new one, a level of 0.6 needs three of four
+    assert [weighted_quantile(scores, equal, level) for level in (0.0, 0.2, 0.6, 0.61, 0.8, 1.0)] == [1, 1, 3, 4, 4, 4]
+    assert weighted_quantile(scores, np.array([1.0, 7.0, 1.0, 1.0]), 0.5) == 1
+    assert weighted_quantile(np.array([5.0]), np.array([0.3]), 0.9) == 5
+
+
+def test_outputs_are_told_apart_by_task_and_target():
+    tasks, targets = pd.Series(["a", "a", "b"]), pd.Series(["x", "y", "x"])
+    assert len(set(outputs_of(tasks, targets))) == 3
+    assert list(outputs_of(tasks, "x")) == list(outputs_of(tasks, pd.Series(["x"] * 3)))
+    assert outputs_of(pd.Series(["ab"]), "c")[0] != outputs_of(pd.Series(["a"]), "bc")[0]
+
+
+RISING = np.linspace(0, 2, 201).tolist()
+
+
+def state(**changes):
+    values = {"base": 0.1, "weights": {"a": 0.1, "b": 0.0}, "farthest": {"a": 2.0}, "most": 1.0}
+    return values | {"quantiles": {"": RISING, "t": RISING}} | changes
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        *({"base": 0.0}, {"base": -0.1}, {"base": 1.5}, {"weights": {"a": 0.1, "b": -1e-6}}, {"farthest": {"a": -1.0}}),
+        {"quantiles": {"t": RISING}},
+        {"quantiles": {"": RISING, "t": RISING[:-1]}},
+        {"quantiles": {"": RISING, "t": [*RISING, 3.0]}},
+        {"quantiles": {"": RISING[::-1]}},
+        {"quantiles": {"": RISING, "t": [*RISING[:100], 0.5, *RISING[101:]]}},
+        {"quantiles": {"": [-0.01, *RISING[1:]]}},
+    ],
+)
+@pytest.mark.reliability("a calibration with impossible values")
+def test_impossible_values_are_refused(changes):
+    with pytest.raises(UserError, match="a calibration must be one of backtests"):
+        ConformalCalibration.from_state(state(**changes))
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"base": 1.0}, {"weights": {}}, {"weights": {"a": 0.0}}, {"quantiles": {"": [0.0] * 201}}]
+)
+def test_values_at_the_bounds_are_accepted(changes):
+    given = state(**changes)
+    assert ConformalCalibration.from_state(given).to_state() == given
+
+
+def test_a_model_survives_its_folder(tmp_path):
+    rng = np.random.default_rng(0)
+    when = pd.Series(pd.to_datetime(["2020-01-01", "2021-01-01", None]))
+    train = pd.DataFrame({"size": [1.0, 2.0, np.nan]})
+    model = InDomainModel().fit(train, [Column("size", Kind.NUMERICAL, Role.FEATURE, "memory")], when)
+    residuals, tasks, _, _ = backtested(500)
+    far = pd.DataFrame(rng.random((500, len(model.names))), columns=model.names)
+    calibration = fit(residuals - 0.02, tasks, np.arange(500) % 3, far)
+    labels = pd.DataFrame({"model": rng.integers(0, 30, 300).astype(str)})
+    together = rng.normal(0, 0.1, 300) + rng.normal(0, 0.2, 30)[labels["model"].astype(int)]
+    correlation = ErrorCorrelation().fit(
+        together, labels, np.full(300, "t"), backtests=np.zeros(300, dtype=int), expected_errors=np.full(300, 0.2)
+    )
+    questions = (
+        train.assign(size=[1.5, 30.0, np.nan]),
+        np.array(["one", "two", "new task"]),
+        when + pd.Timedelta("800D"),
+    )
+    for name, correlated, scales in (("with", correlation, (1.5, 1.0, 2.25)), ("without", None, ())):
+        given, folder = UncertaintyModel(model, calibration, correlated, scales=scales), tmp_path / name
+        folder.mkdir()
+        given.save(folder)
+        loaded = UncertaintyModel.load(folder)
+        pd.testing.assert_frame_equal(loaded.intervals(*questions), given.intervals(*questions))
+        assert loaded.scales == scales and (folder / "scales.json").exists() == bool(scales)
+        assert (loaded.correlation and loaded.correlation.to_state()) == (correlated and correlated.to_state())
+    again = ConformalCalibration.from_state(json.loads(json.dumps(calibration.to_state())))
+    assert again.to_state() == calibration.to_state()
+
+
+def test_ignored_cells_count_in_the_interval_alone():
+    """An unknown cell makes no machine unlike others, but its error is as large as that of a far one."""
+    rows = pd.DataFrame({"size": [1.0, 2.0, 3.0]})
+    in_domain = InDomainModel().fit(rows, [Column("size", Kind.NUMERICAL, Role.FEATURE, "memory")])
+    weights = {name: 0.5 if name == "memory" else 0.0 for name in in_domain.names}
+    calibration = ConformalCalibration.from_state(state(weights=weights, most=9.0))
+    model, far = UncertaintyModel(in_domain, calibration), pd.DataFrame({"size": [30.0]})
+    known, ignored, near = (
+        model.intervals(X, np.array(["t"]), ignored=cells).iloc[0]
+        for X, cells in ((far, None), (far, far > 0), (rows.head(1), None))
+    )
+    assert known["in_domain_score"] < ignored["in_domain_score"] == near["in_domain_score"] == 1
+    assert (known["least_similar_group"], ignored["least_similar_group"]) == ("memory", "")
+    names = ["below", "above", "expected_error"]
+    assert ignored[names].tolist() == known[names].tolist()
+    assert (known[names] > near[names]).all()

@@ -13,9 +13,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfcast.cli.answers import check_out, replacing
 from perfcast.cli.arguments import add_shared
-from perfcast.cli.machine_arguments import add_champion
+from perfcast.cli.asking import add_champion, check_out, replacing
 from perfcast.utils.errors import UserError
 from perfcast.utils.packaged_project import default_project
 

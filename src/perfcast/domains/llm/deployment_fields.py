@@ -54,14 +54,10 @@ DERIVED_OUTPUTS = (
         _TASKS,
         _LOAD,
         lambda scores, cells: _tokens_per_second(scores, cells) * cells["concurrency"],
-        "tpot",
-        ("tokens/s", "throughput"),
     ),
     DerivedOutput(
         *("tokens_per_second_per_user", "tokens/s", _SECONDS_OF_ANSWER, _TASKS, ("output_tokens",)),
         _tokens_per_second,
-        "tpot",
-        ("tokens/s/user",),
     ),
     DerivedOutput(
         "tokens_per_second_per_gpu",
@@ -70,8 +66,6 @@ DERIVED_OUTPUTS = (
         _TASKS,
         _LOAD,
         lambda scores, cells: _tokens_per_second(scores, cells) * cells["concurrency"] / cells["gpus"],
-        "tpot",
-        ("tokens/s/gpu",),
     ),
 )
 """Throughput of a deployment that always has a batch of requests in progress."""

@@ -33,10 +33,10 @@ from perfcast.domains.llm.deployment_limits import (
     smallest_bytes,
 )
 from perfcast.domains.llm.deployment_loads import find_least, predict_latencies
-from perfcast.inference.cells import Cells, fill_missing, is_missing
+from perfcast.inference.cells import Cells, EntityFacts, fill_missing, is_missing
 from perfcast.inference.donors import Block, JointRules
 from perfcast.inference.machine_fields import Cell, TypedField
-from perfcast.inference.rules import DescriptionRules, EntityFacts, FactSource, Violation, name_kinds
+from perfcast.inference.rules import DescriptionRules, FactSource, Violation, name_kinds
 from perfcast.utils.errors import UserError
 
 _NEW_GPU = ("bf16_tflops", "memory_gb_per_s", "memory_gib", "link_gb_per_s")
@@ -233,7 +233,7 @@ class DeploymentRules(DescriptionRules):
         """Return the key of a GPU: without the name of its vendor."""
         return super().read_key(name).removeprefix("nvidia ").removeprefix("amd ")
 
-    def check_names(self, cells: Mapping[str, Cell], typed: Mapping[str, TypedField], label: str) -> tuple[str, ...]:
+    def list_notes(self, cells: Mapping[str, Cell], typed: Mapping[str, TypedField], label: str) -> tuple[str, ...]:
         """Return notes on a GPU and a model that no table lists.
 
         Raises: UserError when their facts are missing, a load is, or a number format or software is unknown.

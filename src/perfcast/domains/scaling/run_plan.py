@@ -20,7 +20,7 @@ from perfcast.inference.draws import DrawPredictions, impute_draws
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.parse import parse_machines
 from perfcast.inference.predict import PredictOptions, predict_machines
-from perfcast.inference.prediction import Answer, Estimate
+from perfcast.inference.prediction import ChampionAnswer, Estimate
 from perfcast.inference.user_measurements import UserMeasurements
 from perfcast.schema.table import Role, Tag
 from perfcast.utils.errors import UserError
@@ -56,12 +56,9 @@ class PlannedRun:
 
 
 @dataclass(frozen=True, repr=False)
-class RunPlan(Answer):
+class RunPlan(ChampionAnswer):
     """Runs in the order of choice. `estimates` are those of today."""
 
-    dataset: str
-    champion: str
-    preset: str
     machine: str
     level: float
     budget: float
@@ -121,9 +118,7 @@ def plan_runs(
         for each in estimates
     ]
     return RunPlan(
-        dataset=champion.dataset,
-        champion=champion.name,
-        preset=champion.preset,
+        *champion.identity,
         machine=prediction.machine,
         level=options.level,
         budget=budget,

@@ -102,7 +102,7 @@ class TrainingRunRules(DescriptionRules):
                 parts.append(f"{shorten_quantity(float(cells[name]))} {noun}")
         return ", ".join(parts) or "a model"
 
-    def check_names(self, cells: Mapping[str, Cell], typed: Mapping[str, TypedField], label: str) -> tuple[str, ...]:
+    def list_notes(self, cells: Mapping[str, Cell], typed: Mapping[str, TypedField], label: str) -> tuple[str, ...]:
         """Return no notes. Raises: UserError when the size or the length of the run is unknown."""
         missing = [name for name in ("params", "tokens") if name not in cells]
         if len(missing) > ("compute" in cells):

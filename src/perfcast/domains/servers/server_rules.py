@@ -32,16 +32,14 @@ from perfcast.domains.servers.processors.cpu_names import (
 from perfcast.domains.servers.processors.facts import Fact
 from perfcast.domains.servers.server_fields import SERVER_FIELDS
 from perfcast.domains.servers.server_limits import find_server_violations
-from perfcast.inference.cells import Cells, fill_missing, is_missing
+from perfcast.inference.cells import Cells, EntityFacts, fill_missing, is_missing
 from perfcast.inference.donors import Block, JointRules
-from perfcast.inference.machine_fields import Cell
+from perfcast.inference.machine_fields import Cell, TypedField
 from perfcast.inference.rules import (
     Check,
     DescriptionRules,
-    EntityFacts,
     FactSource,
     NamedEntity,
-    Violation,
     name_kinds,
 )
 
@@ -131,13 +129,8 @@ class ServerNames(DescriptionRules):
         name = name if chips is None or pd.isna(chips) else f"{chips:g} x {name}"
         return name if stem is None or pd.isna(stem) else f"{stem}, {name}"
 
-    def read_key(self, name: str) -> str:
-        """Return the key of a CPU model."""
-        return typed_cpu_key(name)
-
-    def shorten_key(self, key: str) -> str:
-        """Return a key without the number of its brand."""
-        return shorten_key(key)
+    read_key = staticmethod(typed_cpu_key)
+    shorten_key = staticmethod(shorten_key)
 
     def model_number(self, key: str) -> str:
         """Return the letters and digits of the model, without line and tier."""
@@ -272,34 +265,27 @@ class ServerRules(ServerNames):
         lines += ["reportable = 1", *([] if count is None else [f"{option} = {count}"])]
         return Check(task, f"runcpu --config=perfcast --tune=base --reportable{chosen} {suite}", "\n".join(lines))
 
+    find_violations = staticmethod(find_server_violations)
+
     def fill_entity_facts(self, cells: Cells, facts: EntityFacts) -> Cells:
         """Fill the facts of a row's CPU model; a model that no table lists has the facts of its family."""
         models = cells["cpu_model"].tolist()
         named = sorted({name for name in models if name is not None})
-        others = [name for name in named if name not in facts]
+        others = [name for name in named if name not in facts.places]
         if others:
             unlisted = pd.DataFrame({"cpu_model": pd.Series(others, dtype="str"), "cores": np.nan, "chips": np.nan})
             ruled = join_processors(unlisted, read_project_catalog()).set_index("cpu_model")
             family_facts = ruled.rename(columns=_FAMILY_COLUMNS).reindex(columns=facts.frame.columns)
             facts = EntityFacts(pd.concat([facts.frame, family_facts]))
 
-        def by_model(values: Mapping[str, Any]) -> np.ndarray:
-            return np.array([values.get(name) for name in models], dtype=object)
-
-        filled = fill_missing(
-            cells,
-            {**facts.look_up(models, cells), "cpu_model_id": by_model({name: cpu_model_id(name) for name in named})},
-        )
+        ids = {name: cpu_model_id(name) for name in named}
+        identified = {"cpu_model_id": np.array([ids.get(name) for name in models], dtype=object)}
+        filled = fill_missing(cells, {**facts.look_up(models, cells), **identified})
         if not is_missing(filled["cpu_vendor"]).any():
             return filled
-        vendors = {name: _find_vendor(name) or (None, None) for name in named}
-        return fill_missing(
-            filled,
-            {
-                column: by_model({name: pair[place] for name, pair in vendors.items()})
-                for place, column in enumerate(("cpu_vendor", "isa"))
-            },
-        )
+        vendors: dict[object, Any] = {name: _find_vendor(name) or (None, None) for name in named}
+        pairs = np.array([vendors.get(name, (None, None)) for name in models], dtype=object)
+        return fill_missing(filled, {"cpu_vendor": pairs[:, 0], "isa": pairs[:, 1]})
 
     def fill_implied(self, cells: Cells) -> Cells:
         """Fill cores, memory and architecture by arithmetic on the same row."""
@@ -349,11 +335,7 @@ class ServerRules(ServerNames):
         most = np.where(np.isnan(cells["max_sockets"]), usual, cells["max_sockets"])
         return [tuple(count for count in _SOCKETS if count <= largest) for largest in most.tolist()]
 
-    def find_violations(self, cells: Cells) -> Iterator[Violation]:
-        """Yield the limits of servers that a row breaks."""
-        return find_server_violations(cells)
-
-    def list_notes(self, cells: Mapping[str, Cell]) -> Iterator[str]:
+    def list_notes(self, cells: Mapping[str, Cell], typed: Mapping[str, TypedField], label: str) -> Iterator[str]:
         """Yield a note on modules that the processors do not share equally."""
         modules, chips = cells.get("dimm_count"), cells.get("chips")
         if isinstance(modules, float) and isinstance(chips, float) and modules % chips:
@@ -375,15 +357,6 @@ class ServerRules(ServerNames):
         rows = zip(*(cells[name].tolist() for name in ("cpu_model", "family", "suite")), strict=True)
         counts_less = [suite.endswith("rate") and _is_hybrid(model, family) for model, family, suite in rows]
         return np.where(counts_less, _EFFICIENT_CORES, 0.0)
-
-    def give_per_unit(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Give the enabled cores of each processor where only the total is given."""
-        stated, total = frame["cores_per_chip_stated"], frame["cores_enabled_total"]
-        per_chip = total / frame["chips"]
-        derived = stated.isna() & per_chip.notna()
-        return frame.assign(
-            cores_per_chip_stated=stated.where(~derived, per_chip), cores_enabled_total=total.where(~derived)
-        )
 
 
 SERVERS = ServerNames()

@@ -50,7 +50,7 @@ function readRequest(action) {
   if (action === "rank") {
     body.by = form.elements.by.value.trim() || "score";
     body.targets = form.elements.targets.value.split("\n").map((line) => line.trim()).filter(Boolean);
-    for (const name of ["electricity_price", "years", "memory_price"]) {
+    for (const name of ["electricity_price", "years"]) {
       const text = form.elements[name].value.trim();
       if (text && !Number.isFinite(Number(text))) throw new Error(`${name}: "${text}" is not a number. Type a number.`);
       if (text) body[name] = Number(text);
@@ -90,14 +90,13 @@ function showComparison(answer) {
 
 function showRanking(answer) {
   const money = (value) => (value === null ? "" : formatNumber(value));
-  const header = ["rank", "machine", "score", "interval", ...answer.targets, "is first", "watts", "price", "cost", "per score-year"];
+  const header = ["rank", "machine", "score", "interval", ...answer.targets, "watts", "price", "cost", "per score-year"];
   const rows = answer.candidates.map((each) => [
     String(each.rank),
     each.name,
     formatNumber(each.score),
     each.score_low === null ? "" : `${formatNumber(each.score_low)} to ${formatNumber(each.score_high)}`,
     ...each.probabilities.map(formatPercent),
-    formatPercent(each.first_share),
     money(each.watts),
     money(each.price),
     money(each.cost),
@@ -107,7 +106,7 @@ function showRanking(answer) {
   const missed = answer.candidates.findIndex((each) => each.sure === false);
   if (missed >= 0) rows.splice(missed, 0, ["", `does not reach the target (below ${formatPercent(answer.sure)})`, ...header.slice(2).map(() => "")]);
   const refused = answer.refused.map((each) => createElement("p", { class: "problem note" }, `${each.name}: ${each.message}`));
-  return [createTable(`Ranking by ${answer.by}; “is first” is the share of draws of all scores`, header, rows), ...refused];
+  return [createTable(`Ranking by ${answer.by}`, header, rows), ...refused];
 }
 
 function showSimilar(answer) {

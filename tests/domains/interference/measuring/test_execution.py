@@ -1,7 +1,5 @@
 """Real tenants for a few seconds: reports, rows, and nothing left behind, also after a kill."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal
@@ -13,12 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from perfcast.domains.interference.measuring.execution import (
-    FailedRunError,
-    Stage,
-    execute,
-    start_server,
-)
+from perfcast.domains.interference.measuring.execution import FailedRunError, Stage, execute, start_server
 from perfcast.domains.interference.measuring.groups import ControlGroup
 from perfcast.domains.interference.measuring.labels import label_record
 from perfcast.domains.interference.measuring.metrics import Sampler

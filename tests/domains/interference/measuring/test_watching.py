@@ -1,10 +1,6 @@
 """Watching: the prediction is that of the pipeline, from samples of a machine that the test writes."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -22,48 +18,45 @@ from perfcast.domains.interference.predictors.share_trees import ResourceSharesT
 from perfcast.domains.interference.sources.host_interference import TABLE, metric_names
 from perfcast.domains.interference.testing import host_interference as generated
 from perfcast.experiment.uncertainty_fit import fit_in_domain
-from perfcast.inference.champion import Champion, load_champion, save_champion
-from perfcast.predictors.predictor import Predictor
-from perfcast.schema.table import Role, Table
+from perfcast.inference.champion import load_champion, save_champion
+from perfcast.schema.table import Role
 from perfcast.uncertainty.conformal import ConformalCalibration, UncertaintyModel, outputs_of
 from perfcast.utils.errors import UserError
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("interference")
     generated.write(path, rows=500, seed=4)
     return path
 
 
 @pytest.fixture(scope="module")
-def standard(folder: Path) -> Table:
+def standard(folder):
     return build({"host_interference": folder}, {}).table
 
 
 @pytest.fixture(scope="module")
-def table(standard: Table) -> Table:
+def table(standard):
     return window_statistics.derive(resource_shares.derive(standard))
 
 
-def fitted(kind: type[Predictor], table: Table, **arguments: object) -> Predictor:
+def fitted(kind, table, **arguments):
     predictor = kind(**arguments)
     inputs = table.frame[[column.name for column in table.columns if column.role is not Role.TARGET]]
     return predictor.fit(inputs, table.frame[["share"]], columns=table.columns)
 
 
 @pytest.fixture(scope="module")
-def trees(table: Table) -> Predictor:
+def trees(table):
     return fitted(ResourceSharesTreesPredictor, table, n_estimators=20)
 
 
 @pytest.fixture(scope="module")
-def make_champion(
-    standard: Table, table: Table, folder: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Callable[..., Path]:
+def make_champion(standard, table, folder, tmp_path_factory):
     """Return a function that saves a champion in a folder of results."""
 
-    def make(predictor: Predictor, calibrated: UncertaintyModel | None = None) -> Path:
+    def make(predictor, calibrated=None):
         results = tmp_path_factory.mktemp("results")
         features = ["resource_shares", "window_statistics"]
         about = {"dataset": "host_interference", "predictor": "x", "preset": "quick", "features": features}
@@ -75,16 +68,16 @@ def make_champion(
 
 
 @pytest.fixture(scope="module")
-def champion(make_champion: Callable[..., Path], trees: Predictor) -> Champion:
+def champion(make_champion, trees):
     return load(make_champion(trees))
 
 
-def load(results: Path) -> Champion:
+def load(results):
     return load_champion(results / "champion" / "host_interference", "host_interference")
 
 
 @pytest.fixture(scope="module")
-def uncertainty(table: Table) -> UncertaintyModel:
+def uncertainty(table):
     distances = (in_domain := fit_in_domain(table, np.ones(len(table.frame), dtype=bool))).distances(table.frame)
     residuals = np.random.default_rng(0).normal(0, 0.2, len(distances)) * (1 + distances.sum(axis=1).to_numpy())
     outputs = outputs_of(table.frame["quantity"], "share")
@@ -92,7 +85,7 @@ def uncertainty(table: Table) -> UncertaintyModel:
     return UncertaintyModel(in_domain, calibration)
 
 
-def last_seconds(table: Table, folder: Path) -> tuple[pd.Series, list[dict[str, float]]]:
+def last_seconds(table, folder):
     """Return a row of one victim, and the metrics of the seconds up to it."""
     seconds = pd.read_parquet(folder / TABLE)
     throughput = table.frame[table.frame["quantity"] == "throughput"]
@@ -107,13 +100,8 @@ def last_seconds(table: Table, folder: Path) -> tuple[pd.Series, list[dict[str, 
 
 @pytest.mark.parametrize("kind", ["trees", "network"])
 def test_windows_give_the_prediction_and_the_interval_of_the_table(
-    kind: str,
-    table: Table,
-    folder: Path,
-    trees: Predictor,
-    uncertainty: UncertaintyModel,
-    make_champion: Callable[..., Path],
-) -> None:
+    kind, table, folder, trees, uncertainty, make_champion
+):
     predictor = trees if kind == "trees" else fitted(TemporalConvolution, table, epochs=1, min_steps=4)
     row, seconds = last_seconds(table, folder)
     cores, neighbors = [row["cores"]] * 2, [row["neighbors"]] * 2
@@ -133,7 +121,7 @@ def test_windows_give_the_prediction_and_the_interval_of_the_table(
 class Machine:
     """A machine of files: two control groups that share a core, whose counters grow with the time."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root):
         self.root, self.now = root, 100.0
         self.tree = root / "cgroup"
         for number, name in ((11, "web"), (12, "batch")):
@@ -145,7 +133,7 @@ class Machine:
         (root / "cgroup" / "batch" / "cpu.max").write_text("50000 100000\n")
         self.sleep(0)
 
-    def sleep(self, seconds: float) -> None:
+    def sleep(self, seconds):
         self.now += seconds
         used = self.now - 100
         for name, share in (("web", 0.25), ("batch", 0.75)):
@@ -158,12 +146,12 @@ class Machine:
 
 
 @pytest.fixture
-def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+def machine(tmp_path, monkeypatch):
     monkeypatch.setattr("os.sched_getaffinity", lambda number: {4, 0, 1})
     return Machine(tmp_path)
 
 
-def test_groups_with_processes_are_found_with_cores_and_quota(machine: Machine) -> None:
+def test_groups_with_processes_are_found_with_cores_and_quota(machine):
     machine.sleep(10)
     groups = choose_groups(machine.tree)
     assert [(entry.name, entry.cpus, entry.cores) for entry in groups] == [
@@ -173,14 +161,12 @@ def test_groups_with_processes_are_found_with_cores_and_quota(machine: Machine) 
 
 
 @pytest.mark.parametrize(("wanted", "words"), [(["/none"], "no /none"), ([], "systemd-run")])
-def test_an_absent_group_is_one_line(machine: Machine, wanted: list[str], words: str) -> None:
+def test_an_absent_group_is_one_line(machine, wanted, words):
     with pytest.raises(UserError, match=words):
         choose_groups(machine.tree if wanted else None, wanted)
 
 
-def test_every_second_has_the_degradation_of_busy_groups(
-    machine: Machine, table: Table, make_champion: Callable[..., Path]
-) -> None:
+def test_every_second_has_the_degradation_of_busy_groups(machine, table, make_champion):
     groups = choose_groups(machine.tree)
     sampler = Sampler(machine.root, clock=lambda: machine.now)
     times = {"clock": lambda: machine.now, "sleep": machine.sleep, "cpu_clock": lambda: 0.0}
@@ -198,9 +184,7 @@ def test_every_second_has_the_degradation_of_busy_groups(
 
 
 @pytest.mark.parametrize(("cost", "every"), [(0.01, 1), (0.06, 3)])
-def test_predictions_are_made_as_often_as_two_percent_of_a_core_permit(
-    machine: Machine, champion: Champion, cost: float, every: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_predictions_are_made_as_often_as_two_percent_of_a_core_permit(machine, champion, cost, every, monkeypatch):
     groups, used, made = choose_groups(machine.tree), [0.0], []
 
     def expensive(*args):
@@ -219,15 +203,13 @@ def test_predictions_are_made_as_often_as_two_percent_of_a_core_permit(
     assert all(len(entry.groups) for entry in observations)
 
 
-def test_without_a_champion_there_is_one_line_with_the_remedy(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+def test_without_a_champion_there_is_one_line_with_the_remedy(tmp_path, capsys):
     assert main(["watch", "--once", "--results", str(tmp_path)]) == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1 and "a champion of 'host_interference'" in error
 
 
-def test_the_command_answers_once_about_the_groups_of_this_machine(
-    trees: Predictor, make_champion: Callable[..., Path], capsys: pytest.CaptureFixture, monkeypatch, machine: Machine
-) -> None:
+def test_the_command_answers_once_about_the_groups_of_this_machine(trees, make_champion, capsys, monkeypatch, machine):
     monkeypatch.setattr("perfcast.domains.interference.measuring.groups.find_tree", lambda mounts: machine.tree)
     assert main(["watch", "--once", "--json", "--groups", "/web", "--results", str(make_champion(trees))]) == 0
     (line,) = capsys.readouterr().out.splitlines()

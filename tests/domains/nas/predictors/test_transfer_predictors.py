@@ -3,19 +3,18 @@
 import numpy as np
 import pandas as pd
 import pytest
+from reloaded import reloaded
 from scipy.stats import spearmanr
 
 from perfcast.domains.nas.predictors.device_attention import DeviceAttention
 from perfcast.domains.nas.predictors.help_maml import HelpMaml
 from perfcast.domains.nas.predictors.task_experts import (
-    FewShotTask,
     ItemEncoder,
     RidgeTransfer,
     describe_tasks,
     select_item_columns,
     thin_rows,
 )
-from perfcast.predictors.predictor import load_predictor
 from perfcast.schema.table import Column, Kind, Role, Tag
 
 KINDS = ("conv", "pool", "skip")
@@ -71,11 +70,16 @@ def fit(predictor, train):
 class TestTenRows:
     def test_order_a_new_device_like_known_ones(self, predictor, train_and_test):
         train, test = train_and_test
-        predicted = fit(predictor, train).predict(test)["latency"]
+        fitted = fit(predictor, train)
+        predicted = fitted.predict(test)["latency"]
         assert spearmanr(predicted, test["latency"]).statistic > 0.99
         assert np.abs(np.log(predicted / test["latency"])).mean() < 0.03
+        known = test.assign(device="device 1", vendor="odd")  # well measured: by its own expert
+        np.testing.assert_allclose(fitted.predict(known)["latency"], latencies(known, 1), rtol=0.02)
+        unseen = fitted.predict(test.assign(device="device 99"))["latency"]
+        assert train["latency"].min() < unseen.mean() < train["latency"].max(), "a mean of all"
 
-    def test_a_device_that_differs_from_all_others_is_learned_from_its_own_rows(self, predictor, train_and_test):
+    def test_a_strange_device_is_learned_from_its_own_rows_and_rows_are_thinned_out(self, predictor, train_and_test):
         train, test = train_and_test
         strange = lambda frame: 2 + 9 * frame["n_skip"] + 0.2 * frame["n_conv"]  # noqa: E731
         few = train["device"] == f"device {TRAINED}"
@@ -83,77 +87,32 @@ class TestTenRows:
         predicted = fit(predictor, train).predict(test)["latency"]
         bound = 0.9 if isinstance(predictor, DeviceAttention) else 0.3
         assert spearmanr(predicted, strange(test)).statistic > bound
-
-    def test_a_well_measured_device_is_predicted_by_its_own_expert(self, predictor, train_and_test):
-        train, test = train_and_test
-        rows = test.assign(device="device 1", vendor="odd")
-        predicted = fit(predictor, train).predict(rows)["latency"]
-        np.testing.assert_allclose(predicted, latencies(rows, 1), rtol=0.02)
-
-    def test_a_device_never_seen_is_a_mean_of_all(self, predictor, train_and_test):
-        train, test = train_and_test
-        predicted = fit(predictor, train).predict(test.assign(device="device 99"))["latency"]
-        assert train["latency"].min() < predicted.mean() < train["latency"].max()
-
-    def test_more_rows_than_an_expert_may_have_are_thinned_out(self, predictor, train_and_test):
         train, test = train_and_test
         thin = type(predictor)(**{**predictor.get_params(), "max_samples_per_task": 40})
         assert spearmanr(fit(thin, train).predict(test)["latency"], test["latency"]).statistic > 0.97
 
 
-class TestDeviceAttention:
-    def task(self, noise=0.0):
-        rng = np.random.default_rng(1)
-        experts = 1 + 0.4 * rng.normal(size=(3, 10))
-        return FewShotTask(experts[1] + noise * rng.normal(size=10), experts, {"a": np.zeros((10, 2))}, np.zeros(3))
-
-    def test_attends_to_the_expert_that_agrees_with_the_rows(self):
-        weights = DeviceAttention(n_draws=500)._weigh(self.task())
-        assert weights.experts.argmax() == 1
-        assert weights.experts.sum() == pytest.approx(1.0, abs=1e-9)
-
-    def test_attends_to_the_expert_of_a_similar_device_where_the_rows_do_not_decide(self):
-        task = self.task()
-        same = FewShotTask(task.values, np.repeat(task.experts[:1], 3, axis=0), task.outputs, np.array([0.0, 0.0, 1.0]))
-        assert DeviceAttention(n_draws=500)._weigh(same).experts.argmax() == 2
-
-    def test_the_posterior_is_that_of_the_textbook(self):
-        # one setting: the weights are those of a Gaussian process worked out by hand
-        predictor, task = DeviceAttention(n_draws=1, random_state=4), self.task(noise=0.1)
-        task = FewShotTask(
-            task.values, task.experts[:0], {"a": np.random.default_rng(2).normal(size=(10, 2))}, np.zeros(0)
-        )
-        from perfcast.domains.nas.predictors.device_attention import _Prior
-
-        prior = _Prior(np.random.default_rng(4), 1, 1, [0.3])
-        scale, _, constant = prior.scales[0]
-        kernel = scale**2 * task.outputs["a"] @ task.outputs["a"].T + constant**2
-        solution = np.linalg.solve(kernel + prior.noise[0] ** 2 * np.eye(10), task.values - 1)
-        weights = predictor._weigh(task)
-        np.testing.assert_allclose(weights.outputs["a"], scale**2 * task.outputs["a"].T @ solution)
-        assert weights.constant == pytest.approx(1 + constant**2 * solution.sum())
+@pytest.mark.parametrize(("shots", "vendor", "like"), [(1, "even", 0), (1, "odd", 1), (3, "odd", 0)])
+def test_attention_is_on_devices_of_the_vendor_until_rows_decide(shots, vendor, like):
+    train, test = data(shots=shots)
+    train = train.assign(vendor=train["vendor"].where(train["device"] != f"device {TRAINED}", vendor))
+    predictor = DeviceAttention(n_draws=500, few_shot_max_samples=30)
+    predicted = fit(predictor, train).predict(test.assign(vendor=vendor))["latency"]
+    assert spearmanr(predicted, latencies(test, like)).statistic > 0.85
 
 
 class TestHelp:
     def predictor(self, **changed):
         return HelpMaml(**{"epochs": 8, "few_shot_max_samples": 30, "hidden_size": 16, "random_state": 1, **changed})
 
-    def test_orders_a_new_device_and_predicts_the_same_after_loading(self, train_and_test, tmp_path):
+    def test_orders_a_new_device_by_an_embedding_of_common_networks(self, train_and_test):
         train, test = train_and_test
-        fitted = fit(self.predictor(), train)
-        predicted = fitted.predict(test)
+        predicted = reloaded(fit(self.predictor(), train)).predict(test)
         assert spearmanr(predicted["latency"], test["latency"]).statistic > 0.9
-        fitted.save(tmp_path)
-        pd.testing.assert_frame_equal(load_predictor(tmp_path).predict(test), predicted)
-
-    def test_the_embedding_is_of_the_networks_that_every_device_has(self, train_and_test):
-        train, _ = train_and_test
-        tasks = fit(self.predictor(epochs=1), train).tasks_["latency"]
+        tasks = fit(self.predictor(epochs=1), train_and_test[0]).tasks_["latency"]
         new = tasks[f"device {TRAINED}\x1f"]
-        assert new.embedding.min() == pytest.approx(0.0)
-        assert new.embedding.max() == pytest.approx(1.0)
-        assert {len(task.embedding) for task in tasks.values()} == {10}
-        assert len(new.support) == 10
+        assert (new.embedding.min(), new.embedding.max()) == pytest.approx((0.0, 1.0))
+        assert {len(task.embedding) for task in tasks.values()} == {10} == {len(new.support)}
 
     def test_validation_tasks_choose_the_epoch(self, train_and_test):
         train, _ = train_and_test
@@ -169,6 +128,8 @@ class TestItems:
         items = select_item_columns(train, COLUMNS)
         assert {column.name for column in items} == {column.name for column in COLUMNS[3:]}
         assert describe_tasks(train, COLUMNS, items)["device 3\x1f"] == {"vendor": "odd"}
+        rows = thin_rows(np.array(["a"] * 10 + ["b"] * 2), 3)
+        assert rows.tolist() == [0, 4, 9, 10, 11], "rows are thinned evenly by task"
 
     def test_pairs_of_categories_come_where_rows_suffice(self, train_and_test):
         train, _ = train_and_test
@@ -181,7 +142,3 @@ class TestItems:
         np.testing.assert_allclose(outputs["cell pairs"].mean(axis=0), 0, atol=1e-12)
         again = ItemEncoder.from_state(encoder.to_state(), items).transform(train)
         assert all(np.array_equal(outputs[name], again[name]) for name in outputs)
-
-    def test_rows_are_thinned_evenly_by_task(self):
-        rows = thin_rows(np.array(["a"] * 10 + ["b"] * 2), 3)
-        assert rows.tolist() == [0, 4, 9, 10, 11]

@@ -1,9 +1,11 @@
-"""Scaling laws as predictors, on a generated ladder: extrapolation, the law of a row, weights of the ensemble."""
+"""Scaling laws as predictors on a generated ladder, and predictors of runs under way on a gain of their law."""
 
 import numpy as np
 import pandas as pd
 import pytest
+from reloaded import reloaded
 
+import perfcast
 from perfcast.domains.scaling.predictors.scaling_ensemble import ScalingEnsemblePredictor
 from perfcast.domains.scaling.predictors.scaling_laws import (
     ChinchillaLawPredictor,
@@ -11,7 +13,7 @@ from perfcast.domains.scaling.predictors.scaling_laws import (
     OvertrainingLawPredictor,
     TwoStepLawPredictor,
 )
-from perfcast.predictors.predictor import load_predictor
+from perfcast.domains.scaling.predictors.training_curves import LastValuePredictor, RemainingGainPredictor
 from perfcast.schema.table import Column, Kind, Role, Tag
 
 COLUMNS = (
@@ -29,21 +31,17 @@ COLUMNS = (
 def ladder(sizes, factor=(1.0, 1.2)):
     """Return rows and targets of a loss and an accuracy that follows it, for two training sets."""
     rows = []
-    for number, training_set in enumerate("ab"):
+    for scale, training_set in zip(factor, "ab", strict=True):
         for params in sizes:
             for multiple in (0.5, 1, 2, 5, 10):
                 tokens = 20 * multiple * params
-                loss = factor[number] * (1.7 + 400 / params**0.34 + 4000 / tokens**0.34)
-                run = f"{training_set} {params:g} {multiple}"
-                shared = {"run": run, "training_set": training_set, "params": params, "tokens": tokens}
+                loss = scale * (1.7 + 400 / params**0.34 + 4000 / tokens**0.34)
                 share = 0.25 + 0.75 / (1 + np.exp(4 * (loss - 3.0)))
+                shared = {"run": f"{training_set} {params:g} {multiple}", "training_set": training_set}
+                shared |= {"params": params, "tokens": tokens}
                 rows.append({**shared, "task": "loss", "task_kind": "loss", "value": loss})
-                rows.append(
-                    {
-                        **{**shared, "task": "quiz", "task_kind": "accuracy", "loss_task": "loss"},
-                        **{"chance": 0.25, "value": share},
-                    }
-                )
+                quiz = {"task": "quiz", "task_kind": "accuracy", "loss_task": "loss", "chance": 0.25, "value": share}
+                rows.append({**shared, **quiz})
     frame = pd.DataFrame(rows)
     texts = {column.name: "str" for column in COLUMNS if column.kind is Kind.CATEGORICAL}
     return frame[[column.name for column in COLUMNS]].astype(texts), frame[["value"]]
@@ -53,11 +51,17 @@ SMALL, LARGE = ladder([5e7, 1e8, 2e8, 4e8, 8e8]), ladder([7e9])
 LAWS = [ChinchillaLawPredictor, OvertrainingLawPredictor, TwoStepLawPredictor, ComputeSigmoidPredictor]
 
 
-@pytest.mark.parametrize("make", [*LAWS, ScalingEnsemblePredictor])
-def test_a_run_that_names_its_task_alone_gets_the_same_answer(make):
-    predictor = make().fit(*SMALL, columns=COLUMNS)
+def test_a_task_alone_gives_the_same_answer_and_accuracies_stay_below_1(fitted):
     described = LARGE[0].assign(task_kind=pd.Series(np.nan, index=LARGE[0].index, dtype="str"), loss_task=np.nan)
-    np.testing.assert_allclose(predictor.predict(described), predictor.predict(LARGE[0]), rtol=1e-12)
+    far = LARGE[0].assign(params=1e14, tokens=1e16)
+    for predictor in fitted.values():
+        np.testing.assert_allclose(predictor.predict(described), predictor.predict(LARGE[0]), rtol=1e-12)
+        assert predictor.predict(far)["value"][far["task"] == "quiz"].between(0, 1).all()
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return {kind.__name__: reloaded(kind().fit(*SMALL, columns=COLUMNS)) for kind in [*LAWS, ScalingEnsemblePredictor]}
 
 
 def errors_of(predictor, rows):
@@ -65,42 +69,14 @@ def errors_of(predictor, rows):
     return (predicted - LARGE[1]["value"]).abs()[LARGE[0]["task"].eq(rows)]
 
 
-@pytest.fixture(scope="module")
-def fitted():
-    return {
-        predictor.__name__: predictor().fit(*SMALL, columns=COLUMNS) for predictor in [*LAWS, ScalingEnsemblePredictor]
-    }
-
-
-@pytest.mark.parametrize("name", ["ChinchillaLawPredictor", "OvertrainingLawPredictor", "TwoStepLawPredictor"])
-def test_the_loss_of_a_larger_model_is_that_of_the_law_of_its_training_set(fitted, name):
-    assert errors_of(fitted[name], "loss").max() < 0.01
-
-
-def test_the_two_step_law_extrapolates_an_accuracy_that_follows_the_loss(fitted):
+def test_each_law_extrapolates_what_it_states_and_the_better_one_has_weight(fitted):
+    for name in ("ChinchillaLawPredictor", "OvertrainingLawPredictor", "TwoStepLawPredictor"):
+        assert errors_of(fitted[name], "loss").max() < 0.01, name
     assert errors_of(fitted["TwoStepLawPredictor"], "quiz").max() < 0.01
     assert errors_of(fitted["ChinchillaLawPredictor"], "quiz").max() > 0.01
-
-
-def test_compute_alone_gives_runs_of_one_compute_the_same_answer(fitted):
-    rows = LARGE[0].iloc[[0, 0]].assign(params=[1e9, 2e9], tokens=[4e10, 2e10])
-    predicted = fitted["ComputeSigmoidPredictor"].predict(rows)["value"]
-    assert predicted.iloc[0] == pytest.approx(predicted.iloc[1])
-
-
-def test_an_accuracy_stays_between_0_and_1(fitted):
-    rows = LARGE[0].assign(params=1e14, tokens=1e16)
-    for predictor in fitted.values():
-        assert predictor.predict(rows)["value"][rows["task"] == "quiz"].between(0, 1).all()
-
-
-def test_unknown_tasks_and_training_sets_have_a_law(fitted):
-    rows = LARGE[0].assign(task="new", training_set="new")
-    for predictor in fitted.values():
-        assert np.isfinite(predictor.predict(rows)["value"]).all()
-
-
-def test_weights_favor_the_law_that_predicted_more_compute_well(fitted):
+    rows = LARGE[0].iloc[[0, 0]].assign(params=[1e9, 2e9], tokens=[4e10, 2e10])  # of one compute
+    first, second = fitted["ComputeSigmoidPredictor"].predict(rows)["value"]
+    assert first == pytest.approx(second)
     weights = fitted["ScalingEnsemblePredictor"].weights_
     assert sum(weights["accuracy"].values()) == pytest.approx(1)
     assert max(weights["accuracy"], key=weights["accuracy"].get) == "two_step_law"
@@ -109,7 +85,48 @@ def test_weights_favor_the_law_that_predicted_more_compute_well(fitted):
     assert weights["loss"]["compute_sigmoid"] < weights["loss"]["overtraining_law"]
 
 
-@pytest.mark.parametrize("kind", [*LAWS, ScalingEnsemblePredictor])
-def test_a_saved_law_predicts_the_same(kind, fitted, tmp_path):
-    fitted[kind.__name__].save(tmp_path)
-    pd.testing.assert_frame_equal(load_predictor(tmp_path).predict(LARGE[0]), fitted[kind.__name__].predict(LARGE[0]))
+NUMBERS = ("value_now", "value_level", "relative_slope", "log_params", "log_tokens_per_param")
+CURVE_COLUMNS = (
+    Column("id", Kind.CATEGORICAL, Role.KEY, "evaluation", tags=(Tag.ROW,)),
+    Column("task", Kind.CATEGORICAL, Role.KEY, "evaluation", tags=(Tag.TASK,)),
+    *(Column(name, Kind.NUMERICAL, Role.FEATURE, "curve") for name in NUMBERS),
+    Column("value", Kind.NUMERICAL, Role.TARGET, "evaluation"),
+)
+
+
+def runs(count=60):
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame({name: random.uniform(1, 3, count) for name in NUMBERS})
+    frame["relative_slope"] = random.uniform(-0.1, 0.0, count)
+    frame["task"] = np.where(np.arange(count) % 2 == 0, "loss", "accuracy")
+    gain = np.where(frame["task"] == "loss", -0.05 + 0.8 * frame["relative_slope"], 0.2 - 0.01 * frame["log_params"])
+    return frame.assign(id=np.arange(count).astype(str), value=frame["value_level"] * np.exp(gain))
+
+
+def fit_curve(predictor, frame):
+    return reloaded(predictor.fit(frame, frame[["value"]], columns=CURVE_COLUMNS))
+
+
+def test_the_gain_of_each_task_is_learned_and_few_runs_have_the_mean():
+    frame = runs()
+    predicted = fit_curve(RemainingGainPredictor(), frame.head(40)).predict(frame.tail(20))["value"]
+    assert (np.abs(predicted / frame["value"].tail(20) - 1) < 0.003).all()
+    frame = runs(8)
+    losses = frame[frame["task"] == "loss"]
+    gain = np.log(losses["value"] / losses["value_level"]).mean()
+    predicted = fit_curve(RemainingGainPredictor(), losses).predict(losses)["value"]
+    np.testing.assert_allclose(predicted, losses["value_level"] * np.exp(gain))
+
+
+def test_the_last_value_its_fallback_and_the_mean_of_the_logarithms():
+    frame = runs()
+    np.testing.assert_allclose(fit_curve(LastValuePredictor(), frame).predict(frame)["value"], frame["value_now"])
+    blank = frame.head(2).assign(value_now=np.nan, value_level=np.nan)
+    medians = np.exp(np.log(frame["value"]).groupby(frame["task"]).median())
+    for predictor in (LastValuePredictor(), RemainingGainPredictor()):
+        np.testing.assert_allclose(fit_curve(predictor, frame).predict(blank)["value"], medians[blank["task"]])
+    frame = runs()
+    ensemble = fit_curve(perfcast.estimator("curve_ensemble"), frame)
+    parts = [np.log(member.predict(frame)["value"]) for member in ensemble.members_.values()]
+    assert len(parts) == 2
+    np.testing.assert_allclose(np.log(ensemble.predict(frame)["value"]), np.mean(parts, axis=0))

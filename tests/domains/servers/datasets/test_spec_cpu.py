@@ -1,24 +1,19 @@
 """The SPEC CPU2017 and CPU2006 datasets: reading, quarantine, repairs, and what must never be a feature."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import lzma
-from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
-from types import ModuleType
-from typing import Any
+from collections import namedtuple
 
+import numpy as np
 import pandas as pd
 import pytest
 
-from perfcast import plugins, splits
-from perfcast.data.standardized import Standardized
-from perfcast.domains.servers.datasets.spec_cpu import cpu2006, cpu2017
+from perfcast import plugins
+from perfcast.domains.servers.datasets.spec_cpu import cpu2006, cpu2017, cpu2026
+from perfcast.domains.servers.datasets.spec_cpu.repairs import MIN_PEERS, mark_far_below_peers
 from perfcast.domains.servers.parsing.names import extract_system_stem
-from perfcast.domains.servers.testing import cpu_catalog, spec_cpu2006, spec_cpu2017
+from perfcast.domains.servers.testing import cpu_catalog, spec_cpu2006, spec_cpu2017, spec_cpu2026
 from perfcast.schema.table import Role
 from perfcast.schema.table_files import write_table
 from perfcast.utils.errors import UserError
@@ -26,28 +21,13 @@ from perfcast.utils.errors import UserError
 CPU2006, CPU2017 = "spec_cpu2006", "spec_cpu2017"
 
 
-@dataclass(frozen=True)
-class Dump:
-    """A generated dump: its modules, and texts in which the two dumps differ."""
+class Dump(namedtuple("Dump", "module fake library options end score mhz sound unusable reasons merged")):
+    """A generated dump: texts in which the two differ, and processors of two sound rows, the first of `mhz`."""
 
-    module: ModuleType
-    fake: ModuleType
-    library: Any
-    options: dict[str, str]
-    end: bytes
-    score: bytes
-    mhz: bytes
-    sound: tuple[bytes, bytes]
-    """Processors of two sound rows, the first of `mhz`."""
-    unusable: tuple[bytes, bytes]
-    """Replacement after which a row is no result."""
-    reasons: dict[str, int]
-    merged: dict[str, int]
-
-    def build(self, folders: dict[str, Path], **options: object) -> Standardized:
+    def build(self, folders, **options):
         return self.module.build(folders, {**self.options, **options})
 
-    def build_bytes(self, folder: Path, data: bytes) -> Standardized:
+    def build_bytes(self, folder, data):
         (folder / "dump.csv").write_bytes(data)
         return self.build({self.module.DUMP.source: folder})
 
@@ -57,30 +37,20 @@ _SHARED |= {"wrong_field_count": 1, "not_utf8": 1}
 DUMPS = {
     CPU2006: Dump(
         *(cpu2006, spec_cpu2006, lzma, {}, b"\n", b"Baseline", b",2933,", (b"Xeon X5570", b"Opteron 2384")),
-        unusable=(b"-20", b"-19"),
-        reasons={**_SHARED, "no_score": 1},
-        merged={"identical": 1},
+        *((b"-20", b"-19"), {**_SHARED, "no_score": 1}, {"identical": 1}),
     ),
     CPU2017: Dump(
         *(cpu2017, spec_cpu2017, gzip, {"published_until": "2024-12"}, b"\r\n", b"Base Result", b",2400,"),
-        sound=(b"Xeon Gold 6148", b"EPYC 7742"),
-        unusable=(b"cpu2017-2", b"cpu2018-2"),
-        reasons={**_SHARED, "no_score": 2},
-        merged={"identical_but_for_disclosure": 1},
+        *((b"Xeon Gold 6148", b"EPYC 7742"), (b"cpu2017-2", b"cpu2018-2"), {**_SHARED, "no_score": 2}),
+        {"identical_but_for_disclosure": 1},
     ),
 }
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(namedtuple("Case", "dump raw built lines")):
     """One dataset of generated inputs: folders of its sources, the built dataset, the lines of its dump."""
 
-    dump: Dump
-    raw: dict[str, Path]
-    built: Standardized
-    lines: list[bytes]
-
-    def find_row(self, number: int = 0) -> bytes:
+    def find_row(self, number=0):
         """Return a sound row of a processor of `Dump.sound`."""
         name = self.dump.sound[number]
         odd = (b",NC,", b"\xff", b",Mar-2025")
@@ -88,7 +58,7 @@ class Case:
 
 
 @pytest.fixture(scope="module")
-def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Case]:
+def cases(tmp_path_factory):
     catalog = tmp_path_factory.mktemp("cpu_catalog")
     cpu_catalog.write(catalog, rows=10, seed=3)
     made = {}
@@ -101,96 +71,71 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Case]:
 
 
 @pytest.fixture(params=DUMPS)
-def case(request: pytest.FixtureRequest, cases: dict[str, Case]) -> Case:
+def case(request, cases):
     return cases[request.param]
 
 
-def test_build_accounts_for_every_row(case: Case) -> None:
-    built = case.built
-    assert built.rows_in == len(built.table.frame) + built.rows_merged + len(built.rejected)
+def test_build_accounts_for_every_row_and_quarantines_each_defect_with_reason(case):
+    built, frame = case.built, case.built.table.frame
+    assert built.rows_in == len(frame) + built.rows_merged + len(built.rejected)
     assert built.merged == case.dump.merged
     assert built.quality["after_published_until"] == ("published_until" in case.dump.options)
-
-
-def test_build_quarantines_each_defect_with_reason(case: Case) -> None:
-    assert case.built.rejected["reason"].value_counts().to_dict() == case.dump.reasons
-    assert (case.built.rejected["line"] > 1).all()
-
-
-def test_build_declares_base_score_as_target_and_no_peak_feature(case: Case) -> None:
-    assert case.built.table.select(role=Role.TARGET) == ["base_score"]
-    features = case.built.table.select(role=Role.FEATURE)
+    assert built.rejected["reason"].value_counts().to_dict() == case.dump.reasons
+    assert (built.rejected["line"] > 1).all()
+    assert built.table.select(role=Role.TARGET) == ["base_score"]
+    features = built.table.select(role=Role.FEATURE)
     assert not {"peak_score", "peak_ptr", "system_stem", "updated", "published_month"} & set(features)
+    limited = frame.dropna(subset=["mem_eff_mts", "mem_max_mts_1dpc"])
+    assert len(limited) and (limited["mem_eff_mts"] <= limited["mem_max_mts_1dpc"]).all()
 
 
-@pytest.mark.parametrize(("name", "cpu_model"), [(CPU2006, "vector v9"), (CPU2017, "quantum core x1")])
-def test_build_keeps_unknown_processor_without_family(cases: dict[str, Case], name: str, cpu_model: str) -> None:
-    built = cases[name].built
-    unknown = built.table.frame[built.table.frame["family"].isna()]
-    assert {cpu_model: len(unknown)} == built.quality["unknown_processors"]
-    assert set(unknown["cpu_model"]) == {cpu_model}
-    assert unknown[["tdp_w", "mem_channels_per_chip"]].isna().all(axis=None)
+def test_build_keeps_unknown_processor_without_family(cases):
+    for name, cpu_model in ((CPU2006, "vector v9"), (CPU2017, "quantum core x1")):
+        built = cases[name].built
+        unknown = built.table.frame[built.table.frame["family"].isna()]
+        assert built.quality["unknown_processors"] == {cpu_model: len(unknown)}
+        assert set(unknown["cpu_model"]) == {cpu_model}
+        assert unknown[["tdp_w", "mem_channels_per_chip"]].isna().all(axis=None)
 
 
-def test_build_limits_effective_memory_rate(case: Case) -> None:
-    frame = case.built.table.frame.dropna(subset=["mem_eff_mts", "mem_max_mts_1dpc"])
-    assert len(frame)
-    assert (frame["mem_eff_mts"] <= frame["mem_max_mts_1dpc"]).all()
+BAD_ROWS = {
+    "not_csv": lambda row, dump: b'"' + row,
+    "wrong_field_count": lambda row, dump: row.replace(dump.end, b",extra,extra" + dump.end),
+    "line_too_long": lambda row, dump: b"x," * 1_000_000 + dump.end,
+    "unknown_suite": lambda row, dump: row.replace(b"CINT20", b"CXXX20").replace(b"CFP20", b"CXXX20"),
+    "count_not_numeric": lambda row, dump: row.replace(dump.mhz, b",fast,", 1),
+    "out_of_bounds": lambda row, dump: row.replace(dump.mhz, b",99000,", 1),
+    "unusable": lambda row, dump: row.replace(*dump.unusable),
+}
 
 
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        (lambda row, dump: b'"' + row, "not_csv"),
-        (lambda row, dump: row.replace(dump.end, b",extra,extra" + dump.end), "wrong_field_count"),
-        (lambda row, dump: b"x," * 1_000_000 + dump.end, "line_too_long"),
-        (lambda row, dump: row.replace(b"CINT20", b"CXXX20").replace(b"CFP20", b"CXXX20"), "unknown_suite"),
-        (lambda row, dump: row.replace(dump.mhz, b",fast,", 1), "count_not_numeric"),
-        (lambda row, dump: row.replace(dump.mhz, b",1e3,", 1), "count_not_numeric"),
-        (lambda row, dump: row.replace(dump.mhz, b",99000,", 1), "out_of_bounds"),
-        (lambda row, dump: row.replace(*dump.unusable), ("date_impossible", "no_result_id")),
-    ],
-)
-def test_build_quarantines_bad_row_alone(
-    case: Case, tmp_path: Path, change: Callable[[bytes, Dump], bytes], reason: str | tuple[str, str]
-) -> None:
-    result = case.dump.build_bytes(tmp_path, case.lines[0] + change(case.find_row(), case.dump) + case.find_row(1))
-    expected = reason if isinstance(reason, str) else reason[case.dump is DUMPS[CPU2017]]
-    assert result.rows_in == 2
-    assert result.rejected[["line", "reason"]].to_numpy().tolist() == [[2, expected]]
+def test_build_quarantines_bad_rows_alone(case, tmp_path):
+    bad = [change(case.find_row(), case.dump) for change in BAD_ROWS.values()]
+    result = case.dump.build_bytes(tmp_path, b"".join([case.lines[0], *bad, case.find_row(1)]))
+    *expected, _ = BAD_ROWS
+    expected.append("no_result_id" if case.dump is DUMPS[CPU2017] else "date_impossible")
+    assert result.rows_in == 1 + len(bad)
+    rejected = result.rejected.sort_values("line")[["line", "reason"]].to_numpy().tolist()
+    assert rejected == [[line, reason] for line, reason in enumerate(expected, 2)]
     assert [name.encode() for name in result.table.frame["cpu_model"]] == [case.dump.sound[1].lower()]
 
 
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (lambda data, dump: b"", "must have a header line"),
-        (lambda data, dump: dump.library.compress(data)[:-2000], "must be a whole (gzip|xz) file"),
-        (lambda data, dump: lzma.compress(data)[:40] + b"\x00" * 400, "must be a whole xz file"),
-        (
-            lambda data, dump: data.replace(dump.score, dump.score + b"s"),
-            "the column '(Base Result|Baseline)' once.*nearest unknown one is '(Base Results|Baselines)'",
-        ),
-        (lambda data, dump: data.split(b"\n")[0] + b"\n", "must hold a usable result, but of 0 rows"),
-        (lambda data, dump: b",".join(b"c%d" % i for i in range(1_000_000)), "at most 1000 columns"),
-        (lambda data, dump: b"\x00\x01\x02 no table", "must have the column 'Benchmark'"),
-    ],
-)
-def test_build_refuses_bad_file(case: Case, tmp_path: Path, data: Callable[[bytes, Dump], bytes], message: str) -> None:
-    with pytest.raises(UserError, match=message) as caught:
-        case.dump.build_bytes(tmp_path, data(b"".join(case.lines), case.dump))
-    assert "\n" not in str(caught.value)
-
-
-def test_build_refuses_no_usable_row_and_second_file(case: Case, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="must hold a usable result, but of 1 rows 1 are unusable, 0 too late"):
-        case.dump.build_bytes(tmp_path, case.lines[0] + case.find_row().replace(*case.dump.unusable))
+def test_build_refuses_bad_file(case, tmp_path):
+    data, score = b"".join(case.lines), case.dump.score
+    unusable = case.lines[0] + case.find_row().replace(*case.dump.unusable)
+    for content, message in (
+        (data.replace(score, score + b"s"), f"'{score.decode()}' once.*nearest unknown one is '{score.decode()}s'"),
+        (unusable, "must hold a usable result, but of 1 rows 1 are unusable, 0 too late"),
+    ):
+        with pytest.raises(UserError, match=message) as caught:
+            case.dump.build_bytes(tmp_path, content)
+        assert "\n" not in str(caught.value)
     (tmp_path / "second.csv").write_bytes(case.lines[0])
     with pytest.raises(UserError, match="must be one file"):
         case.dump.build({case.dump.module.DUMP.source: tmp_path})
 
 
-def test_build_accepts_plain_file_without_catalog(case: Case, tmp_path: Path) -> None:
+def test_build_accepts_plain_file_without_catalog(case, tmp_path):
     plain = case.dump.build_bytes(tmp_path, b"".join(case.lines))
     assert len(plain.table.frame) == len(case.built.table.frame)
     assert plain.table.columns == case.built.table.columns
@@ -202,29 +147,22 @@ def test_build_accepts_plain_file_without_catalog(case: Case, tmp_path: Path) ->
     assert listed.any() == (case.dump is DUMPS[CPU2017])
 
 
-def test_cpu2017_counts_repairs_and_keeps_stated_values(cases: dict[str, Case]) -> None:
+def test_cpu2017_counts_repairs_and_keeps_stated_values_and_lines(cases):
     frame, repairs = cases[CPU2017].built.table.frame, cases[CPU2017].built.quality["repairs"]
     assert repairs["capacity_mb_for_gb"] == repairs["ddr_gen_from_rate"] == repairs["test_month_after_publication"] == 1
     twice = frame[(frame["cpu_model"] == "xeon e-2236") & (frame["q_cores_mismatch"] == 1)]
     columns = ["cores_per_chip_stated", "cores_per_chip_of_cpu_model", "cores_enabled_total"]
     assert twice[columns].to_numpy().tolist() == [[12, 6, 6]]
     assert set(frame.loc[frame["family"] == "Sierra Forest", "l2_kb_per_core"]) == {1024}
-
-
-def test_cpu2017_unifies_spellings_of_a_processor(cases: dict[str, Case]) -> None:
-    frame = cases[CPU2017].built.table.frame
     assert frame.loc[frame["cpu_model"] == "xeon gold 6534", "cpu_model_id"].unique().tolist() == ["xeon-gold-6534"]
     assert not frame["cpu_model"].str.contains("  ").any()
-
-
-def test_cpu2017_keeps_line_of_each_row(cases: dict[str, Case]) -> None:
-    row, lines = cases[CPU2017].built.table.frame.iloc[0], cases[CPU2017].lines
+    row, lines = frame.iloc[0], cases[CPU2017].lines
     later = [number for number, line in enumerate(lines, 1) if b",Mar-2025," in line]
     physical = row["line"] + sum(number <= row["line"] for number in later)
     assert row["result_id"].encode() in lines[int(physical) - 1]
 
 
-def test_cpu2017_gives_same_bytes_for_both_snapshots(cases: dict[str, Case], tmp_path: Path) -> None:
+def test_cpu2017_gives_same_bytes_for_both_snapshots(cases, tmp_path):
     case = cases[CPU2017]
     cut = b"".join(line for line in case.lines if b",Mar-2025," not in line)
     (tmp_path / "cut").mkdir()
@@ -237,69 +175,43 @@ def test_cpu2017_gives_same_bytes_for_both_snapshots(cases: dict[str, Case], tmp
     assert (case.built.rows_in, other.quality["after_published_until"]) == (other.rows_in, 0)
 
 
-def test_cpu2017_rejects_repeated_identifier_and_merges_repeated_line(cases: dict[str, Case], tmp_path: Path) -> None:
+def test_cpu2017_applies_and_validates_published_until_and_rejects_a_repeated_identifier(cases, tmp_path):
     case, row = cases[CPU2017], cases[CPU2017].find_row()
+    months = {until: case.dump.build(case.raw, published_until=until) for until in ("2020-06", None)}
+    assert months["2020-06"].table.frame["published_month"].max() <= pd.Timestamp(2020, 6, 1)
+    assert months[None].quality["after_published_until"] == 0
+    assert months[None].table.frame["published_month"].max() == pd.Timestamp(2025, 3, 1)
+    for until, words in (("later", "published_until"), ("2001-01", "or set published_until later")):
+        with pytest.raises(UserError, match=words):
+            case.dump.build(case.raw, published_until=until)
     result = case.dump.build_bytes(tmp_path, case.lines[0] + row + row + row.replace(b",2400,", b",2500,"))
     assert result.merged == {"identical_but_for_disclosure": 1}
     assert result.rejected["reason"].tolist() == ["duplicate_result_id"]
 
 
-def test_cpu2017_applies_and_validates_published_until(cases: dict[str, Case]) -> None:
-    case = cases[CPU2017]
-    early = case.dump.build(case.raw, published_until="2020-06")
-    assert early.table.frame["published_month"].max() <= pd.Timestamp(2020, 6, 1)
-    everything = case.dump.build(case.raw, published_until=None)
-    assert everything.quality["after_published_until"] == 0
-    assert everything.table.frame["published_month"].max() == pd.Timestamp(2025, 3, 1)
-    with pytest.raises(UserError, match="published_until"):
-        case.dump.build(case.raw, published_until="later")
-    with pytest.raises(UserError, match="or set published_until later"):
-        case.dump.build(case.raw, published_until="2001-01")
-
-
-def test_cpu2006_names_results_by_their_lines(cases: dict[str, Case]) -> None:
-    lines = cases[CPU2006].lines
-    for row in cases[CPU2006].built.table.frame.head(20).itertuples():
-        fields = next(csv.reader([lines[int(row.line) - 1].decode()]))
-        assert (f"{row.base_score:g}", row.result_id) == (fields[4], f"cpu2006-{int(row.line):05d}")
-
-
-def test_cpu2006_counts_and_flags_repairs(cases: dict[str, Case]) -> None:
+def test_cpu2006_counts_and_flags_repairs_and_converts_caches_to_one_scope(cases):
     frame, repairs = cases[CPU2006].built.table.frame, cases[CPU2006].built.quality["repairs"]
-    assert repairs["test_month_before_the_suite"] == repairs["test_month_after_publication"] == 1
-    assert repairs["turbo_off"] == 1
+    for row in frame.head(20).itertuples():  # results are named by their lines
+        fields = next(csv.reader([cases[CPU2006].lines[int(row.line) - 1].decode()]))
+        assert (f"{row.base_score:g}", row.result_id) == (fields[4], f"cpu2006-{int(row.line):05d}")
+    assert (
+        repairs["test_month_before_the_suite"] == repairs["test_month_after_publication"] == repairs["turbo_off"] == 1
+    )
     assert frame["q_date"].sum() == 2
     single_core = frame[frame["cores_enabled_total"] == 1]
     assert (single_core["cores_per_chip_of_cpu_model"] > 1).any()
     bus = frame[frame["family"] == "Woodcrest"]
-    assert set(bus["bus_mts"]) == {1333}
-    assert bus["mem_channels_per_chip"].isna().all()
-    assert frame.loc[frame["cpu_model"] == "itanium 2 9040", "family"].unique().tolist() == ["Montecito"]
+    assert set(bus["bus_mts"]) == {1333} and bus["mem_channels_per_chip"].isna().all()
+    by_model = frame.groupby("cpu_model", observed=True)
+    assert by_model["family"].unique()["itanium 2 9040"].tolist() == ["Montecito"]
+    for cpu_model, column, size in (
+        *(("xeon e5450", "l2_kb_per_core", 3072), ("xeon 5160", "l2_kb_per_core", 3072)),
+        *(("opteron 6276", "l1i_kb", 32), ("xeon 5160", "l3_mb_per_chip", 0)),
+    ):
+        assert set(frame.loc[frame["cpu_model"] == cpu_model, column]) == {size}
 
 
-@pytest.mark.parametrize(
-    ("cpu_model", "column", "size"),
-    [
-        ("xeon e5450", "l2_kb_per_core", 3072),
-        ("xeon 5160", "l2_kb_per_core", 3072),
-        ("opteron 6276", "l1i_kb", 32),
-        ("xeon 5160", "l3_mb_per_chip", 0),
-    ],
-)
-def test_cpu2006_converts_caches_to_one_scope(cases: dict[str, Case], cpu_model: str, column: str, size: int) -> None:
-    frame = cases[CPU2006].built.table.frame
-    assert set(frame.loc[frame["cpu_model"] == cpu_model, column]) == {size}
-
-
-def test_forward_splits_test_later_years(cases: dict[str, Case]) -> None:
-    table = cases[CPU2006].built.table
-    for name, start in (("forward_2010", "2010-01"), ("forward_2012", "2012-01")):
-        fold = splits.make(name, table, 0)["fold_0"]
-        months = table.frame["published_month"]
-        assert months[fold.isin(["train", "validation"])].max() < pd.Timestamp(start) <= months[fold == "test"].min()
-
-
-def test_front_side_bus_replaces_missing_channels(cases: dict[str, Case]) -> None:
+def test_front_side_bus_replaces_missing_channels(cases):
     table = cases[CPU2006].built.table
     for module in ("processor", "memory", "system", "workload", "front_side_bus"):
         table = plugins.load("features", module).derive(table)
@@ -312,18 +224,39 @@ def test_front_side_bus_replaces_missing_channels(cases: dict[str, Case]) -> Non
     assert set(frame.loc[frame["family"] == "Westmere-EP", "has_bus"]) == {0}
 
 
-@pytest.mark.parametrize(
-    ("system", "processor", "stem"),
-    [
+def test_extract_system_stem():
+    for system, processor, stem in (
         ("ThinkSystem SR590 (1.90 GHz, Intel Xeon Bronze 3204)", "Intel Xeon Bronze 3204", "ThinkSystem SR590"),
         ("PowerEdge R6625 (AMD EPYC 9254 24-Core Processor)", "AMD EPYC 9254", "PowerEdge R6625"),
         ("ThinkSystem SR635 3.10 GHz, AMD EPYC 7252", "AMD EPYC 7252", "ThinkSystem SR635"),
-        (
-            "SuperServer 5019P-MT (X11SPi-TF , Intel Xeon Gold 5118)",
-            "Intel Xeon Gold 5118",
-            "SuperServer 5019P-MT (X11SPi-TF)",
+        ("5019P-MT (X11SPi-TF , Intel Xeon Gold 5118)", "Intel Xeon Gold 5118", "5019P-MT (X11SPi-TF)"),
+    ):
+        assert extract_system_stem(system, processor) == stem
+
+
+def test_cpu2026_keeps_runs_of_a_whole_machine_at_full_clock(tmp_path):
+    spec_cpu2026.write(tmp_path, rows=40, seed=0)
+    built = cpu2026.build({"spec_cpu2026": tmp_path}, {})
+    frame, reasons = built.table.frame, built.rejected["reason"].value_counts()
+    assert reasons.to_dict() == {"energy_measured": 10, "one_copy": 4, "copies_unknown": 2}
+    assert set(frame["suite"]) <= {f"C{kind}2026{run}" for kind in ("INT", "FP") for run in ("rate", "speed")}
+    assert frame["result_id"].iloc[0] == "cpu2026-20260410-00005"
+    assert (frame["arrival_day"] == "2026-04-10").all()
+
+
+ALIKE = {"suite": "CINT2017rate", "cpu_model": "epyc 7742", "chips": 2.0, "dimm_count": 16.0, "mem_eff_mts": 3200.0}
+
+
+def test_a_score_far_below_those_of_the_same_machine_is_marked():
+    for scores, changed, marked in (
+        ([600, 610, 620, 390, 1500], {}, 3),
+        ([600, 610, 620, 450, 605], {}, None),
+        ([*[600] * (MIN_PEERS - 2), 100], {}, None),
+        ([600, 610, 620, 630, 640, 100], {"dimm_count": np.nan, "mem_eff_mts": np.nan}, 5),
+        *(
+            ([600, 610, 620, 630, 640, 100], {name: [value] * 5 + [type(value)(1)]}, None)
+            for name, value in ALIKE.items()
         ),
-    ],
-)
-def test_extract_system_stem(system: str, processor: str, stem: str) -> None:
-    assert extract_system_stem(system, processor) == stem
+    ):
+        frame = pd.DataFrame({"base_score": scores, "mem_channels_per_chip": 8.0, **ALIKE, **changed})
+        assert mark_far_below_peers(frame).tolist() == [place == marked for place in range(len(scores))]

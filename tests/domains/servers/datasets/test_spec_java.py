@@ -1,7 +1,6 @@
 """spec_power and spec_jbb2015: reading, quarantine, repairs, results of several nodes, and errors in one line."""
 
 import csv
-import io
 import re
 
 import pandas as pd
@@ -46,109 +45,88 @@ def read(folder):
     return sorted(rows, key=lambda row: re.findall(r"-(\d{5})\.|$", row["Disclosure"])[0] or "last")
 
 
+def sound(raw, nodes="1"):
+    """Return the first sound row of the power dump with a number of nodes."""
+    rows = read(raw["spec_power"])
+    return next(row for row in rows if row["Nodes"] == nodes and row["Result"] not in ("0", "NC"))
+
+
 def build_rows(name, folder, rows, options=OPTIONS):
-    """Build a dataset from rows alone."""
-    buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, [*rows[0], "Disclosure URL", "Disclosures"], lineterminator="\r\n")
-    writer.writeheader()
-    lines = [buffer.getvalue()]
-    for row in rows:
-        line = io.StringIO()
-        csv.writer(line, lineterminator="\r\n").writerow(row.values())
-        lines.append(line.getvalue())
-    (folder / "dump.csv").write_bytes("".join(lines).encode())
+    """Build a dataset from rows alone: two names of the header have no field."""
+    with (folder / "dump.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\r\n")
+        writer.writerow([*rows[0], "Disclosure URL", "Disclosures"])
+        writer.writerows(row.values() for row in rows)
     return MODULES[name][0].build({name: folder}, options)
 
 
-def test_build_quarantines_each_defect_with_reason(built):
-    broken = {"repeated_header": 1, "wrong_field_count": 1, "not_utf8": 1, "shifted_columns": 1}
-    counts = {name: result.rejected["reason"].value_counts().to_dict() for name, result in built.items()}
-    assert counts["spec_power"] == {
-        **broken,
-        **dict.fromkeys(("no_score", "score_not_numeric", "inconsistent_result", "impossible_counts"), 1),
-        **dict.fromkeys(("date_impossible", "no_result_id"), 1),
-    }
-    assert counts["spec_jbb2015"] == {
-        **broken,
-        **dict.fromkeys(("no_score", "score_not_numeric", "inconsistent_result", "impossible_counts"), 1),
-        "unknown_suite": 1,
-    }
-    for result in built.values():
-        assert result.rows_in == len(result.table.frame) + result.rows_merged + len(result.rejected)
+def test_build_quarantines_each_defect_with_reason_and_declares_no_result_as_feature(built, raw):
+    shared = ("repeated_header", "wrong_field_count", "not_utf8", "shifted_columns", "no_score", "score_not_numeric")
+    shared += ("inconsistent_result", "impossible_counts")
+    own = {"spec_power": ("date_impossible", "no_result_id"), "spec_jbb2015": ("unknown_suite",)}
+    for name, result in built.items():
+        frame = result.table.frame
+        assert result.rejected["reason"].value_counts().to_dict() == dict.fromkeys((*shared, *own[name]), 1)
+        assert result.rows_in == len(frame) + result.rows_merged + len(result.rejected)
         assert result.merged == {"identical_but_for_disclosure": 1}
-
-
-def test_quality_reports_join_coverage(built):
-    for result in built.values():
-        assert result.quality["join_coverage"]["rows"] == len(result.table.frame)
-
-
-def test_build_declares_no_load_level_or_result_as_feature(built):
-    for result in built.values():
+        assert result.quality["join_coverage"]["rows"] == len(frame)
         features = set(result.table.select(role=Role.FEATURE))
-        assert not [name for name in features if "ops" in name or "watt" in name or "result" in name]
-    assert [name for name in built["spec_power"].table.frame if "level" in str(name)] == []
+        assert not [each for each in features if "ops" in each or "watt" in each or "result" in each]
+        assert not [each for each in frame if "level" in each]
+        assert frame["hw_vendor"].isin(["HPE", "Supermicro", "Dell", "Lenovo", "Acer"]).all()
+    row = built["spec_power"].table.frame.iloc[3]
+    lines = next(raw["spec_power"].glob("*.csv")).read_bytes().split(b"\r\n")
+    assert row["result_id"].encode() in lines[int(row["line"]) - 1]
 
 
-def test_build_divides_results_by_nodes(raw, tmp_path):
-    single = next(row for row in read(raw["spec_power"]) if row["Nodes"] == "1" and row["Result"] not in ("0", "NC"))
+def test_build_divides_results_by_nodes_and_keeps_memory_stated_per_node(raw, tmp_path):
+    single = sound(raw)
     times = ["# Cores", "# Chips", "Memory (GB)", *power.OPERATIONS, *power.WATTS]
     four = {**single, "Nodes": "4", "Disclosure": single["Disclosure"].replace("-0", "-9")}
     four |= {name: f"{float(single[name].replace(',', '')) * 4:.7g}" for name in times}
     frame = build_rows("spec_power", tmp_path, [single, four]).table.frame
     assert frame["nodes"].tolist() == [1, 4]
-    same = [name for name in frame if name not in ("nodes", "result_id", "line", "arrival_day", "q_date", "test_month")]
-    first, second = (frame.loc[[row], same].reset_index(drop=True) for row in (0, 1))
+    same = frame.drop(columns=["nodes", "result_id", "line", "arrival_day", "q_date", "test_month"])
+    first, second = (same.loc[[row]].reset_index(drop=True) for row in (0, 1))
     pd.testing.assert_frame_equal(first, second, rtol=1e-5)
-
-
-def test_build_keeps_memory_stated_per_node(raw, tmp_path):
-    row = next(row for row in read(raw["spec_power"]) if row["Nodes"] == "2" and row["Result"] not in ("0", "NC"))
+    row = sound(raw, nodes="2")
     count, size = (float(number) for number in row["DIMMS"].removesuffix(" MB").split(" x "))
     stated = build_rows("spec_power", tmp_path, [{**row, "Memory (GB)": f"{count * size / 1024:g}"}]).table.frame
     assert stated["mem_total_gb"].tolist() == [count * size / 1024]
     assert stated["q_mem_arith"].tolist() == [0]
 
 
-@pytest.mark.parametrize(
-    ("change", "expected"),
-    [
-        ({"# Chips": "0"}, {"chips": 2.0, "cores_enabled_total": 40.0}),
-        (
-            {"# Chips": "40", "Processor": "ARM 20 Cores: Maker SoC"},
-            {"chips": 2.0, "cores_per_chip_of_cpu_model": 20.0},
-        ),
-        ({"3rd Level Cache": "39424 MB I+D on chip per chip"}, {"l3_mb_per_chip": 38.5}),
-        ({"3rd Level Cache": "256 MB I+D on chip per core"}, {"l3_mb_per_chip": 256.0}),
-        ({"2nd Level Cache": "1280 MB I+D on chip per core"}, {"l2_kb_per_core": 1280.0}),
-        ({"2nd Level Cache": "256 KB I+D on chip per chip"}, {"l2_kb_per_core": 256.0}),
-        ({"Processor": "AMD Opteron 999"}, {"cpu_vendor": "AMD", "isa": "x86", "arch": "x86_64", "family": None}),
-        ({"Power Supply Rating (watts)": "0"}, {"psu_w": None}),
-        ({"Test Date": "Mar-1999"}, {"test_month": None}),
-        ({"Memory (GB)": "n/a"}, {"mem_total_gb": 384.0}),
-        ({"DIMMS": "", "Memory Description": "x" * 5000}, {"dimm_count": None, "mem_eff_mts": None}),
-    ],
-)
-def test_build_repairs_known_errors(raw, tmp_path, change, expected):
-    row = next(row for row in read(raw["spec_power"]) if row["Nodes"] == "1" and row["Result"] not in ("0", "NC"))
-    machine = {
-        **{"# Cores": "40", "# Chips": "2", "# Cores Per Chip": "20", "Processor": "Intel Xeon Gold 6148"},
-        **{"Memory (GB)": "384", "DIMMS": "12 x 32768 MB"},
-    }
-    frame = build_rows("spec_power", tmp_path, [{**row, **machine, **change}]).table.frame
-    for name, value in expected.items():
-        assert pd.isna(frame[name][0]) if value is None else frame[name][0] == value
+KNOWN_ERRORS = [
+    ({"# Chips": "0"}, {"chips": 2.0, "cores_enabled_total": 40.0}),
+    ({"# Chips": "40", "Processor": "ARM 20 Cores: X"}, {"chips": 2.0, "cores_per_chip_of_cpu_model": 20.0}),
+    ({"3rd Level Cache": "39424 MB I+D on chip per chip"}, {"l3_mb_per_chip": 38.5}),
+    ({"3rd Level Cache": "256 MB I+D on chip per core"}, {"l3_mb_per_chip": 256.0}),
+    ({"2nd Level Cache": "1280 MB I+D on chip per core"}, {"l2_kb_per_core": 1280.0}),
+    ({"2nd Level Cache": "256 KB I+D on chip per chip"}, {"l2_kb_per_core": 256.0}),
+    ({"Processor": "AMD Opteron 999"}, {"cpu_vendor": "AMD", "isa": "x86", "arch": "x86_64", "family": None}),
+    *(({"Power Supply Rating (watts)": "0"}, {"psu_w": None}), ({"Test Date": "Mar-1999"}, {"test_month": None})),
+    ({"Memory (GB)": "n/a"}, {"mem_total_gb": 384.0}),
+    ({"DIMMS": "", "Memory Description": "x" * 5000}, {"dimm_count": None, "mem_eff_mts": None}),
+]
 
 
-@pytest.mark.parametrize(
-    ("per_core", "total", "threads"), [("2", "2", 2), ("48", "48", 2), ("1", "48", 2), ("2", "48", 2), ("7", "9", None)]
-)
-def test_build_derives_threads_from_either_column(raw, tmp_path, per_core, total, threads):
-    row = read(raw["spec_jbb2015"])[0]
+def test_build_repairs_known_errors(raw, tmp_path):
+    machine = {"# Cores": "40", "# Chips": "2", "# Cores Per Chip": "20", "Processor": "Intel Xeon Gold 6148"}
+    machine |= {"Memory (GB)": "384", "DIMMS": "12 x 32768 MB"}
+    for change, expected in KNOWN_ERRORS:
+        row = build_rows("spec_power", tmp_path, [{**sound(raw), **machine, **change}]).table.frame.iloc[0]
+        assert {name: None if pd.isna(row[name]) else row[name] for name in expected} == expected, change
+
+
+def test_build_derives_threads_from_either_column(raw, tmp_path):
     machine = {"# cores": "24", "# chips": "1", "# of nodes": "1", "Processor": "Nobody 1"}
-    change = {"# of threads per core": per_core, "Total # of threads": total}
-    frame = build_rows("spec_jbb2015", tmp_path, [{**row, **machine, **change}]).table.frame
-    assert pd.isna(frame["threads_per_core"][0]) if threads is None else frame["threads_per_core"][0] == threads
+    threads = {("2", "2"): 2, ("48", "48"): 2, ("1", "48"): 2, ("2", "48"): 2, ("7", "9"): None}
+    for (per_core, total), expected in threads.items():
+        change = {"# of threads per core": per_core, "Total # of threads": total}
+        frame = build_rows(
+            "spec_jbb2015", tmp_path, [{**read(raw["spec_jbb2015"])[0], **machine, **change}]
+        ).table.frame
+        assert frame["threads_per_core"].astype(object).where(frame["threads_per_core"].notna(), None)[0] == expected
 
 
 def test_build_applies_published_until_and_keeps_lines(raw, tmp_path):
@@ -165,58 +143,26 @@ def test_build_applies_published_until_and_keeps_lines(raw, tmp_path):
 
 @pytest.mark.parametrize("name", MODULES)
 def test_build_refuses_bad_files_and_options(name, raw, tmp_path):
-    build = MODULES[name][0].build
-    rows = read(raw[name])
+    rows = read(raw[name])[:4]
     with pytest.raises(UserError, match="one file"):
-        build({name: tmp_path}, {})
-    for content, message in ((b"", "header"), (b"a,b\r\n1,2\r\n", "column"), (b"\xff\xfe\x00\r\n", "column")):
-        (tmp_path / "dump.csv").write_bytes(content)
-        with pytest.raises(UserError, match=message) as caught:
-            build({name: tmp_path}, {})
-        assert "\n" not in str(caught.value)
-    with pytest.raises(UserError, match="usable result"):
-        build_rows(name, tmp_path, rows[:2], {"published_until": "2001-01"})
-    with pytest.raises(UserError, match="published_until must be a month"):
-        build_rows(name, tmp_path, rows[:2], {"published_until": "soon"})
-
-
-@pytest.mark.parametrize(
-    ("name", "cells"),
-    [
-        ("spec_power", {"Result": "0"}),
-        ("spec_power", {"# Chips": "700"}),
-        ("spec_jbb2015", {"Max-jOPS": "0"}),
-        ("spec_jbb2015", {"# chips": "700"}),
-    ],
-)
-def test_build_refuses_file_without_usable_row(name, cells, raw, tmp_path):
-    rows = [{**row, **cells} for row in read(raw[name])[:4]]
-    assert set(cells) < set(rows[0])
-    with pytest.raises(UserError, match="must hold a usable result, but of 4 rows 4 are unusable, 0 too late"):
-        build_rows(name, tmp_path, rows)
-
-
-def test_build_keeps_line_of_each_row(built, raw):
-    for name, result in built.items():
-        if name == "spec_power":
-            lines = next(raw[name].glob("*.csv")).read_bytes().split(b"\r\n")
-            row = result.table.frame.iloc[3]
-            assert row["result_id"].encode() in lines[int(row["line"]) - 1]
-        assert result.table.frame["hw_vendor"].isin(["HPE", "Supermicro", "Dell", "Lenovo", "Acer"]).all()
+        MODULES[name][0].build({name: tmp_path}, {})
+    unusable = "must hold a usable result, but of 4 rows 4 are unusable, 0 too late"
+    for changed, until, message in (
+        ({"spec_power": {"Result": "0"}, "spec_jbb2015": {"Max-jOPS": "0"}}[name], "2024-12", unusable),
+        ({"spec_power": {"# Chips": "700"}, "spec_jbb2015": {"# chips": "700"}}[name], "2024-12", unusable),
+        ({}, "2001-01", "usable result"),
+        ({}, "soon", "published_until must be a month"),
+    ):
+        with pytest.raises(UserError, match=message):
+            build_rows(name, tmp_path, [{**row, **changed} for row in rows], {"published_until": until})
 
 
 def test_parse_measured_identity_and_form_factor():
-    texts = ("1.34723e+06", "1,024", "2,112.5", "-1", "", "1e999", "nan", "1,02", "0x10", "9" * 13)
-    assert [parse_measured(text) for text in texts] == [1347230, 1024, 2112.5, *[None] * 7]
+    numbers = {"1.34723e+06": 1347230, "1,024": 1024, "2,112.5": 2112.5}
+    numbers |= dict.fromkeys(("-1", "", "1e999", "nan", "1,02", "0x10", "9" * 13))
+    assert {text: parse_measured(text) for text in numbers} == numbers
     assert parse_disclosure("http://x/res2031q1/jbb2015-20310230-00001.html").result_id is None
     assert parse_disclosure('<A HREF="/power_ssj2008-20310228-00001.txt">').result_id == "power_ssj2008-20310228-00001"
-    shapes = (
-        "2U Rack.",
-        "5 x 4RU rackmount server",
-        "Tower or 4U rack mount",
-        "1 of 2 Blades",
-        "Compute Node",
-        "--",
-        "",
-    )
-    assert [parse_form_factor(text) for text in shapes] == ["2U", "4U", "4U", "blade", "blade", None, None]
+    shapes = {"2U Rack.": "2U", "5 x 4RU rackmount server": "4U", "Tower or 4U rack mount": "4U"}
+    shapes |= {"1 of 2 Blades": "blade", "Compute Node": "blade", "--": None, "": None}
+    assert {text: parse_form_factor(text) for text in shapes} == shapes

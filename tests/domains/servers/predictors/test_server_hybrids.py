@@ -1,13 +1,14 @@
-"""Hybrid predictors of servers: weights of learners from backtests, by shift."""
-
-from __future__ import annotations
+"""Hybrid predictors of servers: weights of learners from backtests, by shift; group attention and four learners."""
 
 from dataclasses import asdict, dataclass
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from generated_servers import COLUMNS, compute_scores, daily_dates, generate_servers
+from reloaded import reloaded
+from torch import nn
 
 import perfcast
 from perfcast.domains.servers.predictors.training_shift import (
@@ -17,7 +18,10 @@ from perfcast.domains.servers.predictors.training_shift import (
     UNSEEN_MICROARCHITECTURE,
     TrainingShift,
 )
-from perfcast.predictors.predictor import Predictor, load_predictor
+from perfcast.features.encoding.tokens import TokenEncoder
+from perfcast.nn.token_batch import TokenBatch
+from perfcast.predictors.neural.group_pooling import GroupPoolingPredictor
+from perfcast.predictors.predictor import Predictor
 from perfcast.predictors.residual_stack import ResidualStack
 from perfcast.schema.table import Column, Kind, Role, Tag
 
@@ -59,20 +63,19 @@ def hybrid_constant(gain=0.2, base_mhz=2000.0):
     return ConstantStack(**{**params, "learners": {"constant": {"gain": gain, "base_mhz": base_mhz}}})
 
 
-def shifted_scores(frame: pd.DataFrame, gain: float) -> pd.DataFrame:
+def shifted_scores(frame, gain):
     """Return scores above every analytical model for validation machines of one clock."""
     late = np.arange(len(frame)) >= 500
     factor = np.where(late & (frame["base_mhz"] == 2000.0), np.exp(gain), 1.0)
     return compute_scores(frame).mul(factor, axis=0)
 
 
-def fit(predictor: Predictor, y: pd.DataFrame, train: pd.DataFrame) -> Predictor:
-    validation = np.arange(len(train)) >= 500
-    dates = daily_dates(len(train), "2022-12-31")
+def fit(predictor, y, train, validated=500):
+    validation, dates = np.arange(len(train)) >= validated, daily_dates(len(train), "2022-12-31")
     return predictor.fit(train, y, columns=COLUMNS, validation=validation, when=dates)
 
 
-def predict_structure(predictor: Predictor, X: pd.DataFrame) -> np.ndarray:
+def predict_structure(predictor, X):
     models = predictor.structure_
     return np.sqrt(models["analytical"].predict(X) * models["analytical_time"].predict(X)).to_numpy()
 
@@ -80,66 +83,43 @@ def predict_structure(predictor: Predictor, X: pd.DataFrame) -> np.ndarray:
 @pytest.mark.parametrize(("gain", "weight"), [(0.2, 1.0), (0.1, 0.5), (0.0, 0.0), (-0.2, 0.0)])
 def test_weight_of_a_learner_is_that_of_the_backtest(gain, weight):
     train = generate_servers()
-    fitted = fit(hybrid_constant(), shifted_scores(train, gain), train)
+    y = shifted_scores(train, gain)
+    fitted = fit(hybrid_constant(), y, train)
     assert fitted.weights_[ANY]["constant"] == pytest.approx(weight, abs=0.1)
+    if gain == 0:  # a learner without weight does not change the prediction
+        other = fit(hybrid_constant(gain=5.0), y, train)
+        pd.testing.assert_frame_equal(fitted.predict(train), other.predict(train))
 
 
-def test_learner_without_weight_does_not_change_the_prediction():
-    train = generate_servers()
-    y = shifted_scores(train, 0.0)
-    first, second = (fit(hybrid_constant(gain=gain), y, train).predict(train) for gain in (0.2, 5.0))
-    pd.testing.assert_frame_equal(first, second)
-
-
-def test_residuals_of_learners_are_clipped():
+def test_shifts_are_separate_residuals_clipped_and_weights_equal_without_validation_rows():
     train = generate_servers()
     y = compute_scores(train)
     y.iloc[3] *= 50
-    residual = fit(hybrid_constant(), y, train).learners_["constant"].residual_
-    assert residual.max() == pytest.approx(0.3)
-    assert np.median(np.abs(residual)) < 0.05
-
-
-def test_weights_are_equal_without_validation_rows():
-    train = generate_servers()
-    fitted = hybrid_constant().fit(train, compute_scores(train), columns=COLUMNS)
+    fitted = hybrid_constant().fit(train, y, columns=COLUMNS)
     assert fitted.weights_[ANY] == {"constant": 1.0}
-
-
-def test_trees_learn_the_residual_of_the_analytical_models():
-    train = generate_servers(1500)
-    y = compute_scores(train).mul(np.where((train["tdp_w"] == 96) & (train["base_mhz"] == 2400), 0.9, 1.1), axis=0)
-    validation, dates = np.arange(len(train)) >= 1300, daily_dates(len(train), "2022-12-31")
-    fitted = hybrid_trees(n_estimators=20).fit(train, y, columns=COLUMNS, validation=validation, when=dates)
-    structure, hybrid = (
-        np.abs(prediction / y.to_numpy() - 1).mean()
-        for prediction in (predict_structure(fitted, train), fitted.predict(train).to_numpy())
-    )
-    assert hybrid < structure / 2
-
-
-def test_several_targets_are_loaded_in_their_order(tmp_path):
-    train = generate_servers(200)
-    y = compute_scores(train).assign(energy=lambda frame: frame["score"] * 3)
-    fitted = hybrid_trees(n_estimators=2).fit(train, y, columns=COLUMNS)
-    fitted.save(tmp_path)
-    pd.testing.assert_frame_equal(load_predictor(tmp_path).predict(train), fitted.predict(train))
-
-
-def test_cpu_models_and_microarchitectures_are_separate() -> None:
+    residual = fitted.learners_["constant"].residual_
+    assert residual.max() == pytest.approx(0.3) and np.median(np.abs(residual)) < 0.05
     train = pd.DataFrame({"cpu_model": ["a", "b"], "family": ["Naples", "Rome"]})
     test = pd.DataFrame({"cpu_model": ["a", "c", "d", "e"], "family": ["Naples", "Rome", "Milan", None]})
     shift = TrainingShift.fit(train, (CPU_MODEL,))
     assert shift.of(test).tolist() == [SEEN_CPU, UNSEEN_CPU, UNSEEN_MICROARCHITECTURE, UNSEEN_MICROARCHITECTURE]
     assert TrainingShift(**asdict(shift)) == shift
+    assert TrainingShift.fit(train[["family"]], ()).of(train).tolist() == [ANY, ANY], "without an entity"
 
 
-def test_without_an_entity_every_shift_is_any() -> None:
-    train = pd.DataFrame({"family": ["Naples"]})
-    assert TrainingShift.fit(train, ()).of(train).tolist() == [ANY]
+def test_trees_learn_the_residual_of_the_analytical_models():
+    train = generate_servers(1500)
+    y = compute_scores(train).mul(np.where((train["tdp_w"] == 96) & (train["base_mhz"] == 2400), 0.9, 1.1), axis=0)
+    fitted = fit(hybrid_trees(n_estimators=20), y, train, validated=1300)
+    predictions = predict_structure(fitted, train), fitted.predict(train).to_numpy()
+    structure, hybrid = (np.abs(prediction / y.to_numpy() - 1).mean() for prediction in predictions)
+    assert hybrid < structure / 2
+    two = y.assign(energy=lambda frame: frame["score"] * 3).head(200)
+    fitted = hybrid_trees(n_estimators=2).fit(train.head(200), two, columns=COLUMNS)
+    pd.testing.assert_frame_equal(reloaded(fitted).predict(train), fitted.predict(train))
 
 
-def test_weight_of_a_learner_depends_on_the_shift() -> None:
+def test_weight_of_a_learner_depends_on_the_shift():
     train = generate_servers(1200)
     late = np.arange(len(train)) >= 1000
     seen = np.arange(len(train)) % 2 == 0
@@ -154,7 +134,7 @@ def test_weight_of_a_learner_depends_on_the_shift() -> None:
     assert residual[0, 0] == pytest.approx(0.2)
 
 
-def test_far_machines_have_the_structure_of_the_analytical_model_alone() -> None:
+def test_far_machines_have_the_structure_of_the_analytical_model_alone():
     train = generate_servers(600)
     train["cpu_model"] = np.where(np.arange(len(train)) % 2 == 0, "old", "other")
     y = compute_scores(train)
@@ -168,3 +148,88 @@ def test_far_machines_have_the_structure_of_the_analytical_model_alone() -> None
     )
     share = np.array([[0.5], [0.75], [1.0]])
     np.testing.assert_allclose(np.log(fitted.predict(test)), share * analytical + (1 - share) * by_time)
+
+
+SMALL = {"d_token": 8, "d_block": 16, "epochs": 4}
+BOOSTING = {"n_estimators": 5}
+LEARNERS = {"attention", "boosting", "boosting_median", "gaussian_process"}
+
+
+def hybrid_attention(network, **options):
+    return perfcast.estimator("hybrid_attention", learners={"attention": {**SMALL, **network}}, **options)
+
+
+def hybrid_ensemble(leave_out, **options):
+    learners = {"attention": SMALL, "boosting": BOOSTING, "boosting_median": BOOSTING}
+    learners["gaussian_process"] = {"length_scale_steps": 2}
+    return perfcast.estimator("hybrid_ensemble", learners={**learners, **dict.fromkeys(leave_out)}, **options)
+
+
+def interacting_scores(frame):
+    """Return scores with an effect that no analytical model has: an interaction of clock and sockets."""
+    odd = (frame["base_mhz"] == 2400.0) ^ (frame["chips"] == 2)
+    return compute_scores(frame).mul(np.where(odd, 0.9, 1.1), axis=0)
+
+
+def test_learners_reduce_the_error_of_the_analytical_models():
+    train, test = generate_servers(400), generate_servers(200, seed=5)
+    predictor = hybrid_attention({"epochs": 8}, weights_by={"backtests": False})
+    fit(predictor, interacting_scores(train), train, validated=350)
+    truth, predicted = interacting_scores(test).to_numpy(), predictor.predict(test).to_numpy()
+    errors = [np.abs(scores / truth - 1).mean() for scores in (predict_structure(predictor, test), predicted)]
+    assert errors[1] < errors[0] / 2
+    assert len(predictor.history_) >= SMALL["epochs"]
+    assert predictor.attention(test).inter.sum(axis=1).to_numpy() == pytest.approx(1.0, abs=1e-5)
+
+
+def build_network():
+    frame = generate_servers(64)
+    frame.loc[::5, "mem_gbps_total"] = np.nan
+    encoder = TokenEncoder().fit(frame, COLUMNS)
+    torch.manual_seed(0)
+    network = GroupPoolingPredictor(d_token=8, d_block=16).build_network(encoder.spec, 2)
+    nn.init.normal_(network.head[-1].weight)
+    return network.eval(), TokenBatch.from_tokens(encoder.transform(frame), np.zeros((64, 2)))
+
+
+def test_groups_pool_their_columns_and_attend_to_the_others():
+    network, rows = build_network()
+    network(rows).pow(2).sum().backward()
+    assert not [name for name, p in network.named_parameters() if p.grad is None or p.grad.abs().max() == 0]
+    pooled, related = [], []
+    network.inter[0].register_forward_hook(lambda _, given, out: pooled.append(given[0]) or related.append(out))
+    first = torch.zeros(rows.numbers.shape[1])
+    first[0] = 1.0
+    with torch.inference_mode():
+        network(rows)
+        network(TokenBatch(**{**vars(rows), "numbers": rows.numbers + first}))
+    moved = [(a - b).abs().amax(dim=(0, 2)) > 1e-6 for a, b in (pooled, related)]
+    assert moved[0].sum() == 1 and moved[1].all()
+
+
+def test_attention_weights_sum_to_one_and_ablation_parameters_remove_components():
+    train = generate_servers(200)
+    y, validation = compute_scores(train), np.arange(200) >= 150
+    predictor = GroupPoolingPredictor(d_token=8, d_block=16, epochs=1).fit(train, y, columns=COLUMNS)
+    attention = predictor.attention(train)
+    assert set(attention.intra) == {"processor", "workload"} and "base_mhz" in attention.intra["processor"].columns
+    for frame in (*attention.intra.values(), attention.inter):
+        np.testing.assert_allclose(frame.sum(axis=1), 1.0, atol=1e-5)
+    structure = {name: {"announced_gains": False} for name in ("analytical", "analytical_time")}
+    plain = hybrid_attention({"grouped": False}, structure=structure, weights_by={"backtests": False})
+    plain.fit(train, y, columns=COLUMNS, validation=validation)
+    assert plain.structure_["analytical"].terms_.clock_gains == {}
+    assert set(plain.weights_["any"].values()) == {1.0} and list(plain.attention(train).intra) == ["all"]
+    separate = GroupPoolingPredictor(d_token=8, d_block=16, epochs=1, n_blocks=0).fit(train, y, columns=COLUMNS)
+    assert (separate.attention(train).inter.to_numpy() == np.eye(2)).all()
+
+
+@pytest.mark.parametrize("left_out", [["attention"], ["boosting", "boosting_median", "gaussian_process"]])
+def test_a_learner_can_be_left_out(left_out):
+    train = generate_servers(200)
+    predictor = hybrid_ensemble(left_out, weights_by={"backtests": False})
+    predictor.fit(train, compute_scores(train), columns=COLUMNS)
+    assert sorted(predictor.weights_["any"]) == sorted(LEARNERS - set(left_out))
+    pd.testing.assert_frame_equal(reloaded(predictor).predict(train), predictor.predict(train))
+    # Callers read attention maps and learning curves only where hasattr reports them.
+    assert [hasattr(predictor, name) for name in ("attention", "history_")] == 2 * ["attention" not in left_out]

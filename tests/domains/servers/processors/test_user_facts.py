@@ -1,57 +1,54 @@
-"""The table of facts of a user: one line per CPU model, refused with the line and the reason."""
+"""The table of facts of a user: one line per CPU model, refused with the reason, and in the data of a champion."""
 
-from __future__ import annotations
+from dataclasses import make_dataclass
 
-from pathlib import Path
-
+import pandas as pd
 import pytest
+from champion_project import KNOWN, predict, project
 
 from perfcast.cli.main import main
+from perfcast.domains.servers.processors import user_facts
 from perfcast.domains.servers.processors.catalog import list_catalog_facts, list_facts
-from perfcast.domains.servers.processors.cpu_names import find_family
-from perfcast.domains.servers.processors.facts import read_facts
-from perfcast.domains.servers.processors.user_facts import (
-    COLUMNS,
-    append_fact_row,
-    find_fact_problems,
-    find_value_problem,
-    read_user_facts,
-)
+from perfcast.domains.servers.processors.facts import Fact
+from perfcast.domains.servers.processors.user_facts import add_user_facts
 from perfcast.utils.errors import UserError
 
 ROW = {"cpu_model": "Intel Xeon 6799P", "known_from": "2026-11-23", "source": "data sheet, page 2", "quality": "1"}
 
 
-def write(path: Path, *lines: str) -> Path:
+def write(path, *lines):
     path.write_text("\n".join(["cpu_model,family,tdp_w,base_mhz,known_from,source,quality", *lines, ""]))
     return path
 
 
-def test_added_lines_are_read_as_facts_by_key(tmp_path: Path) -> None:
+def assert_refused(folder, changes, message):
+    with pytest.raises(UserError, match=message) as refused:
+        user_facts.append_fact_row(folder / "facts.csv", {**ROW, "tdp_w": "400", **changes})
+    assert str(refused.value).isprintable()
+    assert list(folder.iterdir()) == []
+
+
+def test_added_lines_are_read_as_facts_by_key_and_a_model_is_added_once(tmp_path):
     path = tmp_path / "facts.csv"
-    append_fact_row(path, {**ROW, "tdp_w": "400", "cores_per_chip": "96"})
-    append_fact_row(path, {**ROW, "cpu_model": "New 1", "family": "Turin", "tdp_w": "500"})
-    facts = {(fact.cpu_model, fact.name): fact for fact in read_user_facts(path)}
+    user_facts.append_fact_row(path, {**ROW, "tdp_w": "400", "cores_per_chip": "96"})
+    user_facts.append_fact_row(path, {**ROW, "cpu_model": "New 1", "family": "Turin", "tdp_w": "500"})
+    facts = {(fact.cpu_model, fact.name): fact for fact in user_facts.read_user_facts(path)}
     assert facts["xeon 6799p", "tdp_w"].number == 400
     assert facts["xeon 6799p", "tdp_w"].source == "data sheet, page 2"
     assert facts["new 1", "tdp_w"].family == "Turin"
-    assert path.read_text().splitlines()[0] == ",".join(COLUMNS)
-
-
-def test_a_model_is_added_once_and_a_refused_line_leaves_the_file_alone(tmp_path: Path) -> None:
-    path = tmp_path / "facts.csv"
-    append_fact_row(path, {**ROW, "tdp_w": "400"})
     before = path.read_bytes()
-    with pytest.raises(UserError, match="line 2 has"):
-        append_fact_row(path, {**ROW, "cpu_model": "xeon 6799p", "tdp_w": "410"})
-    with pytest.raises(UserError, match="tdp_w must be a number from 5 to 2000 W"):
-        append_fact_row(path, {**ROW, "cpu_model": "Xeon 6798P", "tdp_w": "4000"})
+    assert before.decode().splitlines()[0] == ",".join(user_facts.COLUMNS)
+    for changes, message in (
+        ({"cpu_model": "xeon 6799p", "tdp_w": "410"}, "line 2 has"),
+        ({"cpu_model": "Xeon 6798P", "tdp_w": "4000"}, "tdp_w must be a number from 5 to 2000 W"),
+    ):
+        with pytest.raises(UserError, match=message):
+            user_facts.append_fact_row(path, {**ROW, **changes})
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
+def test_a_wrong_line_is_named(tmp_path):
+    for line, message in (
         ("EPYC 9755,,505,,2026-13-01,list,1", "known_from must be a day"),
         ("EPYC 9755,,505,,2026-11-01,,1", "source is missing"),
         ("EPYC 9755,,505,,2026-11-01,list,5", "quality must be 0, 1 or 2"),
@@ -61,74 +58,48 @@ def test_a_model_is_added_once_and_a_refused_line_leaves_the_file_alone(tmp_path
         ("EPYC 9755,,nan,,2026-11-01,list,1", "tdp_w must be a number"),
         ("EPYC 9755,,,,2026-11-01,list,1", "no fact is stated"),
         (",,505,,2026-11-01,list,1", "cpu_model is missing"),
-    ],
-)
-def test_a_wrong_line_is_named(tmp_path: Path, line: str, message: str) -> None:
-    path = write(tmp_path / "facts.csv", line)
-    with pytest.raises(UserError, match=r"facts\.csv, line 2: .*" + message):
-        read_user_facts(path)
+    ):
+        with pytest.raises(UserError, match=r"facts\.csv, line 2: .*" + message):
+            user_facts.read_user_facts(write(tmp_path / "facts.csv", line))
 
 
-def test_an_unknown_column_and_an_absent_file_are_named(tmp_path: Path) -> None:
-    (tmp_path / "other.csv").write_text("cpu_model,watts\nEPYC 9755,500\n")
-    with pytest.raises(UserError, match="'watts'"):
-        read_user_facts(tmp_path / "other.csv")
-    with pytest.raises(UserError, match="must exist"):
-        read_user_facts(tmp_path / "absent.csv")
-
-
-def test_two_values_of_one_fact_are_refused(tmp_path: Path) -> None:
-    lines = "EPYC 9755,,505,,2026-11-01,list,1", "AMD EPYC 9755,,500,2700,2026-11-02,other,1"
+def test_two_values_of_one_fact_are_refused_and_facts_of_a_user_come_first(tmp_path):
+    lines = ["EPYC 9755,,505,,2026-11-01,list,1", "AMD EPYC 9755,,500,2700,2026-11-02,other,1"]
     with pytest.raises(UserError, match="epyc 9755: tdp_w is 500 and 505"):
-        read_user_facts(write(tmp_path / "facts.csv", *lines))
+        user_facts.read_user_facts(write(tmp_path / "facts.csv", *lines))
+    facts = user_facts.read_user_facts(write(tmp_path / "facts.csv", lines[0]))
+    catalog = list_catalog_facts("any", tmp_path / "no")
+    # and the family last
+    listed = {fact.name: fact for fact in list_facts("AMD EPYC 9755", facts, catalog)}
+    assert (listed["tdp_w"].value, listed["cores_per_chip"].value) == ("505", "128")
+    assert listed["channels_per_chip"].family == "Turin" and list_facts("Quantum 7", facts, catalog) == []
 
 
-@pytest.mark.parametrize(
-    "table", ["families.csv", "caches.csv", "exceptions.csv", "cpu_models.csv", "cores.csv", "processes.csv"]
-)
-def test_the_tables_of_the_project_have_no_problem_and_facts_that_were_verified(table: str) -> None:
-    facts = read_facts(table)
-    assert list(find_fact_problems(facts)) == []
-    assert all(fact.known_from is not None and fact.source for fact in facts)
-    assert [fact for fact in facts if fact.number is not None and find_value_problem(fact.name, fact.value)] == []
-    assert any(fact.quality > 0 for fact in facts)
-    if table == "cpu_models.csv":
-        assert [fact for fact in facts if find_family(fact.cpu_model) != fact.family] == []
-
-
-def test_facts_of_a_user_come_first_and_the_family_last(tmp_path: Path) -> None:
-    facts = read_user_facts(write(tmp_path / "facts.csv", "EPYC 9755,,505,,2026-11-01,list,1"))
-    listed = {
-        fact.name: fact for fact in list_facts("AMD EPYC 9755", facts, list_catalog_facts("any", tmp_path / "absent"))
-    }
-    assert listed["tdp_w"].value == "505"
-    assert listed["cores_per_chip"].value == "128"
-    assert listed["channels_per_chip"].family == "Turin"
-    assert list_facts("Quantum 7", facts, list_catalog_facts("any", tmp_path / "absent")) == []
-
-
-def test_commands_add_and_list(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = ["--facts", str(tmp_path / "facts.csv")]
-    add = ["facts", "add", "Foo 1", "--family", "Turin", "--set", "tdp_w=300", "--source", "list"]
-    assert main([*add, "--known-from", "2026-11-23", *file]) == 0
-    assert capsys.readouterr().out == f"{file[1]}: Foo 1 added; commands use it with --facts {file[1]}\n"
-    assert main([*add, "--known-from", "2026-11-23", *file]) == 2
-    assert "line 2 has 'Foo 1' already" in capsys.readouterr().err
-    assert main(["facts", "list", "foo 1", *file]) == 0
-    assert "300 W" in capsys.readouterr().out
-    assert main(["facts", "list", "Quantum 7", *file]) == 2
-    assert main(["facts", "list", "foo 1"]) == 2
-    write(tmp_path / "facts.csv", "EPYC 9755,,505,,2026-11-01,a,1", "EPYC 9755,,500,,2026-11-01,b,1")
-    assert main(["facts", "list", "foo 1", *file]) == 2
-    assert "tdp_w is 500 and 505" in capsys.readouterr().err
+def test_commands_add_and_list(tmp_path, capsys):
+    path = tmp_path / "facts.csv"
+    file = ["--facts", str(path)]
+    add = ["add", "Foo 1", "--family", "Turin", "--set", "tdp_w=300", "--source", "list", "--known-from", "2026-11-23"]
+    (tmp_path / "other.csv").write_text("cpu_model,watts\nEPYC 9755,500\n")
+    write(tmp_path / "two.csv", "EPYC 9755,,505,,2026-11-01,a,1", "EPYC 9755,,500,,2026-11-01,b,1")
+    for words, code, printed in (
+        ([*add, *file], 0, f"{path}: Foo 1 added; commands use it with --facts {path}\n"),
+        ([*add, *file], 2, "line 2 has 'Foo 1' already"),
+        (["list", "foo 1", *file], 0, "300 W"),
+        (["list", "Quantum 7", *file], 2, ""),
+        (["list", "foo 1"], 2, ""),
+        (["list", "foo 1", "--facts", "absent.csv"], 2, "must exist"),
+        (["list", "foo 1", "--facts", str(tmp_path / "other.csv")], 2, "'watts'"),
+        (["list", "foo 1", "--facts", str(tmp_path / "two.csv")], 2, "tdp_w is 500 and 505"),
+    ):
+        assert main(["facts", *words]) == code
+        output = capsys.readouterr()
+        assert printed in (output.err if code else output.out)
 
 
 @pytest.mark.reliability("wrong lines in a user's table of facts")
 @pytest.mark.parametrize("day", ["NaT", "nan", "now", "today", "-1", "2026", "20261123", "0001-01-01", "9999-12-31"])
-def test_only_days_are_days(tmp_path: Path, day: str) -> None:
-    with pytest.raises(UserError, match="known_from must be a day, YYYY-MM-DD, from 1970 to 2100"):
-        append_fact_row(tmp_path / "facts.csv", {**ROW, "known_from": day, "tdp_w": "400"})
-    assert list(tmp_path.iterdir()) == []
+def test_only_days_are_days(tmp_path, day):
+    assert_refused(tmp_path, {"known_from": day}, "known_from must be a day, YYYY-MM-DD, from 1970 to 2100")
 
 
 @pytest.mark.reliability("wrong lines in a user's table of facts")
@@ -150,11 +121,8 @@ def test_only_days_are_days(tmp_path: Path, day: str) -> None:
         ({"cores_per_chip": "٢"}, "cores_per_chip must be a whole number"),
     ],
 )
-def test_texts_and_counts_are_checked(tmp_path: Path, changes: dict[str, str], message: str) -> None:
-    with pytest.raises(UserError, match=message) as refused:
-        append_fact_row(tmp_path / "facts.csv", {**ROW, "tdp_w": "400", **changes})
-    assert str(refused.value).isprintable()
-    assert list(tmp_path.iterdir()) == []
+def test_texts_and_counts_are_checked(tmp_path, changes, message):
+    assert_refused(tmp_path, changes, message)
 
 
 @pytest.mark.reliability("wrong lines in a user's table of facts")
@@ -166,19 +134,82 @@ def test_texts_and_counts_are_checked(tmp_path: Path, changes: dict[str, str], m
         (b"cpu_model,tdp_w,known_from,source\nXeon 6798P,400,2026-11-23,x,5\n", "line 2 has 5, the first line 4"),
     ],
 )
-def test_a_wrong_file_is_refused_and_left_alone(tmp_path: Path, content: bytes, message: str) -> None:
+def test_a_wrong_file_is_refused_and_left_alone(tmp_path, content, message):
     path = tmp_path / "facts.csv"
     path.write_bytes(content)
     with pytest.raises(UserError, match=message):
-        read_user_facts(path)
+        user_facts.read_user_facts(path)
     with pytest.raises(UserError):
-        append_fact_row(path, {**ROW, "tdp_w": "400"})
+        user_facts.append_fact_row(path, {**ROW, "tdp_w": "400"})
     assert path.read_bytes() == content
 
 
-def test_earlier_lines_stay_when_a_line_is_added(tmp_path: Path) -> None:
+def test_earlier_lines_stay_when_a_line_is_added(tmp_path):
     path = write(tmp_path / "facts.csv", "Xeon 6798P,,400,,2026-11-23,x,1")
-    append_fact_row(path, {**ROW, "tdp_w": "410", "cores_per_chip": "96"})
-    facts = {(fact.cpu_model, fact.name): fact.value for fact in read_user_facts(path)}
+    user_facts.append_fact_row(path, {**ROW, "tdp_w": "410", "cores_per_chip": "96"})
+    facts = {(fact.cpu_model, fact.name): fact.value for fact in user_facts.read_user_facts(path)}
     assert facts["xeon 6798p", "tdp_w"] == "400"
     assert (facts["xeon 6799p", "tdp_w"], facts["xeon 6799p", "cores_per_chip"]) == ("410", "96")
+
+
+DAY = pd.Timestamp("2026-11-23")
+MACHINE = ("--processor", "Xeon Gold 6148", "--chips", "2")
+DOORS = {
+    "predict": (*MACHINE, "--brief"),
+    "predict as CSV": (*MACHINE, "--csv"),
+    "rank": (*MACHINE, "--vary", "cores=16,20"),
+    "what-if": (*MACHINE, "--vary", "cores=16,20"),
+    "similar": MACHINE,
+    "compare": ("2 x Xeon Gold 6148", "1 x Xeon Gold 6148"),
+}
+FOREIGN = "fact_id,text\n1,hello\n"
+OWN = "cpu_model,family,tdp_w,known_from,source,quality\nXeon Gold 6148,,30,2026-11-01,mine,1\n"
+
+
+ReferenceData = make_dataclass(
+    "ReferenceData", ["entity_facts", ("user_facts", tuple, ()), ("user_entities", frozenset, frozenset())]
+)
+Described = make_dataclass("Described", ["reference_data"])
+TURIN = {"family": "Turin", "tdp_w": 500.0, "mem_channels_per_chip": 12.0, "cores_per_chip_of_cpu_model": 128.0}
+
+
+def listed(*facts):
+    frame = pd.DataFrame({**TURIN, "launch_quarter": pd.Timestamp("2024-10-01")}, ["epyc 9755"])
+    return add_user_facts(Described(ReferenceData(frame)), facts).reference_data.entity_facts
+
+
+def state(key, name, value, family=""):
+    return Fact(key, family, name, value, "", DAY, "list", 1)
+
+
+def test_a_new_model_has_the_facts_of_its_family_and_those_stated():
+    facts = [state("foo 1", "tdp_w", "350", "Turin"), state("foo 1", "cores_per_chip", "64", "Turin")]
+    row = listed(*facts).loc["foo 1"]
+    assert row[list(TURIN)].tolist() == ["Turin", 350, 12, 64]
+    assert row["launch_quarter"] == pd.Timestamp("2026-10-01")
+    assert listed(*facts)["tdp_w"].dtype == "float64"
+    changed = listed(state("epyc 9755", "tdp_w", "505"))
+    assert changed[["tdp_w", "mem_channels_per_chip"]].to_numpy().tolist() == [[505, 12]], "the rest is kept"
+    champion = Described(ReferenceData(pd.DataFrame()))
+    for stated in ([], [state("gemm 1", "tdp_w", "300")]):
+        assert add_user_facts(champion, stated) is champion, "machines without facts of processors stay as they are"
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_a_table_of_facts_counts_only_where_it_is_named(tmp_path, monkeypatch, capsys, door):
+    monkeypatch.chdir(tmp_path)
+    command = [door.split(maxsplit=1)[0], "--champion", str(project().folder), *DOORS[door]]
+    assert main(command) == 0
+    plain, note = capsys.readouterr(), "facts.csv: 1 CPU model of yours\n"
+    assert note not in plain.err
+    for content, code, printed in ((FOREIGN, 2, "'fact_id'"), (OWN, 0, note)):
+        (tmp_path / "facts.csv").write_text(content)
+        assert main(command) == 0 and capsys.readouterr() == plain
+        assert main([*command, "--facts", "facts.csv"]) == code
+        assert printed in capsys.readouterr().err
+
+
+def test_answers_of_every_form_say_that_facts_are_the_users():
+    champion = add_user_facts(project().champion, [state("xeon gold 6148", "tdp_w", "30")])
+    note = "facts of xeon gold 6148 are from your table"
+    assert note in predict(KNOWN, champion).machines[0].notes

@@ -96,13 +96,10 @@ def test_a_column_that_names_known_machines_alone_encodes_nothing():
     assert report.numbers["least_share_of_error_left"] > 0.5
 
 
-def test_scores_that_are_no_positive_numbers_do_not_count():
+def test_scores_that_are_no_positive_numbers_do_not_count_and_large_tasks_are_subsampled(monkeypatch):
     score = np.where(np.arange(300) < 60, 0.0, np.exp(np.random.default_rng(1).normal(size=300)))
     assert check(score=score, hint=score).scope == TOO_FEW
     assert "in 2 tasks and targets" in check(700, suite=["a", "b"] * 350).scope
-
-
-def test_large_tasks_are_subsampled(monkeypatch):
     monkeypatch.setattr(encoded_target, "MAX_ROWS", 400)
     assert "hint leaves" in check(4000).findings[0]
     monkeypatch.setattr(encoded_target, "MAX_ROWS", 200)

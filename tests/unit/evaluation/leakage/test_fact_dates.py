@@ -7,7 +7,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
-import pytest
 
 from perfcast.domains.servers.features import processor
 from perfcast.domains.servers.leakage import check_fact_dates, mask_later_facts, rebuild_features
@@ -16,22 +15,10 @@ from perfcast.schema.table import Column, Kind, Role, Table, Tag, build_table
 
 CUT = pd.Timestamp("2023-01-01")
 NUMBERS = {
-    "base_mhz": 2000.0,
-    "max_turbo_mhz": 3700.0,
-    "tdp_w": 300.0,
-    "cores_per_chip_of_cpu_model": 32.0,
-    "l3_mb_per_chip": 64.0,
-    "simd_bits": 512.0,
-    "fma_units": 2.0,
-    "mem_channels_per_chip": 8.0,
-    "mem_max_mts_1dpc": 4800.0,
-    "mem_max_mts_2dpc": 4400.0,
-    "mem_mrdimm_mts": np.nan,
-    "mem_rated_mts": 5600.0,
-    "mem_running_mts": np.nan,
-    "mem_eff_mts": 4800.0,
-    "dimm_count": 8.0,
-    "chips": 1.0,
+    **{"base_mhz": 2000.0, "max_turbo_mhz": 3700.0, "tdp_w": 300.0, "cores_per_chip_of_cpu_model": 32.0},
+    **{"l3_mb_per_chip": 64.0, "simd_bits": 512.0, "fma_units": 2.0, "mem_channels_per_chip": 8.0},
+    **{"mem_max_mts_1dpc": 4800.0, "mem_max_mts_2dpc": 4400.0, "mem_mrdimm_mts": np.nan, "mem_rated_mts": 5600.0},
+    **{"mem_running_mts": np.nan, "mem_eff_mts": 4800.0, "dimm_count": 8.0, "chips": 1.0},
 }
 
 
@@ -59,52 +46,32 @@ def standard_table() -> Table:
 def make_artifacts(table: Table, test: np.ndarray) -> Artifacts:
     """Return artifacts of one forward split without runs."""
     split = pd.DataFrame({"id": table.frame["id"], "fold_0": np.where(test, "test", "train")})
-    return Artifacts(
-        table=processor.derive(table),
-        standard=table.columns,
-        splits={"forward_2023": split},
-        runs=(),
-        stochastic=frozenset(),
-        control=SimpleNamespace(),  # type: ignore[arg-type]
-        seed=0,
-        features=("processor",),
-    )
+    none = {"runs": (), "stochastic": frozenset(), "control": SimpleNamespace(), "seed": 0}
+    given = {"table": processor.derive(table), "standard": table.columns, "splits": {"forward_2023": split}}
+    return Artifacts(**given, **none, features=("processor",))
 
 
-def test_facts_of_later_processors_are_missing_and_stated_cells_stay() -> None:
-    masked = mask_later_facts(standard_table().frame, CUT)
-    assert masked["tdp_w"].isna().tolist() == [False] * 6 + [True] * 6
-    assert masked["mem_channels_per_chip"].isna().tolist() == [False] * 6 + [True] * 6
+def test_facts_of_later_processors_are_missing_stated_cells_stay_and_features_are_derived_again() -> None:
+    table, late = standard_table(), [False] * 6 + [True] * 6
+    masked = mask_later_facts(table.frame, CUT)
+    assert masked["tdp_w"].isna().tolist() == masked["mem_channels_per_chip"].isna().tolist() == late
     assert masked["base_mhz"].notna().all()
     # without the processor's limit the rated speed counts
     assert masked["mem_eff_mts"].tolist() == [4800] * 6 + [5600] * 6
+    stated = tuple(column.name for column in table.columns)
+    rebuilt = rebuild_features(processor.derive(table), stated, ("processor",), CUT)
+    assert rebuilt.frame["power_clock_mhz"].isna().tolist() == late
 
 
-def test_derived_features_are_derived_again() -> None:
+def test_later_facts_are_a_share_of_test_cells_a_finding_in_training_rows_and_nothing_elsewhere() -> None:
     table = standard_table()
-    rebuilt = rebuild_features(
-        processor.derive(table), tuple(column.name for column in table.columns), ("processor",), CUT
-    )
-    assert rebuilt.frame["power_clock_mhz"].isna().tolist() == [False] * 6 + [True] * 6
-
-
-def test_the_share_of_test_cells_with_later_facts_is_reported_without_a_finding() -> None:
-    report = check_fact_dates(make_artifacts(standard_table(), np.arange(12) >= 6))
+    artifacts = make_artifacts(table, np.arange(12) >= 6)
+    report = check_fact_dates(artifacts)
     assert report.findings == ()
     assert report.numbers["forward_2023_training_cells_with_later_facts"] == 0
     assert report.numbers["forward_2023_test_cells_with_later_facts"] > 0.3
-
-
-def test_training_rows_with_later_facts_are_a_finding() -> None:
-    table = standard_table()
     late = table.frame.assign(published=table.frame["published"].sort_values(ascending=False).to_numpy())
-    artifacts = make_artifacts(replace(table, frame=late), np.arange(12) < 6)
-    assert "training cells" in check_fact_dates(artifacts).findings[0]
-
-
-@pytest.mark.parametrize("missing", ["features", "splits"])
-def test_datasets_without_facts_or_forward_splits_pass(missing: str) -> None:
-    artifacts = replace(
-        make_artifacts(standard_table(), np.arange(12) >= 6), **{missing: {} if missing == "splits" else ()}
-    )
-    assert not check_fact_dates(artifacts).numbers
+    turned = make_artifacts(replace(table, frame=late), np.arange(12) < 6)
+    assert "training cells" in check_fact_dates(turned).findings[0]
+    for without in (replace(artifacts, features=()), replace(artifacts, splits={})):
+        assert not check_fact_dates(without).numbers

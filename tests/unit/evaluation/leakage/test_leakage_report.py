@@ -5,14 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from leakage_project import (
-    COLUMNS,
-    REPOSITORY,
-    SPLITS,
-    clean,
-    copied,
-    run_checks,
-)
+from leakage_project import COLUMNS, REPOSITORY, SPLITS, clean, copied, run_checks
 
 from perfcast import splits
 from perfcast.config.predictor_conf import read_predictor
@@ -33,11 +26,17 @@ from perfcast.predictors.predictor import Predictor
 from perfcast.schema.table import Column, Kind, Role, build_table
 from perfcast.schema.table_files import read_table
 from perfcast.utils.errors import UserError
+from perfcast.utils.io import write_text
 
 
-@pytest.fixture
-def project(tmp_path):
-    return copied(tmp_path)
+def ridge():
+    """Return the control of conf/leakage."""
+    return next(iter(predictor_factories(read_predictor(REPOSITORY / "conf", "ridge"), "quick", {}).values()))
+
+
+def artifacts(table, folds, make, *, shuffles=10, runs=(), name="ridge", seed=0):
+    given = {"table": table, "standard": table.columns, "splits": folds, "runs": runs, "stochastic": frozenset()}
+    return Artifacts(**given, control=Control(name, make, shuffles), seed=seed)
 
 
 def test_check_leakage_passes_a_clean_project(capsys):
@@ -82,33 +81,15 @@ def test_control_with_leaked_scores_is_reported():
         oracle.truth = dict(zip(table.frame["id"], table.frame["score"], strict=True))
         return oracle
 
-    artifacts = Artifacts(
-        table=table,
-        standard=table.columns,
-        splits={name: pd.read_parquet(clean() / "splits" / f"{name}.parquet") for name in SPLITS},
-        runs=(Run("random", "ridge", clean() / "runs" / "random" / "ridge"),),
-        stochastic=frozenset(),
-        control=Control("oracle", make, 10),
-        seed=0,
-    )
-    errors = leakage_errors(check_leakage(artifacts))
-    assert len(errors) == 1
-    assert "oracle, trained on shuffled scores of random, is better than the median in all 10 shuffles" in str(
-        errors[0]
-    )
+    folds = {name: pd.read_parquet(clean() / "splits" / f"{name}.parquet") for name in SPLITS}
+    runs = (Run("random", "ridge", clean() / "runs" / "random" / "ridge"),)
+    (error,) = leakage_errors(check_leakage(artifacts(table, folds, make, runs=runs, name="oracle")))
+    words = "oracle, trained on shuffled scores of random, is better than the median in all 10 shuffles"
+    assert words in str(error)
 
 
-def small_artifacts(table, make, shuffles=10):
-    folds = splits.make("random", table, 0)
-    return Artifacts(
-        table=table,
-        standard=table.columns,
-        splits={"random": folds},
-        runs=(),
-        stochastic=frozenset(),
-        control=Control("ridge", make, shuffles),
-        seed=0,
-    )
+def check_small(table, make):
+    return shuffled_target.check_shuffled_target(artifacts(table, {"random": splits.make("random", table, 0)}, make))
 
 
 def clean_table(seed):
@@ -119,15 +100,8 @@ def clean_table(seed):
     logs = sum(rng.normal(0, 1) * np.log(values) for values in numbers.values())
     noise = rng.exponential(rng.uniform(0.01, 2), rows) * rng.choice([-1, 1])
     machine = [f"p{number}" for number in rng.integers(0, rows // 2, rows)]
-    frame = pd.DataFrame(
-        {
-            "id": [f"r{row}" for row in range(rows)],
-            "part": machine,
-            "suite": "one",
-            **numbers,
-            "score": np.exp(logs + noise),
-        }
-    )
+    ids = [f"r{row}" for row in range(rows)]
+    frame = pd.DataFrame({"id": ids, "part": machine, "suite": "one", **numbers, "score": np.exp(logs + noise)})
     columns = [column for column in COLUMNS if column.name in ("id", "part", "suite", "score")]
     columns += [Column(name, Kind.NUMERICAL, Role.FEATURE, "machine") for name in numbers]
     return build_table("clean", frame, columns)
@@ -135,10 +109,9 @@ def clean_table(seed):
 
 def test_clean_small_tables_pass():
     """No false alarm in tables of 120 and 240 rows whose scores are skewed."""
-    make = next(iter(predictor_factories(read_predictor(REPOSITORY / "conf", "ridge"), "quick", {}).values()))
-    reports = [shuffled_target.check_shuffled_target(small_artifacts(clean_table(seed), make)) for seed in range(60)]
+    reports = [check_small(clean_table(seed), ridge()) for seed in range(30)]
     assert [report.findings for report in reports if report.findings] == []
-    assert 15 < sum("fewer than 200 rows" in report.scope for report in reports) < 45
+    assert 7 < sum("fewer than 200 rows" in report.scope for report in reports) < 23
     better = [report.numbers["better"] for report in reports if report.numbers]
     assert max(better) >= 5, "a shuffle resembles the truth by chance, all ten do not"
 
@@ -154,13 +127,12 @@ def test_leaks_into_small_tables_are_found(share):
             leaked = rng.random(len(X)) < share
             return np.where(leaked[:, None], np.log(X["id"].map(truth).to_numpy(dtype=float))[:, None], logs)
 
-    findings = 0
-    for seed in range(20):
-        table = clean_table(seed)
+    tables = [clean_table(seed) for seed in range(12)]
+    findings = large = 0
+    for table in [table for table in tables if len(table.frame) >= shuffled_target.MIN_ROWS]:
         truth = dict(zip(table.frame["id"], table.frame["score"], strict=True))
-        findings += bool(shuffled_target.check_shuffled_target(small_artifacts(table, lambda seed: Leaking())).findings)
-    large = sum(len(clean_table(seed).frame) >= shuffled_target.MIN_ROWS for seed in range(20))
-    assert findings >= 0.9 * large
+        findings, large = findings + bool(check_small(table, lambda seed: Leaking()).findings), large + 1
+    assert findings >= 0.9 * large > 3
 
 
 @pytest.mark.parametrize(
@@ -174,30 +146,17 @@ def test_control_accepts_a_task_with_few_training_rows(monkeypatch, known, words
     tasks, parts = np.array(["rate"] * rows, dtype=object), np.array(["train"] * rows, dtype=object)
     tasks[-100:], parts[-100 + known :] = "speed", "test"
     renamed = replace(table, frame=table.frame.assign(suite=tasks))
-    check = shuffled_target.check_shuffled_target(
-        Artifacts(
-            table=renamed,
-            standard=table.columns,
-            splits={"random": pd.DataFrame({"fold_0": parts})},
-            runs=(),
-            stochastic=frozenset(),
-            control=Control(
-                "ridge",
-                next(iter(predictor_factories(read_predictor(REPOSITORY / "conf", "ridge"), "quick", {}).values())),
-                2,
-            ),
-            seed=1,
-        )
-    )
+    folds = {"random": pd.DataFrame({"fold_0": parts})}
+    check = shuffled_target.check_shuffled_target(artifacts(renamed, folds, ridge(), shuffles=2, seed=1))
     assert words in (check.numbers or check.scope)
 
 
-def test_missing_table_gets_one_line(project, capsys):
+def test_missing_table_gets_one_line(tmp_path, capsys):
+    project = copied(tmp_path)
     (project / "runs" / "random" / "ridge" / "predictions.parquet").unlink()
-    code, lines, written = run_checks(project, capsys)
+    code, (line,), written = run_checks(project, capsys)
     assert (code, written) == (2, None)
-    assert len(lines) == 1
-    assert "run snakemake" in lines[0]
+    assert "run snakemake" in line
 
 
 @pytest.mark.parametrize(
@@ -209,13 +168,8 @@ def test_missing_table_gets_one_line(project, capsys):
     ],
 )
 def test_invalid_control_gets_one_line_before_planning(tmp_path, text, words):
-    (tmp_path / "predictor").mkdir()
-    (tmp_path / "predictor" / "ridge.yaml").touch()
-    (tmp_path / "leakage").mkdir()
-    (tmp_path / "leakage" / "default.yaml").write_text(text)
+    write_text(tmp_path / "predictor" / "ridge.yaml", "")
+    write_text(tmp_path / "leakage" / "default.yaml", text)
     with pytest.raises(UserError, match=words):
         read_leakage_conf(tmp_path)
-
-
-def test_configured_control_is_a_fast_predictor():
-    assert read_leakage_conf(REPOSITORY / "conf").control in {"ridge", "lightgbm"}
+    assert read_leakage_conf(REPOSITORY / "conf").control in {"ridge", "lightgbm"}, "a fast predictor"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -19,6 +18,7 @@ from perfcast.evaluation.leakage.file_checks import (
 )
 from perfcast.schema.table import Column, Kind, Role, Tag, build_table
 from perfcast.utils.errors import UserError
+from perfcast.utils.io import write_json
 
 COLUMNS = (
     Column("id", Kind.TEXT, Role.KEY, "provenance", tags=(Tag.ROW,)),
@@ -80,24 +80,21 @@ def predictions(rows=range(ROWS - 40, ROWS), **changes):
     return frame.assign(measured=[10.0 + row for row in rows], predicted=[11.0 + row for row in rows]).assign(**changes)
 
 
-@pytest.mark.parametrize(("count", "text"), [(1, "a"), (3, "a, b, c"), (5, "a, b, c and 2 more")])
-def test_names_are_joined_up_to_three(count, text):
-    assert join_names(list("abcde")[:count]) == text
-
-
 @pytest.mark.parametrize(
     ("names", "first"),
     [(["unseen_cpu", "random"], "random"), (["unseen_cpu", "forward_2023"], "unseen_cpu"), (["shuffled"], "shuffled"),
      (["shuffled", "unseen_cpu"], "unseen_cpu"), (["random_05_percent", "forward_2023"], "forward_2023")],
 )  # fmt: skip
 def test_the_control_has_the_first_split_that_counts(names, first):
+    assert [join_names(list("abcde")[:n]) for n in (1, 3, 5)] == ["a", "a, b, c", "a, b, c and 2 more"]
     folds = pd.DataFrame({"fold_0": subset()})
     assert artifacts(splits=dict.fromkeys(names, folds)).first_split() == first
 
 
-def test_correct_predictions_pass_and_are_counted(tmp_path):
-    report = check_test_rows(artifacts(runs=(write_run(tmp_path, predictions()),)))
-    assert (report.scope, report.findings) == ("40 predictions of 1 runs", ())
+def test_correct_predictions_pass_and_are_counted_also_of_two_seeds(tmp_path):
+    twice = pd.concat([predictions(), predictions(seed=1)])
+    report = check_test_rows(artifacts(runs=(write_run(tmp_path, twice),)))
+    assert (report.scope, report.findings) == ("80 predictions of 1 runs", ())
 
 
 @pytest.mark.parametrize(
@@ -115,15 +112,8 @@ def test_correct_predictions_pass_and_are_counted(tmp_path):
 )
 def test_wrong_predictions_are_counted(tmp_path, changes, finding):
     run = write_run(tmp_path, predictions([198, 199], **changes))
-    assert any(
-        text.startswith(f"ridge on forward_small: {finding}")
-        for text in check_test_rows(artifacts(runs=(run,))).findings
-    )
-
-
-def test_one_row_may_be_predicted_by_two_seeds(tmp_path):
-    frame = pd.concat([predictions(), predictions(seed=1)])
-    assert check_test_rows(artifacts(runs=(write_run(tmp_path, frame),))).findings == ()
+    findings = check_test_rows(artifacts(runs=(run,))).findings
+    assert any(text.startswith(f"ridge on forward_small: {finding}") for text in findings)
 
 
 @pytest.mark.parametrize(
@@ -143,12 +133,9 @@ def test_backtest_rows_are_of_the_training_part(tmp_path, rows, findings):
     assert len(report.findings) == len(findings)
     for text, expected in zip(report.findings, findings, strict=True):
         assert text.startswith(f"ridge on forward_small: {expected}")
-
-
-def test_a_row_may_be_in_two_backtests(tmp_path):
-    backtest = pd.concat([predictions([3], backtest=number) for number in (0, 1)])
-    run = write_run(tmp_path, predictions(), backtest=backtest)
-    assert check_backtest_rows(artifacts(runs=(run,))).findings == ()
+    twice = pd.concat([predictions([3], backtest=number) for number in (0, 1)])
+    run = write_run(tmp_path, predictions(), "twice", backtest=twice)
+    assert check_backtest_rows(artifacts(runs=(run,))).findings == (), "a row may be in two backtests"
 
 
 @pytest.mark.parametrize(("rows", "values", "is_finding"), [(20, 10, True), (19, 19, False), (20, 9, False)])
@@ -177,15 +164,14 @@ def test_equal_seeds_are_a_finding_where_they_agree_on_every_split(tmp_path):
 def test_damaged_tables_of_a_run_are_one_line(tmp_path):
     run = write_run(tmp_path, predictions())
     path = run.folder / "predictions.parquet"
-    predictions().drop(columns=["seed", "measured"]).to_parquet(path)
-    with pytest.raises(UserError, match="must have the column 'measured'"):
-        run.predictions()
-    path.write_bytes(b"no table")
-    with pytest.raises(UserError, match="must be a Parquet file"):
-        run.predictions()
-    path.unlink()
-    with pytest.raises(UserError, match="must exist"):
-        run.predictions()
+    for damage, words in (
+        (lambda: predictions().drop(columns=["seed", "measured"]).to_parquet(path), "must have the column 'measured'"),
+        (lambda: path.write_bytes(b"no table"), "must be a Parquet file"),
+        (path.unlink, "must exist"),
+    ):
+        damage()
+        with pytest.raises(UserError, match=words):
+            run.predictions()
 
 
 def late(rows, days=200):
@@ -241,7 +227,5 @@ def test_related_predictors_may_agree_where_their_backtests_differ(tmp_path):
             for name, place in (("ridge", 0), ("lasso", second))
         )
         for run in runs:
-            (run.folder / "model").mkdir()
-            text = '{"class": "perfcast.predictors.linear:Ridge"}'
-            Path(run.folder / "model" / "predictor.json").write_text(text)
+            write_json(run.folder / "model" / "predictor.json", {"class": "perfcast.predictors.linear:Ridge"})
         assert len(check_repeated_runs(artifacts(runs=runs)).findings) == findings

@@ -15,15 +15,13 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 
-from perfcast.cli import arguments
-from perfcast.cli import machine_arguments as machine
-from perfcast.cli.answers import add_output, check_out, count_words, report, write_answer
+from perfcast.cli import arguments, asking
 from perfcast.utils.errors import UserError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    machine.add_machines(parser)
+    asking.add_machines(parser)
     arguments.add_shared(parser, "--task")
     parser.add_argument(
         "--budget",
@@ -33,25 +31,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="operations of all runs together, 6 x parameters x tokens each",
     )
     parser.add_argument("--count", type=arguments.whole(1, 50), default=5, metavar="N", help="most runs")
-    machine.add_champion(parser)
-    machine.add_prediction(parser)
-    add_output(parser, ".csv or .json")
+    asking.add_champion(parser)
+    asking.add_prediction(parser)
+    asking.add_output(parser, ".csv or .json")
 
 
 def run(options: argparse.Namespace) -> int:
     """Plan, and print or write."""
     from perfcast.domains.scaling.run_plan import format_plan, plan_runs
 
-    check_out(options, ".csv", ".json")
-    chosen = machine.read_options(options)
-    champion = machine.read_champion(options)
-    chosen = replace(chosen, tasks=machine.read_tasks(options, champion))
-    entries = machine.read_entries(options, champion)
+    asking.check_out(options, ".csv", ".json")
+    chosen = asking.read_options(options)
+    champion = asking.read_champion(options)
+    chosen = replace(chosen, tasks=asking.read_tasks(options, champion))
+    entries = asking.read_entries(options, champion)
     if len(entries) != 1:
         raise UserError("the large run must be one", f"{options.machines} describes {len(entries)}", "keep one")
-    measurements = machine.read_user_measurements(options, entries, champion)
+    measurements = asking.read_user_measurements(options, entries, champion)
     limits = {"budget": options.budget, "count": options.count}
     plan = plan_runs(entries[0], champion, chosen, **limits, measurements=measurements)
-    write_answer(options, plan, format_plan)
-    report(f"{count_words(len(plan.runs), 'run')} planned", champion.name, champion.preset, chosen.level)
-    return 0
+    counted = f"{asking.count_words(len(plan.runs), 'run')} planned"
+    return asking.finish(options, plan, format_plan, counted, level=chosen.level)

@@ -1,0 +1,260 @@
+"""Commands that ask a champion: options of the champion, of machines and of predictions, and the form of answers."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from perfcast.cli.arguments import add_shared, share
+from perfcast.domain import domains
+from perfcast.utils.errors import UserError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from perfcast.inference import Champion, MachineEntry
+    from perfcast.inference.predict import PredictOptions
+    from perfcast.inference.user_measurements import UserMeasurements
+
+NONE_ANSWERED, PARTLY_ANSWERED = 2, 3
+"""Exit codes of a batch of which no machine, or not every one, could be used."""
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""Beginnings of a cell that spreadsheets compute."""
+# first the domain whose configuration is the project's own: what most users ask about
+_DOMAINS = sorted(domains(), key=lambda domain: domain.conf.is_dir())
+FLAGS = {title: flags for domain in _DOMAINS for title, flags in domain.flags.items()}
+"""Options of the most common fields by kind of machine, with synonyms, as files and HTTP requests name them.
+
+They are declared before a champion is read: those of another dataset are unknown names to it.
+"""
+
+
+def add_champion(parser: argparse.ArgumentParser, *, facts: bool = True) -> None:
+    """Declare the options of the champion; `facts` is whether a command reads a table of facts beside it."""
+    parser.add_argument("--dataset", default="spec_cpu2017", metavar="NAME", help="dataset of the champion")
+    add_shared(parser, "--results")
+    parser.add_argument(
+        "--champion",
+        type=Path,
+        metavar="PATH",
+        help="its folder or exported file (default: <results>/champion/<dataset>)",
+    )
+    if facts:
+        add_shared(parser, "--facts")
+
+
+def read_champion(options: argparse.Namespace) -> Champion:
+    """Read the champion of the options, with the facts of the user's table, which is named on standard error."""
+    from perfcast.inference.champion import load_champion
+
+    folder = options.champion or options.results / "champion" / options.dataset
+    champion = load_champion(folder, options.dataset).require_described()
+    if options.facts is None:
+        return champion
+    champion = cast("Champion", champion.rules.add_user_facts(champion, options.facts))
+    count = len(champion.reference_data.user_entities)
+    print(f"{options.facts}: {count} {champion.rules.entity_name}{'s'[: count != 1]} of yours", file=sys.stderr)
+    return champion
+
+
+def add_machines(parser: argparse.ArgumentParser) -> None:
+    """Declare the ways to describe machines: a file, flags, or the hardware of this machine."""
+    parser.add_argument("machines", type=Path, nargs="?", help="a .csv, .json or .yaml file of one machine or more")
+    add_machine_flags(parser)
+    parser.add_argument("--this-machine", action="store_true", help="describe this machine, as far as it can be read")
+
+
+def add_machine_flags(parser: argparse.ArgumentParser) -> None:
+    """Declare the fields of machines."""
+    for title, flags in FLAGS.items():
+        group = parser.add_argument_group(title)
+        for (name, *synonyms), meaning in flags.items():
+            options = (f"--{name}", *(f"--{synonym}" for synonym in synonyms))
+            group.add_argument(*options, dest=name, metavar="TEXT", help=meaning)
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="NAME=VALUE", help="any other field, such as tdp=400"
+    )
+
+
+def read_machine_flags(options: argparse.Namespace) -> dict[str, object]:
+    """Return the fields that were given as flags."""
+    from perfcast.inference.machine_files import read_assignments
+
+    names = [name for flags in FLAGS.values() for name, *_ in flags]
+    flags: dict[str, object] = {name: value for name in names if (value := getattr(options, name)) is not None}
+    return read_assignments(options.set, flags)
+
+
+def read_entries(options: argparse.Namespace, champion: Champion, *, allow_empty: bool = False) -> list[MachineEntry]:
+    """Return the machines of the options; flags describe one machine, or add to every machine of a file.
+
+    `allow_empty`: no option at all is one machine without any field.
+    Raises: UserError when no machine is described, or a file and a flag give the same field.
+    """
+    from perfcast.inference.machine_files import MachineEntry, add_fields, make_entry
+
+    flags = champion.rules.read_files(read_machine_flags(options))
+    if options.machines is not None:
+        return add_fields(read_file(options.machines, champion), flags)
+    if options.this_machine:
+        values, text = champion.rules.read_this_machine(champion.fields.cells(flags, "the command"))
+        print(text, file=sys.stderr, flush=True)
+        return [MachineEntry(1, "this machine", {**values, **flags})]
+    if flags or allow_empty:
+        return [make_entry(1, "the machine", flags)]
+    fact = "no file, no flag and no --this-machine was given"
+    raise UserError("a machine must be described", fact, f"try {champion.rules.example}")
+
+
+def read_file(path: Path | str, champion: Champion) -> list[MachineEntry]:
+    """Return the machines of a file; its unknown columns are named on standard error."""
+    entries = champion.read_entries(path)
+    if note := champion.describe_carried(entries):
+        print(f"{path}: {note}", file=sys.stderr)
+    return entries
+
+
+def add_prediction(parser: argparse.ArgumentParser) -> None:
+    """Declare how predictions are made."""
+    parser.add_argument("--level", type=share, metavar="SHARE", help="level of the intervals, 0 to 1 (default: 0.9)")
+    parser.add_argument(
+        "--measured",
+        type=Path,
+        metavar="FILE",
+        help="scores measured of these machines or of similar ones: machines with a task and a score",
+    )
+    parser.add_argument("--when", metavar="YYYY-MM", help="when machines will be measured (default: this month)")
+    add_shared(parser, "--no-assume")
+
+
+def read_options(options: argparse.Namespace) -> PredictOptions:
+    """Return the prediction options, without neighbors and explanations. Raises: UserError for an impossible month."""
+    from perfcast.inference.predict import make_options
+
+    chosen = {"level": options.level, "when": options.when, "assume": not options.no_assume}
+    return make_options(**chosen, neighbors=0, explain=False, prefix="--")
+
+
+def read_tasks(options: argparse.Namespace, champion: Champion) -> tuple[str, ...]:
+    """Return the tasks of the options without repetition; none means all. Raises: UserError for an unknown name."""
+    typed = [name.strip() for text in options.task for name in text.split(",")]
+    if typed and not all(typed):
+        raise UserError("--task must be names of tasks", f"it is {','.join(options.task)[:60]!r}", "write NAME,NAME")
+    return tuple(dict.fromkeys(champion.task_names.get(name, "--task") for name in typed))
+
+
+def read_user_measurements(
+    options: argparse.Namespace, entries: Sequence[MachineEntry], champion: Champion
+) -> UserMeasurements | None:
+    """Read the file of --measured, None without; fields that it leaves out are those of the only machine.
+
+    Scores that look like mistakes are named on standard error: brief answers, tables and files have no notes.
+    """
+    if options.measured is None:
+        return None
+    from perfcast.inference.machine_files import read_machines
+    from perfcast.inference.user_measurements import read_measurements
+
+    machine = dict(entries[0].values) if len(entries) == 1 else None
+    measurements = read_measurements(champion.read_files(read_machines(options.measured)), champion, machine)
+    for note in measurements.notes:
+        print(f"--measured: {note}", file=sys.stderr)
+    return measurements
+
+
+def add_output(parser: argparse.ArgumentParser, files: str) -> None:
+    """Declare the form of the answer, and its file."""
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print JSON")
+    form.add_argument("--csv", action="store_true", help="print CSV")
+    parser.add_argument("--out", type=Path, metavar="FILE", help=f"write to this file, by its ending: {files}")
+
+
+def check_out(options: argparse.Namespace, *endings: str) -> None:
+    """Refuse an --out with another ending than the given ones, if any, and an input."""
+    if options.out is None:
+        return
+    if endings and options.out.suffix not in endings:
+        allowed = " or ".join([*filter(None, [", ".join(endings[:-1])]), endings[-1]])
+        raise UserError(f"--out must end in {allowed}", f"it is {options.out.name!r}")
+    if not options.out.is_file():
+        return
+    for name, value in vars(options).items():
+        if name != "out" and isinstance(value, Path) and value.exists() and value.samefile(options.out):
+            raise UserError("--out must not be an input", f"it is {str(value)!r}", "name another file")
+
+
+@contextmanager
+def replacing(out: Path) -> Iterator[None]:
+    """Say which file the block has replaced, once it has."""
+    existed = out.is_file()
+    yield
+    if existed:
+        print(f"--out {out} existed and was replaced", file=sys.stderr)
+
+
+def write_answer(options: argparse.Namespace, answer: Any, format_text: Callable[[Any, int | None], str]) -> None:
+    """Write the answer to --out as JSON or CSV, and print it as JSON, CSV or text; without --out text is the default.
+
+    Args: `answer` has `to_dict()` and `to_frame()`; `format_text` takes it and the width of the terminal.
+    """
+    from perfcast.utils.io import write_text
+    from perfcast.utils.terminal_tables import terminal_width
+
+    if options.out is not None:
+        is_json = options.out.suffix == ".json"
+        with replacing(options.out):
+            write_text(options.out, _as_json(answer.to_dict()) if is_json else _as_csv(answer.to_frame()))
+    if options.json:
+        print(_as_json(answer.to_dict()), end="")
+    elif options.csv:
+        print(_as_csv(answer.to_frame()), end="")
+    elif options.out is None:
+        print(format_text(answer, terminal_width()))
+
+
+def finish(
+    options: argparse.Namespace,
+    answer: Any,
+    format_text: Callable[[Any, int | None], str],
+    counted: str,
+    *,
+    level: float,
+    refused: int = 0,
+    total: int = 0,
+) -> int:
+    """Write the answer and, on standard error, who made it and how many machines were refused; return the exit code."""
+    write_answer(options, answer, format_text)
+    by = f"{counted} by {answer.champion} ({answer.preset} preset), {100 * level:g} % intervals"
+    print(f"{by}; estimates are not official results", file=sys.stderr)
+    if refused:
+        counted = f"{refused} of {count_words(total, 'machine')} refused"
+        print(f"{counted}: {'its' if refused == 1 else 'their'} status and message tell why", file=sys.stderr)
+        return PARTLY_ANSWERED if refused < total else NONE_ANSWERED
+    return 0
+
+
+def _as_json(tree: dict[str, Any]) -> str:
+    """Return indented JSON."""
+    return json.dumps(tree, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _as_csv(frame: pd.DataFrame) -> str:
+    """Return CSV with six significant digits; a text that a spreadsheet would compute begins with an apostrophe."""
+
+    def quote(cell: object) -> object:
+        return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
+
+    texts = frame.select_dtypes(exclude=["number", "bool", "datetime"]).columns
+    frame = frame.assign(**{name: frame[name].map(quote) for name in texts})
+    return str(frame.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
+
+
+def count_words(count: int, noun: str) -> str:
+    """Return a number with its noun: 1 estimate, 2 estimates."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -1,0 +1,182 @@
+"""Composition of measured operators, the roofline model with factors, the speed of light, and trees on it."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from reloaded import reloaded
+
+import perfcast
+from perfcast.domains.llm.predictors.composition import CompositionPredictor
+from perfcast.domains.llm.predictors.roofline_factors import RooflineFactorsPredictor
+from perfcast.domains.llm.predictors.speed_of_light import SpeedOfLightPredictor
+from perfcast.schema.table import Column, Kind, Role, Tag
+
+
+def number(name, *tags, role=Role.FEATURE, unit="ms"):
+    return Column(name, Kind.NUMERICAL, role, "problem", unit, tags=tags)
+
+
+COLUMNS = (
+    Column("gpu", Kind.CATEGORICAL, Role.KEY, "gpu", tags=(Tag.ENTITY,)),
+    number("speed", unit=""),
+    number("part_a", Tag.COMPONENT),
+    number("part_b", Tag.COMPONENT),
+    number("part_a_slowdown", Tag.SLOWDOWN, role=Role.KEY, unit=""),
+    number("part_b_slowdown", Tag.SLOWDOWN, role=Role.KEY, unit=""),
+    number("layers", Tag.COST, unit=""),
+    number("t_total", Tag.COST),
+    Column("latency", Kind.NUMERICAL, Role.TARGET, "problem", "ms"),
+)
+SLOWDOWN = {"old": 2.0, "mid": 3.0, "new": 4.0}
+
+
+def runs(rows=240, seed=0):
+    """Return runs of 1.1 x part a + 0.9 x part b + 0.01 x layers; the sum at the speed of light says little."""
+    random = np.random.default_rng(seed)
+    frame = pd.DataFrame({"gpu": random.choice(list(SLOWDOWN), rows)})
+    light = np.exp(random.normal(0, 1, (rows, 2)))
+    light[::5, 1] = 0
+    slow = frame["gpu"].map(SLOWDOWN)
+    frame = frame.assign(speed=slow / 2, part_a=light[:, 0], part_b=light[:, 1], part_a_slowdown=slow)
+    frame["part_b_slowdown"] = (10 / slow).where(light[:, 1] > 0)
+    frame = frame.assign(layers=random.choice([16.0, 32.0, 64.0], rows), t_total=light.sum(axis=1))
+    time = 1.1 * frame["part_a"] * slow + 0.9 * frame["part_b"] * 10 / slow + 0.01 * frame["layers"]
+    return frame, time.to_frame("latency")
+
+
+def predict(X, y, asked, predictor=CompositionPredictor):
+    """Return the predictions of one fit for several frames."""
+    fitted = reloaded(predictor().fit(X, y, columns=COLUMNS))
+    return [fitted.predict(each)["latency"].to_numpy() for each in asked]
+
+
+def test_parts_and_overheads_are_recovered_also_where_a_slowdown_is_missing():
+    X, y = runs()
+    expected, described = y["latency"].to_numpy(), X.assign(part_a_slowdown=np.nan, part_b_slowdown=np.nan)
+    known, missing = predict(X, y, [X, described])
+    assert known == pytest.approx(expected, rel=0.05)
+    assert missing == pytest.approx(expected, rel=0.1), "predicted from the features"
+    (plain,) = predict(X, y, [X], RooflineFactorsPredictor)
+    assert np.abs(plain / expected - 1).mean() > 0.1
+
+
+def test_unknown_entities_and_rows_without_parts():
+    X, y = runs()
+    trained = (X["gpu"] != "new").to_numpy()
+    right, wrong = predict(X[trained], y[trained], [X, X.assign(part_a_slowdown=99.0, part_b_slowdown=99.0)])
+    np.testing.assert_array_equal(right[~trained], wrong[~trained])
+    assert not np.allclose(right[trained], wrong[trained])
+    X, y = runs()
+    unknown = X.assign(part_a=np.nan, part_b=np.nan)
+    for asked, learned in ((unknown, X), (X, unknown)):
+        (composed,), (plain,) = predict(learned, y, [asked]), predict(X, y, [asked], RooflineFactorsPredictor)
+        assert composed == pytest.approx(plain)
+
+
+FACTOR_COLUMNS = (
+    Column("bytes", Kind.NUMERICAL, Role.FEATURE, "load", tags=(Tag.COST,)),
+    Column("steps", Kind.NUMERICAL, Role.FEATURE, "load", tags=(Tag.COST,)),
+    Column("software", Kind.CATEGORICAL, Role.FEATURE, "layout", tags=(Tag.SLICE,)),
+    Column("color", Kind.CATEGORICAL, Role.FEATURE, "layout"),
+)
+
+
+def draw(rows=400, noise=0.0):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"bytes": np.exp(rng.normal(3, 1, rows)), "steps": np.exp(rng.normal(1, 1, rows))})
+    X = X.assign(software=rng.choice(["fast", "slow"], rows), color=rng.choice(["red", "blue"], rows))
+    factor = X["software"].map({"fast": 0.8, "slow": 1.25})
+    time = (2 + 0.5 * X["bytes"] + 3 * X["steps"]) * factor * np.exp(rng.normal(0, noise, rows))
+    return X, time.to_frame("time")
+
+
+def test_rates_and_factors_are_found_and_an_unknown_category_has_none():
+    X, y = draw()
+    fitted = RooflineFactorsPredictor().fit(X, y, columns=FACTOR_COLUMNS)
+    assert np.ravel(reloaded(fitted).predict(X)) == pytest.approx(y["time"].to_numpy(), rel=0.01)
+    factors = fitted.factors_["time"][""]
+    assert set(factors) == {"software"}
+    assert factors["software"]["slow"] - factors["software"]["fast"] == pytest.approx(np.log(1.25 / 0.8), abs=0.02)
+    slow, new, missing = (np.ravel(fitted.predict(X.assign(software=name))) for name in ("slow", "new", None))
+    assert new == pytest.approx(slow / np.exp(factors["software"]["slow"]))
+    np.testing.assert_array_equal(missing, new)
+
+
+def test_large_errors_have_little_influence_and_a_rate_is_work_over_time():
+    X, y = draw(noise=0.02)
+    disturbed = y.copy()
+    disturbed.iloc[::20] *= 10
+    fitted = RooflineFactorsPredictor().fit(X, disturbed, columns=FACTOR_COLUMNS)
+    assert np.median(np.abs(np.ravel(fitted.predict(X)) / y["time"] - 1)) < 0.05
+    X, y = draw()
+    work = Column("work", Kind.NUMERICAL, Role.FEATURE, "load", tags=(Tag.WORK,))
+    with_work = X.assign(work=1000.0)
+    fitted = RooflineFactorsPredictor().fit(with_work, 1000 / y, columns=(*FACTOR_COLUMNS, work))
+    assert np.ravel(fitted.predict(with_work)) == pytest.approx(1000 / y["time"].to_numpy(), rel=0.01)
+
+
+def time(name, *tags):
+    return Column(name, Kind.NUMERICAL, Role.FEATURE, "time", tags=tags)
+
+
+LIGHT_COLUMNS = (
+    Column("gpu", Kind.CATEGORICAL, Role.KEY, "gpu", tags=(Tag.ENTITY,)),
+    Column("op", Kind.CATEGORICAL, Role.FEATURE, "shape", tags=(Tag.TASK,)),
+    time("t_compute", Tag.BOUND, Tag.COST),
+    time("t_memory", Tag.BOUND, Tag.COST),
+    time("size"),
+    time("peak"),
+    Column("latency", Kind.NUMERICAL, Role.TARGET, "time"),
+)
+
+
+def cases(rows=400, seed=0, gpus=4):
+    """Return times of twice the speed of light where `size` is positive, else four times."""
+    random = np.random.default_rng(seed)
+    gpu = random.integers(0, gpus, rows)
+    compute, memory = np.exp(random.normal(0, 2, (2, rows)))
+    size = random.normal(0, 1, rows)
+    frame = pd.DataFrame({"gpu": [f"g{value}" for value in gpu], "op": random.choice(["gemm", "moe"], rows)})
+    frame = frame.assign(t_compute=compute, t_memory=memory, size=size, peak=gpu.astype(float))
+    return frame, np.maximum(compute, memory) * np.where(size > 0, 2.0, 4.0)
+
+
+def fit_light(predictor, frame, latency):
+    return predictor.fit(frame, pd.DataFrame({"latency": latency}), columns=LIGHT_COLUMNS)
+
+
+def light_trees(**options):
+    return perfcast.estimator("light_trees", preset="full", learners={"lightgbm": options})
+
+
+def test_speed_of_light_is_the_longest_bound_that_is_known():
+    frame, latency = cases()
+    model = fit_light(SpeedOfLightPredictor(), frame, latency)
+    np.testing.assert_allclose(model.predict(frame)["latency"], frame[["t_compute", "t_memory"]].max(axis=1))
+    row = frame.iloc[:3].assign(t_compute=np.nan, t_memory=[5.0, np.nan, 0.0], op=["gemm", "moe", "new"])
+    first, second, third = model.predict(row)["latency"]
+    assert first == pytest.approx(5.0)
+    assert second == pytest.approx(np.median(latency[frame["op"] == "moe"]))
+    assert third == pytest.approx(np.median(latency), rel=0.2)
+
+
+def test_light_trees_learn_the_share_of_the_peak_that_is_reached():
+    frame, latency = cases()
+    new, expected = cases(seed=1)
+    model = fit_light(light_trees(min_child_samples=5), frame, latency)
+    error = np.abs(model.predict(new)["latency"] / expected - 1)
+    assert np.median(error) < 0.05
+    # far outside the sizes of training the share stays
+    large = new.assign(t_compute=new["t_compute"] * 1e6, t_memory=new["t_memory"] * 1e6)
+    np.testing.assert_allclose(model.predict(large)["latency"], 1e6 * model.predict(new)["latency"], rtol=0.6)
+
+
+def test_trees_do_not_see_the_columns_left_out():
+    frame, latency = cases()
+    latency = latency * np.exp(frame["peak"].to_numpy())  # a factor per machine, which trees would learn by its peak
+    blind, seeing = (
+        fit_light(light_trees(without_columns=without), frame, latency) for without in (["pe*", "t_*"], [])
+    )
+    other = frame.assign(peak=frame["peak"].to_numpy()[::-1])
+    np.testing.assert_array_equal(blind.predict(other), blind.predict(frame))
+    assert not np.allclose(seeing.predict(other), seeing.predict(frame))

@@ -1,0 +1,305 @@
+"""Machines read from outputs of their commands and files of their kernels, also of other versions and garbled."""
+
+import json
+import subprocess
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import machine_outputs
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from machine_outputs import ALTRA, OS, XEON, XEON_FILES, as_json, as_text, check, lsblk, module, read, tables, values
+
+from perfcast.domains.servers.hardware_info import estimate_installed_gib, read_hardware
+from perfcast.microbench import machine as lscpu
+
+DISK = lsblk("/dev/mapper/secret--host-root", (960197124096, False, "sda"))
+SERVER = {
+    **{"cpu_model": "xeon gold 6252", "cpu_vendor": "Intel", "isa": "x86", "arch": "x86_64", "base_mhz": 2100},
+    **{"l1i_kb": 32, "l1d_kb": 32, "l2_kb_per_core": 1024, "l3_mb_per_chip": 35.75},
+    **{"l3_slice_mb": 35.75, "l3_cores_per_slice": 24, "mem_total_gb": 384, "hbm_gb": 0},
+    **{"dimm_count": 12, "dimm_gb": 32, "dimm_groups": 1, "dimm_ranks": 2, "dimm_type": "R", "ecc": 1, "ddr_gen": 4},
+    **{"mem_rated_mts": 2933, "mem_running_mts": 2667, "hw_vendor": "Dell", "chips": 2, "cores_enabled_total": 48},
+    **{"threads_per_core": 2, "os_name": "RHEL", "os_version": "9.2", "kernel_series": "5.14", "file_system": "xfs"},
+    **{"storage_class": "ssd", "storage_gb": 960},
+}
+
+
+@pytest.mark.parametrize("spelling", ["json", "text"])
+def test_read_hardware_reads_a_server_with_two_sockets(tmp_path, spelling):
+    printed = {"lscpu -J": as_json(XEON)}
+    if spelling == "text":
+        printed = {"lscpu -J": subprocess.CalledProcessError(1, "lscpu"), "lscpu": as_text(XEON)}
+    modules = tables(*[module(**{"Configured Memory Speed": "2666 MT/s"})] * 12, *[machine_outputs.EMPTY] * 12)
+    outputs = {**printed, **DISK, "uname -r": "5.14.0-284.11.1.el9_2.x86_64\n", "dmidecode -t memory": modules}
+    machine = read(tmp_path, outputs, XEON_FILES)
+    check(machine)
+    assert values(machine) == SERVER and machine.notes == ()
+    assert "choice" in machine.not_read["compiler_vendor"]
+    assert {"compiler_vendor", "base_ptr", "dimm_width"} <= set(machine.not_read)
+    machine = read(tmp_path, {"dmidecode -t memory": tables(module())})  # at the rated rate
+    assert values(machine)["mem_rated_mts"] == 2933 and "mem_running_mts" not in values(machine)
+
+
+def test_read_hardware_contains_no_identifier_of_the_machine(tmp_path):
+    outputs = {"lscpu -J": as_json(XEON), **DISK, "dmidecode -t memory": tables(module())}
+    commands = []
+
+    def run(command):
+        commands.append(list(command))
+        return outputs.get(" ".join(command), "secret-host 192.0.2.7")
+
+    machine_outputs.plant(tmp_path, XEON_FILES)
+    text = repr(read_hardware(run, tmp_path))
+    assert "960" in text
+    assert not [secret for secret in machine_outputs.SECRETS if secret in text]
+    for command in commands:
+        assert command[0] in {"lscpu", "uname", "dmidecode", "lsblk"}
+        assert command[0] != "uname" or command[1] == "-r"
+
+
+def fields(text, **changes):
+    """Return the fields of lscpu, written as `name: value; name: value`."""
+    return [*{**dict(each.split(": ") for each in text.split("; ")), **changes}.items()]
+
+
+EPYC = fields(
+    "Architecture: x86_64; CPU(s): 192; On-line CPU(s) list: 0-191; Vendor ID: AuthenticAMD; CPU family: 25; "
+    "Model name: AMD EPYC 9654 96-Core Processor; Thread(s) per core: 1; Core(s) per socket: 96; Socket(s): 2; "
+    "Frequency boost: enabled; CPU max MHz: 3707.8120; L1d cache: 6 MiB (192 instances); L1i cache: 6 MiB (192 "
+    "instances); L2 cache: 192 MiB (192 instances); L3 cache: 768 MiB (24 instances); NUMA node(s): 8; "
+    "Flags: avx avx2 avx512f"
+)
+
+
+def test_epyc_without_smt(tmp_path):
+    ddr5 = {"Size": "64 GB", "Total Width": "80 bits", "Type": "DDR5", "Speed": "4800 MT/s"}
+    devices = tables(*[module(**ddr5, **{"Configured Memory Speed": "4800 MT/s"})] * 24)
+    files = {"/etc/os-release": OS["sles"], "/proc/mounts": "tmpfs / tmpfs rw 0 0\n"}
+    printed = {"lscpu -J": as_json(EPYC), "uname -r": "5.14.21-150500.53-default", "dmidecode -t memory": devices}
+    machine = read(tmp_path, printed, files)
+    check(machine)
+    expected = {"cpu_model": "epyc 9654", "chips": 2, "cores_enabled_total": 192, "threads_per_core": 1}
+    expected |= {"l3_mb_per_chip": 384, "l3_slice_mb": 32, "l3_cores_per_slice": 8, "mem_total_gb": 1536, "ddr_gen": 5}
+    expected |= {"mem_rated_mts": 4800, "os_name": "SLES", "os_version": "15.5", "storage_class": "ram"}
+    assert expected.items() <= values(machine).items()
+
+
+def test_arm_server_has_its_model_from_firmware(tmp_path):
+    machine = read(tmp_path, {"lscpu -J": as_json(ALTRA)}, {"/etc/os-release": OS["ubuntu"]})
+    check(machine)
+    expected = {"cpu_model": "altra q80-30", "cpu_vendor": "Ampere", "isa": "arm", "chips": 2, "l1d_kb": 64}
+    expected |= {"cores_enabled_total": 160, "threads_per_core": 1, "l2_kb_per_core": 1024}
+    assert expected.items() <= values(machine).items()
+    # the clock after the firmware name is not the base clock
+    assert "base_mhz" in machine.not_read
+
+
+def test_virtual_arm_machine_with_a_core_design_has_no_model(tmp_path):
+    text = "Architecture: aarch64; CPU(s): 2; On-line CPU(s) list: 0,1; Vendor ID: ARM; Model name: Neoverse-V1; "
+    text += "Thread(s) per core: 1; Core(s) per socket: 2; Socket(s): 1; Flags: asimd sve"
+    printed = {"lscpu -J": as_json(fields(text))}
+    firmware = {"/sys/class/dmi/id/sys_vendor": "Amazon EC2\n", "/sys/class/dmi/id/product_name": "m7g.large\n"}
+    machine = read(tmp_path, printed, firmware)
+    check(machine)
+    assert {"cpu_model", "cpu_vendor", "hw_vendor"} <= set(machine.not_read) and "Amazon EC2" in machine.notes[0]
+    firmware["/sys/class/dmi/id/product_name"] = "m7g.metal\n"
+    assert values(read(tmp_path, printed, firmware))["hw_vendor"] == "Amazon EC2"
+
+
+GUEST = (
+    "Architecture: x86_64; CPU(s): 4; On-line CPU(s) list: 0-3; Vendor ID: GenuineIntel; Thread(s) per core: 1; "
+    "Core(s) per socket: 4; Socket(s): 1; Hypervisor vendor: KVM; Virtualization type: full; CPU max MHz: 3500.0000; "
+    "L1d cache: 128 KiB (4 instances); L2 cache: 16 MiB (4 instances); L3 cache: 16 MiB (1 instance); Flags: avx avx2"
+)
+
+
+def guest(name, **changes):
+    return {"lscpu -J": as_json(fields(GUEST, **{"Model name": name, **changes}))}
+
+
+def test_virtual_machine_without_firmware_tables(tmp_path):
+    files = {
+        "/proc/meminfo": "MemTotal:       16393216 kB\n",
+        "/proc/mounts": "/dev/vda1 / ext4 rw 0 0\n",
+        "/sys/class/dmi/id/sys_vendor": "QEMU\n",
+    }
+    outputs = {**guest("Intel Xeon Processor (Skylake, IBRS)"), **lsblk("/dev/vda1", (107374182400, True, "vda"))}
+    outputs["dmidecode -t memory"] = tables(module(Type="RAM"))
+    machine = read(tmp_path, outputs, files)
+    check(machine)
+    columns = values(machine)
+    assert "cpu_model" in machine.not_read
+    assert columns["mem_total_gb"] == 32, "the table of the hypervisor has the memory of the guest"
+    assert (columns["chips"], columns["cores_enabled_total"], columns["l2_kb_per_core"]) == (1, 4, 4096)
+    assert (columns["file_system"], columns["storage_gb"]) == ("ext4", 107)
+    assert not {"storage_class", "hw_vendor", "dimm_count"} & set(columns)
+    assert "virtual machine (hypervisor: KVM)" in machine.notes[0]
+    del outputs["dmidecode -t memory"]
+    machine = read(tmp_path, outputs, files)
+    assert values(machine)["mem_total_gb"] == 16
+    assert any("15.63 GiB" in note for note in machine.notes)
+
+
+def test_caches_of_a_hypervisor_are_ignored_and_sockets_with_one_virtual_cpu_each_are_no_chips(tmp_path):
+    columns = values(read(tmp_path, guest("Intel(R) Xeon(R) Platinum 8375C CPU @ 2.90GHz")))
+    assert (columns["cpu_model"], columns["base_mhz"]) == ("xeon platinum 8375c", 2900)
+    assert not {"l2_kb_per_core", "l3_mb_per_chip"} & set(columns)
+    machine = read(tmp_path, guest("Common KVM processor", **{"Core(s) per socket": "1", "Socket(s)": "4"}))
+    assert values(machine)["cores_enabled_total"] == 4
+    assert {"chips", "l3_mb_per_chip"} <= set(machine.not_read)
+    assert any("socket of its own" in note for note in machine.notes)
+
+
+LAPTOP = fields(
+    "Architecture: x86_64; CPU(s): 16; On-line CPU(s) list: 0-15; Vendor ID: GenuineIntel; Model name: 12th Gen "
+    "Intel(R) Core(TM) i7-1260P; Thread(s) per core: 2; Core(s) per socket: 12; Socket(s): 1; CPU max MHz: 4700.0000; "
+    "L1d cache: 448 KiB (12 instances); L2 cache: 9 MiB (6 instances); L3 cache: 18 MiB (1 instance); "
+    "Flags: avx avx2 avx_vnni"
+)
+
+
+def test_laptop_with_two_kinds_of_cores(tmp_path):
+    soldered = {"Size": "8 GB", "Form Factor": "Row Of Chips", "Type": "LPDDR5", "Type Detail": "Synchronous"}
+    chips = module(**soldered, Rank="1")
+    files = {"/etc/os-release": OS["arch"], "/sys/class/dmi/id/sys_vendor": "LENOVO\n"}
+    files["/proc/mounts"] = "/dev/nvme0n1p2 / btrfs rw 0 0\n"
+    printed = {"lscpu -J": as_json(LAPTOP), "uname -r": "6.6.1"}
+    printed |= lsblk("/dev/nvme0n1p2", (512110190592, False, "nvme0n1"))
+    machine = read(tmp_path, {**printed, "dmidecode -t memory": tables(chips, chips, ecc="None")}, files)
+    check(machine)
+    columns = values(machine)
+    expected = {"cpu_model": "core i7-1260p", "cores_enabled_total": 12, "chips": 1, "l3_mb_per_chip": 18}
+    expected |= {"mem_total_gb": 16, "hw_vendor": "Lenovo", "storage_class": "nvme", "storage_gb": 512}
+    assert expected.items() <= columns.items()
+    assert not {"threads_per_core", "l1d_kb", "l2_kb_per_core", "dimm_count", "os_name"} & set(columns)
+    assert any("cores differ" in note for note in machine.notes)
+
+
+def test_container(tmp_path):
+    machine = read(tmp_path, {"lscpu -J": as_json(XEON)}, {"/proc/mounts": "overlay / overlay rw 0 0\n"})
+    check(machine)
+    assert {"cpu_model": "xeon gold 6252", "arch": "x86_64"}.items() <= values(machine).items()
+    assert "file_system" in machine.not_read and "dmidecode" in machine.not_read["dimm_count"]
+    assert "container" in " ".join(machine.notes)
+    machine = read(tmp_path / "empty", {})
+    check(machine)
+    assert machine.readings == ()
+    assert {"chips", "os_name", "isa", "hw_vendor", "storage_gb", "mem_total_gb"} <= set(machine.not_read)
+
+
+UNBUFFERED = "Synchronous Unbuffered (Unregistered)"
+
+
+def test_module_types(tmp_path):
+    for changes, letter, ecc in (
+        ({"Type Detail": "Synchronous LRDIMM"}, "L", 1),
+        ({"Type Detail": UNBUFFERED}, "E", 1),
+        ({"Type Detail": UNBUFFERED, "Total Width": "64 bits"}, "U", 0),
+        ({"Form Factor": "SODIMM", "Type Detail": "Synchronous", "Total Width": "64 bits"}, "S", 0),
+        ({"Type Detail": "Synchronous", "Total Width": "Unknown"}, None, None),
+    ):
+        columns = values(read(tmp_path, {"dmidecode -t memory": tables(module(**changes), ecc="Unknown")}))
+        assert (columns.get("dimm_type"), columns.get("ecc")) == (letter, ecc)
+
+
+def test_mixed_modules_have_the_size_of_the_largest_group_and_the_slowest_rate(tmp_path):
+    large = module(Size="64 GB", Rank="4", Speed="3200 MT/s")
+    hbm = module(**{"Size": "16 GB", "Type": "HBM2", "Form Factor": "Unknown", "Speed": "3200 MT/s"})
+    flash = module(**{"Size": "128 GB", "Type": "Logical non-volatile device"})
+    old = module(Size="16384 MB", **{"Configured Memory Speed": "Unknown", "Configured Clock Speed": "2400 MHz"})
+    columns = values(read(tmp_path, {"dmidecode -t memory": tables(large, large, old, hbm, flash)}))
+    expected = {"mem_total_gb": 64 + 64 + 16 + 16, "hbm_gb": 16, "dimm_count": 3, "dimm_groups": 2, "dimm_gb": 64}
+    expected |= {"dimm_ranks": 4, "mem_rated_mts": 2933, "mem_running_mts": 2400}
+    assert expected.items() <= columns.items()
+
+
+def test_cache_sizes_models_and_installed_memory(tmp_path):
+    fields = dict(XEON) | {"L1d cache": "32K", "L2 cache": "1024K", "L3 cache": "36608K"}
+    machine = read(tmp_path, {"lscpu -J": as_json([*fields.items()])})
+    assert {"l1d_kb": 32, "l2_kb_per_core": 1024}.items() <= values(machine).items()
+    assert "l3_mb_per_chip" in machine.not_read
+    absurd = read(tmp_path, {"lscpu -J": as_json([*(fields | {"Socket(s)": "900"}).items()])})
+    check(absurd)
+    assert "chips" in absurd.not_read
+    fields |= {"L1d cache": "1.5 MiB", "L3 cache": "71.5 MiB"}
+    columns = values(read(tmp_path, {"lscpu -J": as_json([*fields.items()])}))
+    assert (columns["l1d_kb"], columns["l3_mb_per_chip"], "l3_slice_mb" in columns) == (32, 35.75, False)
+    assert {managed: estimate_installed_gib(managed) for managed in INSTALLED} == INSTALLED
+    assert [lscpu.count_cpus(text) for text in ("0-63,128", "", "x-3", "5-2")] == [65, 0, 0, 0]
+
+
+def test_vendor_from_firmware_and_storage_of_an_array(tmp_path):
+    vendors = {"xFusion": "xFusion", "GIGABYTE": "Gigabyte", "Giga Computing": "Gigabyte", "Supermicro": "Supermicro"}
+    vendors |= dict.fromkeys(("To Be Filled By O.E.M.", "System manufacturer", "xxxx", " "))
+    for text, vendor in vendors.items():
+        machine = read(tmp_path, {}, {"/sys/class/dmi/id/sys_vendor": text})
+        assert values(machine).get("hw_vendor") == vendor, text
+    for rotates, expected in (((True, True), "hdd"), ((True, False), None)):
+        disks = [(1024000000000, turns, name) for turns, name in zip(rotates, ("sda", "sdb"), strict=True)]
+        printed = lsblk("/dev/md0", *disks, *disks)
+        columns = values(read(tmp_path, printed, {"/proc/mounts": "/dev/md0 / ext4 rw 0 0\n"}))
+        assert (columns.get("storage_class"), columns["storage_gb"]) == (expected, 2048)
+
+
+INSTALLED = {376.5: 384, 1007.3: 1024, 15.3: 16, 62.5: 64, 23.54: 24, 754: 768, 283: None, 0: None}
+
+
+# pieces of real lines reach more code than random letters
+LINES = st.sampled_from(
+    [
+        *as_text(XEON).splitlines(),
+        *as_text(ALTRA).splitlines(),
+        *module().splitlines(),
+        *tables(module(Size="99999 TB", Speed="0 MT/s", Type="DDR9", Rank="0")).splitlines(),
+        "Socket(s): ²",
+        "Socket(s): 0",
+        "Core(s) per socket: 99999999999",
+        "L3 cache: 1.2.3 MiB (0 instances)",
+        "L2 cache: 0 B (1 instance)",
+        "On-line CPU(s) list: 9-1,-,7",
+        "CPU max MHz: 1e999",
+        "Vendor ID: ",
+    ]
+)
+GARBLED = st.one_of(
+    st.text(max_size=300),
+    st.lists(st.one_of(LINES, st.text(max_size=40)), max_size=40).map("\n".join),
+    st.recursive(
+        st.none() | st.integers() | st.text(max_size=20),
+        lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(["lscpu", "field", "data"]), inner),
+        max_leaves=12,
+    ).map(json.dumps),
+)
+
+
+@given(GARBLED, GARBLED, GARBLED, st.text(max_size=60))
+def test_garbled_outputs_never_raise_and_stay_within_bounds(outputs, plain, modules, other):
+    answers = {"lscpu -J": outputs, "lscpu": plain, "dmidecode -t memory": modules}
+    with TemporaryDirectory() as folder:
+        check(read_hardware(lambda command: answers.get(" ".join(command), other), Path(folder)))
+
+
+@settings(max_examples=40)
+@given(st.lists(st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=60), min_size=5, max_size=5))
+def test_garbled_files_never_raise(texts):
+    paths = ["/etc/os-release", "/proc/meminfo", "/proc/mounts"]
+    paths += ["/sys/class/dmi/id/sys_vendor", "/sys/class/dmi/id/product_name"]
+    with TemporaryDirectory() as folder:
+        machine_outputs.plant(Path(folder), dict(zip(paths, texts, strict=True)))
+        check(read_hardware(lambda command: as_text(XEON), Path(folder)))
+
+
+def test_run_command_uses_english_and_limits_output_and_time(monkeypatch):
+    check(read_hardware())  # of this machine
+    monkeypatch.setattr(lscpu, "MAX_CHARACTERS", 1000)
+    assert lscpu.run_command(["sh", "-c", "echo $LC_ALL"]) == "C\n"
+    assert len(lscpu.run_command(["sh", "-c", "yes | head -c 100000"])) == 1000
+    with pytest.raises(subprocess.CalledProcessError):
+        lscpu.run_command(["sh", "-c", "exit 3"])
+    with pytest.raises(FileNotFoundError):
+        lscpu.run_command(["no-such-command-of-any-machine"])
+    monkeypatch.setattr(lscpu, "_SECONDS", 0.05)
+    with pytest.raises(subprocess.TimeoutExpired):
+        lscpu.run_command(["sleep", "30"])
