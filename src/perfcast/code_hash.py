@@ -47,12 +47,12 @@ def _parse(module: str) -> tuple[frozenset[str], bytes]:
         return frozenset(), b""
     tree = ast.parse(path.read_bytes())
     if name := module.partition(":")[2]:
-        kept = (
+        nodes = (
             node
             for node in tree.body
             if isinstance(node, ast.Import | ast.ImportFrom) or vars(node).get("name") == name
         )
-        tree.body = list(kept)
+        tree.body = list(nodes)
     modules: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

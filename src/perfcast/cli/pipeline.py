@@ -25,17 +25,17 @@ Arguments = Mapping[str, Mapping[str, Any]]
 class Stage:
     """A stage: a function that takes its arguments as keywords; its docstring is the help of the command.
 
-    `names` are those of SHARED, `own` declares others, and `changed` has another help of some.
+    `names` are those of SHARED, `declared` has further arguments, and `changed` has another help of some.
     """
 
-    def __init__(self, function: Callable[..., int | None], names: str, own: Arguments, changed: Mapping[str, str]):
-        self.function, self.names, self.own, self.changed = function, names.split(), own, changed
+    def __init__(self, function: Callable[..., int | None], names: str, declared: Arguments, changed: Mapping[str, str]):
+        self.function, self.names, self.declared, self.changed = function, names.split(), declared, changed
         self.__doc__ = function.__doc__
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments."""
         add_shared(parser, *self.names, **self.changed)
-        for name, options in self.own.items():
+        for name, options in self.declared.items():
             parser.add_argument(name, **options)
 
     def run(self, options: argparse.Namespace) -> int:
@@ -50,12 +50,12 @@ _FOLDS = "folder of the dataset's splits"
 
 
 def stage(
-    names: str, own: Arguments = MappingProxyType({}), **changed: str
+    names: str, declared: Arguments = MappingProxyType({}), **changed: str
 ) -> Callable[[Callable[..., int | None]], Callable[..., int | None]]:
     """Declare a function as a stage with its name; see `Stage`."""
 
     def declare(function: Callable[..., int | None]) -> Callable[..., int | None]:
-        STAGES[function.__name__] = Stage(function, names, own, changed)
+        STAGES[function.__name__] = Stage(function, names, declared, changed)
         return function
 
     return declare

@@ -79,9 +79,9 @@ def test_laws_are_products_of_known_shares_or_medians():
     X = pd.DataFrame(values, columns=names).assign(victim="a")
     y = pd.DataFrame({"share": [0.9, 0.7, 0.6]})
 
-    def predict(law, X, y, asked):
-        fitted = law().fit(X, y, columns=columns(*X.columns.drop("victim")))
-        return fitted.predict(asked)["share"].tolist()
+    def predict(model, X, y, X_test):
+        fitted = model().fit(X, y, columns=columns(*X.columns.drop("victim")))
+        return fitted.predict(X_test)["share"].tolist()
 
     # the median, then the smallest
     assert predict(share_laws.SchedstatPredictor, X, y, X) == pytest.approx([0.5, 0.7, 0.01])
@@ -89,8 +89,8 @@ def test_laws_are_products_of_known_shares_or_medians():
     machine = X[["victim", names[-1]]]
     assert predict(share_laws.PressureStallPredictor, machine, y, machine) == pytest.approx([0.1] * 3)
     X, y = pd.DataFrame({"victim": [*"aaabb"]}), pd.DataFrame({"share": [0.2, 0.4, 0.5, 0.9, 0.9]})
-    asked = pd.DataFrame({"victim": ["a", "b", "new", None]})
-    assert predict(share_laws.EntityMedianPredictor, X, y, asked) == pytest.approx([0.4, 0.9, 0.5, 0.5])
+    X_test = pd.DataFrame({"victim": ["a", "b", "new", None]})
+    assert predict(share_laws.EntityMedianPredictor, X, y, X_test) == pytest.approx([0.4, 0.9, 0.5, 0.5])
 
 
 RULE_COLUMNS = (
@@ -157,8 +157,8 @@ def test_trees_start_from_the_work_where_it_tells_the_share_and_lookups_read_the
     tested = table.frame[~rows]
     assert np.abs(reloaded(fitted).predict(tested)["share"] - tested["share"]).mean() < 0.05
     assert np.isfinite(fitted.predict(tested.assign(work_of_alone=np.nan))["share"]).all()
-    for law, name in (
+    for model, name in (
         (share_laws.WorkOfAlonePredictor, "work_of_alone"),
         (share_laws.UseOfAlonePredictor, "use_of_alone"),
     ):
-        np.testing.assert_allclose(fit(law(), table, rows).predict(tested)["share"], tested[name])
+        np.testing.assert_allclose(fit(model(), table, rows).predict(tested)["share"], tested[name])

@@ -140,5 +140,5 @@ class TestFeatures:
         assert stages[0][0].pointwise == pytest.approx((16 * 96 * 112**2 + 96 * 24 * 56**2) / 1e6)
         half = mobile_stages.layer_costs((112.0, *network[1:]))
         assert half[3][1].pointwise == pytest.approx(stages[3][1].pointwise / 4)
-        costs = inverted_residuals.derive(build("help_fbnet", raw).table).frame.groupby("architecture")["mflop"]
-        assert (costs.nunique(dropna=False) == 1).all() and costs.first().notna().all()
+        operations = inverted_residuals.derive(build("help_fbnet", raw).table).frame.groupby("architecture")["mflop"]
+        assert (operations.nunique(dropna=False) == 1).all() and operations.first().notna().all()

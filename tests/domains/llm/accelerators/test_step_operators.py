@@ -106,8 +106,8 @@ def test_estimated_layers_have_about_the_times_of_the_real_ones():
     names = list(read_models().index)
     known, estimated = parts_of(names), parts_of([f"like {name}" for name in names])
     step = ("products", "experts", "attention", "exchange")
-    real, told = (sum(times[part] for part in step) for times in (known, estimated))
-    ratio = pd.Series(told / real, names)
+    real, computed = (sum(times[part] for part in step) for times in (known, estimated))
+    ratio = pd.Series(computed / real, names)
     # Gemma's one matrix for embedding and prediction, which no fact tells, makes the estimates 5 % too small
     assert ratio.between(0.93, 1.05).all(), ratio
     np.testing.assert_allclose(estimated["prompt"], known["prompt"], rtol=0.05)

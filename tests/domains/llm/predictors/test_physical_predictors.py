@@ -44,10 +44,10 @@ def runs(rows=240, seed=0):
     return frame, time.to_frame("latency")
 
 
-def predict(X, y, asked, predictor=CompositionPredictor):
+def predict(X, y, frames, predictor=CompositionPredictor):
     """Return the predictions of one fit for several frames."""
     fitted = reloaded(predictor().fit(X, y, columns=COLUMNS))
-    return [fitted.predict(each)["latency"].to_numpy() for each in asked]
+    return [fitted.predict(each)["latency"].to_numpy() for each in frames]
 
 
 def test_parts_and_overheads_are_recovered_also_where_a_slowdown_is_missing():
@@ -68,8 +68,8 @@ def test_unknown_entities_and_rows_without_parts():
     assert not np.allclose(right[trained], wrong[trained])
     X, y = runs()
     unknown = X.assign(part_a=np.nan, part_b=np.nan)
-    for asked, learned in ((unknown, X), (X, unknown)):
-        (composed,), (plain,) = predict(learned, y, [asked]), predict(X, y, [asked], RooflineFactorsPredictor)
+    for tested, learned in ((unknown, X), (X, unknown)):
+        (composed,), (plain,) = predict(learned, y, [tested]), predict(X, y, [tested], RooflineFactorsPredictor)
         assert composed == pytest.approx(plain)
 
 

@@ -57,12 +57,12 @@ def read_scores(source):
     """Return the published score of every identifier of the dump."""
     text = gzip.decompress(next(source.glob("*.gz")).read_bytes()).decode(errors="replace")
     header, *lines = csv.reader(io.StringIO(text, newline=""))
-    place, found = [" ".join(name.split()) for name in header].index("Base Result"), {}
+    place, published = [" ".join(name.split()) for name in header].index("Base Result"), {}
     for fields in lines:
         match = re.search(r"cpu2017-\d{8}-\d{5}", " ".join(fields))
         if match and re.fullmatch(r"[\d.]+", fields[place]):
-            found.setdefault(match[0], float(fields[place]))
-    return pd.DataFrame({"published": found})
+            published.setdefault(match[0], float(fields[place]))
+    return pd.DataFrame({"published": published})
 
 
 def edit_dump(source, target, change):

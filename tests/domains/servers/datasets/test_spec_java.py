@@ -63,10 +63,10 @@ def build_rows(name, folder, rows, options=OPTIONS):
 def test_build_quarantines_each_defect_with_reason_and_declares_no_result_as_feature(built, raw):
     shared = ("repeated_header", "wrong_field_count", "not_utf8", "shifted_columns", "no_score", "score_not_numeric")
     shared += ("inconsistent_result", "impossible_counts")
-    own = {"spec_power": ("date_impossible", "no_result_id"), "spec_jbb2015": ("unknown_suite",)}
+    own_reasons = {"spec_power": ("date_impossible", "no_result_id"), "spec_jbb2015": ("unknown_suite",)}
     for name, result in built.items():
         frame = result.table.frame
-        assert result.rejected["reason"].value_counts().to_dict() == dict.fromkeys((*shared, *own[name]), 1)
+        assert result.rejected["reason"].value_counts().to_dict() == dict.fromkeys((*shared, *own_reasons[name]), 1)
         assert result.rows_in == len(frame) + result.rows_merged + len(result.rejected)
         assert result.merged == {"identical_but_for_disclosure": 1}
         assert result.quality["join_coverage"]["rows"] == len(frame)

@@ -65,8 +65,8 @@ KNOWN = {
 def test_known_machine_and_variations():
     table = derive()
     assert table.frame.iloc[0][list(KNOWN)].to_dict() == pytest.approx(KNOWN)
-    law = ["power_clock_mhz", "flops_per_cycle", "mem_gbps_total", "l3_mb_total"]
-    assert table.select(tag=Tag.SCALING) == law, "terms of the scaling law"
+    scaling_columns = ["power_clock_mhz", "flops_per_cycle", "mem_gbps_total", "l3_mb_total"]
+    assert table.select(tag=Tag.SCALING) == scaling_columns, "terms of the scaling law"
     for change, values in (
         ({"dimm_count": 32.0}, {"mem_channels_populated": 16, "dimms_per_channel": 2, "mem_gbps_total": 409.6}),
         ({"dimm_count": 4.0}, {"mem_gbps_total": 102.4, "mem_channels_filled": 0.25}),

@@ -187,8 +187,8 @@ def test_sizes_of_caches_without_a_level_or_in_the_column_of_power(folder, tmp_p
         quarter, size = quarter_and_size.split(" ", 1)
         content = text.replace("Q3'17", quarter).replace(",40 MB,", f",{size},")
         (tmp_path / "intel-cpus.csv").write_text(content, encoding="utf-8")
-        found = catalog.read_catalog(tmp_path).lookup(["xeon gold 6148"])["l3_mb_per_chip"].iloc[0]
-        assert (found == 40) == is_third, quarter_and_size
+        l3 = catalog.read_catalog(tmp_path).lookup(["xeon gold 6148"])["l3_mb_per_chip"].iloc[0]
+        assert (l3 == 40) == is_third, quarter_and_size
 
 
 def test_only_two_kinds_of_parts_have_twins_and_a_bare_number_gets_the_brand_of_its_line():

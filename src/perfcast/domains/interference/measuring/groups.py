@@ -81,10 +81,10 @@ def open_base(tree: Path | None, memberships: str, name: str) -> ControlGroup:
     A group has controllers where its parent hands them down; one without still gives the pressure of each tenant.
     `memberships` is the text of /proc/self/cgroup.
     """
-    own = next((line.removeprefix("0::/") for line in memberships.splitlines() if line.startswith("0::/")), None)
-    if tree is None or own is None:
+    current = next((line.removeprefix("0::/") for line in memberships.splitlines() if line.startswith("0::/")), None)
+    if tree is None or current is None:
         return ControlGroup(None)
-    parents = [path for path in (tree / own, *(tree / own).parents) if path.is_relative_to(tree)]
+    parents = [path for path in (tree / current, *(tree / current).parents) if path.is_relative_to(tree)]
     attempts = ((parent / name, wanted) for wanted in ({CPU, MEMORY}, set()) for parent in parents)
     return ControlGroup(next((path for path, wanted in attempts if _create_group(path, wanted)), None))
 

@@ -282,13 +282,13 @@ def _parse_words(text: str) -> Memory:
         generation = int(match[1])
     elif generation is None and (module.dimm_type == "M" or (module.mem_rated_mts or 0) >= _SLOWEST_DDR5):
         generation = 5
-    found = bool(groups or size or total or generation)
+    is_stated = bool(groups or size or total or generation)
     return replace(
         module,
         **counted,
         ddr_gen=generation,
         mem_total_gb=total or counted.get("mem_sum_gb"),
-        complete=found and re.search(r"\d", _PIECES.sub(" ", remainder)) is None,
+        complete=is_stated and re.search(r"\d", _PIECES.sub(" ", remainder)) is None,
     )
 
 
