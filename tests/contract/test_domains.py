@@ -23,7 +23,7 @@ DOMAINS = {domain.name: domain for domain in domains()[1:]}
 REMOVABLE = sorted(DOMAINS.keys() - {"servers"})
 CHECK = """
 import os, sys
-import lightgbm, mlflow, pandas, pyarrow.parquet, scipy.optimize, sklearn.ensemble, torch
+import hydra.compose, lightgbm, matplotlib.figure, mlflow, pyarrow.parquet, scipy.optimize, sklearn.ensemble, torch
 
 for project in sys.argv[1:]:
     if os.fork() == 0:

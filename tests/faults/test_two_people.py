@@ -7,16 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import yaml
-from killing import Run, results_of, tiny_project, undisturbed
+from killing import Run, results_of, tiny_project
 from loopback import Loopback, Page
 from small_project import change
 
 pytestmark = pytest.mark.faults
-
-
-@pytest.fixture(scope="module")
-def expected(tmp_path_factory):
-    return undisturbed(tiny_project(tmp_path_factory.mktemp("undisturbed") / "project"))[1]
 
 
 @pytest.mark.reliability("several runs at once in one folder, also under two names")
