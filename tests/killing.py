@@ -175,3 +175,12 @@ def assert_whole(project: Path, expected: dict[str, str]) -> None:
     assert list_leftovers(project) == []
     assert unfinished_records(project) == []
     assert "Nothing to be done" in call(project, "snakemake", "--dry-run")
+
+
+def finish(project: Path, expected: dict[str, str]) -> None:
+    """Let a new run end, and check that nothing is lost."""
+    assert not half_written(project, expected), "before anything is repaired"
+    run = Run(project, log="again.log")
+    run.wait()
+    assert run.process.returncode == 0, run.output()[-3000:]
+    assert_whole(project, expected)

@@ -15,8 +15,7 @@ from perfcast.schema.table import Kind
 
 FIELDS = MachineFields(COLUMNS, SERVER_FIELDS)
 NAMES = EntityNames(
-    SPEC_CPU2017,
-    ["epyc 9654", "epyc 9654p", "xeon platinum 8592+", "xeon platinum 8592v", "core i5-8600", "epyc 9755"],
+    SPEC_CPU2017, ["epyc 9654", "epyc 9654p", "xeon platinum 8592+", "xeon platinum 8592v", "core i5-8600", "epyc 9755"]
 )
 UNITS = ("MHz", "MT/s", "KiB", "MiB", "GiB", "GB", "W", "bit", "")
 KNOWN = [*FIELDS.fields, *FIELDS.columns]

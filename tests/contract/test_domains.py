@@ -23,7 +23,7 @@ DOMAINS = {domain.name: domain for domain in domains()[1:]}
 REMOVABLE = sorted(DOMAINS.keys() - {"servers"})
 CHECK = """
 import os, sys
-import lightgbm, mlflow, pandas, pyarrow.parquet, scipy.optimize, sklearn.ensemble, torch
+import hydra.compose, lightgbm, matplotlib.figure, mlflow, pyarrow.parquet, scipy.optimize, sklearn.ensemble, torch
 
 for project in sys.argv[1:]:
     if os.fork() == 0:
@@ -90,7 +90,7 @@ def splits_of(datasets: set[str]) -> set[str]:
 def without(folder: Path, *names: str, parts: tuple[str, ...] = ("src", "conf")) -> Path:
     """Copy the project without the folders of domains and what the experiments of the core name of them."""
     for part in parts:
-        shutil.copytree(REPOSITORY / part, folder / part, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+        shutil.copytree(REPOSITORY / part, folder / part, ignore=shutil.ignore_patterns("*.egg-info"))
     for part in ("Snakefile", "params.yaml", "pyproject.toml"):
         shutil.copy(REPOSITORY / part, folder)
     for name in names:

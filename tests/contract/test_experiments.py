@@ -11,14 +11,7 @@ import pytest
 import yaml
 
 from perfcast.config.compose import compose
-from perfcast.config.conf_files import (
-    conf_files,
-    known,
-    read_ablations,
-    read_conf,
-    read_yaml,
-    validated,
-)
+from perfcast.config.conf_files import conf_files, known, read_ablations, read_conf, read_yaml, validated
 from perfcast.config.experiment_params import validate
 from perfcast.config.predictor_conf import PredictorConf, read_predictor
 from perfcast.experiment.workflow_graph import Graph

@@ -19,7 +19,7 @@ PROJECT = Path(__file__).parents[2]
 def test_the_predictor_of_the_readme_passes_the_contract(tmp_path: Path) -> None:
     section = (PROJECT / "README.md").read_text().partition("## Add a predictor")[2].partition("\n## ")[0]
     for folder in ("src", "conf", "tests/contract"):
-        shutil.copytree(PROJECT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+        shutil.copytree(PROJECT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("*.egg-info"))
     shutil.copy(PROJECT / "pyproject.toml", tmp_path)
     blocks = re.findall(r"```(?:python|yaml)\n(.*?)```", section, re.DOTALL)
     command = re.search(r"`python (-m pytest .*)`", section)

@@ -7,16 +7,11 @@ import subprocess
 import time
 
 import pytest
-from killing import Run, assert_whole, half_written, list_leftovers, tiny_project, undisturbed
+from killing import Run, assert_whole, finish, half_written, list_leftovers, tiny_project
 from small_project import call
 
 pytestmark = pytest.mark.faults
 ROOM = (0, 100, 1_000, 2_500)  # KiB: the first job, one of the first, MLflow's store, a training
-
-
-@pytest.fixture(scope="module")
-def expected(tmp_path_factory):
-    return undisturbed(tiny_project(tmp_path_factory.mktemp("undisturbed") / "project"))[1]
 
 
 def read_failures(run):
@@ -117,6 +112,4 @@ def test_removed_permission_fails_in_one_line_and_run_continues(tmp_path, expect
     assert "this user must have access" in messages["train"]
     assert not half_written(project, expected)
     forbid(folder, True)
-    run = Run(project)
-    run.wait()
-    assert_whole(project, expected)
+    finish(project, expected)

@@ -4,15 +4,9 @@ import shutil
 from dataclasses import replace
 
 import pytest
-from killing import Run, assert_whole, half_written, kill_at, tiny_project, undisturbed
+from killing import assert_whole, finish, half_written, kill_at, tiny_project
 
 KILLS, ROUNDS = 50, 5
-
-
-@pytest.fixture(scope="module")
-def reference(tmp_path_factory):
-    """When what happens in an undisturbed run, and what it leaves."""
-    return undisturbed(tiny_project(tmp_path_factory.mktemp("undisturbed") / "project"))
 
 
 def start_over(project):
@@ -35,16 +29,13 @@ def kill_one_after_the_other(project, moments, timeline, expected):
         print(f"killed in {[*killed.jobs][-2:] or 'the start'}")
         assert not half_written(project, expected), "before anything is repaired"
         left.pop(0)
-    run = Run(project)
-    run.wait()
-    assert run.process.returncode == 0, run.output()[-3000:]
-    assert_whole(project, expected)
+    finish(project, expected)
 
 
 @pytest.mark.reliability("a run killed with all its processes", cases=2)
 @pytest.mark.faults
 def test_run_continues_after_two_kills(reference, tmp_path):
-    timeline, expected = reference
+    _, timeline, expected = reference
     kill_one_after_the_other(tiny_project(tmp_path / "project"), timeline.moments(2, seed=0), timeline, expected)
 
 
@@ -52,6 +43,6 @@ def test_run_continues_after_two_kills(reference, tmp_path):
 @pytest.mark.faults
 @pytest.mark.parametrize("number", range(ROUNDS))
 def test_run_continues_after_fifty_kills(reference, tmp_path, number):
-    timeline, expected = reference
+    _, timeline, expected = reference
     moments = timeline.moments(KILLS, seed=1)[number::ROUNDS]
     kill_one_after_the_other(tiny_project(tmp_path / "project"), moments, timeline, expected)

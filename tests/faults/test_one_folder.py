@@ -11,17 +11,10 @@ import time
 from contextlib import closing
 
 import pytest
-from killing import HEED_SIGNALS, Run, assert_whole, results_of, tiny_project, undisturbed
-from small_project import call, environment, rules_run
+from killing import HEED_SIGNALS, Run, assert_whole, finish, results_of, tiny_project
+from small_project import call, environment
 
 pytestmark = pytest.mark.faults
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory):
-    """A project whose run has ended, and its results."""
-    project = tiny_project(tmp_path_factory.mktemp("finished") / "project")
-    return project, undisturbed(project)[1]
 
 
 def begin(project):
@@ -34,7 +27,7 @@ def begin(project):
 
 @pytest.mark.reliability("a second run writes to the results of a run under a name of its own")
 @pytest.mark.parametrize("kind", ["link", "whole path"])
-def test_results_under_two_names_are_written_by_one_run(tmp_path, finished, kind):
+def test_results_under_two_names_are_written_by_one_run(tmp_path, expected, kind):
     project = tiny_project(tmp_path / "project")
     (project / "r2").symlink_to("results")
     name = {"link": "r2", "whole path": str(project / "results")}[kind]
@@ -46,11 +39,11 @@ def test_results_under_two_names_are_written_by_one_run(tmp_path, finished, kind
     assert "Traceback" not in second.output()
     first.wait()
     assert first.process.returncode == 0, first.output()[-3000:]
-    assert_whole(project, finished[1])
+    assert_whole(project, expected)
 
 
 @pytest.mark.reliability("several runs start at the same instant")
-def test_of_runs_started_at_once_one_goes_on_and_the_others_say_why(tmp_path, finished):
+def test_of_runs_started_at_once_one_goes_on_and_the_others_say_why(tmp_path, expected):
     project = tiny_project(tmp_path / "project")
     runs = [Run(project, log=f"{number}.log") for number in range(3)]
     for run in runs:
@@ -60,7 +53,7 @@ def test_of_runs_started_at_once_one_goes_on_and_the_others_say_why(tmp_path, fi
         refused = "perfcast: one run at a time may write to a folder of results" in run.output()
         assert refused == (run.process.returncode == 1)
         assert "LockException" not in run.output()
-    assert_whole(project, finished[1])
+    assert_whole(project, expected)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +63,7 @@ def test_of_runs_started_at_once_one_goes_on_and_the_others_say_why(tmp_path, fi
         pytest.param("group", marks=pytest.mark.reliability("a run and its jobs get SIGHUP, as of a closed terminal")),
     ],
 )
-def test_hangup_ends_a_run_that_continues_later(tmp_path, finished, whom):
+def test_hangup_ends_a_run_that_continues_later(tmp_path, expected, whom):
     project = tiny_project(tmp_path / "project")
     run = begin(project)
     (os.killpg if whom == "group" else os.kill)(run.process.pid, signal.SIGHUP)
@@ -79,14 +72,11 @@ def test_hangup_ends_a_run_that_continues_later(tmp_path, finished, whom):
     assert "Traceback" not in run.output()
     with pytest.raises(ProcessLookupError):
         os.killpg(run.process.pid, 0)
-    again = Run(project)
-    again.wait()
-    assert again.process.returncode == 0, again.output()[-3000:]
-    assert_whole(project, finished[1])
+    finish(project, expected)
 
 
 @pytest.mark.reliability("the terminal of a run is closed")
-def test_closed_terminal_ends_a_run_that_continues_later(tmp_path, finished):
+def test_closed_terminal_ends_a_run_that_continues_later(tmp_path, expected):
     project = tiny_project(tmp_path / "project")
     main, side = os.openpty()
     command = [*HEED_SIGNALS, "setsid", "--ctty", "--wait", sys.executable, "-m", "snakemake", "--cores", "2"]
@@ -97,62 +87,31 @@ def test_closed_terminal_ends_a_run_that_continues_later(tmp_path, finished):
         text += os.read(main, 4096)
     os.close(main)
     assert process.wait(timeout=600) != 0
-    run = Run(project)
-    run.wait()
-    assert run.process.returncode == 0, run.output()[-3000:]
-    assert_whole(project, finished[1])
+    finish(project, expected)
 
 
-DELETED = {
-    "champion": ("champion/host_gemm/model", "champion"),
-    "facts of the champion": ("champion/host_gemm/about.json", "champion"),
-    "evaluation": ("evaluation/host_gemm/summary.json", "evaluate"),
-    "model of a training": ("runs/host_gemm/random/mlp/model/*", "train"),
-    "page of the report": ("report/*", "report"),
-    "model card": ("model_cards/host_gemm.md", "report"),
-    "plot": ("plots/host_gemm/*.svg", "plots"),
-    "headline": ("headline/host_gemm/*", "headline"),
-    "ingested file": ("raw/host_gemm/*.gz", "ingest"),
-}
-
-
-def remove(project, pattern):
-    paths = list((project / "results").glob(pattern))
-    assert paths
-    for path in paths:
-        call(project, "rm", "-r", str(path))
-
-
-@pytest.mark.parametrize(
-    "part",
-    [pytest.param(part, marks=pytest.mark.reliability(f"a file of results is deleted: {part}")) for part in DELETED],
+DELETED = (
+    *("raw/host_gemm", "standard/host_gemm.parquet", "runs/host_gemm/random/mlp", "champion/host_gemm"),
+    *("evaluation/host_gemm", "plots/host_gemm", "headline", "report.html"),
 )
-def test_deleted_part_is_planned(tmp_path, finished, part):
-    project = tmp_path / "project"
-    call(tmp_path, "cp", "-a", str(finished[0]), str(project))
-    pattern, rule = DELETED[part]
-    remove(project, pattern)
-    assert rule in rules_run(call(project, "snakemake", "--dry-run"))
 
 
 @pytest.mark.reliability("files of every kind of result are deleted at once")
-def test_deleted_parts_are_made_again_once(tmp_path, finished):
-    project, expected = tmp_path / "project", finished[1]
-    call(tmp_path, "cp", "-a", str(finished[0]), str(project))
-    for pattern, _ in DELETED.values():
-        remove(project, pattern)
+def test_deleted_results_are_made_again_once(tmp_path, reference, expected):
+    project = tmp_path / "project"
+    call(tmp_path, "cp", "-a", str(reference[0]), str(project))
+    call(project / "results", "rm", "-r", *DELETED)
     call(project, "snakemake")
     assert results_of(project) == expected
     assert "Nothing to be done" in call(project, "snakemake")
 
 
 @pytest.mark.reliability("a copied project records into the folder of the original")
-def test_copied_project_writes_into_its_own_folder(tmp_path, finished):
-    original, copy = finished[0], tmp_path / "a copy"
+def test_copied_project_writes_into_its_own_folder(tmp_path, reference):
+    original, copy = reference[0], tmp_path / "a copy"
     before = {path: path.stat().st_mtime_ns for path in original.rglob("*")}
     call(tmp_path, "cp", "-a", str(original), str(copy))
-    for name in ("champion/host_gemm/about.json", "report/*"):
-        remove(copy, name)
+    call(copy / "results", "rm", "-r", "champion/host_gemm", "report.html")
     call(copy, "snakemake")
     assert {path: path.stat().st_mtime_ns for path in original.rglob("*")} == before
     with closing(sqlite3.connect(copy / "results" / "mlflow" / "mlflow.db")) as base:

@@ -6,15 +6,10 @@ import time
 
 import psutil
 import pytest
-from killing import Run, assert_whole, half_written, list_leftovers, tiny_project, undisturbed
+from killing import Run, finish, half_written, list_leftovers, tiny_project
 
 pytestmark = pytest.mark.faults
 DAY = 86_400
-
-
-@pytest.fixture(scope="module")
-def expected(tmp_path_factory):
-    return undisturbed(tiny_project(tmp_path_factory.mktemp("undisturbed") / "project"))[1]
 
 
 def start_until(project, rule):
@@ -37,15 +32,6 @@ def jobs_of(run, rule):
         if rule in words and "perfcast" in words:
             processes.append(process)
     return processes
-
-
-def finish(project, expected):
-    """Let a new run end, and check that nothing is lost."""
-    assert not half_written(project, expected), "before anything is repaired"
-    run = Run(project, log="again.log")
-    run.wait()
-    assert run.process.returncode == 0, run.output()[-3000:]
-    assert_whole(project, expected)
 
 
 @pytest.mark.reliability("a job of a run killed")

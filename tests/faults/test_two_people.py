@@ -7,16 +7,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import yaml
-from killing import Run, results_of, tiny_project, undisturbed
+from killing import Run, results_of, tiny_project
 from loopback import Loopback, Page
 from small_project import change
 
+from perfcast.config.conf_files import read_conf
+
 pytestmark = pytest.mark.faults
-
-
-@pytest.fixture(scope="module")
-def expected(tmp_path_factory):
-    return undisturbed(tiny_project(tmp_path_factory.mktemp("undisturbed") / "project"))[1]
 
 
 @pytest.mark.reliability("several runs at once in one folder, also under two names")
@@ -38,7 +35,7 @@ def test_runs_in_two_clones_share_a_cache(tmp_path, monkeypatch, expected):
     embedded = first / "data" / "embedded"
     with Loopback() as server:
         path = first / "conf" / "source" / "host_gemm.yaml"
-        conf = yaml.safe_load(path.read_text())
+        conf = read_conf(first / "conf", "source", "host_gemm")
         conf["embedded"] = False
         for file in conf["files"]:
             body = (embedded / file["name"]).read_bytes()

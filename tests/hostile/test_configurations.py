@@ -141,10 +141,7 @@ MISTAKES = {
         "ablations.",
     ),
     "number of trees as text": (put(FOREST, "quick", "n_estimators", value="9"), "'9'"),
-    "number of trees a fraction": (
-        put(FOREST, "params", "n_estimators", value=9.5),
-        "9.5",
-    ),
+    "number of trees a fraction": (put(FOREST, "params", "n_estimators", value=9.5), "9.5"),
     "weight not a number": (put(RIDGE, "params", "default_alpha", value=float("nan")), "nan"),
     "list of weights with text": (put(RIDGE, "params", "alphas", value=[1.0, "x"]), "alphas"),
     "unknown feature group": (put(DATASET, "features", value=["gemms"]), "did you mean 'gemm'"),

@@ -49,7 +49,7 @@ def kill_in_the_second_training(project):
 def finished(tmp_path_factory):
     """A project with code of its own whose run has ended."""
     project = small_project(tmp_path_factory.mktemp("finished") / "project")
-    shutil.copytree(REPOSITORY / "src", project / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    shutil.copytree(REPOSITORY / "src", project / "src", ignore=shutil.ignore_patterns("*.egg-info"))
     call(project, "snakemake")
     return project
 
