@@ -52,7 +52,7 @@ def change(project: Path, **values: Any) -> None:
 
 
 @contextmanager
-def kept(path: Path) -> Iterator[None]:
+def restored(path: Path) -> Iterator[None]:
     """Give a file its content back when the block ends."""
     before = path.read_bytes()
     try:

@@ -6,7 +6,7 @@ import re
 import pandas as pd
 import pytest
 import yaml
-from small_project import REPOSITORY, call, change, digests, kept, rules_run, run_snakemake, small_project
+from small_project import REPOSITORY, call, change, digests, restored, rules_run, run_snakemake, small_project
 
 from perfcast.report.plots.drawing import plot_entry
 from perfcast.schema.table_files import read_declarations
@@ -156,7 +156,7 @@ def test_removed_outputs_are_made_again(project, name, rule):
     ],
 )
 def test_changed_parameter_reruns_its_dependents(project, values, again, untouched):
-    with kept(project / "params.yaml"):
+    with restored(project / "params.yaml"):
         change(project, **values)
         planned = rules_run(call(project, "snakemake", "--dry-run"))
     assert again <= planned
@@ -165,7 +165,7 @@ def test_changed_parameter_reruns_its_dependents(project, values, again, untouch
 
 def test_changed_predictor_reruns_its_trainings_only(project):
     path = project / "conf" / "predictor" / "ridge.yaml"
-    with kept(path):
+    with restored(path):
         path.write_text(path.read_text().replace("clip: 1.0", "clip: 2.0"))
         output = call(project, "snakemake", "--dry-run")
     trained = [line for line in output.splitlines() if "predictions.parquet" in line and "output:" in line]
@@ -197,7 +197,7 @@ def test_dry_run_of_an_empty_project_lists_the_jobs_of_every_dataset(tmp_path):
 
 
 def test_another_mirror_ingests_no_present_source_again(project):
-    with kept(project / "params.yaml"):
+    with restored(project / "params.yaml"):
         change(project, mirrors=["elsewhere"], network=True)
         planned = rules_run(call(project, "snakemake", "--dry-run"))
     assert planned <= {"report", "record", "all"}
@@ -207,7 +207,7 @@ def test_search_space_of_tuning_runs_nothing(project):
     path = project / "conf" / "predictor" / "ridge.yaml"
     values = yaml.safe_load(path.read_text())
     assert values.pop("space")
-    with kept(path):
+    with restored(path):
         path.write_text(yaml.safe_dump(values, sort_keys=False))
         assert "Nothing to be done" in call(project, "snakemake", "--dry-run")
 

@@ -25,17 +25,17 @@ Arguments = Mapping[str, Mapping[str, Any]]
 class Stage:
     """A stage: a function that takes its arguments as keywords; its docstring is the help of the command.
 
-    `names` are those of SHARED, `declared` has further arguments, and `changed` has another help of some.
+    `names` are those of SHARED, `further` has those of its own, and `changed` has another help of some.
     """
 
-    def __init__(self, function: Callable[..., int | None], names: str, declared: Arguments, changed: Mapping[str, str]):
-        self.function, self.names, self.declared, self.changed = function, names.split(), declared, changed
+    def __init__(self, function: Callable[..., int | None], names: str, further: Arguments, changed: Mapping[str, str]):
+        self.function, self.names, self.further, self.changed = function, names.split(), further, changed
         self.__doc__ = function.__doc__
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments."""
         add_shared(parser, *self.names, **self.changed)
-        for name, options in self.declared.items():
+        for name, options in self.further.items():
             parser.add_argument(name, **options)
 
     def run(self, options: argparse.Namespace) -> int:
@@ -50,12 +50,12 @@ _FOLDS = "folder of the dataset's splits"
 
 
 def stage(
-    names: str, declared: Arguments = MappingProxyType({}), **changed: str
+    names: str, further: Arguments = MappingProxyType({}), **changed: str
 ) -> Callable[[Callable[..., int | None]], Callable[..., int | None]]:
     """Declare a function as a stage with its name; see `Stage`."""
 
     def declare(function: Callable[..., int | None]) -> Callable[..., int | None]:
-        STAGES[function.__name__] = Stage(function, names, declared, changed)
+        STAGES[function.__name__] = Stage(function, names, further, changed)
         return function
 
     return declare

@@ -30,11 +30,13 @@ def run(options: argparse.Namespace) -> int:
     store = tracking.store_from(conf, options.project, os.environ)
     if store is None:
         raise UserError("tracking must be on for a UI", "conf/tracking/default.yaml has enabled: false")
-    tracking.open_client(store)
+    client = tracking.open_client(store)
     # the job runner starts helper processes that this store has no use for
     os.environ["MLFLOW_SERVER_ENABLE_JOB_EXECUTION"] = "false"
     command = [sys.executable, "-m", "mlflow", "ui", "--backend-store-uri", store.uri, "--port", str(options.port)]
     print(f"MLflow UI on http://127.0.0.1:{options.port}   store: {store.uri}")
+    for name, address in tracking.page_addresses(client).items():
+        print(f"{name}: http://127.0.0.1:{options.port}/{address}")
     sys.stdout.flush()
     os.execv(sys.executable, command)
     return 0

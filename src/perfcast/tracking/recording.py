@@ -22,7 +22,7 @@ from perfcast.schema.metric_names import POINTS
 from perfcast.schema.table_files import read_table
 from perfcast.tracking.models import log_champion, log_predictor, register_champion
 from perfcast.tracking.run import KIND_TAG, LIVE_TAG, RECORD_TAG, Run, open_experiment, start_run
-from perfcast.tracking.store import RECORD, Store, locked, open_client
+from perfcast.tracking.store import RECORD, Store, describe_experiment, locked, open_client
 from perfcast.utils.io import file_digests, read_json, sha256
 
 _METRICS = (*POINTS, "mape", "medape", "coverage", "width", "interval_score", "p90")
@@ -53,6 +53,7 @@ class _Recorder:
     def __post_init__(self) -> None:
         self.experiment = f"perfcast/{self.dataset}"
         self.experiment_id = open_experiment(self.client, self.store, self.experiment)
+        describe_experiment(self.client, self.experiment_id)
         self.known, self.live = self._tagged(RECORD_TAG), self._tagged(LIVE_TAG)
 
     def _tagged(self, tag: str) -> dict[str, StoredRun]:

@@ -1,13 +1,16 @@
-"""The tracking store: its configuration, its client, its locks, lines about its faults."""
+"""The tracking store: its configuration, its client, its locks, pages of its experiments, lines about its faults."""
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import shutil
+import sqlite3
 import sys
 import tempfile
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,8 +36,22 @@ _SETTINGS = {
     "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
     "GIT_PYTHON_REFRESH": "quiet",
 }
+_PLACES = {
+    "experiments": "artifact_location",
+    "runs": "artifact_uri",
+    "logged_models": "artifact_location",
+    "model_versions": "storage_location",
+}
+"""Columns of artifact addresses in MLflow's database, by table."""
 RECORD = "record.json"
 """File of a training's folder that is recorded: parameters, metrics, tags and digests, without times."""
+VIEW = "perfcast"
+"""Key of the saved view in the address of the page."""
+_COLUMNS = {
+    "tags": ("split", "predictor"),
+    "metrics": ("mape", "medape", "coverage", "width", "interval_score", "p90", "seconds", "memory_mib"),
+    "params": ("preset",),
+}
 
 
 @dataclass(frozen=True)
@@ -113,7 +130,9 @@ def open_client(store: Store) -> MlflowClient:
     with locked(store):
         if store.uri.startswith(_SQLITE):
             database = Path(store.uri.removeprefix(_SQLITE))
-            if not database.is_file():
+            if database.is_file():
+                follow_move(database, store.artifacts)
+            else:
                 _make_database(database)
         client = MlflowClient(tracking_uri=store.uri, registry_uri=store.uri)
         client.search_experiments(max_results=1)
@@ -131,6 +150,55 @@ def _make_database(path: Path) -> None:
     MlflowClient(f"{_SQLITE}{new}", f"{_SQLITE}{new}").search_experiments(max_results=1)
     new.replace(path)
     shutil.rmtree(folder)
+
+
+def follow_move(database: Path, artifacts: Path) -> None:
+    """Let the addresses in a database name the folder of artifacts beside it, after both were moved or copied."""
+    if database.parent.resolve() != artifacts.parent.resolve():
+        return
+    new = artifacts.as_uri()
+    with closing(sqlite3.connect(database)) as base, base:
+        if not base.execute("select 1 from sqlite_master where name = 'experiments'").fetchone():
+            return
+        located = base.execute("select name, artifact_location from experiments").fetchall()
+        roots = {where.removesuffix(f"/{name}") for name, where in located if where.endswith(f"/{name}")}
+        for old in {root for root in roots if root.startswith("file:")} - {new}:
+            for table, column in _PLACES.items():  # the names of tables and columns are those above
+                begins = f"substr({column}, 1, ?) = ?"
+                change = f"update {table} set {column} = ? || substr({column}, ?) where {begins}"
+                base.execute(change, (new, len(old) + 1, len(old) + 1, f"{old}/"))
+
+
+def page_address(experiment_id: str) -> str:
+    """Return the part of the address, behind the server's, that opens the trainings in the saved view."""
+    return f"#/experiments/{experiment_id}/runs?viewStateShareKey={VIEW}&workflowType=machine_learning"
+
+
+def page_addresses(client: MlflowClient) -> dict[str, str]:
+    """Return the address of the saved view of every experiment that has one, by name."""
+    tagged = [each for each in client.search_experiments() if f"mlflow.sharedViewState.{VIEW}" in each.tags]
+    return {each.name: page_address(each.experiment_id) for each in sorted(tagged, key=lambda each: each.name)}
+
+
+def describe_experiment(client: MlflowClient, experiment_id: str) -> None:
+    """Set description and saved view, where they differ. The UI's button Share saves views in the same tag."""
+    view = {
+        "selectedColumns": [f"{kind}.`{name}`" for kind, names in _COLUMNS.items() for name in names],
+        "searchFilter": "tags.`perfcast.kind` = 'training'",
+        "orderByKey": "metrics.`mape`",
+        "orderByAsc": True,
+    }
+    note = (
+        "One run per training. Metrics are those of the test rows: `mape`, `medape` and `p90` "
+        "(90 % of the errors are smaller) in %, `coverage` and `width` of the prediction intervals in %, averaged over "
+        "the suites; `mape/<suite>` is one of them. Runs of kind `champion` hold the model of `perfcast predict`.\n\n"
+        f"[Trainings by error, with these columns]({page_address(experiment_id)})"
+    )
+    tags = {"mlflow.note.content": note, f"mlflow.sharedViewState.{VIEW}": json.dumps(view)}
+    present = client.get_experiment(experiment_id).tags
+    for name, value in tags.items():
+        if present.get(name) != value:
+            client.set_experiment_tag(experiment_id, name, value)
 
 
 def explain_failure(error: BaseException) -> str:

@@ -215,7 +215,9 @@ def test_the_lowest_latency_is_first_and_throughput_is_derived():
     values = [each.value for each in ranking.candidates]
     assert values == sorted(values, reverse=True)
     assert all(each.value_low < each.value < each.value_high for each in ranking.candidates)
-    alone, together = ({each.name: each.value for each in each_ranking.candidates}[NAME] for each_ranking in (ranking, total))
+    alone, together = (
+        {each.name: each.value for each in each_ranking.candidates}[NAME] for each_ranking in (ranking, total)
+    )
     assert together == pytest.approx(4 * alone)
 
 

@@ -72,6 +72,10 @@ def test_trainings_have_metrics_of_model_and_dataset(original):
         assert "cores" in data.dataset.schema
         assert run.info.end_time - run.info.start_time == 12_500
         assert run.data.tags["mlflow.source.name"] == "perfcast pipeline train"
+    tags = client.get_experiment(experiment).tags
+    assert "metrics.`mape`" in json.loads(tags["mlflow.sharedViewState.perfcast"])["selectedColumns"]
+    address = tracking.page_addresses(client)["perfcast/demo"]
+    assert "viewStateShareKey=perfcast" in address and address in tags["mlflow.note.content"]
     models = {model.name: model for model in client.search_logged_models([experiment])}
     assert set(models) == {"ridge-random", "ridge-unseen"}
     for split in ("random", "unseen"):
