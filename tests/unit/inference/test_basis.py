@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,7 +15,6 @@ from perfcast.domains.servers.processors.facts import Fact, find_launch
 from perfcast.domains.servers.server_rules import SPEC_CPU2017
 from perfcast.inference.predict import make_options
 from perfcast.inference.prediction import MEASURED_FACTOR
-from perfcast.inference.prediction_text import format_basis
 
 
 @pytest.fixture(scope="module")
@@ -92,3 +93,12 @@ def test_text_has_basis_and_check(basis):
     for words in ("measured results up to", "errors in backtests", "public from 2017", "runcpu", "--measured"):
         assert words in text
     assert predict(KNOWN).machines[0].basis is None and format_basis(None) == [], "without explanations"
+
+
+def test_uncorrelated_errors_have_no_moves():
+    champion = project().champion
+    correlation = type(champion.calibrated.correlation).from_state(champion.calibrated.correlation.to_state())
+    correlation.shared, correlation.between = dict.fromkeys(correlation.shared, 0.0), None
+    alone = replace(champion, calibrated=replace(champion.calibrated, correlation=correlation))
+    unmoved = predict(KNOWN, alone, make_options(when="2024-01")).machines[0].basis
+    assert (unmoved.measured_task, unmoved.moves) == ("", ())

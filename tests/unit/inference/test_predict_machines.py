@@ -7,20 +7,25 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from champion_project import FEATURES, KNOWN, PLAIN, SUITES, is_possible, make_machines, predict, project
+from champion_project import FEATURES, KNOWN, PLAIN, SUITES, is_possible, make_machines, predict, project, read_cells
+from generated_results import fake_table
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from perfcast.decisions.display import format_predictions
 from perfcast.domains.servers.processors.facts import read_table
 from perfcast.domains.servers.server_rules import _HYBRID
 from perfcast.domains.servers.server_rules import SPEC_CPU2017 as RULES
+from perfcast.experiment.champion import fit_all_rows
 from perfcast.inference import PredictOptions, parse_machines, predict_machines, read_machines
 from perfcast.inference.cells import Cells
-from perfcast.inference.champion import build_features
+from perfcast.inference.champion import Champion, build_features
 from perfcast.inference.explain import shapley_values
 from perfcast.inference.predict import BATCH_SIZE
-from perfcast.inference.prediction_text import format_predictions
-from perfcast.inference.reference_data import describing_columns
+from perfcast.inference.reference_data import ReferenceData, describing_columns
+from perfcast.inference.rules import find_rules
+from perfcast.predictors.linear import Ridge
+from perfcast.schema.table import Column, Kind, Role, build_table
 from perfcast.utils.errors import UserError
 from perfcast.utils.terminal_tables import format_number
 
@@ -78,6 +83,40 @@ def test_given_cells_reach_the_predictor_unchanged():
         expected = expected[possible]
     assert len(answer.machines) > 5
     assert answer.to_frame()["estimate"].to_numpy() == pytest.approx(expected.to_numpy(), rel=1e-9)
+
+
+def test_more_cores_give_more_throughput():
+    one_chip, two_chips = predict([{**KNOWN, "chips": chips, "suite": "CINT2017rate"} for chips in (1, 2)]).to_frame()[
+        "estimate"
+    ]
+    assert two_chips > one_chip
+
+
+def test_common_values_of_a_cpu_model_are_filled():
+    champion = project().champion
+    frame = champion.reference_data.measured.frame
+    cpu_model = frame.loc[frame["l3_mb_per_chip"].notna(), "cpu_model"].iloc[0]
+    others = replace(champion.reference_data.measured, frame=frame[frame["cpu_model"] != cpu_model])
+    without = replace(champion, reference_data=ReferenceData(others, champion.reference_data.entity_facts))
+    machine = {"processor": cpu_model, "suite": "CINT2017rate"}
+    missing = [predict(machine, candidate).to_frame()["features_missing"].iloc[0] for candidate in (champion, without)]
+    assert missing[0] < missing[1]
+
+
+def test_predict_machines_covers_the_targets_of_the_task():
+    table = fake_table(rows=60, seed=0)
+    score, is_float = table.frame["score"], table.frame["suite"] == "float"
+    frame = table.frame.assign(score=score.where(~is_float), second=score.where(is_float))
+    second = Column("second", Kind.NUMERICAL, Role.TARGET, "workload", "points")
+    standard = build_table("fake", frame, (*table.columns, second))
+    predictor, _ = fit_all_rows(standard, {"params": lambda seed: Ridge()}, 0, None)
+    champion = Champion("fake", "ridge", "quick", (), predictor, ReferenceData(standard, pd.DataFrame()))
+    predicted = predict([{"part": "part 001", "chips": 2}], champion, PredictOptions()).to_frame()
+    assert predicted[["task", "target", "unit"]].to_numpy().tolist() == [
+        ["float", "second", "points"],
+        ["integer", "score", ""],
+    ]
+    assert (predicted["estimate"] > 0).all()
 
 
 def test_drivers_multiply_to_the_median():
@@ -181,6 +220,12 @@ def test_the_nearest_machines_have_the_cpu_model_that_was_given():
             assert estimate.neighbors[0].machine.endswith("xeon gold 6148")
 
 
+def test_numbers_of_numpy_are_numbers():
+    (first,) = predict({**KNOWN, "chips": np.float64(2)}, options=OPTIONS)
+    (second,) = predict({**KNOWN, "chips": np.int64(2)}, options=OPTIONS)
+    assert first.estimates == second.estimates
+
+
 CPU_MODELS = [(row["cpu_model"], row["family"]) for row in read_table("cpu_models.csv")]
 
 
@@ -229,6 +274,14 @@ def test_an_efficient_core_counts_less_in_rate_suites_and_as_a_whole_one_at_the_
         assert whole.median / less.median == pytest.approx(factor)
         assert whole.low / less.low == pytest.approx(factor)
         assert less.high == pytest.approx(whole.high)
+
+
+def test_nothing_is_deducted_where_a_hybrid_was_measured_or_from_other_datasets():
+    cells = {"cpu_model": np.array(["core ultra 9 285k"]), "family": np.array(["Arrow Lake"], dtype=object)}
+    cells = Cells({**cells, "suite": np.array(["CFP2017rate"])}, np.array([0]))
+    assert RULES.find_deductions(cells, frozenset())[0] == pytest.approx(np.log(1.5))
+    assert not RULES.find_deductions(cells, frozenset({_HYBRID})).any()
+    assert not find_rules("host_gemm").find_deductions(cells, frozenset()).any()
 
 
 def _measured_machine():
