@@ -23,7 +23,7 @@ from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError
 from perfcast.utils.result_digests import FOLDER_RECORD
 
-PROCESSES, ROUNDS = 8, 3
+PROCESSES, ROUNDS = 8, 6
 CLOSED = SourceTerms("spec_cpu2017", "Published results", "SPEC Fair Use", "name the trademark", "spec.org")
 OPEN = SourceTerms("host_gemm", "Own results", "Apache-2.0", "those of this project", "perfcast")
 
