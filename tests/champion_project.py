@@ -90,21 +90,18 @@ def make_machines(frame: pd.DataFrame) -> ParsedMachines:
     return _stack([ParsedMachine(line, cells) for line, cells in rows], project().champion)
 
 
-def make_row(**cells: object) -> pd.DataFrame:
-    """Return one machine of every standard column, missing but for the given cells."""
-    frame = pd.DataFrame({name: [value] for name, value in cells.items()})
-    full = frame.reindex(columns=[column.name for column in project().standard.columns])
-    return build_table("spec_cpu2017", full, project().standard.columns).frame
-
-
-def read_cells(frame):
+def read_cells(frame: pd.DataFrame) -> Cells:
     """Return a frame as cells of machines."""
     return Cells({str(name): read_column(values) for name, values in frame.items()}, frame.index.to_numpy())
 
 
 def make_cells(**cells: object) -> Cells:
-    """Return one machine of every standard column as imputation takes it."""
-    return read_cells(make_row(**cells))
+    """Return one machine of every standard column, missing but for the given cells, as imputation takes it."""
+    columns = project().standard.columns
+    full = pd.DataFrame({name: [value] for name, value in cells.items()}).reindex(
+        columns=[each.name for each in columns]
+    )
+    return read_cells(build_table("spec_cpu2017", full, columns).frame)
 
 
 def is_possible(row: pd.DataFrame) -> bool:

@@ -1,19 +1,27 @@
-"""Rankings: calibrated probabilities, stable orders, and one line for invalid input."""
+"""Rankings: calibrated probabilities, stable orders, no dominated candidate above, one line for invalid input."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 from tempfile import mkdtemp
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 from champion_project import FEATURES, project
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
 
 from perfcast.cli.main import main
 from perfcast.decisions.criteria import (
+    COST,
+    PROBABILITY,
+    SCORE,
+    Constraint,
     Output,
+    RankingRequest,
     Spread,
     evaluate_criterion,
     read_candidate,
@@ -22,12 +30,15 @@ from perfcast.decisions.criteria import (
     read_request,
 )
 from perfcast.decisions.display import format_ranking
-from perfcast.decisions.ranking import rank_machines
+from perfcast.decisions.ranking import Ranked, rank_machines, sort_candidates
 from perfcast.domains.servers.datasets.spec_cpu.cpu2017 import build
 from perfcast.domains.servers.testing import cpu_catalog, spec_cpu2017
 from perfcast.inference import PredictOptions, read_machines
 from perfcast.inference.champion import build_features
-from perfcast.uncertainty.conformal import LEVEL, ConformalCalibration, joint_bounds, outputs_of, probability_at_least
+from perfcast.inference.machine_files import PRICE, WATTS
+from perfcast.inference.name_lookup import TaskNames
+from perfcast.inference.rules import DerivedOutput
+from perfcast.uncertainty.conformal import LEVEL, outputs_of, probability_at_least
 from perfcast.utils.errors import UserError
 
 INT, FP = Output("CINT2017rate", "base_score"), Output("CFP2017rate", "base_score")
@@ -43,42 +54,6 @@ def make_request(by="score", targets=(), **more):
 
 def ranked(machines=MACHINES, **options):
     return rank_machines(read_machines(machines), project().champion, make_request(**options))
-
-
-def calibrated_on(residuals, far):
-    names = ["one"]
-    calibration = ConformalCalibration().fit(
-        residuals, np.full(len(residuals), "task"), np.zeros(len(residuals)), pd.DataFrame({"one": far})
-    )
-    return calibration, names
-
-
-def test_probabilities_are_calibrated():
-    """Of all cases with a probability of about p, the share p reaches the threshold."""
-    generator = np.random.default_rng(0)
-
-    def draw(count):
-        far = generator.uniform(0, 1, count)
-        return far, generator.standard_t(4, count) * (0.02 + 0.1 * far)
-
-    far, residuals = draw(20_000)
-    calibration, _ = calibrated_on(residuals, far)
-    far, residuals = draw(20_000)
-    half_width = calibration.half_widths(np.full(len(far), "task"), pd.DataFrame({"one": far}))
-    predicted = np.exp(generator.normal(5, 1, len(far)))
-    measured = predicted * np.exp(-residuals)
-    threshold = predicted * np.exp(generator.normal(0, 0.08, len(far)))
-    probability = np.array(
-        [
-            probability_at_least(limit, median, median * np.exp(wide), LEVEL, calibration.quantiles["task"])
-            for limit, median, wide in zip(threshold, predicted, half_width, strict=True)
-        ]
-    )
-    came = measured >= threshold
-    for low in np.arange(0, 1, 0.1):
-        among = (probability >= low) & (probability < low + 0.1)
-        assert among.sum() > 300
-        assert came[among].mean() == pytest.approx(probability[among].mean(), abs=0.04)
 
 
 def test_pit_of_unseen_results_is_uniform():
@@ -103,36 +78,6 @@ def test_pit_of_unseen_results_is_uniform():
     assert np.mean(np.abs(np.array(reached) - 0.5) < 0.45) == pytest.approx(0.9, abs=0.06)
 
 
-def test_probability_agrees_with_the_interval_and_is_never_certain():
-    calibration, _ = calibrated_on(np.random.default_rng(1).normal(0, 0.05, 500), np.zeros(500))
-    quantiles = calibration.quantiles["task"]
-    half_widths = {
-        level: calibration.half_widths(np.array(["task"]), pd.DataFrame({"one": [0.0]}), level)[0]
-        for level in (0.5, 0.9)
-    }
-    high = 100 * np.exp(half_widths[0.9])
-    assert probability_at_least(100, 100, high, 0.9, quantiles) == 0.5
-    assert probability_at_least(high, 100, high, 0.9, quantiles) == pytest.approx(0.05, abs=1e-6)
-    assert probability_at_least(100 * np.exp(-half_widths[0.5]), 100, high, 0.9, quantiles) == pytest.approx(
-        0.75, abs=1e-6
-    )
-    thresholds = np.linspace(50, 200, 301)
-    probabilities = np.array([probability_at_least(limit, 100, high, 0.9, quantiles) for limit in thresholds])
-    assert (np.diff(probabilities) <= 0).all()
-    assert 0 < probabilities.min() < 0.005 and 0.995 < probabilities.max() < 1
-
-
-def test_joint_bounds_hold_for_any_dependence():
-    assert joint_bounds([0.9, 0.8]) == pytest.approx((0.7, 0.8))
-    assert joint_bounds([0.3, 0.2]) == (0.0, 0.2)
-    generator = np.random.default_rng(2)
-    first, second = generator.normal(size=1000), generator.normal(size=1000)
-    for tied in (first, -first, second):
-        both = np.mean((first > 0.2) & (tied > -0.1))
-        low, high = joint_bounds([np.mean(first > 0.2), np.mean(tied > -0.1)])
-        assert low - 1e-9 <= both <= high + 1e-9
-
-
 def test_read_constraint_accepts_published_task_names():
     names = project().champion.task_names
     assert names.find("SPECrate2017_int_base") == names.find("cint2017RATE") == "CINT2017rate"
@@ -140,18 +85,19 @@ def test_read_constraint_accepts_published_task_names():
     assert names.find("SPECrate2017_int_peak") is None
     goal = read_constraint("SPECrate2017_int_base >= 1500", project().champion)
     assert (goal.output, goal.sign, goal.threshold) == (INT, ">=", 1500)
-
-
-def test_probability_below_complements_at_least():
     candidates = ranked(targets=["CINT2017rate >= 60", "CINT2017rate.base_score < 60"]).candidates
     assert all(sum(candidate.probabilities) == pytest.approx(1) for candidate in candidates)
 
 
 def test_rank_machines_orders_by_ratio_criteria():
-    assert [candidate.name for candidate in ranked(by="score").candidates] == ["large", "small"]
-    assert [candidate.name for candidate in ranked(by="price").candidates] == ["small", "large"]
-    by_value = [candidate.name for candidate in ranked(by="score/price").candidates]
-    assert [candidate.name for candidate in ranked(by="price/score").candidates] == by_value
+    orders = {
+        by: [candidate.name for candidate in ranked(by=by).candidates] for by in ("score", "price", "score/price")
+    }
+    assert (orders["score"], orders["price"]) == (["large", "small"], ["small", "large"])
+    inverse = ranked(by="price/score").candidates
+    assert [candidate.name for candidate in inverse] == orders["score/price"]
+    for candidate in inverse:
+        assert candidate.value_low == pytest.approx(candidate.price / candidate.score_high), "division swaps its ends"
     per_watt = ranked(by="score/watt")
     assert [candidate.name for candidate in per_watt.candidates] == ["small", "large"]
     for candidate in per_watt.candidates:
@@ -161,8 +107,7 @@ def test_rank_machines_orders_by_ratio_criteria():
     small = per_watt.candidates[0]
     assert (small.watts, small.watts_assumed, per_watt.candidates[1].watts_assumed) == (tdp, True, False)
     assert any("watts assumed" in note and "TDP of the processors alone" in note for note in per_watt.notes)
-    price = ranked(by="CINT2017rate*score/price", targets=["CFP2017rate > 1"]).candidates[0]
-    assert price.value > 0
+    assert ranked(by="CINT2017rate*score/price", targets=["CFP2017rate > 1"]).candidates[0].value > 0
 
 
 def test_score_is_a_geometric_mean_with_an_interval():
@@ -180,22 +125,6 @@ def test_score_is_a_geometric_mean_with_an_interval():
     assert len(ranked().weights) == 4
 
 
-def test_division_by_a_score_swaps_its_interval():
-    measure = read_criterion("price/score", project().champion)
-    value = evaluate_criterion(measure, {"price": 8.0}, Spread(4.0, 2.0, 8.0), {})
-    assert (value.low, value.median, value.high) == pytest.approx((1.0, 2.0, 4.0))
-    assert evaluate_criterion(measure, {"price": 8.0}, Spread(4.0, None, None), {}).low is None
-
-
-def test_candidates_that_miss_the_targets_come_last():
-    scores = {candidate.name: candidate.score for candidate in ranked(targets=["CINT2017rate > 1"]).candidates}
-    between = np.sqrt(scores["small"] * scores["large"])
-    ranking = ranked(by="score/watt", targets=[f"CINT2017rate >= {between}"], sure=0.5)
-    assert [(candidate.name, candidate.sure) for candidate in ranking.candidates] == [("large", True), ("small", False)]
-    surest = ranked(by="probability", targets=[f"CINT2017rate >= {between}"]).candidates[0]
-    assert surest.name == "large"
-
-
 def test_candidates_that_miss_the_target_stand_below_a_line():
     machines = [{**MACHINES[1], "name": name, "price": price} for name, price in (("a", 2000), ("b", 2100))]
     scores = [candidate.score for candidate in ranked(targets=["CINT2017rate > 1"]).candidates]
@@ -203,6 +132,9 @@ def test_candidates_that_miss_the_target_stand_below_a_line():
     ranking = ranked([{**MACHINES[0], "price": 1}, *machines], by="score/price", targets=goal)
     assert [(each.name, each.sure) for each in ranking.candidates] == [("a", True), ("b", True), ("small", False)]
     assert ranking.sure == 0.5
+    assert ranked(by="probability", targets=goal).candidates[0].name == "large"
+    alone = ranked(by="score/watt", targets=goal, sure=0.5)
+    assert [(each.name, each.sure) for each in alone.candidates] == [("large", True), ("small", False)]
     lines = format_ranking(ranking).splitlines()
     assert [line.split()[0] for line in lines[1:5]] == ["1", "2", "does", "3"]
     assert lines[3].strip() == "does not reach the target (< 50 %)"
@@ -222,52 +154,45 @@ def test_entries_separate_names_prices_and_watts():
     assert (candidate.name, candidate.price, candidate.watts) == ("a b", 1e4, 1200)
 
 
-@pytest.mark.parametrize(
-    ("cells", "options", "words"),
-    [
-        ({"price": "cheap"}, {}, "price must be a positive number without a currency"),
-        ({"price": -3}, {}, "price must be a positive number"),
-        ({"watts": "3 GHz"}, {}, "watts must be a positive number in W"),
-        ({"prize": 3}, {}, "'prize'"),
-        ({"name": ["a"]}, {}, "name must be one value"),
-        ({"name": "a", "Name": "b"}, {}, "machine 1 (a) has name twice"),
-        ({"name": "a" * 81}, {}, "at most 80 letters"),
-        ({"suite": "CINT2017rate"}, {}, "ranked and compared machines must name no task"),
-        ({}, {"by": "score/price"}, "needs the price of every candidate"),
-        ({}, {"by": "probability"}, "needs a target"),
-        ({}, {"by": "score/wat"}, "--by must name"),
-        ({}, {"by": "score/"}, "joined by * and /"),
-        ({}, {"by": "score/score"}, "by itself"),
-        (
-            {},
-            {"by": "score*price"},
-            "must not reward a higher price, but it is 'score*price'; write --by 'score/price'",
-        ),
-        ({}, {"by": "CINT2017rate/CFP2017rate"}, "must not reward a lower CFP2017rate"),
-        ({}, {"by": "*".join(["score"] * 9)}, "at most 8 words"),
-        ({}, {"targets": ["CINT2017rate = 3"]}, "TASK >= NUMBER"),
-        ({}, {"targets": ["CINT2017rate >= fast"]}, "must be a positive one"),
-        ({}, {"targets": ["CINT2017rate >= -1"]}, "must be a positive one"),
-        ({}, {"targets": ["SPECrate2017_int_peak >= 1"]}, "did you mean 'SPECrate2017_int_base'"),
-        ({}, {"targets": ["CINT2017rate.peak >= 1"]}, "a target of CINT2017rate must be one of base_score"),
-        ({}, {"sure": 0.9}, "--sure needs a target"),
-    ],
-)
+ZEUS = {"processor": "Zeus 1", "cores": 4, "clock": "2 GHz", "family": "Skylake-SP", "chips": 1}
+REFUSED = [
+    ({"price": "cheap"}, {}, "price must be a positive number without a currency"),
+    ({"watts": "3 GHz"}, {}, "watts must be a positive number in W"),
+    ({"prize": 3}, {}, "'prize'"),
+    ({"name": ["a"]}, {}, "name must be one value"),
+    ({"name": "a", "Name": "b"}, {}, "machine 1 (a) has name twice"),
+    ({"name": "a" * 81}, {}, "at most 80 letters"),
+    ({"suite": "CINT2017rate"}, {}, "ranked and compared machines must name no task"),
+    ({}, {"by": "score/price"}, "needs the price of every candidate"),
+    ({}, {"by": "probability"}, "needs a target"),
+    ({}, {"by": "score/wat"}, "--by must name"),
+    ({}, {"by": "score/"}, "joined by * and /"),
+    ({}, {"by": "score/score"}, "by itself"),
+    ({}, {"by": "score*price"}, "must not reward a higher price, but it is 'score*price'; write --by 'score/price'"),
+    ({}, {"by": "CINT2017rate/CFP2017rate"}, "must not reward a lower CFP2017rate"),
+    ({}, {"by": "*".join(["score"] * 9)}, "at most 8 words"),
+    ({}, {"targets": ["CINT2017rate = 3"]}, "TASK >= NUMBER"),
+    ({}, {"targets": ["CINT2017rate >= -1"]}, "must be a positive one"),
+    ({}, {"targets": ["SPECrate2017_int_peak >= 1"]}, "did you mean 'SPECrate2017_int_base'"),
+    ({}, {"targets": ["CINT2017rate.peak >= 1"]}, "a target of CINT2017rate must be one of base_score"),
+    ({}, {"sure": 0.9}, "--sure needs a target"),
+]
+
+
+@pytest.mark.parametrize(("cells", "options", "words"), REFUSED)
 def test_rank_machines_refuses_invalid_requests(cells, options, words):
     with pytest.raises(UserError) as error:
         ranked([{"processor": "Xeon Gold 6148", "chips": 2, **cells}], **options)
     assert words in str(error.value)
 
 
-def test_unknown_power_is_refused():
-    machine = {"processor": "Zeus 1", "cores": 4, "clock": "2 GHz", "family": "Skylake-SP", "chips": 1}
+def test_unknown_power_and_absurd_rates_are_refused():
+    bare = PredictOptions(assume=False, neighbors=0, explain=False)
     with pytest.raises(UserError, match="add the column watts, or tdp"):
-        rank_machines(
-            read_machines(machine),
-            project().champion,
-            make_request("score/watt"),
-            PredictOptions(assume=False, neighbors=0, explain=False),
-        )
+        rank_machines(read_machines(ZEUS), project().champion, make_request("score/watt"), bare)
+    for rates in ({"years": 0}, {"electricity_price": -1}, {"years": float("nan")}):
+        with pytest.raises(UserError):
+            make_request(**rates)
 
 
 def test_rank_command_prints_writes_and_repeats(tmp_path, capsys):
@@ -294,16 +219,6 @@ def test_rank_command_prints_writes_and_repeats(tmp_path, capsys):
         assert main([*command, "--out", str(out)]) == 0
     assert written[0].read_bytes() == written[1].read_bytes()
     assert "probability of SPECrate2017_int_base >= 100" in pd.read_csv(written[0]).columns
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [(["--sure", "90"], "0.9 means 90 %"), (["--out", "x.txt"], ".csv or .json"), (["--level", "2"], "0.9 means 90 %")],
-)
-def test_rank_command_reports_mistakes_in_one_line(capsys, options, words):
-    assert main(["rank", "nowhere.csv", "--results", str(project().results), *options]) == 2
-    error = capsys.readouterr().err
-    assert words in error and error.count("\n") == 1
 
 
 def test_names_of_candidates_act_on_no_terminal_and_no_spreadsheet(tmp_path, capsys):
@@ -334,16 +249,116 @@ def test_cost_has_price_and_electricity():
         assert by_line[line].cost_per_score_year == pytest.approx(cost / by_line[line].score / 4)
     assert [candidate.line for candidate in answer.candidates] == [1, 2]
     assert any("electricity at 0.5 per kWh for 4 years" in note for note in answer.notes)
-
-
-def test_cost_of_unknown_price_is_unknown_and_refused_where_it_ranks():
     machines = [{**PRICED[0], "price": None}, PRICED[1]]
-    by_line = {candidate.line: candidate.cost for candidate in ranked(machines).candidates}
-    assert by_line == {1: None, 2: 1000}
+    assert {candidate.line: candidate.cost for candidate in ranked(machines).candidates} == {1: None, 2: 1000}
     assert [refused.line for refused in ranked(machines, by="score/cost").refused] == [1]
 
 
-@pytest.mark.parametrize("rates", [{"years": 0}, {"electricity_price": -1}, {"years": float("nan")}])
-def test_rates_must_be_positive(rates):
-    with pytest.raises(UserError):
-        make_request(**rates)
+TASKS = ("a", "b")
+OUTPUTS = tuple(Output(task, "value") for task in TASKS)
+RATE = DerivedOutput("rate", "1/s", "1 / (a + b)", TASKS, (), lambda scores, cells: 1 / (scores["a"] + scores["b"]))
+COSTS = (PRICE, WATTS, COST)
+WORDS = (SCORE, PROBABILITY, *COSTS, *TASKS, RATE.name)
+LEVELS = st.sampled_from((1e-6, 0.2, 1.0, 1.5, 2.0, 3.7, 1e9))
+"""Few values, so that candidates are often equal in some of them."""
+CANDIDATES = st.lists(
+    st.fixed_dictionaries(
+        {PROBABILITY: st.sampled_from((0.0, 0.3, 0.5, 0.9, 1.0)), **dict.fromkeys((*COSTS, *TASKS), LEVELS)}
+    ),
+    min_size=2,
+    max_size=8,
+)
+CRITERIA = st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).flatmap(
+    lambda words: st.tuples(
+        st.just(words), st.lists(st.sampled_from("*/"), min_size=len(words) - 1, max_size=len(words) - 1)
+    )
+)
+
+
+def fake(*, lower):
+    rules = SimpleNamespace(lower_is_better=lower, derived=(RATE,), price_columns=())
+    return SimpleNamespace(task_names=TaskNames(TASKS, {}), rules=rules, targets_of=dict.fromkeys(TASKS, ("value",)))
+
+
+def spell(words, signs):
+    return "".join(f"{sign}{word}" for sign, word in zip(["", *signs], words, strict=True))
+
+
+def evaluate(line, given_values, request, weights):
+    """Return a candidate with its value, as a ranking computes it."""
+    scores = {output: Spread(given_values[output.task], None, None) for output in OUTPUTS}
+    score = given_values["a"] ** weights[0] * given_values["b"] ** weights[1]
+    derived = {RATE.name: Spread(RATE.compute(given_values, {}), None, None)}
+    facts = {word: given_values[word] for word in (PROBABILITY, *COSTS)}
+    value = evaluate_criterion(request.criterion, facts, Spread(score, None, None), scores, derived)
+    least = given_values[PROBABILITY] if request.constraints else None
+    unused = dict.fromkeys(("score_low", "score_high", "value_low", "value_high", "trust"))
+    return Ranked(
+        rank=0,
+        line=line,
+        name=str(line),
+        machine="",
+        score=score,
+        probabilities=(),
+        joint_probability_min=least,
+        joint_probability_max=least,
+        sure=None if least is None else least >= request.sure,
+        watts_assumed=False,
+        value=value.median,
+        **{word: given_values[word] for word in COSTS},
+        **unused,
+    )
+
+
+def is_dominated(candidate, other, request, *, lower):
+    """Return whether a candidate is no better than the other in anything, costs no less, and is worse in something."""
+    better = -1 if lower else 1
+    senses = {**dict.fromkeys(TASKS, better), **dict.fromkeys(COSTS, -1)} | (
+        {PROBABILITY: 1} if request.constraints else {}
+    )
+    gains = [sense * (candidate[word] - other[word]) for word, sense in senses.items()]
+    return max(gains) <= 0 and min(gains) < 0
+
+
+@settings(max_examples=500, deadline=None)
+@given(CRITERIA, CANDIDATES, st.booleans(), st.booleans(), st.sampled_from(((0.5, 0.5), (0.2, 0.8))))
+@example((["score", "price"], ["/"]), [dict.fromkeys(WORDS[1:-1], 1.0)] * 2, True, False, (0.5, 0.5))
+def test_a_dominated_candidate_never_stands_above(criterion, candidates, lower, has_targets, weights):
+    champion = fake(lower=lower)
+    try:
+        read = read_criterion(spell(*criterion), champion)
+    except UserError as error:
+        assert "\n" not in str(error)
+        if "must not reward" in str(error):
+            assert read_criterion(error.remedy.split("'")[1], champion), "the remedy is accepted"
+        return
+    assume(has_targets or PROBABILITY not in read.exponents)
+    goals = (Constraint(OUTPUTS[0], ">=", 1.0),) if has_targets else ()
+    request = RankingRequest(read, dict(zip(OUTPUTS, weights, strict=True)), goals)
+    ranked = sort_candidates(
+        [evaluate(line, values, request, weights) for line, values in enumerate(candidates)],
+        request,
+        lower_is_better=lower,
+    )
+    for place, below in enumerate(ranked):
+        for above in ranked[:place]:
+            assert not is_dominated(candidates[above.line], candidates[below.line], request, lower=lower)
+
+
+REMEDIES = {
+    True: {"score/price": "score*price", "a/watts": "a*watts", "rate*price": "rate/price", "score*price": None}
+    | {"score*score/cost": "score*score*cost", "rate/price": None},
+    False: {"score*price": "score/price", "score/probability": "score*probability", "price": None}
+    | {"price/probability*watts/score": None},
+}
+
+
+def test_a_criterion_that_rewards_a_cost_is_refused_with_the_right_one():
+    for lower, remedies in REMEDIES.items():
+        for typed, right in remedies.items():
+            if right is None:
+                assert read_criterion(typed, fake(lower=lower))
+                continue
+            with pytest.raises(UserError, match="must not reward") as error:
+                read_criterion(typed, fake(lower=lower))
+            assert error.value.remedy == f"write --by {right!r}"

@@ -1,4 +1,4 @@
-"""Imputation of a described machine: values, their origins, and violated limits."""
+"""Imputation of a described machine: values, their origins, violated limits, donors, and the data they are from."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from champion_project import FEATURES, KNOWN, is_possible, make_cells, project
+from champion_project import FEATURES, KNOWN, PLAIN, SUITES, is_possible, make_cells, predict, project, read_cells
 
 from perfcast.domains.servers.server_rules import SPEC_CPU2017 as RULES
 from perfcast.inference import parse_machines, read_machines
-from perfcast.inference.cells import ORIGINS, Cells, EntityFacts
-from perfcast.inference.donors import HotDeck
-from perfcast.inference.draws import complete_machines
-from perfcast.inference.reference_data import describing_columns
-from perfcast.schema.table import Table
+from perfcast.inference.cells import ASSUMED, GIVEN, ORIGINS, Cells, EntityFacts
+from perfcast.inference.champion import build_features
+from perfcast.inference.donors import HotDeck, JointDeck
+from perfcast.inference.draws import complete_machines, impute_draws
+from perfcast.inference.reference_data import ReferenceData
+from perfcast.schema.table import Role, Table, Tag
+from perfcast.uncertainty.in_domain import gower_distances
 from perfcast.utils.errors import UserError
 
 
@@ -24,112 +26,68 @@ def only_row(cells):
     return cells.to_frame().iloc[0]
 
 
-def test_describing_columns_are_features_keys_fields_and_dates():
-    names = {column.name for column in describing_columns(project().standard, FEATURES)}
-    assert {
-        "cpu_model",
-        "suite",
-        "cores_enabled_total",
-        "hw_avail",
-        "sw_avail",
-        "test_month",
-        "launch_quarter",
-    } <= names
-    assert "cores_per_chip_stated" in names
-    assert not {"base_score", "peak_score", "published_month", "updated", "q_date"} & names
-
-
-def test_fill_cpu_facts_keeps_given_values():
-    known = only_row(
-        RULES.fill_entity_facts(
-            make_cells(cpu_model="xeon gold 6148", simd_bits=256.0),
-            EntityFacts(RULES.read_entity_facts({}, ["xeon gold 6148"])),
-        )
-    )
-    assert known["cpu_model_id"] == "xeon-gold-6148"
-    assert known["family"] == "Skylake-SP"
-    assert known["mem_channels_per_chip"] == 6
-    assert known["simd_bits"] == 256
-    assert np.isnan(known["tdp_w"])
-
-
-def test_fill_cpu_facts_uses_the_catalog():
-    listed = project().standard.frame.dropna(subset=["tdp_w"]).iloc[0]
-    facts = project().champion.reference_data.facts_by_model
-    known = only_row(RULES.fill_entity_facts(make_cells(cpu_model=listed["cpu_model"]), facts))
-    assert known["tdp_w"] == listed["tdp_w"]
-
-
-def test_fill_cpu_facts_of_an_unknown_name_uses_its_family():
-    listed = EntityFacts(RULES.read_entity_facts({}, ["xeon gold 6148"]))
-    known = only_row(RULES.fill_entity_facts(make_cells(cpu_model="xeon gold 6149"), listed))
-    assert known["family"] == "Skylake-SP"
+def test_facts_of_a_cpu_model_keep_given_values_and_those_of_an_unknown_one_are_its_family():
+    named = EntityFacts(RULES.read_entity_facts({}, ["xeon gold 6148"]))
+    known = only_row(RULES.fill_entity_facts(make_cells(cpu_model="xeon gold 6148", simd_bits=256.0), named))
+    expected = {"cpu_model_id": "xeon-gold-6148", "family": "Skylake-SP", "mem_channels_per_chip": 6, "simd_bits": 256}
+    assert known[list(expected)].to_dict() == expected and np.isnan(known["tdp_w"])
+    near = only_row(RULES.fill_entity_facts(make_cells(cpu_model="xeon gold 6149"), named))
+    assert near["family"] == "Skylake-SP"
     facts = project().champion.reference_data.facts_by_model
     unknown = only_row(RULES.fill_entity_facts(make_cells(cpu_model="foo 99"), facts))
     assert unknown[["family", "tdp_w", "simd_bits", "cores_per_chip_of_cpu_model"]].isna().all()
+    listed = project().standard.frame.dropna(subset=["tdp_w"]).iloc[0]
+    assert (
+        only_row(RULES.fill_entity_facts(make_cells(cpu_model=listed["cpu_model"]), facts))["tdp_w"] == listed["tdp_w"]
+    )
 
 
-def test_fill_implied_derives_cells():
-    memory = {"dimm_count": 24.0, "dimm_gb": 64.0, "mem_rated_mts": 6400.0, "mem_max_mts_1dpc": 6000.0}
-    implied = only_row(RULES.fill_implied(make_cells(chips=2.0, cores_per_chip_stated=96.0, isa="x86", **memory)))
-    assert implied["cores_per_chip_of_cpu_model"] == 96
-    assert implied["cores_enabled_total"] == 192
-    assert implied["mem_total_gb"] == 1536
-    assert implied["mem_eff_mts"] == 6000
-    assert implied["arch"] == "x86_64"
+@pytest.mark.parametrize(
+    ("cells", "implied"),
+    [
+        (
+            {"chips": 2.0, "cores_per_chip_stated": 96.0, "isa": "x86", "dimm_count": 24.0, "dimm_gb": 64.0},
+            {"cores_per_chip_of_cpu_model": 96, "cores_enabled_total": 192, "mem_total_gb": 1536, "arch": "x86_64"},
+        ),
+        ({"mem_rated_mts": 6400.0, "mem_max_mts_1dpc": 6000.0}, {"mem_eff_mts": 6000}),
+        ({"dimm_count": 16.0, "dimm_gb": 64.0, "hbm_gb": 128.0}, {"mem_total_gb": 1152}),
+        ({"dimm_count": 0.0, "hbm_gb": 128.0}, {"mem_total_gb": 128}),
+        ({"dimm_count": 16.0, "mem_total_gb": 1152.0, "hbm_gb": 128.0}, {"dimm_gb": 64}),
+    ],
+)
+def test_fill_implied_derives_cells(cells, implied):
+    assert only_row(RULES.fill_implied(make_cells(**cells)))[list(implied)].to_dict() == implied
 
 
 def test_memory_rate_of_the_processor_limit_is_usual_and_not_implied():
     machine = make_cells(mem_max_mts_1dpc=6000.0, mem_channels_per_chip=12.0, chips=2.0)
     assert np.isnan(RULES.fill_implied(machine)["mem_eff_mts"][0])
     usual = only_row(RULES.fill_usual(machine, pd.Timestamp("2024-12-01")))
-    assert usual["mem_rated_mts"] == 6000
-    assert usual["dimm_count"] == 24
-    assert usual["test_month"] == pd.Timestamp("2024-12-01")
+    assert usual[["mem_rated_mts", "dimm_count", "test_month"]].tolist() == [6000, 24, pd.Timestamp("2024-12-01")]
 
 
 @pytest.mark.parametrize(
-    ("cells", "column", "fact"),
+    ("typed", "message"),
     [
-        ({"chips": 3.0, "max_sockets": 2.0}, "chips", "3 is more than the 2 sockets that {entity} supports"),
-        ({"chips": 2.0, "cores_enabled_total": 193.0}, "cores_enabled_total", "193 in total cannot be shared equally"),
+        ({"cores": 24}, "cores.* 24 per chip is more than the 20 of Xeon Gold 6148 .machine 1.*orrect it"),
+        ({"cores_enabled_total": 48}, "cores_enabled_total.* 24 per chip is more than the 20 of Xeon Gold"),
+        ({"cores_enabled_total": 39}, "cores_enabled_total.* 39 in total cannot be shared equally"),
+        ({"chips": 4}, "chips.* 4 is more than the 2 sockets"),
         (
-            {"chips": 2.0, "cores_enabled_total": 194.0, "cores_per_chip_of_cpu_model": 96.0},
-            *("cores_per_chip_stated", "97 per chip is more than the 96 of {entity}"),
+            {"processor": "XeonGold6148", "sockets": 4, "chips": ""},
+            "sockets.* 4 is more than the 2 sockets that XeonGo",
         ),
-        ({"base_mhz": 4000.0, "max_turbo_mhz": 3000.0}, "base_mhz", "4000 MHz is above the turbo clock of 3000 MHz"),
-        (
-            {"dimm_count": 26.0, "chips": 1.0, "mem_channels_per_chip": 12.0},
-            "dimm_count",
-            "more than 2 in each of the 12",
-        ),
-        ({"mem_total_gb": 100.0, "dimm_count": 2.0, "dimm_gb": 64.0}, "mem_total_gb", "is not 2 modules of 64 GiB"),
-        ({"mem_rated_mts": 6400.0, "ddr_gen": 4.0}, "mem_rated_mts", "no rate of DDR4, which has 1600 to 3600 MT/s"),
-        ({"mem_running_mts": 3200.0, "mem_rated_mts": 2933.0}, "mem_running_mts", "above the rated 2933 MT/s"),
+        ({"memory": "26 x 64 GB DDR4-2666"}, "memory.* 26 modules are more than 2 in each of the 12"),
+        ({"memory": "4 x 64 GB DDR4-6400"}, "memory.* 6400 MT/s is no rate of DDR4, which has 1600 to 3600 MT/s"),
+        ({"base_mhz": 4000, "turbo": 3000}, "base_mhz.* 4000 MHz is above the turbo clock of 3000 MHz"),
+        ({"mem_total_gb": 100, "dimm_count": 2, "dimm_gb": 64}, "mem_total_gb.* is not 2 modules of 64 GiB"),
+        ({"mem_running_mts": 3200, "mem_rated_mts": 2933}, "mem_running_mts.* above the rated 2933 MT/s"),
     ],
 )
-def test_find_violations_states_the_values(cells, column, fact):
-    (violation,) = RULES.find_violations(make_cells(**cells))
-    assert violation.columns[0] == column
-    assert fact in violation.fact
-    assert violation.remedy
-
-
-@pytest.mark.parametrize(
-    ("machine", "message"),
-    [
-        ({**KNOWN, "cores": 24}, "cores.* 24 per chip is more than the 20 of Xeon Gold 6148 .machine 1.*orrect it"),
-        ({**KNOWN, "cores_enabled_total": 48}, "cores_enabled_total.* 24 per chip is more than the 20 of Xeon Gold"),
-        ({**KNOWN, "chips": 4}, "chips.* 4 is more than the 2 sockets"),
-        ({"processor": "XeonGold6148", "sockets": 4}, "sockets.* 4 is more than the 2 sockets that XeonGold6148"),
-        ({**KNOWN, "memory": "26 x 64 GB DDR4-2666"}, "memory.* 26 modules are more than 2 in each of the 12"),
-        ({**KNOWN, "memory": "4 x 64 GB DDR4-6400"}, "memory.* 6400 MT/s is no rate of DDR4"),
-    ],
-)
-def test_impute_names_the_violated_field_as_typed(machine, message):
+def test_impute_names_the_violated_field_as_typed(typed, message):
     champion = project().champion
     with pytest.raises(UserError, match=rf"^{message}"):
-        complete_machines(parse_machines(read_machines(machine), champion), champion)
+        complete_machines(parse_machines(read_machines({**KNOWN, **typed}), champion), champion)
 
 
 def test_uneven_modules_are_a_note():
@@ -145,33 +103,22 @@ def test_find_violations_accepts_most_measured_machines():
     assert sum(is_possible(frame.loc[[row]]) for row in frame.index) > 80
 
 
-def test_hot_deck_fills_a_block_from_one_similar_result():
-    hot_deck = HotDeck(project().champion.reference_data.measured)
-    block = next(block for block in RULES.blocks if block.name == "compiler")
-    machine = make_cells(suite="CINT2017rate", cpu_vendor="Intel")
-    lent = only_row(hot_deck.fill(machine, block))
-    alike = hot_deck.frame[(hot_deck.frame["suite"] == "CINT2017rate") & (hot_deck.frame["cpu_vendor"] == "Intel")]
-    assert (
-        (alike[["compiler_vendor", "compiler_major_minor"]] == lent[["compiler_vendor", "compiler_major_minor"]])
-        .all(axis=1)
-        .any()
-    )
-    assert lent[list(block.columns)].notna().all()
-    gcc = make_cells(suite="CINT2017rate", cpu_vendor="Intel", compiler_vendor="GCC")
-    with_compiler = only_row(hot_deck.fill(gcc, block))
-    assert with_compiler["compiler_vendor"] == "GCC"
-
-
-def test_hot_deck_leaves_out_columns_that_the_dataset_lacks():
+def test_hot_deck_fills_a_block_from_one_similar_result_of_the_columns_that_there_are():
     measured = project().champion.reference_data.measured
-    lacking = tuple(column for column in measured.columns if column.name not in ("oneapi", "isa"))
-    hot_deck = HotDeck(Table(measured.dataset, measured.frame.drop(columns=["oneapi", "isa"]), lacking))
     block = next(block for block in RULES.blocks if block.name == "compiler")
-    whole = make_cells(suite="CINT2017rate", cpu_vendor="Intel")
-    machine = Cells({name: whole[name] for name in whole if name not in ("oneapi", "isa")}, whole.index)
-    lent = only_row(hot_deck.fill(machine, block))
-    assert lent[["compiler_vendor", "compiler_major_minor"]].notna().all()
+    names = ["compiler_vendor", "compiler_major_minor"]
+    for absent in ((), ("oneapi", "isa")):
+        columns = tuple(column for column in measured.columns if column.name not in absent)
+        hot_deck = HotDeck(Table(measured.dataset, measured.frame.drop(columns=[*absent]), columns))
+        whole = make_cells(suite="CINT2017rate", cpu_vendor="Intel")
+        machine = Cells({name: whole[name] for name in whole if name not in absent}, whole.index)
+        lent = only_row(hot_deck.fill(machine, block))
+        alike = measured.frame[(measured.frame["suite"] == "CINT2017rate") & (measured.frame["cpu_vendor"] == "Intel")]
+        assert (alike[names] == lent[names]).all(axis=1).any()
+        assert lent[[name for name in block.columns if name not in absent]].notna().all()
     assert hot_deck.fill(machine, replace(block, columns=("oneapi",))) is machine
+    gcc = make_cells(suite="CINT2017rate", cpu_vendor="Intel", compiler_vendor="GCC")
+    assert only_row(HotDeck(measured).fill(gcc, block))["compiler_vendor"] == "GCC"
 
 
 def test_impute_records_the_origin_of_every_value():
@@ -185,3 +132,195 @@ def test_impute_records_the_origin_of_every_value():
     assert row[["cpu_model", "family", "compiler_vendor"]].tolist() == ["given", "looked up", "assumed"]
     without = complete_machines(described, champion, assume=False).origins
     assert not (without == "assumed").any(axis=None)
+
+
+SOFTWARE = ["compiler_vendor", "compiler_major_minor", "os_name", "os_version"]
+
+
+def draws(machine, champion=None):
+    known = champion or project().champion
+    return impute_draws(parse_machines(read_machines([machine]), known), known)
+
+
+def deck(**changes):
+    champion = project().champion
+    return JointDeck(champion.reference_data.measured, replace(champion.rules.joint, **changes))
+
+
+def test_what_is_not_given_comes_jointly_from_a_measured_result():
+    drawn = draws({**KNOWN, "suite": "CINT2017rate"})
+    frame = drawn.completed.frame
+    assert len(frame) > 1
+    measured = project().champion.reference_data.measured.frame
+    pairs = set(map(tuple, measured[SOFTWARE].astype(object).itertuples(index=False)))
+    assumed = frame[(drawn.completed.origins[SOFTWARE] == ASSUMED).all(axis=1).to_numpy()]
+    assert len(assumed) > 1
+    assert set(map(tuple, assumed[SOFTWARE].astype(object).itertuples(index=False))) <= pairs
+    assert drawn.weights.sum() == pytest.approx(1)
+
+
+def test_given_cells_are_kept_and_every_draw_is_possible():
+    drawn = draws({**KNOWN, "memory": "12 x 32 GB DDR4-2933", "compiler": "AOCC 4.0", "suite": "CFP2017rate"})
+    frame = drawn.completed.frame
+    assert set(frame["dimm_gb"]) == {32}
+    assert set(frame["dimm_count"]) == {12}
+    assert set(frame["compiler_vendor"]) == {"AOCC"}
+    assert (drawn.completed.origins["dimm_gb"] == GIVEN).all()
+    assert all(is_possible(frame.iloc[[place]]) for place in range(len(frame)))
+
+
+def test_draws_repeat_exactly_and_do_not_depend_on_the_batch():
+    first, again = draws(KNOWN), draws(KNOWN)
+    pd.testing.assert_frame_equal(first.completed.frame, again.completed.frame)
+    champion = project().champion
+    both = impute_draws(
+        parse_machines(read_machines([{"processor": "epyc 7601", "chips": 1}, KNOWN]), champion), champion
+    )
+    last = both.completed.frame[both.completed.frame.index == both.completed.frame.index[-1]]
+    pd.testing.assert_frame_equal(last.reset_index(drop=True), first.completed.frame.reset_index(drop=True))
+
+
+def test_donors_of_the_same_cpu_model_come_first_and_the_newest_of_them():
+    measured = project().champion.reference_data.measured.frame
+    counts = measured.groupby(["cpu_model", "suite"], observed=True)["published_month"].agg(["size", "nunique"])
+    name, suite = counts[(counts["size"] >= 3) & (counts["nunique"] >= 2)].index[0]
+    machine = measured.head(1).reset_index(drop=True).astype(object)
+    machine.loc[0, :] = np.nan
+    machine.loc[0, ["cpu_model", "suite"]] = name, suite
+    machine = machine.astype(measured.dtypes.to_dict())
+    near = deck(penalties={"cpu_model": 50.0}, years=1000.0)
+    donor_rows = near.draw(read_cells(machine))[0]
+    assert set(near.frame.iloc[donor_rows]["cpu_model"]) == {name}
+    newest = deck(penalties={"cpu_model": 50.0}, years=0.01)
+    donor_rows = newest.draw(read_cells(machine))[0]
+    of_model = measured[(measured["cpu_model"] == name) & (measured["suite"] == suite)]
+    assert set(newest.frame.iloc[donor_rows]["published_month"]) == {of_model["published_month"].max()}
+
+
+def filled(joint, rows, column, **cells):
+    """Return a column of described machines without it, as their donors, rows of the deck, fill it."""
+    machine = rows.assign(**{column: np.nan, **cells}).reset_index(drop=True)
+    return joint.fill(read_cells(machine), rows.index.to_numpy())[column]
+
+
+def test_modules_grow_with_the_channels_and_a_rate_is_of_its_generation():
+    joint = deck(per_unit={"dimm_count": ("chips",)})
+    rows = joint.frame[joint.frame["dimm_count"].notna() & (joint.frame["chips"] == 2)].head(1)
+    assert filled(joint, rows, "dimm_count", chips=4.0)[0] == 2 * rows["dimm_count"].iloc[0]
+    joint = deck()
+    rows = joint.frame[joint.frame["mem_rated_mts"].notna() & joint.frame["ddr_gen"].notna()].head(1)
+    assert not np.isnan(filled(joint, rows, "mem_rated_mts")[0])
+    assert np.isnan(filled(joint, rows, "mem_rated_mts", ddr_gen=9.0)[0])
+
+
+def test_a_donor_at_its_largest_value_gives_that_of_the_machine():
+    joint = deck(at_most={"mem_rated_mts": ("mem_max_mts_1dpc",)})
+    known = joint.frame[joint.frame["mem_max_mts_1dpc"].notna() & joint.frame["ddr_gen"].notna()]
+    fast = known[known["mem_rated_mts"] >= known["mem_max_mts_1dpc"]].head(1)
+    assert filled(joint, fast, "mem_rated_mts", mem_max_mts_1dpc=9000.0)[0] == 9000
+    measured = project().champion.reference_data.measured
+    slow = measured.frame.assign(mem_rated_mts=measured.frame["mem_max_mts_1dpc"] - 100)
+    slower = JointDeck(replace(measured, frame=slow), joint.rules)
+    expected = fast["mem_max_mts_1dpc"].iloc[0] - 100
+    assert filled(slower, fast, "mem_rated_mts", mem_max_mts_1dpc=9000.0)[0] == expected
+    limits = {"mem_max_mts_1dpc": 6400.0, "mem_mrdimm_mts": 8800.0, "mem_rated_mts": 12800.0}
+    rules = project().champion.rules.joint
+    joint = JointDeck(replace(measured, frame=measured.frame.assign(**limits)), rules)
+    row = joint.frame[joint.frame["ddr_gen"].notna()].head(1)
+    for multiplexed, fastest in ((8000.0, 8000), (np.nan, 6400)):
+        assert filled(joint, row, "mem_rated_mts", mem_mrdimm_mts=multiplexed)[0] == fastest
+
+
+def test_a_new_cpu_model_runs_the_newest_software():
+    champion = project().champion
+    measured = champion.reference_data.measured
+    last = measured.frame["published_month"].max()
+    old = np.arange(len(measured.frame)) % 2 == 0
+    frame = measured.frame.assign(sw_avail=last - pd.to_timedelta(np.where(old, 1500, 0), unit="D"))
+    machine = measured.frame.head(1).reset_index(drop=True).astype(object)
+    machine.loc[0, :] = np.nan
+    machine.loc[0, ["cpu_model", "suite", "launch_quarter"]] = "xeon new", "CINT2017rate", last
+    shares = {}
+    for launch in (last, last - pd.DateOffset(years=3)):
+        machine["launch_quarter"] = launch
+        joint = JointDeck(replace(measured, frame=frame), champion.rules.joint)
+        donor_rows = joint.draw(read_cells(machine.astype(measured.frame.dtypes.to_dict())))[0]
+        shares[launch] = (joint.frame["sw_avail"].iloc[donor_rows] == last).mean()
+    assert shares[last] == 1
+    assert min(shares.values()) < 1
+
+
+def test_the_prediction_is_the_median_over_draws():
+    champion = project().champion
+    machine = {**KNOWN, "suite": "CINT2017rate"}
+    drawn = draws(machine)
+    scores = np.exp(champion.predict_logs(drawn.completed.cells)[:, 0])
+    (estimate,) = predict(machine, options=replace(PLAIN, assume=True)).machines[0].estimates
+    for beside in (scores < estimate.median * (1 - 1e-9), scores > estimate.median * (1 + 1e-9)):
+        assert drawn.weights[beside].sum() <= 0.5 + 1e-9
+    assert estimate.low < estimate.median < estimate.high
+
+
+def test_find_nearest_sorts_by_distance_and_then_newest_first():
+    champion = project().champion
+    index = champion.neighbor_index
+    table = build_features("spec_cpu2017", project().standard.frame.iloc[::40], project().standard.columns, FEATURES)
+    tasks = table.frame["suite"]
+    spans = list(index.calibrated.in_domain.parts())
+    weights = index.calibrated.calibration.weights
+    cpu_models = champion.reference_data.measured.frame["cpu_model"].to_numpy()
+    for count in (1, 5, 10_000):
+        nearest = index.find_nearest(table.frame, tasks, count)
+        encoded = index.calibrated.in_domain.encode(table.frame).astype(np.float32)
+        described = zip(encoded, tasks, table.frame["cpu_model"], nearest, strict=True)
+        for row, task, cpu_model, neighbors in described:
+            rows = np.flatnonzero(index.tasks == task)
+            others = index.encoded[rows]
+            far = sum(
+                max(weights.get(group, 0.0), index.calibrated.calibration.base)
+                * gower_distances(row[span], others[:, span], numeric)
+                for group, span, numeric in spans
+            )
+            far += index.calibrated.calibration.base * (cpu_models[rows] != cpu_model)
+            expected = sorted(zip(far, -rows, strict=True))[:count]
+            assert neighbors == [(-row, pytest.approx(distance)) for distance, row in expected]
+
+
+def test_find_common_values_of_a_cpu_model():
+    reference_data = project().champion.reference_data
+    frame = reference_data.measured.frame
+    group = next(column.group for column in reference_data.measured.columns if column.name == "cpu_model")
+    names = [name for name in reference_data.measured.select(role=Role.FEATURE, group=group) if name != "cpu_model"]
+    rows = frame.groupby("cpu_model")[names]
+    expected = rows.first().where(rows.nunique() == 1)
+    for cpu_model in expected.index:
+        assert reference_data.find_common_values(Tag.ENTITY, cpu_model) == expected.loc[cpu_model].dropna().to_dict()
+    assert reference_data.find_common_values(Tag.ENTITY, "no such model") == {}
+
+
+def test_gather_keeps_the_newest_result_of_every_output(monkeypatch):
+    standard = project().standard
+    whole = ReferenceData.gather(standard, project().raw, FEATURES)
+    assert len(whole.measured.frame) == len(standard.frame)
+    frame = whole.measured.frame
+    outputs = [frame["cpu_model"].astype("str"), frame["suite"].astype("str")]
+    count = frame.groupby(outputs).ngroups
+    monkeypatch.setattr("perfcast.inference.reference_data.MAX_RESULTS", count)
+    reduced = ReferenceData.gather(standard, project().raw, FEATURES)
+    newest_rows = reduced.measured.frame
+    assert len(newest_rows) == count
+    assert newest_rows.index.equals(pd.RangeIndex(count))
+    newest = frame.groupby(outputs)["published_month"].max()
+    newest_of_rows = newest_rows.set_index(
+        [newest_rows["cpu_model"].astype("str"), newest_rows["suite"].astype("str")]
+    )["published_month"]
+    pd.testing.assert_series_equal(newest_of_rows.sort_index(), newest.sort_index(), check_names=False)
+    # order and cells are those of the whole table
+    again = frame[frame["result_id"].isin(newest_rows["result_id"])].reset_index(drop=True)
+    pd.testing.assert_frame_equal(newest_rows, again)
+
+
+def test_gather_keeps_every_task_within_the_limit(monkeypatch):
+    monkeypatch.setattr("perfcast.inference.reference_data.MAX_RESULTS", 8)
+    measured = ReferenceData.gather(project().standard, project().raw, FEATURES).measured.frame
+    assert measured["suite"].astype("str").value_counts().to_dict() == dict.fromkeys(SUITES, 2)

@@ -1,4 +1,4 @@
-"""Predictions of described machines: imputation, intervals, neighbors and drivers."""
+"""Predictions of described machines: intervals, neighbors, drivers, published results, kinds never measured."""
 
 from __future__ import annotations
 
@@ -9,18 +9,25 @@ import pandas as pd
 import pytest
 from champion_project import FEATURES, KNOWN, PLAIN, SUITES, is_possible, make_machines, predict, project, read_cells
 from generated_results import fake_table
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from perfcast.decisions.display import format_predictions
+from perfcast.domains.servers.processors.facts import read_table
+from perfcast.domains.servers.server_rules import _HYBRID
 from perfcast.domains.servers.server_rules import SPEC_CPU2017 as RULES
 from perfcast.experiment.champion import fit_all_rows
-from perfcast.inference import Champion, PredictOptions, parse_machines, predict_machines, read_machines
+from perfcast.inference import PredictOptions, parse_machines, predict_machines, read_machines
 from perfcast.inference.cells import Cells
-from perfcast.inference.champion import build_features
+from perfcast.inference.champion import Champion, build_features
 from perfcast.inference.explain import shapley_values
 from perfcast.inference.predict import BATCH_SIZE
 from perfcast.inference.reference_data import ReferenceData, describing_columns
+from perfcast.inference.rules import find_rules
 from perfcast.predictors.linear import Ridge
 from perfcast.schema.table import Column, Kind, Role, build_table
 from perfcast.utils.errors import UserError
+from perfcast.utils.terminal_tables import format_number
 
 
 def test_predict_machines_covers_all_tasks_by_default():
@@ -34,11 +41,8 @@ def test_predict_machines_covers_all_tasks_by_default():
     assert set(frame["champion"]) == {"ridge"}
     assert set(frame["unit"]) == {"ratio to reference"}
     assert frame["features_missing"].iloc[0] < frame["features_missing"].iloc[-1] < frame["features"].iloc[0]
-
-
-def test_assume_reduces_missing_features():
-    bare, usual = (predict(KNOWN, options=replace(PLAIN, assume=assume)).to_frame() for assume in (False, True))
-    assert (usual["features_missing"] < bare["features_missing"]).all()
+    fewer = predict(KNOWN, options=replace(PLAIN, assume=True)).to_frame()
+    assert (fewer["features_missing"] < frame["features_missing"].iloc[0]).all()
 
 
 def test_intervals_widen_with_level_and_time():
@@ -99,13 +103,20 @@ def test_common_values_of_a_cpu_model_are_filled():
     assert missing[0] < missing[1]
 
 
-def test_new_cpu_model_is_predicted_from_its_fields():
-    machine = {"processor": "Zeus 1", "cores": 96, "clock": "2.5 GHz", "chips": 2, "family": "Skylake-SP"}
-    answer = predict(machine, options=PredictOptions(neighbors=1))
-    assert "no data names the processor 'Zeus 1'" in answer.machines[0].notes[0]
-    values = {value.column: (value.value, value.origin) for value in answer.machines[0].values}
-    assert values["cores_enabled_total"] == (192.0, "implied")
-    assert values["isa"] == ("x86", "assumed")
+def test_predict_machines_covers_the_targets_of_the_task():
+    table = fake_table(rows=60, seed=0)
+    score, is_float = table.frame["score"], table.frame["suite"] == "float"
+    frame = table.frame.assign(score=score.where(~is_float), second=score.where(is_float))
+    second = Column("second", Kind.NUMERICAL, Role.TARGET, "workload", "points")
+    standard = build_table("fake", frame, (*table.columns, second))
+    predictor, _ = fit_all_rows(standard, {"params": lambda seed: Ridge()}, 0, None)
+    champion = Champion("fake", "ridge", "quick", (), predictor, ReferenceData(standard, pd.DataFrame()))
+    predicted = predict([{"part": "part 001", "chips": 2}], champion, PredictOptions()).to_frame()
+    assert predicted[["task", "target", "unit"]].to_numpy().tolist() == [
+        ["float", "second", "points"],
+        ["integer", "score", ""],
+    ]
+    assert (predicted["estimate"] > 0).all()
 
 
 def test_drivers_multiply_to_the_median():
@@ -151,17 +162,221 @@ def test_batch_predictions_equal_single_ones():
     assert together.machines[-1] == replace(predict(machines[-1]).machines[0], line=BATCH_SIZE + 3)
 
 
-def test_predict_machines_covers_the_targets_of_the_task():
-    table = fake_table(rows=60, seed=0)
-    score, is_float = table.frame["score"], table.frame["suite"] == "float"
-    frame = table.frame.assign(score=score.where(~is_float), second=score.where(is_float))
-    second = Column("second", Kind.NUMERICAL, Role.TARGET, "workload", "points")
-    standard = build_table("fake", frame, (*table.columns, second))
-    predictor, _ = fit_all_rows(standard, {"params": lambda seed: Ridge()}, 0, None)
-    champion = Champion("fake", "ridge", "quick", (), predictor, ReferenceData(standard, pd.DataFrame()))
-    predicted = predict([{"part": "part 001", "chips": 2}], champion, PredictOptions()).to_frame()
-    assert predicted[["task", "target", "unit"]].to_numpy().tolist() == [
-        ["float", "second", "points"],
-        ["integer", "score", ""],
-    ]
-    assert (predicted["estimate"] > 0).all()
+OPTIONS = PredictOptions(neighbors=0, explain=False)
+FIRST = ("suite", "cpu_model", "chips")
+
+
+def describe_more_and_more(row, seed):
+    """Return a measured machine once for every number of its fields, in a random order."""
+    names = [column.name for column in describing_columns(project().standard, ())]
+    cells = project().champion.reference_data.measured.frame.iloc[[row]][names]
+    given = [name for name in names if name not in FIRST and cells[name].notna().iloc[0]]
+    order = [*FIRST, *np.random.default_rng(seed).permutation(given)]
+    counts = range(len(FIRST), len(order) + 1, 2)
+    frame = cells.iloc[[0] * len(counts)].set_axis(range(1, len(counts) + 1)).copy()
+    for name in names:
+        known = np.array([name in order[:count] for count in counts])
+        frame[name] = frame[name].where(known)
+    return make_machines(frame)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_field_that_the_measured_machine_has_never_lowers_the_score(seed):
+    champion = project().champion
+    measured = champion.reference_data.measured.frame
+    possible = [row for row in range(len(measured)) if is_possible(measured.iloc[[row]])]
+    row = int(np.random.default_rng(seed).choice(possible))
+    answer = predict_machines(describe_more_and_more(row, seed), champion, OPTIONS)
+    scores = [machine.estimates[0].in_domain_score for machine in answer]
+    assert len(scores) > 5
+    assert np.diff(scores).min() > -1e-6
+
+
+def test_a_field_that_no_measured_machine_has_lowers_the_score():
+    (usual,) = predict(KNOWN, options=OPTIONS).machines
+    (odd,) = predict({**KNOWN, "memory": "2 x 4 GB DDR3-1066"}, options=OPTIONS).machines
+    assert all(
+        far.in_domain_score < near.in_domain_score for far, near in zip(odd.estimates, usual.estimates, strict=True)
+    )
+
+
+def test_assumed_values_do_not_move_neighbors():
+    options = replace(OPTIONS, neighbors=3)
+    (assumed,) = predict(KNOWN, options=options).machines
+    (bare,) = predict(KNOWN, options=replace(options, assume=False)).machines
+    assert sum(estimate.assumed for estimate in assumed.estimates) > 0
+    for first, second in zip(assumed.estimates, bare.estimates, strict=True):
+        assert first.neighbors == second.neighbors
+        assert first.in_domain_score == pytest.approx(second.in_domain_score)
+
+
+def test_the_nearest_machines_have_the_cpu_model_that_was_given():
+    champion = project().champion
+    frame = champion.reference_data.measured.frame
+    (answer,) = predict(KNOWN, options=replace(OPTIONS, neighbors=1)).machines
+    for estimate in answer.estimates:
+        same = frame[(frame["suite"] == estimate.task) & (frame["cpu_model"] == "xeon gold 6148")]
+        if len(same):
+            assert estimate.neighbors[0].machine.endswith("xeon gold 6148")
+
+
+def test_numbers_of_numpy_are_numbers():
+    (first,) = predict({**KNOWN, "chips": np.float64(2)}, options=OPTIONS)
+    (second,) = predict({**KNOWN, "chips": np.int64(2)}, options=OPTIONS)
+    assert first.estimates == second.estimates
+
+
+CPU_MODELS = [(row["cpu_model"], row["family"]) for row in read_table("cpu_models.csv")]
+
+
+def test_every_processor_of_the_facts_names_its_kinds_that_were_never_measured():
+    champion = project().champion
+    measured = champion.reference_data.measured.frame
+    assert len(CPU_MODELS) > 250
+    machines = [{"processor": name, "chips": 1, "suite": "CINT2017rate"} for name, _ in CPU_MODELS]
+    answer = predict(machines, champion, PLAIN)
+    text = " ".join(format_predictions(answer).split())
+    frame = answer.to_frame().set_index("line")
+    for prediction, (_, family) in zip(answer, CPU_MODELS, strict=True):
+        notes = [note for note in prediction.notes if note.startswith("never measured: ")]
+        assert bool(notes) == (family not in set(measured["family"]))
+        for note in notes:
+            assert f"family {family}" in note
+            assert note in text
+            assert note in frame.loc[prediction.line, "notes"]
+
+
+HYBRID = [
+    *(("core ultra 9 285k", "Arrow Lake"), ("core i9-14900k", "Raptor Lake"), ("core i5-12600k", "Alder Lake")),
+    *(("core i5-12500h", "Alder Lake"), ("core i3-1215u", "Alder Lake")),
+]
+UNIFORM = [
+    *(("core i5-12400f", "Alder Lake"), ("core i5-12500te", "Alder Lake"), ("core i3-13100", "Raptor Lake")),
+    *(("pentium gold g7400", "Alder Lake"), ("xeon e-2488", "Raptor Lake E"), ("xeon 6780e", "Sierra Forest")),
+]
+
+
+def test_hybrid_processors_are_told_from_their_family_and_name():
+    for is_hybrid, names in ((True, HYBRID), (False, UNIFORM)):
+        for cpu_model, family in names:
+            kinds = RULES.list_kinds({"cpu_vendor": "Intel", "family": family, "cpu_model": cpu_model})
+            assert (_HYBRID in kinds) == is_hybrid, cpu_model
+
+
+def test_an_efficient_core_counts_less_in_rate_suites_and_as_a_whole_one_at_the_upper_end():
+    champion = project().champion
+    (with_deduction,) = predict({"processor": "Core Ultra 9 285K", "chips": 1}, champion, PLAIN).machines
+    known = replace(champion)
+    known.__dict__["measured_kinds"] = frozenset({_HYBRID})
+    (without,) = predict({"processor": "Core Ultra 9 285K", "chips": 1}, known, PLAIN).machines
+    for less, whole in zip(with_deduction.estimates, without.estimates, strict=True):
+        factor = 1.5 if less.task.endswith("rate") else 1.0
+        assert whole.median / less.median == pytest.approx(factor)
+        assert whole.low / less.low == pytest.approx(factor)
+        assert less.high == pytest.approx(whole.high)
+
+
+def test_nothing_is_deducted_where_a_hybrid_was_measured_or_from_other_datasets():
+    cells = {"cpu_model": np.array(["core ultra 9 285k"]), "family": np.array(["Arrow Lake"], dtype=object)}
+    cells = Cells({**cells, "suite": np.array(["CFP2017rate"])}, np.array([0]))
+    assert RULES.find_deductions(cells, frozenset())[0] == pytest.approx(np.log(1.5))
+    assert not RULES.find_deductions(cells, frozenset({_HYBRID})).any()
+    assert not find_rules("host_gemm").find_deductions(cells, frozenset()).any()
+
+
+def _measured_machine():
+    """Return the most measured CPU model and number of chips of a suite, and its rows."""
+    frame = project().champion.reference_data.measured.frame
+    keys = ["suite", "cpu_model", "chips"]
+    suite, cpu, chips = frame.groupby(keys).size().idxmax()
+    rows = frame[(frame["suite"] == suite) & (frame["cpu_model"] == cpu) & (frame["chips"] == chips)]
+    return {"processor": cpu, "chips": float(chips), "suite": suite}, rows
+
+
+def _published(machine):
+    return predict(machine).machines[0].estimates[0].published
+
+
+def test_published_scores_are_those_of_the_same_cpu_model_and_chips():
+    machine, rows = _measured_machine()
+    predictions = predict([machine, {**machine, "base_mhz": 1234}], options=PredictOptions(neighbors=0))
+    published = predictions.machines[0].estimates[0].published
+    scores = rows["base_score"].dropna()
+    assert published.count == len(scores) > 1
+    assert (published.low, published.median, published.high) == (scores.min(), scores.median(), scores.max())
+    assert sum(group.count for group in published.groups) == published.count
+    assert {each.result for each in published.results} <= set(rows["result_id"])
+    months = [each.published for each in published.results]
+    assert months == sorted(months, reverse=True)
+    newest, year = published.groups[0], rows["published_month"].dt.year
+    is_alike = (year == year.max()) & (rows["compiler_vendor"] + " " + rows["compiler_major_minor"] == newest.setup)
+    alike = rows.loc[is_alike, "base_score"]
+    assert (newest.year, newest.count, newest.median) == (year.max(), len(alike), alike.median())
+    frame = predictions.to_frame()
+    assert frame["published"].tolist() == [len(scores), 0]
+    assert frame["published_median"].iloc[0] == scores.median() and np.isnan(frame["published_median"].iloc[1])
+    text = format_predictions(predictions)
+    assert text.index("published results of this machine") < text.index("prediction\n")
+    assert published.results[0].result in text
+
+
+def test_published_results_match_everything_given():
+    machine, rows = _measured_machine()
+    given = float(rows["dimm_count"].dropna().value_counts().index[-1])
+    published = _published({**machine, "dimm_count": given})
+    assert published.count == (rows["dimm_count"].isin([given]) | rows["dimm_count"].isna()).sum()
+    assert _published({**machine, "base_mhz": float(rows["base_mhz"].iloc[0]) + 7}) is None
+
+
+@pytest.mark.parametrize(
+    "machine",
+    [
+        {"processor": KNOWN["processor"], "suite": "CINT2017rate"},
+        {"cores": 4, "clock": "2 GHz", "family": "Skylake-SP", "chips": 1, "suite": "CINT2017rate"},
+    ],
+    ids=["chips are assumed", "new CPU model"],
+)
+def test_nothing_is_published_of_a_machine_that_is_not_known_exactly(machine):
+    assert _published(machine) is None
+
+
+def _shifted(factor):
+    """Return the project's champion with the published scores of the measured machine changed, and that machine."""
+    machine, rows = _measured_machine()
+    champion = project().champion
+    measured = champion.reference_data.measured
+    frame = measured.frame.assign(base_score=measured.frame["base_score"].where(~measured.frame.index.isin(rows.index)))
+    frame["base_score"] = frame["base_score"].fillna(measured.frame["base_score"] * factor)
+    reference_data = replace(champion.reference_data, measured=replace(measured, frame=frame))
+    return replace(champion, reference_data=reference_data), machine
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.floats(0.25, 4.0), st.booleans())
+def test_published_results_outside_the_interval_are_named_first(factor, brief):
+    champion, machine = _shifted(factor)
+    predictions = predict(machine, champion, PLAIN if brief else PredictOptions(neighbors=0))
+    (estimate,) = predictions.machines[0].estimates
+    is_outside = not estimate.low <= estimate.published.median <= estimate.high
+    assert bool(estimate.published_outside) == is_outside
+    text = " ".join(format_predictions(predictions).split())
+    first = f"{predictions.machines[0].machine}: published results lie outside the interval ("
+    assert text.startswith(first) == is_outside
+    assert predictions.to_frame()["published_outside"].iloc[0] == estimate.published_outside
+    if is_outside:
+        note = predictions.machines[0].notes[0]
+        shown = f"median {format_number(estimate.published.median)}, estimate {format_number(estimate.median)}"
+        assert note.endswith(f"{shown}): trust them")
+        assert f"{shown}): trust them" in text
+        assert predictions.to_frame()["notes"].iloc[0].startswith(note)
+
+
+def test_published_results_with_other_software_are_compared_too():
+    champion, machine = _shifted(3.0)
+    predictions = predict({**machine, "compiler": "GCC 1.0"}, champion, PLAIN)
+    (estimate,) = predictions.machines[0].estimates
+    assert estimate.published is None
+    assert "with other software" in estimate.published_outside
+    (other,) = predict({**machine, "base_mhz": 1234}, champion, PLAIN).machines[0].estimates
+    assert other.published_outside == ""
+    assert predictions.machines[0].notes[0].endswith("compare the software")

@@ -15,7 +15,7 @@ from perfcast.inference.predict import PredictOptions, predict_batch
 from perfcast.serving import prediction_queue
 from perfcast.serving.app import ServerMetrics
 from perfcast.serving.prediction_queue import PredictionQueue
-from perfcast.serving.request_limits import DEFAULT_LIMITS, RefusedRequest
+from perfcast.serving.request_limits import DEFAULT_LIMITS
 from perfcast.utils.errors import UserError
 
 PLAIN = PredictOptions(neighbors=0, explain=False)
@@ -98,11 +98,13 @@ def test_errors_belong_to_their_request(batches):
     run(scenario)
 
 
-def test_a_large_request_is_predicted_alone(batches):
+def test_a_large_request_is_predicted_alone_and_a_canceled_one_never(batches):
     machines = [{**KNOWN, "tdp": 100 + number} for number in range(81)]
 
     async def scenario(queue, gate):
-        large, small = enqueue(queue, machines), enqueue(queue, [KNOWN])
+        canceled, large, small = enqueue(queue, [KNOWN]), enqueue(queue, machines), enqueue(queue, KNOWN_ONE)
+        await asyncio.sleep(0)
+        canceled.cancel()
         await asyncio.sleep(0)
         gate.set()
         assert [machine.line for machine in await large] == list(range(1, 82))
@@ -110,19 +112,3 @@ def test_a_large_request_is_predicted_alone(batches):
         assert batches == [81, 1]
 
     run(scenario)
-
-
-def test_canceled_and_excess_requests_are_not_predicted(batches):
-    async def scenario(queue, gate):
-        canceled, last = enqueue(queue, [KNOWN]), enqueue(queue, KNOWN_ONE)
-        await asyncio.sleep(0)
-        with pytest.raises(RefusedRequest) as refusal:
-            await enqueue(queue, [KNOWN])
-        assert (refusal.value.status_code, "the server is busy" in refusal.value.detail) == (503, True)
-        canceled.cancel()
-        await asyncio.sleep(0)
-        gate.set()
-        assert len((await last).machines) == 1
-        assert batches == [1]
-
-    run(scenario, replace(DEFAULT_LIMITS, waiting=3))
