@@ -39,7 +39,7 @@ def check(data: bytes) -> None:
             status, message = refused.status_code, refused.detail
         except ValidationError as invalid:
             errors = [{**error, "loc": (source, *error["loc"])} for error in invalid.errors()]
-            status, message = describe_errors(errors, "send a machine")
+            status, message = describe_errors(errors)
         else:
             continue
         if not message.isprintable() or not 400 <= status < 500:

@@ -24,7 +24,6 @@ FETCH_AGAIN = "the file differs from the published one; delete it and run the in
 """Remedy for a file that was published whole and is broken on this machine."""
 
 _SUFFIXES = {".gz": GZIP, ".xz": XZ}
-_OPENERS: dict[str, Callable[[IO[bytes]], Any]] = {PLAIN: lambda raw: raw, GZIP: gzip.open, XZ: lzma.open}
 _DECOMPRESSION_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError)
 _CHUNK_BYTES = 1 << 16
 _ENCRYPTED = 1
@@ -61,7 +60,11 @@ class _BoundedReader(io.RawIOBase):
 
     def __init__(self, raw: IO[bytes], kind: str, name: str, max_bytes: int, remedy: str) -> None:
         self._kind, self._name, self._max_bytes, self._remedy = kind, name, max_bytes, remedy
-        self._stream: Any = _OPENERS[kind](raw)
+        self._stream: Any = raw
+        if kind == GZIP:
+            self._stream = gzip.GzipFile(fileobj=raw)
+        elif kind == XZ:
+            self._stream = _XzReader(raw)
         self._remaining = max_bytes
 
     def readable(self) -> bool:
@@ -82,6 +85,34 @@ class _BoundedReader(io.RawIOBase):
         self._remaining -= len(content)
         buffer[: len(content)] = content
         return len(content)
+
+
+class _XzReader:
+    """xz decompression with a bounded dictionary; `lzma.open` allocates whatever size the file declares."""
+
+    def __init__(self, raw: IO[bytes]) -> None:
+        self._raw, self._decompressor = raw, self._new_decompressor()
+
+    def read(self, size: int) -> bytes:
+        """Return up to `size` bytes, none at the end."""
+        while True:
+            if self._decompressor.eof:
+                compressed = self._decompressor.unused_data.lstrip(b"\0") or self._raw.read(_CHUNK_BYTES).lstrip(b"\0")
+                if not compressed:
+                    return b""
+                self._decompressor = self._new_decompressor()
+            elif self._decompressor.needs_input:
+                compressed = self._raw.read(_CHUNK_BYTES)
+                if not compressed:
+                    raise EOFError("it ends before its end-of-stream marker")
+            else:
+                compressed = b""
+            if content := self._decompressor.decompress(compressed, size):
+                return content
+
+    @staticmethod
+    def _new_decompressor() -> lzma.LZMADecompressor:
+        return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=size_limits.DICTIONARY)
 
 
 def check_zip(path: Path, what: str, wanted: Callable[[str], bool], most: int, *, remedy: str, name: str = "") -> None:
