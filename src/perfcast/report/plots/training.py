@@ -152,7 +152,7 @@ def _draw_errors(panel: Axes, evaluation: Evaluation, points: list[tuple[float, 
 
 _COLUMNS_SHOWN = 8
 _ON_CELLS = "#101418"
-"""A fixed color, unlike INK, which turns light on a dark page while cells stay light."""
+"""A fixed color: INK turns light on a dark page, and cells stay light."""
 _SHOWN = 4
 
 

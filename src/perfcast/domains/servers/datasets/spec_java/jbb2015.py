@@ -37,4 +37,4 @@ DUMP = spec_dump.SpecDump(
 )
 
 build = DUMP.build
-"""Standardize the dump. A result of several nodes stays whole, unlike SPECpower's: its nodes share one throughput."""
+"""Standardize the dump. A result of several nodes stays whole: its nodes share one throughput."""
