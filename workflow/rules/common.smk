@@ -11,6 +11,7 @@ from perfcast.experiment.experiment_check import check_results_folder
 from perfcast.experiment.leakage_control import read_leakage_conf
 from perfcast.experiment.workflow_graph import SourceStatus, plan_source
 from perfcast.experiment.workflow_graph import Graph, portable_instructions, remove_unfinished
+from perfcast.splits import frozen_split
 from perfcast.ops.run_lock import LOCK, end_on_hangup, hold_results
 from perfcast.utils.errors import UserError
 from perfcast.utils.result_digests import verify_inputs

@@ -14,6 +14,8 @@ rule train:
         model=directory(f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/model"),
         explanation=directory(f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/explanation"),
         record=f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/record.json",
+    wildcard_constraints:
+        split="(?!rolling_).*",
     log:
         f"{RESULTS}/logs/train/{{dataset}}/{{split}}/{{predictor}}.log",
     benchmark:
@@ -34,6 +36,31 @@ rule train:
         "logged {log:q} perfcast pipeline train {wildcards.dataset:q} {wildcards.split:q} {wildcards.predictor:q} --table {input.table:q} "
         "--folds {input.folds:q} --out {params.folder:q} --preset {params.preset:q} --backtest-windows {params.backtest_windows:q} "
         "--seeds {params.seeds:q}"
+
+
+# A rolling split trains nothing: it corrects the predictions of its forward split, month by month.
+rule roll:
+    input:
+        table=rules.features.output[0],
+        record=lambda w: f"{RESULTS}/runs/{w.dataset}/{frozen_split(w.split)}/{w.predictor}/record.json",
+    output:
+        **dict(rules.train.output.items()),
+    wildcard_constraints:
+        split="rolling_.*",
+    log:
+        f"{RESULTS}/logs/roll/{{dataset}}/{{split}}/{{predictor}}.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/roll/{{dataset}}/{{split}}/{{predictor}}.tsv"
+    threads: 1
+    resources:
+        mem_mb=gigabytes(2),
+        runtime=minutes(20),
+    params:
+        run=subpath(input.record, parent=True),
+        folder=subpath(output.predictions, parent=True),
+        code=lambda w: GRAPH.code("roll", datasets=[w.dataset]),
+    shell:
+        "logged {log:q} perfcast pipeline roll {wildcards.split:q} --run {params.run:q} --table {input.table:q} --out {params.folder:q}"
 
 
 rule in_domain:

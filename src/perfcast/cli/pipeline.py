@@ -350,6 +350,27 @@ def ingest(
     _tell(result.summary)
 
 
+@stage(
+    "--standard",
+    {"champion": {"type": Path, "help": "folder of the champion, which is changed"}},
+    standard="standard table, with results after training",
+)
+def learn(champion: Path, standard: Path) -> None:
+    """Learn from results after training, without training.
+
+    Their errors tell the levels by which later answers are corrected.
+
+    Examples:
+        perfcast pipeline learn results/champion/spec_cpu2017 \\
+          --standard results/standard/spec_cpu2017.parquet
+    """
+    from perfcast.experiment.rolling import learn_later_results
+    from perfcast.schema.table_files import read_table
+
+    count = learn_later_results(champion, read_table(standard))
+    _tell(f"{champion}: {count} results after training")
+
+
 @stage("dataset --table --standard --folds --runs --splits --predictors --out --seed --project", folds=_FOLDS)
 def leakage(dataset: str, out: Path, project: Path, **files: Any) -> int:
     """Check the files of one dataset for leakage, and fail on any.
@@ -484,6 +505,26 @@ def report(results: Path, out: Path, project: Path, experiment: str | None, card
     write_report(collect(results, params, titles=titles, sources=sources, predictor_labels=labels), out, cards)
     for page in [out, *sorted(out.with_suffix("").glob("*.html"))]:
         _tell(f"{page}: {page.stat().st_size / 1e6:.1f} MB")
+
+
+@stage(
+    "split --table --out",
+    {"--run": {"type": Path, "required": True, "help": "folder of the run on the forward split"}},
+    out="folder of the run",
+)
+def roll(split: str, run: Path, table: Path, out: Path) -> None:
+    """Correct the predictions of a forward split by the results of earlier months.
+
+    Examples:
+        perfcast pipeline roll rolling_2024 \\
+          --run results/runs/spec_cpu2017/forward_2024/hybrid_trees \\
+          --table results/features/spec_cpu2017.parquet --out run
+    """
+    from perfcast.experiment.rolling import roll_run
+    from perfcast.schema.table_files import read_table
+
+    metrics = roll_run(run, split, read_table(table), out)
+    _tell(f"{split}/{run.name}: test MAPE {metrics['mape']:.2f} %")
 
 
 @stage("split --out --seed --table", table="standard table")

@@ -179,6 +179,8 @@ def format_basis(basis: Basis | None) -> list[str]:
         return []
     until = f" up to {basis.trained_until}" if basis.trained_until else ""
     lines = [f"basis: {basis.measured_results} measured results{until}"]
+    if basis.later_results:
+        lines.append(basis.later_results.replace(" %", f"{NO_BREAK}%"))
     if basis.errors:
         shown = [f"{each.task} {100 * each.median:.1f} % ({100 * each.p90:.0f} %)" for each in basis.errors]
         errors = "errors in backtests at this distance, half (nine tenths) are smaller"

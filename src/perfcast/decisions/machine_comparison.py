@@ -21,7 +21,7 @@ from perfcast.inference.prediction import ESTIMATE, ChampionAnswer, Driver, Esti
 from perfcast.inference.user_measurements import UserMeasurements
 from perfcast.schema.table import Tag
 from perfcast.uncertainty.conformal import outputs_of, probability_at_least
-from perfcast.uncertainty.correlation import ErrorRows, shared_labels
+from perfcast.uncertainty.levels import ErrorRows, shared_labels
 from perfcast.utils.errors import UserError
 
 _LETTERS = "ABCDEFGH"
@@ -108,7 +108,7 @@ def compare_machines(
     answer = predict_machines(machines, champion, replace(options, neighbors=0, explain=False), measurements)
     drawn = DrawPredictions(impute_draws(machines, champion, assume=options.assume), champion)
     drivers, targets = _find_drivers(drawn, champion), champion.predictor.targets_
-    correlations = _correlate_errors(drawn, champion, options, measurements)
+    correlations = _correlate_errors(drawn, champion, measurements)
     lines = drawn.completed.cells.index.tolist()
     tasks = drawn.table.frame[drawn.table.column_of(Tag.TASK)].astype(str).tolist()
     row_of = {key: row for row, key in enumerate(zip(lines, tasks, strict=True))}
@@ -124,7 +124,7 @@ def compare_machines(
                 listed = list_drivers(shares[:, number], groups)
                 pairs.append(replace(pair, first=_LETTERS[first], second=_LETTERS[second], drivers=listed))
     notes = [f"{_LETTERS[line]}: {note}" for line, listed in machines.notes.items() for note in listed]
-    if champion.calibrated is not None and champion.calibrated.correlation is None:
+    if champion.calibrated is not None and champion.calibrated.known is None:
         notes.append("the correlation of errors is not known: the probabilities take the errors as independent")
     comparison = Comparison(
         *champion.identity,
@@ -141,23 +141,19 @@ def compare_machines(
     return name_tasks(comparison, champion.rules.task_titles)
 
 
-def _correlate_errors(
-    drawn: DrawPredictions, champion: Champion, options: PredictOptions, measurements: UserMeasurements | None
-) -> np.ndarray:
-    """Return the correlations of the errors of drawn machines that user measurements leave, target by target.
+def _correlate_errors(drawn: DrawPredictions, champion: Champion, measurements: UserMeasurements | None) -> np.ndarray:
+    """Return the correlations of the errors of drawn machines that known errors leave, target by target.
 
-    Without fitted correlations the errors are taken as independent. Shapes: (n targets, n targets) for n rows.
+    Without fitted levels the errors are taken as independent. Shapes: (n targets, n targets) for n rows.
     """
     table, calibrated, targets = drawn.table, champion.calibrated, champion.predictor.targets_
-    if calibrated is None or calibrated.correlation is None:
+    known = measurements.known if measurements else calibrated.known if calibrated else None
+    if known is None:
         return np.eye(len(targets) * len(table.frame))
     tasks = table.frame[table.column_of(Tag.TASK)]
-    when = None if options.when is None else pd.Series(options.when, index=table.frame.index)
-    names = [outputs_of(tasks, target) for target in targets]
-    expected = [calibrated.intervals(table.frame, each, when)["expected_error"].to_numpy() for each in names]
     labels = pd.concat([shared_labels(table)] * len(targets), ignore_index=True)
-    rows = ErrorRows(labels, np.concatenate(names), np.concatenate(expected))
-    return calibrated.correlation.correlations(rows, measurements.known_at(options.when) if measurements else None)
+    rows = ErrorRows(labels, np.concatenate([outputs_of(tasks, target) for target in targets]))
+    return known.correlations(rows)
 
 
 def _compare(first: Estimate, second: Estimate, correlation: float, champion: Champion) -> ComparedPair:

@@ -12,6 +12,7 @@ import pandas as pd
 from perfcast.schema.table import Kind, Table, Tag
 from perfcast.schema.table_files import read_csv, read_parquet
 from perfcast.uncertainty.conformal import TEST, ConformalCalibration, outputs_of, units_of_error
+from perfcast.uncertainty.rolling import REMAINING
 from perfcast.utils.errors import UserError
 
 COLUMNS = ["row", "task", "entity", "fold", "seed", "target", "measured", "predicted"]
@@ -71,7 +72,8 @@ def _read_predictions(path: Path) -> pd.DataFrame:
     Raises: UserError when it is absent, a score is not positive and finite, or a row was predicted twice.
     """
     predictions = read_parquet(path, COLUMNS)
-    measured_rows, keys = predictions.loc[predictions["measured"].notna(), COLUMNS], ["seed", "task", "target", "row"]
+    names = [*COLUMNS, *predictions.columns.intersection([REMAINING])]
+    measured_rows, keys = predictions.loc[predictions["measured"].notna(), names], ["seed", "task", "target", "row"]
     try:
         for column in ("measured", "predicted"):
             values = measured_rows[column].to_numpy(dtype=float)
@@ -163,10 +165,11 @@ def with_intervals(
     for fold, calibration in _calibrate_folds(backtests, distances):
         rows = (result["fold"] == fold).to_numpy() & test_distances[names].notna().all(axis=1).to_numpy()
         far = test_distances.loc[rows, names]
-        result.loc[rows, HALF_WIDTH] = calibration.half_widths(outputs[rows], far, level)
+        remaining = _remaining(result[rows])
+        result.loc[rows, HALF_WIDTH] = calibration.half_widths(outputs[rows], far, level) * remaining
         result.loc[rows, IN_DOMAIN_SCORE] = calibration.in_domain_score(far)
         result.loc[rows, DISSIMILAR_GROUP] = calibration.least_similar_group(far).to_numpy()
-        result.loc[rows, PIT] = calibration.pit(outputs[rows], far, _residuals(result[rows]))
+        result.loc[rows, PIT] = calibration.pit(outputs[rows], far, _residuals(result[rows]) / remaining)
     return result
 
 
@@ -184,7 +187,7 @@ def _calibrate_folds(backtests: pd.DataFrame, distances: pd.DataFrame) -> Iterat
         outputs, numbers = outputs_of(part["task"], part["target"]), part["backtest"].to_numpy()
         entities = part["entity"].to_numpy()
         calibration = ConformalCalibration().fit(
-            _residuals(part),
+            _residuals(part) / _remaining(part),
             outputs,
             numbers,
             part[names],
@@ -204,6 +207,11 @@ def _residuals(predictions: pd.DataFrame) -> np.ndarray:
     """Return log predicted - log measured. Shapes: (n,)."""
     predicted, measured = (predictions[name].to_numpy(dtype=float) for name in ("predicted", "measured"))
     return np.asarray(np.log(predicted / measured))
+
+
+def _remaining(predictions: pd.DataFrame) -> np.ndarray:
+    """Return the factor of the width of every interval, (n,)."""
+    return predictions.get(REMAINING, pd.Series(1.0, predictions.index)).to_numpy(dtype=float)
 
 
 def interval_width(half: np.ndarray) -> np.ndarray:

@@ -23,8 +23,9 @@ from perfcast.experiment.fitting import (
 from perfcast.predictors.predictor import Predictor
 from perfcast.schema.table import TASK_KIND, Kind, Role, Table, Tag, select
 from perfcast.uncertainty.conformal import TEST, ConformalCalibration, UncertaintyModel, outputs_of
-from perfcast.uncertainty.correlation import ErrorCorrelation, shared_labels
 from perfcast.uncertainty.in_domain import InDomainModel
+from perfcast.uncertainty.levels import ErrorLevels, KnownErrors
+from perfcast.uncertainty.rolling import error_rows
 
 _ENTITY_SHARE = 6
 """One independent unit in so many is drawn for a backtest where there is no last year."""
@@ -122,7 +123,7 @@ def fit_uncertainty(
 
     It backtests on the last year and, with a larger limit, on earlier ones. A dataset without dates, or without a dated
     row before its last year, is backtested on a random sixth of its independent units, and one of few entities on each
-    of these. Each set-up is held out for the correlation of errors alone: a user's own software errs as one that nobody
+    of these. Each set-up is held out for the levels of errors alone: a user's own software errs as one that nobody
     has measured, while the intervals are those of known software.
     """
     known = training_rows(table, np.full(len(table.frame), "train", dtype=object), label_outlier)
@@ -149,15 +150,9 @@ def fit_uncertainty(
     )
     # entities, and set-ups, that are held out one by one are one backtest: its pairs tell what each has of its own
     joined = np.where(numbers < limit, numbers, limit + (numbers - limit) // _ENTITY_SHARE)
-    labels = shared_labels(table).set_axis(table.frame[table.column_of(Tag.ROW)].to_numpy(), axis=0)
-    correlation = ErrorCorrelation().fit(
-        residuals,
-        labels.loc[lines["row"]],
-        outputs,
-        backtests=joined,
-        expected_errors=calibration.expected_error(lines[in_domain.names]),
-    )
-    return UncertaintyModel(in_domain, calibration, correlation)
+    rows = error_rows(lines, table)
+    levels = ErrorLevels().fit(-residuals, rows, joined)
+    return UncertaintyModel(in_domain, calibration, KnownErrors(levels, np.zeros(0), rows.take(np.zeros(0, dtype=int))))
 
 
 def fit_in_domain(table: Table, rows: np.ndarray) -> InDomainModel:

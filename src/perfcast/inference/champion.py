@@ -29,7 +29,7 @@ from perfcast.utils.errors import UserError, explain_missing_module
 from perfcast.utils.io import read_json, write_json
 from perfcast.utils.result_digests import record_digests, verify_folder
 
-_REFERENCE_DATA = "reference_data"
+_REFERENCE_DATA, INTERVALS = "reference_data", "intervals"
 
 
 @dataclass
@@ -213,7 +213,7 @@ def load_champion(folder: Path | str, dataset: str | None = None) -> Champion:
             if dataset is not None and about["dataset"] != dataset:
                 raise UserError(f"the champion must be one of {dataset!r}", f"it is of {about['dataset']!r}")
             reference_data = ReferenceData.load(unpacked / _REFERENCE_DATA)
-            intervals, without = unpacked / "intervals", about.get(WITHOUT_SCORES)
+            intervals, without = unpacked / INTERVALS, about.get(WITHOUT_SCORES)
             calibrated = UncertaintyModel.load(intervals) if intervals.is_dir() else None
             index = unpacked / _REFERENCE_DATA
             return Champion(
@@ -256,7 +256,7 @@ def save_champion(
     (folder / _REFERENCE_DATA).mkdir(parents=True, exist_ok=True)
     reference_data.save(folder / _REFERENCE_DATA)
     if calibrated is not None:
-        calibrated.save(folder / "intervals")
+        calibrated.save(folder / INTERVALS)
         row = table.column_of(Tag.ROW)
         ordered = table.frame.set_index(row).loc[reference_data.measured.frame[row]].reset_index()
         encoded = calibrated.in_domain.encode(ordered).astype(np.float32)

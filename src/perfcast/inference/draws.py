@@ -25,6 +25,7 @@ from perfcast.inference.donors import DRAWS, JointDeck
 from perfcast.inference.parse import ParsedMachines, fill_facts, stack_machines
 from perfcast.schema.table import Table, Tag
 from perfcast.uncertainty.conformal import LEVEL, outputs_of
+from perfcast.uncertainty.levels import ErrorRows
 from perfcast.uncertainty.mixture import mixture_quantiles, weighted_medians
 
 
@@ -257,6 +258,16 @@ class DrawPredictions:
             if calibrated is None
             else calibrated.in_domain.encode(self.table.frame)
         )
+
+    @cached_property
+    def levels(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """By target: what results after training add to the logarithms, and their factor of the widths, (n,) each."""
+        known = self._champion.calibrated.known if self._champion.calibrated else None
+        targets, count, table = self._champion.predictor.targets_, len(self.table.frame), self.table
+        if known is None or not len(known.errors):
+            return [(np.zeros(count), np.ones(count))] * len(targets)
+        tasks = table.frame[table.column_of(Tag.TASK)]
+        return [known.predict(ErrorRows.of(table, outputs_of(tasks, target))) for target in targets]
 
     def intervals(self, target: int, when: pd.Series | None = None, level: float = LEVEL) -> pd.DataFrame | None:
         """Return the uncertainty of the predictions of a target, None without a calibration.

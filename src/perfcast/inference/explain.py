@@ -19,7 +19,7 @@ from perfcast.inference.prediction import MEASURED_FACTOR, BacktestError, Basis,
 from perfcast.inference.rules import find_rules
 from perfcast.schema.table import Kind, Role, Table, Tag
 from perfcast.uncertainty.conformal import outputs_of
-from perfcast.uncertainty.correlation import ErrorRows, shared_labels
+from perfcast.uncertainty.levels import ErrorRows, shared_labels
 
 _HIDDEN_ROLES = (Role.TARGET, Role.PROVENANCE)
 _MIN_CHANGE = 5e-4
@@ -67,8 +67,6 @@ class Explainer:
             X, calibration = predicted.table.frame, champion.calibrated.calibration
             months = None if when is None else pd.Series(when, index=X.index)
             distances = champion.calibrated.in_domain.distances(X, months, encoded=predicted.encoded)
-            self._expected = calibration.expected_error(distances)
-            self._labels = shared_labels(predicted.table)
             tasks = X[predicted.table.column_of(Tag.TASK)]
             self._outputs_of = [outputs_of(tasks, target) for target in champion.predictor.targets_]
             self._sizes = [
@@ -124,6 +122,7 @@ class Explainer:
             for output in (outputs if champion.calibrated is not None else ())
         ]
         measured_task, moves = self._find_moves(outputs)
+        later = self._describe_later(outputs)
         measured = reference_data.measured
         newest = max((measured.frame[name].max() for name in measured.select(tag=Tag.TIME)[:1]), default=pd.NaT)
         return Basis(
@@ -134,7 +133,22 @@ class Explainer:
             checks=tuple(check for check in checks if check is not None),
             measured_task=measured_task,
             moves=moves,
+            later_results=later,
         )
+
+    def _describe_later(self, outputs: list[tuple[int, int]]) -> str:
+        """Return what results after training did to the answers, "" without any."""
+        known = self._champion.calibrated.known if self._champion.calibrated else None
+        if known is None or known.months is None or not len(known.months):
+            return ""
+        shifts = [(self._name((row, number))[0], self._predicted.levels[number][0][row]) for row, number in outputs]
+        titles = self._champion.rules.task_titles
+        moved = [f"{titles.get(task, task)} by {100 * np.expm1(shift):+.1f} %" for task, shift in shifts]
+        entity = self._completed.cells[self._champion.entity][outputs[0][0]]
+        own = (known.rows.labels[self._champion.entity] == entity).to_numpy()
+        since = f"since {pd.Timestamp((known.months[own] if own.any() else known.months).min()):%Y-%m}"
+        count = f"{own.sum()} results of {entity}" if own.any() else f"{len(own)} results of others"
+        return f"{count} {since} moved {', '.join(moved)}"
 
     def _name(self, output: tuple[int, int]) -> tuple[str, str]:
         """Return the task and the target of an output, given as a row and the number of a target."""
@@ -142,26 +156,22 @@ class Explainer:
 
     def _find_moves(self, wanted: list[tuple[int, int]]) -> tuple[str, tuple[Move, ...]]:
         """Return the task whose score narrows the others most, and what it does to them."""
-        calibrated = self._champion.calibrated
-        if calibrated is None or calibrated.correlation is None or not 2 <= len(wanted) <= _MAX_OUTPUTS:
+        known = self._champion.calibrated.known if self._champion.calibrated else None
+        if known is None or not 2 <= len(wanted) <= _MAX_OUTPUTS:
             return "", ()
-        places = [row for row, _ in wanted]
         outputs = np.array([self._outputs_of[number][row] for row, number in wanted])
-        errors = ErrorRows(self._labels.iloc[places], outputs, self._expected[places])
-        correlation = calibrated.correlation
-        covariances, variances = correlation.covariance(errors, errors), correlation.variance(errors)
-        ways = []
-        for number in range(len(wanted)):
-            # as `ErrorCorrelation.predict`, for one known error
-            across = np.delete(covariances[number], number)
-            weights = across / (covariances[number, number] + correlation.noise)
-            widths = np.sqrt(np.maximum(1 - weights * across / np.delete(variances, number), 0.0))
-            ways.append((float(widths.mean()), number, weights * np.log(MEASURED_FACTOR), widths))
-        width, number, shifts, widths = min(ways, key=lambda way: way[0])
-        if width > _NOTHING:
+        labels = shared_labels(self._predicted.table).iloc[[row for row, _ in wanted]]
+        rows = ErrorRows(labels.reset_index(drop=True), outputs)
+        shifts, widths = known.add_one(rows, np.log(MEASURED_FACTOR))
+        np.fill_diagonal(widths, 0.0)
+        number = int(widths.sum(axis=1).argmin())
+        if widths[number].sum() > _NOTHING * (len(wanted) - 1):
             return "", ()
-        moved = zip([*wanted[:number], *wanted[number + 1 :]], shifts, widths, strict=True)
-        moves = [Move(*self._name(output), float(np.exp(shift)), float(left)) for output, shift, left in moved]
+        moves = [
+            Move(*self._name(output), float(np.exp(shifts[number, place])), float(widths[number, place]))
+            for place, output in enumerate(wanted)
+            if place != number
+        ]
         return self._name(wanted[number])[0], tuple(moves)
 
 

@@ -34,6 +34,7 @@ from perfcast.inference.prediction import (
 from perfcast.inference.user_measurements import UserMeasurements
 from perfcast.schema.table import Role, Tag, select
 from perfcast.uncertainty.conformal import LEVEL, outputs_of
+from perfcast.uncertainty.levels import ErrorRows
 from perfcast.utils.errors import UserError
 from perfcast.utils.progress import show_progress
 
@@ -252,20 +253,27 @@ def _estimate(
     estimates = []
     for number, target in enumerate(champion.predictor.targets_):
         intervals = predicted.intervals(number, when, options.level)
-        shift, narrowing = np.zeros(len(X)), np.ones(len(X))
-        if measurements is not None and intervals is not None:
-            expected_errors = intervals["expected_error"].to_numpy()
-            shift, narrowing = measurements.correct(table, target, expected_errors, options.when)
-            of_other_tasks = ~np.isin(outputs_of(X[table.column_of(Tag.TASK)], target), measurements.outputs)
+        outputs = outputs_of(X[table.column_of(Tag.TASK)], target)
+        later, narrowing = predicted.levels[number]
+        shift = later
+        if measurements is not None:
+            shift, narrowed = measurements.known.predict(ErrorRows.of(table, outputs))
+            of_other_tasks = ~np.isin(outputs, measurements.outputs)
             away = of_other_tasks & explainer.moves_away(predicted.medians[:, number], shift, target)
-            shift, narrowing = np.where(away, 0.0, shift), np.where(away, 1.0, narrowing)
+            shift, narrowing = np.where(away, later, shift), np.where(away, narrowing, narrowed)
         medians = np.clip(predicted.medians[:, number] * np.exp(shift), lowest, highest)
         ends = np.full((2, len(X)), None, dtype=object)
         if intervals is not None:
             below, above = (narrowing * intervals[name].to_numpy() for name in ("below", "above"))
             ends = np.clip([medians * np.exp(-below), medians * np.exp(above)], lowest, highest)
         similarity = nothing if intervals is None else intervals
-        columns = (medians, *ends, np.exp(shift), similarity["in_domain_score"], similarity["least_similar_group"])
+        columns = (
+            medians,
+            *ends,
+            np.exp(shift - later),
+            similarity["in_domain_score"],
+            similarity["least_similar_group"],
+        )
         for row, (median, low, high, factor, score, group) in enumerate(
             zip(*(values.tolist() for values in columns), strict=True)
         ):

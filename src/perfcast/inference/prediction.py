@@ -169,7 +169,8 @@ class Basis:
     """Basis of the estimates of one machine.
 
     `trained_until` is the month of the newest of the `measured_results` of training, "" without dates. `moves` are
-    those by a result of `measured_task`, the one that narrows the other intervals most.
+    those by a result of `measured_task`, the one that narrows the other intervals most. `later_results` says what the
+    results after training did, "" without any.
     """
 
     measured_results: int
@@ -179,6 +180,7 @@ class Basis:
     checks: tuple[Check, ...] = ()
     measured_task: str = ""
     moves: tuple[Move, ...] = ()
+    later_results: str = ""
 
 
 @dataclass(frozen=True)

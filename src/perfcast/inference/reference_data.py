@@ -17,7 +17,7 @@ from perfcast.inference.donors import MIN_CANDIDATES
 from perfcast.inference.rules import find_rules
 from perfcast.schema.table import Column, Kind, Role, Table, Tag
 from perfcast.schema.table_files import read_parquet, read_table, write_table
-from perfcast.uncertainty.correlation import entity_slices
+from perfcast.uncertainty.levels import entity_slices
 from perfcast.utils.io import atomic_path
 
 _MEASURED, _ENTITY_FACTS = "measured.parquet", "cpu_models.parquet"

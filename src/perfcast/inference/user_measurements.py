@@ -1,12 +1,12 @@
 """User measurements: a few measured scores correct the predictions of the same machine and of similar ones.
 
-The predictor is not trained again; the correction is the best linear prediction from the correlation of its errors.
+The predictor is not trained again; the scores tell the levels of its errors, as results after training do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -16,9 +16,9 @@ from perfcast.inference.draws import DrawPredictions, impute_draws
 from perfcast.inference.machine_fields import MachineFields, alias_field
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.parse import ParsedMachines, parse_machines
-from perfcast.schema.table import Role, Table, Tag
-from perfcast.uncertainty.conformal import UncertaintyModel, outputs_of
-from perfcast.uncertainty.correlation import ErrorCorrelation, ErrorRows, shared_labels
+from perfcast.schema.table import Role, Tag
+from perfcast.uncertainty.conformal import outputs_of
+from perfcast.uncertainty.levels import ErrorRows, KnownErrors
 from perfcast.utils.errors import UserError
 
 _LARGE_RESIDUAL = np.log(2.0)
@@ -30,40 +30,14 @@ _SCORE = "score"
 
 @dataclass(frozen=True)
 class UserMeasurements:
-    """Measured scores with the errors of their predictions.
+    """Measured scores as `known` errors, beside those of results after training.
 
-    Shapes: X (m, columns) the features of the measured machines; labels, outputs and residuals (log measured - log
-    predicted) (m,). `notes` name the scores that look like mistakes.
+    `outputs` (m,) are those of the scores; `notes` name the scores that look like mistakes.
     """
 
-    calibrated: UncertaintyModel
-    correlation: ErrorCorrelation
-    X: pd.DataFrame
-    labels: pd.DataFrame
+    known: KnownErrors
     outputs: np.ndarray
-    residuals: np.ndarray
     notes: tuple[str, ...] = ()
-
-    def correct(
-        self, table: Table, target: str, expected_errors: np.ndarray, when: pd.Timestamp | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return what to add to the logarithm of every prediction of a target, (n,), and the factor of its half width.
-
-        The factor is the share of the standard deviation that remains. `expected_errors` (n,) are those of the
-        calibration at the month `when`.
-        """
-        outputs = outputs_of(table.frame[table.column_of(Tag.TASK)], target)
-        rows = ErrorRows(shared_labels(table), outputs, expected_errors)
-        return self.correlation.predict(self.known_at(when), self.residuals, rows)
-
-    def known_at(self, when: pd.Timestamp | None) -> ErrorRows:
-        """Return the errors that the measured scores tell, as of the month `when`.
-
-        Errors grow with the years since training, and a residual says how large they are in that month.
-        """
-        months = None if when is None else pd.Series(when, self.X.index)
-        expected_errors = self.calibrated.intervals(self.X, self.outputs, months)["expected_error"].to_numpy()
-        return ErrorRows(self.labels, self.outputs, expected_errors)
 
 
 def read_measurements(
@@ -74,9 +48,8 @@ def read_measurements(
     Fields that an entry leaves out are those of `machine`, where there is only one; columns of the dataset that no
     prediction reads, such as a spread, are skipped. Raises: UserError for values that cannot be used.
     """
-    calibrated = champion.calibrated
-    correlation = calibrated.correlation if calibrated else None
-    if calibrated is None or correlation is None:
+    later = champion.calibrated.known if champion.calibrated else None
+    if later is None:
         fact = f"{champion.name} of {champion.dataset} has no backtest"
         raise UserError("--measured needs a champion with known errors", fact, "train it on more rows")
     if len(entries) > MAX_MEASUREMENTS:
@@ -88,8 +61,8 @@ def read_measurements(
     drawn = DrawPredictions(impute_draws(machines, champion), champion)
     table = drawn.table
     predicted = pd.DataFrame(drawn.medians, table.frame.index, columns=list(champion.predictor.targets_))
-    labels, tasks = shared_labels(table), table.frame[table.column_of(Tag.TASK)]
-    outputs, residuals, positions = [], [], []
+    tasks = table.frame[table.column_of(Tag.TASK)]
+    residuals, positions, outputs = [], [], []
     for target in champion.predictor.targets_:
         measured = np.array([by_target.get(target, np.nan) for by_target in scores], dtype=float)
         known = np.isfinite(measured) & predicted[target].notna().to_numpy()
@@ -101,15 +74,9 @@ def read_measurements(
         for residual, position in zip(residuals, positions, strict=True)
         if abs(residual) > _LARGE_RESIDUAL
     ]
-    return UserMeasurements(
-        calibrated=calibrated,
-        correlation=correlation,
-        X=table.frame.iloc[positions].reset_index(drop=True),
-        labels=labels.iloc[positions],
-        outputs=np.concatenate(outputs),
-        residuals=np.array(residuals),
-        notes=tuple(notes),
-    )
+    named = np.concatenate(outputs)
+    measured_rows = ErrorRows.of(replace(table, frame=table.frame.iloc[positions]), named)
+    return UserMeasurements(later.add(np.array(residuals), measured_rows), named, tuple(notes))
 
 
 def _choose_alternatives(

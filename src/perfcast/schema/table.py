@@ -68,6 +68,7 @@ class Tag(StrEnum):
     WORK      the quantity that a rate counts: work / score is the time; without it a score is a time or a cost
     PARALLEL  workers that share the work of a row; scaling splits hold out higher numbers
     SETUP     software that an ENTITY runs: its rows err alike, as those of another software do
+    LEVEL     rows of one value err alike, beside those of one ENTITY: compiler, model of the system
     CONFIG    rows equal on every CONFIG column are repetitions of one configuration (noise floor)
     """
 
@@ -87,6 +88,7 @@ class Tag(StrEnum):
     PARALLEL = "parallel"
     SLICE = "slice"
     SETUP = "setup"
+    LEVEL = "level"
     CONFIG = "config"
     EXCLUDED = "excluded"
 

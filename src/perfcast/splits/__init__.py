@@ -89,6 +89,11 @@ def is_compared(name: str) -> bool:
     return declaration(name).compared
 
 
+def frozen_split(name: str) -> str:
+    """Return the forward split whose predictors a rolling split uses, "" for any other name."""
+    return declaration(name).frozen
+
+
 def learning_curve_point(name: str) -> LearningCurvePoint | None:
     """Return the base and the amount of training of a learning-curve split; None for any other name."""
     return declaration(name).learning_curve

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import pandas as pd
@@ -34,7 +34,8 @@ class SplitDeclaration:
 
     `label` is a name of two or three words; `description` is a phrase on the test rows; `scenario` is what someone asks
     about in plain words, "" where the label says it. Predictors are compared on it where it is `compared`. `version` is
-    raised when the rows change: results of two versions never share a table.
+    raised when the rows change: results of two versions never share a table. `frozen` is the forward split
+    whose trained predictors a rolling split corrects by the results of earlier months, "" for other splits.
     """
 
     label: str
@@ -44,6 +45,7 @@ class SplitDeclaration:
     learning_curve: LearningCurvePoint | None = None
     version: int = 1
     scenario: str = ""
+    frozen: str = ""
 
 
 def declare_split(
@@ -60,6 +62,13 @@ def declare_leaking_split(label: str, description: str) -> Callable[[AnySplit], 
     A lookup of training rows solves it, so predictors are neither selected nor compared by it.
     """
     return _attach(SplitDeclaration(label, description, (check_subsets,), compared=False))
+
+
+def declare_rolling(base: Split, year: str, scenario: str = "") -> Callable[[AnySplit], AnySplit]:
+    """Declare a function to be a rolling split with the rows of the forward split `base`, from the `year` on."""
+    declared = replace(declaration_of(base), label=f"next month, from {year}", scenario=scenario, frozen=base.__name__)
+    description = f"machines published from {year} on, corrected by all results of the months before"
+    return _attach(replace(declared, description=description))
 
 
 def declare_learning_curve(

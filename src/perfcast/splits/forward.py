@@ -11,7 +11,7 @@ import pandas as pd
 
 from perfcast.schema.table import Table, Tag
 from perfcast.splits.checks import check_revealed, check_window
-from perfcast.splits.declaration import Split, declare_split
+from perfcast.splits.declaration import Split, declare_rolling, declare_split
 from perfcast.splits.row_groups import by_tag
 from perfcast.splits.subsets import as_frame, assigned, by_key
 from perfcast.utils.errors import UserError
@@ -82,6 +82,19 @@ forward_2012 = window("2012-01", "2015-01")
 forward_2021 = window("2021-01", "2024-01")
 forward_2023 = window("2023-01", "2025-01", "the next generation")
 forward_2024 = window("2024-01", "2025-01", "the next year")
+
+
+def rolling(base: Split, scenario: str = "") -> Split:
+    """Return the split whose test rows, those of `base`, are predicted month by month."""
+
+    def make(table: Table, seed: int) -> pd.DataFrame:
+        return base(table, seed)
+
+    return declare_rolling(base, base.__name__.removeprefix("forward_"), scenario)(make)
+
+
+rolling_2023 = rolling(forward_2023)
+rolling_2024 = rolling(forward_2024, "the next month")
 
 
 def reveal(shots: int) -> Split:

@@ -10,8 +10,8 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from perfcast.uncertainty.correlation import ErrorCorrelation
 from perfcast.uncertainty.in_domain import InDomainModel
+from perfcast.uncertainty.levels import KnownErrors
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import write_json
 from perfcast.utils.model_files import read_state
@@ -211,8 +211,8 @@ class UncertaintyModel:
 
     in_domain: InDomainModel
     calibration: ConformalCalibration
-    correlation: ErrorCorrelation | None = None
-    """Correlation of the errors of predictions; None where it was not fitted."""
+    known: KnownErrors | None = None
+    """Levels of errors, with the errors of results after training; None where they were not fitted."""
     scales: tuple[float, ...] = ()
     """Factors of the half-width of a draw by level of description; none where they were not fitted."""
 
@@ -255,17 +255,16 @@ class UncertaintyModel:
         write_json(folder / "calibration.json", self.calibration.to_state())
         if self.scales:
             write_json(folder / "scales.json", {"scales": list(self.scales)})
-        if self.correlation is not None:
-            write_json(folder / "correlation.json", self.correlation.to_state())
+        if self.known is not None:
+            self.known.save(folder)
 
     @classmethod
     def load(cls, folder: Path) -> Self:
         """Read what `save` wrote."""
-        path = folder / "correlation.json"
-        correlation = ErrorCorrelation.from_state(read_state(path)) if path.is_file() else None
+        known = KnownErrors.load(folder) if (folder / "levels.json").is_file() else None
         calibration = ConformalCalibration.from_state(read_state(folder / "calibration.json"))
         scales = read_state(folder / "scales.json")["scales"] if (folder / "scales.json").is_file() else ()
-        return cls(InDomainModel.load(folder), calibration, correlation, tuple(map(float, scales)))
+        return cls(InDomainModel.load(folder), calibration, known, tuple(map(float, scales)))
 
 
 def weighted_quantile(scores: np.ndarray, share: np.ndarray, level: float) -> float:

@@ -15,6 +15,7 @@ from perfcast.domains.servers.processors.facts import Fact, find_launch
 from perfcast.domains.servers.server_rules import SPEC_CPU2017
 from perfcast.inference.predict import make_options
 from perfcast.inference.prediction import MEASURED_FACTOR
+from perfcast.uncertainty.levels import ErrorLevels, KnownErrors
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +62,7 @@ def test_facts_of_the_catalogs_have_the_day_of_the_launch():
 def test_measured_result_moves_the_others_as_the_basis_tells():
     champion = perfcast.load_champion(project().folder)
     # without published results, which another suite would not move it away from
-    machine = {**KNOWN, "memory": "4 x 8 GB DDR4-2133"}
+    machine = {**KNOWN, "memory": "4 x 8 GB DDR4-2133", "os": "SLES 15", "compiler": "Intel C++ 19.1"}
     answer = champion.predict(machine, when="2024-01").machines[0]
     basis, before = answer.basis, {each.task: each for each in answer.estimates}
     measured = [
@@ -97,8 +98,9 @@ def test_text_has_basis_and_check(basis):
 
 def test_uncorrelated_errors_have_no_moves():
     champion = project().champion
-    correlation = type(champion.calibrated.correlation).from_state(champion.calibrated.correlation.to_state())
-    correlation.shared, correlation.between = dict.fromkeys(correlation.shared, 0.0), None
-    alone = replace(champion, calibrated=replace(champion.calibrated, correlation=correlation))
+    levels, known = ErrorLevels(), champion.calibrated.known
+    levels.noise, levels.variances = known.levels.noise, dict.fromkeys(known.levels.variances, 1e-12)
+    uncorrelated = KnownErrors(levels, known.errors, known.rows)
+    alone = replace(champion, calibrated=replace(champion.calibrated, known=uncorrelated))
     unmoved = predict(KNOWN, alone, make_options(when="2024-01")).machines[0].basis
     assert (unmoved.measured_task, unmoved.moves) == ("", ())

@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from functools import cache
-from itertools import product
 
-import numpy as np
 import pandas as pd
 import pytest
 from champion_project import SUITES, project
@@ -17,98 +15,10 @@ from hypothesis import strategies as st
 from perfcast.cli.main import main
 from perfcast.inference import PredictOptions, parse_machines, predict_machines, read_machines
 from perfcast.inference.user_measurements import read_measurements
-from perfcast.schema.table import Tag
-from perfcast.uncertainty.correlation import ErrorCorrelation, ErrorRows, shared_labels
 from perfcast.utils.errors import UserError
 
 MACHINE = {"processor": "Xeon Gold 6148", "chips": 2}
 PLAIN = PredictOptions(neighbors=0, explain=False)
-
-
-def errors(labels, outputs):
-    frame = pd.DataFrame(labels, columns=["everything", "family", "part"])
-    return ErrorRows(frame, np.array(outputs), np.ones(len(frame)))
-
-
-def drawn_correlation(seed):
-    """Fit to errors of 6 backtests x 8 families x 5 CPU models x 2 outputs: shares of backtest, family and output."""
-    random = np.random.default_rng(seed)
-    rows = list(product(range(6), range(8), range(5), range(2)))
-    times, families, _, outputs = np.array(rows).T
-    residuals = random.normal(0, 0.05, 6)[times] + random.normal(0, 0.04, (6, 8))[times, families]
-    residuals += random.normal(0, 0.03, (6, 2))[times, outputs] + random.normal(0, 0.02, len(rows))
-    labels = pd.DataFrame(
-        [("everything", f"{time}-{family}", f"{time}-{family}-{part}") for time, family, part, _ in rows],
-        columns=["everything", "family", "part"],
-    )
-    known = {"backtests": times, "expected_errors": np.full(len(rows), 0.07)}
-    return ErrorCorrelation().fit(residuals, labels, np.array(["a", "b"])[outputs], **known)
-
-
-def test_error_correlation_recovers_known_components():
-    correlations = [drawn_correlation(seed) for seed in range(8)]
-    assert np.mean([each.shared["family"] for each in correlations]) == pytest.approx(0.04**2, rel=0.35)
-    assert np.mean([each.noise for each in correlations]) == pytest.approx(0.02**2, rel=0.5)
-    assert all(min(*each.shared.values(), *each.per_output.values()) >= 0 for each in correlations)
-
-
-def test_nearer_predictions_shift_more_and_narrow_more():
-    correlation = ErrorCorrelation()
-    correlation.shared = {"everything": 1.0, "family": 2.0, "part": 4.0}
-    correlation.per_output = {"everything": 0.0, "family": 0.5, "part": 0.0}
-    correlation.noise, correlation.reference = 0.5, 1.0
-    known, near = errors([("everything", "f", "p")], ["a"]), errors([("everything", "f", "q")], ["b"])
-    labels = [("everything", "f", "p"), ("everything", "f", "p"), ("everything", "f", "q"), ("everything", "g", "r")]
-    shift, left = correlation.predict(known, np.array([0.4]), errors(labels, ["a", "b", "b", "b"]))
-    assert shift == pytest.approx(0.4 * np.array([7.5, 7.0, 3.0, 1.0]) / 8.0)
-    assert left == pytest.approx(np.sqrt(1 - np.array([7.5, 7.0, 3.0, 1.0]) ** 2 / 64))
-    large, absurd = (correlation.predict(known, np.array([size]), near)[0][0] for size in (0.5, 7.0))
-    assert large == absurd > 0, "a mistyped score moves no more than a large residual"
-    more = errors([("everything", "f", f"p{number}") for number in range(9)], ["a"] * 9)
-    assert correlation.predict(more, np.zeros(9), near)[1] < correlation.predict(known, np.zeros(1), near)[1]
-
-
-@st.composite
-def paired_errors(draw):
-    """Draw errors of CPU models in three outputs: the second follows the first, or opposes it; the third is alone."""
-    random = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    follows, count = draw(st.sampled_from([1.0, -1.0])), draw(st.integers(40, 120))
-    first = random.normal(0, 0.1, count)
-    means = {"a": first, "b": follows * first, "c": random.normal(0, 0.1, count)}
-    rows = [("everything", f"p{number}", output) for number in range(count) for output in means for _ in range(2)]
-    residuals = np.array([means[output][int(part[1:])] for _, part, output in rows]) + random.normal(0, 0.01, len(rows))
-    frame = pd.DataFrame([row[:2] for row in rows], columns=["everything", "part"])
-    outputs = np.array([row[2] for row in rows])
-    correlation = ErrorCorrelation().fit(
-        residuals, frame, outputs, backtests=np.zeros(len(rows)), expected_errors=np.full(len(rows), 0.1)
-    )
-    return correlation, follows, draw(st.floats(-0.4, 0.4)), draw(st.integers(1, 4))
-
-
-@settings(max_examples=60, deadline=None)
-@given(paired_errors())
-def test_a_measured_score_moves_its_output_towards_it_and_another_only_as_backtests_do(drawn_errors):
-    correlation, follows, residual, count = drawn_errors
-    labels = pd.DataFrame([("everything", "new")] * count, columns=["everything", "part"])
-    known = ErrorRows(labels, np.array(["a"] * count), np.full(count, 0.1))
-    rows = ErrorRows(labels.iloc[[0] * 3], np.array(["a", "b", "c"]), np.full(3, 0.1))
-    (same, paired, alone), left = correlation.predict(known, np.full(count, residual), rows)
-    assert same * residual >= 0
-    assert abs(same) <= abs(residual) + 1e-12
-    assert paired * residual >= 0
-    assert abs(paired) <= (abs(same) if follows > 0 else 0.3 * abs(same)) + 1e-12
-    assert abs(alone) <= 0.6 * abs(same)
-    assert (left <= 1).all()
-    again = ErrorCorrelation.from_state(json.loads(json.dumps(correlation.to_state())))
-    np.testing.assert_allclose(again.predict(known, np.full(count, residual), rows)[0], [same, paired, alone])
-
-
-def test_shared_labels_are_the_entity_and_its_slices():
-    table = project().champion.reference_data.measured
-    labels = shared_labels(table)
-    assert list(labels.columns) == ["everything", "cpu_vendor", "family", "cpu_model", "identity"]
-    assert labels.notna().all(axis=None)
-    assert labels["identity"].nunique() > labels[table.column_of(Tag.ENTITY)].nunique()
 
 
 def predict_corrected(measured, machine=MACHINE, options=PLAIN):

@@ -18,7 +18,6 @@ from perfcast.uncertainty.conformal import (
     probability_at_least,
     weighted_quantile,
 )
-from perfcast.uncertainty.correlation import ErrorCorrelation
 from perfcast.uncertainty.in_domain import AHEAD, RESULTS, InDomainModel
 from perfcast.utils.errors import UserError
 
@@ -289,24 +288,18 @@ def test_a_model_survives_its_folder(tmp_path):
     residuals, tasks, _, _ = backtested(500)
     far = pd.DataFrame(rng.random((500, len(model.names))), columns=model.names)
     calibration = fit(residuals - 0.02, tasks, np.arange(500) % 3, far)
-    labels = pd.DataFrame({"model": rng.integers(0, 30, 300).astype(str)})
-    together = rng.normal(0, 0.1, 300) + rng.normal(0, 0.2, 30)[labels["model"].astype(int)]
-    correlation = ErrorCorrelation().fit(
-        together, labels, np.full(300, "t"), backtests=np.zeros(300, dtype=int), expected_errors=np.full(300, 0.2)
-    )
     questions = (
         train.assign(size=[1.5, 30.0, np.nan]),
         np.array(["one", "two", "new task"]),
         when + pd.Timedelta("800D"),
     )
-    for name, correlated, scales in (("with", correlation, (1.5, 1.0, 2.25)), ("without", None, ())):
-        given, folder = UncertaintyModel(model, calibration, correlated, scales=scales), tmp_path / name
+    for name, scales in (("with", (1.5, 1.0, 2.25)), ("without", ())):
+        given, folder = UncertaintyModel(model, calibration, scales=scales), tmp_path / name
         folder.mkdir()
         given.save(folder)
         loaded = UncertaintyModel.load(folder)
         pd.testing.assert_frame_equal(loaded.intervals(*questions), given.intervals(*questions))
         assert loaded.scales == scales and (folder / "scales.json").exists() == bool(scales)
-        assert (loaded.correlation and loaded.correlation.to_state()) == (correlated and correlated.to_state())
     again = ConformalCalibration.from_state(json.loads(json.dumps(calibration.to_state())))
     assert again.to_state() == calibration.to_state()
 

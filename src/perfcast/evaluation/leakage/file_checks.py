@@ -21,6 +21,8 @@ from perfcast.evaluation.leakage.artifacts import (
 )
 from perfcast.predictors.predictor import Predictor
 from perfcast.schema.table import Column, Kind, Role, Table, Tag
+from perfcast.schema.table_files import read_parquet
+from perfcast.uncertainty.rolling import fit_levels, roll_predictions
 from perfcast.utils.io import read_object
 
 
@@ -73,8 +75,8 @@ def check_split_rules(artifacts: Artifacts) -> CheckReport:
     return CheckReport(scope, tuple(findings))
 
 
-FORWARD = "forward"
-"""Prefix of the names of splits by date."""
+FORWARD = ("forward", "rolling")
+"""Prefixes of the names of splits by date."""
 MISTYPED = 0.02
 """Share of training rows whose facts may have a late date, because published dates contain typing errors."""
 
@@ -184,6 +186,33 @@ def check_backtest_rows(artifacts: Artifacts) -> CheckReport:
     return CheckReport(f"{count:,} backtest predictions of {len(artifacts.runs)} runs", tuple(findings))
 
 
+def check_rolling_dates(artifacts: Artifacts) -> CheckReport:
+    """Roll predictions of rolling runs again with other scores from a month on, and compare those up to that month.
+
+    The month is the median of the test rows; scores from it on are doubled.
+    """
+    runs = [run for run in artifacts.runs if splits.frozen_split(run.split)]
+    if not runs:
+        return CheckReport("no rolling split")
+    key = artifacts.table.column_of(Tag.ROW)
+    months = artifacts.table.frame.set_index(key)[artifacts.table.column_of(Tag.TIME)]
+    findings = []
+    for run in runs:
+        trained = run.folder.parents[1] / splits.frozen_split(run.split) / run.predictor
+        frozen, backtests = (read_parquet(trained / f"{name}.parquet") for name in ("predictions", "backtest"))
+        when = months.loc[frozen["row"]]
+        middle = when.sort_values().iloc[len(when) // 2]
+        is_known = (when <= middle).to_numpy()
+        changed = frozen.assign(measured=frozen["measured"].where((when < middle).to_numpy(), 2 * frozen["measured"]))
+        levels = fit_levels(backtests, artifacts.table)
+        again = roll_predictions(levels, changed[is_known], artifacts.table, "seed")
+        both = again.merge(run.predictions(), on=["seed", "target", "row"], suffixes=("", "_stored"))
+        wrong = int((~np.isclose(both["predicted"], both["predicted_stored"], rtol=1e-6)).sum())
+        if wrong or len(both) < is_known.sum():
+            findings.append(f"{run.name}: {wrong} predictions up to {middle:%Y-%m} change with scores from then on")
+    return CheckReport(f"{len(runs)} runs", tuple(findings))
+
+
 MIN_ROWS = 20
 MIN_VALUES = 10
 """Rows, and different predictions among them, below which two predictors may agree by chance."""
@@ -282,6 +311,12 @@ CHECKS = (
         "a forward split may train only on rows dated before its first test row",
         "correct the dates or the split, and make the split again",
         check_future_dates,
+    ),
+    LeakageCheck(
+        "rolling dates",
+        "a rolling prediction may know only the scores of months before its own",
+        "delete the run's folder and run snakemake; if it still leaks, `ErrorLevels.roll` is wrong",
+        check_rolling_dates,
     ),
     LeakageCheck(
         "test rows",

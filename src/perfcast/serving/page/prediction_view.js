@@ -112,6 +112,7 @@ export function createBasis(machine, origins, meanings) {
 // Return data, errors and facts with their dates, and how to check the answer.
 function createFoundation(basis) {
   const parts = [createElement("p", {}, `Trained on ${basis.measured_results} measured results${basis.trained_until ? ` up to ${basis.trained_until}` : ""}.`)];
+  if (basis.later_results) parts.push(createElement("p", {}, `${basis.later_results}.`));
   if (basis.errors.length) parts.push(createTable("Errors in backtests at this distance from measured machines", ["suite", "half are below", "nine tenths are below"], basis.errors.map((each) => [each.task, `${(100 * each.median).toFixed(1)} %`, `${(100 * each.p90).toFixed(1)} %`])));
   for (const each of basis.facts) parts.push(createElement("p", {}, createElement("strong", {}, `Facts of ${each.subject}`), `, public from ${each.known_from || "an unknown day"} (${each.source}): ${each.facts.join(", ")}.`));
   if (basis.checks.length) {

@@ -62,6 +62,11 @@ def backtest_on_test_rows(project):
     rewrite(path, lambda frame: frame.assign(row=[*tested, *frame["row"][4:]]))
 
 
+def know_the_scores_of_the_month(project):
+    path = project / "runs" / "rolling_2023" / "ridge" / "predictions.parquet"
+    rewrite(path, lambda frame: frame.assign(predicted=np.sqrt(frame["predicted"] * frame["measured"])))
+
+
 def swap_run_folders(project):
     runs = project / "runs" / "random"
     (runs / "nearest" / "config.yaml").write_text((runs / "ridge" / "config.yaml").read_text())
@@ -98,6 +103,7 @@ FOLDS = "both in train or validation and in test"
             (predict_a_training_row, "test rows", "ridge on random: 1 predictions of rows that are not test rows of"),
             (None, "test rows", "1 measured scores are not those"),
             (backtest_on_test_rows, "backtest rows", "nearest on forward_2023: 4 backtest rows are test rows"),
+            (know_the_scores_of_the_month, "rolling dates", "ridge on rolling_2023"),
             (swap_run_folders, "repeated runs", "names generated/random/ridge"),
         ],
         [

@@ -1,0 +1,327 @@
+"""Levels of prediction errors: what rows with a common label miss alike, and what known errors tell of others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import copy
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import pandas as pd
+
+from perfcast.schema.table import Table, Tag
+from perfcast.schema.table_files import read_parquet
+from perfcast.utils.io import write_json
+from perfcast.utils.model_files import read_state
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+    from scipy.sparse.linalg import SuperLU
+
+_MAX_ROWS = 2500
+"""Errors of a backtest that the variances are fitted to: more only cost time."""
+_MAX_ERROR = 0.5
+"""Error (natural logarithm) at which it is cut off, known ones too: a mistyped score tells nothing of others."""
+_FREEDOM = 4.0
+"""Degrees of freedom of the noise: of many errors a few are far off, and they say little of the others."""
+_PRIOR_EFFECTS = 4.0
+"""Effects of a group that its variance has had before the first one is seen, each with an eighth of the mean square
+error: a backtest has two vendors, and REML alone gives them whatever variance their sum leaves open. 0, 2, 4 and 8 are
+equally good for predictions of 2020 to 2022."""
+WIDTH_POWER = 0.5
+"""Power of the share of the deviation that remains in the width of an interval: what is far from the training rows also
+has few known labels. Interval scores of 2020 to 2022 with 0, 0.5 and 1: 22.3, 21.4 and 22.2."""
+_MIN_VARIANCE = 1e-8
+_ITERATIONS = 40
+_TOLERANCE = 0.1
+_REWEIGHTINGS = 3
+_PROBES = 32
+_BLOCK = 256
+_ALL = "everything"
+_STATE, _ERRORS = "levels.json", "later_errors.parquet"
+_OUTPUT, _ERROR, _MONTH = "output of the error", "error", "month of the error"
+_BY_OUTPUT = " by output"
+
+
+def shared_labels(table: Table) -> pd.DataFrame:
+    """Return labels that rows share with others, (n, labels) text, NaN where unknown.
+
+    They are everything, the slices of the entity's group of columns (vendor, family), the entity, the entity with its
+    set-up, its identity, and the columns with the tag LEVEL.
+    """
+    frame, entity = table.frame, table.column_of(Tag.ENTITY)
+    names = (*entity_slices(table), entity, *table.select(tag=Tag.LEVEL))
+    text = {name: frame[name].astype(object).where(frame[name].notna(), np.nan) for name in dict.fromkeys(names)}
+    labels = {_ALL: pd.Series(_ALL, index=frame.index), **text}
+    for tag in (Tag.SETUP, Tag.IDENTITY):
+        narrow = [name for name in table.select(tag=tag) if name != entity]
+        if narrow:
+            labels[tag.value] = text[entity].astype(str).str.cat(frame[narrow].astype(str), sep="\x1f", na_rep="?")
+    return pd.DataFrame(labels)
+
+
+def entity_slices(table: Table) -> list[str]:
+    """Return the slices of the entity's group of columns, the wider ones first: vendor, family."""
+    group = next(column.group for column in table.columns if Tag.ENTITY in column.tags)
+    return table.select(group=group, tag=Tag.SLICE)
+
+
+@dataclass(frozen=True)
+class ErrorRows:
+    """Rows of errors. Shapes: labels (n, labels) text, NaN where unknown; outputs (n,) text."""
+
+    labels: pd.DataFrame
+    outputs: np.ndarray
+
+    @classmethod
+    def of(cls, table: Table, outputs: np.ndarray) -> Self:
+        """Return the rows of a table."""
+        return cls(shared_labels(table).reset_index(drop=True), outputs)
+
+    def join(self, others: ErrorRows) -> ErrorRows:
+        """Return these rows and others; labels that only one of both has are unknown."""
+        labels = pd.concat([self.labels.astype(object), others.labels.astype(object)], ignore_index=True)
+        return ErrorRows(labels, np.concatenate([self.outputs, others.outputs]))
+
+    def take(self, rows: np.ndarray) -> ErrorRows:
+        """Return some rows, by a mask or by number."""
+        return ErrorRows(self.labels.loc[rows] if rows.dtype == bool else self.labels.iloc[rows], self.outputs[rows])
+
+    def keys(self) -> dict[str, np.ndarray]:
+        """Return the labels alone, which all outputs share, and by output, (n,) each, None where unknown."""
+        keys = {}
+        for name, values in self.labels.items():
+            label = values.astype(object).where(values.notna(), None).to_numpy()
+            keys[str(name)] = label
+            pairs = zip(label, self.outputs, strict=True)
+            keys[f"{name}{_BY_OUTPUT}"] = np.array(
+                [None if value is None else f"{value}\x1f{output}" for value, output in pairs], dtype=object
+            )
+        return keys
+
+
+class _Design:
+    """Effects of the labels of rows: `places` (n, groups) numbers that of every row and group, -1 for none."""
+
+    def __init__(self, rows: ErrorRows, variances: Mapping[str, float]) -> None:
+        # an unknown label is one that no other row has
+        alone = np.array([f"\x00{row}" for row in range(len(rows.outputs))], dtype=object)
+        keys = {name: np.where(pd.isna(labels), alone, labels) for name, labels in rows.keys().items()}
+        self.index = {name: pd.Index(pd.unique(keys[name])) for name in variances}
+        self.sizes = np.array([len(index) for index in self.index.values()])
+        self.places = self.place(keys)
+
+    def take(self, rows: np.ndarray) -> _Design:
+        """Return the same effects with some of the rows, (n,) bool."""
+        taken = copy(self)
+        taken.places = self.places[rows]
+        return taken
+
+    def place(self, keys: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Return the effect of every row and group, -1 where none is known, (n, groups)."""
+        found = np.stack([index.get_indexer(pd.Index(keys[name])) for name, index in self.index.items()], axis=1)
+        return np.where(found < 0, -1, found + np.cumsum(self.sizes) - self.sizes)
+
+    def build(self, places: np.ndarray) -> csr_matrix:
+        """Return the matrix of rows with given effects, (n, effects): 1 where a row has an effect."""
+        from scipy import sparse  # most predictions need none of it
+
+        rows, groups = np.nonzero(places >= 0)
+        return sparse.csr_matrix((np.ones(len(rows)), (rows, places[rows, groups])), (len(places), self.sizes.sum()))
+
+    def solve(self, levels: ErrorLevels, weights: np.ndarray, errors: np.ndarray) -> tuple[SuperLU, np.ndarray, Any]:
+        """Return the factors of the effects' precision, the effects, and the matrix. Shapes: weights, errors (n,)."""
+        from scipy import sparse
+        from scipy.sparse.linalg import splu
+
+        matrix, precision = self.build(self.places), np.repeat(1 / levels.as_array(), self.sizes)
+        normal = matrix.T @ sparse.diags(weights / levels.noise) @ matrix + sparse.diags(precision)
+        options = {"SymmetricMode": True}
+        factors = splu(normal.tocsc(), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options)
+        return factors, factors.solve(matrix.T @ (weights * errors) / levels.noise), matrix
+
+
+class ErrorLevels:
+    """Mixed model of prediction errors: error = sum of the effects of all labels of a row + noise.
+
+    Every label has an effect on all outputs and one on each output; those of a group of labels, such as the CPU models,
+    have one `variances` entry, those by output another. The noise has a t distribution. Variances are fitted to the
+    errors of backtests, each with effects of its own, by iterations that have the restricted maximum likelihood as
+    their fixed point.
+    Units: errors are log measured - log predicted.
+    Source: variance components and their prediction (Harville, 1977, J. Am. Stat. Assoc. 72; Robinson, 1991, Stat. Sci.
+    6); the update of a variance by its effective number of effects (MacKay, 1992, Neural Comput. 4); noise of the t
+    distribution by weights (Lange et al., 1989, J. Am. Stat. Assoc. 84).
+    """
+
+    variances: dict[str, float]
+    noise: float
+
+    def fit(self, errors: np.ndarray, rows: ErrorRows, backtests: np.ndarray) -> Self:
+        """Fit the variances to the errors of backtests, (n,) each."""
+        errors = np.clip(errors, -_MAX_ERROR, _MAX_ERROR)
+        groups = rows.keys() if len(set(rows.outputs)) > 1 else map(str, rows.labels)
+        start = max(float(np.mean(errors**2)), _MIN_VARIANCE)
+        self.variances = dict.fromkeys(groups, start / 8)
+        self.noise = start / 4
+        prior = _PRIOR_EFFECTS * start / 8
+        random, parts = np.random.default_rng(0), []
+        for number in np.unique(backtests):
+            chosen = np.flatnonzero(backtests == number)
+            if len(chosen) > _MAX_ROWS:
+                chosen = np.sort(random.choice(chosen, _MAX_ROWS, replace=False))
+            design = _Design(rows.take(chosen), self.variances)
+            probes = random.choice([-1.0, 1.0], (design.sizes.sum(), _PROBES))
+            parts.append((design, errors[chosen], probes, np.ones(len(chosen))))
+        for _ in range(_ITERATIONS):
+            before, parts = self.variances, self._iterate(parts, prior)
+            moved = [abs(np.log(self.variances[name] / value)) for name, value in before.items() if value > 1e-6]
+            if not moved or max(moved) < _TOLERANCE:
+                break
+        return self
+
+    def as_array(self) -> np.ndarray:
+        """Return the variances of the groups, (groups,)."""
+        return np.array([*self.variances.values()])
+
+    def _iterate(self, parts: list[tuple[_Design, np.ndarray, np.ndarray, np.ndarray]], prior: float) -> list[Any]:
+        """Update the variances once. Returns: the parts with new weights of their rows."""
+        variances, count = self.as_array(), len(self.variances)
+        squares, freedom = np.full(count, prior), np.full(count, _PRIOR_EFFECTS)
+        noise, noise_freedom, updated = 0.0, 1.0, []
+        for design, errors, probes, weights in parts:
+            factors, effects, matrix = design.solve(self, weights, errors)
+            # the diagonal of the effects' covariance, by random signs (Hutchinson, 1989)
+            diagonal, groups = (factors.solve(probes) * probes).mean(axis=1), np.repeat(np.arange(count), design.sizes)
+            told = np.clip(design.sizes - np.bincount(groups, diagonal, count) / variances, 0.0, design.sizes)
+            squares += np.bincount(groups, effects**2, count)
+            freedom += told
+            left = errors - matrix @ effects
+            noise += float(weights @ left**2)
+            noise_freedom += max(len(errors) - told.sum(), 0.0)
+            updated.append((design, errors, probes, self._weigh(left)))
+        self.variances = dict(zip(self.variances, np.maximum(squares / freedom, _MIN_VARIANCE).tolist(), strict=True))
+        self.noise = max(noise / noise_freedom, _MIN_VARIANCE)
+        return updated
+
+    def _weigh(self, left: np.ndarray) -> np.ndarray:
+        """Return the weights of rows by what the effects leave of their errors, (n,)."""
+        return np.asarray((_FREEDOM + 1) / (_FREEDOM + left**2 / self.noise))
+
+    def roll(self, errors: np.ndarray, rows: ErrorRows, months: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return `KnownErrors.predict` of every row, from the errors of rows of earlier months, (n,) each."""
+        design = _Design(rows, self.variances)
+        expected, factors = np.zeros(len(errors)), np.ones(len(errors))
+        for month in np.unique(months):
+            before, now = months < month, months == month
+            known = KnownErrors(self, errors[before], rows.take(before), design.take(before))
+            expected[now], factors[now] = known.predict_places(design.places[now])
+        return expected, factors
+
+
+class KnownErrors:
+    """What known errors, (n,), tell of the effects of their labels, and by these of the errors of other rows.
+
+    `months` (n,) are those in which the scores were published.
+    """
+
+    def __init__(
+        self,
+        levels: ErrorLevels,
+        errors: np.ndarray,
+        rows: ErrorRows,
+        design: _Design | None = None,
+        months: np.ndarray | None = None,
+    ) -> None:
+        self.levels, self.errors, self.rows, self.months = (
+            levels,
+            np.clip(errors, -_MAX_ERROR, _MAX_ERROR),
+            rows,
+            months,
+        )
+        self._design = design or _Design(rows, levels.variances)
+
+    def add(self, errors: np.ndarray, rows: ErrorRows) -> KnownErrors:
+        """Return these errors and others."""
+        return KnownErrors(self.levels, np.concatenate([self.errors, errors]), self.rows.join(rows))
+
+    @cached_property
+    def _solution(self) -> tuple[SuperLU, np.ndarray]:
+        weights = np.ones(len(self.errors))
+        for _ in range(_REWEIGHTINGS):
+            factors, effects, matrix = self._design.solve(self.levels, weights, self.errors)
+            weights = self.levels._weigh(self.errors - matrix @ effects)
+        return factors, effects
+
+    def predict(self, rows: ErrorRows) -> tuple[np.ndarray, np.ndarray]:
+        """Return the expected errors of other rows, (n,), and the factor of the width of their intervals, (n,)."""
+        return self.predict_places(self._design.place(rows.keys()))
+
+    def predict_places(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return `predict` of rows whose effects have these places, (n, groups)."""
+        if not len(self.errors) or not len(places):
+            return np.zeros(len(places)), np.ones(len(places))
+        (factors, effects), variances = self._solution, self.levels.as_array()
+        patterns, numbers = np.unique(places, axis=0, return_inverse=True)
+        left = (patterns < 0) @ variances + self.levels.noise
+        for start in range(0, len(patterns), _BLOCK):
+            block = self._design.build(patterns[start : start + _BLOCK]).toarray()
+            left[start : start + _BLOCK] += (block.T * factors.solve(block.T)).sum(axis=0)
+        shares = np.sqrt(left / (variances.sum() + self.levels.noise))
+        return self._design.build(places) @ effects, shares[numbers.ravel()] ** WIDTH_POWER
+
+    def covariance(self, rows: ErrorRows) -> np.ndarray:
+        """Return the covariances of the errors of rows that known errors leave, (n, n)."""
+        levels, keys, count = self.levels, rows.keys(), len(rows.outputs)
+        places, covariances = self._design.place(keys), levels.noise * np.eye(count)
+        for number, (name, variance) in enumerate(levels.variances.items()):
+            codes = np.where(places[:, number] < 0, pd.factorize(pd.Series(keys[name], dtype=object))[0], -1)
+            shared = (codes[:, None] == codes) & (codes >= 0)
+            np.fill_diagonal(shared, places[:, number] < 0)
+            covariances += variance * shared
+        if len(self.errors):
+            matrix = self._design.build(places).toarray()
+            covariances += matrix @ self._solution[0].solve(matrix.T)
+        return covariances
+
+    def correlations(self, rows: ErrorRows) -> np.ndarray:
+        """Return correlations of errors, (n, n), by which differences are narrowed as `predict` narrows errors."""
+        unknown = KnownErrors(self.levels, np.zeros(0), rows.take(np.zeros(0, dtype=int)))
+        before, after = unknown.covariance(rows), self.covariance(rows)
+        total, power = before[0, 0], 2 * WIDTH_POWER
+        shares = (np.diag(after) / total) ** (power / 2)
+        spreads = [np.add.outer(np.diag(each), np.diag(each)) - 2 * each for each in (before, after)]
+        np.fill_diagonal(spreads[0], 1.0)
+        narrowed = spreads[0] / total * np.maximum(spreads[1] / spreads[0], 0.0) ** (power / 2)
+        correlations = (np.add.outer(shares, shares) - narrowed) / (2 * np.sqrt(np.outer(shares, shares)))
+        np.fill_diagonal(correlations, 1.0)
+        return np.clip(correlations, -1.0, 1.0)
+
+    def add_one(self, rows: ErrorRows, error: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return what one more error of each row does to all rows: shifts and factors of the widths, (n, n) each."""
+        covariances, noise = self.covariance(rows), self.levels.noise
+        variances, weights = np.diag(covariances), np.ones(len(covariances))
+        for _ in range(_REWEIGHTINGS):
+            own = variances - noise + noise / weights
+            weights = self.levels._weigh(error * noise / weights / own)
+        told = covariances / own[:, None]
+        left = np.maximum(1 - told * covariances / variances, 0.0)
+        return told * error, np.sqrt(left) ** WIDTH_POWER
+
+    def save(self, folder: Path) -> None:
+        """Write the variances as JSON and the known errors as Parquet."""
+        write_json(folder / _STATE, {"variances": self.levels.variances, "noise": self.levels.noise})
+        frame = self.rows.labels.assign(**{_OUTPUT: self.rows.outputs, _ERROR: self.errors, _MONTH: self.months})
+        frame.to_parquet(folder / _ERRORS, index=False, write_page_checksum=True)
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """Read what `save` wrote."""
+        levels, state = ErrorLevels(), read_state(folder / _STATE)
+        levels.variances, levels.noise = dict(state["variances"]), float(state["noise"])
+        frame = read_parquet(folder / _ERRORS)
+        outputs, errors, months = (frame.pop(name).to_numpy() for name in (_OUTPUT, _ERROR, _MONTH))
+        return cls(levels, errors.astype(float), ErrorRows(frame, outputs), months=months)
