@@ -116,11 +116,15 @@ def predict_rows(predictor: Predictor, table: Table, rows: np.ndarray, fold: int
 
 @dataclass(frozen=True)
 class Backtest:
-    """Rows to fit on and rows to predict, all of them inside training. Shapes: (rows of the table,) bool."""
+    """Rows to fit on and rows to predict, all of them inside training. Shapes: (rows of the table,) bool.
+
+    `revealed` are those of the rows to fit on that are first results of new entities, None where none are.
+    """
 
     number: int
     fitting: np.ndarray
     testing: np.ndarray
+    revealed: np.ndarray | None = None
 
 
 def plan_backtests(table: Table, subset: np.ndarray, label_outlier: float | None, limit: int) -> list[Backtest]:
@@ -131,7 +135,7 @@ def plan_backtests(table: Table, subset: np.ndarray, label_outlier: float | None
     """
     known = training_rows(table, subset, None)
     times = table.select(tag=Tag.TIME)
-    shown = _revealed_rows(table, subset) if times else np.zeros(len(subset), dtype=bool)
+    shown = revealed_rows(table, subset)
     shots = int(table.frame.loc[shown, table.column_of(Tag.ENTITY)].value_counts().max()) if shown.any() else 0
     known &= ~shown
     when = pd.DatetimeIndex(table.frame.loc[known, times[0]]) if times else None
@@ -140,15 +144,18 @@ def plan_backtests(table: Table, subset: np.ndarray, label_outlier: float | None
         inner = np.full(len(subset), "held out", dtype=object)
         inner[np.flatnonzero(known)[fitting]] = "train"
         inner[np.flatnonzero(known)[testing]] = "test"
+        earlier = inner == "train"
         if shots:
             _reveal_first(table, inner, shots)
-        tested = (inner == "test") & evaluated_rows(table)
-        backtests.append(Backtest(number, training_rows(table, inner, label_outlier), tested))
+        tested, training = (inner == "test") & evaluated_rows(table), training_rows(table, inner, label_outlier)
+        backtests.append(Backtest(number, training, tested, training & ~earlier))
     return [backtest for backtest in backtests if backtest.fitting.any() and backtest.testing.any()]
 
 
-def _revealed_rows(table: Table, subset: np.ndarray) -> np.ndarray:
+def revealed_rows(table: Table, subset: np.ndarray) -> np.ndarray:
     """Mark the training rows later than all validation rows, where those are later than a training row, (n,) bool."""
+    if not table.select(tag=Tag.TIME):
+        return np.zeros(len(subset), dtype=bool)
     when = table.frame[table.column_of(Tag.TIME)]
     trained, validated = subset == "train", subset == "validation"
     newest = when[validated].max()

@@ -17,6 +17,7 @@ import pandas as pd
 from perfcast.code_hash import code_digest
 from perfcast.config.conf_files import validated
 from perfcast.config.predictor_conf import PredictorConf
+from perfcast.experiment.first_results import average_first_results, correct_backtests
 from perfcast.experiment.fitting import (
     excluded_rows,
     first_error,
@@ -24,6 +25,7 @@ from perfcast.experiment.fitting import (
     measured_rows,
     plan_backtests,
     predict_rows,
+    revealed_rows,
     run_backtests,
     tested_rows,
     training_rows,
@@ -80,10 +82,17 @@ def fit_folds(
         chosen = choice.candidate if choice else next(iter(factories))
         backtests = plan_backtests(table, subset, label_outlier, max_backtests)
         backtest = run_backtests(table, backtests, factories[chosen], seeds[0], fold)
+        backtest, levels = correct_backtests(backtest, table, backtests, factories[chosen], seeds[0])
+        shown = training & revealed_rows(table, subset)
         choice = choice or CandidateChoice(chosen, {chosen: first_error(backtest)})
         for seed in seeds:
             predictor = fit_rows(factories[chosen](seed), table, training, subset[training] == "validation")
             predictions = predict_rows(predictor, table, testing, fold, seed)
+            if levels is not None:
+                earlier = training & ~shown
+                frozen = fit_rows(factories[chosen](seed), table, earlier, subset[earlier] == "validation")
+                without = predict_rows(frozen, table, testing | shown, fold, seed)
+                predictions = average_first_results(predictions, without, levels, table)
             left_out = predict_rows(predictor, table, excluded, fold, seed) if excluded.any() else predictions[:0]
             yield FoldFit(fold, seed, choice, predictor, predictions, backtest, left_out)
 

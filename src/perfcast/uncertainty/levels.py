@@ -298,7 +298,7 @@ class KnownErrors:
         narrowed = spreads[0] / total * np.maximum(spreads[1] / spreads[0], 0.0) ** (power / 2)
         correlations = (np.add.outer(shares, shares) - narrowed) / (2 * np.sqrt(np.outer(shares, shares)))
         np.fill_diagonal(correlations, 1.0)
-        return np.clip(correlations, -1.0, 1.0)
+        return np.asarray(np.clip(correlations, -1.0, 1.0))
 
     def add_one(self, rows: ErrorRows, error: float) -> tuple[np.ndarray, np.ndarray]:
         """Return what one more error of each row does to all rows: shifts and factors of the widths, (n, n) each."""
