@@ -18,10 +18,10 @@ import numpy as np
 import pandas as pd
 
 from perfcast.evaluation.run_predictions import distance_names
-from perfcast.schema.table import Tag
 from perfcast.schema.table_files import read_table
 from perfcast.uncertainty.conformal import LEVEL, TEST, ConformalCalibration, outputs_of, probability_at_least
-from perfcast.uncertainty.correlation import ErrorCorrelation, ErrorRows, shared_labels
+from perfcast.uncertainty.levels import ErrorRows, KnownErrors
+from perfcast.uncertainty.rolling import error_rows, fit_levels
 
 KEYS = ["fold", "backtest", "row"]
 PAIRS = 4000
@@ -32,7 +32,6 @@ def read_pairs(results: Path, dataset: str, split: str, predictor: str) -> pd.Da
     """Return one row per pair of test rows: came, correlated, independent."""
     folder = results / "runs" / dataset / split / predictor
     table = read_table(results / "features" / f"{dataset}.parquet")
-    labels = shared_labels(table).set_axis(table.frame[table.column_of(Tag.ROW)].to_numpy(), axis=0)
     distances = pd.read_parquet(results / "in_domain" / dataset / f"{split}.parquet")
     names = distance_names(distances)
     backtested = pd.read_parquet(folder / "backtest.parquet").merge(distances, on=KEYS)
@@ -45,18 +44,12 @@ def read_pairs(results: Path, dataset: str, split: str, predictor: str) -> pd.Da
         residuals = np.log(rows_of_fold["predicted"] / rows_of_fold["measured"]).to_numpy()
         outputs, numbers = outputs_of(rows_of_fold["task"], rows_of_fold["target"]), rows_of_fold["backtest"].to_numpy()
         calibration = ConformalCalibration().fit(residuals, outputs, numbers, rows_of_fold[names])
-        correlation = ErrorCorrelation().fit(
-            residuals,
-            labels.loc[rows_of_fold["row"]],
-            outputs,
-            backtests=numbers,
-            expected_errors=calibration.expected_error(rows_of_fold[names]),
-        )
+        levels, nothing = fit_levels(rows_of_fold, table), np.zeros(0, dtype=int)
         rows = tested[tested["fold"] == fold].reset_index(drop=True)
-        expected, half = calibration.expected_error(rows[names]), _half_widths(calibration, rows, names)
-        errors = ErrorRows(labels.loc[rows["row"]], outputs_of(rows["task"], rows["target"]), expected)
+        half, errors = _half_widths(calibration, rows, names), error_rows(rows, table)
+        known = KnownErrors(levels, nothing.astype(float), errors.take(nothing))
         pairs = _draw_pairs(rows, errors.outputs, generator)
-        parts.append(_compare(rows, pairs, half, errors, (calibration, correlation)))
+        parts.append(_compare(rows, pairs, half, errors, (calibration, known)))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -77,14 +70,13 @@ def _compare(
     pairs: list[tuple[int, int]],
     half: np.ndarray,
     errors: ErrorRows,
-    models: tuple[ConformalCalibration, ErrorCorrelation],
+    models: tuple[ConformalCalibration, KnownErrors],
 ) -> pd.DataFrame:
-    calibration, correlation = models
+    calibration, known = models
     predicted, measured = rows["predicted"].to_numpy(), rows["measured"].to_numpy()
     lines = []
     for a, b in pairs:
-        both = ErrorRows(errors.labels.iloc[[a, b]], errors.outputs[[a, b]], errors.expected_errors[[a, b]])
-        shared = float(correlation.correlations(both)[0, 1])
+        shared = float(known.correlations(errors.take(np.array([a, b])))[0, 1])
         ratio = predicted[a] / predicted[b]
         quantiles = calibration.quantiles.get(errors.outputs[a], calibration.quantiles[""])
         line = {"came": measured[a] > measured[b]}

@@ -220,6 +220,7 @@ PARTS: dict[str, Callable[[Path], str]] = {
     "interval_calibration": partial(study, "interval_calibration"),
     "structure_shares": partial(study, "structure_shares"),
     "learners": partial(study, "learners"),
+    "levels": partial(study, "levels"),
     "kind_quantiles": partial(study, "kind_quantiles"),
     "network_learners": partial(study, "network_learners"),
     "attention_structure": partial(study, "attention_structure"),
