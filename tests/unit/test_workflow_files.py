@@ -36,7 +36,7 @@ RULES = {
     "ingest": ["ingest", "available"],
     "standardize": ["standardize"],
     "features": ["features", "split"],
-    "train": ["train", "in_domain", "champion"],
+    "train": ["train", "roll", "in_domain", "champion"],
     "evaluate": ["leakage", "described", "evaluate", "metrics", "headline"],
 }
 

@@ -14,12 +14,12 @@ rule train:
         model=directory(f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/model"),
         explanation=directory(f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/explanation"),
         record=f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/record.json",
-    wildcard_constraints:
-        split="(?!rolling_).*",
     log:
         f"{RESULTS}/logs/train/{{dataset}}/{{split}}/{{predictor}}.log",
     benchmark:
         f"{RESULTS}/benchmarks/train/{{dataset}}/{{split}}/{{predictor}}.tsv"
+    wildcard_constraints:
+        split="(?!rolling_).*",
     threads: 1
     resources:
         mem_mb=gigabytes(3),
@@ -45,12 +45,12 @@ rule roll:
         record=lambda w: f"{RESULTS}/runs/{w.dataset}/{frozen_split(w.split)}/{w.predictor}/record.json",
     output:
         **dict(rules.train.output.items()),
-    wildcard_constraints:
-        split="rolling_.*",
     log:
         f"{RESULTS}/logs/roll/{{dataset}}/{{split}}/{{predictor}}.log",
     benchmark:
         f"{RESULTS}/benchmarks/roll/{{dataset}}/{{split}}/{{predictor}}.tsv"
+    wildcard_constraints:
+        split="rolling_.*",
     threads: 1
     resources:
         mem_mb=gigabytes(2),

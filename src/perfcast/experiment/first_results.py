@@ -53,7 +53,7 @@ def average_first_results(
     keys = ["row", "target"]
     known = frozen[~frozen["row"].isin(trained["row"])]
     rows = trained[keys].merge(frozen, on=keys, how="left")
-    told = KnownErrors(levels, log_errors(known), error_rows(known, table))
-    expected, _ = told.predict(error_rows(trained, table))
+    first_results = KnownErrors(levels, log_errors(known), error_rows(known, table))
+    expected, _ = first_results.predict(error_rows(trained, table))
     corrected = rows["predicted"].to_numpy(dtype=float) * np.exp(expected)
     return trained.assign(predicted=np.sqrt(trained["predicted"].to_numpy(dtype=float) * corrected))

@@ -145,9 +145,9 @@ class Explainer:
         titles = self._champion.rules.task_titles
         moved = [f"{titles.get(task, task)} by {100 * np.expm1(shift):+.1f} %" for task, shift in shifts]
         entity = self._completed.cells[self._champion.entity][outputs[0][0]]
-        own = (known.rows.labels[self._champion.entity] == entity).to_numpy()
-        since = f"since {pd.Timestamp((known.months[own] if own.any() else known.months).min()):%Y-%m}"
-        count = f"{own.sum()} results of {entity}" if own.any() else f"{len(own)} results of others"
+        alike = (known.rows.labels[self._champion.entity] == entity).to_numpy()
+        since = f"since {pd.Timestamp((known.months[alike] if alike.any() else known.months).min()):%Y-%m}"
+        count = f"{alike.sum()} results of {entity}" if alike.any() else f"{len(alike)} results of others"
         return f"{count} {since} moved {', '.join(moved)}"
 
     def _name(self, output: tuple[int, int]) -> tuple[str, str]:

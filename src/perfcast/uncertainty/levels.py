@@ -122,8 +122,8 @@ class _Design:
 
     def place(self, keys: Mapping[str, np.ndarray]) -> np.ndarray:
         """Return the effect of every row and group, -1 where none is known, (n, groups)."""
-        found = np.stack([index.get_indexer(pd.Index(keys[name])) for name, index in self.index.items()], axis=1)
-        return np.where(found < 0, -1, found + np.cumsum(self.sizes) - self.sizes)
+        places = np.stack([index.get_indexer(pd.Index(keys[name])) for name, index in self.index.items()], axis=1)
+        return np.where(places < 0, -1, places + np.cumsum(self.sizes) - self.sizes)
 
     def build(self, places: np.ndarray) -> csr_matrix:
         """Return the matrix of rows with given effects, (n, effects): 1 where a row has an effect."""
@@ -196,12 +196,12 @@ class ErrorLevels:
             factors, effects, matrix = design.solve(self, weights, errors)
             # the diagonal of the effects' covariance, by random signs (Hutchinson, 1989)
             diagonal, groups = (factors.solve(probes) * probes).mean(axis=1), np.repeat(np.arange(count), design.sizes)
-            told = np.clip(design.sizes - np.bincount(groups, diagonal, count) / variances, 0.0, design.sizes)
+            count_known = np.clip(design.sizes - np.bincount(groups, diagonal, count) / variances, 0.0, design.sizes)
             squares += np.bincount(groups, effects**2, count)
-            freedom += told
+            freedom += count_known
             left = errors - matrix @ effects
             noise += float(weights @ left**2)
-            noise_freedom += max(len(errors) - told.sum(), 0.0)
+            noise_freedom += max(len(errors) - count_known.sum(), 0.0)
             updated.append((design, errors, probes, self._weigh(left)))
         self.variances = dict(zip(self.variances, np.maximum(squares / freedom, _MIN_VARIANCE).tolist(), strict=True))
         self.noise = max(noise / noise_freedom, _MIN_VARIANCE)
@@ -223,7 +223,7 @@ class ErrorLevels:
 
 
 class KnownErrors:
-    """What known errors, (n,), tell of the effects of their labels, and by these of the errors of other rows.
+    """Known errors, (n,): they give the effects of their labels, and these the errors of other rows.
 
     `months` (n,) are those in which the scores were published.
     """
@@ -305,11 +305,11 @@ class KnownErrors:
         covariances, noise = self.covariance(rows), self.levels.noise
         variances, weights = np.diag(covariances), np.ones(len(covariances))
         for _ in range(_REWEIGHTINGS):
-            own = variances - noise + noise / weights
-            weights = self.levels._weigh(error * noise / weights / own)
-        told = covariances / own[:, None]
-        left = np.maximum(1 - told * covariances / variances, 0.0)
-        return told * error, np.sqrt(left) ** WIDTH_POWER
+            totals = variances - noise + noise / weights
+            weights = self.levels._weigh(error * noise / weights / totals)
+        gains = covariances / totals[:, None]
+        left = np.maximum(1 - gains * covariances / variances, 0.0)
+        return gains * error, np.sqrt(left) ** WIDTH_POWER
 
     def save(self, folder: Path) -> None:
         """Write the variances as JSON and the known errors as Parquet."""

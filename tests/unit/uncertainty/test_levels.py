@@ -64,14 +64,14 @@ def test_predictions_are_those_of_the_joint_normal_distribution():
     assert covariances[3, 7] == pytest.approx(1.0, abs=1e-6), "an unknown label is nobody's"
     errors = np.array([0.03, -0.01, 0.02])
     among = covariances[np.ix_(known, known)] - (1 - 4 / 5) * levels.noise * np.eye(3)
-    told = KnownErrors(levels, errors, rows.take(known))
-    shifts, factors = told.predict(rows)
+    measured = KnownErrors(levels, errors, rows.take(known))
+    shifts, factors = measured.predict(rows)
     others = [2, 3, 5, 6, 7]
     weights = np.linalg.solve(among, covariances[known][:, others])
     np.testing.assert_allclose(shifts[others], weights.T @ errors, rtol=1e-3, atol=1e-9)
     left = np.diag(covariances)[others] - (weights * covariances[known][:, others]).sum(axis=0)
     np.testing.assert_allclose(factors[others], (left / np.diag(covariances)[others]) ** 0.25, rtol=1e-3)
-    narrowed = told.covariance(rows)
+    narrowed = measured.covariance(rows)
     assert (np.diag(narrowed) <= np.diag(covariances) + 1e-9).all()
     assert narrowed[4, 5] < covariances[4, 5]
 
@@ -111,8 +111,8 @@ def test_rolling_reads_earlier_months_alone():
 def test_known_errors_survive_their_folder(tmp_path):
     labels = [("everything", "f", "p"), ("everything", np.nan, "q")]
     rows = rows_of(labels, ["a", "b"])
-    for number, kept in enumerate(([0, 1], [])):
-        folder, taken = tmp_path / str(number), np.array(kept, dtype=int)
+    for number, numbers in enumerate(([0, 1], [])):
+        folder, taken = tmp_path / str(number), np.array(numbers, dtype=int)
         folder.mkdir()
         months = pd.to_datetime(["2024-01-01", "2024-02-01"]).to_numpy()[taken]
         given_errors = KnownErrors(levels_of(part=1.0), np.array([0.1, -0.2])[taken], rows.take(taken), months=months)
