@@ -1,3 +1,17 @@
+# The files of a run.
+RUN = {
+    "predictions": f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/predictions.parquet",
+    "excluded": f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/excluded.parquet",
+    "backtest": f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/backtest.parquet",
+    "inner": f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/validation.json",
+    "config": f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/config.yaml",
+    "history": f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/history.csv",
+    "model": directory(f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/model"),
+    "explanation": directory(f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/explanation"),
+    "record": f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/record.json",
+}
+
+
 # One job per dataset x split x predictor, with its folds and seeds inside; then the best predictor on all rows. How far
 # machines are from the training data depends on the split alone.
 rule train:
@@ -5,15 +19,7 @@ rule train:
         table=rules.features.output[0],
         folds=rules.split.output[0],
     output:
-        predictions=f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/predictions.parquet",
-        excluded=f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/excluded.parquet",
-        backtest=f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/backtest.parquet",
-        inner=f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/validation.json",
-        config=f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/config.yaml",
-        history=f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/history.csv",
-        model=directory(f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/model"),
-        explanation=directory(f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/explanation"),
-        record=f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/record.json",
+        **RUN,
     log:
         f"{RESULTS}/logs/train/{{dataset}}/{{split}}/{{predictor}}.log",
     benchmark:
@@ -44,7 +50,7 @@ rule roll:
         table=rules.features.output[0],
         record=lambda w: f"{RESULTS}/runs/{w.dataset}/{frozen_split(w.split)}/{w.predictor}/record.json",
     output:
-        **dict(rules.train.output.items()),
+        **RUN,
     log:
         f"{RESULTS}/logs/roll/{{dataset}}/{{split}}/{{predictor}}.log",
     benchmark:
