@@ -224,6 +224,7 @@ PARTS: dict[str, Callable[[Path], str]] = {
     "kind_quantiles": partial(study, "kind_quantiles"),
     "network_learners": partial(study, "network_learners"),
     "attention_structure": partial(study, "attention_structure"),
+    "program_structures": partial(study, "program_structures"),
     "faults": fault_table,
     "performance": performance_table,
     "gpu_training": gpu_training_table,
