@@ -33,7 +33,7 @@ class Dump(namedtuple("Dump", "module fake library options end score mhz sound u
 
 
 _SHARED = {"score_not_numeric": 1, "impossible_counts": 1, "repeated_header": 1, "shifted_columns": 1}
-_SHARED |= {"wrong_field_count": 1, "not_utf8": 1}
+_SHARED |= {"wrong_field_count": 1, "not_utf8": 1, "virtual_machine": 1}
 DUMPS = {
     CPU2006: Dump(
         *(cpu2006, spec_cpu2006, lzma, {}, b"\n", b"Baseline", b",2933,", (b"Xeon X5570", b"Opteron 2384")),
@@ -118,6 +118,19 @@ def test_build_quarantines_bad_rows_alone(case, tmp_path):
     rejected = result.rejected.sort_values("line")[["line", "reason"]].to_numpy().tolist()
     assert rejected == [[line, reason] for line, reason in enumerate(expected, 2)]
     assert [name.encode() for name in result.table.frame["cpu_model"]] == [case.dump.sound[1].lower()]
+
+
+def test_build_rejects_virtual_machines_by_the_words_of_the_system_alone(case, tmp_path):
+    machines = ("CloudDC A+ Server (KVM2 switch)", "IBM Cloud Bare Metal Server", "EC2 m8a.metal-24xl", "NovaVM 3")
+    virtual = ("1-Chip VM with SPARC M7", "bullion, VMware vSphere 5", "2 VMs", "a virtual machine", "X (KVM)")
+    header = next(csv.reader([case.lines[0].decode()]))
+    for name in (*machines, *virtual):
+        fields = next(csv.reader([case.find_row().decode()]))
+        fields[header.index("System")] = name
+        data = case.lines[0] + case.find_row(1) + case.dump.fake.DUMP.format_line(fields)
+        built = case.dump.build_bytes(tmp_path, data)
+        expected = [[3, "virtual_machine", name]] if name in virtual else []
+        assert built.rejected[["line", "reason", "detail"]].to_numpy().tolist() == expected
 
 
 def test_build_refuses_bad_file(case, tmp_path):

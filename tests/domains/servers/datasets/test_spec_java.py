@@ -62,7 +62,7 @@ def build_rows(name, folder, rows, options=OPTIONS):
 
 def test_build_quarantines_each_defect_with_reason_and_declares_no_result_as_feature(built, raw):
     shared = ("repeated_header", "wrong_field_count", "not_utf8", "shifted_columns", "no_score", "score_not_numeric")
-    shared += ("inconsistent_result", "impossible_counts")
+    shared += ("inconsistent_result", "impossible_counts", "virtual_machine")
     own_reasons = {"spec_power": ("date_impossible", "no_result_id"), "spec_jbb2015": ("unknown_suite",)}
     for name, result in built.items():
         frame = result.table.frame

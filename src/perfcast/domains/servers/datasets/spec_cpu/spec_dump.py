@@ -40,7 +40,7 @@ from perfcast.domains.servers.parsing.scalars import (
     parse_pointer_bits,
 )
 from perfcast.domains.servers.parsing.software import parse_compiler, parse_operating_system, parse_storage
-from perfcast.domains.servers.parsing.text_normalization import is_stated, normalize
+from perfcast.domains.servers.parsing.text_normalization import compile_pattern, is_stated, normalize
 from perfcast.domains.servers.processors.catalog import TABLES, join_catalog
 from perfcast.domains.servers.processors.cpu_names import cpu_model_id, cpu_model_key
 from perfcast.schema.table import Column, Kind, Table, as_declared, build_table, outside, select
@@ -74,6 +74,8 @@ READERS: Mapping[str, Reader] = {
 _DATES = ("test_month", "hw_avail", "sw_avail", "updated", "published_month", "arrival_day")
 _SUBMISSION = ("hw_vendor", "system_stem", "cpu_model", "chips", "published_month")
 _MANY_DEFECTS = 2
+_VIRTUAL = compile_pattern(r"\b(?:VMs?|virtual machines?|VMware|KVM|Hyper-V)\b")
+"""Words of a system that is no machine. "Cloud" is in names of machines, and a `.metal` instance is one."""
 
 
 @dataclass(frozen=True)
@@ -232,7 +234,9 @@ def read_results(dump: SpecDump, folder: Path, until: pd.Timestamp) -> tuple[pd.
     frame = _type_columns(dump, rows.frame.rename(columns={"line": "line_in_file"}))
     after = frame["published_month"] > until
     frame = frame.assign(line=frame["line_in_file"] - after.cumsum())[~after]
-    frame = dump.screen(_reject_untyped(frame, quarantine, dump), quarantine)
+    frame = _reject_untyped(frame, quarantine, dump)
+    virtual = map_distinct(frame["System"], lambda text: _VIRTUAL.search(text) is not None)
+    frame = dump.screen(quarantine.reject(frame, virtual, "virtual_machine", frame["System"]), quarantine)
     repeated = _mark_repeated(frame, dump.raw_columns)
     frame = quarantine.reject(frame, repeated, "duplicate_result_id", frame.loc[repeated, "result_id"].astype("str"))
     _refuse_none(path, frame, rows.rows_in, quarantine, int(after.sum()))
