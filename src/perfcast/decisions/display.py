@@ -106,7 +106,9 @@ def _format_prediction(prediction: Prediction, origins: Mapping[str, str], width
 
     published = [row for estimate in estimates for row in _published_rows(estimate)]
     header = ["task", "results", "median", "range", "compiler, year", "newest"]
-    add("published results of this machine", header, published)
+    differs = dict.fromkeys(text for each in estimates if each.published for text in each.published.differs)
+    add(f"published results {'nearest to' if differs else 'of'} this machine", header, published)
+    parts += [wrap_text(f"the newest of them have {'; '.join(differs)}", width)] if differs else []
     header = [interval if name == "interval" else name for name in _HEADER]
     add("prediction" if published else "", header, [_estimate_cells(each) for each in estimates])
     title = "derived from the estimates, as if their errors were fully correlated"

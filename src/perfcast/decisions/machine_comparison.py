@@ -106,7 +106,7 @@ def compare_machines(
             fact += f", since {champion.rules.enumerated} is not given"
         raise UserError(f"2 to {MAX_COMPARED} machines can be compared", fact, "`perfcast rank` orders more")
     answer = predict_machines(machines, champion, replace(options, neighbors=0, explain=False), measurements)
-    drawn = DrawPredictions(impute_draws(machines, champion, assume=options.assume), champion)
+    drawn = DrawPredictions(impute_draws(machines, champion, options.when, assume=options.assume), champion)
     drivers, targets = _find_drivers(drawn, champion), champion.predictor.targets_
     correlations = _correlate_errors(drawn, champion, measurements)
     lines = drawn.completed.cells.index.tolist()

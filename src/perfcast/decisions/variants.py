@@ -11,6 +11,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from perfcast.inference.cells import ASSUMED, GIVEN, IMPLIED, LOOKED_UP, MEASURED, MISSING, stack_cells
 from perfcast.inference.champion import Champion
@@ -213,8 +214,16 @@ class Variants:
 class _VariantMaker:
     """The described machine with each of the values that define it, and the dependencies between its columns."""
 
-    def __init__(self, entry: MachineEntry, varied: Sequence[VariedField], champion: Champion, *, assume: bool) -> None:
-        self.entry, self.champion, self.rules, self.assume = entry, champion, champion.rules, assume
+    def __init__(
+        self,
+        entry: MachineEntry,
+        varied: Sequence[VariedField],
+        champion: Champion,
+        *,
+        when: pd.Timestamp | None,
+        assume: bool,
+    ) -> None:
+        self.entry, self.champion, self.rules, self.when, self.assume = entry, champion, champion.rules, when, assume
         measured, self.entity, self.task = champion.reference_data.measured, champion.entity, champion.task
         group = next(column.group for column in measured.columns if column.name == self.entity)
         self.facts = set(measured.select(group=group))
@@ -251,7 +260,7 @@ class _VariantMaker:
             if machine.cells.get(self.task) not in (None, *champion.tasks):
                 raise error
             return _Base(machine, violation=f"{error.requirement}: {error.fact.removesuffix(f' ({machine.label})')}")
-        return _Base(machine, impute_draws(stacked, champion, assume=self.assume))
+        return _Base(machine, impute_draws(stacked, champion, self.when, assume=self.assume))
 
     def _add_enumerated(self, varied: Sequence[VariedField], described: Collection[str]) -> tuple[VariedField, ...]:
         """Return the varied fields, after that of the enumerated column where neither they nor the machine have it."""
@@ -292,7 +301,12 @@ _Defining = Sequence[tuple[VariedField, Point]]
 
 
 def make_variants(
-    entry: MachineEntry, varied: Sequence[VariedField], champion: Champion, *, assume: bool = True
+    entry: MachineEntry,
+    varied: Sequence[VariedField],
+    champion: Champion,
+    *,
+    when: pd.Timestamp | None = None,
+    assume: bool = True,
 ) -> Variants:
     """Make every combination of a machine.
 
@@ -312,7 +326,7 @@ def make_variants(
         for point in each.points:
             typed = dict.fromkeys(point.cells, TypedField(each.name, point.text))
             check_design(point.cells, typed, champion, "--vary")
-    design = _VariantMaker(entry, varied, champion, assume=assume)
+    design = _VariantMaker(entry, varied, champion, when=when, assume=assume)
     chosen = [tuple(zip(design.varied, points, strict=True)) for points in combinations(design.varied)]
     rows = [
         {name: cell for each, point in pairs if each in design.changing for name, cell in point.cells.items()}

@@ -93,7 +93,7 @@ def predict_grid(
     if not varied:
         raise UserError("something must be varied", "there is no --vary", "such as --vary cores=64..192:16")
     options = replace(options or PredictOptions(), tasks=tuple(tasks), neighbors=0, explain=False)
-    made = make_variants(entry, varied, champion, assume=options.assume)
+    made = make_variants(entry, varied, champion, when=options.when, assume=options.assume)
     predictions: dict[int, Prediction] = {}
     violations: dict[int, str] = {}
     for numbers in batches(len(made.variants), progress=progress):

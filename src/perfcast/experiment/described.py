@@ -92,10 +92,11 @@ def _predict_level(
         # of the answers for every value of this column, a user reads that of the own machine
         expected = frame[column].to_numpy()[list(map(machines.line_of, machines.keys))]
         machines = machines.take(machines.cells[column] == expected)
-    drawn = DrawPredictions(impute_draws(machines, champion), champion)
+    times = standard.select(tag=Tag.TIME)
+    asked = frame[times[0]].iloc[list(map(machines.line_of, machines.keys))].reset_index(drop=True) if times else None
+    drawn = DrawPredictions(impute_draws(machines, champion, asked), champion)
     lines = list(map(machines.line_of, drawn.completed.cells.index.tolist()))
     measured = frame.iloc[lines].reset_index(drop=True)
-    times = standard.select(tag=Tag.TIME)
     when = measured[times[0]] if times else None
     parts = []
     for number, target in enumerate(champion.predictor.targets_):

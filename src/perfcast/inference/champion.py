@@ -100,7 +100,7 @@ class Champion:
         self.description_levels = rules.list_levels(measured, list(self.fields.columns))
         self.hot_deck = HotDeck(measured)
         self.joint_deck = JointDeck(measured, rules.joint, rules.naming_columns) if rules.joint else None
-        self.published_index = PublishedIndex(self.reference_data, rules.setup_columns)
+        self.published_index = PublishedIndex(self.reference_data, rules.setup_columns, rules.identifying_columns)
         self._modules = [plugins.load("features", name) for name in self.features]
         if self.left_out is not None:
             self.targets_of, self.typical_rows = self.left_out.targets, self.left_out.typical_rows

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from typing import Any
@@ -10,7 +11,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from perfcast.inference.cells import UNKNOWN, Cells, CodedFrame, is_missing, list_rows, mask_cells, read_column
+from perfcast.inference.cells import (
+    UNKNOWN,
+    Cells,
+    CodedFrame,
+    fill_missing,
+    is_missing,
+    list_rows,
+    mask_cells,
+    read_column,
+)
 from perfcast.schema.table import Kind, Table, Tag
 
 _RECENT = pd.DateOffset(months=12)
@@ -120,6 +130,8 @@ class HotDeck:
         return numbers, np.unique(numbers, return_index=True)[1]
 
 
+OF_MACHINE, BY_TASK, SOFTWARE = "machine", "task", "software"
+"""Parts of a set-up, each from a donor of its own: what names the machine, the rest of it, and its software."""
 DRAWS = 21
 """Draws of one machine: the tails of a 90 % interval have one of them on either side."""
 
@@ -132,25 +144,24 @@ _ROWS_AT_ONCE = 1 << 14
 _NOT_GIVEN = -3
 """Code of a cell that a machine lacks."""
 _DAYS = 365.25
-_AFTER_LAUNCH = 0.5
-"""Years from a launch to the middle of the results of its first year."""
 
 
 @dataclass(frozen=True)
 class JointRules:
     """Rules of joint draws.
 
-    `taken`: columns that a donor gives, all from one result. `per_unit`: taken columns that grow with the product of
-    others, such as modules with memory channels. `groups`: columns in which candidates equal the machine, the
-    narrowest first. `penalties`: by column, what a difference from a known value takes off the logarithm of a donor's
-    weight: that of another text, or of a number e times as large. `years`: age at which a weight has fallen to 1/e.
-    `at_most`: taken columns with the columns of their largest values, ascending: a donor that reaches its own largest
-    value gives that of the machine. `only_with`: taken columns that a donor gives only where it agrees with the machine
-    in another column. `launch`: column of the day before which there is no machine: results near it count as new ones
-    for an entity without results, and the drawn `dates` are not earlier. `software`: column of the day from which the
-    software was to be had: an entity newer than all results runs the newest, so its age lowers the weight like that
-    of the result. `replaced`: whether assumed cells that break a limit become those of the most frequent set-up that
-    breaks none.
+    `taken`: columns that a donor gives, all from one result, but for those of `software`: these come from a result of
+    `software_groups`, so that an old machine runs what others run on the asked day. `per_unit`: taken columns that grow
+    with the product of others, such as modules with memory channels. `groups`: columns in which candidates equal the
+    machine, the narrowest first. `penalties`: by column, what a difference from a known value takes off the logarithm
+    of a donor's weight: that of another text, or of a number e times as large. `years`: difference from the asked day
+    at which a weight has fallen to 1/e. `at_most`: taken columns with the columns of their largest values, ascending: a
+    donor that reaches its own largest value gives that of the machine. `facts`: largest values that are no column, by
+    name: the column that tells them, and how. `only_with`: taken columns that a donor gives only where it agrees with
+    the machine in another column. `asked`: column of the day that the set-up is of. `released`: column of the day from
+    which the software was to be had: its age on the asked day lowers the weight like that of the result. `launch`:
+    column of the day before which there is no machine: the drawn `dates` are not earlier. `replaced`: whether assumed
+    cells that break a limit become those of the most frequent set-up that breaks none.
     """
 
     taken: tuple[str, ...]
@@ -158,10 +169,14 @@ class JointRules:
     groups: tuple[tuple[str, ...], ...]
     penalties: Mapping[str, float]
     years: float
+    software: tuple[str, ...] = ()
+    software_groups: tuple[tuple[str, ...], ...] = ()
     at_most: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    facts: Mapping[str, tuple[str, Callable[[np.ndarray], np.ndarray]]] = field(default_factory=dict)
     only_with: Mapping[str, str] = field(default_factory=dict)
+    asked: str = ""
+    released: str = ""
     launch: str = ""
-    software: str = ""
     replaced: bool = False
     dates: tuple[str, ...] = ()
 
@@ -170,9 +185,10 @@ class JointDeck:
     """Measured results that donate whole set-ups.
 
     A donor is drawn in proportion to its weight, which falls with its differences from the known values of the machine
-    and with its age. Draws are systematic: evenly spaced in the cumulative weights of the donors in the order of time,
-    so equal machines have equal draws, and machines that differ little have similar ones. The columns of the entity
-    and those that name a machine (`naming`) are drawn by machine from the results of all tasks, the others by task.
+    and with the time between its result and the asked day. Draws are systematic: evenly spaced in the cumulative
+    weights of the donors in the order of time, so equal machines have equal draws, and machines that differ little have
+    similar ones. The columns of the entity and those that name a machine (`naming`) are drawn by machine from the
+    results of all tasks, the others by task; of these, the software has donors of its own.
     Source: Rubin, "Multiple Imputation for Nonresponse in Surveys", 1987, with hot-deck donors (Andridge and Little,
     Int. Stat. Rev. 78, 2010); systematic resampling (Kitagawa, J. Comput. Graph. Stat. 5, 1996).
     """
@@ -188,13 +204,15 @@ class JointDeck:
         self._entity = measured.column_of(Tag.ENTITY)
         group = next(column.group for column in measured.columns if column.name == self._entity)
         of_machine = {*measured.select(group=group), *naming}
-        self._given = {
-            by_task: [name for name in self._taken if (name in of_machine) != by_task] for by_task in (False, True)
-        }
+        self._given: dict[str, list[str]] = {OF_MACHINE: [], BY_TASK: [], SOFTWARE: []}
+        for name in self._taken:
+            part = SOFTWARE if name in rules.software else OF_MACHINE if name in of_machine else BY_TASK
+            self._given[part].append(name)
+        self.parts = [part for part, names in self._given.items() if names]
         copied = {*rules.per_unit.values(), *rules.at_most.values(), (*rules.only_with.values(), *self._taken)}
         read = {name for names in copied for name in names}
-        read |= {*scored, *times[:1], self.task, self._entity, rules.software}
-        read |= {name for group in rules.groups for name in group}
+        read |= {*scored, *times[:1], self.task, self._entity, rules.released}
+        read |= {name for group in (*rules.groups, *rules.software_groups) for name in group}
         frame = measured.frame[[name for name in kinds if name in read]]
         self.frame = (frame.sort_values(times[0], kind="stable") if times else frame).reset_index(drop=True)
         self._coded = CodedFrame(self.frame)
@@ -203,75 +221,77 @@ class JointDeck:
         when = self.frame[times[0]] if times else pd.Series(pd.Timestamp(0), self.frame.index)
         self._years = (when - when.max()).dt.days.fillna(0).to_numpy() / _DAYS
         self._last = when.max()
-        available = self.frame[rules.software] if rules.software in kinds else pd.Series(self._last, self.frame.index)
-        # software without a day is as old as the result; some is dated after its result
-        since = ((available - self._last).dt.days / _DAYS).fillna(pd.Series(self._years, self.frame.index))
-        self._software_years = np.minimum(since.to_numpy(), 0.0)
+        released = self.frame[rules.released] if rules.released in kinds else when
+        # software without a day is as old as the result
+        since = (released.fillna(when) - self._last).dt.days.fillna(0)
+        self._software_years = since.to_numpy() / _DAYS
         self._group_rows = cache(lambda columns: self.frame.groupby(list(columns), observed=True).indices)
         self._column = cache(self._read_column)
-        self._drawn: dict[bool, dict[tuple[Any, ...], np.ndarray]] = {False: {}, True: {}}
+        self._drawn = defaultdict[str, dict[tuple[Any, ...], np.ndarray]](dict)
 
-    def draw(self, machines: Cells, *, by_task: bool = True) -> np.ndarray:
-        """Return the donors of every machine, in the order of time, (n, DRAWS) rows of `frame`.
+    def date(self, machines: Cells, when: pd.Series | pd.Timestamp | None) -> Cells:
+        """Return machines with the day that their set-up is of: no later than the newest result, which is the default.
+
+        No later software was measured. Shapes: `when` (n,).
+        """
+        if self.rules.asked not in machines:
+            return machines
+        asked = pd.Series(self._last if when is None else when, range(len(machines.index))).fillna(self._last)
+        return fill_missing(machines, {self.rules.asked: asked.clip(upper=self._last).to_numpy("datetime64[us]")})
+
+    def draw(self, machines: Cells, part: str) -> np.ndarray:
+        """Return the donors of every machine for one of `parts`, in the order of time, (n, DRAWS) rows of `frame`.
 
         Donors are -1 for a machine that lacks no cell which they give, and for one without any.
-        Args: `by_task`: whether donors are results of the machine's task and give the columns that differ by task.
         """
         names = [
-            *([self.task] if by_task else []),
+            *([] if part == OF_MACHINE else [self.task]),
             *self._logs,
             *self._scored_texts,
-            *([self.rules.launch] if self.rules.launch in machines else []),
+            *(name for name in (self.rules.asked, self.rules.launch) if name in machines),
         ]
         keys = list_rows(machines, names)
         incomplete = np.zeros(len(keys), dtype=bool)
-        for name in self._given[by_task]:
+        for name in self._given[part]:
             incomplete |= is_missing(machines[name])
         numbers = np.flatnonzero(incomplete).tolist()
-        drawn = self._drawn[by_task]
+        drawn = self._drawn[part]
         new = [key for key in dict.fromkeys(keys[number] for number in numbers) if key not in drawn]
         if len(drawn) + len(new) > _MAX_REMEMBERED:
             drawn.clear()
             new = list(dict.fromkeys(keys[number] for number in numbers))
         known = [dict(zip(names, key, strict=True)) for key in new]
-        drawn.update(zip(new, self._draw_donors(known, by_task=by_task), strict=True))
+        drawn.update(zip(new, self._draw_donors(known, part), strict=True))
         drawn_rows = np.full((len(keys), DRAWS), -1)
         for number in numbers:
             drawn_rows[number] = drawn[keys[number]]
         return drawn_rows
 
-    def _draw_donors(self, machines: Sequence[Mapping[str, Any]], *, by_task: bool) -> Iterator[np.ndarray]:
+    def _draw_donors(self, machines: Sequence[Mapping[str, Any]], part: str) -> Iterator[np.ndarray]:
         """Yield the rows of the donors of every machine, given by its known cells, -1 without a candidate."""
-        candidates = [self._find_candidates(known, by_task=by_task) for known in machines]
+        candidates = [self._find_candidates(known, part) for known in machines]
         sizes = np.cumsum([0, *map(len, candidates)])
         begin = 0
         while begin < len(machines):
             # machines whose candidates together stay in a cache
             end = max(begin + 1, int(np.searchsorted(sizes, sizes[begin] + _ROWS_AT_ONCE, side="right")) - 1)
             rows = np.concatenate(candidates[begin:end])
-            penalties = self._penalties(machines[begin:end], rows, np.diff(sizes[begin : end + 1]))
+            penalties = self._penalties(machines[begin:end], rows, np.diff(sizes[begin : end + 1]), part)
             by_machine = np.split(penalties, sizes[begin + 1 : end] - sizes[begin])
             for among, penalty in zip(candidates[begin:end], by_machine, strict=True):
                 yield _draw_systematically(among, penalty)
             begin = end
 
-    def _penalties(self, machines: Sequence[Mapping[str, Any]], rows: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    def _penalties(
+        self, machines: Sequence[Mapping[str, Any]], rows: np.ndarray, sizes: np.ndarray, part: str
+    ) -> np.ndarray:
         """Return the penalties of the candidates of machines, (rows,). Shapes: rows (rows,), sizes (machines,)."""
         owners = np.repeat(np.arange(len(machines)), sizes)
-        same = self._coded[self._entity].codes[rows] == self._codes_of(self._entity, machines)[owners]
-        years = self._years[rows]
-        newest = np.full(len(machines), -np.inf)
-        np.maximum.at(newest, owners[same], years[same])
-        is_new = np.zeros(len(machines), dtype=bool)
-        for number in np.flatnonzero(newest == -np.inf).tolist():
-            launch = machines[number].get(self.rules.launch)
-            since = -np.inf if launch is None else (pd.Timestamp(launch) - self._last).days / _DAYS + _AFTER_LAUNCH
-            newest[number], is_new[number] = 0.0 if launch is None else min(since, 0.0), since >= 0
-        total: np.ndarray = np.abs(years - newest[owners]) / self.rules.years
-        for number in np.flatnonzero(is_new & (sizes > 0)).tolist():
-            selected = owners == number
-            software = self._software_years[rows[selected]]
-            total[selected] += (software.max() - software) / self.rules.years
+        days = pd.Series([known.get(self.rules.asked) for known in machines], dtype="datetime64[us]")
+        asked = ((days - self._last).dt.days.fillna(0).clip(upper=0).to_numpy() / _DAYS)[owners]
+        total: np.ndarray = np.abs(self._years[rows] - asked) / self.rules.years
+        if part == SOFTWARE:
+            total += np.abs(asked - self._software_years[rows]) / self.rules.years
         for name, penalty in self.rules.penalties.items():
             if name in self._logs:
                 values = np.array([known.get(name) for known in machines], dtype=float)
@@ -290,11 +310,11 @@ class JointDeck:
         values = (known.get(name) for known in machines)
         return np.array([_NOT_GIVEN if value is None else places.get(value, UNKNOWN) for value in values], dtype=int)
 
-    def _find_candidates(self, known: Mapping[str, Any], *, by_task: bool) -> np.ndarray:
+    def _find_candidates(self, known: Mapping[str, Any], part: str) -> np.ndarray:
         """Return the rows of the narrowest groups that together have enough results, in the order of time."""
         candidates: np.ndarray = np.zeros(0, dtype=int)
-        for group in (*self.rules.groups, ()):
-            columns = (*([self.task] if by_task else []), *(name for name in group if name != self.task))
+        for group in (*(self.rules.software_groups if part == SOFTWARE else self.rules.groups), ()):
+            columns = (*([] if part == OF_MACHINE else [self.task]), *(name for name in group if name != self.task))
             if not columns:
                 return np.arange(len(self.frame))
             key = tuple(known.get(name) for name in columns)
@@ -310,13 +330,13 @@ class JointDeck:
                 break
         return candidates
 
-    def fill(self, machines: Cells, donor_rows: np.ndarray, *, by_task: bool = True) -> Cells:
+    def fill(self, machines: Cells, donor_rows: np.ndarray, part: str) -> Cells:
         """Return machines with their missing cells from a donor each, see `draw`.
 
         Shapes: donor_rows (n,), -1 for a machine without a donor.
         """
         filled = {}
-        for name in self._given[by_task]:
+        for name in self._given[part]:
             missing = is_missing(machines[name]) & (donor_rows >= 0)
             if not missing.any():
                 continue
@@ -331,8 +351,9 @@ class JointDeck:
                 values = np.where(np.isnan(scaled), values, scaled)
             given = values
             for largest in self.rules.at_most.get(name, ()):
-                reaches = (given >= self._column(largest)[donor_rows]) & ~is_missing(machines[largest])
-                values = np.where(reaches, machines[largest], values)
+                told_by, find = self.rules.facts.get(largest, (largest, np.asarray))
+                limit, limit_of_donor = find(machines[told_by]), find(self._column(told_by)[donor_rows])
+                values = np.where((given >= limit_of_donor) & ~is_missing(limit), limit, values)
             if name in self.rules.only_with:
                 condition = self.rules.only_with[name]
                 agrees = is_missing(machines[condition]) | (machines[condition] == self._column(condition)[donor_rows])

@@ -43,33 +43,38 @@ class DrawnMachines:
     shared: np.ndarray
 
 
-def impute_draws(machines: ParsedMachines, champion: Champion, *, assume: bool = True) -> DrawnMachines:
+def impute_draws(
+    machines: ParsedMachines, champion: Champion, when: pd.Series | pd.Timestamp | None = None, *, assume: bool = True
+) -> DrawnMachines:
     """Fill missing cells, several times: what must be assumed is drawn jointly from measured set-ups.
 
     A machine without a task stands once for every task. In this order: what the batch knows, values that all measured
     rows of the task have, and, with `assume`, usual values and what they imply; given cells stay. What identifies a
     machine is drawn once for all of its tasks. A machine without a missing cell, and one of a dataset without rules of
     draws, has one draw.
+    Args: `when` is the day that the set-ups are of, or the day of every machine, (n,); see `JointDeck.date`.
     """
     steps, task = CompletedMachines(machines.known.cells, machines.known.codes, IMPLIED), champion.task
+    deck = champion.joint_deck if assume else None
+    if deck is not None:
+        steps.fill(deck.date(steps.cells, when), ASSUMED)
     tasks = [champion.tasks if name is None else [name] for name in steps.cells[task].tolist()]
     steps.repeat(np.repeat(np.arange(len(tasks)), [len(names) for names in tasks]))
     steps.fill(steps.cells.assign({task: np.array([name for names in tasks for name in names], dtype=object)}), GIVEN)
     steps.fill(champion.reference_data.fill_common(steps.cells, Tag.TASK), MEASURED)
-    deck = champion.joint_deck if assume else None
     rows = np.arange(len(steps.cells.index))
     if deck is None:
         return DrawnMachines(_assume(steps, champion, assume=assume), rows, np.ones(len(rows)), np.full(len(rows), -1))
-    donor_rows = [deck.draw(steps.cells, by_task=by_task) for by_task in (False, True)]
+    donor_rows = [deck.draw(steps.cells, part) for part in deck.parts]
     draws = np.column_stack([np.repeat(rows, DRAWS), *(each.ravel() for each in donor_rows)])
     ordered = draws[np.lexsort(draws.T[::-1])]
     first = np.flatnonzero(np.append(True, (ordered[1:] != ordered[:-1]).any(axis=1))[: len(ordered)])
-    (owners, shared, by_row), counts = ordered[first].T, np.diff(np.append(first, len(ordered)))
+    (owners, *by_part), counts = ordered[first].T, np.diff(np.append(first, len(ordered)))
     steps.repeat(owners)
-    for by_task, numbers in ((False, shared), (True, by_row)):
-        steps.fill(deck.fill(steps.cells, numbers, by_task=by_task), ASSUMED)
+    for part, numbers in zip(deck.parts, by_part, strict=True):
+        steps.fill(deck.fill(steps.cells, numbers, part), ASSUMED)
     steps.conclude(champion.rules.fill_implied, IMPLIED)
-    return _complete_draws(steps, DrawnMachines(steps, owners, counts / DRAWS, shared), champion)
+    return _complete_draws(steps, DrawnMachines(steps, owners, counts / DRAWS, by_part[0]), champion)
 
 
 def complete_draws(drawn: DrawnMachines, champion: Champion, *, assume: bool = True) -> DrawnMachines:
@@ -342,7 +347,7 @@ def _clear_assumed(completed: CompletedMachines, champion: Champion, *, measured
         names = [name for name in dict.fromkeys(assumable) if name in places and given[:, places[name]].any()]
         for name, rows in champion.reference_data.find_measured(cells, names).items():
             bounds = (*joint.at_most.get(name, ()), *([joint.launch] if name in joint.dates else []))
-            at_bound = [cells[name] == cells[bound] for bound in bounds]
+            at_bound = [cells[name] == cells[bound] for bound in bounds if bound in cells]
             cleared[:, places[name]] |= given[:, places[name]] & np.logical_or.reduce([rows, *at_bound])
     masks = {name: cleared[:, place] for name, place in places.items() if cleared[:, place].any()}
     return champion.rules.fill_implied(

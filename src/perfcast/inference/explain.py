@@ -53,9 +53,12 @@ class Explainer:
         self._neighbors = find_neighbors(predicted, champion, neighbors)
         cells, completed = predicted.completed.cells, predicted.completed
         given, known = completed.has_origin(GIVEN), ~completed.has_origin(ASSUMED, MISSING)
-        self._published_rows = champion.published_index.find_rows(cells, given, known)
         is_setup = np.isin(list(cells), champion.rules.setup_columns)
-        self._alike_rows = champion.published_index.find_rows(cells, given & ~is_setup, known)
+        # with what the user gave, with the software that is shown, with any software
+        self._published_rows, self._same_rows, self._alike_rows = (
+            champion.published_index.find_rows(cells, compared, known)
+            for compared in (given, given | is_setup, given & ~is_setup)
+        )
         if not explain:
             return
         reference_data = champion.reference_data
@@ -77,10 +80,14 @@ class Explainer:
     def explain(self, row: int, target: str, low: float | None, high: float | None) -> dict[str, Any]:
         """Return the fields of an `Estimate`, with the interval from `low` to `high`, that explain it."""
         near = [describe_neighbor(self._champion, *neighbor, target) for neighbor in self._neighbors[row]]
-        rows = (self._published_rows[row], self._alike_rows[row])
-        exact, alike = (self._champion.published_index.summarize(each, target) for each in rows)
-        explanation: dict[str, Any] = {"neighbors": tuple(near), "published": exact}
+        published, same, alike = (
+            self._champion.published_index.summarize(each[row], target)
+            for each in (self._published_rows, self._same_rows, self._alike_rows)
+        )
+        explanation: dict[str, Any] = {"neighbors": tuple(near), "published": published}
         if low is not None and high is not None:
+            exact = published if same and not same.differs else None
+            alike = alike if alike and not alike.differs else None
             explanation["published_outside"] = describe_outside(exact, alike, low, high)
         if self._explains:
             number = self._champion.predictor.targets_.index(target)
@@ -91,8 +98,8 @@ class Explainer:
     def moves_away(self, medians: np.ndarray, shift: np.ndarray, target: str) -> np.ndarray:
         """Return which shifts of the logarithms lead away from the published results of the machine, (n,) bool."""
         index = self._champion.published_index
-        published = [index.summarize(rows, target) for rows in self._published_rows]
-        measured = np.array([np.nan if each is None else each.median for each in published])
+        published = [index.summarize(found, target) for found in self._published_rows]
+        measured = np.array([each.median if each and not each.differs else np.nan for each in published])
         return np.asarray((np.log(measured) - np.log(medians)) * shift < 0)
 
     def describe(self, rows: Sequence[int]) -> dict[str, Any]:

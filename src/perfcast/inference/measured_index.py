@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from statistics import median
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -126,10 +126,11 @@ class PublishedGroup:
 
 @dataclass(frozen=True)
 class PublishedScores:
-    """Published results of exactly the described machine: their number, range and median.
+    """Published results of the described machine, or the nearest of its kind: their number, range and median.
 
-    `groups` are by set-up and year, the newest first; `results` has the newest results with their ids. Units: those
-    of the target.
+    `groups` are by set-up and year, the newest first; `results` has the newest results with their ids. `differs` tells
+    what the newest one has instead of what the user gave, none for results of exactly this machine. Units: those of
+    the target.
     """
 
     count: int
@@ -138,6 +139,17 @@ class PublishedScores:
     high: float
     groups: tuple[PublishedGroup, ...] = ()
     results: tuple[PublishedResult, ...] = ()
+    differs: tuple[str, ...] = ()
+
+
+class PublishedRows(NamedTuple):
+    """Measured rows of a machine, and what the newest of them has instead of given values."""
+
+    rows: tuple[int, ...] = ()
+    differs: tuple[str, ...] = ()
+
+
+OTHER_SOFTWARE = " with other software"
 
 
 def describe_outside(exact: PublishedScores | None, alike: PublishedScores | None, low: float, high: float) -> str:
@@ -149,19 +161,22 @@ def describe_outside(exact: PublishedScores | None, alike: PublishedScores | Non
     if published is None or low <= published.median <= high:
         return ""
     counted = "1 result" if published.count == 1 else f"{published.count} results"
-    setup = "" if exact else " with other software"
+    setup = "" if exact else OTHER_SOFTWARE
     return f"{counted}{setup}, median {format_number(published.median)}"
 
 
 class PublishedIndex:
     """Index of measured results by task and machine: whatever is tagged IDENTITY.
 
-    Args: `setup_columns` name the set-up; results are summarized by them and by year.
+    Args: `setup_columns` name the set-up; results are summarized by them and by year. A machine differs from another
+    with other values of `identifying`.
     """
 
-    def __init__(self, reference_data: ReferenceData, setup_columns: tuple[str, ...]) -> None:
+    def __init__(
+        self, reference_data: ReferenceData, setup_columns: tuple[str, ...], identifying: tuple[str, ...] = ()
+    ) -> None:
         measured = reference_data.measured
-        self._reference_data, self._setup = reference_data, list(setup_columns)
+        self._reference_data, self._setup, self._identifying = reference_data, list(setup_columns), identifying
         self._keys = [measured.column_of(Tag.TASK), *measured.select(tag=Tag.IDENTITY)]
         groups = measured.frame.groupby(self._keys, observed=True).indices
         # other keys of such a group are other names of the same, or follow from it
@@ -178,31 +193,44 @@ class PublishedIndex:
         self._numerical = {column.name for column in measured.columns if column.kind is Kind.NUMERICAL}
         self._summarize = lru_cache(maxsize=4096)(self._summarize_rows)
 
-    def find_rows(self, machines: Cells, given: np.ndarray, known: np.ndarray) -> list[tuple[int, ...]]:
-        """Return the measured rows of every machine that are exactly this machine.
+    def find_rows(self, machines: Cells, given: np.ndarray, known: np.ndarray) -> list[PublishedRows]:
+        """Return the measured rows of every machine that differ from it in the fewest given values.
 
         Args: `given` and `known` are flags of all cells, (n, columns) bool: those that the user gave, and those that
-        are not assumed. What is tagged IDENTITY must be known. A result also has every other given value,
-        or none in that column.
+        are not assumed. What is tagged IDENTITY must be known. A value that a result lacks does not differ.
         """
         place_of = {name: place for place, name in enumerate(machines)}
         keys = list_rows(machines, self._keys)
         columns = [(name, place_of[name]) for name in self._matched if name in place_of]
         named = [(name, at) for name, at in columns if given[:, at].any()]
         exact = np.asarray(known[:, [place_of[name] for name in self._keys]].all(axis=1))
-        matches: list[tuple[int, ...]] = []
+        matches: list[PublishedRows] = []
         for row, key in enumerate(keys):
-            rows = self._rows.get(key) if exact[row] else None
-            if rows is not None:
-                for name, at in named:
-                    if given[row, at] and len(rows):
-                        rows = rows[self._agree(name, machines[name][row], rows)]
-            matches.append(() if rows is None else tuple(rows.tolist()))
+            rows = self._rows.get(key, np.zeros(0, dtype=int)) if exact[row] else np.zeros(0, dtype=int)
+            for name in self._identifying:
+                if name in place_of and known[row, place_of[name]]:
+                    rows = rows[self._agree(name, machines[name][row], rows)]
+            compared = [(name, machines[name][row]) for name, at in named if given[row, at]] if len(rows) else []
+            if compared:
+                differs = np.array([~self._agree(name, value, rows) for name, value in compared])
+                count = differs.sum(axis=0)
+                rows, differs = rows[count == count.min()], differs[:, count == count.min()]
+                newest = self._labels[0][rows].argmax()
+                different = [each for each, is_other in zip(compared, differs[:, newest], strict=True) if is_other]
+                published = [(name, self._reference_data.column(name)[rows[newest]]) for name, _ in different]
+                shown = (
+                    f"{_show(name, other)}, not {_show('', value)}"
+                    for (name, other), (_, value) in zip(published, different, strict=True)
+                )
+                matches.append(PublishedRows(tuple(rows.tolist()), tuple(shown)))
+            else:
+                matches.append(PublishedRows(tuple(rows.tolist())))
         return matches
 
-    def summarize(self, rows: tuple[int, ...], target: str) -> PublishedScores | None:
+    def summarize(self, found: PublishedRows, target: str) -> PublishedScores | None:
         """Return the published scores of measured rows, None where there is none."""
-        return self._summarize(rows, target) if rows else None
+        scores = self._summarize(found.rows, target) if found.rows else None
+        return replace(scores, differs=found.differs) if scores and found.differs else scores
 
     def _agree(self, name: str, given: Any, rows: np.ndarray) -> np.ndarray:
         values = self._reference_data.column(name)[rows]
@@ -251,6 +279,10 @@ class PublishedIndex:
         months = np.where(np.isnat(dated), _NO_MONTH, dated.astype(np.int64))
         ids = self._reference_data.column(measured.column_of(Tag.ROW))
         return months, when.dt.year.fillna(0).astype(int).tolist(), setups.tolist(), ids
+
+
+def _show(name: str, value: Any) -> str:
+    return f"{name} {value:g}".strip() if isinstance(value, float) else f"{name} {value}".strip()
 
 
 def _summary(scores: Sequence[float]) -> tuple[int, float, float, float]:

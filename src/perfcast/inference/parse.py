@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -175,11 +175,16 @@ def parse_machines(entries: Sequence[MachineEntry], champion: Champion) -> Parse
 
 
 def parse_batch(
-    entries: Sequence[MachineEntry], champion: Champion, *, strict: bool = False, has_task: bool = True
+    entries: Sequence[MachineEntry],
+    champion: Champion,
+    *,
+    strict: bool = False,
+    has_task: bool = True,
+    asks_capacity: bool = False,
 ) -> ParsedMachines:
     """Parse machines, and check them against the limits of the dataset's rules.
 
-    Without `has_task` a machine that names a task is refused.
+    Without `has_task` a machine that names a task is refused; for `asks_capacity` see `stack_machines`.
     Raises: UserError of the first machine that cannot be used, with `strict` or when it is the only one.
     """
     strict = strict or len(entries) == 1
@@ -197,17 +202,20 @@ def parse_batch(
             if strict:
                 raise
             refusals[entry.line] = error
-    machines = stack_machines(parsed, champion)
+    machines = stack_machines(parsed, champion, asks_capacity=asks_capacity)
     if strict and machines.refusals:
         raise next(iter(machines.refusals.values()))
     return replace(machines, refusals={**refusals, **machines.refusals})
 
 
-def stack_machines(machines: Sequence[ParsedMachine], champion: Champion, *, expand: bool = True) -> ParsedMachines:
+def stack_machines(
+    machines: Sequence[ParsedMachine], champion: Champion, *, expand: bool = True, asks_capacity: bool = False
+) -> ParsedMachines:
     """Return machines as one batch, without those that break a limit or name an unknown task.
 
     With `expand` a machine that leaves out the enumerated column stands once for each of its values, without those that
-    break a limit, unless all do: then the first one stands for them.
+    break a limit, unless all do: then the first one stands for them. With `asks_capacity` a machine that has less of
+    something than its entity, such as fewer cores, stands for itself and for one with all of it.
     """
     columns = champion.reference_data.measured.columns
     steps = CompletedMachines(stack_cells([machine.cells for machine in machines], columns))
@@ -215,10 +223,11 @@ def stack_machines(machines: Sequence[ParsedMachine], champion: Champion, *, exp
         return ParsedMachines(steps, {})
     fill_facts(steps, champion)
     stacked = list(machines)
-    owners = _expand(steps, stacked, champion) if expand else np.full(len(stacked), -1)
+    listed = _list_alternatives(steps, stacked, champion, asks_capacity=asks_capacity) if expand else []
+    owners = _expand(steps, stacked, listed)
     steps.conclude(champion.rules.fill_implied, IMPLIED)
     errors = _find_errors(steps.numbered, stacked, champion)
-    rows = _choose_alternatives(owners, stacked, errors, champion) if (owners >= 0).any() else range(len(stacked))
+    rows = _choose_alternatives(owners, stacked, errors, listed) if (owners >= 0).any() else range(len(stacked))
     lines = [stacked[row].line for row in rows]
     keys = lines if len({*lines}) == len(lines) else list(range(len(lines)))
     refusals = {stacked[row].line: errors[row] for row in rows if row in errors}
@@ -235,47 +244,76 @@ def fill_facts(steps: CompletedMachines, champion: Champion) -> None:
     steps.fill(reference_data.fill_common(steps.cells, Tag.ENTITY), MEASURED)
 
 
-def _expand(steps: CompletedMachines, machines: list[ParsedMachine], champion: Champion) -> np.ndarray:
-    """Repeat machines that leave out the enumerated column, in both, once for each of its values.
+class _Alternatives(NamedTuple):
+    """Values of a column that a machine is answered for, and why: none for a machine without a question."""
 
-    Values are those of `DescriptionRules.list_alternatives` and those of the measured results of the entity.
+    column: str
+    values: Sequence[float] = ()
+    reason: str = ""
+
+
+def _list_alternatives(
+    steps: CompletedMachines, machines: Sequence[ParsedMachine], champion: Champion, *, asks_capacity: bool
+) -> list[_Alternatives]:
+    """Return the alternatives of every machine: of the enumerated column where it is left out, or of a capacity.
+
+    Values of the former are those of `DescriptionRules.list_alternatives` and those of measured results of the entity.
+    """
+    rules, reference_data, column = champion.rules, champion.reference_data, champion.rules.enumerated
+    entities = steps.cells[champion.entity].tolist()
+    sold = rules.list_alternatives(steps.cells)
+    listed = []
+    for row, (machine, entity) in enumerate(zip(machines, entities, strict=True)):
+        found = _Alternatives("")
+        if column is not None and column not in machine.cells:
+            values = sorted({*sold[row], *reference_data.list_values(column, entity)})
+            found = _Alternatives(column, values, f"{column} is not given")
+        elif asks_capacity:
+            for name, capacity in rules.capacities.items():
+                given, whole = machine.cells.get(name), float(steps.cells[capacity][row])
+                if isinstance(given, float) and given < whole and capacity not in machine.cells:
+                    reason = f"{champion.fields.name_of(name)}: {given:g} is fewer than the {whole:g} of {entity}"
+                    found = _Alternatives(name, (given, whole), reason)
+        listed.append(found)
+    return listed
+
+
+def _expand(steps: CompletedMachines, machines: list[ParsedMachine], listed: Sequence[_Alternatives]) -> np.ndarray:
+    """Repeat machines with alternatives, in both, once for each of their values.
+
     Returns: the number of the machine of every alternative, -1 for a machine without any, (rows,).
     """
-    column, reference_data = champion.rules.enumerated, champion.reference_data
-    is_open = [column is not None and column not in machine.cells for machine in machines]
-    if column is None or not any(is_open):
+    if not any(each.values for each in listed):
         return np.full(len(machines), -1)
-    entities = steps.cells[reference_data.measured.column_of(Tag.ENTITY)].tolist()
-    listed = [
-        sorted({*sold, *reference_data.list_values(column, entity)}) if missing else []
-        for missing, entity, sold in zip(is_open, entities, champion.rules.list_alternatives(steps.cells), strict=True)
-    ]
-    counts = [max(1, len(values)) for values in listed]
-    owners = np.repeat([place if values else -1 for place, values in enumerate(listed)], counts)
+    counts = [max(1, len(each.values)) for each in listed]
+    owners = np.repeat([place if each.values else -1 for place, each in enumerate(listed)], counts)
     steps.repeat(np.repeat(np.arange(len(machines)), counts))
-    steps.give(column, owners >= 0, np.array([value for values in listed for value in values], dtype=float))
     machines[:] = [
         each
-        for machine, values in zip(machines, listed, strict=True)
+        for machine, (column, values, _) in zip(machines, listed, strict=True)
         for each in [replace(machine, cells={**machine.cells, column: value}) for value in values] or [machine]
     ]
+    for name in {each.column for each in listed if each.values}:
+        rows = np.repeat([bool(each.values) and each.column == name for each in listed], counts)
+        steps.give(name, rows, np.array([each.cells[name] for each, row in zip(machines, rows, strict=True) if row]))
     return owners
 
 
 def _choose_alternatives(
-    owners: np.ndarray, machines: list[ParsedMachine], errors: Mapping[int, UserError], champion: Champion
+    owners: np.ndarray, machines: list[ParsedMachine], errors: Mapping[int, UserError], listed: Sequence[_Alternatives]
 ) -> list[int]:
     """Return the rows of possible alternatives and of other machines; each alternative gets a note that names all."""
-    column, rows = str(champion.rules.enumerated), list[int]()
+    rows = list[int]()
     for group in np.split(np.arange(len(owners)), 1 + np.flatnonzero((np.diff(owners) != 0) | (owners[1:] < 0))):
-        listed = group.tolist()
-        if owners[listed[0]] >= 0:
-            listed = [row for row in listed if row not in errors] or listed[:1]
-            shown = " and ".join(f"{machines[row].cells[column]:g}" for row in listed)
-            note = f"{column} is not given: there is an answer for {shown}"
-            for row in listed:
+        possible = group.tolist()
+        if owners[possible[0]] >= 0:
+            possible = [row for row in possible if row not in errors] or possible[:1]
+            column, _, reason = listed[owners[possible[0]]]
+            shown = " and ".join(f"{machines[row].cells[column]:g}" for row in possible)
+            note = f"{reason}: there is an answer for {shown}"
+            for row in possible:
                 machines[row] = replace(machines[row], notes=(*machines[row].notes, note))
-        rows += listed
+        rows += possible
     return rows
 
 

@@ -115,7 +115,7 @@ def predict_batch(
 
     Raises: see `parse_batch`.
     """
-    machines = parse_batch(entries, champion, strict=strict)
+    machines = parse_batch(entries, champion, strict=strict, asks_capacity=True)
     answer = predict_machines(machines, champion, options, measurements, progress=progress)
     by_line: dict[int, list[Prediction]] = {entry.line: [] for entry in entries}
     for prediction in answer.machines:
@@ -146,7 +146,7 @@ def predict_machines(
     notes = {key: machine.notes for key, machine in machines.machines.items()}
     for rows in batches(len(machines.known.codes), progress=progress):
         batch = replace(machines, known=machines.known.take(rows))
-        drawn = impute_draws(batch, champion, assume=options.assume)
+        drawn = impute_draws(batch, champion, options.when, assume=options.assume)
         predictions += predict_draws(drawn, champion, options, measurements, notes)
     inputs = select(champion.predictor.columns_, role=Role.FEATURE)
     return Predictions(*champion.identity, tuple(predictions), len(inputs))

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import pandas as pd
 
-from perfcast.inference.measured_index import PublishedScores
+from perfcast.inference.measured_index import OTHER_SOFTWARE, PublishedScores
 from perfcast.inference.rules import Check, DerivedOutput, FactSource, Numbers, is_known
 from perfcast.uncertainty.in_domain import AHEAD, RESULTS
 from perfcast.utils.terminal_tables import format_interval, format_number
@@ -78,8 +78,9 @@ class Estimate:
     close to the training data. They are None, or "", without a calibration. `missing` counts features without a
     value, `assumed` imputed usual values. The drivers lead from `typical_machine` to the median without `user_factor`,
     the factor by which user measurements changed it (None without any). `published` has the published results of
-    exactly this machine, None where there are none; `published_outside` names them, or else those of it with other
-    software, if their median lies outside the interval. Units: `unit`.
+    this machine, or else those that differ from it in the fewest given values, None where there are none;
+    `published_outside` names those that do not differ, or else those of it with other software, if their median lies
+    outside the interval. Units: `unit`.
     """
 
     task: str
@@ -121,7 +122,8 @@ def list_outside(estimates: Sequence[Estimate]) -> list[str]:
     """Return one note on the published results that lie outside the intervals of a machine, none without such."""
     far = [each for each in estimates if each.published_outside]
     outside = "; ".join(f"{each.task}: {each.published_outside}, estimate {format_number(each.median)}" for each in far)
-    remedy = "trust them" if any(each.published for each in far) else "compare the software"
+    is_other = all(each.published_outside.partition(",")[0].endswith(OTHER_SOFTWARE) for each in far)
+    remedy = "compare the software" if is_other else "trust them"
     return [f"published results lie outside the interval ({outside}): {remedy}"] if far else []
 
 

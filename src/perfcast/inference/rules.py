@@ -148,6 +148,8 @@ class DescriptionRules:
     """Rules of joint draws; without them, a machine is imputed once."""
     setup_columns: ClassVar[tuple[str, ...]] = ()
     """Columns that name the set-up of a result: published results of a machine are summarized by them."""
+    identifying_columns: ClassVar[tuple[str, ...]] = ()
+    """Columns in which a published result must equal the machine, beside those tagged IDENTITY."""
     description_levels: ClassVar[tuple[tuple[str, ...], ...]] = ()
     """Columns that users give, level by level, each level with those before it. A last level gives everything."""
     named_columns: ClassVar[tuple[str, ...]] = ()

@@ -29,7 +29,7 @@ from perfcast.domains.servers.processors.cpu_names import (
     shorten_key,
     typed_cpu_key,
 )
-from perfcast.domains.servers.processors.facts import Fact
+from perfcast.domains.servers.processors.facts import Fact, family_table
 from perfcast.domains.servers.server_fields import SERVER_FIELDS
 from perfcast.domains.servers.server_limits import find_server_violations
 from perfcast.inference.cells import Cells, EntityFacts, fill_missing, is_missing
@@ -99,6 +99,12 @@ def _read_rule(rule: str) -> dict[str, tuple[str, ...]]:
     return {row["column"]: tuple(row["value"].split()) for row in rows if row["rule"] == rule}
 
 
+def _find_threads(families: np.ndarray) -> np.ndarray:
+    """Return how many threads a core of each family runs, NaN where no table tells. Shapes: (n,) texts -> (n,)."""
+    known = {family: float(row["smt"]) for family, row in family_table().items() if row["smt"]}
+    return np.array([known.get(family, np.nan) for family in families.tolist()])
+
+
 def _find_vendor(key: str) -> tuple[str, str] | None:
     """Return vendor and instruction set of a CPU model by its name, None for an unknown line."""
     return next(((vendor, isa) for pattern, vendor, isa in _VENDORS if pattern.search(key)), None)
@@ -116,7 +122,7 @@ class ServerNames(DescriptionRules):
     named_field = "processor"
     short_example = "'2 x EPYC 9654' or 'EPYC 9654; chips=2'"
     example = "--processor 'EPYC 9654' --chips 2"
-    naming_columns = ("chips", "system_stem")
+    naming_columns = ("chips", "system_stem", "cores_per_chip_stated", "cores_per_chip_of_cpu_model")
     origin_meanings: ClassVar[Mapping[str, str]] = {
         "looked up": "a fact of the CPU model, from the catalog or its family",
         "measured": "all measured results of the CPU model, or of the task, have it",
@@ -127,6 +133,9 @@ class ServerNames(DescriptionRules):
         name = "a new CPU model" if pd.isna(cells[entity]) else str(cells[entity])
         chips, stem = cells.get("chips"), cells.get("system_stem")
         name = name if chips is None or pd.isna(chips) else f"{chips:g} x {name}"
+        enabled, whole = cells.get("cores_per_chip_stated"), cells.get("cores_per_chip_of_cpu_model")
+        if enabled is not None and whole is not None and enabled < whole:
+            name += f" with {enabled:g} of {whole:g} cores"
         return name if stem is None or pd.isna(stem) else f"{stem}, {name}"
 
     read_key = staticmethod(typed_cpu_key)
@@ -154,6 +163,7 @@ class ServerRules(ServerNames):
     group_columns = ("family", "series", "cpu_vendor")
     design_column = "family"
     setup_columns = ("compiler_vendor", "compiler_major_minor")
+    identifying_columns = ("cores_enabled_total",)
     enumerated = "chips"
     description_levels = (
         ("cpu_model",),
@@ -184,10 +194,19 @@ class ServerRules(ServerNames):
         groups=(("cpu_model", "chips"), ("cpu_model",), ("family",), ("cpu_vendor",)),
         penalties={name: float(value) for name, (value,) in _read_rule("penalty").items()},
         years=0.25,
-        at_most={"mem_rated_mts": ("mem_max_mts_1dpc", "mem_mrdimm_mts"), "l3_slice_mb": ("l3_mb_per_chip",)},
+        software=tuple(_read_rule("software")),
+        # what can run depends on the instruction set
+        software_groups=(("cpu_vendor", "isa"), ("isa",)),
+        at_most={
+            "mem_rated_mts": ("mem_max_mts_1dpc", "mem_mrdimm_mts"),
+            "l3_slice_mb": ("l3_mb_per_chip",),
+            "threads_per_core": ("smt",),
+        },
+        facts={"smt": ("family", _find_threads)},
         only_with={"mem_rated_mts": "ddr_gen", "dimm_type": "ddr_gen", "dimm_gb": "mem_total_gb"},
+        asked="test_month",
         launch="launch_quarter",
-        software="sw_avail",
+        released="sw_avail",
         dates=("test_month", "hw_avail", "sw_avail"),
     )
 
