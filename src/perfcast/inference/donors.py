@@ -156,12 +156,13 @@ class JointRules:
     machine, the narrowest first. `penalties`: by column, what a difference from a known value takes off the logarithm
     of a donor's weight: that of another text, or of a number e times as large. `years`: difference from the asked day
     at which a weight has fallen to 1/e. `at_most`: taken columns with the columns of their largest values, ascending: a
-    donor that reaches its own largest value gives that of the machine. `facts`: largest values that are no column, by
-    name: the column that tells them, and how. `only_with`: taken columns that a donor gives only where it agrees with
-    the machine in another column. `asked`: column of the day that the set-up is of. `released`: column of the day from
-    which the software was to be had: its age on the asked day lowers the weight like that of the result. `launch`:
-    column of the day before which there is no machine: the drawn `dates` are not earlier. `replaced`: whether assumed
-    cells that break a limit become those of the most frequent set-up that breaks none.
+    donor that reaches its own largest value, or exceeds that of the machine, gives that of the machine. `facts`:
+    largest values that are no column, by name: the column that tells them, and how. `only_with`: taken columns that a
+    donor gives only where it agrees with the machine in another column. `asked`: column of the day that the set-up is
+    of. `released`: column of the day from which the software was to be had: its age lowers the weight like that of the
+    result where the asked day is not before the newest result. `launch`: column of the day before which there is no machine: the drawn `dates` are not
+    earlier. `replaced`: whether assumed cells that break a limit become those of the most frequent set-up that breaks
+    none.
     """
 
     taken: tuple[str, ...]
@@ -236,8 +237,9 @@ class JointDeck:
         """
         if self.rules.asked not in machines:
             return machines
-        asked = pd.Series(self._last if when is None else when, range(len(machines.index))).fillna(self._last)
-        return fill_missing(machines, {self.rules.asked: asked.clip(upper=self._last).to_numpy("datetime64[us]")})
+        asked = pd.Series(self._last if when is None else when).fillna(self._last).clip(upper=self._last)
+        days = np.broadcast_to(asked.to_numpy("datetime64[us]"), len(machines.index))
+        return fill_missing(machines, {self.rules.asked: days})
 
     def draw(self, machines: Cells, part: str) -> np.ndarray:
         """Return the donors of every machine for one of `parts`, in the order of time, (n, DRAWS) rows of `frame`.
@@ -289,9 +291,18 @@ class JointDeck:
         owners = np.repeat(np.arange(len(machines)), sizes)
         days = pd.Series([known.get(self.rules.asked) for known in machines], dtype="datetime64[us]")
         asked = ((days - self._last).dt.days.fillna(0).clip(upper=0).to_numpy() / _DAYS)[owners]
-        total: np.ndarray = np.abs(self._years[rows] - asked) / self.rules.years
+        years = self._years[rows]
+        if part != SOFTWARE:
+            # machines of an entity change little after its last result
+            same = self._coded[self._entity].codes[rows] == self._codes_of(self._entity, machines)[owners]
+            newest = np.full(len(machines), -np.inf)
+            np.maximum.at(newest, owners[same], years[same])
+            asked = np.minimum(asked, np.where(newest > -np.inf, newest, 0.0)[owners])
+        total: np.ndarray = np.abs(years - asked) / self.rules.years
         if part == SOFTWARE:
-            total += np.abs(asked - self._software_years[rows]) / self.rules.years
+            # what will run after the newest result is rather the newest software than that of the newest results
+            software = np.where(asked < 0, years, self._software_years[rows])
+            total += np.abs(asked - software) / self.rules.years
         for name, penalty in self.rules.penalties.items():
             if name in self._logs:
                 values = np.array([known.get(name) for known in machines], dtype=float)
@@ -353,7 +364,7 @@ class JointDeck:
             for largest in self.rules.at_most.get(name, ()):
                 told_by, find = self.rules.facts.get(largest, (largest, np.asarray))
                 limit, limit_of_donor = find(machines[told_by]), find(self._column(told_by)[donor_rows])
-                values = np.where((given >= limit_of_donor) & ~is_missing(limit), limit, values)
+                values = np.where(((given >= limit_of_donor) | (values > limit)) & ~is_missing(limit), limit, values)
             if name in self.rules.only_with:
                 condition = self.rules.only_with[name]
                 agrees = is_missing(machines[condition]) | (machines[condition] == self._column(condition)[donor_rows])

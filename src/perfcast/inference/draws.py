@@ -55,16 +55,16 @@ def impute_draws(
     Args: `when` is the day that the set-ups are of, or the day of every machine, (n,); see `JointDeck.date`.
     """
     steps, task = CompletedMachines(machines.known.cells, machines.known.codes, IMPLIED), champion.task
-    deck = champion.joint_deck if assume else None
-    if deck is not None:
-        steps.fill(deck.date(steps.cells, when), ASSUMED)
     tasks = [champion.tasks if name is None else [name] for name in steps.cells[task].tolist()]
-    steps.repeat(np.repeat(np.arange(len(tasks)), [len(names) for names in tasks]))
+    by_task = np.repeat(np.arange(len(tasks)), [len(names) for names in tasks])
+    steps.repeat(by_task)
     steps.fill(steps.cells.assign({task: np.array([name for names in tasks for name in names], dtype=object)}), GIVEN)
     steps.fill(champion.reference_data.fill_common(steps.cells, Tag.TASK), MEASURED)
+    deck = champion.joint_deck if assume else None
     rows = np.arange(len(steps.cells.index))
     if deck is None:
         return DrawnMachines(_assume(steps, champion, assume=assume), rows, np.ones(len(rows)), np.full(len(rows), -1))
+    steps.fill(deck.date(steps.cells, when.iloc[by_task] if isinstance(when, pd.Series) else when), ASSUMED)
     donor_rows = [deck.draw(steps.cells, part) for part in deck.parts]
     draws = np.column_stack([np.repeat(rows, DRAWS), *(each.ravel() for each in donor_rows)])
     ordered = draws[np.lexsort(draws.T[::-1])]

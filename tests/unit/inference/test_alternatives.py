@@ -49,6 +49,21 @@ def test_a_machine_without_chips_is_answered_for_each_number_with_its_own_label_
     assert [each.machine[:4] for each in answers(alone, PLAIN)] == ["1 x ", "2 x "]
 
 
+def test_fewer_cores_than_the_cpu_model_has_are_answered_with_and_without_the_others():
+    whole = project().champion.reference_data.facts_by_model.frame["cores_per_chip_of_cpu_model"]
+    name = KNOWN["processor"].casefold()
+    cores = float(whole[name])
+    fewer, every, other = answers([{**KNOWN, "cores": cores - 1}, KNOWN])
+    assert [each.line for each in (fewer, every, other)] == [1, 1, 2]
+    assert fewer.machine == f"2 x {name} with {cores - 1:g} of {cores:g} cores"
+    assert every.machine == other.machine
+    fact = f"{cores - 1:g} is fewer than the {cores:g} of {name}"
+    assert fewer.notes[-1] == every.notes[-1] == f"cores: {fact}: there is an answer for {cores - 1:g} and {cores:g}"
+    assert fewer.estimates[0].median < every.estimates[0].median
+    (only,) = answers({**KNOWN, "cores": cores})
+    assert only.estimates == every.estimates
+
+
 def test_numbers_that_break_a_limit_are_left_out():
     cells = {"processor": KNOWN["processor"], "cores_enabled_total": 40}
     (only,) = answers(cells)

@@ -13,7 +13,7 @@ from perfcast.domains.servers.server_rules import SPEC_CPU2017 as RULES
 from perfcast.inference import parse_machines, read_machines
 from perfcast.inference.cells import ASSUMED, GIVEN, ORIGINS, Cells, EntityFacts
 from perfcast.inference.champion import build_features
-from perfcast.inference.donors import HotDeck, JointDeck
+from perfcast.inference.donors import BY_TASK, HotDeck, JointDeck
 from perfcast.inference.draws import complete_machines, impute_draws
 from perfcast.inference.reference_data import ReferenceData
 from perfcast.schema.table import Role, Table, Tag
@@ -189,10 +189,10 @@ def test_donors_of_the_same_cpu_model_come_first_and_the_newest_of_them():
     machine.loc[0, ["cpu_model", "suite"]] = name, suite
     machine = machine.astype(measured.dtypes.to_dict())
     near = deck(penalties={"cpu_model": 50.0}, years=1000.0)
-    donor_rows = near.draw(read_cells(machine))[0]
+    donor_rows = near.draw(read_cells(machine), BY_TASK)[0]
     assert set(near.frame.iloc[donor_rows]["cpu_model"]) == {name}
     newest = deck(penalties={"cpu_model": 50.0}, years=0.01)
-    donor_rows = newest.draw(read_cells(machine))[0]
+    donor_rows = newest.draw(read_cells(machine), BY_TASK)[0]
     of_model = measured[(measured["cpu_model"] == name) & (measured["suite"] == suite)]
     assert set(newest.frame.iloc[donor_rows]["published_month"]) == {of_model["published_month"].max()}
 
@@ -200,7 +200,7 @@ def test_donors_of_the_same_cpu_model_come_first_and_the_newest_of_them():
 def filled(joint, rows, column, **cells):
     """Return a column of described machines without it, as their donors, rows of the deck, fill it."""
     machine = rows.assign(**{column: np.nan, **cells}).reset_index(drop=True)
-    return joint.fill(read_cells(machine), rows.index.to_numpy())[column]
+    return joint.fill(read_cells(machine), rows.index.to_numpy(), BY_TASK)[column]
 
 
 def test_modules_grow_with_the_channels_and_a_rate_is_of_its_generation():
@@ -231,23 +231,33 @@ def test_a_donor_at_its_largest_value_gives_that_of_the_machine():
         assert filled(joint, row, "mem_rated_mts", mem_mrdimm_mts=multiplexed)[0] == fastest
 
 
-def test_a_new_cpu_model_runs_the_newest_software():
+def test_threads_per_core_are_those_that_the_cpu_model_runs():
+    joint = deck()
+    for family, threads, machine, expected in (
+        ("Altra", 1, "Granite Rapids-SP", 2),
+        ("Genoa", 2, "Sierra Forest", 1),
+        ("Genoa", 1, "Granite Rapids-SP", 1),
+    ):
+        donor = joint.frame[joint.frame["family"] == family].head(1).assign(threads_per_core=float(threads))
+        lent = deck()
+        lent.frame.loc[donor.index, "threads_per_core"] = float(threads)
+        assert filled(lent, donor, "threads_per_core", family=machine)[0] == expected
+
+
+def test_every_cpu_model_runs_the_newest_software_of_its_vendor_on_the_asked_day():
     champion = project().champion
-    measured = champion.reference_data.measured
-    last = measured.frame["published_month"].max()
-    old = np.arange(len(measured.frame)) % 2 == 0
-    frame = measured.frame.assign(sw_avail=last - pd.to_timedelta(np.where(old, 1500, 0), unit="D"))
-    machine = measured.frame.head(1).reset_index(drop=True).astype(object)
-    machine.loc[0, :] = np.nan
-    machine.loc[0, ["cpu_model", "suite", "launch_quarter"]] = "xeon new", "CINT2017rate", last
-    shares = {}
-    for launch in (last, last - pd.DateOffset(years=3)):
-        machine["launch_quarter"] = launch
-        joint = JointDeck(replace(measured, frame=frame), champion.rules.joint)
-        donor_rows = joint.draw(read_cells(machine.astype(measured.frame.dtypes.to_dict())))[0]
-        shares[launch] = (joint.frame["sw_avail"].iloc[donor_rows] == last).mean()
-    assert shares[last] == 1
-    assert min(shares.values()) < 1
+    frame = champion.reference_data.measured.frame
+    by_release = frame[frame["cpu_vendor"] == "Intel"].groupby("sw_avail")["compiler_major_minor"].agg(set)
+    oldest = frame[frame["cpu_vendor"] == "Intel"].sort_values("published_month")["cpu_model"].iloc[0]
+    machine = {"processor": oldest, "chips": 2, "suite": "CINT2017rate"}
+    released = {}
+    for year in (2018, 2022):
+        parsed = parse_machines(read_machines([machine]), champion)
+        drawn = impute_draws(parsed, champion, pd.Timestamp(year, 6, 1)).completed.frame
+        released[year] = drawn["sw_avail"].median()
+        assert set(drawn["test_month"]) == {min(pd.Timestamp(year, 6, 1), frame["published_month"].max())}
+        assert set(drawn["compiler_major_minor"]) <= set.union(*by_release)
+    assert released[2018] < released[2022]
 
 
 def test_the_prediction_is_the_median_over_draws():

@@ -21,7 +21,7 @@ from perfcast.inference import PredictOptions, parse_machines, predict_machines,
 from perfcast.inference.cells import Cells
 from perfcast.inference.champion import Champion, build_features
 from perfcast.inference.explain import shapley_values
-from perfcast.inference.predict import BATCH_SIZE
+from perfcast.inference.predict import BATCH_SIZE, predict_batch
 from perfcast.inference.reference_data import ReferenceData, describing_columns
 from perfcast.inference.rules import find_rules
 from perfcast.predictors.linear import Ridge
@@ -313,9 +313,14 @@ def test_published_scores_are_those_of_the_same_cpu_model_and_chips():
     alike = rows.loc[is_alike, "base_score"]
     assert (newest.year, newest.count, newest.median) == (year.max(), len(alike), alike.median())
     frame = predictions.to_frame()
-    assert frame["published"].tolist() == [len(scores), 0]
-    assert frame["published_median"].iloc[0] == scores.median() and np.isnan(frame["published_median"].iloc[1])
+    assert frame["published"].tolist() == [len(scores)] * 2
+    assert frame["published_median"].tolist() == [scores.median()] * 2
+    other = predictions.machines[1].estimates[0].published
+    assert published.differs == () and replace(other, differs=()) == published
+    assert other.differs == (f"base_mhz {rows['base_mhz'].iloc[-1]:g}, not 1234",)
     text = format_predictions(predictions)
+    assert "published results nearest to this machine" in text
+    assert f"the newest of them have {other.differs[0]}" in " ".join(text.split())
     assert text.index("published results of this machine") < text.index("prediction\n")
     assert published.results[0].result in text
 
@@ -325,7 +330,15 @@ def test_published_results_match_everything_given():
     given = float(rows["dimm_count"].dropna().value_counts().index[-1])
     published = _published({**machine, "dimm_count": given})
     assert published.count == (rows["dimm_count"].isin([given]) | rows["dimm_count"].isna()).sum()
-    assert _published({**machine, "base_mhz": float(rows["base_mhz"].iloc[0]) + 7}) is None
+    assert published.differs == ()
+
+
+def test_published_results_of_other_numbers_of_cores_are_of_other_machines():
+    machine, rows = _measured_machine()
+    cores = float(rows["cores_per_chip_of_cpu_model"].iloc[0])
+    described = read_machines({**machine, "cores": cores / 2})
+    fewer, whole = predict_batch(described, project().champion, PLAIN).machines
+    assert fewer.estimates[0].published is None and whole.estimates[0].published.count == len(rows)
 
 
 @pytest.mark.parametrize(
@@ -355,6 +368,8 @@ def _shifted(factor):
 @given(st.floats(0.25, 4.0), st.booleans())
 def test_published_results_outside_the_interval_are_named_first(factor, brief):
     champion, machine = _shifted(factor)
+    compiler = _measured_machine()[1][["compiler_vendor", "compiler_major_minor"]].iloc[-1]
+    machine |= compiler.to_dict()
     predictions = predict(machine, champion, PLAIN if brief else PredictOptions(neighbors=0))
     (estimate,) = predictions.machines[0].estimates
     is_outside = not estimate.low <= estimate.published.median <= estimate.high
@@ -375,7 +390,7 @@ def test_published_results_with_other_software_are_compared_too():
     champion, machine = _shifted(3.0)
     predictions = predict({**machine, "compiler": "GCC 1.0"}, champion, PLAIN)
     (estimate,) = predictions.machines[0].estimates
-    assert estimate.published is None
+    assert estimate.published.differs
     assert "with other software" in estimate.published_outside
     (other,) = predict({**machine, "base_mhz": 1234}, champion, PLAIN).machines[0].estimates
     assert other.published_outside == ""
