@@ -93,8 +93,8 @@ def _predict_level(
         expected = frame[column].to_numpy()[list(map(machines.line_of, machines.keys))]
         machines = machines.take(machines.cells[column] == expected)
     times = standard.select(tag=Tag.TIME)
-    asked = frame[times[0]].iloc[list(map(machines.line_of, machines.keys))].reset_index(drop=True) if times else None
-    drawn = DrawPredictions(impute_draws(machines, champion, asked), champion)
+    months = frame[times[0]].iloc[list(map(machines.line_of, machines.keys))].reset_index(drop=True) if times else None
+    drawn = DrawPredictions(impute_draws(machines, champion, months), champion)
     lines = list(map(machines.line_of, drawn.completed.cells.index.tolist()))
     measured = frame.iloc[lines].reset_index(drop=True)
     when = measured[times[0]] if times else None

@@ -151,18 +151,18 @@ class JointRules:
     """Rules of joint draws.
 
     `taken`: columns that a donor gives, all from one result, but for those of `software`: these come from a result of
-    `software_groups`, so that an old machine runs what others run on the asked day. `per_unit`: taken columns that grow
-    with the product of others, such as modules with memory channels. `groups`: columns in which candidates equal the
-    machine, the narrowest first. `penalties`: by column, what a difference from a known value takes off the logarithm
-    of a donor's weight: that of another text, or of a number e times as large. `years`: difference from the asked day
-    at which a weight has fallen to 1/e. `at_most`: taken columns with the columns of their largest values, ascending: a
-    donor that reaches its own largest value, or exceeds that of the machine, gives that of the machine. `facts`:
-    largest values that are no column, by name: the column that tells them, and how. `only_with`: taken columns that a
-    donor gives only where it agrees with the machine in another column. `asked`: column of the day that the set-up is
-    of. `released`: column of the day from which the software was to be had: its age lowers the weight like that of the
-    result where the asked day is not before the newest result. `launch`: column of the day before which there is no machine: the drawn `dates` are not
-    earlier. `replaced`: whether assumed cells that break a limit become those of the most frequent set-up that breaks
-    none.
+    `software_groups`, so that an old machine runs what others run on the day of the set-up. `per_unit`: taken columns
+    that grow with the product of others, such as modules with memory channels. `groups`: columns in which candidates
+    equal the machine, the narrowest first. `penalties`: by column, what a difference from a known value takes off the
+    logarithm of a donor's weight: that of another text, or of a number e times as large. `years`: time from the day of
+    the set-up at which a weight has fallen to 1/e. `at_most`: taken columns with the columns of their largest values,
+    ascending: a donor that reaches its own largest value, or exceeds that of the machine, gives that of the machine.
+    `facts`: largest values that are no column, by name: the column that tells them, and how. `only_with`: taken columns
+    that a donor gives only where it agrees with the machine in another column. `day`: column of the day that the set-up is of.
+    `released`: column of the day from which the software was to be had: its age lowers the weight like that of the
+    result where the day of the set-up is not before the newest result. `launch`: column of the day before which there
+    is no machine: the drawn `dates` are not earlier. `replaced`: whether assumed cells that break a limit become those
+    of the most frequent set-up that breaks none.
     """
 
     taken: tuple[str, ...]
@@ -175,7 +175,7 @@ class JointRules:
     at_most: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     facts: Mapping[str, tuple[str, Callable[[np.ndarray], np.ndarray]]] = field(default_factory=dict)
     only_with: Mapping[str, str] = field(default_factory=dict)
-    asked: str = ""
+    day: str = ""
     released: str = ""
     launch: str = ""
     replaced: bool = False
@@ -186,9 +186,9 @@ class JointDeck:
     """Measured results that donate whole set-ups.
 
     A donor is drawn in proportion to its weight, which falls with its differences from the known values of the machine
-    and with the time between its result and the asked day. Draws are systematic: evenly spaced in the cumulative
-    weights of the donors in the order of time, so equal machines have equal draws, and machines that differ little have
-    similar ones. The columns of the entity and those that name a machine (`naming`) are drawn by machine from the
+    and with the time between its result and the day of the set-up. Draws are systematic: evenly spaced in the
+    cumulative weights of the donors in the order of time, so equal machines have equal draws, and machines that differ
+    little have similar ones. The columns of the entity and those that name a machine (`naming`) are drawn by machine from the
     results of all tasks, the others by task; of these, the software has donors of its own.
     Source: Rubin, "Multiple Imputation for Nonresponse in Surveys", 1987, with hot-deck donors (Andridge and Little,
     Int. Stat. Rev. 78, 2010); systematic resampling (Kitagawa, J. Comput. Graph. Stat. 5, 1996).
@@ -231,15 +231,16 @@ class JointDeck:
         self._drawn = defaultdict[str, dict[tuple[Any, ...], np.ndarray]](dict)
 
     def date(self, machines: Cells, when: pd.Series | pd.Timestamp | None) -> Cells:
-        """Return machines with the day that their set-up is of: no later than the newest result, which is the default.
+        """Return machines with the day that their set-up is of: that of the newest result, or an earlier one.
 
-        No later software was measured. Shapes: `when` (n,).
+        No later software was measured. No machine is older than its CPU model. Shapes: `when` (n,).
         """
-        if self.rules.asked not in machines:
+        if self.rules.day not in machines:
             return machines
-        asked = pd.Series(self._last if when is None else when).fillna(self._last).clip(upper=self._last)
-        days = np.broadcast_to(asked.to_numpy("datetime64[us]"), len(machines.index))
-        return fill_missing(machines, {self.rules.asked: days})
+        wanted = pd.Series(self._last if when is None else when).fillna(self._last).clip(upper=self._last)
+        days = np.broadcast_to(wanted.to_numpy("datetime64[us]"), len(machines.index))
+        days = np.fmax(days, machines[self.rules.launch]) if self.rules.launch in machines else days
+        return fill_missing(machines, {self.rules.day: days})
 
     def draw(self, machines: Cells, part: str) -> np.ndarray:
         """Return the donors of every machine for one of `parts`, in the order of time, (n, DRAWS) rows of `frame`.
@@ -250,7 +251,7 @@ class JointDeck:
             *([] if part == OF_MACHINE else [self.task]),
             *self._logs,
             *self._scored_texts,
-            *(name for name in (self.rules.asked, self.rules.launch) if name in machines),
+            *(name for name in (self.rules.day, self.rules.launch) if name in machines),
         ]
         keys = list_rows(machines, names)
         incomplete = np.zeros(len(keys), dtype=bool)
@@ -289,20 +290,20 @@ class JointDeck:
     ) -> np.ndarray:
         """Return the penalties of the candidates of machines, (rows,). Shapes: rows (rows,), sizes (machines,)."""
         owners = np.repeat(np.arange(len(machines)), sizes)
-        days = pd.Series([known.get(self.rules.asked) for known in machines], dtype="datetime64[us]")
-        asked = ((days - self._last).dt.days.fillna(0).clip(upper=0).to_numpy() / _DAYS)[owners]
+        days = pd.Series([known.get(self.rules.day) for known in machines], dtype="datetime64[us]")
+        wanted = ((days - self._last).dt.days.fillna(0).clip(upper=0).to_numpy() / _DAYS)[owners]
         years = self._years[rows]
         if part != SOFTWARE:
             # machines of an entity change little after its last result
             same = self._coded[self._entity].codes[rows] == self._codes_of(self._entity, machines)[owners]
             newest = np.full(len(machines), -np.inf)
             np.maximum.at(newest, owners[same], years[same])
-            asked = np.minimum(asked, np.where(newest > -np.inf, newest, 0.0)[owners])
-        total: np.ndarray = np.abs(years - asked) / self.rules.years
+            wanted = np.minimum(wanted, np.where(newest > -np.inf, newest, 0.0)[owners])
+        total: np.ndarray = np.abs(years - wanted) / self.rules.years
         if part == SOFTWARE:
             # what will run after the newest result is rather the newest software than that of the newest results
-            software = np.where(asked < 0, years, self._software_years[rows])
-            total += np.abs(asked - software) / self.rules.years
+            software = np.where(wanted < 0, years, self._software_years[rows])
+            total += np.abs(wanted - software) / self.rules.years
         for name, penalty in self.rules.penalties.items():
             if name in self._logs:
                 values = np.array([known.get(name) for known in machines], dtype=float)
@@ -362,8 +363,8 @@ class JointDeck:
                 values = np.where(np.isnan(scaled), values, scaled)
             given = values
             for largest in self.rules.at_most.get(name, ()):
-                told_by, find = self.rules.facts.get(largest, (largest, np.asarray))
-                limit, limit_of_donor = find(machines[told_by]), find(self._column(told_by)[donor_rows])
+                source, find = self.rules.facts.get(largest, (largest, np.asarray))
+                limit, limit_of_donor = find(machines[source]), find(self._column(source)[donor_rows])
                 values = np.where(((given >= limit_of_donor) | (values > limit)) & ~is_missing(limit), limit, values)
             if name in self.rules.only_with:
                 condition = self.rules.only_with[name]

@@ -98,7 +98,7 @@ class Explainer:
     def moves_away(self, medians: np.ndarray, shift: np.ndarray, target: str) -> np.ndarray:
         """Return which shifts of the logarithms lead away from the published results of the machine, (n,) bool."""
         index = self._champion.published_index
-        published = [index.summarize(found, target) for found in self._published_rows]
+        published = [index.summarize(match, target) for match in self._published_rows]
         measured = np.array([each.median if each and not each.differs else np.nan for each in published])
         return np.asarray((np.log(measured) - np.log(medians)) * shift < 0)
 

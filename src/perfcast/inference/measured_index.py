@@ -227,10 +227,10 @@ class PublishedIndex:
                 matches.append(PublishedRows(tuple(rows.tolist())))
         return matches
 
-    def summarize(self, found: PublishedRows, target: str) -> PublishedScores | None:
+    def summarize(self, match: PublishedRows, target: str) -> PublishedScores | None:
         """Return the published scores of measured rows, None where there is none."""
-        scores = self._summarize(found.rows, target) if found.rows else None
-        return replace(scores, differs=found.differs) if scores and found.differs else scores
+        scores = self._summarize(match.rows, target) if match.rows else None
+        return replace(scores, differs=match.differs) if scores and match.differs else scores
 
     def _agree(self, name: str, given: Any, rows: np.ndarray) -> np.ndarray:
         values = self._reference_data.column(name)[rows]

@@ -37,7 +37,7 @@ class ParsedMachine:
 
 
 def parse_machine(entry: MachineEntry, champion: Champion) -> ParsedMachine:
-    """Parse one machine entry; Entities and tasks are found in any spelling. Raises: see `parse_machines`."""
+    """Parse one machine entry; Entities and tasks are alternatives in any spelling. Raises: see `parse_machines`."""
     line, label = entry.line, entry.label
     cells, typed, ignored = champion.fields.parse(entry.values, label)
     if not cells:
@@ -264,17 +264,17 @@ def _list_alternatives(
     sold = rules.list_alternatives(steps.cells)
     listed = []
     for row, (machine, entity) in enumerate(zip(machines, entities, strict=True)):
-        found = _Alternatives("")
+        alternatives = _Alternatives("")
         if column is not None and column not in machine.cells:
             values = sorted({*sold[row], *reference_data.list_values(column, entity)})
-            found = _Alternatives(column, values, f"{column} is not given")
+            alternatives = _Alternatives(column, values, f"{column} is not given")
         elif asks_capacity:
             for name, capacity in rules.capacities.items():
                 given, whole = machine.cells.get(name), float(steps.cells[capacity][row])
                 if isinstance(given, float) and given < whole and capacity not in machine.cells:
                     reason = f"{champion.fields.name_of(name)}: {given:g} is fewer than the {whole:g} of {entity}"
-                    found = _Alternatives(name, (given, whole), reason)
-        listed.append(found)
+                    alternatives = _Alternatives(name, (given, whole), reason)
+        listed.append(alternatives)
     return listed
 
 

@@ -204,7 +204,7 @@ class ServerRules(ServerNames):
         },
         facts={"smt": ("family", _find_threads)},
         only_with={"mem_rated_mts": "ddr_gen", "dimm_type": "ddr_gen", "dimm_gb": "mem_total_gb"},
-        asked="test_month",
+        day="test_month",
         launch="launch_quarter",
         released="sw_avail",
         dates=("test_month", "hw_avail", "sw_avail"),
