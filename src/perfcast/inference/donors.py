@@ -158,11 +158,11 @@ class JointRules:
     the set-up at which a weight has fallen to 1/e. `at_most`: taken columns with the columns of their largest values,
     ascending: a donor that reaches its own largest value, or exceeds that of the machine, gives that of the machine.
     `facts`: largest values that are no column, by name: the column that tells them, and how. `only_with`: taken columns
-    that a donor gives only where it agrees with the machine in another column. `day`: column of the day that the set-up is of.
-    `released`: column of the day from which the software was to be had: its age lowers the weight like that of the
-    result where the day of the set-up is not before the newest result. `launch`: column of the day before which there
-    is no machine: the drawn `dates` are not earlier. `replaced`: whether assumed cells that break a limit become those
-    of the most frequent set-up that breaks none.
+    that a donor gives only where it agrees with the machine in another column. `day`: column of the day that the
+    set-up is of. `released`: column of the day from which the software was to be had: its age lowers the weight like
+    that of the result where the day of the set-up is not before the newest result. `launch`: column of the day before
+    which there is no machine: the drawn `dates` are not earlier. `replaced`: whether assumed cells that break a limit
+    become those of the most frequent set-up that breaks none.
     """
 
     taken: tuple[str, ...]
@@ -188,8 +188,8 @@ class JointDeck:
     A donor is drawn in proportion to its weight, which falls with its differences from the known values of the machine
     and with the time between its result and the day of the set-up. Draws are systematic: evenly spaced in the
     cumulative weights of the donors in the order of time, so equal machines have equal draws, and machines that differ
-    little have similar ones. The columns of the entity and those that name a machine (`naming`) are drawn by machine from the
-    results of all tasks, the others by task; of these, the software has donors of its own.
+    little have similar ones. The columns of the entity and those that name a machine (`naming`) are drawn by machine
+    from the results of all tasks, the others by task; of these, the software has donors of its own.
     Source: Rubin, "Multiple Imputation for Nonresponse in Surveys", 1987, with hot-deck donors (Andridge and Little,
     Int. Stat. Rev. 78, 2010); systematic resampling (Kitagawa, J. Comput. Graph. Stat. 5, 1996).
     """
@@ -233,12 +233,13 @@ class JointDeck:
     def date(self, machines: Cells, when: pd.Series | pd.Timestamp | None) -> Cells:
         """Return machines with the day that their set-up is of: that of the newest result, or an earlier one.
 
-        No later software was measured. No machine is older than its CPU model. Shapes: `when` (n,).
+        No later software was measured. No machine is older than its entity. Shapes: `when` (n,).
         """
         if self.rules.day not in machines:
             return machines
-        wanted = pd.Series(self._last if when is None else when).fillna(self._last).clip(upper=self._last)
-        days = np.broadcast_to(wanted.to_numpy("datetime64[us]"), len(machines.index))
+        last = pd.Timestamp(self._last)
+        wanted = pd.Series(last if when is None else when).fillna(last).to_numpy("datetime64[us]")
+        days = np.broadcast_to(np.minimum(wanted, last.to_datetime64()), len(machines.index))
         days = np.fmax(days, machines[self.rules.launch]) if self.rules.launch in machines else days
         return fill_missing(machines, {self.rules.day: days})
 

@@ -134,7 +134,7 @@ def test_impute_records_the_origin_of_every_value():
     assert not (without == "assumed").any(axis=None)
 
 
-SOFTWARE = ["compiler_vendor", "compiler_major_minor", "os_name", "os_version"]
+JOINT = (["compiler_vendor", "compiler_major_minor", "sw_avail"], ["os_name", "os_version", "kernel_series"])
 
 
 def draws(machine, champion=None):
@@ -152,10 +152,11 @@ def test_what_is_not_given_comes_jointly_from_a_measured_result():
     frame = drawn.completed.frame
     assert len(frame) > 1
     measured = project().champion.reference_data.measured.frame
-    pairs = set(map(tuple, measured[SOFTWARE].astype(object).itertuples(index=False)))
-    assumed = frame[(drawn.completed.origins[SOFTWARE] == ASSUMED).all(axis=1).to_numpy()]
-    assert len(assumed) > 1
-    assert set(map(tuple, assumed[SOFTWARE].astype(object).itertuples(index=False))) <= pairs
+    for names in JOINT:
+        known = set(map(tuple, measured[names].astype(object).itertuples(index=False)))
+        assumed = frame[(drawn.completed.origins[names] == ASSUMED).all(axis=1).to_numpy()]
+        assert len(assumed) > 1
+        assert set(map(tuple, assumed[names].astype(object).itertuples(index=False))) <= known
     assert drawn.weights.sum() == pytest.approx(1)
 
 
