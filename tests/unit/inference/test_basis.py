@@ -20,7 +20,7 @@ from perfcast.uncertainty.levels import ErrorLevels, KnownErrors
 
 @pytest.fixture(scope="module")
 def basis():
-    return predict(KNOWN, options=make_options(when="2024-01")).machines[0].basis
+    return predict(KNOWN, options=make_options(when="2025-03")).machines[0].basis
 
 
 def test_basis_names_the_newest_result_and_errors_that_grow_with_the_level(basis):
@@ -63,13 +63,13 @@ def test_measured_result_moves_the_others_as_the_basis_tells():
     champion = perfcast.load_champion(project().folder)
     # without published results, which another suite would not move it away from
     machine = {**KNOWN, "memory": "4 x 8 GB DDR4-2133", "os": "SLES 15", "compiler": "Intel C++ 19.1"}
-    answer = champion.predict(machine, when="2024-01").machines[0]
+    answer = champion.predict(machine, when="2025-03").machines[0]
     basis, before = answer.basis, {each.task: each for each in answer.estimates}
     measured = [
         {**machine, "suite": basis.measured_task, "score": MEASURED_FACTOR * before[basis.measured_task].median}
     ]
     after = {
-        each.task: each for each in champion.predict(machine, when="2024-01", measured=measured).machines[0].estimates
+        each.task: each for each in champion.predict(machine, when="2025-03", measured=measured).machines[0].estimates
     }
     assert {move.task for move in basis.moves} == set(TITLES) - {basis.measured_task}
     for move in basis.moves:
@@ -102,5 +102,5 @@ def test_uncorrelated_errors_have_no_moves():
     levels.noise, levels.variances = known.levels.noise, dict.fromkeys(known.levels.variances, 1e-12)
     uncorrelated = KnownErrors(levels, known.errors, known.rows)
     alone = replace(champion, calibrated=replace(champion.calibrated, known=uncorrelated))
-    unmoved = predict(KNOWN, alone, make_options(when="2024-01")).machines[0].basis
+    unmoved = predict(KNOWN, alone, make_options(when="2025-03")).machines[0].basis
     assert (unmoved.measured_task, unmoved.moves) == ("", ())
