@@ -77,7 +77,7 @@ def test_a_measured_score_belongs_to_the_nearest_alternative():
     score = 1.05 * second.estimates[0].median
     machine = {"processor": KNOWN["processor"], "suite": "CINT2017rate", "score": score}
     measured = read_measurements(read_machines([machine, {**machine, "chips": 2}]), project().champion)
-    assert measured.residuals == pytest.approx([np.log(1.05)] * 2)
+    assert measured.known.errors == pytest.approx([np.log(1.05)] * 2)
 
 
 def test_every_cpu_model_has_an_answer_that_agrees_with_the_results_of_its_label():
