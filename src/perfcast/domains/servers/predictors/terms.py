@@ -33,6 +33,9 @@ from perfcast.schema.table import Column, Kind, Role, Tag
 _MARGIN = 1.0
 """A term is clipped to the training range, widened on both sides by this many times its width."""
 
+_DATA_SHEET = ("base_mhz", "max_turbo_mhz", "tdp_w", "cores_per_chip_of_cpu_model", "l3_mb_per_chip")
+"""Columns that tell CPU models of a family apart."""
+
 _CORE_STEPS = (4, 16, 64)
 _BYTES_STEPS = (2, 5, 12)
 _NAME_PENALTIES = {"cpu_vendor": 1.0, "series": 3.0, "tier": 3.0, "family": 10.0}
@@ -278,9 +281,10 @@ def _all_core_headroom(X: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _mean_headroom(X: pd.DataFrame) -> dict[str, float]:
-    """Return the mean by family; CPU models with equal clocks count once, however many results they have."""
-    clocks = pd.DataFrame(dict(zip(("family", "headroom"), _all_core_headroom(X), strict=True))).dropna().round(6)
-    means = clocks.drop_duplicates().groupby("family")["headroom"].mean()
+    """Return the mean by family over CPU models; those with one data sheet count once."""
+    clocks = pd.DataFrame({name: column_values(X, name) for name in _DATA_SHEET})
+    clocks["family"], clocks["headroom"] = _all_core_headroom(X)
+    means = clocks[clocks["headroom"].notna()].drop_duplicates().groupby("family")["headroom"].mean()
     return {str(family): float(mean) for family, mean in means.items()}
 
 
