@@ -79,6 +79,29 @@ def test_unknown_turbo_and_power_are_imputed_and_the_power_clock_equals_the_feat
     assert power_clock == pytest.approx(power_clock_mhz({name: frame[name].to_numpy() for name in frame}))
 
 
+def test_a_stated_all_core_clock_counts_against_its_family_in_training():
+    def stated(frame, seed):
+        headroom = np.random.default_rng(seed).choice([1.2, 1.3, 1.4], len(frame))
+        return frame.assign(all_core_turbo_mhz=frame["base_mhz"] * headroom * np.where(frame["family"] == "Rome", 2, 1))
+
+    train = stated(generate_servers(), 1).assign(weight=1.0)
+    headroom = train["all_core_turbo_mhz"] / train["base_mhz"] / np.where(train["family"] == "Rome", 2, 1)
+    scores = compute_scores(train).mul(headroom**0.5, axis=0)
+    train.loc[train["family"] == "Naples", "all_core_turbo_mhz"] = np.nan
+    columns = (*COLUMNS, Column("all_core_turbo_mhz", Kind.NUMERICAL, Role.FEATURE, "processor"))
+    model = AnalyticalPredictor().fit(train, scores, columns=columns, when=daily_dates(len(train), "2022-12-31"))
+
+    def gain(family, low, high):
+        test = generate_servers(20, (family,), seed=5)
+        at = [model.predict(test.assign(all_core_turbo_mhz=test["base_mhz"] * clock)) for clock in (low, high)]
+        return (at[1] / at[0])["score"].to_numpy()
+
+    assert gain("Milan", 1.2, 1.4) == pytest.approx((1.4 / 1.2) ** 0.5, abs=0.02)
+    assert gain("Rome", 2.6, np.nan) == pytest.approx(1, abs=0.02), "no clock is the mean of the family"
+    for family in ("Naples", "Genoa"):
+        assert gain(family, 1.2, 1.4) == pytest.approx(1, abs=1e-9), "nothing to compare with in training"
+
+
 def test_robust_ridge_ignores_an_outlier_and_uses_sample_weights():
     rng = np.random.default_rng(0)
     matrix = rng.normal(size=(200, 1))

@@ -214,6 +214,10 @@ def test_the_projects_table_counts_after_a_launch_and_twins_lend_their_clock(lis
     day = pd.Timestamp("2024-10-10")
     assert project.lookup(["epyc 9755"], day)["tdp_w"].isna().all()
     assert project.lookup(["epyc 9755"], day + pd.Timedelta(days=1))["tdp_w"].tolist() == [500]
+    for key, day in (("xeon gold 6230", "2019-04-02"), ("xeon platinum 8592+", "2023-12-31")):
+        days = (pd.Timestamp(day) + pd.Timedelta(days=later) for later in (0, 1))
+        clocks = [listed.lookup([key], each)["all_core_turbo_mhz"].notna().item() for each in days]
+        assert clocks == [False, True], f"the stated all-core clock of {key} counts after its day"
     # of a launch quarter, the last day counts
     assert project.facts.loc["epyc 8534p", "known_from"] == pd.Timestamp("2023-09-30")
     facts = pd.DataFrame(

@@ -33,6 +33,9 @@ from perfcast.schema.table import Column, Kind, Role, Tag
 _MARGIN = 1.0
 """A term is clipped to the training range, widened on both sides by this many times its width."""
 
+_DATA_SHEET = ("base_mhz", "max_turbo_mhz", "tdp_w", "cores_per_chip_of_cpu_model", "l3_mb_per_chip")
+"""Columns that tell CPU models of a family apart."""
+
 _CORE_STEPS = (4, 16, 64)
 _BYTES_STEPS = (2, 5, 12)
 _NAME_PENALTIES = {"cpu_vendor": 1.0, "series": 3.0, "tier": 3.0, "family": 10.0}
@@ -74,6 +77,8 @@ class AnalyticalTerms:
     steps: dict[str, list[float]] = field(default_factory=dict)
     """Compiler versions by vendor, oldest first."""
     cores: list[str] = field(default_factory=list)
+    headroom: dict[str, float] = field(default_factory=dict)
+    """Mean logarithm of the stated all-core clock over the base clock by family."""
     statistics: dict[str, dict[str, float]] = field(default_factory=dict)
     """Penalty, mean, low and high by term; a term that is constant in training is left out."""
 
@@ -102,6 +107,7 @@ class AnalyticalTerms:
         )
         self.levels = {column.name: self._levels(X, column) for column in self._name_columns()}
         self.steps = _compiler_steps(X)
+        self.headroom = _mean_headroom(X)
         self.statistics = {}
         terms = self._terms(X, self.quantities.compute(X))
         for name, (values, penalty) in terms.items():
@@ -157,10 +163,21 @@ class AnalyticalTerms:
     def _terms(self, X: pd.DataFrame, quantities: Quantities) -> Terms:
         return {
             **_physical_terms(quantities, X),
+            **self._clock_terms(X),
             **self._scaling_terms(X),
             **self._generation_terms(X),
             **self._name_terms(X),
         }
+
+    def _clock_terms(self, X: pd.DataFrame) -> Terms:
+        """Return how far all cores run above the base clock, against the mean of the family in training.
+
+        A stated all-core clock is a limit without full load, and vendors differ in the load, so that only CPU models of
+        one family compare. The term is 0 where no clock is stated and for a family without one in training.
+        """
+        families, headroom = _all_core_headroom(X)
+        means = pd.Series(families).map(self.headroom).to_numpy(dtype=float)
+        return {"all-core clock": (np.nan_to_num(headroom - means), 0.3)}
 
     def _scaling_terms(self, X: pd.DataFrame) -> Terms:
         """Return the logarithms of SCALING columns that no quantity reads: quantities of other kinds of machine."""
@@ -256,6 +273,19 @@ def _map_texts(X: pd.DataFrame, name: str, function: Callable[[str], str]) -> np
 def cores_of_rows(X: pd.DataFrame) -> np.ndarray:
     """Return the core design of every row's processor family, "" where it is unknown, (n,) object."""
     return _map_texts(X, "family", lambda family: find_core(family) or "")
+
+
+def _all_core_headroom(X: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    """Return every row's family and the logarithm of its stated all-core clock over the base clock, (n,) each."""
+    return _map_texts(X, "family", str), log_column(X, "all_core_turbo_mhz") - log_column(X, "base_mhz")
+
+
+def _mean_headroom(X: pd.DataFrame) -> dict[str, float]:
+    """Return the mean by family over CPU models; those with one data sheet count once."""
+    clocks = pd.DataFrame({name: column_values(X, name) for name in _DATA_SHEET})
+    clocks["family"], clocks["headroom"] = _all_core_headroom(X)
+    means = clocks[clocks["headroom"].notna()].drop_duplicates().groupby("family")["headroom"].mean()
+    return {str(family): float(mean) for family, mean in means.items()}
 
 
 def _compilers(X: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:

@@ -1,9 +1,9 @@
 """Processor catalog: four public specification tables and the table of the project, joined by CPU model to rows.
 
 The order is ARK, AMD, xeon, boavizta, project; each table fills only the gaps of the earlier ones. The table of the
-project (`cpu_models.csv`) holds data-sheet values of CPU models that the public tables do not list. Facts that no table
-states stay missing. Column `known_from` is the day from which the facts of a model were public: its launch. Of a
-quarter it is the last day, and of a model without a launch the day of its family.
+project (`cpu_models.csv`) holds data-sheet values that the public tables do not list: newer CPU models, and all-core
+clocks of others. Facts that no table states stay missing. Column `known_from` is the day from which the facts of a
+model were public: its launch. Of a quarter it is the last day, and of a model without a launch the day of its family.
 """
 
 from __future__ import annotations
