@@ -513,7 +513,7 @@ def report(results: Path, out: Path, project: Path, experiment: str | None, card
     out="folder of the run",
 )
 def roll(split: str, run: Path, table: Path, out: Path) -> None:
-    """Correct the predictions of a forward split by the results of earlier months.
+    """Correct frozen predictions by the results of earlier months.
 
     Examples:
         perfcast pipeline roll rolling_2024 \\
