@@ -54,7 +54,7 @@ rule roll:
     log:
         f"{RESULTS}/logs/roll/{{dataset}}/{{split}}/{{predictor}}.log",
     benchmark:
-        f"{RESULTS}/benchmarks/roll/{{dataset}}/{{split}}/{{predictor}}.tsv"
+        f"{RESULTS}/benchmarks/train/{{dataset}}/{{split}}/{{predictor}}.tsv"
     wildcard_constraints:
         split="rolling_.*",
     threads: 1
