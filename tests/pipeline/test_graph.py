@@ -189,6 +189,10 @@ def test_dry_run_of_an_empty_project_lists_the_jobs_of_every_dataset(tmp_path):
     planned = call(folder, "snakemake", "--dry-run")
     for dataset in ("spec_cpu2017", "perfcastdb", "host_gemm"):
         assert f"output: results/champion/{dataset}\n" in planned
+    # a rolling split alone needs the trainings of its forward split
+    change(folder, splits=["random", "published", "rolling_2024"])
+    planned = call(folder, "snakemake", "--dry-run")
+    assert "input: results/features/spec_cpu2017.parquet, results/splits/spec_cpu2017/forward_2024.parquet" in planned
     # what cannot be had without the network is not planned
     change(folder, network=False)
     planned = call(folder, "snakemake", "--dry-run")

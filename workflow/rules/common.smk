@@ -55,7 +55,7 @@ shell.prefix(
 wildcard_constraints:
     source="|".join(PARAMS.sources),
     dataset="|".join(PARAMS.datasets),
-    split="|".join(PARAMS.splits),
+    split="|".join({*PARAMS.splits, *filter(None, map(frozen_split, PARAMS.splits))}),
     predictor="|".join(PARAMS.predictors),
 
 

@@ -37,7 +37,7 @@ class ParsedMachine:
 
 
 def parse_machine(entry: MachineEntry, champion: Champion) -> ParsedMachine:
-    """Parse one machine entry; Entities and tasks are alternatives in any spelling. Raises: see `parse_machines`."""
+    """Parse one machine entry; entities and tasks may have any spelling. Raises: see `parse_machines`."""
     line, label = entry.line, entry.label
     cells, typed, ignored = champion.fields.parse(entry.values, label)
     if not cells:

@@ -114,6 +114,7 @@ class Estimate:
             **{"trust": self.trust, "in_domain_score": self.in_domain_score},
             **{"published": published.count if (published := self.published) else 0},
             **{"published_median": published.median if published else float("nan")},
+            **{"published_differs": "; ".join(published.differs) if published else ""},
             **{"published_outside": self.published_outside},
         }
 
@@ -376,6 +377,7 @@ class Predictions(ChampionAnswer):
 
 _COLUMNS = (
     *("line", "machine", "task", "target", "estimate", "low", "high", "unit", "trust", "in_domain_score"),
-    *("published", "published_median", "published_outside", "assumed", "champion", "features_missing", "features"),
+    *("published", "published_median", "published_differs", "published_outside", "assumed", "champion"),
+    *("features_missing", "features"),
     *("status", "message", "notes"),
 )

@@ -318,6 +318,7 @@ def test_published_scores_are_those_of_the_same_cpu_model_and_chips():
     other = predictions.machines[1].estimates[0].published
     assert published.differs == () and replace(other, differs=()) == published
     assert other.differs == (f"base_mhz {rows['base_mhz'].iloc[-1]:g}, not 1234",)
+    assert frame["published_differs"].tolist() == ["", other.differs[0]]
     text = format_predictions(predictions)
     assert "published results nearest to this machine" in text
     assert f"the newest of them have {other.differs[0]}" in " ".join(text.split())
