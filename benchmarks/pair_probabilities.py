@@ -19,8 +19,8 @@ import pandas as pd
 
 from perfcast.evaluation.run_predictions import distance_names
 from perfcast.schema.table_files import read_table
-from perfcast.uncertainty.conformal import LEVEL, TEST, ConformalCalibration, outputs_of, probability_at_least
-from perfcast.uncertainty.levels import ErrorRows, KnownErrors
+from perfcast.uncertainty.conformal import LEVEL, TEST, ConformalCalibration, probability_at_least
+from perfcast.uncertainty.levels import ErrorRows, KnownErrors, outputs_of
 from perfcast.uncertainty.rolling import error_rows, fit_levels
 
 KEYS = ["fold", "backtest", "row"]

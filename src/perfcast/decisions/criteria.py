@@ -16,7 +16,8 @@ from perfcast.inference.machine_fields import read_number
 from perfcast.inference.machine_files import EXTRAS, NAME, PRICE, WATTS, MachineEntry, tidy_text
 from perfcast.inference.prediction import DerivedValue, Estimate
 from perfcast.inference.rules import DerivedOutput
-from perfcast.uncertainty.conformal import outputs_of, probability_at_least
+from perfcast.uncertainty.conformal import probability_at_least
+from perfcast.uncertainty.levels import outputs_of
 from perfcast.utils.errors import UserError
 
 _FORM = re.compile(r"\s*(?P<output>[^<>=]+?)\s*(?P<sign>>=|<=|>|<)\s*(?P<number>\S+(?:\s+[a-z/]+)?)\s*", re.IGNORECASE)

@@ -20,8 +20,8 @@ from perfcast.inference.predict import PredictOptions, predict_machines
 from perfcast.inference.prediction import ESTIMATE, ChampionAnswer, Driver, Estimate, Prediction, name_tasks
 from perfcast.inference.user_measurements import UserMeasurements
 from perfcast.schema.table import Tag
-from perfcast.uncertainty.conformal import outputs_of, probability_at_least
-from perfcast.uncertainty.levels import ErrorRows, shared_labels
+from perfcast.uncertainty.conformal import probability_at_least
+from perfcast.uncertainty.levels import ErrorRows, outputs_of, shared_labels
 from perfcast.utils.errors import UserError
 
 _LETTERS = "ABCDEFGH"

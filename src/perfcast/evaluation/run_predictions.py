@@ -11,7 +11,8 @@ import pandas as pd
 
 from perfcast.schema.table import Kind, Table, Tag
 from perfcast.schema.table_files import read_csv, read_parquet
-from perfcast.uncertainty.conformal import TEST, ConformalCalibration, outputs_of, units_of_error
+from perfcast.uncertainty.conformal import TEST, ConformalCalibration, units_of_error
+from perfcast.uncertainty.levels import outputs_of
 from perfcast.uncertainty.rolling import REMAINING
 from perfcast.utils.errors import UserError
 

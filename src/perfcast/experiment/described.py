@@ -27,7 +27,8 @@ from perfcast.schema.table import Kind, Table, Tag
 from perfcast.schema.table_files import read_parquet, read_table
 from perfcast.sources.locations import present_sources
 from perfcast.splits import read_folds
-from perfcast.uncertainty.conformal import LEVEL, ConformalCalibration, UncertaintyModel, outputs_of, weighted_quantile
+from perfcast.uncertainty.conformal import LEVEL, ConformalCalibration, UncertaintyModel, weighted_quantile
+from perfcast.uncertainty.levels import outputs_of
 from perfcast.utils.io import read_json
 
 MAX_MACHINES = 300

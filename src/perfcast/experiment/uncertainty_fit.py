@@ -22,9 +22,9 @@ from perfcast.experiment.fitting import (
 )
 from perfcast.predictors.predictor import Predictor
 from perfcast.schema.table import TASK_KIND, Kind, Role, Table, Tag, select
-from perfcast.uncertainty.conformal import TEST, ConformalCalibration, UncertaintyModel, outputs_of
+from perfcast.uncertainty.conformal import TEST, ConformalCalibration, UncertaintyModel
 from perfcast.uncertainty.in_domain import InDomainModel
-from perfcast.uncertainty.levels import ErrorLevels, KnownErrors
+from perfcast.uncertainty.levels import ErrorLevels, KnownErrors, outputs_of
 from perfcast.uncertainty.rolling import error_rows
 
 _ENTITY_SHARE = 6

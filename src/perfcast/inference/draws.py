@@ -24,8 +24,8 @@ from perfcast.inference.champion import Champion
 from perfcast.inference.donors import DRAWS, JointDeck
 from perfcast.inference.parse import ParsedMachines, fill_facts, stack_machines
 from perfcast.schema.table import Table, Tag
-from perfcast.uncertainty.conformal import LEVEL, outputs_of
-from perfcast.uncertainty.levels import ErrorRows
+from perfcast.uncertainty.conformal import LEVEL
+from perfcast.uncertainty.levels import ErrorRows, outputs_of
 from perfcast.uncertainty.mixture import mixture_quantiles, weighted_medians
 
 

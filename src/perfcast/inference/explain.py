@@ -18,8 +18,7 @@ from perfcast.inference.measured_index import describe_outside
 from perfcast.inference.prediction import MEASURED_FACTOR, BacktestError, Basis, Driver, Move, Neighbor, Value
 from perfcast.inference.rules import find_rules
 from perfcast.schema.table import Kind, Role, Table, Tag
-from perfcast.uncertainty.conformal import outputs_of
-from perfcast.uncertainty.levels import ErrorRows, shared_labels
+from perfcast.uncertainty.levels import ErrorRows, outputs_of, shared_labels
 
 _HIDDEN_ROLES = (Role.TARGET, Role.PROVENANCE)
 _MIN_CHANGE = 5e-4

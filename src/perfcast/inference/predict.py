@@ -33,8 +33,8 @@ from perfcast.inference.prediction import (
 )
 from perfcast.inference.user_measurements import UserMeasurements
 from perfcast.schema.table import Role, Tag, select
-from perfcast.uncertainty.conformal import LEVEL, outputs_of
-from perfcast.uncertainty.levels import ErrorRows
+from perfcast.uncertainty.conformal import LEVEL
+from perfcast.uncertainty.levels import ErrorRows, outputs_of
 from perfcast.utils.errors import UserError
 from perfcast.utils.progress import show_progress
 

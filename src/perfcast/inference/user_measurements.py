@@ -17,8 +17,7 @@ from perfcast.inference.machine_fields import MachineFields, alias_field
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.parse import ParsedMachines, parse_machines
 from perfcast.schema.table import Role, Tag
-from perfcast.uncertainty.conformal import outputs_of
-from perfcast.uncertainty.levels import ErrorRows, KnownErrors
+from perfcast.uncertainty.levels import ErrorRows, KnownErrors, outputs_of
 from perfcast.utils.errors import UserError
 
 _LARGE_RESIDUAL = np.log(2.0)

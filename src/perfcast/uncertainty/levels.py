@@ -46,6 +46,12 @@ _OUTPUT, _ERROR, _MONTH = "output of the error", "error", "month of the error"
 _BY_OUTPUT = " by output"
 
 
+def outputs_of(tasks: pd.Series, targets: pd.Series | str) -> np.ndarray:
+    """Return the output of every row, its task and target, (n,) str: each output has its own quantiles."""
+    joined: np.ndarray = (tasks.astype(str) + "\x1f" + targets).to_numpy()
+    return joined
+
+
 def shared_labels(table: Table) -> pd.DataFrame:
     """Return labels that rows share with others, (n, labels) text, NaN where unknown.
 

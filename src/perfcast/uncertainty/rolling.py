@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.schema.table import Table, Tag
-from perfcast.uncertainty.conformal import outputs_of
-from perfcast.uncertainty.levels import ErrorLevels, ErrorRows, shared_labels
+from perfcast.uncertainty.levels import ErrorLevels, ErrorRows, outputs_of, shared_labels
 
 REMAINING = "remaining"
 """Column of rolling predictions and their backtests: the factor that known errors leave of the width of an interval."""

@@ -38,7 +38,8 @@ from perfcast.inference.champion import build_features
 from perfcast.inference.machine_files import PRICE, WATTS
 from perfcast.inference.name_lookup import TaskNames
 from perfcast.inference.rules import DerivedOutput
-from perfcast.uncertainty.conformal import LEVEL, outputs_of, probability_at_least
+from perfcast.uncertainty.conformal import LEVEL, probability_at_least
+from perfcast.uncertainty.levels import outputs_of
 from perfcast.utils.errors import UserError
 
 INT, FP = Output("CINT2017rate", "base_score"), Output("CFP2017rate", "base_score")

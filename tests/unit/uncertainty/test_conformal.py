@@ -14,11 +14,11 @@ from perfcast.uncertainty.conformal import (
     ConformalCalibration,
     UncertaintyModel,
     joint_bounds,
-    outputs_of,
     probability_at_least,
     weighted_quantile,
 )
 from perfcast.uncertainty.in_domain import AHEAD, RESULTS, InDomainModel
+from perfcast.uncertainty.levels import outputs_of
 from perfcast.utils.errors import UserError
 
 
@@ -250,7 +250,7 @@ RISING = np.linspace(0, 2, 201).tolist()
 
 
 def state(**changes):
-    values = {"base": 0.1, "weights": {"a": 0.1, "b": 0.0}, "farthest": {"a": 2.0}, "most": 1.0}
+    values = {"base": 0.1, "weights": {"a": 0.1, "b": 0.0}, "drift": 0.0, "farthest": {"a": 2.0}, "most": 1.0}
     return values | {"quantiles": {"": RISING, "t": RISING}} | changes
 
 
@@ -258,6 +258,7 @@ def state(**changes):
     "changes",
     [
         *({"base": 0.0}, {"base": -0.1}, {"base": 1.5}, {"weights": {"a": 0.1, "b": -1e-6}}, {"farthest": {"a": -1.0}}),
+        {"drift": -0.1},
         {"quantiles": {"t": RISING}},
         {"quantiles": {"": RISING, "t": RISING[:-1]}},
         {"quantiles": {"": RISING, "t": [*RISING, 3.0]}},
@@ -278,6 +279,22 @@ def test_impossible_values_are_refused(changes):
 def test_values_at_the_bounds_are_accepted(changes):
     given = state(**changes)
     assert ConformalCalibration.from_state(given).to_state() == given
+
+
+def test_time_alone_widens_intervals_by_the_growth_of_errors_of_known_entities():
+    rng = np.random.default_rng(0)
+    years, software, known = rng.uniform(0, 2, 4000), np.zeros(4000), np.arange(4000) % 2 == 0
+    software[:] = np.where(years > 0.5, 0.5, 0.0)
+    sizes = np.where(known, 0.02 + 0.03 * years, 0.1)
+    far = pd.DataFrame({"workload": software, RESULTS: np.where(known, 0.1, 1.0), AHEAD: years})
+    residuals = sizes * rng.laplace(size=4000)
+    calibration = fit(residuals, np.full(4000, "t"), np.arange(4000) % 2, far)
+    assert calibration.drift == pytest.approx(0.03, rel=0.3)
+    asked = pd.DataFrame({"workload": 0.0, RESULTS: 0.1, AHEAD: [0.0, 1.0, 2.0, 9.0]})
+    expected = calibration.expected_error(asked)
+    assert expected[2] > 2 * expected[0] and expected[0] < expected[1] < expected[2] <= expected[3]
+    undated = fit(residuals, np.full(4000, "t"), np.arange(4000) % 2, far.assign(**{AHEAD: 0.0}))
+    assert undated.drift == 0.0
 
 
 def test_a_model_survives_its_folder(tmp_path):

@@ -20,7 +20,8 @@ from perfcast.domains.interference.testing import host_interference as generated
 from perfcast.experiment.uncertainty_fit import fit_in_domain
 from perfcast.inference.champion import load_champion, save_champion
 from perfcast.schema.table import Role
-from perfcast.uncertainty.conformal import ConformalCalibration, UncertaintyModel, outputs_of
+from perfcast.uncertainty.conformal import ConformalCalibration, UncertaintyModel
+from perfcast.uncertainty.levels import outputs_of
 from perfcast.utils.errors import UserError
 
 

@@ -19,7 +19,7 @@ from perfcast.domains.interference.measuring.metrics import Group, Metrics, Samp
 from perfcast.inference.champion import Champion, build_features
 from perfcast.schema.sequences import from_matrix
 from perfcast.schema.table import Column, Kind, Role
-from perfcast.uncertainty.conformal import outputs_of
+from perfcast.uncertainty.levels import outputs_of
 from perfcast.utils.errors import UserError
 
 MAX_GROUPS = 12
