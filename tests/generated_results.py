@@ -193,7 +193,7 @@ def _make_history(seeds: int) -> pd.DataFrame:
 
 FAKE_PARAMS: dict[str, Any] = {
     **{"datasets": ["fake"], "plots": ["learning_curves", "headline"]},
-    **{"preset": "quick", "seeds": [0], "published_until": "2024-12"},
+    **{"preset": "quick", "seeds": [0]},
 }
 
 
@@ -224,7 +224,6 @@ def _make_quality(rows: int) -> dict[str, Any]:
         "rejected": {"not_a_score": 7, "<script>alert(1)</script>": 3},
         "columns": {"chips": chips, "part": part},
         "details": {
-            "after_published_until": 5,
             "parse_coverage": {"chips": 0.75, "part": 1.0},
             "join_coverage": coverage,
         },

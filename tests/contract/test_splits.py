@@ -105,13 +105,13 @@ def draw_tenants(rng, block):
 def generate(seed, rows=300):
     """Parts with several submissions of one to four rows; some straddle months, some rows repeat another's features.
 
-    Rows are of 2006 to early 2025, so that every split by date has some on both sides; a quarter of the parts is new
+    Rows are of 2006 to 2025, so that every split by date has some on both sides; a quarter of the parts is new
     in 2023.
     """
     rng = np.random.default_rng(seed)
     block = np.sort(rng.integers(0, rows // 2, rows))
     part = rng.integers(0, 40, rows)[block]
-    month = rng.integers(0, 231, rows)[block] + (rng.random(rows) < 0.05)
+    month = rng.integers(0, 240, rows)[block] + (rng.random(rows) < 0.05)
     month = np.where(part >= 30, 204 + month % 24, month)
     params = 1e7 * 3.0 ** (block % 7)
     tokens = 20 * params * 2.0 ** (block // 7 % 5)

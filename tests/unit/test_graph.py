@@ -52,9 +52,18 @@ def test_options_of_stages_follow_from_the_experiment():
         "--mirror a --mirror b --strict --offline"
     )
     assert graph(mirrors=[], network=True).ingest_options() == ""
-    plan = graph(published_until="2024-11")
-    assert plan.standardize_options("spec_cpu2017") == "--published-until 2024-11"
-    assert plan.standardize_options("host_gemm") == ""
+    plan = graph()
+    assert (plan.until_option("spec_cpu2017"), plan.until_option("host_gemm")) == ("--until 2024-12", "")
+
+
+def test_a_split_of_months_after_the_snapshot_is_left_out(tmp_path):
+    manifest = tmp_path / "raw" / "spec_cpu2017" / "manifest.json"
+    manifest.parent.mkdir(parents=True)
+    for snapshot, left_out in (("to_2024_12", ["forward_2025"]), ("to_2026_03", [])):
+        manifest.write_text(json.dumps({"snapshot": snapshot}))
+        plan = Graph.read(ROOT, read_yaml(ROOT / "params.yaml"), tmp_path)
+        assert plan.left_out["spec_cpu2017"] == left_out and plan.left_out["host_gemm"] == []
+        assert ("forward_2025" in plan.splits_of("spec_cpu2017")) != bool(left_out)
 
 
 def test_a_digest_of_code_depends_on_the_plug_ins_that_are_loaded():

@@ -56,7 +56,6 @@ def test_a_stage_depends_on_code_configuration_workflow_and_all_parameters_of_it
     assert parameters <= set(Params.model_fields)
     named = {
         "ingest": {"mirrors", "network", "strict"},
-        "standardize": {"published_until"},
         "split": {"split_seed"},
         **{rule: {"preset", "seeds", "backtest_windows"} for rule in ("train", "champion")},
         "in_domain": {"backtest_windows"},

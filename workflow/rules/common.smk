@@ -34,7 +34,7 @@ try:
     check_results_folder(RESULTS, Path())
     for file in (*workflow.configfiles, *workflow.config_settings.configfiles):
         read_yaml(Path(file))  # Snakemake takes the last of two equal keys
-    GRAPH = Graph.read(Path(), config)
+    GRAPH = Graph.read(Path(), config, Path(RESULTS))
     LEAKAGE = read_leakage_conf(GRAPH.conf)
 except UserError as error:
     refuse(error)
@@ -95,7 +95,7 @@ def plan(source):
     return plan_source(
         Path(f"{RESULTS}/raw/{source}/manifest.json"),
         Path(f"{RESULTS}/logs/ingest/{source}.json"),
-        lambda: GRAPH.is_local(source, os.environ, Path(f"{RESULTS}/raw/{source}")),
+        lambda: GRAPH.is_local(source),
         network=PARAMS.network,
         strict=PARAMS.strict,
     )
@@ -125,6 +125,10 @@ def begin():
     except UserError as error:
         print(f"perfcast: {error}", file=sys.stderr)
         raise SystemExit(1)
+    for dataset, splits in GRAPH.left_out.items():
+        for split in splits:
+            end = GRAPH.newest_month(dataset)
+            print(f"perfcast: {split} of {dataset} is left out: its results end in {end}", file=sys.stderr)
     end_on_hangup()
     remove_unfinished(Path(RESULTS))
 

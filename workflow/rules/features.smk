@@ -34,5 +34,6 @@ rule split:
     params:
         code=lambda w: GRAPH.code("split", datasets=[w.dataset]),
         seed=PARAMS.split_seed,
+        until=lambda w: GRAPH.until_option(w.dataset),
     shell:
-        "logged {log:q} perfcast pipeline split {wildcards.split:q} --table {input:q} --out {output:q} --seed {params.seed:q}"
+        "logged {log:q} perfcast pipeline split {wildcards.split:q} --table {input:q} --out {output:q} --seed {params.seed:q} {params.until}"

@@ -17,7 +17,6 @@ rule standardize:
         raw=lambda w: f"{RESULTS}/raw",
         conf=lambda w: str(GRAPH.datasets[w.dataset].options) + str(GRAPH.datasets[w.dataset].sources),
         code=lambda w: GRAPH.code("standardize", GRAPH.datasets[w.dataset].module),
-        options=lambda w: GRAPH.standardize_options(w.dataset),
     shell:
         "logged {log:q} perfcast pipeline standardize {wildcards.dataset:q} --raw {params.raw:q} --table {output.table:q} "
-        "--rejected {output.rejected:q} --quality {output.quality:q} {params.options}"
+        "--rejected {output.rejected:q} --quality {output.quality:q}"

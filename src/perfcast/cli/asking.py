@@ -128,7 +128,7 @@ def add_prediction(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="scores measured of these machines or of similar ones: machines with a task and a score",
     )
-    parser.add_argument("--when", metavar="YYYY-MM", help="when machines will be measured (default: this month)")
+    parser.add_argument("--when", metavar="YYYY-MM", help="month of the measurement (default: the newest result's)")
     add_shared(parser, "--no-assume")
 
 
@@ -230,7 +230,8 @@ def finish(
 ) -> int:
     """Write the answer and, on standard error, who made it and how many machines were refused; return the exit code."""
     write_answer(options, answer, format_text)
-    by = f"{counted} by {answer.champion} ({answer.preset} preset), {100 * level:g} % intervals"
+    learned = f", results to {answer.results_until}" if answer.results_until else ""
+    by = f"{counted} by {answer.champion} ({answer.preset} preset{learned}), {100 * level:g} % intervals"
     print(f"{by}; estimates are not official results", file=sys.stderr)
     if refused:
         counted = f"{refused} of {count_words(total, 'machine')} refused"

@@ -527,8 +527,12 @@ def roll(split: str, run: Path, table: Path, out: Path) -> None:
     _tell(f"{split}/{run.name}: test MAPE {metrics['mape']:.2f} %")
 
 
-@stage("split --out --seed --table", table="standard table")
-def split(split: str, table: Path, out: Path, seed: int) -> None:
+@stage(
+    "split --out --seed --table",
+    {"--until": {"metavar": "YYYY-MM", "help": "`evaluated_until` of the dataset"}},
+    table="standard table",
+)
+def split(split: str, table: Path, out: Path, seed: int, until: str | None) -> None:
     """Divide the rows of a dataset into training and test.
 
     Examples:
@@ -540,7 +544,7 @@ def split(split: str, table: Path, out: Path, seed: int) -> None:
     from perfcast.splits.subsets import SUBSETS
 
     rows = read_table(table, wanted=splits.reads, coded=True)
-    folds = splits.make(split, rows, seed)
+    folds = splits.make(split, rows, seed, until)
     point = splits.learning_curve_point(split)
     splits.write_folds(out, folds, rows, point.base if point else None, splits.split_version(split))
     record_digests(out)
@@ -555,13 +559,10 @@ def split(split: str, table: Path, out: Path, seed: int) -> None:
     {
         "--rejected": {"type": Path, "required": True, "help": "CSV file of rejected rows to write"},
         "--quality": {"type": Path, "required": True, "help": "JSON file of data quality to write"},
-        "--published-until": {"metavar": "YYYY-MM", "help": "leave later results out, if the dataset can"},
     },
     table="standard table to write",
 )
-def standardize(
-    *, dataset: str, raw: Path, table: Path, rejected: Path, quality: Path, published_until: str | None, project: Path
-) -> None:
+def standardize(*, dataset: str, raw: Path, table: Path, rejected: Path, quality: Path, project: Path) -> None:
     """Standardize the raw files of a dataset into one table.
 
     Examples:
@@ -575,8 +576,7 @@ def standardize(
     conf = read_dataset(project / "conf", dataset)
     files = present_sources(raw, (*conf.sources.required, *conf.sources.optional))
     build = plugins.load_function(conf.target, f"_target_ of {dataset}")
-    until = {"published_until": published_until} if "published_until" in conf.options else {}
-    result = build(files, {**conf.options, **until})
+    result = build(files, conf.options)
     write_standardized(result, table, rejected, quality)
     record_digests(table, rejected, quality)
     _tell(

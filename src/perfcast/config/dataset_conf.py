@@ -71,6 +71,8 @@ class DatasetConf(StrictModel):
     """Splits whose test machines are also predicted as users describe them, level by level."""
     tables: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """Further tables of the evaluation that the domain makes, with their options."""
+    evaluated_until: str | None = Field(default=None, pattern=r"^\d{4}-(0[1-9]|1[0-2])$")
+    """Last month of the results in splits without months of their tests; the champion learns every result."""
     label_outlier: float | None = Field(default=None, gt=0)
     published: list[PublishedErrors] = Field(default_factory=list)
     options: dict[str, Any] = Field(default_factory=dict)

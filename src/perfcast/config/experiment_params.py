@@ -29,7 +29,6 @@ Seed = Annotated[int, BeforeValidator(_number_from_command_line), Field(ge=0, le
 class Params(StrictModel):
     """The experiment: params.yaml, overridden by a file of conf/experiment."""
 
-    published_until: str = Field(pattern=r"^\d{4}-(0[1-9]|1[0-2])$")
     strict: bool
     mirrors: list[Annotated[str, Field(min_length=1)]]
     network: bool

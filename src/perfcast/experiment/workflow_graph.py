@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -20,9 +21,9 @@ from perfcast.config.experiment_params import Params
 from perfcast.config.predictor_conf import PredictorConf, Settings, read_predictor, read_predictor_labels
 from perfcast.domain import CORE, domain_of, domains
 from perfcast.experiment.experiment_check import check_experiment
-from perfcast.sources.locations import embedded_folder, find_places, locate_source
-from perfcast.sources.source_spec import parse_source
-from perfcast.splits import learning_curve_point
+from perfcast.sources.locations import LocatedSource, embedded_folder, find_places, locate_source
+from perfcast.sources.source_spec import MANIFEST, parse_source
+from perfcast.splits import declaration, learning_curve_point
 from perfcast.utils.io import abandoned_paths, read_object, remove_path
 
 
@@ -114,11 +115,12 @@ class Graph:
 
     project: Path
     params: Params
+    results: Path
 
     @classmethod
-    def read(cls, project: Path, content: Mapping[str, Any]) -> Graph:
+    def read(cls, project: Path, content: Mapping[str, Any], results: Path = Path("results")) -> Graph:
         """Validate an experiment. Raises: UserError, one line that names the key."""
-        return cls(project, check_experiment(content, project))
+        return cls(project, check_experiment(content, project), results)
 
     @property
     def conf(self) -> Path:
@@ -156,7 +158,32 @@ class Graph:
 
     def splits_of(self, dataset: str) -> list[str]:
         """Return the experiment's splits that a dataset has."""
+        return [name for name in self._listed_splits(dataset) if name not in self.left_out[dataset]]
+
+    def _listed_splits(self, dataset: str) -> list[str]:
         return [name for name in self.datasets[dataset].splits if name in self.params.splits]
+
+    @cached_property
+    def left_out(self) -> dict[str, list[str]]:
+        """Splits of every dataset that test months after the last one of its results."""
+        newest = {name: self.newest_month(name) for name in self.datasets}
+        return {
+            name: [split for split in self._listed_splits(name) if month and declaration(split).since > month]
+            for name, month in newest.items()
+        }
+
+    def newest_month(self, dataset: str) -> str:
+        """Return the last month in the snapshots of a dataset's sources, as 2024-12; "" where none declares one.
+
+        The snapshot is that of the last ingestion, else that on this machine, else the newest.
+        """
+        months = []
+        for source in self.datasets[dataset].sources.required:
+            spec = parse_source(source, read_conf(self.conf, "source", source))
+            manifest = self.results / "raw" / source / MANIFEST
+            found = read_object(manifest).get("snapshot") if manifest.exists() else self._locate(source).snapshot
+            months += [each.until for each in spec.snapshots if found in (each.name, None) and each.until]
+        return max(months, default="")
 
     def described_splits_of(self, dataset: str) -> list[str]:
         """Return the experiment's splits whose test machines are also predicted as users describe them."""
@@ -183,11 +210,10 @@ class Graph:
             return _MINUTES_PER_SEED * len(self.seeds_of(predictor))
         return _MINUTES_QUICK
 
-    def standardize_options(self, dataset: str) -> str:
-        """Return the options of `perfcast standardize` that come from the experiment."""
-        if "published_until" in self.datasets[dataset].options:
-            return f"--published-until {self.params.published_until}"
-        return ""
+    def until_option(self, dataset: str) -> str:
+        """Return the option of `perfcast pipeline split` for the last month that is evaluated."""
+        until = self.datasets[dataset].evaluated_until
+        return f"--until {until}" if until else ""
 
     def ingest_options(self) -> str:
         """Return the options of `perfcast ingest` that come from the experiment."""
@@ -247,11 +273,14 @@ class Graph:
         files = [folder / file["name"] for file in conf["files"]]
         return hashlib.sha256(b"".join(file.read_bytes() for file in files if file.exists())).hexdigest()[:_DIGITS]
 
-    def is_local(self, source: str, environment: Mapping[str, str], earlier: Path | None = None) -> bool:
-        """Return whether every file of a source is on this machine; `earlier` is the folder of its last ingestion."""
+    def is_local(self, source: str) -> bool:
+        """Return whether every file of a source is on this machine, those of its last ingestion included."""
+        return self._locate(source).is_local
+
+    def _locate(self, source: str) -> LocatedSource:
         spec = parse_source(source, read_conf(self.conf, "source", source))
-        places = find_places(self.project, self.params.mirrors, environment)
-        return locate_source(spec, **places, earlier=earlier).is_local
+        places = find_places(self.project, self.params.mirrors, os.environ)
+        return locate_source(spec, **places, earlier=self.results / "raw" / source)
 
     def available(self, status: Mapping[str, SourceStatus]) -> list[str]:
         """Return the experiment's datasets whose required sources are not missing."""

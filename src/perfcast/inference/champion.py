@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -122,9 +123,16 @@ class Champion:
         raise UserError("the champion must predict described machines", fact, remedy)
 
     @property
-    def identity(self) -> tuple[str, str, str]:
-        """The dataset, the predictor and its preset, which answers name."""
-        return self.dataset, self.name, self.preset
+    def identity(self) -> tuple[str, str, str, str]:
+        """The dataset, the predictor, its preset and the month of the newest result, which answers name."""
+        return self.dataset, self.name, self.preset, self.results_until
+
+    @cached_property
+    def results_until(self) -> str:
+        """The month of the newest result, as 2024-12; "" without dates."""
+        times = self.reference_data.measured.select(tag=Tag.TIME)
+        newest = self.reference_data.measured.frame[times].max()
+        return f"{newest.iloc[0]:%Y-%m}" if newest.notna().any() else ""
 
     @property
     def named_field(self) -> str:

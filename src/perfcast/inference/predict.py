@@ -74,20 +74,20 @@ def make_options(
 ) -> PredictOptions:
     """Return the options of a request of a user: commands, HTTP, Python and MLflow have these defaults.
 
-    Args: `level` is LEVEL and `when` this month without a value; `prefix` stands before the names in messages.
+    Args: `level` is LEVEL without a value; `prefix` stands before the names in messages.
     Raises: UserError for a level or a month that cannot be.
     """
     checked = check_level(LEVEL if level is None else level, f"{prefix}level")
     return PredictOptions(checked, read_month(when, f"{prefix}when"), assume, neighbors, explain)
 
 
-def read_month(when: str | date | None, name: str = "when") -> pd.Timestamp:
-    """Return the month of a measurement, as `2026-03` or a date; None is this month.
+def read_month(when: str | date | None, name: str = "when") -> pd.Timestamp | None:
+    """Return the month of a measurement, as `2026-03` or a date; None stays, for the month of the newest result.
 
     Raises: UserError, which names the option `name`, when it is no month.
     """
     if when is None:
-        return pd.Timestamp.now().normalize()
+        return None
     text = f"{when:%Y-%m}" if isinstance(when, date) else when
     if not isinstance(text, str) or not is_month(text):
         raise UserError(f"{name} must be {MONTH}", f"it is {when!r}")

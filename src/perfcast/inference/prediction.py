@@ -325,6 +325,7 @@ class ChampionAnswer(Answer):
     dataset: str
     champion: str
     preset: str
+    results_until: str
 
 
 def name_carried(carried: Mapping[str, Any], columns: Collection[str]) -> dict[str, Any]:

@@ -76,7 +76,7 @@ class PredictQuery(BaseModel):
     model_config = ConfigDict(extra="forbid")
     level: float = Field(LEVEL, gt=0, lt=1, allow_inf_nan=False, description="Level of the intervals (default: 0.9).")
     when: Annotated[str, AfterValidator(check_month)] | None = Field(
-        None, description="Month of the measurement, YYYY-MM (default: this month)."
+        None, description="Month of the measurement, YYYY-MM (default: that of the newest result)."
     )
     assume: bool = Field(True, description="Fill unknown values with those of similar machines (default: true).")
     neighbors: int | None = Field(
@@ -241,6 +241,7 @@ class _ChampionResponse(BaseModel):
     dataset: str
     champion: str
     preset: str
+    results_until: str = Field(description="Month of the newest result, YYYY-MM.")
     features: int = Field(description="Number of features of the predictor.")
     kind: str = Field(description="Kind of the numbers: estimates, not official results.")
 

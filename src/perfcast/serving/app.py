@@ -296,6 +296,7 @@ def _describe_champion(champion: Champion) -> dict[str, Any]:
         "dataset": champion.dataset,
         "champion": champion.name,
         "preset": champion.preset,
+        "results_until": champion.results_until,
         "features": len(select(champion.predictor.columns_, role=Role.FEATURE)),
         "kind": ESTIMATE,
     }

@@ -88,11 +88,15 @@ _Files = Annotated[list[SourceFile], Field(min_length=1), AfterValidator(_check_
 
 
 class Snapshot(StrictModel):
-    """One complete set of files; `derived_from` names the published snapshot that a local-only one is a subset of."""
+    """One complete set of files; `derived_from` names the published snapshot that a local-only one is a subset of.
+
+    `until` is the last month of its results, as 2024-12.
+    """
 
     name: _Text | None
     files: _Files
     derived_from: str | None = None
+    until: Annotated[str, Field(pattern=r"^\d{4}-\d{2}$")] | None = None
 
 
 class SourceSpec(StrictModel):

@@ -99,13 +99,19 @@ def learning_curve_point(name: str) -> LearningCurvePoint | None:
     return declaration(name).learning_curve
 
 
-def make(name: str, table: Table, seed: int) -> pd.DataFrame:
+def make(name: str, table: Table, seed: int, until: str | None = None) -> pd.DataFrame:
     """Make a split and check it.
 
+    Rows published after the month `until`, such as 2024-12, are unused, so that later results change no figure of the
+    splits before. Splits with test rows of later months use every row.
     Raises: UserError when the name is unknown, or the table leaves training or test of a fold empty; ValueError when
     the folds leak, which is an error of the split.
     """
-    folds = function(name)(table, seed)
+    known = table
+    if until is not None and declaration(name).since <= until:
+        late = table.frame[table.column_of(Tag.TIME)] > pd.Period(until, freq="M").end_time
+        known = Table(table.dataset, table.frame[~late], table.columns, table.facts)
+    folds = function(name)(known, seed).reindex(table.frame.index, fill_value="unused")
     for fold in folds:
         for subset in ("train", "test"):
             if not (folds[fold] == subset).any():

@@ -35,7 +35,8 @@ class SplitDeclaration:
     `label` is a name of two or three words; `description` is a phrase on the test rows; `scenario` is what someone asks
     about in plain words, "" where the label says it. Predictors are compared on it where it is `compared`. `version` is
     raised when the rows change: results of two versions never share a table. `frozen` is the forward split
-    whose trained predictors a rolling split corrects by the results of earlier months, "" for other splits.
+    whose trained predictors a rolling split corrects by the results of earlier months, "" for other splits. `since` is
+    the month of the first test rows, as 2025-01, "" for splits without one.
     """
 
     label: str
@@ -46,14 +47,15 @@ class SplitDeclaration:
     version: int = 1
     scenario: str = ""
     frozen: str = ""
+    since: str = ""
 
 
 def declare_split(
-    label: str, description: str, *checks: Check, version: int = 1, scenario: str = ""
+    label: str, description: str, *checks: Check, version: int = 1, scenario: str = "", since: str = ""
 ) -> Callable[[AnySplit], AnySplit]:
     """Declare a function to be a split, with checks of its folds beside the general ones."""
     checks = (check_subsets, check_blocks, *checks)
-    return _attach(SplitDeclaration(label, description, checks, version=version, scenario=scenario))
+    return _attach(SplitDeclaration(label, description, checks, version=version, scenario=scenario, since=since))
 
 
 def declare_leaking_split(label: str, description: str) -> Callable[[AnySplit], AnySplit]:

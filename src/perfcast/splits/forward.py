@@ -38,8 +38,8 @@ def window(start: str, end: str, scenario: str = "") -> Split:
 
     make.__name__ = f"forward_{start[:4]}"  # names the base of its learning-curve splits
     description = f"machines published from {start[:4]} on, trained on earlier results"
-    declare = declare_split(f"releases from {start[:4]}", description, check_window(start, end), scenario=scenario)
-    return declare(make)
+    label, check = f"releases from {start[:4]}", check_window(start, end)
+    return declare_split(label, description, check, scenario=scenario, since=start)(make)
 
 
 @declare_split("latest releases", "the latest fifth of the results, trained on all earlier ones", _last_share)
@@ -82,6 +82,7 @@ forward_2012 = window("2012-01", "2015-01")
 forward_2021 = window("2021-01", "2024-01")
 forward_2023 = window("2023-01", "2025-01", "the next generation")
 forward_2024 = window("2024-01", "2025-01", "the next year")
+forward_2025 = window("2025-01", "2026-01")
 
 
 def rolling(base: Split, scenario: str = "") -> Split:

@@ -131,7 +131,8 @@ class ConformalCalibration:
         if AHEAD not in distances:
             return explained
         years = np.minimum(distances[AHEAD].to_numpy(dtype=float), self.farthest.get(AHEAD, np.inf))
-        return np.maximum(explained, self.base + self.drift * years)
+        floored: np.ndarray = np.maximum(explained, self.base + self.drift * years)
+        return floored
 
     def _explain(self, distances: np.ndarray, names: pd.Index) -> np.ndarray:
         weights = np.array([self.weights[str(name)] for name in names])

@@ -62,7 +62,7 @@ def test_pit_of_unseen_results_is_uniform():
     raw = {name: Path(mkdtemp(prefix="perfcast-choosing-")) for name in ("spec_cpu2017", "cpu_catalog")}
     spec_cpu2017.write(raw["spec_cpu2017"], rows=400, seed=6)
     cpu_catalog.write(raw["cpu_catalog"], rows=400, seed=5)
-    standard = build(raw, {"published_until": None}).table
+    standard = build(raw, {}).table
     champion = project().champion
     X = build_features("spec_cpu2017", standard.frame, standard.columns, FEATURES).frame
     predictions = champion.predictor.predict(X)["base_score"].to_numpy()

@@ -94,6 +94,16 @@ def test_rows_of_a_split_are_those_worked_out_by_hand(name, months, columns, exp
         assert letters(splits.make(name, table(months, **columns), seed)["fold_0"]) == expected
 
 
+def test_later_results_change_no_earlier_split():
+    early = table(["2023-01"] * 20 + ["2024-12"] * 20)
+    later = table(["2023-01"] * 20 + ["2024-12"] * 20 + ["2025-01", "2025-12"])
+    for name in ("random", "unseen_cpu", "forward_2024"):
+        folds, expected = splits.make(name, later, 0, "2024-12"), splits.make(name, early, 0)
+        pd.testing.assert_frame_equal(folds.iloc[:40], expected)
+        assert (folds.iloc[40:] == "unused").all(axis=None)
+    assert letters(splits.make("forward_2025", later, 0, "2024-12")["fold_0"])[40:] == "tt"
+
+
 def test_results_of_one_month_are_drawn_and_the_others_stay_in_test():
     revealed = [letters(splits.make("few_shot_3", table(SHOTS, **NEW), seed)["fold_0"][3:]) for seed in range(10)]
     assert set(revealed) <= {"trrrtt", "trrtrt", "trtrrt"} and len(set(revealed)) > 1

@@ -15,17 +15,16 @@ from perfcast.domains.servers.datasets.spec_cpu.repairs import MIN_PEERS, mark_f
 from perfcast.domains.servers.parsing.names import extract_system_stem
 from perfcast.domains.servers.testing import cpu_catalog, spec_cpu2006, spec_cpu2017, spec_cpu2026
 from perfcast.schema.table import Role
-from perfcast.schema.table_files import write_table
 from perfcast.utils.errors import UserError
 
 CPU2006, CPU2017 = "spec_cpu2006", "spec_cpu2017"
 
 
-class Dump(namedtuple("Dump", "module fake library options end score mhz sound unusable reasons merged")):
+class Dump(namedtuple("Dump", "module fake library end score mhz sound unusable reasons merged")):
     """A generated dump: texts in which the two differ, and processors of two sound rows, the first of `mhz`."""
 
-    def build(self, folders, **options):
-        return self.module.build(folders, {**self.options, **options})
+    def build(self, folders):
+        return self.module.build(folders, {})
 
     def build_bytes(self, folder, data):
         (folder / "dump.csv").write_bytes(data)
@@ -36,11 +35,11 @@ _SHARED = {"score_not_numeric": 1, "impossible_counts": 1, "repeated_header": 1,
 _SHARED |= {"wrong_field_count": 1, "not_utf8": 1, "virtual_machine": 1}
 DUMPS = {
     CPU2006: Dump(
-        *(cpu2006, spec_cpu2006, lzma, {}, b"\n", b"Baseline", b",2933,", (b"Xeon X5570", b"Opteron 2384")),
+        *(cpu2006, spec_cpu2006, lzma, b"\n", b"Baseline", b",2933,", (b"Xeon X5570", b"Opteron 2384")),
         *((b"-20", b"-19"), {**_SHARED, "no_score": 1}, {"identical": 1}),
     ),
     CPU2017: Dump(
-        *(cpu2017, spec_cpu2017, gzip, {"published_until": "2024-12"}, b"\r\n", b"Base Result", b",2400,"),
+        *(cpu2017, spec_cpu2017, gzip, b"\r\n", b"Base Result", b",2400,"),
         *((b"Xeon Gold 6148", b"EPYC 7742"), (b"cpu2017-2", b"cpu2018-2"), {**_SHARED, "no_score": 2}),
         {"identical_but_for_disclosure": 1},
     ),
@@ -79,7 +78,6 @@ def test_build_accounts_for_every_row_and_quarantines_each_defect_with_reason(ca
     built, frame = case.built, case.built.table.frame
     assert built.rows_in == len(frame) + built.rows_merged + len(built.rejected)
     assert built.merged == case.dump.merged
-    assert built.quality["after_published_until"] == ("published_until" in case.dump.options)
     assert built.rejected["reason"].value_counts().to_dict() == case.dump.reasons
     assert (built.rejected["line"] > 1).all()
     assert built.table.select(role=Role.TARGET) == ["base_score"]
@@ -138,7 +136,7 @@ def test_build_refuses_bad_file(case, tmp_path):
     unusable = case.lines[0] + case.find_row().replace(*case.dump.unusable)
     for content, message in (
         (data.replace(score, score + b"s"), f"'{score.decode()}' once.*nearest unknown one is '{score.decode()}s'"),
-        (unusable, "must hold a usable result, but of 1 rows 1 are unusable, 0 too late"),
+        (unusable, "must hold a usable result, but of 1 rows 1 are unusable"),
     ):
         with pytest.raises(UserError, match=message) as caught:
             case.dump.build_bytes(tmp_path, content)
@@ -170,34 +168,13 @@ def test_cpu2017_counts_repairs_and_keeps_stated_values_and_lines(cases):
     assert set(frame.loc[frame["family"] == "Sierra Forest", "l2_kb_per_core"]) == {1024}
     assert frame.loc[frame["cpu_model"] == "xeon gold 6534", "cpu_model_id"].unique().tolist() == ["xeon-gold-6534"]
     assert not frame["cpu_model"].str.contains("  ").any()
-    row, lines = frame.iloc[0], cases[CPU2017].lines
-    later = [number for number, line in enumerate(lines, 1) if b",Mar-2025," in line]
-    physical = row["line"] + sum(number <= row["line"] for number in later)
-    assert row["result_id"].encode() in lines[int(physical) - 1]
+    row = frame.iloc[0]
+    assert row["result_id"].encode() in cases[CPU2017].lines[int(row["line"]) - 1]
 
 
-def test_cpu2017_gives_same_bytes_for_both_snapshots(cases, tmp_path):
-    case = cases[CPU2017]
-    cut = b"".join(line for line in case.lines if b",Mar-2025," not in line)
-    (tmp_path / "cut").mkdir()
-    (tmp_path / "cut" / spec_cpu2017.FILE).write_bytes(gzip.compress(cut))
-    other = case.dump.build({**case.raw, CPU2017: tmp_path / "cut"})
-    assert len(cut) < len(b"".join(case.lines))
-    write_table(case.built.table, tmp_path / "one.parquet")
-    write_table(other.table, tmp_path / "other.parquet")
-    assert (tmp_path / "one.parquet").read_bytes() == (tmp_path / "other.parquet").read_bytes()
-    assert (case.built.rows_in, other.quality["after_published_until"]) == (other.rows_in, 0)
-
-
-def test_cpu2017_applies_and_validates_published_until_and_rejects_a_repeated_identifier(cases, tmp_path):
+def test_cpu2017_has_every_month_and_rejects_a_repeated_identifier(cases, tmp_path):
     case, row = cases[CPU2017], cases[CPU2017].find_row()
-    months = {until: case.dump.build(case.raw, published_until=until) for until in ("2020-06", None)}
-    assert months["2020-06"].table.frame["published_month"].max() <= pd.Timestamp(2020, 6, 1)
-    assert months[None].quality["after_published_until"] == 0
-    assert months[None].table.frame["published_month"].max() == pd.Timestamp(2025, 3, 1)
-    for until, words in (("later", "published_until"), ("2001-01", "or set published_until later")):
-        with pytest.raises(UserError, match=words):
-            case.dump.build(case.raw, published_until=until)
+    assert case.built.table.frame["published_month"].max() == pd.Timestamp(2025, 3, 1)
     result = case.dump.build_bytes(tmp_path, case.lines[0] + row + row + row.replace(b",2400,", b",2500,"))
     assert result.merged == {"identical_but_for_disclosure": 1}
     assert result.rejected["reason"].tolist() == ["duplicate_result_id"]

@@ -16,7 +16,6 @@ from perfcast.schema.table import Role
 from perfcast.utils.errors import UserError
 
 MODULES = {"spec_power": (power, fake_power), "spec_jbb2015": (jbb2015, fake_jbb2015)}
-OPTIONS = {"published_until": "2024-12"}
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +30,7 @@ def raw(tmp_path_factory):
 @pytest.fixture(scope="module")
 def built(raw):
     return {
-        name: module.build({name: raw[name], "cpu_catalog": raw["cpu_catalog"]}, OPTIONS)
+        name: module.build({name: raw[name], "cpu_catalog": raw["cpu_catalog"]}, {})
         for name, (module, _) in MODULES.items()
     }
 
@@ -51,13 +50,13 @@ def sound(raw, nodes="1"):
     return next(row for row in rows if row["Nodes"] == nodes and row["Result"] not in ("0", "NC"))
 
 
-def build_rows(name, folder, rows, options=OPTIONS):
+def build_rows(name, folder, rows):
     """Build a dataset from rows alone: two names of the header have no field."""
     with (folder / "dump.csv").open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\r\n")
         writer.writerow([*rows[0], "Disclosure URL", "Disclosures"])
         writer.writerows(row.values() for row in rows)
-    return MODULES[name][0].build({name: folder}, options)
+    return MODULES[name][0].build({name: folder}, {})
 
 
 def test_build_quarantines_each_defect_with_reason_and_declares_no_result_as_feature(built, raw):
@@ -129,32 +128,18 @@ def test_build_derives_threads_from_either_column(raw, tmp_path):
         assert frame["threads_per_core"].astype(object).where(frame["threads_per_core"].notna(), None)[0] == expected
 
 
-def test_build_applies_published_until_and_keeps_lines(raw, tmp_path):
-    rows = read(raw["spec_jbb2015"])[:100]
-    whole = build_rows("spec_jbb2015", tmp_path, rows, {})
-    cut = build_rows("spec_jbb2015", tmp_path, rows, {"published_until": "2020-12"})
-    later = (whole.table.frame["published_month"] > "2020-12-31").sum()
-    assert cut.quality["after_published_until"] == later > 0
-    assert cut.rows_in == whole.rows_in - later
-    early = [row for row in rows if int(row["Published"][-4:]) <= 2020]
-    alone = build_rows("spec_jbb2015", tmp_path, early, {"published_until": "2020-12"})
-    pd.testing.assert_frame_equal(alone.table.frame, cut.table.frame)
-
-
 @pytest.mark.parametrize("name", MODULES)
 def test_build_refuses_bad_files_and_options(name, raw, tmp_path):
     rows = read(raw[name])[:4]
     with pytest.raises(UserError, match="one file"):
         MODULES[name][0].build({name: tmp_path}, {})
-    unusable = "must hold a usable result, but of 4 rows 4 are unusable, 0 too late"
-    for changed, until, message in (
-        ({"spec_power": {"Result": "0"}, "spec_jbb2015": {"Max-jOPS": "0"}}[name], "2024-12", unusable),
-        ({"spec_power": {"# Chips": "700"}, "spec_jbb2015": {"# chips": "700"}}[name], "2024-12", unusable),
-        ({}, "2001-01", "usable result"),
-        ({}, "soon", "published_until must be a month"),
+    unusable = "must hold a usable result, but of 4 rows 4 are unusable"
+    for changed in (
+        {"spec_power": {"Result": "0"}, "spec_jbb2015": {"Max-jOPS": "0"}}[name],
+        {"spec_power": {"# Chips": "700"}, "spec_jbb2015": {"# chips": "700"}}[name],
     ):
-        with pytest.raises(UserError, match=message):
-            build_rows(name, tmp_path, [{**row, **changed} for row in rows], {"published_until": until})
+        with pytest.raises(UserError, match=unusable):
+            build_rows(name, tmp_path, [{**row, **changed} for row in rows])
 
 
 def test_parse_measured_identity_and_form_factor():

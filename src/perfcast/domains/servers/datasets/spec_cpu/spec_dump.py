@@ -154,15 +154,13 @@ class SpecDump:
     def build(self, raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
         """Standardize the dump, and join the processor catalog where that source is available.
 
-        Options: `published_until`, the last month of publication as YYYY-MM. Rows published later are dropped, so every
-        snapshot of the dump gives the same table. None keeps all rows.
+        There are no `options`.
 
         Raises:
-            UserError: The file is not a whole table with the dump's columns, holds no usable result, or the option is
-                not a month.
+            UserError: The file is not a whole table with the dump's columns, or holds no usable result.
         """
-        until = parse_last_month(options.get("published_until"))
-        frame, quarantine, rows_in, after, identical = read_results(self, raw[self.source], until)
+        del options
+        frame, quarantine, rows_in, identical = read_results(self, raw[self.source])
         # The copy consolidates the blocks of a frame that grew by columns; later steps are slow without it.
         frame = join_catalog(self.parse(frame), raw).copy()
         repairs = Repairs()
@@ -176,14 +174,13 @@ class SpecDump:
         )
         wrong, detail = describe_out_of_bounds(frame, self.columns)
         frame = quarantine.reject(frame, wrong, "out_of_bounds", detail)
-        facts = {name: options[name] for name in ("published_until",) if name in options}
-        table = build_table(self.source, frame, self.columns, facts, copy=False)
+        table = build_table(self.source, frame, self.columns, copy=False)
         return Standardized(
             table,
             build_rejected_frame(quarantine.rejections),
             rows_in,
             {"identical_but_for_disclosure" if self.described["identity"] else "identical": identical},
-            {"after_published_until": after, **summarize_quality(frame, table, repairs.counts)},
+            summarize_quality(frame, table, repairs.counts),
         )
 
 
@@ -213,16 +210,15 @@ def summarize_quality(frame: pd.DataFrame, table: Table, repairs: Mapping[str, i
     }
 
 
-def read_results(dump: SpecDump, folder: Path, until: pd.Timestamp) -> tuple[pd.DataFrame, Quarantine, int, int, int]:
-    """Read the results of a dump that were published until a month, and quarantine rows that are not results.
+def read_results(dump: SpecDump, folder: Path) -> tuple[pd.DataFrame, Quarantine, int, int]:
+    """Read the results of a dump, and quarantine rows that are not results.
 
-    `line` counts the lines of the file without the rows published later, so every snapshot gives the same lines. Rows
-    that differ in their identifier alone are folded.
+    Rows that differ in their identifier alone are folded.
 
     Returns:
-        Results, with the raw columns as text, the required columns (`SpecDump.described`), result_id, line_in_file,
-        line, and with an identifier arrival_day, ordered by identifier; the quarantine; the number of rows without
-        those published later, of these, and of those folded into a row that differs in its identifier alone.
+        Results, with the raw columns as text, the required columns (`SpecDump.described`), result_id, line, and with an
+        identifier arrival_day, ordered by identifier; the quarantine; the number of rows, and of those folded into a
+        row that differs in its identifier alone.
 
     Raises:
         UserError: The file is not a whole table with the dump's columns, or no row is a result.
@@ -231,28 +227,25 @@ def read_results(dump: SpecDump, folder: Path, until: pd.Timestamp) -> tuple[pd.
     rows = read_dump(dump.source, path, dump.raw_columns, ("Disclosure",) if dump.coded else None)
     quarantine = Quarantine(dump.source, path.name, rows.rejections)
     _refuse_none(path, rows.frame, rows.rows_in, quarantine)
-    frame = _type_columns(dump, rows.frame.rename(columns={"line": "line_in_file"}))
-    after = frame["published_month"] > until
-    frame = frame.assign(line=frame["line_in_file"] - after.cumsum())[~after]
+    frame = _type_columns(dump, rows.frame.assign(line_in_file=rows.frame["line"]))
     frame = _reject_untyped(frame, quarantine, dump)
     virtual = map_distinct(frame["System"], lambda text: _VIRTUAL.search(text) is not None)
     frame = dump.screen(quarantine.reject(frame, virtual, "virtual_machine", frame["System"]), quarantine)
     repeated = _mark_repeated(frame, dump.raw_columns)
     frame = quarantine.reject(frame, repeated, "duplicate_result_id", frame.loc[repeated, "result_id"].astype("str"))
-    _refuse_none(path, frame, rows.rows_in, quarantine, int(after.sum()))
+    _refuse_none(path, frame, rows.rows_in, quarantine)
     frame = frame.sort_values("result_id", kind="stable")
     identical = frame.duplicated([column for column in dump.raw_columns if column != "Disclosure"])
-    rows_in = rows.rows_in - int(after.sum())
     frame = frame.drop(columns="Disclosure", errors="ignore")[~identical]
-    return frame, quarantine, rows_in, int(after.sum()), int(identical.sum())
+    return frame, quarantine, rows.rows_in, int(identical.sum())
 
 
-def _refuse_none(path: Path, frame: pd.DataFrame, rows: int, quarantine: Quarantine, after: int = 0) -> None:
+def _refuse_none(path: Path, frame: pd.DataFrame, rows: int, quarantine: Quarantine) -> None:
     if frame.empty:
         raise UserError(
             f"{path} must hold a usable result",
-            f"of {rows} rows {len(quarantine.rejections)} are unusable, {after} too late",
-            "check the file" + (", or set published_until later" if after else ""),
+            f"of {rows} rows {len(quarantine.rejections)} are unusable",
+            "check the file",
         )
 
 
@@ -306,16 +299,6 @@ def map_texts(texts: pd.Series, function: Callable[[str], str | None]) -> pd.Ser
     if is_coded(texts):
         return map_distinct(texts, function)
     return texts.map({text: function(text) for text in texts.unique()})
-
-
-def parse_last_month(text: object) -> pd.Timestamp:
-    """Return the first day of a month written YYYY-MM, and the end of time for None. Raises: UserError."""
-    try:
-        return pd.Timestamp.max if text is None else pd.Timestamp(pd.Period(str(text), freq="M").start_time)
-    except ValueError:
-        raise UserError(
-            "published_until must be a month such as 2024-12", f"found {text!r}", "correct it in params.yaml"
-        ) from None
 
 
 def name_submissions(frame: pd.DataFrame) -> pd.Series:
