@@ -63,15 +63,15 @@ def test_answers_are_those_of_the_commands(champion, capsys, tmp_path):
     assert plain(similar)["machines"][0]["similar"] == command["machines"][0]["similar"]
 
 
-def test_a_month_is_a_text_a_date_or_this_month_at_every_door(champion, monkeypatch):
+def test_a_month_is_a_text_a_date_or_that_of_the_newest_result_at_every_door(champion, monkeypatch):
     assert read_month("2020-06") == read_month(date(2020, 6, 1)) == pd.Timestamp(2020, 6, 1)
-    assert read_month(None) == pd.Timestamp.now().normalize()
+    assert read_month(None) is None
     requested = []
     monkeypatch.setattr("perfcast.api.predict_batch", lambda *arguments, strict: requested.append(arguments[2]))
     for when in (None, "2020-06"):
         champion.predict(KNOWN, when=when)
-    this_month = PredictQuery().to_options(1, DEFAULT_LIMITS)
-    assert requested == [this_month, replace(this_month, when=pd.Timestamp(2020, 6, 1))]
+    newest = PredictQuery().to_options(1, DEFAULT_LIMITS)
+    assert requested == [newest, replace(newest, when=pd.Timestamp(2020, 6, 1))]
 
 
 def test_a_wrong_value_is_a_value_error_that_names_the_argument(champion):
@@ -132,7 +132,7 @@ def test_answers_have_short_representations_and_escape_texts(champion):
     assert "SPECrate2017_int_base" in html and "not official results" in html
     name = "<script>alert('a')</script>"
     estimate = Estimate(name, name, 1.0, None, None, 0.9, "", None, None, 0, 0)
-    hostile = Predictions(name, name, name, (Prediction(1, name, (estimate,)),), 1)
+    hostile = Predictions(name, name, name, "", (Prediction(1, name, (estimate,)),), 1)
     assert "<script" not in hostile._repr_html_()
     assert "&lt;script" in hostile._repr_html_()
     for machine in (*hostile.machines, Prediction(1, name, (), status=REFUSED, message=name)):

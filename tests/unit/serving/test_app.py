@@ -41,7 +41,8 @@ def test_several_machines_keep_their_order_and_equal_ones_get_equal_results(serv
         machines = request(f"{server}/predict{PLAIN}", body).json()["machines"]
         assert [machine["line"] for machine in machines] == [1, 2, 3]
         assert machines[0]["estimates"] == machines[2]["estimates"] != machines[1]["estimates"]
-        assert machines[0]["notes"] == [] and "was read as 'xeon gold 6148'" in machines[1]["notes"][0]
+        read = [any("was read as 'xeon gold 6148'" in note for note in machine["notes"]) for machine in machines]
+        assert read == [False, True, False]
 
 
 def test_query_options_have_an_effect(server):
@@ -237,7 +238,7 @@ def test_concurrent_requests_get_the_same_results_as_single_ones(server):
     assert [number for number, reply in enumerate(replies) if reply.status != 200] == [5, 11]
     assert "(machine 1)" in replies[5].error
     answered = [number for number in range(24) if number not in (5, 11)]
-    options = {"explain": False, "neighbors": 0, "when": pd.Timestamp.now().normalize()}
+    options = {"explain": False, "neighbors": 0}
     together = perfcast.predict([machines[number] for number in answered], project().champion, **options).to_dict()
     for number, expected in zip(answered, together["machines"], strict=True):
         (reply,) = replies[number].json()["machines"]
