@@ -79,7 +79,7 @@ def commands(folder: Path, rows: int) -> dict[str, list[str]]:
         "standardize": [
             *perfcast, "pipeline",
             "standardize", "spec_cpu2017", "--raw", str(folder / "raw"), "--table", standard, "--rejected",
-            str(folder / "rejected.csv"), "--quality", str(folder / "quality.json"), "--published-until", "2024-12",
+            str(folder / "rejected.csv"), "--quality", str(folder / "quality.json"),
             *project,
         ],
         "features": [

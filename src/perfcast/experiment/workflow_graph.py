@@ -181,8 +181,8 @@ class Graph:
         for source in self.datasets[dataset].sources.required:
             spec = parse_source(source, read_conf(self.conf, "source", source))
             manifest = self.results / "raw" / source / MANIFEST
-            found = read_object(manifest).get("snapshot") if manifest.exists() else self._locate(source).snapshot
-            months += [each.until for each in spec.snapshots if found in (each.name, None) and each.until]
+            name = read_object(manifest).get("snapshot") if manifest.exists() else self._locate(source).snapshot
+            months += [each.until for each in spec.snapshots if name in (each.name, None) and each.until]
         return max(months, default="")
 
     def described_splits_of(self, dataset: str) -> list[str]:

@@ -290,8 +290,8 @@ def test_time_alone_widens_intervals_by_the_growth_of_errors_of_known_entities()
     residuals = sizes * rng.laplace(size=4000)
     calibration = fit(residuals, np.full(4000, "t"), np.arange(4000) % 2, far)
     assert calibration.drift == pytest.approx(0.03, rel=0.3)
-    asked = pd.DataFrame({"workload": 0.0, RESULTS: 0.1, AHEAD: [0.0, 1.0, 2.0, 9.0]})
-    expected = calibration.expected_error(asked)
+    far_ahead = pd.DataFrame({"workload": 0.0, RESULTS: 0.1, AHEAD: [0.0, 1.0, 2.0, 9.0]})
+    expected = calibration.expected_error(far_ahead)
     assert expected[2] > 2 * expected[0] and expected[0] < expected[1] < expected[2] <= expected[3]
     undated = fit(residuals, np.full(4000, "t"), np.arange(4000) % 2, far.assign(**{AHEAD: 0.0}))
     assert undated.drift == 0.0
