@@ -30,8 +30,18 @@ def whole_project(folder, **changed):
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
     folder = whole_project(tmp_path_factory.mktemp("mini") / "project")
-    call(folder, "snakemake")
+    (folder / "printed.txt").write_text(call(folder, "snakemake"))
     return folder
+
+
+def test_a_run_prints_few_short_lines(project):
+    """What a person reads in a pipe; what jobs said is in their logs."""
+    lines = (project / "printed.txt").read_text().splitlines()
+    assert len(lines) < 150
+    assert max(map(len, lines)) <= 200
+    assert {"ingest", "train", "report"} <= rules_run("\n".join(lines))
+    assert re.fullmatch(r"(\d+) of \1 jobs done in .*", lines[-1])
+    assert "MAPE" in (project / "results/logs/train/spec_cpu2017/random/ridge.log").read_text()
 
 
 def test_every_stage_leaves_valid_outputs(project):
