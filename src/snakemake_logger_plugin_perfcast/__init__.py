@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
@@ -45,7 +45,7 @@ class LogHandler(LogHandlerBase):
         self.jobs: dict[int, tuple[str, str, list[str], float]] = {}  # rule, title, logs, start
         self.planned: Counter[str] = Counter()
         self.ended: Counter[str] = Counter()
-        self.seconds: Counter[str] = Counter()
+        self.seconds: defaultdict[str, float] = defaultdict(float)
         self.done = self.total = 0
         self.parts = -1
         self.failed: list[str] = []
@@ -124,11 +124,12 @@ class LogHandler(LogHandlerBase):
         """Return the time that the jobs left will take at the speed so far; empty before the first has ended."""
         if not self.ended:
             return ""
-        mean = self.seconds.total() / self.ended.total()
+        busy = sum(self.seconds.values())
+        mean = busy / self.ended.total()
         typical = {rule: self.seconds[rule] / count for rule, count in self.ended.items()}
         unknown = self.total - self.planned.total()
         left = sum((count - self.ended[rule]) * typical.get(rule, mean) for rule, count in self.planned.items())
-        at_once = self.seconds.total() / (time.monotonic() - self.began)
+        at_once = busy / (time.monotonic() - self.began)
         return f", about {_spoken((left + unknown * mean) / max(at_once, 1))} left"
 
     def _stop(self) -> None:
