@@ -47,7 +47,7 @@ shell.prefix(
     "set -euo pipefail; "
     f"{{{{ exec 9< {shlex.quote(str(Path(RESULTS) / LOCK))} && flock --shared 9; }}}} 2> /dev/null || true; "
     f'perfcast() {{{{ "{sys.executable}" -m perfcast "$@"; }}}}; '
-    'logged() {{ local log=$1 last; shift; '
+    "logged() {{ local log=$1 last; shift; "
     '{{ last=$("$@" 2>&1 >&3 | {{ tee "$log" 2> /dev/null || true; }} | tail -n 1); }} 3>&1 || '
     '{{ local code=$?; [ -s "$log" ] || echo "$last" >&2; return $code; }}; }}; '
     # not params: another mirror ingests no source again that is present
