@@ -35,7 +35,7 @@ def project(tmp_path_factory):
 
 
 def test_a_run_prints_few_short_lines(project):
-    """What a person reads in a pipe; what jobs said is in their logs."""
+    """A person reads few lines in a pipe; the logs have what jobs said."""
     lines = (project / "printed.txt").read_text().splitlines()
     assert len(lines) < 150
     assert max(map(len, lines)) <= 200
