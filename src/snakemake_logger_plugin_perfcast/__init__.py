@@ -23,7 +23,7 @@ __all__ = ["LogHandler"]
 
 _PARTS = 40
 """In a pipe, a line follows each new stage and each such part of the jobs."""
-_NOTE = r"perfcast|dataset |missing |.* missing"
+_NOTE = r"perfcast|dataset |tracking: NOT|.*\bmissing\b"
 """Beginning of the lines that a job of success tells everybody."""
 _USUAL = ("Building DAG", "Updating checkpoint", "Using shell", "Assuming unrestricted", "Group jobs")
 _REPEATED = ("RuleException:\nCalledProcessError", "Exiting because a job", "WorkflowError:\nAt least one job did not")
@@ -78,12 +78,12 @@ class LogHandler(LogHandlerBase):
     def close(self) -> None:
         """End the display with a line on what is done."""
         self.display.close()
-        if self.total and self.writes_to_stream:
+        if self.jobs:
             line = f"{self.done} of {self.total} jobs done in {_spoken(time.monotonic() - self.began)}"
             if self.failed:
                 line += f", {len(self.failed)} failed; finished jobs are kept, messages are in {self.failed[-1]}"
             _say(line)
-            self.total = 0
+            self.jobs.clear()
         super().close()
 
     def _start(self, job: int, rule: str, wildcards: Iterable[str], logs: list[str]) -> None:
