@@ -57,6 +57,8 @@ class LogHandler(LogHandlerBase):
         """Show what a person needs of a message."""
         if not self.writes_to_stream:
             return
+        if record.levelno >= logging.WARNING:
+            self._hide()  # until the next job starts: commands of hooks write to the terminal as well
         fields = vars(record)
         match fields.get("event"):
             case LogEvent.RUN_INFO:
@@ -77,7 +79,7 @@ class LogHandler(LogHandlerBase):
 
     def close(self) -> None:
         """End the display with a line on what is done."""
-        self.display.close()
+        self._hide()
         if self.jobs:
             line = f"{self.done} of {self.total} jobs done in {_spoken(time.monotonic() - self.began)}"
             if self.failed:
@@ -107,6 +109,10 @@ class LogHandler(LogHandlerBase):
         messages = [line for line in lines if line.startswith("perfcast ")]
         _say(messages[-1] if messages else f"{title}: {lines[-1]}")
         self.failed.append(logs[0] if logs else ".snakemake/log")
+
+    def _hide(self) -> None:
+        self.display.close()
+        self.draw = None
 
 
 def _say(*lines: str) -> None:
