@@ -23,7 +23,7 @@ __all__ = ["LogHandler"]
 
 _PARTS = 40
 """In a pipe, a line follows each new stage and each such part of the jobs."""
-_NOTE = r"perfcast|dataset |tracking: NOT|.*\bmissing\b"
+_NOTE = r"perfcast[: ]|dataset |tracking: NOT|.*\bmissing\b"
 """Beginning of the lines that a job of success tells everybody."""
 _USUAL = ("Building DAG", "Updating checkpoint", "Using shell", "Assuming unrestricted", "Group jobs")
 _REPEATED = ("RuleException:\nCalledProcessError", "Exiting because a job", "WorkflowError:\nAt least one job did not")

@@ -84,7 +84,7 @@ def test_mlflow_has_one_finished_run_per_training(project):
     assert {run.info.status for run in runs} == {"FINISHED"}
     kinds = pd.Series([run.data.tags["perfcast.kind"] for run in runs]).value_counts()
     assert kinds.to_dict() == {
-        "training": 4 * len(PREDICTORS),
+        "training": 5 * len(PREDICTORS),
         "champion": 1,
     }
     training = next(
