@@ -14,7 +14,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 export OMP_NUM_THREADS := 1
 export MLFLOW_DISABLE_TELEMETRY := true
 export DVC_NO_ANALYTICS := true
-.PHONY: help setup run experiment full leaderboard ablation curves pull retry test tests docs test-slurm attack faults fuzz mutants lint readme ui benchmark scale clean
+.PHONY: help setup run demo experiment full leaderboard ablation curves pull retry test tests docs test-slurm attack faults fuzz mutants lint readme ui benchmark scale clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z -]*\):.*## /\1: /p' $(MAKEFILE_LIST)
@@ -34,6 +34,9 @@ $(VENV)/share/vega/vega.js: $(VENV)/.ready
 
 run: setup ## the default experiment (one seed, short training)
 	snakemake $(SNAKEMAKE) && perfcast summary $(record)
+demo: setup ## a champion for SPEC CPU2017 in three minutes, set-up included, and its first answer
+	snakemake results/demo/champion/spec_cpu2017 --configfile conf/experiment/demo.yaml $(SNAKEMAKE) && \
+	perfcast predict --results results/demo --processor "EPYC 9755" --chips 2 --brief
 experiment: setup ## an experiment of conf/experiment or of a domain: make experiment NAME=llm
 	@file=$$(perfcast config --path experiment/$(NAME)) && set -x && snakemake --configfile "$$file" $(SNAKEMAKE) && \
 	perfcast summary --results $$(sed -n 's/^results: //p' "$$file")

@@ -49,7 +49,7 @@ def results_of(project: Path) -> dict[str, str]:
 
 
 class Run:
-    """Process group of `snakemake` and its jobs, with the start of each job in the log."""
+    """Process group of `snakemake` and its jobs, with the start of each job from Snakemake's own log."""
 
     def __init__(
         self,
@@ -60,6 +60,8 @@ class Run:
     ) -> None:
         self.log = project / log
         self._out = self.log.open("w")
+        self._folder = project / ".snakemake" / "log"
+        self._earlier = {*self._folder.glob("*.log")}
         command = [*HEED_SIGNALS, sys.executable, "-m", "snakemake", "--cores", "2", *arguments]
         variables = usual_environment(project) | dict(environment)
         self.process = subprocess.Popen(
@@ -71,7 +73,7 @@ class Run:
     def poll(self) -> bool:
         """Record started jobs; return whether the run continues."""
         going = self.process.poll() is None
-        for job in _JOB.findall(self.log.read_text()):
+        for job in _JOB.findall(self.details()):
             self.jobs.setdefault(job, time.monotonic() - self.began)
         assert time.monotonic() - self.began < PATIENCE, self.output()[-3000:]
         return going
@@ -92,6 +94,10 @@ class Run:
     def output(self) -> str:
         """Return what the run printed so far."""
         return self.log.read_text()
+
+    def details(self) -> str:
+        """Return what Snakemake wrote to its own log so far."""
+        return "".join(log.read_text() for log in {*self._folder.glob("*.log")} - self._earlier)
 
 
 @dataclass(frozen=True)

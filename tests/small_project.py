@@ -132,8 +132,9 @@ def _run(project: Path, command: Sequence[str], cold: bool) -> subprocess.Comple
 
 
 def rules_run(output: str) -> set[str]:
-    """Return the rules that Snakemake runs or, in a dry run, plans."""
-    return set(re.findall(r"^(?:local)?(?:rule|checkpoint) (\w+):$", output, re.MULTILINE))
+    """Return the rules that Snakemake runs, by the lines on its progress, or plans in a dry run."""
+    planned = re.findall(r"^(?:local)?(?:rule|checkpoint) (\w+):$", output, re.MULTILINE)
+    return {*planned, *re.findall(r"^\d+ of \d+ jobs done.*: (\w+)", output, re.MULTILINE)}
 
 
 def digests(project: Path, *parts: str) -> dict[str, str]:

@@ -22,7 +22,7 @@ def read_failures(run):
     assert run.process.returncode not in (0, None)
     output = run.output()
     assert all("in cleanup_workdir" in text for text in output.split("Traceback")[1:]), output[-3000:]
-    failed = set(re.findall(r"^Error in rule (\w+):", output, re.MULTILINE))
+    failed = set(re.findall(r"^Error in rule (\w+):", run.details(), re.MULTILINE))
     assert failed, output[-3000:]
     messages = [line for line in output.splitlines() if line.startswith("perfcast ")]
     by_command = {re.match(r"perfcast (?:pipeline )?([\w-]+):", line)[1]: line for line in messages}

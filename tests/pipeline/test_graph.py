@@ -30,8 +30,18 @@ def whole_project(folder, **changed):
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
     folder = whole_project(tmp_path_factory.mktemp("mini") / "project")
-    call(folder, "snakemake")
+    (folder / "printed.txt").write_text(call(folder, "snakemake"))
     return folder
+
+
+def test_a_run_prints_few_short_lines(project):
+    """A person reads few lines in a pipe; the logs have what jobs said."""
+    lines = (project / "printed.txt").read_text().splitlines()
+    assert len(lines) < 150
+    assert max(map(len, lines)) <= 200
+    assert {"ingest", "train", "report"} <= rules_run("\n".join(lines))
+    assert re.fullmatch(r"(\d+) of \1 jobs done in .*", lines[-1])
+    assert "MAPE" in (project / "results/logs/train/spec_cpu2017/random/ridge.log").read_text()
 
 
 def test_every_stage_leaves_valid_outputs(project):
@@ -74,7 +84,7 @@ def test_mlflow_has_one_finished_run_per_training(project):
     assert {run.info.status for run in runs} == {"FINISHED"}
     kinds = pd.Series([run.data.tags["perfcast.kind"] for run in runs]).value_counts()
     assert kinds.to_dict() == {
-        "training": 4 * len(PREDICTORS),
+        "training": 5 * len(PREDICTORS),
         "champion": 1,
     }
     training = next(

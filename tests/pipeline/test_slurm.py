@@ -24,6 +24,7 @@ def run(tmp_path_factory):
         )  # fmt: skip
         output = done.stdout + done.stderr
         assert done.returncode == 0, output[-6000:]
+        output = "".join(log.read_text() for log in (project / ".snakemake" / "log").glob("*.log"))
         command = ["squeue", "--noheader", "--states=all", "--format=%k|%T|%C|%m|%l"]
         listed = subprocess.run(command, check=True, env=variables, capture_output=True, text=True)
     jobs = {comment: values for comment, *values in (line.split("|") for line in listed.stdout.splitlines())}

@@ -12,8 +12,8 @@ import pytest
 from small_project import REPOSITORY, environment, rules_run, small_project
 
 WORKFLOW = [REPOSITORY / "Snakefile", *sorted((REPOSITORY / "workflow" / "rules").glob("*.smk"))]
-OPTIONS = "params.options"
-"""Placeholder of whole options, which the library quotes."""
+OPTIONS = "params.until"
+"""Placeholder of a whole option, whose month has no space by its pattern."""
 
 
 def run(project, python, *words):

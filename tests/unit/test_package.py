@@ -162,7 +162,8 @@ def test_the_wheel_has_every_file_that_a_command_reads(wheel):
     names = set(archive.namelist())
     tracked = {
         path.relative_to(ROOT / "src").as_posix()
-        for path in (ROOT / "src" / "perfcast").rglob("*")
+        for package in ("perfcast", "snakemake_logger_plugin_perfcast")
+        for path in (ROOT / "src" / package).rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
     assert tracked <= names

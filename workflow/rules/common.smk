@@ -41,12 +41,15 @@ except UserError as error:
 
 PARAMS = GRAPH.params
 
-# `logged FILE COMMAND` shows the messages of a command and writes them to a file. Every job shares the lock of the results.
+# `logged FILE COMMAND` writes the messages of a command to a file, which the progress display reads; where the disk is full,
+# the last one is shown. Every job shares the lock of the results.
 shell.prefix(
     "set -euo pipefail; "
     f"{{{{ exec 9< {shlex.quote(str(Path(RESULTS) / LOCK))} && flock --shared 9; }}}} 2> /dev/null || true; "
     f'perfcast() {{{{ "{sys.executable}" -m perfcast "$@"; }}}}; '
-    'logged() {{ local log=$1; shift; "$@" 2> >(tee "$log" >&2); }}; '
+    "logged() {{ local log=$1 last code=0; shift; "
+    '{{ last=$("$@" 2>&1 >&3 | {{ tee "$log" 2> /dev/null || true; }} | tail -n 1); }} 3>&1 || code=$?; '
+    '[ -s "$log" ] || [ -z "$last" ] || echo "$last" >&2; return $code; }}; '
     # not params: another mirror ingests no source again that is present
     f"ingest_options=({GRAPH.ingest_options()}); "
 )
