@@ -68,6 +68,12 @@ class CsvRows:
     """All names of the header."""
 
 
+def read_header(path: Path) -> list[str]:
+    """Return the names in the header of a CSV file. Raises: UserError when the file is absent, empty or no table."""
+    with unpacked(path, kind_by_name(path), most=size_limits.TABLE, remedy=_REMEDY) as file:
+        return header_of(next(text_lines(file, str(path), remedy=_REMEDY), ""), str(path), remedy=_REMEDY)
+
+
 def read_rows(source: str, path: Path, columns: Sequence[str]) -> CsvRows:
     """Read the given columns of a CSV file, which is compressed where its name ends in .gz.
 

@@ -1,0 +1,1 @@
+"""Write the files of a new predictor, dataset or domain."""
