@@ -134,9 +134,8 @@ def read_conf(conf: Path, group: str, name: str) -> dict[str, Any]:
     if path := conf_files(conf, group).get(name):
         return dict(require_mapping(read_yaml(path), f"conf/{group}/{name}.yaml"))
     if group == "source" and (csv := own_csv(conf, name)):
-        remedy, own = f"put {csv} into data/embedded", f"a table of your own: data/embedded/{csv}"
-        texts = dict.fromkeys(("title", "license", "terms", "citation"), own)
-        return {**texts, "remedy": remedy, "embedded": True, "files": [{"name": csv}]}
+        texts = dict.fromkeys(("title", "license", "terms", "citation"), f"a table of your own: data/embedded/{csv}")
+        return {**texts, "remedy": f"put {csv} into data/embedded", "embedded": True, "files": [{"name": csv}]}
     ablation = read_ablations(conf).get(name) if group == "predictor" else None
     if ablation is None:
         raise unknown_name(f"a {group}", name, known(conf, group))

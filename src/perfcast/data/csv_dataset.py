@@ -35,7 +35,7 @@ _OTHERS = re.compile(r"[^a-z0-9]+")
 
 
 class CsvOptions(StrictModel):
-    """What the columns of the file are, by the names in its header.
+    """Meaning of the columns of the file, by the names in its header.
 
     `target` maps each measured quantity to its unit. `features` maps a group to its columns, each with its unit, or
     `category` for a text. Without an `entity`, rows with equal features are one; without a `task` there is one.
@@ -65,7 +65,7 @@ def check_options(dataset: str, options: Mapping[str, Any]) -> CsvOptions:
     """Return the checked options of a dataset. Raises: UserError, one line that names the key."""
     where = f"options of conf/dataset/{dataset}.yaml"
     checked = validated(CsvOptions, where, options)
-    keys = {LINE: "the number of the line"}
+    keys = dict.fromkeys((LINE, "line"), "the number of the line")
     keys |= {name: f"the {name}, which is not named" for name in (ENTITY, TASK) if not getattr(checked, name)}
     for heading, place in checked.named():
         name, what = column_name(heading), f"{place}.{heading} in {where}"

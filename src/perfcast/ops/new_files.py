@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from string import Template
+from typing import Any
 
 import pandas as pd
 
@@ -26,7 +27,9 @@ _TASKS = r"task|suite|test|benchmark|workload|operator|kernel"
 _ENTITIES = r"machine|system|model|processor|cpu|gpu|device|server|host|name|entity"
 _UNIT = re.compile(r"[(\[]([^)\]]+)[)\]]\s*$|[ _](mhz|ghz|kib|mib|gib|kb|mb|gb|tb|ms|us|s|w)$", re.IGNORECASE)
 _UNITS = {each.lower(): each for each in ("MHz", "GHz", "KiB", "MiB", "GiB", "KB", "MB", "GB", "TB", "W", "MT/s")}
-_MOST_VALUES = 0.5
+_TYPED_SHARE = 0.9
+"""Share of the cells of a column of numbers or dates that are some: the rows of the others are rejected."""
+_DISTINCT_SHARE = 0.5
 """A text with more distinct values, as a share of the rows, describes nothing that rows share."""
 _UNSEEN_ENTITIES = 10
 """Entities that splits by entity need."""
@@ -99,7 +102,7 @@ def write_dataset(file: Path, given: Mapping[str, str], project: Path) -> str:
     )
 
 
-def describe_csv(dataset: str, file: Path, csv: str, given: Mapping[str, str]) -> tuple[dict, str]:
+def describe_csv(dataset: str, file: Path, csv: str, given: Mapping[str, str]) -> tuple[dict[str, Any], str]:
     """Return the conf of a CSV file, chosen by its header and values, and flags that describe one machine of it.
 
     Raises: UserError when the file has no positive numbers, or a given column is not in it.
@@ -113,10 +116,11 @@ def describe_csv(dataset: str, file: Path, csv: str, given: Mapping[str, str]) -
     texts = read_rows(dataset, file, header).frame[header].apply(lambda cells: cells.str.strip()).replace("", None)
     values = {name: pd.to_numeric(texts[name], errors="coerce") for name in header}
     filled = [name for name in header if texts[name].notna().any()]
-    dates = [name for name in filled if texts[name].dropna().str.fullmatch(DAY).all()]
-    numbers = [n for n in filled if n not in dates and values[n].notna().equals(texts[n].notna())]
-    words = [name for name in filled if name not in dates and name not in numbers]
-    positive = [name for name in numbers if (values[name].dropna() > 0).all()]
+    dates = [name for name in filled if texts[name].dropna().str.fullmatch(DAY).mean() > _TYPED_SHARE]
+    known = [name for name in filled if name not in dates]
+    numbers = [name for name in known if values[name][texts[name].notna()].notna().mean() > _TYPED_SHARE]
+    words = [name for name in known if name not in numbers]
+    positive = [name for name in numbers if (values[name].dropna() > 0).mean() > _TYPED_SHARE]
     chosen = dict(given)
     chosen["target"] = given["target"] or _pick(positive, _TARGETS) or next(iter(positive[::-1]), "")
     if not chosen["target"]:
@@ -128,7 +132,7 @@ def describe_csv(dataset: str, file: Path, csv: str, given: Mapping[str, str]) -
     chosen["entity"] = (
         chosen["entity"] or _pick(free, _ENTITIES) or max(free, key=lambda n: texts[n].nunique(), default="")
     )
-    few = [name for name in words if texts[name].nunique() <= _MOST_VALUES * len(texts)]
+    few = [name for name in words if texts[name].nunique() <= _DISTINCT_SHARE * len(texts)]
     features = {name: _unit(name) if name in numbers else CATEGORY for name in header if name in (*numbers, *few)}
     features = {name: unit for name, unit in features.items() if name not in chosen.values()}
     if not features:

@@ -1,7 +1,9 @@
-"""Write the conf of a CSV file of your own, by its header and values, and copy the file to data/embedded.
+"""Write the conf of a CSV file of your own, by looking at it.
 
-Its last column of numbers is the target, or one that is named like a score or a time. Texts tell what was measured and
-what was run, and the other columns are features. Read the file that is written, and correct it.
+The file is copied to data/embedded. The target is the column that is named
+like a score or a time, else the last one of numbers. Texts tell what was
+measured and what was run; the other columns are features. Read the conf that
+is written, and correct it.
 
 Examples:
     perfcast new dataset scores.csv

@@ -1,4 +1,6 @@
-"""Write a new domain: a distribution of its own with a dataset, a split, a feature group and rules of descriptions.
+"""Write a new domain, a distribution of its own.
+
+It has a dataset, a split, a feature group and rules of descriptions.
 
 Examples:
     perfcast new domain bikes --out bikes

@@ -1,6 +1,8 @@
-"""Write the files of a new predictor: its module, its conf, an experiment and its text in the documentation.
+"""Write the files of a new predictor.
 
-They are a predictor that works, the mean of the training scores: put your idea in its place.
+They are its module, its conf, an experiment and its text in the
+documentation. It works, as the mean of the training scores: put your idea in
+its place.
 
 Examples:
     perfcast new predictor mean_score
