@@ -136,7 +136,7 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
         fact = f"line {first.line} has {first.detail!r} ({first.reason}), and no line can be used"
         remedy = f"correct the file or options of conf/dataset/{source}.yaml: a text is `{CATEGORY}`"
         raise UserError(f"{given.csv} must have the numbers and dates that its conf names", fact, remedy)
-    columns = declare_columns(given, (good[[c.name for c in numbers]].min() > 0).to_dict())
+    columns = declare_columns(given, {c.name: bool(good[c.name].min() > 0) for c in numbers})
     facts = {LOWER_IS_BETTER: True} if given.lower_is_better else {}
     rejected = build_rejected_frame([*rows.rejections, *rejections])
     return Standardized(build_table(source, good, columns, facts), rejected, rows.rows_in)

@@ -139,10 +139,10 @@ def describe_csv(dataset: str, file: Path, csv: str, given: Mapping[str, str]) -
         raise UserError("FILE must have a column that describes what was measured", "only the target is left")
     entities = texts[chosen["entity"] or [*features]].drop_duplicates().shape[0]
     splits = ["random", *(["unseen_entity"] if entities >= _UNSEEN_ENTITIES else [])]
-    options = {"csv": csv, "target": {chosen["target"]: _unit(chosen["target"])}}
+    options: dict[str, Any] = {"csv": csv, "target": {chosen["target"]: _unit(chosen["target"])}}
     options |= {key: chosen[key] for key in ("entity", "task", "date") if chosen[key]}
     options |= {"lower_is_better": bool(_pick([chosen["target"]], _TIMES)), "features": {"machine": features}}
-    conf = {"name": dataset, "_target_": BUILD, "title": dataset.replace("_", " ").capitalize()}
+    conf: dict[str, Any] = {"name": dataset, "_target_": BUILD, "title": dataset.replace("_", " ").capitalize()}
     conf |= {"sources": {"required": [dataset]}, "features": []}
     conf |= {"splits": [*splits, *(["forward_last"] if chosen["date"] else [])], "options": options}
     shown = {column_name(name): texts[name].dropna().iloc[0] for name in features}
