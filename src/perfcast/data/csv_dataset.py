@@ -18,9 +18,9 @@ from pydantic import Field
 from perfcast.config.conf_files import StrictModel, validated
 from perfcast.data.measured_tables import describe_first_bad, parse_numbers, quarantine
 from perfcast.data.standardized import Standardized
-from perfcast.data.strict_csv import build_rejected_frame, read_header, read_rows
+from perfcast.data.strict_csv import build_rejected_frame, read_header, read_rows, require_rows
 from perfcast.schema.declare import category, key
-from perfcast.schema.table import LOWER_IS_BETTER, Column, Kind, Role, Tag, build_table, outside
+from perfcast.schema.table import LOWER_IS_BETTER, Column, Kind, Role, Tag, build_table
 from perfcast.utils.errors import UserError, unknown_name
 
 BUILD = f"{__name__}.build"
@@ -76,23 +76,23 @@ def check_options(dataset: str, options: Mapping[str, Any]) -> CsvOptions:
     return checked
 
 
-def declare_columns(options: CsvOptions, positive: Mapping[str, bool]) -> tuple[Column, ...]:
-    """Return the columns of the table; performance may grow with a feature whose numbers are all `positive`."""
-    entity, task, date = (column_name(each) for each in (options.entity, options.task, options.date))
+def declare_columns(options: CsvOptions, frame: pd.DataFrame) -> tuple[Column, ...]:
+    """Return the columns of the table; performance may grow with a feature whose numbers are all above 0."""
     columns = [key(LINE, "line of the file", Tag.ROW, Tag.BLOCK)]
-    columns.append(key(entity or ENTITY, "what was measured", Tag.ENTITY, Tag.IDENTITY))
-    columns.append(category(task or TASK, Role.FEATURE, "problem", "what was run", Tag.TASK))
-    if date:
+    columns.append(key(column_name(options.entity) or ENTITY, "what was measured", Tag.ENTITY, Tag.IDENTITY))
+    columns.append(category(column_name(options.task) or TASK, Role.FEATURE, "problem", "what was run", Tag.TASK))
+    if date := column_name(options.date):
         columns.append(Column(date, Kind.DATE, Role.PROVENANCE, "provenance", meaning="date", tags=(Tag.TIME,)))
     for group, units in options.features.items():
         for heading, unit in units.items():
-            text, name = unit == CATEGORY, column_name(heading)
-            tags = (Tag.IDENTITY, Tag.SCALING) if positive.get(name) else (Tag.IDENTITY,)
-            kind = Kind.CATEGORICAL if text else Kind.NUMERICAL
-            columns.append(Column(name, kind, Role.FEATURE, group, "" if text else unit, heading, tags=tags))
+            name = column_name(heading)
+            if unit == CATEGORY:
+                columns.append(category(name, Role.FEATURE, group, heading, Tag.IDENTITY))
+                continue
+            tags = (Tag.IDENTITY, Tag.SCALING) if frame[name].min() > 0 else (Tag.IDENTITY,)
+            columns.append(Column(name, Kind.NUMERICAL, Role.FEATURE, group, unit, heading, tags=tags))
     for heading, unit in options.target.items():
-        name = column_name(heading)
-        columns.append(Column(name, Kind.NUMERICAL, Role.TARGET, "problem", unit, heading, low=_LOWEST))
+        columns.append(Column(column_name(heading), Kind.NUMERICAL, Role.TARGET, "problem", unit, heading, low=_LOWEST))
     return tuple(columns)
 
 
@@ -104,39 +104,36 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     ((source, folder),) = raw.items()
     given = check_options(source, options)
     path, headings = folder / given.csv, dict(given.named())
-    known = read_header(path)
+    header = read_header(path)
     for heading, place in headings.items():
-        if heading not in known:
-            raise unknown_name(f"{place} in options of conf/dataset/{source}.yaml", heading, known)
+        if heading not in header:
+            raise unknown_name(f"{place} in options of conf/dataset/{source}.yaml", heading, header)
     rows = read_rows(source, path, list(headings))
     texts = rows.frame.rename(columns=column_name)
     texts = texts.map(lambda cell: cell.strip() if isinstance(cell, str) else cell).replace("", None)
-    columns = declare_columns(given, {})
-    numbers = [column for column in columns if column.kind is Kind.NUMERICAL]
-    targets = [column.name for column in columns if column.role is Role.TARGET]
-    features = [column.name for column in columns if column.role is Role.FEATURE and column.name in texts]
-    if not given.entity:
-        texts[ENTITY] = texts[features].fillna("-").agg(" ".join, axis=1)
-    if not given.task:
+    units = {column_name(name): unit for names in given.features.values() for name, unit in names.items()}
+    targets = [column_name(name) for name in given.target]
+    entity, task, date = (column_name(name) for name in (given.entity, given.task, given.date))
+    if not entity:
+        texts[ENTITY] = texts[[*units, *filter(None, [task])]].fillna("-").agg(" ".join, axis=1)
+    if not task:
         texts[TASK] = " ".join(given.target)
-    frame = parse_numbers(texts.assign(**{LINE: texts["line"].astype("str")}), [column.name for column in numbers])
-    bad = {c.name: (frame[c.name].isna() & texts[c.name].notna()) | outside(frame[c.name], c) for c in numbers}
-    rules = {"bad_number": describe_first_bad(pd.DataFrame(bad), frame)}
-    if given.date:
-        name = column_name(given.date)
-        frame[name] = pd.to_datetime(texts[name].where(texts[name].str.fullmatch(DAY)), errors="coerce")
-        rules["bad_date"] = texts[name].where(frame[name].isna())
-    for reason, tag in {"no_entity": Tag.ENTITY, "no_task": Tag.TASK, "no_date": Tag.TIME}.items():
-        for name in (column.name for column in columns if tag in column.tags):
+    numbers = [*targets, *(name for name, unit in units.items() if unit != CATEGORY)]
+    frame = parse_numbers(texts.assign(**{LINE: texts["line"].astype("str")}), numbers)
+    bad = (frame[numbers].isna() & texts[numbers].notna()) | (frame[targets] < _LOWEST).reindex(
+        columns=numbers, fill_value=False
+    )
+    rules = {"bad_number": describe_first_bad(bad, frame)}
+    if date:
+        frame[date] = pd.to_datetime(texts[date].where(texts[date].str.fullmatch(DAY)), errors="coerce")
+        rules["bad_date"] = texts[date].where(frame[date].isna())
+    for reason, name in {"no_entity": entity or ENTITY, "no_task": task or TASK, "no_date": date}.items():
+        if name:
             rules[reason] = frame[name].isna().map({True: name})
     rules["no_target"] = frame[targets].isna().all(axis=1).map({True: targets[0]})
     good, rejections = quarantine(source, given.csv, frame, rules)
-    if good.empty and rejections:
-        first = rejections[0]
-        fact = f"line {first.line} has {first.detail!r} ({first.reason}), and no line can be used"
-        remedy = f"correct the file or options of conf/dataset/{source}.yaml: a text is `{CATEGORY}`"
-        raise UserError(f"{given.csv} must have the numbers and dates that its conf names", fact, remedy)
-    columns = declare_columns(given, {c.name: bool(good[c.name].min() > 0) for c in numbers})
+    where = f"correct the file, or options of conf/dataset/{source}.yaml: a text is `{CATEGORY}`"
+    require_rows(len(good), given.csv, rejections, where)
     facts = {LOWER_IS_BETTER: True} if given.lower_is_better else {}
     rejected = build_rejected_frame([*rows.rejections, *rejections])
-    return Standardized(build_table(source, good, columns, facts), rejected, rows.rows_in)
+    return Standardized(build_table(source, good, declare_columns(given, good), facts), rejected, rows.rows_in)

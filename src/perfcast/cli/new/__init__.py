@@ -1,1 +1,0 @@
-"""Write the files of a new predictor, dataset or domain."""
