@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.evaluation import AVERAGE, BASELINE, Evaluation
-from perfcast.evaluation.predictor_comparison import clear_winner
+from perfcast.evaluation.error_metrics import clear_winner
 from perfcast.evaluation.run_predictions import SHIFT, YEAR
 from perfcast.evaluation.supplementary_tables import LEVEL_LABELS
 from perfcast.report.text_tables import (
