@@ -11,8 +11,7 @@ import pandas as pd
 
 from perfcast.evaluation.evaluate_runs import TABLES
 from perfcast.evaluation.evaluation_tables import AVERAGE, Evaluation
-from perfcast.schema.schema_version import SCHEMA_KEY, SCHEMA_VERSION, check_schema_version
-from perfcast.schema.table_files import read_csv, read_parquet
+from perfcast.schema.table_files import SCHEMA_KEY, SCHEMA_VERSION, check_schema_version, read_csv, read_parquet
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import atomic_folder, read_object, write_json
 from perfcast.utils.result_digests import record_digests

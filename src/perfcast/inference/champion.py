@@ -23,8 +23,8 @@ from perfcast.inference.name_lookup import EntityNames, TaskNames
 from perfcast.inference.reference_data import ReferenceData, describing_columns
 from perfcast.inference.rules import DescriptionRules, find_rules
 from perfcast.predictors.predictor import Predictor, load_predictor
-from perfcast.schema.schema_version import SCHEMA_KEY, SCHEMA_VERSION, check_schema_version
 from perfcast.schema.table import LOWER_IS_BETTER, Column, Kind, Table, Tag, build_table
+from perfcast.schema.table_files import SCHEMA_KEY, SCHEMA_VERSION, check_schema_version
 from perfcast.uncertainty.conformal import UncertaintyModel
 from perfcast.utils.errors import UserError, explain_missing_module
 from perfcast.utils.io import read_json, write_json

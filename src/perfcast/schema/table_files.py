@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from functools import partial
@@ -19,13 +19,28 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from perfcast.schema.schema_version import SCHEMA_KEY, SCHEMA_VERSION, check_schema_version
 from perfcast.schema.sequences import is_sequence, to_matrix
 from perfcast.schema.table import Column, Kind, Table, Tag, as_declared, require_usable_numbers
 from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import atomic_path
 from perfcast.utils.result_digests import verify_digest
+
+SCHEMA_VERSION = 3
+"""Raised when names or meanings in tables, models, champions or evaluations change."""
+SCHEMA_KEY = "schema_version"
+
+
+def check_schema_version(about: Mapping[str, Any], path: Path) -> None:
+    """Raise a UserError where the content of a file is of another schema version."""
+    version = about.get(SCHEMA_KEY)
+    if version != SCHEMA_VERSION:
+        raise UserError(
+            f"{path} must have schema version {SCHEMA_VERSION}",
+            f"it has {'none' if version is None else version}, of another release of perfcast",
+            "run snakemake to make it again",
+        )
+
 
 _METADATA_KEY = b"perfcast"
 _AGAIN = "delete it and run snakemake"

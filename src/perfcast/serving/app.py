@@ -40,8 +40,7 @@ from perfcast.serving.api_models import (
     describe_errors,
     list_entries,
 )
-from perfcast.serving.prediction_queue import PredictionQueue
-from perfcast.serving.request_limits import DEFAULT_LIMITS, JsonRoute, RefusedRequest, RequestLimits
+from perfcast.serving.request_limits import DEFAULT_LIMITS, JsonRoute, PredictionQueue, RefusedRequest, RequestLimits
 from perfcast.utils.errors import UserError
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")

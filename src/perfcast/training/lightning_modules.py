@@ -19,7 +19,7 @@ from pytorch_lightning.utilities.exceptions import MisconfigurationException
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import OneCycleLR
 
-from perfcast.nn.token_batch import TokenBatch, mask_inputs
+from perfcast.nn.embedding import TokenBatch, mask_inputs
 from perfcast.training.loop import BatchLoader, TrainerConfig, TrainingConfig, rank_and_size
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import atomic_path
