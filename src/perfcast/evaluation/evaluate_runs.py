@@ -133,17 +133,9 @@ def compute_metrics(
     tasks: dict[str, dict[str, MetricDraws]] = {}
     counts: dict[str, dict[str, int]] = {}
     for task, part in frame.groupby("task", sort=True):
-        seeds = [
-            score(
-                Scored(
-                    **{name: group[column].to_numpy() for name, column in _SCORED.items()},
-                    level=level,
-                    are_shares=are_shares,
-                ),
-                weights,
-            )
-            for _, group in part.groupby("seed", sort=True)
-        ]
+        groups = (group for _, group in part.groupby("seed", sort=True))
+        arrays = ({name: group[column].to_numpy() for name, column in _SCORED.items()} for group in groups)
+        seeds = [score(Scored(**each, level=level, are_shares=are_shares), weights) for each in arrays]
         tasks[str(task)] = {}
         for metric in metrics:
             values = np.array([values[metric] for values, _ in seeds])

@@ -205,18 +205,9 @@ def train_predictor(job: TrainingJob, table: Table, config: Mapping[str, Any]) -
     key = (job.dataset, job.split, *([folds.attrs[BASE]] if BASE in folds.attrs else []))
     seeds = config["seeds"] if conf.stochastic else config["seeds"][:1]
     settings = conf.tuned_settings(config["preset"], *key) or conf.settings(config["preset"])
-    used = {
-        "dataset": config["dataset"],
-        "split": config["split"],
-        "predictor": {
-            "name": job.predictor,
-            "_target_": conf.target,
-            "settings": settings,
-            "without_columns": conf.without_columns,
-        },
-        "preset": config["preset"],
-        "seeds": seeds,
-    }
+    used = {name: config[name] for name in ("dataset", "split", "preset")} | {"seeds": seeds}
+    used["predictor"] = {"name": job.predictor, "_target_": conf.target, "settings": settings}
+    used["predictor"]["without_columns"] = conf.without_columns
     code, trainer = code_digest("perfcast.cli.pipeline:train", *conf.modules), config["trainer"]
     if job.checkpoints:
         trainer = {**trainer, "default_root_dir": str(job.checkpoints / code)}
@@ -255,6 +246,7 @@ def train_predictor(job: TrainingJob, table: Table, config: Mapping[str, Any]) -
             **summarize_errors(pd.concat(tables["predictions"])),
             "validation_mape": math.nan if inner is None else inner,
         }
+        read = {"table": job.table_file, "folds": job.folds_file, "predictions": folder / "predictions.parquet"}
         record = {
             **job.names(),
             VERSION: version,
@@ -262,11 +254,7 @@ def train_predictor(job: TrainingJob, table: Table, config: Mapping[str, Any]) -
             "metrics": {name: value for name, value in metrics.items() if math.isfinite(value)},
             "tags": {"preset": config["preset"], "code_digest": code},
             "rows": {name: int((folds.iloc[:, 0] == name).sum()) for name in ("train", "validation", "test")},
-            "sha256": {
-                "table": sha256(job.table_file),
-                "folds": sha256(job.folds_file),
-                "predictions": sha256(folder / "predictions.parquet"),
-            },
+            "sha256": {name: sha256(path) for name, path in read.items()},
             **{"curves": "history.csv", "model": "model"},
         }
         write_json(folder / RECORD, record)

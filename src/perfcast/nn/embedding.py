@@ -33,14 +33,8 @@ class TokenBatch:
     @classmethod
     def from_tokens(cls, tokens: Tokens, targets: np.ndarray) -> Self:
         """Wrap encoded rows and their standardized targets."""
-        return cls(
-            torch.from_numpy(tokens.numbers),
-            torch.from_numpy(tokens.missing),
-            torch.from_numpy(tokens.codes),
-            torch.from_numpy(tokens.strings),
-            torch.from_numpy(tokens.grams),
-            torch.from_numpy(np.asarray(targets, dtype=np.float32)),
-        )
+        arrays = {**vars(tokens), "targets": np.asarray(targets, dtype=np.float32)}
+        return cls(**{name: torch.from_numpy(array) for name, array in arrays.items()})
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle as arrays: torch would share the tensors' memory, of which containers have little."""
@@ -51,14 +45,7 @@ class TokenBatch:
 
     def take(self, index: Tensor | slice) -> TokenBatch:
         """Return some of the rows."""
-        return TokenBatch(
-            self.numbers[index],
-            self.missing[index],
-            self.codes[index],
-            self.strings[index],
-            self.grams,
-            self.targets[index],
-        )
+        return TokenBatch(**{name: each if name == "grams" else each[index] for name, each in vars(self).items()})
 
     def to(self, device: torch.device | str, **options: Any) -> TokenBatch:
         """Return the rows on a device. Lightning calls this method too; rows already there are not copied."""
@@ -90,12 +77,8 @@ def distinct_rows(batch: TokenBatch, numbers: slice, categories: slice) -> tuple
 
     Shapes: (distinct,) and (rows,) int64.
     """
-    columns = [
-        batch.numbers[:, numbers],
-        batch.missing[:, numbers],
-        batch.codes[:, categories],
-        batch.strings[:, categories],
-    ]
+    columns = [each[:, numbers] for each in (batch.numbers, batch.missing)]
+    columns += [each[:, categories] for each in (batch.codes, batch.strings)]
     constant = np.zeros((len(batch), 1), dtype=np.uint8)  # rows without any column are all alike
     values = [np.ascontiguousarray(column.numpy()).view(np.uint8) for column in columns]
     table = np.concatenate([constant, *values], axis=1)

@@ -286,5 +286,4 @@ def matern_kernel(inputs: np.ndarray, points: np.ndarray, norms: np.ndarray, scr
 
 
 def _read_process(path: Path) -> FittedProcess:
-    arrays = read_arrays(path)
-    return FittedProcess(arrays["points"], arrays["weights"], float(arrays["constant"][()]))
+    return FittedProcess(**{name: array if array.ndim else float(array) for name, array in read_arrays(path).items()})

@@ -167,7 +167,4 @@ def _spread(values: np.ndarray) -> float:
 
 
 def _read(path: Path) -> SvrModel:
-    arrays = read_arrays(path)
-    return SvrModel(
-        arrays["vectors"], arrays["coefficients"], float(arrays["constant"][()]), float(arrays["gamma"][()])
-    )
+    return SvrModel(**{name: array if array.ndim else float(array) for name, array in read_arrays(path).items()})

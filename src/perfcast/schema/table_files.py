@@ -175,16 +175,21 @@ def count_row_groups(path: Path) -> int:
         return int(pq.read_metadata(path).num_row_groups)
 
 
+def _existing(path: Path) -> Path:
+    """Return the path of a file that is there and as its stage wrote it. Raises: UserError for any other."""
+    if not Path(path).is_file():
+        raise UserError(f"{path} must exist", "there is no such file", "run snakemake to make it")
+    verify_digest(path)
+    return Path(path)
+
+
 def read_parquet(path: Path, columns: Iterable[str] = ()) -> pd.DataFrame:
     """Return a Parquet file that perfcast wrote; `columns` are required.
 
     Raises:
         UserError: The file is absent, is not Parquet, lacks a column, or is too large.
     """
-    path = Path(path)
-    if not path.is_file():
-        raise UserError(f"{path} must exist", "there is no such file", "run snakemake to make it")
-    verify_digest(path)
+    path = _existing(path)
     with _parquet_errors(path):
         about = pq.read_metadata(path)
     _require_few_cells(path, about.num_rows, about.num_columns)
@@ -235,10 +240,7 @@ def _require_few_cells(path: Path, rows: int, columns: int) -> None:
 
 def read_declarations(path: Path) -> dict[str, Any]:
     """Return the declarations of a table file: dataset, columns, facts, schema version."""
-    path = Path(path)
-    if not path.is_file():
-        raise UserError(f"{path} must exist", "there is no such file", "run snakemake to make it")
-    verify_digest(path)
+    path = _existing(path)
     try:
         metadata = pq.read_schema(path).metadata or {}
     except (pa.ArrowException, OSError) as error:

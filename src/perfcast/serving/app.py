@@ -291,14 +291,8 @@ def _encode_predictions(answer: Predictions, *, strict: bool) -> Response:
 
 def _describe_champion(champion: Champion) -> dict[str, Any]:
     """Return the fields of an answer that describe the champion."""
-    return {
-        "dataset": champion.dataset,
-        "champion": champion.name,
-        "preset": champion.preset,
-        "results_until": champion.results_until,
-        "features": len(select(champion.predictor.columns_, role=Role.FEATURE)),
-        "kind": ESTIMATE,
-    }
+    identity = dict(zip(("dataset", "champion", "preset", "results_until"), champion.identity, strict=True))
+    return {**identity, "features": len(select(champion.predictor.columns_, role=Role.FEATURE)), "kind": ESTIMATE}
 
 
 def _describe_fields(champion: Champion) -> dict[str, list[dict[str, Any]]]:
