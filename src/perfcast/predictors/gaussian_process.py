@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -286,4 +287,5 @@ def matern_kernel(inputs: np.ndarray, points: np.ndarray, norms: np.ndarray, scr
 
 
 def _read_process(path: Path) -> FittedProcess:
-    return FittedProcess(**{name: array if array.ndim else float(array) for name, array in read_arrays(path).items()})
+    process: dict[str, Any] = read_arrays(path)
+    return FittedProcess(**{name: array if array.ndim else float(array) for name, array in process.items()})

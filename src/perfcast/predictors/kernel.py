@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -167,4 +168,5 @@ def _spread(values: np.ndarray) -> float:
 
 
 def _read(path: Path) -> SvrModel:
-    return SvrModel(**{name: array if array.ndim else float(array) for name, array in read_arrays(path).items()})
+    model: dict[str, Any] = read_arrays(path)
+    return SvrModel(**{name: array if array.ndim else float(array) for name, array in model.items()})

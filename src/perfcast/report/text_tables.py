@@ -29,6 +29,7 @@ TEMPLATES = Environment(
     lstrip_blocks=True,
 )
 """Templates of the report; text of others is escaped in those of HTML."""
+_SPREADS = ("cv_median", "cv_mean", "mape_floor")
 _CONTROL = ("control_error", "chance_error", "better", "shuffles")
 
 
@@ -127,11 +128,7 @@ def split_heading(split: str) -> Cell:
 def noise_tables(evaluation: Evaluation) -> list[TextTable]:
     """Return the spread of repeated measurements by task; none where nothing was measured twice."""
     lines = [
-        [
-            row["task"],
-            *(f"{row[name]:,}" for name in ("configurations", "rows")),
-            *(number(row[name]) for name in ("cv_median", "cv_mean", "mape_floor")),
-        ]
+        [row["task"], f"{row['configurations']:,}", f"{row['rows']:,}", *(number(row[name]) for name in _SPREADS)]
         for row in evaluation.tables["noise"].to_dict("records")
     ]
     title = "Repeated measurements of one configuration"
@@ -178,15 +175,10 @@ def leakage_section(report: Mapping[str, Any] | None) -> Section:
         f"Leakage checks read the files of all stages before any error is computed: {len(checks)} checks, "
         f"{findings or 'no'} finding{'' if findings == 1 else 's'}. A finding stops the run."
     )
-    lines = [
-        [
-            check["check"],
-            check["meaning"],
-            ". ".join(filter(None, (check["looked_at"], _numbers_sentence(check["numbers"])))),
-            str(len(check["findings"])),
-        ]
-        for check in checks
-    ]
+    lines = []
+    for check in checks:
+        scope = ". ".join(filter(None, (check["looked_at"], _numbers_sentence(check["numbers"]))))
+        lines.append([check["check"], check["meaning"], scope, str(len(check["findings"]))])
     table = TextTable(title, "", ["check", "requirement", "scope", "findings"], lines, words=[1, 2], fold="All checks")
     return text_section("leakage", title, text, [table] if report else [])
 
@@ -209,6 +201,7 @@ _LOW = 0.1
 _GROUP_TEXTS = {RESULTS: "its few results", AHEAD: "the time since the end of the data"}
 _MIN_ROWS = 5
 """Results of a family in a task below which its error is not shown."""
+_OF_ERRORS = ("in-domain score", "probable reason")
 _ROUND = (5, 10, 20, 30, 40, 50, 75, 100, 200)
 
 
@@ -233,22 +226,15 @@ def largest_errors(evaluation: Evaluation, rows: Rows, predictor: str) -> list[T
         mine["similar"] = by_machine.transform("sum") - 1
         worst = mine.loc[size.sort_values(ascending=False, kind="stable").index].drop_duplicates("machine")
         description = f": {describe_split(split)}" if describe_split(split) else ""
-        tables.append(
-            TextTable(
-                f"Largest errors on {split_label(split)}",
-                f"{split_label(split)}: largest errors of {evaluation.label(predictor)}, with "
-                f"{100 * evaluation.level:g} % prediction intervals; predictions are not measured results",
-                [
-                    *("machine", "task", "measured", Cell("predicted", ("interval",)), "error"),
-                    *("in-domain score", "probable reason"),
-                ],
-                [_error_line(point, several=several) for point in worst.head(_SHOWN).to_dict("records")],
-                words=[1, 6],
-                fold=f"{split_label(split)} ({split}){description}",
-                open=not tables,
-                style="large-errors",
-            )
+        label, fold = split_label(split), f"{split_label(split)} ({split}){description}"
+        caption = (
+            f"{label}: largest errors of {evaluation.label(predictor)}, with "
+            f"{100 * evaluation.level:g} % prediction intervals; predictions are not measured results"
         )
+        headings: Line = ["machine", "task", "measured", Cell("predicted", ("interval",)), "error", *_OF_ERRORS]
+        lines = [_error_line(point, several=several) for point in worst.head(_SHOWN).to_dict("records")]
+        table = TextTable(f"Largest errors on {label}", caption, headings, lines, words=[1, 6], fold=fold)
+        tables.append(replace(table, open=not tables, style="large-errors"))
     return tables
 
 

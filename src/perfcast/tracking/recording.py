@@ -48,16 +48,8 @@ def log_predictor(run: Run, name: str, folder: Path, table: pd.DataFrame, tags: 
     """
     predictor = load_predictor(folder)
     example = table[predictor.input_names()].head(3)
-    return _log(
-        run,
-        name=name,
-        python_model=str(_FOLDER / "pyfunc_model.py"),
-        artifacts={"predictor": str(folder)},
-        signature=_signature(example, predictor.predict(example)),
-        input_example=example,
-        tags={**tags, "mlflow.source.name": "perfcast pipeline train"},
-        model_type=tags.get("predictor"),
-    )
+    options = {"name": name, "input_example": example, "artifacts": {"predictor": str(folder)}}
+    return _log(run, "train", tags, signature=_signature(example, predictor.predict(example)), **options)
 
 
 def log_champion(run: Run, name: str, folder: Path, tags: Mapping[str, str]) -> ModelInfo:
@@ -75,17 +67,9 @@ def log_champion(run: Run, name: str, folder: Path, tags: Mapping[str, str]) -> 
     machines = parse_machines(read_machines(example), champion)
     predictions = predict_machines(machines, champion, options).to_frame()
     inputs = [ColSpec(type=kind, name=field, required=False) for field, kind in champion.field_types().items()]
-    return _log(
-        run,
-        name=name,
-        python_model=str(_FOLDER / "pyfunc_model.py"),
-        artifacts={"champion": str(folder)},
-        signature=ModelSignature(inputs=Schema(inputs), outputs=_signature(predictions).inputs),
-        input_example=example,
-        code_paths=[str(_PACKAGE)],
-        tags={**tags, "mlflow.source.name": "perfcast pipeline champion"},
-        model_type=tags.get("predictor"),
-    )
+    signature = ModelSignature(inputs=Schema(inputs), outputs=_signature(predictions).inputs)
+    logged = {"name": name, "input_example": example, "artifacts": {"champion": str(folder)}}
+    return _log(run, "champion", tags, signature=signature, code_paths=[str(_PACKAGE)], **logged)
 
 
 def _signature(*tables: pd.DataFrame) -> Any:
@@ -95,10 +79,16 @@ def _signature(*tables: pd.DataFrame) -> Any:
         return infer_signature(*tables)
 
 
-def _log(run: Run, **options: Any) -> ModelInfo:
+def _log(run: Run, stage: str, tags: Mapping[str, str], **options: Any) -> ModelInfo:
+    """Log what a stage of the pipeline saved."""
     mlflow.set_tracking_uri(run.client.tracking_uri)
+    options |= {
+        "tags": {**tags, "mlflow.source.name": f"perfcast pipeline {stage}"},
+        "model_type": tags.get("predictor"),
+    }
+    model = str(_FOLDER / "pyfunc_model.py")
     with mlflow.start_run(run_id=run.run_id):
-        return mlflow.pyfunc.log_model(pip_requirements=requirements(), **options)
+        return mlflow.pyfunc.log_model(python_model=model, pip_requirements=requirements(), **options)
 
 
 def requirements() -> list[str]:
@@ -207,14 +197,7 @@ class _Recorder:
         }
         schema = {"mlflow_colspec": [{"name": column, "type": kind} for column, kind in kinds.items()]}
         source = {"uri": f"{self.results.folder.name}/features/{self.dataset}.parquet"}
-        return Dataset(
-            name=name,
-            digest=digest[:_DIGEST],
-            source_type="local",
-            source=json.dumps(source),
-            schema=json.dumps(schema),
-            profile=json.dumps(profile),
-        )
+        return Dataset(name, digest[:_DIGEST], "local", *map(json.dumps, (source, schema, profile)))
 
 
 def record_results(store: Store, results: ResultsToRecord, *, trainings_only: bool = False) -> int:

@@ -238,15 +238,9 @@ def train(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            trainer = pl.Trainer(
-                **options,
-                max_epochs=epochs,
-                callbacks=callbacks,
-                gradient_clip_val=config.gradient_clip_val,
-                enable_model_summary=False,
-                num_sanity_val_steps=0,
-                use_distributed_sampler=False,
-            )
+            options |= {"enable_model_summary": False, "num_sanity_val_steps": 0, "use_distributed_sampler": False}
+            options |= {"max_epochs": epochs, "gradient_clip_val": config.gradient_clip_val}
+            trainer = pl.Trainer(**options, callbacks=callbacks)
         except MisconfigurationException as error:
             message = str(error).strip().splitlines()[0]
             raise UserError("conf/trainer must name devices that this machine has", message) from None

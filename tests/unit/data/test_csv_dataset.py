@@ -84,8 +84,8 @@ def test_a_missing_feature_stays_missing(tmp_path: Path) -> None:
     ("changed", "message"),
     [
         ({"entity": "Machin"}, "entity in options of conf/dataset/mine.yaml must be one of .*did you mean 'Machine'"),
-        ({"target": {"Suite": ""}, "task": None}, "line 2 has 'suite: web' .* no line can be used; .*`category`"),
-        ({"entity": None, "date": "Machine"}, "line 2 has 'box 0' .bad_date., and no line can be used"),
+        ({"target": {"Suite": ""}, "task": None}, "all 120 are rejected, 120 of them as bad_number; .*`category`"),
+        ({"entity": None, "date": "Machine"}, "but all 120 are rejected, 120 of them as bad_date"),
         ({"target": {"Cores": ""}}, "features.processor.Cores .* has the name of target.Cores; rename"),
         ({"features": {"x": {"?": ""}}}, "features.x.* must have a name of its own, but it has no letter"),
         ({"task": None, "features": {"x": {"Task": ""}}}, "it has the name of the task, which is not named"),
