@@ -287,5 +287,5 @@ def matern_kernel(inputs: np.ndarray, points: np.ndarray, norms: np.ndarray, scr
 
 
 def _read_process(path: Path) -> FittedProcess:
-    process: dict[str, Any] = read_arrays(path)
-    return FittedProcess(**{name: array if array.ndim else float(array) for name, array in process.items()})
+    process: dict[str, Any] = {name: each if each.ndim else float(each) for name, each in read_arrays(path).items()}
+    return FittedProcess(**process)

@@ -168,5 +168,5 @@ def _spread(values: np.ndarray) -> float:
 
 
 def _read(path: Path) -> SvrModel:
-    model: dict[str, Any] = read_arrays(path)
-    return SvrModel(**{name: array if array.ndim else float(array) for name, array in model.items()})
+    model: dict[str, Any] = {name: each if each.ndim else float(each) for name, each in read_arrays(path).items()}
+    return SvrModel(**model)
