@@ -7,7 +7,7 @@ from pathlib import Path
 from perfcast.cli.pipeline import Stage
 
 
-def dataset(file: Path, project: Path, **given: str) -> None:
+def dataset(file: Path, project: Path, **given: str | None) -> None:
     """Write the conf of a CSV file of your own, by looking at it.
 
     The file is copied to data/embedded. The target is the column that is named
@@ -21,7 +21,7 @@ def dataset(file: Path, project: Path, **given: str) -> None:
     """
     from perfcast.ops.new_files import write_dataset
 
-    print(write_dataset(file, given, project))
+    print(write_dataset(file, {name: heading or "" for name, heading in given.items()}, project))
 
 
 def domain(name: str, out: Path | None) -> None:
@@ -56,7 +56,7 @@ _NAME = {"name": {"help": "name in lower case with underscores"}}
 _FILE = {"file": {"type": Path, "help": "CSV file with a header"}}
 _COLUMNS = {"target": "measured quantity", "entity": "name of what was measured", "task": "name of what was run"}
 _GIVEN = {
-    f"--{name}": {"default": "", "metavar": "COLUMN", "help": f"column with the {text}"}
+    f"--{name}": {"metavar": "COLUMN", "help": f"column with the {text}"}
     for name, text in {**_COLUMNS, "date": "date of the measurement"}.items()
 }
 _OUT = {"--out": {"type": Path, "metavar": "FOLDER", "help": "folder to write (default: the name)"}}
