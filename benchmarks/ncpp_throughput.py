@@ -19,7 +19,7 @@ import torch
 
 from perfcast.config.predictor_conf import read_predictor
 from perfcast.features.encoding.tokens import TokenEncoder
-from perfcast.nn.token_batch import TokenBatch, mask_inputs
+from perfcast.nn.embedding import TokenBatch, mask_inputs
 from perfcast.predictors.neural.attention import NCPP
 from perfcast.predictors.neural.group_pooling import GroupPoolingPredictor
 from perfcast.predictors.neural.mlp import MLP

@@ -61,7 +61,7 @@ def train(folder: Path, name: str, watch: Watch) -> None:
     import torch
 
     from perfcast.features.encoding.tokens import TokenEncoder
-    from perfcast.nn.token_batch import TokenBatch
+    from perfcast.nn.embedding import TokenBatch
     from perfcast.predictors.neural.attention import NCPP
     from perfcast.schema.table import Role, Tag
     from perfcast.training.lightning_modules import masked_huber

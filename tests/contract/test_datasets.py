@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 from factory import decode_texts
 
 from perfcast import plugins
-from perfcast.config.conf_files import conf_files, read_conf, validated
+from perfcast.config.conf_files import conf_files, known, own_csv, read_conf, validated
 from perfcast.config.dataset_conf import DatasetConf
 from perfcast.data.standardized import REJECTED_COLUMNS, Standardized
 from perfcast.evaluation import AVERAGE
@@ -46,7 +47,10 @@ def build(name: str, *, optional: bool = True) -> Standardized:
         for source in names:
             raw[source] = Path(folder) / source
             raw[source].mkdir()
-            plugins.load("testing", source).write(raw[source], rows=ROWS, seed=SEED)
+            if csv := own_csv(CONF, source):
+                shutil.copy(CONF.parent / "data" / "embedded" / csv, raw[source])
+            else:
+                plugins.load("testing", source).write(raw[source], rows=ROWS, seed=SEED)
         built: Standardized = build_function(name)(raw, conf(name).get("options") or {})
         return built
 
@@ -77,7 +81,7 @@ def test_conf_names_dataset_sources_features_and_splits(dataset: str) -> None:
     assert settings["name"] == dataset
     assert settings["title"]
     assert set(settings["features"]) <= set(plugins.names("features"))
-    assert set(settings["sources"]["required"]) <= set(conf_files(CONF, "source"))
+    assert set(settings["sources"]["required"]) <= set(known(CONF, "source"))
     checked = validated(DatasetConf, dataset, settings)
     tasks = set(built(dataset).table.frame[built(dataset).table.column_of(Tag.TASK)]) if checked.published else set()
     for errors in checked.published:

@@ -26,7 +26,7 @@ from perfcast.predictors.boosting.lightgbm import LightgbmPredictor
 from perfcast.predictors.boosting.xgboost import XgboostPredictor
 from perfcast.predictors.predictor import Predictor
 from perfcast.predictors.trees import RandomForest
-from perfcast.schema.schema_version import SCHEMA_KEY, SCHEMA_VERSION
+from perfcast.schema.table_files import SCHEMA_KEY, SCHEMA_VERSION
 from perfcast.utils.result_digests import FOLDER_RECORD, record_digests
 
 MACHINE = ["--processor", "Xeon Gold 6148", "--chips", "2"]

@@ -16,9 +16,8 @@ from perfcast.cli.main import main
 from perfcast.inference import load_champion
 from perfcast.predictors.linear import Ridge
 from perfcast.predictors.predictor import load_predictor
-from perfcast.schema.schema_version import SCHEMA_VERSION
 from perfcast.schema.table import Column, Kind, Role, outside
-from perfcast.schema.table_files import read_parquet, read_table, write_table
+from perfcast.schema.table_files import SCHEMA_VERSION, read_parquet, read_table, write_table
 from perfcast.utils.errors import UserError
 from perfcast.utils.result_digests import FOLDER_RECORD, record_digests
 

@@ -16,7 +16,7 @@ from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from perfcast import __version__, plugins
-from perfcast.cli import pipeline
+from perfcast.cli import new, pipeline
 from perfcast.domain import domains
 from perfcast.utils.errors import UserError
 
@@ -27,7 +27,7 @@ STAGES = tuple(pipeline.STAGES)
 _OF_DOMAINS = sorted(tuple(command.split()) for domain in domains() for command in domain.commands)
 COMMANDS = tuple(sorted({*_ASK, *_RUN, *(words[0] for words in _OF_DOMAINS if len(words) == 1)}))
 """Commands of users."""
-MEMBERS: dict[str, tuple[str, ...]] = {"champion": ("export",), "pipeline": STAGES}
+MEMBERS: dict[str, tuple[str, ...]] = {"champion": ("export",), "new": tuple(new.KINDS), "pipeline": STAGES}
 """Family, a command that consists of commands -> these."""
 for _family, *_member in _OF_DOMAINS:
     if _member:
@@ -107,8 +107,9 @@ def find_command(words: Sequence[str]) -> TypedCommand:
 
 
 def load_command(package: str, name: str) -> Any:
-    """Return what has `add_arguments` and `run`: the module of a command, or a stage of the pipeline."""
-    return pipeline.STAGES[name] if package == "cli.pipeline" else plugins.load(package, name)
+    """Return what has `add_arguments` and `run`: a module, a stage of the pipeline or a kind of new files."""
+    stages = {"cli.new": new.KINDS, "cli.pipeline": pipeline.STAGES}
+    return stages[package][name] if package in stages else plugins.load(package, name)
 
 
 def build_parser(command: TypedCommand) -> CommandParser:
@@ -172,8 +173,8 @@ def _list_commands(package: str, names: Iterable[str]) -> str:
 
 def _summarize(package: str, name: str) -> str:
     """Return the summary of a command; that of a family is the docstring of the package of its commands."""
-    if name == "pipeline":
-        return inspect.getdoc(pipeline) or ""
+    if name in ("new", "pipeline"):
+        return inspect.getdoc(sys.modules[f"perfcast.cli.{name}"]) or ""
     if package == "cli" and name in FAMILIES:
         return inspect.getdoc(sys.modules[str(plugins.load(f"cli.{name}", MEMBERS[name][0]).__package__)]) or ""
     return _read_docstring(package, name)[0].partition("\n")[0]

@@ -103,7 +103,17 @@ def conf_files(conf: Path, group: str) -> dict[str, Path]:
 def known(conf: Path, group: str) -> list[str]:
     """Return the names of one group: its files, and for predictors the ablations too."""
     names = set(conf_files(conf, group))
+    if group == "source":
+        return sorted(names | {name for name in conf_files(conf, "dataset").keys() - names if own_csv(conf, name)})
     return sorted(names | set(read_ablations(conf)) if group == "predictor" else names)
+
+
+def own_csv(conf: Path, name: str) -> str:
+    """Return the CSV file of data/embedded that is the source of the dataset of this name, "" where none is."""
+    path = conf_files(conf, "dataset").get(name)
+    content = require_mapping(read_yaml(path), f"conf/dataset/{name}.yaml") if path else {}
+    options = content.get("options")
+    return str(options.get("csv", "")) if isinstance(options, Mapping) else ""
 
 
 def find_conf(conf: Path, group: str, name: str) -> Path:
@@ -117,10 +127,15 @@ def find_conf(conf: Path, group: str, name: str) -> Path:
 def read_conf(conf: Path, group: str, name: str) -> dict[str, Any]:
     """Read conf/<group>/<name>.yaml; for an ablation, the predictor's file with the ablation applied.
 
+    A source without a file is that of a dataset which is one CSV file of a user's own.
+
     Raises: UserError with the names that exist.
     """
     if path := conf_files(conf, group).get(name):
         return dict(require_mapping(read_yaml(path), f"conf/{group}/{name}.yaml"))
+    if group == "source" and (csv := own_csv(conf, name)):
+        texts = dict.fromkeys(("title", "license", "terms", "citation"), f"a table of your own: data/embedded/{csv}")
+        return {**texts, "remedy": f"put {csv} into data/embedded", "embedded": True, "files": [{"name": csv}]}
     ablation = read_ablations(conf).get(name) if group == "predictor" else None
     if ablation is None:
         raise unknown_name(f"a {group}", name, known(conf, group))

@@ -83,27 +83,19 @@ def validate(content: Any, conf: Path) -> Params:
 def _check_dataset(name: str, dataset: DatasetConf, params: Params, predictors: Iterable[str]) -> None:
     """Check that a dataset has its sources, a split, a predictor and the tables of its domain."""
     dataset.load_tables()
+    remedy = f"or take {name!r} out of datasets"
     for source in (*dataset.sources.required, *dataset.sources.optional):
         if source not in params.sources:
-            raise UserError(
-                f"sources in params.yaml must have what dataset {name!r} uses",
-                f"{source!r} is not listed",
-                f"add it, or take {name!r} out of datasets",
-            )
+            requirement = f"sources in params.yaml must have what dataset {name!r} uses"
+            raise UserError(requirement, f"{source!r} is not listed", f"add it, {remedy}")
     if not set(dataset.splits) & set(params.splits):
-        raise UserError(
-            f"splits in params.yaml must have one of the dataset {name!r}",
-            f"none of {', '.join(dataset.splits)} is listed",
-            f"add one, or take {name!r} out of datasets",
-        )
+        fact = f"none of {', '.join(dataset.splits)} is listed"
+        raise UserError(f"splits in params.yaml must have one of the dataset {name!r}", fact, f"add one, {remedy}")
     supported = dataset.predictors
     require_names(f"each of predictors in conf/dataset/{name}.yaml", supported or (), predictors)
     if supported is not None and not set(supported) & set(params.predictors):
-        raise UserError(
-            f"predictors in params.yaml must have one that supports the dataset {name!r}",
-            f"none of {', '.join(supported)} is listed",
-            f"add one, or take {name!r} out of datasets",
-        )
+        requirement = f"predictors in params.yaml must have one that supports the dataset {name!r}"
+        raise UserError(requirement, f"none of {', '.join(supported)} is listed", f"add one, {remedy}")
 
 
 def require_names(what: str, names: Iterable[str], allowed: Iterable[str]) -> None:

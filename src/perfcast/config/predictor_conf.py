@@ -146,14 +146,9 @@ class PredictorConf(StrictModel):
         where = (info.context or {}).get("where", "a predictor's conf")
         if not isinstance(space, Mapping):
             return space
-        return {
-            name: validated(
-                Choices if isinstance(entry, Mapping) and "choices" in entry else Range,
-                f"space.{name} in {where}",
-                entry,
-            )
-            for name, entry in space.items()
-        }
+        listed = {name for name, entry in space.items() if isinstance(entry, Mapping) and "choices" in entry}
+        kinds = {name: Choices if name in listed else Range for name in space}
+        return {name: validated(kinds[name], f"space.{name} in {where}", entry) for name, entry in space.items()}
 
     def settings(self, preset: str) -> Settings:
         """Return the arguments of the constructor by setting: inner validation chooses one for each training part.

@@ -63,23 +63,14 @@ def column_quality(table: Table) -> dict[str, dict[str, Any]]:
     """
     facts: dict[str, dict[str, Any]] = {}
     for column in table.columns:
-        values = table.frame[column.name]
+        values, about = table.frame[column.name], {"unit": column.unit, "group": column.group}
         if column.kind is Kind.SEQUENCE:
             numbers = to_matrix(values)
             missing = round(float(np.isnan(numbers).mean()), 6) if numbers.size else 0.0
-            facts[column.name] = {
-                "missing": missing,
-                "steps": numbers.shape[1],
-                "unit": column.unit,
-                "group": column.group,
-            }
+            facts[column.name] = {"missing": missing, "steps": numbers.shape[1], **about}
             continue
-        entry: dict[str, Any] = {
-            "missing": round(float(values.isna().mean()), 6) if len(values) else 0.0,
-            "unique": int(values.nunique()),
-            "unit": column.unit,
-            "group": column.group,
-        }
+        missing = round(float(values.isna().mean()), 6) if len(values) else 0.0
+        entry: dict[str, Any] = {"missing": missing, "unique": int(values.nunique()), **about}
         known = values.dropna()
         if len(known) and column.kind is Kind.NUMERICAL:
             entry |= {"min": float(known.min()), "max": float(known.max())}

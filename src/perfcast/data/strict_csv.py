@@ -36,12 +36,12 @@ def build_rejected_frame(rejections: Iterable[Rejection]) -> pd.DataFrame:
     return pd.DataFrame([astuple(row) for row in ordered], columns=REJECTED_COLUMNS)
 
 
-def require_rows(accepted: int, what: str, rejections: Sequence[Rejection]) -> None:
+def require_rows(accepted: int, what: str, rejections: Sequence[Rejection], remedy: str = _REMEDY) -> None:
     """Require a valid row. Raises: UserError with the most frequent reason, when all rows are quarantined."""
     if not accepted and rejections:
         reason, count = Counter(row.reason for row in rejections).most_common(1)[0]
         fact = f"all {len(rejections)} are rejected, {count} of them as {reason}"
-        raise UserError(f"{what} must have rows that can be used", fact, _REMEDY)
+        raise UserError(f"{what} must have rows that can be used", fact, remedy)
 
 
 def limit_rows(accepted: int, rejections: Sequence[Rejection], what: str, limit: int) -> None:
@@ -66,6 +66,12 @@ class CsvRows:
     rows_in: int
     header: tuple[str, ...] = ()
     """All names of the header."""
+
+
+def read_header(path: Path) -> list[str]:
+    """Return the names in the header of a CSV file. Raises: UserError when the file is absent, empty or no table."""
+    with unpacked(path, kind_by_name(path), most=size_limits.TABLE, remedy=_REMEDY) as file:
+        return header_of(next(text_lines(file, str(path), remedy=_REMEDY), ""), str(path), remedy=_REMEDY)
 
 
 def read_rows(source: str, path: Path, columns: Sequence[str]) -> CsvRows:

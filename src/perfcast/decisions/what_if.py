@@ -106,19 +106,12 @@ def predict_grid(
     combinations = []
     for number, variant in enumerate(made.variants):
         pairs, made_one = list(zip(made.varied, variant.points, strict=True)), predictions.get(number)
-        numbers_of = (
-            (field.name, next(iter(point.cells.values()))) for field, point in pairs if field.unit is not None
-        )
-        combinations.append(
-            Combination(
-                values={field.name: point.text for field, point in pairs},
-                numbers={name: float(number) for name, number in numbers_of},
-                estimates=made_one.estimates if made_one else (),
-                violation=violations.get(number, ""),
-                base_entity=variant.base_entity,
-                derived=made_one.derived if made_one else (),
-            )
-        )
+        numbered = ((field.name, point) for field, point in pairs if field.unit is not None)
+        values = {field.name: point.text for field, point in pairs}
+        numbers_of = {name: float(next(iter(point.cells.values()))) for name, point in numbered}
+        estimates, derived = (made_one.estimates, made_one.derived) if made_one else ((), ())
+        about = (violations.get(number, ""), variant.base_entity, derived)
+        combinations.append(Combination(values, numbers_of, estimates, *about))
     measurement_notes = measurements.notes if measurements else ()
     return Grid(
         *champion.identity,

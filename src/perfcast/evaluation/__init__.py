@@ -1,9 +1,9 @@
 """Metrics of the protocol from predictions alone, leakage checks, and comparison of two results."""
 
+from perfcast.evaluation.error_metrics import choose_champion
 from perfcast.evaluation.evaluate_runs import evaluate
 from perfcast.evaluation.evaluation_files import metrics_tree, read_evaluation, write_evaluation
 from perfcast.evaluation.evaluation_tables import AVERAGE, BASELINE, Evaluation, headline
-from perfcast.evaluation.predictor_comparison import choose_champion
 
 __all__ = [
     "AVERAGE",

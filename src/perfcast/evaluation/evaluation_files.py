@@ -11,12 +11,13 @@ import pandas as pd
 
 from perfcast.evaluation.evaluate_runs import TABLES
 from perfcast.evaluation.evaluation_tables import AVERAGE, Evaluation
-from perfcast.schema.schema_version import SCHEMA_KEY, SCHEMA_VERSION, check_schema_version
-from perfcast.schema.table_files import read_csv, read_parquet
+from perfcast.schema.table_files import SCHEMA_KEY, SCHEMA_VERSION, check_schema_version, read_csv, read_parquet
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import atomic_folder, read_object, write_json
 from perfcast.utils.result_digests import record_digests
 
+_SUMMARY = ("dataset", "resamples", "seed", "level")
+"""Fields of an `Evaluation` that summary.json has."""
 _POINTS = "points"
 """The largest table, stored as Parquet."""
 _TEXT = (
@@ -38,15 +39,8 @@ def write_evaluation(evaluation: Evaluation, folder: Path) -> None:
                 frame.to_parquet(path, index=False, compression="zstd", write_page_checksum=True)
             else:
                 frame.to_csv(temporary / f"{name}.csv", index=False, float_format="%.6g", lineterminator="\n")
-        summary = {
-            SCHEMA_KEY: SCHEMA_VERSION,
-            "dataset": evaluation.dataset,
-            "resamples": evaluation.resamples,
-            "seed": evaluation.seed,
-            "level": evaluation.level,
-            "metrics": metrics_tree(evaluation),
-        }
-        write_json(temporary / "summary.json", summary)
+        summary = {SCHEMA_KEY: SCHEMA_VERSION, **{name: getattr(evaluation, name) for name in _SUMMARY}}
+        write_json(temporary / "summary.json", {**summary, "metrics": metrics_tree(evaluation)})
         record_digests(temporary)
 
 
@@ -59,16 +53,11 @@ def read_evaluation(folder: Path) -> Evaluation:
     if not (folder / "summary.json").is_file():
         raise UserError("an evaluation must exist", f"{folder / 'summary.json'} is missing", "run snakemake to make it")
     check_schema_version(read_object(folder / "summary.json"), folder / "summary.json")
-    summary = read_object(folder / "summary.json", "dataset", "resamples", "seed", "level")
+    summary = read_object(folder / "summary.json", *_SUMMARY)
     names = dict.fromkeys([*TABLES, *(path.stem for path in sorted(folder.glob("*.csv")))])
     tables = {name: _read(folder / f"{name}.csv") for name in names if name != _POINTS}
-    return Evaluation(
-        dataset=summary["dataset"],
-        tables={**tables, _POINTS: read_parquet(folder / f"{_POINTS}.parquet")},
-        resamples=summary["resamples"],
-        seed=summary["seed"],
-        level=summary["level"],
-    )
+    tables[_POINTS] = read_parquet(folder / f"{_POINTS}.parquet")
+    return Evaluation(tables=tables, **{name: summary[name] for name in _SUMMARY})
 
 
 def _read(path: Path) -> pd.DataFrame:

@@ -136,18 +136,9 @@ def summarize_described(
         width=100 * (high - low) / predictions["predicted"],
         score=100 * (high - low + 2 / (1 - level) * outside) / measured,
     )
-    by_task = (
-        rows.groupby([*_DESCRIPTION, "task"], sort=False)
-        .agg(
-            n=("error", "size"),
-            mape=("error", "mean"),
-            medape=("error", "median"),
-            coverage=("inside", "mean"),
-            width=("width", "median"),
-            interval_score=("score", "mean"),
-        )
-        .reset_index()
-    )
+    amounts = {"n": ("error", "size"), "mape": ("error", "mean"), "medape": ("error", "median")}
+    amounts |= {"coverage": ("inside", "mean"), "width": ("width", "median"), "interval_score": ("score", "mean")}
+    by_task = rows.groupby([*_DESCRIPTION, "task"], sort=False).agg(**amounts).reset_index()
     average = by_task.drop(columns="task").groupby(_DESCRIPTION, sort=False, as_index=False).mean()
     total = by_task.groupby(_DESCRIPTION, sort=False)["n"].sum().to_numpy()
     lines = pd.concat([by_task, average.assign(n=total, task=AVERAGE)], ignore_index=True)

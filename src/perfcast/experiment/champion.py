@@ -131,17 +131,10 @@ def write_champion(
     make = candidates[choice.candidate]
     uncertainty = fit_described_uncertainty(data, make, seed, declared.label_outlier, max_backtests)
     about = {
-        "predictor": selected.predictor,
-        "chosen_by": selected.reason,
-        selected.metric: selected.errors,
-        "splits_not_counted": selected.excluded,
-        "candidate": asdict(choice),
-        "dataset": dataset,
-        "preset": preset,
-        "seed": seed,
-        "rows": len(data.table.frame),
+        **{"predictor": selected.predictor, "chosen_by": selected.reason, selected.metric: selected.errors},
+        **{"splits_not_counted": selected.excluded, "candidate": asdict(choice), "features": declared.features},
+        **{"dataset": dataset, "preset": preset, "seed": seed, "rows": len(data.table.frame)},
         "table_sha256": sha256(table),
-        "features": declared.features,
     }
     progress(f"writing of {out}", 3, 4)
     with atomic_folder(out) as folder:

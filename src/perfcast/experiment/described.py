@@ -99,18 +99,14 @@ def _predict_level(
     lines = list(map(machines.line_of, drawn.completed.cells.index.tolist()))
     measured = frame.iloc[lines].reset_index(drop=True)
     when = measured[times[0]] if times else None
-    parts = []
+    about, parts = {"row": measured[standard.column_of(Tag.ROW)]}, []
+    about |= {tag.value: measured[standard.column_of(tag)].astype(str) for tag in (Tag.ENTITY, Tag.TASK)}
     for number, target in enumerate(champion.predictor.targets_):
-        part = pd.DataFrame(
-            {
-                "row": measured[standard.column_of(Tag.ROW)],
-                "entity": measured[standard.column_of(Tag.ENTITY)].astype(str),
-                "task": measured[standard.column_of(Tag.TASK)].astype(str),
-                "target": target,
-                "measured": measured[target].where(drawn.has_output[:, number]),
-                "predicted": drawn.medians[:, number],
-            }
-        )
+        scores = {
+            "measured": measured[target].where(drawn.has_output[:, number]),
+            "predicted": drawn.medians[:, number],
+        }
+        part = pd.DataFrame({**about, "target": target, **scores})
         intervals = drawn.intervals(number, when, level)
         if intervals is None:
             intervals = pd.DataFrame({"below": np.nan, "above": np.nan, "half_width": np.nan}, index=part.index)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -66,7 +67,9 @@ def check_results_folder(results: Any, project: Path) -> str:
 def _check_dataset(name: str, dataset: DatasetConf) -> None:
     """Check the names of feature groups and splits in the conf of a dataset."""
     where = f"conf/dataset/{name}.yaml"
-    plugins.load_function(dataset.target, f"_target_ in {where}")
+    build = plugins.load_function(dataset.target, f"_target_ in {where}")
+    if check := getattr(inspect.getmodule(build), "check_options", None):
+        check(name, dataset.options)
     if dataset.name != name:
         raise UserError(f"name in {where} must be that of the file", f"it is {dataset.name!r}", f"write {name}")
     for feature in dataset.features:

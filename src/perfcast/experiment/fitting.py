@@ -94,22 +94,12 @@ def predict_rows(predictor: Predictor, table: Table, rows: np.ndarray, fold: int
     """Return long predictions: one line per row and target that is measured, and that training has for the task."""
     frame, X = table.frame.loc[rows], _inputs(table, rows)
     predicted, learned = predictor.predict(X), predictor.requested_outputs(X)
+    tags = {"row": Tag.ROW, "task": Tag.TASK, "entity": Tag.ENTITY}
+    about = {name: frame[table.column_of(tag)] for name, tag in tags.items()} | {"fold": fold, "seed": seed}
     lines = []
     for index, target in enumerate(predicted.columns):
-        lines.append(
-            pd.DataFrame(
-                {
-                    "row": frame[table.column_of(Tag.ROW)],
-                    "task": frame[table.column_of(Tag.TASK)],
-                    "entity": frame[table.column_of(Tag.ENTITY)],
-                    "fold": fold,
-                    "seed": seed,
-                    "target": target,
-                    "measured": frame[target].where(learned[:, index]),
-                    "predicted": predicted[target],
-                }
-            )
-        )
+        scores = {"measured": frame[target].where(learned[:, index]), "predicted": predicted[target]}
+        lines.append(pd.DataFrame({**about, "target": target, **scores}))
     long = pd.concat(lines, ignore_index=True)
     return long[long["measured"].notna()].reset_index(drop=True)
 

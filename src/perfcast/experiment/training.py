@@ -6,7 +6,7 @@ import math
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,8 @@ import pandas as pd
 from perfcast.code_hash import code_digest
 from perfcast.config.conf_files import validated
 from perfcast.config.predictor_conf import PredictorConf
-from perfcast.experiment.first_results import average_first_results, correct_backtests
 from perfcast.experiment.fitting import (
+    Backtest,
     excluded_rows,
     first_error,
     fit_rows,
@@ -36,10 +36,57 @@ from perfcast.schema.table import Role, Table, Tag
 from perfcast.schema.table_files import read_table
 from perfcast.splits import BASE, VERSION, check_version, read_folds
 from perfcast.tracking import RECORD, Store
+from perfcast.uncertainty.levels import ErrorLevels, KnownErrors
+from perfcast.uncertainty.rolling import error_rows, fit_levels, log_errors
 from perfcast.utils.io import atomic_folder, atomic_path, sha256, write_json, write_text
 from perfcast.utils.nested import flattened
 from perfcast.utils.result_digests import record_digests
 from perfcast.utils.safe_yaml import yaml_text
+
+
+def correct_backtests(
+    predictions: pd.DataFrame,
+    table: Table,
+    backtests: Sequence[Backtest],
+    make: Callable[[int], Predictor],
+    seed: int,
+) -> tuple[pd.DataFrame, ErrorLevels | None]:
+    """Return predictions of backtests that know first results, corrected, and the levels of errors without them.
+
+    Without first results nothing is corrected, and the levels are None. See `average_first_results`.
+    """
+    without = [
+        Backtest(each.number, each.fitting & ~each.revealed, each.testing | each.revealed)
+        for each in backtests
+        if each.revealed is not None and each.revealed.any()
+    ]
+    if not without:
+        return predictions, None
+    frozen = run_backtests(table, without, make, seed, 0)
+    levels = fit_levels(frozen, table)
+    parts = [
+        average_first_results(part, frozen[frozen["backtest"] == number], levels, table)
+        for number, part in predictions.groupby("backtest")
+    ]
+    return pd.concat(parts, ignore_index=True), levels
+
+
+def average_first_results(
+    trained: pd.DataFrame, frozen: pd.DataFrame, levels: ErrorLevels, table: Table
+) -> pd.DataFrame:
+    """Return the geometric mean of predictions `trained` on first results and `frozen` ones corrected by their levels.
+
+    `frozen` predicts the first results too: rows that are not in `trained`. In forecasts of 2020 and 2021, 24 months
+    with three first results each, the errors were 3.00 and 3.48 % of the trained, 3.26 and 3.41 % of the corrected
+    predictions, and 2.82 and 3.28 % of their mean.
+    """
+    keys = ["row", "target"]
+    known = frozen[~frozen["row"].isin(trained["row"])]
+    rows = trained[keys].merge(frozen, on=keys, how="left")
+    first_results = KnownErrors(levels, log_errors(known), error_rows(known, table))
+    expected, _ = first_results.predict(error_rows(trained, table))
+    corrected = rows["predicted"].to_numpy(dtype=float) * np.exp(expected)
+    return trained.assign(predicted=np.sqrt(trained["predicted"].to_numpy(dtype=float) * corrected))
 
 
 @dataclass(frozen=True)
@@ -158,18 +205,9 @@ def train_predictor(job: TrainingJob, table: Table, config: Mapping[str, Any]) -
     key = (job.dataset, job.split, *([folds.attrs[BASE]] if BASE in folds.attrs else []))
     seeds = config["seeds"] if conf.stochastic else config["seeds"][:1]
     settings = conf.tuned_settings(config["preset"], *key) or conf.settings(config["preset"])
-    used = {
-        "dataset": config["dataset"],
-        "split": config["split"],
-        "predictor": {
-            "name": job.predictor,
-            "_target_": conf.target,
-            "settings": settings,
-            "without_columns": conf.without_columns,
-        },
-        "preset": config["preset"],
-        "seeds": seeds,
-    }
+    used = {name: config[name] for name in ("dataset", "split", "preset")} | {"seeds": seeds}
+    used["predictor"] = {"name": job.predictor, "_target_": conf.target, "settings": settings}
+    used["predictor"]["without_columns"] = conf.without_columns
     code, trainer = code_digest("perfcast.cli.pipeline:train", *conf.modules), config["trainer"]
     if job.checkpoints:
         trainer = {**trainer, "default_root_dir": str(job.checkpoints / code)}
@@ -208,6 +246,7 @@ def train_predictor(job: TrainingJob, table: Table, config: Mapping[str, Any]) -
             **summarize_errors(pd.concat(tables["predictions"])),
             "validation_mape": math.nan if inner is None else inner,
         }
+        read = {"table": job.table_file, "folds": job.folds_file, "predictions": folder / "predictions.parquet"}
         record = {
             **job.names(),
             VERSION: version,
@@ -215,11 +254,7 @@ def train_predictor(job: TrainingJob, table: Table, config: Mapping[str, Any]) -
             "metrics": {name: value for name, value in metrics.items() if math.isfinite(value)},
             "tags": {"preset": config["preset"], "code_digest": code},
             "rows": {name: int((folds.iloc[:, 0] == name).sum()) for name in ("train", "validation", "test")},
-            "sha256": {
-                "table": sha256(job.table_file),
-                "folds": sha256(job.folds_file),
-                "predictions": sha256(folder / "predictions.parquet"),
-            },
+            "sha256": {name: sha256(path) for name, path in read.items()},
             **{"curves": "history.csv", "model": "model"},
         }
         write_json(folder / RECORD, record)

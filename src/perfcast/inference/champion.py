@@ -23,8 +23,8 @@ from perfcast.inference.name_lookup import EntityNames, TaskNames
 from perfcast.inference.reference_data import ReferenceData, describing_columns
 from perfcast.inference.rules import DescriptionRules, find_rules
 from perfcast.predictors.predictor import Predictor, load_predictor
-from perfcast.schema.schema_version import SCHEMA_KEY, SCHEMA_VERSION, check_schema_version
-from perfcast.schema.table import Column, Kind, Table, Tag, build_table
+from perfcast.schema.table import LOWER_IS_BETTER, Column, Kind, Table, Tag, build_table
+from perfcast.schema.table_files import SCHEMA_KEY, SCHEMA_VERSION, check_schema_version
 from perfcast.uncertainty.conformal import UncertaintyModel
 from perfcast.utils.errors import UserError, explain_missing_module
 from perfcast.utils.io import read_json, write_json
@@ -80,7 +80,7 @@ class Champion:
         self.describes_machines = all(column.kind is not Kind.SEQUENCE for column in measured.columns)
         if not self.describes_machines:
             return
-        self.rules = rules = find_rules(self.dataset)
+        self.rules = rules = find_rules(self.dataset, lower_is_better=measured.facts.get(LOWER_IS_BETTER) is True)
         self.entity, self.task = entity, task = measured.column_of(Tag.ENTITY), measured.column_of(Tag.TASK)
         names = frame[task].astype("str").where(frame[task].notna())
         self.tasks = sorted(names.dropna().unique())

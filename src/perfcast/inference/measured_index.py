@@ -250,21 +250,11 @@ class PublishedIndex:
         groups: dict[tuple[int, str], list[float]] = {}
         for row, score in score_by_row.items():
             groups.setdefault((years[row], setups[row]), []).append(score)
-        return PublishedScores(
-            *_summary(scores.tolist()),
-            groups=tuple(
-                PublishedGroup(setup, year or None, *_summary(groups[year, setup]))
-                for year, setup in sorted(groups, reverse=True)
-            ),
-            results=tuple(
-                PublishedResult(
-                    str(ids[row]),
-                    score_by_row[row],
-                    "" if months[row] == _NO_MONTH else str(np.datetime64(int(months[row]), "M")),
-                )
-                for row in newest
-            ),
-        )
+        ordered = ((setup, year, groups[year, setup]) for year, setup in sorted(groups, reverse=True))
+        grouped = tuple(PublishedGroup(setup, year or None, *_summary(among)) for setup, year, among in ordered)
+        named = {row: "" if months[row] == _NO_MONTH else str(np.datetime64(int(months[row]), "M")) for row in newest}
+        results = tuple(PublishedResult(str(ids[row]), score_by_row[row], named[row]) for row in newest)
+        return PublishedScores(*_summary(scores.tolist()), groups=grouped, results=results)
 
     @cached_property
     def _labels(self) -> tuple[np.ndarray, list[int], list[str], np.ndarray]:

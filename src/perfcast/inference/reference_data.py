@@ -15,7 +15,7 @@ from perfcast import plugins
 from perfcast.inference.cells import Cells, CodedFrame, EntityFacts, fill_missing, read_column
 from perfcast.inference.donors import MIN_CANDIDATES
 from perfcast.inference.rules import find_rules
-from perfcast.schema.table import Column, Kind, Role, Table, Tag
+from perfcast.schema.table import LOWER_IS_BETTER, Column, Kind, Role, Table, Tag
 from perfcast.schema.table_files import read_parquet, read_table, write_table
 from perfcast.uncertainty.levels import entity_slices
 from perfcast.utils.io import atomic_path
@@ -75,7 +75,8 @@ class ReferenceData:
             or column.name in rules.naming_columns
         ]
         names = [column.name for column in columns]
-        facts = {_UNUSED: sorted({column.name for column in standard.columns} - set(names))}
+        facts: dict[str, Any] = {_UNUSED: sorted({column.name for column in standard.columns} - set(names))}
+        facts |= {LOWER_IS_BETTER: True} if standard.facts.get(LOWER_IS_BETTER) is True else {}
         counted = standard if rows is None else replace(standard, frame=standard.frame.loc[rows])
         frame = counted.frame.loc[_newest(counted), names].reset_index(drop=True)
         measured = Table(standard.dataset, frame, tuple(columns), facts)

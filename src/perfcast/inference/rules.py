@@ -307,7 +307,13 @@ class DescriptionRules:
         return np.zeros(1)
 
 
-def find_rules(dataset: str) -> DescriptionRules:
+class RulesOfTimes(DescriptionRules):
+    """Rules of a dataset without knowledge about machines whose targets are times or costs."""
+
+    lower_is_better = True
+
+
+def find_rules(dataset: str, *, lower_is_better: bool = False) -> DescriptionRules:
     """Return the rules of a dataset, those of the base class where it has none of its own."""
     rules: DescriptionRules | None = find_description(dataset)
-    return rules or DescriptionRules()
+    return rules or (RulesOfTimes() if lower_is_better else DescriptionRules())

@@ -8,8 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from perfcast.features.encoding.tokens import TokenSpec
-from perfcast.nn.embedding import CategoryEmbedding, NumberEmbedding, make_head
-from perfcast.nn.token_batch import TokenBatch
+from perfcast.nn.embedding import CategoryEmbedding, NumberEmbedding, TokenBatch, make_head
 
 
 class AttentionBlock(nn.Module):

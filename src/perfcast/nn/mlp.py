@@ -13,8 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from perfcast.features.encoding.tokens import TokenSpec
-from perfcast.nn.embedding import CategoryEmbedding, NumberEmbedding, initialize_to_zero
-from perfcast.nn.token_batch import TokenBatch
+from perfcast.nn.embedding import CategoryEmbedding, NumberEmbedding, TokenBatch, initialize_to_zero
 
 
 class FlatNetwork(nn.Module):

@@ -224,17 +224,10 @@ def find_place(project: Path, environment: Mapping[str, str]) -> ProjectPlace:
 
 def examine(place: ProjectPlace, progress: Progress = ignore_progress) -> list[Finding]:
     """Run all checks, in the order in which a user would repair."""
-    checks = {
-        "software": check_software,
-        "configuration": check_configuration,
-        "data sources": check_data_sources,
-        "free space": check_free_space,
-        "leftovers": check_leftovers,
-        "tracking": check_tracking,
-    }
+    checks = (check_software, check_configuration, check_data_sources, check_free_space, check_leftovers)
     findings = []
-    for done, (subject, check) in enumerate(checks.items()):
-        progress(subject, done, len(checks))
+    for done, check in enumerate((*checks, check_tracking)):
+        progress(check.__name__.removeprefix("check_").replace("_", " "), done, len(checks) + 1)
         findings += check(place)
     return findings
 

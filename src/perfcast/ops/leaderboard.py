@@ -1,4 +1,4 @@
-"""Leaderboard: metrics of finished runs in one tracked CSV per dataset, and the tables that documents show of it."""
+"""Leaderboard: metrics of finished runs in one tracked CSV per dataset, and the tables and headlines shown of it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from perfcast.config.conf_files import read_yaml
-from perfcast.evaluation import AVERAGE, read_evaluation
+from perfcast.evaluation import AVERAGE, headline, read_evaluation
 from perfcast.evaluation.evaluate_runs import TABLES
 from perfcast.schema.metric_names import POINTS
 from perfcast.schema.table_files import content_digest, read_csv, read_parquet, read_table
@@ -177,3 +177,28 @@ def render_readme(project: Path, leaderboards: Path) -> str:
 def write_readme(project: Path, leaderboards: Path) -> None:
     """Write README.md with today's headline table and outputs."""
     write_text(project / "README.md", render_readme(project, leaderboards))
+
+
+def summarize_results(results: Path, titles: Mapping[str, str], preset: str) -> str:
+    """Return the summary of a folder of results as text. Raises: UserError when it has none."""
+    available = results / "raw" / "available.json"
+    if not available.exists():
+        raise UserError("there must be results to summarize", f"{results} has none", "run `make run` first")
+    datasets = read_object(available, "datasets", "left_out")
+    lines = []
+    for name in datasets["datasets"]:
+        folder = results / "evaluation" / name
+        if folder.is_dir():
+            lines += [f"\n== {titles.get(name, name)} ({name}) ==", headline(read_evaluation(folder))]
+    lines.append(
+        "\nMAPE / MedAPE in %, average over the tests of the dataset; predictions are estimates, not official results."
+    )
+    if preset == "quick" and results.name == "results":
+        lines.append("Preset: quick (one seed, short training). `make full` runs the full experiment.")
+    for manifest in sorted((results / "raw").glob("*/manifest.json")):
+        about = read_object(manifest, "status", "source", "reason", "remedy")
+        if about["status"] != "present":
+            lines.append(f"left out: source {about['source']}: {about['reason']}; {about['remedy']}")
+    for name, absent in datasets["left_out"].items():
+        lines.append(f"left out: dataset {name} (needs {', '.join(absent)})")
+    return "\n".join(lines)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -286,5 +287,5 @@ def matern_kernel(inputs: np.ndarray, points: np.ndarray, norms: np.ndarray, scr
 
 
 def _read_process(path: Path) -> FittedProcess:
-    arrays = read_arrays(path)
-    return FittedProcess(arrays["points"], arrays["weights"], float(arrays["constant"][()]))
+    process: dict[str, Any] = {name: each if each.ndim else float(each) for name, each in read_arrays(path).items()}
+    return FittedProcess(**process)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -167,7 +168,5 @@ def _spread(values: np.ndarray) -> float:
 
 
 def _read(path: Path) -> SvrModel:
-    arrays = read_arrays(path)
-    return SvrModel(
-        arrays["vectors"], arrays["coefficients"], float(arrays["constant"][()]), float(arrays["gamma"][()])
-    )
+    model: dict[str, Any] = {name: each if each.ndim else float(each) for name, each in read_arrays(path).items()}
+    return SvrModel(**model)

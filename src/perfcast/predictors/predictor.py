@@ -15,8 +15,8 @@ import pandas as pd
 
 from perfcast import plugins
 from perfcast.predictors.task_rows import measured_rows, partly_measured, task_labels
-from perfcast.schema.schema_version import SCHEMA_KEY, SCHEMA_VERSION, check_schema_version
 from perfcast.schema.table import Column, Kind, Role, infer_columns, require_usable_numbers
+from perfcast.schema.table_files import SCHEMA_KEY, SCHEMA_VERSION, check_schema_version
 from perfcast.utils.errors import UserError, explain_missing_module
 from perfcast.utils.io import read_json, write_json
 from perfcast.utils.model_files import read_state

@@ -139,16 +139,10 @@ class ForestPredictor(TreesPredictor):
         import sklearn.ensemble  # a prediction does without this import, which takes a second
 
         inputs, targets = encoded[rows].astype(np.float32), np.rint(log_y[rows] / _GRAIN) * _GRAIN
-        forest = getattr(sklearn.ensemble, self.regressor)(
-            n_estimators=self.n_estimators,
-            max_features=self.max_features,
-            min_samples_leaf=self.min_samples_leaf,
-            max_depth=self.max_depth,
-            bootstrap=self.bootstrap and len(inputs) >= SMALL_TABLE,
-            n_jobs=self.n_jobs,
-            random_state=self.random_state,
-        )
-        return forest_nodes(forest.fit(inputs, targets))
+        names = ("n_estimators", "max_features", "min_samples_leaf", "max_depth", "n_jobs", "random_state")
+        options = {name: getattr(self, name) for name in names}
+        options["bootstrap"] = self.bootstrap and len(inputs) >= SMALL_TABLE
+        return forest_nodes(getattr(sklearn.ensemble, self.regressor)(**options).fit(inputs, targets))
 
     def _predict_model(self, model: pa.Table, encoded: np.ndarray) -> np.ndarray:
         return walk_forest(model, encoded.astype(np.float32))

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.evaluation import AVERAGE, BASELINE, Evaluation
-from perfcast.evaluation.predictor_comparison import clear_winner
+from perfcast.evaluation.error_metrics import clear_winner
 from perfcast.evaluation.run_predictions import SHIFT, YEAR
 from perfcast.evaluation.supplementary_tables import LEVEL_LABELS
 from perfcast.report.text_tables import (
@@ -52,17 +52,12 @@ def metric_tables(evaluation: Evaluation) -> list[TextTable]:
     fold = "Prediction intervals of every predictor"
     others = "Further metrics: 90th percentile of the error in %, R² of the log score, ranks within a task"
     intervals = _metric_table(evaluation, widths, _INTERVALS, notes=False, winners=False, fold=fold)
+    by_task = {split: f"{split_label(split)} ({split}): errors in {unit} by task" for split in evaluation.splits}
     return [
         _metric_table(evaluation, f"Errors in {unit}{over}", metrics),
         *(
-            _metric_table(
-                evaluation,
-                f"{split_label(split)} ({split}): errors in {unit} by task",
-                metrics,
-                split=split,
-                fold="By task",
-            )
-            for split in (evaluation.splits if len(tasks) > 1 else ())
+            _metric_table(evaluation, caption, metrics, split=split, fold="By task")
+            for split, caption in (by_task if len(tasks) > 1 else {}).items()
         ),
         _metric_table(evaluation, others, _OTHERS, notes=False, fold="Further metrics"),
         *([intervals] if any(cell != EMPTY for _, *cells in intervals.lines for cell in cells) else []),
@@ -139,10 +134,8 @@ def described_section(evaluation: Evaluation) -> Section:
     rows = [] if frame.empty else frame[frame["task"] == AVERAGE].to_dict("records")
     lines = [
         [
-            split_label(row["split"]),
-            row["facts"],
-            f"{row['level']} {LEVEL_LABELS[row['level'] - 1]}",
-            f"{row['n']:,}",
+            *(split_label(row["split"]), row["facts"]),
+            *(f"{row['level']} {LEVEL_LABELS[row['level'] - 1]}", f"{row['n']:,}"),
             *(number(row[name]) for name in ("mape", "medape", "coverage", "width")),
         ]
         for row in rows
@@ -267,28 +260,19 @@ def calibration_tables(evaluation: Evaluation, predictor: str) -> list[TextTable
         "and the number of rows"
     )
     average = "average over tasks" if len(evaluation.tasks) > 1 else AVERAGE
-    tables = {
-        "task": [
-            _task_line(evaluation, predictor, task, task) for task in evaluation.tasks if len(evaluation.tasks) > 1
-        ]
-    }
-    tables["task"].append(_task_line(evaluation, predictor, AVERAGE, average))
+    labels = {task: task for task in evaluation.tasks if len(evaluation.tasks) > 1} | {AVERAGE: average}
+    tables = {"task": [_task_line(evaluation, predictor, task, label) for task, label in labels.items()]}
     for name in (*evaluation.vendor_slices, YEAR, SHIFT):
         tables[name] = _slice_lines(evaluation, predictor, name)
     shown = {
         name: lines for name, lines in tables.items() if any(cell != EMPTY for _, *cells in lines for cell in cells)
     }
-    return [
-        TextTable(
-            f"Coverage and width by {column_label(name)}",
-            caption,
-            [column_label(name), *map(split_heading, evaluation.splits)],
-            lines,
-            fold=f"By {column_label(name)}, {count(len(lines), 'line')}",
-            open=place == 0,
-        )
-        for place, (name, lines) in enumerate(shown.items())
-    ]
+    made: list[TextTable] = []
+    for label, lines in ((column_label(name), lines) for name, lines in shown.items()):
+        title, fold = f"Coverage and width by {label}", f"By {label}, {count(len(lines), 'line')}"
+        headings: Line = [label, *map(split_heading, evaluation.splits)]
+        made.append(TextTable(title, caption, headings, lines, fold=fold, open=not made))
+    return made
 
 
 def _task_line(evaluation: Evaluation, predictor: str, task: str, label: str) -> Line:

@@ -17,7 +17,6 @@ from perfcast.evaluation import AVERAGE, BASELINE, Evaluation
 from perfcast.report import error_tables
 from perfcast.report.plots.drawing import inline_svg
 from perfcast.report.report_context import MIN_ENTITIES, DatasetPart, ReportContext
-from perfcast.report.row_tables import largest_errors, release_tables
 from perfcast.report.text_tables import (
     TEMPLATES,
     Cell,
@@ -25,9 +24,11 @@ from perfcast.report.text_tables import (
     TextTable,
     count,
     folds,
+    largest_errors,
     leakage_section,
     number,
     quality_tables,
+    release_tables,
     text_section,
 )
 from perfcast.schema.display_names import metric_label

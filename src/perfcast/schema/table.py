@@ -38,6 +38,9 @@ class Kind(StrEnum):
 TASK_KIND = "task_kind"
 """Name of a column that tells results that err alike from others, such as losses and accuracies."""
 
+LOWER_IS_BETTER = "lower_is_better"
+"""Fact of a table: true where all targets are times or costs."""
+
 
 class Role(StrEnum):
     """Use of a column. Predictors learn from FEATURE columns only."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from functools import partial
@@ -19,13 +19,28 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from perfcast.schema.schema_version import SCHEMA_KEY, SCHEMA_VERSION, check_schema_version
 from perfcast.schema.sequences import is_sequence, to_matrix
 from perfcast.schema.table import Column, Kind, Table, Tag, as_declared, require_usable_numbers
 from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import atomic_path
 from perfcast.utils.result_digests import verify_digest
+
+SCHEMA_VERSION = 3
+"""Raised when names or meanings in tables, models, champions or evaluations change."""
+SCHEMA_KEY = "schema_version"
+
+
+def check_schema_version(about: Mapping[str, Any], path: Path) -> None:
+    """Raise a UserError where the content of a file is of another schema version."""
+    version = about.get(SCHEMA_KEY)
+    if version != SCHEMA_VERSION:
+        raise UserError(
+            f"{path} must have schema version {SCHEMA_VERSION}",
+            f"it has {'none' if version is None else version}, of another release of perfcast",
+            "run snakemake to make it again",
+        )
+
 
 _METADATA_KEY = b"perfcast"
 _AGAIN = "delete it and run snakemake"
@@ -160,16 +175,21 @@ def count_row_groups(path: Path) -> int:
         return int(pq.read_metadata(path).num_row_groups)
 
 
+def _existing(path: Path) -> Path:
+    """Return the path of a file that is there and as its stage wrote it. Raises: UserError for any other."""
+    if not Path(path).is_file():
+        raise UserError(f"{path} must exist", "there is no such file", "run snakemake to make it")
+    verify_digest(path)
+    return Path(path)
+
+
 def read_parquet(path: Path, columns: Iterable[str] = ()) -> pd.DataFrame:
     """Return a Parquet file that perfcast wrote; `columns` are required.
 
     Raises:
         UserError: The file is absent, is not Parquet, lacks a column, or is too large.
     """
-    path = Path(path)
-    if not path.is_file():
-        raise UserError(f"{path} must exist", "there is no such file", "run snakemake to make it")
-    verify_digest(path)
+    path = _existing(path)
     with _parquet_errors(path):
         about = pq.read_metadata(path)
     _require_few_cells(path, about.num_rows, about.num_columns)
@@ -220,10 +240,7 @@ def _require_few_cells(path: Path, rows: int, columns: int) -> None:
 
 def read_declarations(path: Path) -> dict[str, Any]:
     """Return the declarations of a table file: dataset, columns, facts, schema version."""
-    path = Path(path)
-    if not path.is_file():
-        raise UserError(f"{path} must exist", "there is no such file", "run snakemake to make it")
-    verify_digest(path)
+    path = _existing(path)
     try:
         metadata = pq.read_schema(path).metadata or {}
     except (pa.ArrowException, OSError) as error:

@@ -40,8 +40,7 @@ from perfcast.serving.api_models import (
     describe_errors,
     list_entries,
 )
-from perfcast.serving.prediction_queue import PredictionQueue
-from perfcast.serving.request_limits import DEFAULT_LIMITS, JsonRoute, RefusedRequest, RequestLimits
+from perfcast.serving.request_limits import DEFAULT_LIMITS, JsonRoute, PredictionQueue, RefusedRequest, RequestLimits
 from perfcast.utils.errors import UserError
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
@@ -292,14 +291,8 @@ def _encode_predictions(answer: Predictions, *, strict: bool) -> Response:
 
 def _describe_champion(champion: Champion) -> dict[str, Any]:
     """Return the fields of an answer that describe the champion."""
-    return {
-        "dataset": champion.dataset,
-        "champion": champion.name,
-        "preset": champion.preset,
-        "results_until": champion.results_until,
-        "features": len(select(champion.predictor.columns_, role=Role.FEATURE)),
-        "kind": ESTIMATE,
-    }
+    identity = dict(zip(("dataset", "champion", "preset", "results_until"), champion.identity, strict=True))
+    return {**identity, "features": len(select(champion.predictor.columns_, role=Role.FEATURE)), "kind": ESTIMATE}
 
 
 def _describe_fields(champion: Champion) -> dict[str, list[dict[str, Any]]]:

@@ -24,16 +24,9 @@ from perfcast.serving.request_limits import RequestLimits
 from perfcast.utils.errors import UserError
 
 UVICORN = {
-    "http": "h11",
-    "h11_max_incomplete_event_size": 1 << 16,
-    "timeout_keep_alive": 5,
-    "timeout_graceful_shutdown": 5,
-    "timeout_worker_healthcheck": 10,
-    "ws": "none",
-    "log_level": "error",
-    "access_log": False,
-    "proxy_headers": False,
-    "server_header": False,
+    **{"http": "h11", "h11_max_incomplete_event_size": 1 << 16, "ws": "none", "log_level": "error"},
+    **{"timeout_keep_alive": 5, "timeout_graceful_shutdown": 5, "timeout_worker_healthcheck": 10},
+    **dict.fromkeys(("access_log", "proxy_headers", "server_header"), False),
 }
 """Options of uvicorn under their own names. Units: bytes of headers; seconds."""
 

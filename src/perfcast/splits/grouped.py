@@ -75,6 +75,17 @@ def unseen_shape(table: Table, seed: int) -> pd.DataFrame:
     return unseen_entities(table, seed)
 
 
+@declare_split(
+    "unseen entities",
+    "entities without a result in the training data",
+    check_entities,
+    scenario="a machine that nobody has measured",
+)
+def unseen_entity(table: Table, seed: int) -> pd.DataFrame:
+    """Test on entities that nobody has measured: five folds by entity."""
+    return unseen_entities(table, seed)
+
+
 def unseen_entities(table: Table, seed: int) -> pd.DataFrame:
     """Return five folds by entity: each is tested once, without a row of it in training."""
     ordered = by_key(table)

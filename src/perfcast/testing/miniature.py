@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from perfcast import plugins
-from perfcast.config.conf_files import conf_files, read_yaml
+from perfcast.config.conf_files import conf_files, own_csv, read_yaml
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import sha256, write_text
 from perfcast.utils.nested import merged
@@ -42,7 +42,12 @@ def make_project(project: Path, out: Path, *, rows: int, seed: int) -> None:
     (out / "profiles").symlink_to("workflow/profiles")
     params = read_yaml(project / "params.yaml")
     for source in params["sources"]:
-        _generate_source(out, source, rows, seed)
+        if csv := own_csv(project / "conf", source):
+            copied = out / "data" / "embedded" / csv
+            copied.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(project / "data" / "embedded" / csv, copied)
+        else:
+            _generate_source(out, source, rows, seed)
     for name, path in conf_files(out / "conf", "predictor").items():
         conf = read_yaml(path)
         quick = conf.get("quick", {})

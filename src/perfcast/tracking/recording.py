@@ -1,29 +1,120 @@
-"""Records of finished results: trainings, champions and the report, each of them once."""
+"""Records of finished results, each of them once: trainings, champions, the report, and models of MLflow."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import math
+import re
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import mlflow
 import pandas as pd
 from mlflow import MlflowClient
 from mlflow.entities import Dataset
 from mlflow.entities import Run as StoredRun
+from mlflow.exceptions import MlflowException
+from mlflow.models import ModelSignature, infer_signature
+from mlflow.models.model import ModelInfo
+from mlflow.types import ColSpec, Schema
 
+import perfcast
 from perfcast.evaluation import AVERAGE
+from perfcast.inference import load_champion, parse_machines, predict_machines, read_machines
+from perfcast.inference.champion import build_features
+from perfcast.inference.predict import make_options
+from perfcast.predictors.predictor import load_predictor
 from perfcast.schema.metric_names import POINTS
 from perfcast.schema.table_files import read_table
-from perfcast.tracking.models import log_champion, log_predictor, register_champion
 from perfcast.tracking.run import KIND_TAG, LIVE_TAG, RECORD_TAG, Run, open_experiment, start_run
 from perfcast.tracking.store import RECORD, Store, describe_experiment, locked, open_client
 from perfcast.utils.io import file_digests, read_json, sha256
+
+_FOLDER = Path(__file__).parent
+_PACKAGE = Path(perfcast.__file__).parent
+
+
+def log_predictor(run: Run, name: str, folder: Path, table: pd.DataFrame, tags: Mapping[str, str]) -> ModelInfo:
+    """Log a saved predictor with an example of three rows. It is loaded where perfcast is installed.
+
+    `table` has the columns of the training table.
+    """
+    predictor = load_predictor(folder)
+    example = table[predictor.input_names()].head(3)
+    options = {"name": name, "input_example": example, "artifacts": {"predictor": str(folder)}}
+    return _log(run, "train", tags, signature=_signature(example, predictor.predict(example)), **options)
+
+
+def log_champion(run: Run, name: str, folder: Path, tags: Mapping[str, str]) -> ModelInfo:
+    """Log a champion's folder as a model of described machines, with the code of perfcast that reads it.
+
+    One that reads the last seconds of a running machine is logged as its predictor alone.
+    """
+    champion = load_champion(folder)
+    if not champion.describes_machines:
+        measured = champion.reference_data.measured
+        rows = build_features(champion.dataset, measured.frame.tail(3), measured.columns, champion.features)
+        return log_predictor(run, name, folder / "model", rows.frame, tags)
+    example = champion.example_machine()
+    options = make_options(neighbors=0, explain=False)
+    machines = parse_machines(read_machines(example), champion)
+    predictions = predict_machines(machines, champion, options).to_frame()
+    inputs = [ColSpec(type=kind, name=field, required=False) for field, kind in champion.field_types().items()]
+    signature = ModelSignature(inputs=Schema(inputs), outputs=_signature(predictions).inputs)
+    logged = {"name": name, "input_example": example, "artifacts": {"champion": str(folder)}}
+    return _log(run, "champion", tags, signature=signature, code_paths=[str(_PACKAGE)], **logged)
+
+
+def _signature(*tables: pd.DataFrame) -> Any:
+    """Infer MLflow's signature of inputs, and of outputs if given."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Hint: Inferred schema contains integer")
+        return infer_signature(*tables)
+
+
+def _log(run: Run, stage: str, tags: Mapping[str, str], **options: Any) -> ModelInfo:
+    """Log what a stage of the pipeline saved."""
+    mlflow.set_tracking_uri(run.client.tracking_uri)
+    options |= {
+        "tags": {**tags, "mlflow.source.name": f"perfcast pipeline {stage}"},
+        "model_type": tags.get("predictor"),
+    }
+    model = str(_FOLDER / "pyfunc_model.py")
+    with mlflow.start_run(run_id=run.run_id):
+        return mlflow.pyfunc.log_model(python_model=model, pip_requirements=requirements(), **options)
+
+
+def requirements() -> list[str]:
+    """Return MLflow and the distributions that predictors of perfcast need, pinned to what is installed."""
+    lines = [line for line in metadata.requires("perfcast") or () if "extra ==" not in line or '"train"' in line]
+    names = {"mlflow", *(re.split(r"[^\w.-]", line, maxsplit=1)[0] for line in lines)}
+    return [f"{name}=={metadata.version(name)}" for name in sorted(names)]
+
+
+def register_champion(run: Run, dataset: str, model: ModelInfo, tags: Mapping[str, str], description: str) -> str:
+    """Register a logged model as the newest version of perfcast-<dataset>, alias `champion`; return the version."""
+    client, name = run.client, f"perfcast-{dataset}"
+    with locked(run.store):
+        try:
+            client.get_registered_model(name)
+        except MlflowException:
+            client.create_registered_model(name, description=f"Best predictor of {dataset} by inner validation")
+        version = client.create_model_version(
+            name, model.model_uri, run_id=run.run_id, tags=dict(tags), description=description, model_id=model.model_id
+        )
+        client.set_registered_model_alias(name, "champion", version.version)
+        # by which the page of the model names its version
+        mark = json.dumps([{"name": name, "version": version.version}])
+        client.set_logged_model_tags(model.model_id, {"mlflow.modelVersions": mark})
+    return str(version.version)
+
 
 _METRICS = (*POINTS, "mape", "medape", "coverage", "width", "interval_score", "p90")
 _DIGEST = 36  # characters that MLflow keeps of a dataset's digest
@@ -106,14 +197,7 @@ class _Recorder:
         }
         schema = {"mlflow_colspec": [{"name": column, "type": kind} for column, kind in kinds.items()]}
         source = {"uri": f"{self.results.folder.name}/features/{self.dataset}.parquet"}
-        return Dataset(
-            name=name,
-            digest=digest[:_DIGEST],
-            source_type="local",
-            source=json.dumps(source),
-            schema=json.dumps(schema),
-            profile=json.dumps(profile),
-        )
+        return Dataset(name, digest[:_DIGEST], "local", *map(json.dumps, (source, schema, profile)))
 
 
 def record_results(store: Store, results: ResultsToRecord, *, trainings_only: bool = False) -> int:

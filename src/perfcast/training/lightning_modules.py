@@ -19,7 +19,7 @@ from pytorch_lightning.utilities.exceptions import MisconfigurationException
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import OneCycleLR
 
-from perfcast.nn.token_batch import TokenBatch, mask_inputs
+from perfcast.nn.embedding import TokenBatch, mask_inputs
 from perfcast.training.loop import BatchLoader, TrainerConfig, TrainingConfig, rank_and_size
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import atomic_path
@@ -238,15 +238,9 @@ def train(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            trainer = pl.Trainer(
-                **options,
-                max_epochs=epochs,
-                callbacks=callbacks,
-                gradient_clip_val=config.gradient_clip_val,
-                enable_model_summary=False,
-                num_sanity_val_steps=0,
-                use_distributed_sampler=False,
-            )
+            options |= {"enable_model_summary": False, "num_sanity_val_steps": 0, "use_distributed_sampler": False}
+            options |= {"max_epochs": epochs, "gradient_clip_val": config.gradient_clip_val}
+            trainer = pl.Trainer(**options, callbacks=callbacks)
         except MisconfigurationException as error:
             message = str(error).strip().splitlines()[0]
             raise UserError("conf/trainer must name devices that this machine has", message) from None

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from perfcast.nn.token_batch import TokenBatch
+from perfcast.nn.embedding import TokenBatch
 from perfcast.utils.errors import UserError
 
 STRATEGIES = ("auto", "ddp")

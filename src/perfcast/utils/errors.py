@@ -49,22 +49,12 @@ _FULL = ("the disk must have room", "no space is left on it", f"make room, {_AGA
 _READ_ONLY = ("the disk must be writable", "it is read-only", f"mount it for writing, {_AGAIN}")
 _REFUSED = ("this user must have access", "permission is denied", f"change the permissions, {_AGAIN}")
 _BROKEN = ("the disk must work", "reading or writing failed", f"look at the system's messages, {_AGAIN}")
-_BY_NUMBER = {
-    errno.ENOSPC: _FULL,
-    errno.EDQUOT: _FULL,
-    errno.EROFS: _READ_ONLY,
-    errno.EACCES: _REFUSED,
-    errno.EPERM: _REFUSED,
-    errno.EIO: _BROKEN,
-}
+_BY_NUMBER = {errno.ENOSPC: _FULL, errno.EDQUOT: _FULL, errno.EROFS: _READ_ONLY, errno.EIO: _BROKEN}
+_BY_NUMBER |= dict.fromkeys((errno.EACCES, errno.EPERM), _REFUSED)
 _BY_WORDS = {
-    "No space left on device": _FULL,
-    "database or disk is full": _FULL,
-    "Not enough free space to write": _FULL,
-    "Read-only file system": _READ_ONLY,
-    "attempt to write a readonly database": _REFUSED,
-    "Permission denied": _REFUSED,
-    "disk I/O error": _BROKEN,
+    **dict.fromkeys(("No space left on device", "database or disk is full", "Not enough free space to write"), _FULL),
+    **dict.fromkeys(("attempt to write a readonly database", "Permission denied"), _REFUSED),
+    **{"Read-only file system": _READ_ONLY, "disk I/O error": _BROKEN},
 }
 """Texts of libraries that hide the error number."""
 

@@ -18,7 +18,7 @@ from perfcast.evaluation import (
     read_evaluation,
     write_evaluation,
 )
-from perfcast.evaluation.predictor_comparison import clear_winner
+from perfcast.evaluation.error_metrics import clear_winner
 from perfcast.evaluation.run_predictions import read_backtests, read_excluded, read_predictions, with_intervals
 from perfcast.evaluation.supplementary_tables import estimate_noise_floor
 from perfcast.report.error_tables import all_rows_tables

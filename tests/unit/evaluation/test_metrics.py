@@ -16,15 +16,13 @@ from perfcast.evaluation.error_metrics import (
     score,
     spearman,
 )
-from perfcast.evaluation.interval_metrics import (
-    pit_histogram,
-    signed_pit,
-)
 from perfcast.evaluation.run_predictions import (
     HALF_WIDTH,
     interval_scores,
     interval_widths,
     is_covered,
+    pit_histogram,
+    signed_pit,
     with_intervals,
 )
 

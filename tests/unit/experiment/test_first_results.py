@@ -7,8 +7,7 @@ import pandas as pd
 from leakage_project import machines
 
 from perfcast import splits
-from perfcast.experiment.first_results import average_first_results
-from perfcast.experiment.training import fit_folds
+from perfcast.experiment.training import average_first_results, fit_folds
 from perfcast.predictors.linear import Ridge
 from perfcast.uncertainty.levels import ErrorLevels
 

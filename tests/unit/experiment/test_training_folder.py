@@ -18,7 +18,7 @@ from leakage_project import machines
 from perfcast import splits
 from perfcast.experiment import training
 from perfcast.experiment.training import TrainingJob, train_predictor
-from perfcast.nn.token_batch import TokenBatch
+from perfcast.nn.embedding import TokenBatch
 from perfcast.schema.table import Table
 from perfcast.schema.table_files import write_table
 from perfcast.tracking import RECORD

@@ -12,9 +12,8 @@ from torch import nn
 
 from perfcast.features.encoding.tokens import TokenEncoder
 from perfcast.nn import mamba as mamba_module
-from perfcast.nn.embedding import UNIT_BIN, NumberEmbedding, quantile_bins
+from perfcast.nn.embedding import UNIT_BIN, NumberEmbedding, TokenBatch, quantile_bins
 from perfcast.nn.mamba import CausalConvolution, MambaBlock, selective_scan
-from perfcast.nn.token_batch import TokenBatch
 from perfcast.predictors.neural.attention import NCPP, FTTransformer, MaC
 from perfcast.predictors.neural.mlp import MLP, MLPPLR, ResNet
 from perfcast.predictors.neural.neural_predictor import NeuralPredictor

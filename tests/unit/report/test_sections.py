@@ -10,8 +10,7 @@ from generated_results import PUBLISHED
 from perfcast.report.error_tables import calibration_tables, described_section, published_tables
 from perfcast.report.render_page import cards, model_card
 from perfcast.report.report_context import Rows
-from perfcast.report.row_tables import largest_errors, release_tables
-from perfcast.report.text_tables import number, split_heading
+from perfcast.report.text_tables import largest_errors, number, release_tables, split_heading
 from perfcast.schema.display_names import column_label
 from perfcast.splits import split_label
 

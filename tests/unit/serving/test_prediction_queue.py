@@ -12,10 +12,9 @@ from serving_project import KNOWN, WRONG
 
 from perfcast.inference.machine_files import read_tree
 from perfcast.inference.predict import PredictOptions, predict_batch
-from perfcast.serving import prediction_queue
+from perfcast.serving import request_limits
 from perfcast.serving.app import ServerMetrics
-from perfcast.serving.prediction_queue import PredictionQueue
-from perfcast.serving.request_limits import DEFAULT_LIMITS
+from perfcast.serving.request_limits import DEFAULT_LIMITS, PredictionQueue
 from perfcast.utils.errors import UserError
 
 PLAIN = PredictOptions(neighbors=0, explain=False)
@@ -54,7 +53,7 @@ def batches(monkeypatch):
             raise ZeroDivisionError("a bug")
         return predict_batch(entries, champion, options)
 
-    monkeypatch.setattr(prediction_queue, "predict_batch", record)
+    monkeypatch.setattr(request_limits, "predict_batch", record)
     return sizes
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from perfcast import tracking
 from perfcast.predictors.linear import Ridge
-from perfcast.tracking.models import log_predictor, register_champion
+from perfcast.tracking.recording import log_predictor, register_champion
 from perfcast.tracking.run import start_run
 
 

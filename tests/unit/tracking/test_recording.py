@@ -14,8 +14,7 @@ from recorded_results import make_recordable, write_run
 from perfcast import tracking
 from perfcast.cli.main import main
 from perfcast.tracking.live import live_record
-from perfcast.tracking.models import requirements
-from perfcast.tracking.recording import ResultsToRecord, record_results
+from perfcast.tracking.recording import ResultsToRecord, record_results, requirements
 from perfcast.utils.io import sha256
 
 SCORES = {

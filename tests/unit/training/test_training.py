@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from perfcast.features.encoding.tokens import Tokens
-from perfcast.nn.token_batch import TokenBatch
+from perfcast.nn.embedding import TokenBatch
 from perfcast.predictors.neural.neural_predictor import TargetScale
 from perfcast.training import loop as loop_module
 from perfcast.training.lightning_modules import Regression, masked_huber, train

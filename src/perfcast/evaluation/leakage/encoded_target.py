@@ -109,12 +109,8 @@ def _outputs(table: Table, features: list[Column], rng: np.random.Generator) -> 
 
 
 def _has_enough(held_out: np.ndarray, entities: np.ndarray) -> bool:
-    return bool(
-        held_out.sum() >= MIN_ROWS
-        and (~held_out).sum() >= MIN_ROWS
-        and len(np.unique(entities[held_out])) >= MIN_ENTITIES
-        and len(np.unique(entities[~held_out])) >= MIN_ENTITIES
-    )
+    parts = (entities[held_out], entities[~held_out])
+    return all(len(part) >= MIN_ROWS and len(np.unique(part)) >= MIN_ENTITIES for part in parts)
 
 
 def _as_values(values: pd.Series, column: Column) -> pd.Series:

@@ -293,47 +293,38 @@ def _bases(run: Run) -> set[type]:
     return set(getattr(importlib.import_module(module), name).__mro__)
 
 
-CHECKS = (
-    LeakageCheck(
-        "column roles",
+_TEXTS = {
+    check_column_roles: (
         "a column declared target or provenance may not be a feature of the table or of a model",
         "declare its role again, or take it out of the features and train again",
-        check_column_roles,
     ),
-    LeakageCheck(
-        "split rules",
+    check_split_rules: (
         "training may not contain a test row's configuration, block, entity or date where its split forbids it",
         "make the split again (delete its file and run snakemake); if it still leaks, the split is wrong",
-        check_split_rules,
     ),
-    LeakageCheck(
-        "future dates",
+    check_future_dates: (
         "a forward split may train only on rows dated before its first test row",
         "correct the dates or the split, and make the split again",
-        check_future_dates,
     ),
-    LeakageCheck(
-        "rolling dates",
+    check_rolling_dates: (
         "a rolling prediction may know only the scores of months before its own",
         "delete the run's folder and run snakemake; if it still leaks, `ErrorLevels.roll` is wrong",
-        check_rolling_dates,
     ),
-    LeakageCheck(
-        "test rows",
+    check_test_rows: (
         "a run may predict only test rows of its fold, each once, with their measured scores",
         "train the run again",
-        check_test_rows,
     ),
-    LeakageCheck(
-        "backtest rows",
+    check_backtest_rows: (
         "a fold may backtest only on rows of its training part, each once, never on test rows",
         "train the run again",
-        check_backtest_rows,
     ),
-    LeakageCheck(
-        "repeated runs",
+    check_repeated_runs: (
         "runs of different predictors, and of different seeds of a predictor with randomness, must differ",
         "delete the run's folder and train it again",
-        check_repeated_runs,
     ),
+}
+"""Check -> its requirement and remedy."""
+CHECKS = tuple(
+    LeakageCheck(check.__name__.removeprefix("check_").replace("_", " "), *texts, check)
+    for check, texts in _TEXTS.items()
 )

@@ -41,20 +41,11 @@ class XgboostPredictor(BoostingPredictor):
         return self._restore(model.get_booster().save_raw("json"))
 
     def _regressor(self, rows: int, n_estimators: int, **more: Any) -> xgboost.XGBRegressor:
-        return xgboost.XGBRegressor(
-            objective="reg:squarederror",
-            tree_method="hist",
-            n_estimators=n_estimators,
-            learning_rate=self.learning_rate,
-            max_depth=self.max_depth,
-            min_child_weight=max(1, min(self.min_child_weight, rows // SMALL_TABLE)),
-            colsample_bytree=self.colsample_bytree,
-            **self._regularization(rows),
-            random_state=self.random_state,
-            n_jobs=self.n_jobs,
-            verbosity=0,
-            **more,
-        )
+        names = ("learning_rate", "max_depth", "colsample_bytree", "random_state", "n_jobs")
+        options = {name: getattr(self, name) for name in names} | self._regularization(rows) | more
+        options["min_child_weight"] = max(1, min(self.min_child_weight, rows // SMALL_TABLE))
+        fixed = {"objective": "reg:squarederror", "tree_method": "hist", "verbosity": 0}
+        return xgboost.XGBRegressor(n_estimators=n_estimators, **fixed, **options)
 
     def _predict_model(self, model: xgboost.Booster, encoded: np.ndarray) -> np.ndarray:
         logs: np.ndarray = model.predict(xgboost.DMatrix(encoded, nthread=self.n_jobs))

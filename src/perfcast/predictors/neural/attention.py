@@ -10,10 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from perfcast.features.encoding.tokens import TokenSpec
+from perfcast.nn.embedding import TokenBatch
 from perfcast.nn.group_attention import GroupAttentionNetwork
 from perfcast.nn.mamba import MambaGroupNetwork
 from perfcast.nn.mlp import FTTransformerNetwork
-from perfcast.nn.token_batch import TokenBatch
 from perfcast.predictors.neural.neural_predictor import NeuralPredictor
 from perfcast.training.loop import BatchLoader, reproducible
 

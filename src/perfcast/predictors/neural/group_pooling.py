@@ -11,8 +11,8 @@ import torch
 from torch import nn
 
 from perfcast.features.encoding.tokens import TokenSpec
+from perfcast.nn.embedding import TokenBatch, distinct_rows
 from perfcast.nn.group_attention import GroupPoolingNetwork
-from perfcast.nn.token_batch import TokenBatch, distinct_rows
 from perfcast.predictors.neural.attention import Attention, mean_weights
 from perfcast.predictors.neural.neural_predictor import PREDICT_BATCH_SIZE, NeuralPredictor
 from perfcast.training.loop import BatchLoader

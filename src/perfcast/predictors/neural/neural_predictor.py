@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from perfcast.features.encoding.tokens import TokenEncoder, Tokens, TokenSpec
-from perfcast.nn.token_batch import TokenBatch
+from perfcast.nn.embedding import TokenBatch
 from perfcast.predictors.predictor import Predictor
 from perfcast.predictors.task_rows import measured_rows, task_labels
 from perfcast.training.loop import BatchLoader, TrainerConfig, TrainingConfig, reproducible

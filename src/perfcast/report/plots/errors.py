@@ -159,24 +159,13 @@ def _draw_slices(evaluation: Evaluation, names: Sequence[str]) -> Figure | None:
                 mine = part[part["predictor"] == predictor].set_index("value").reindex(values[name])
                 positions = range(len(mine))
                 panel.hlines(positions, mine["low"], mine["high"], color=style[predictor]["color"], alpha=0.5)
-                panel.plot(
-                    mine[evaluation.error_metrics[0]],
-                    positions,
-                    linestyle="none",
-                    label=evaluation.label(predictor),
-                    **style[predictor],
-                )
+                look = {"linestyle": "none", "label": evaluation.label(predictor), **style[predictor]}
+                panel.plot(mine[evaluation.error_metrics[0]], positions, **look)
             counts = part.drop_duplicates("value").set_index("value")["rows"]
+            look = {"ha": "right", "va": "center", "fontsize": 6.5, "color": MUTED}
             for position, value in enumerate(values[name]):
-                panel.annotate(
-                    f"{counts.get(value, 0):,}",
-                    (1.0, position),
-                    xycoords=panel.get_yaxis_transform(),
-                    ha="right",
-                    va="center",
-                    fontsize=6.5,
-                    color=MUTED,
-                )
+                shown, place = f"{counts.get(value, 0):,}", panel.get_yaxis_transform()
+                panel.annotate(shown, (1.0, position), xycoords=place, **look)
             panel.set_ylim(len(mine) - 0.4, -0.6)
             plain_axis(panel, "x", unit=f" {evaluation.error_unit}", log=True)
             panel.margins(x=0.2)
@@ -239,19 +228,10 @@ def measured_against_predicted(evaluation: Evaluation) -> Figure | None:
             points = rows[rows["predictor"] == predictor]
             # An estimate far outside the range of the measurements is drawn at the edge, not left out.
             predicted = points["predicted"].clip(low, high)
-            panel.hexbin(
-                points["measured"],
-                predicted,
-                gridsize=cells,
-                xscale="log",
-                yscale="log",
-                extent=(np.log10(low), np.log10(high), np.log10(low), np.log10(high)),
-                bins="log",
-                mincnt=1,
-                cmap=_COLORS,
-                edgecolors="none",
-                linewidths=0,
-            )
+            extent = (np.log10(low), np.log10(high)) * 2
+            look = {"mincnt": 1, "cmap": _COLORS, "edgecolors": "none", "linewidths": 0}
+            scales = dict.fromkeys(("xscale", "yscale", "bins"), "log")
+            panel.hexbin(points["measured"], predicted, gridsize=cells, extent=extent, **scales, **look)
             panel.plot([low, high], [low, high], color=MUTED, linewidth=0.8)
             panel.set(xlim=(low, high), ylim=(low, high), box_aspect=1)
             panel.minorticks_off()

@@ -19,7 +19,7 @@ from perfcast.domains.servers.predictors.training_shift import (
     TrainingShift,
 )
 from perfcast.features.encoding.tokens import TokenEncoder
-from perfcast.nn.token_batch import TokenBatch
+from perfcast.nn.embedding import TokenBatch
 from perfcast.predictors.neural.group_pooling import GroupPoolingPredictor
 from perfcast.predictors.predictor import Predictor
 from perfcast.predictors.residual_stack import ResidualStack

@@ -13,8 +13,8 @@ from factory import tiny_table
 from torch import nn
 
 from perfcast.features.encoding.tokens import TokenEncoder
+from perfcast.nn.embedding import TokenBatch, distinct_rows
 from perfcast.nn.group_attention import AttentionBlock, GroupAttentionNetwork, GroupPoolingNetwork
-from perfcast.nn.token_batch import TokenBatch, distinct_rows
 from perfcast.predictors.neural.attention import NCPP
 from perfcast.predictors.neural.group_pooling import GroupPoolingPredictor
 from perfcast.predictors.neural.mlp import MLP

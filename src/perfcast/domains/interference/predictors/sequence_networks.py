@@ -12,8 +12,7 @@ from torch import Tensor, nn
 
 from perfcast.domains.interference.sequence_encoder import SequenceEncoder, SequenceSpec
 from perfcast.features.encoding.tokens import TokenSpec
-from perfcast.nn.embedding import CategoryEmbedding, make_head
-from perfcast.nn.token_batch import TokenBatch
+from perfcast.nn.embedding import CategoryEmbedding, TokenBatch, make_head
 from perfcast.predictors.neural.attention import Attention, mean_weights
 from perfcast.predictors.neural.neural_predictor import NeuralPredictor
 
