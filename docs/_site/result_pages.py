@@ -47,7 +47,7 @@ def generate(folder: Path, conf: Path) -> dict[str, str]:
     """Return the pages by address: an index, and one page for every leaderboard of the folder."""
     first = read_yaml(conf / "leaderboard.yaml")["headline"]["dataset"]
     paths = sorted(folder.glob("*.csv"), key=lambda path: (path.stem != first, path.stem))
-    boards = {path.stem: read(path) for path in paths}
+    boards = {path.stem: _compared_first(read(path)) for path in paths}
     if not boards:
         return {"results/index.md": page("Results", NO_RESULTS)}
     titles = {name: str(read_conf(conf, "dataset", name)["title"]) for name in known(conf, "dataset")}
@@ -69,10 +69,16 @@ def generate(folder: Path, conf: Path) -> dict[str, str]:
     }
 
 
+def _compared_first(board: pd.DataFrame) -> pd.DataFrame:
+    """Return a leaderboard with the splits of a single predictor last."""
+    alone = board.groupby("split")["predictor"].transform("nunique") == 1
+    return board.iloc[alone.to_numpy().argsort(kind="stable")]
+
+
 _QUESTIONS = (
     "How far off is a prediction? Errors are means over the test rows, averaged over tasks. Below each is its 95 % "
     "bootstrap interval. *Best* has the smallest test error, which no predictor is chosen by: each dataset's page says "
-    "how the champion is chosen. *Baseline* is the best of the simple rules that need no learning, such as `nearest`."
+    "how the champion is chosen. *Baseline* is the best of the simple predictors, such as `nearest`."
 )
 
 
@@ -91,7 +97,7 @@ def _by_question(name: str, title: str, board: pd.DataFrame, simple: Collection[
                 f"[{question}]({name}.md#{slugify(_heading_of(str(split)).replace('`', ''), '-')})",
                 f"`{ranked[0].predictor}`{alone}" if not _ties(part) else "no ranking",
                 _error(ranked[0]),
-                "-" if baseline is None else f"`{baseline.predictor}` {_error(baseline)}",
+                "-" if baseline is None else f"`{baseline.predictor}`\N{NO-BREAK SPACE}{_error(baseline)}",
             ]
         )
     listed = table(["test rows", "best", "error", "baseline"], rows)
