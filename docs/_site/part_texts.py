@@ -23,12 +23,13 @@ from scaling_tables import curve_table, scaling_table
 import perfcast
 from perfcast import splits
 from perfcast.cli.main import main
-from perfcast.config.conf_files import known, read_conf
+from perfcast.config.conf_files import known, read_conf, read_yaml
 from perfcast.domain import domains
 from perfcast.domains.llm.deployment_fields import DEPLOYMENT_FIELDS
 from perfcast.domains.servers.server_fields import SERVER_FIELDS
 from perfcast.evaluation.leakage import list_checks
 from perfcast.inference.machine_fields import Field
+from perfcast.ops.leaderboard import headline_table, read_leaderboard
 from perfcast.report.plots.drawing import read_catalog
 from perfcast.schema.metric_names import HIGH_IS_GOOD, METRICS, PERCENT
 from perfcast.serving.request_limits import DEFAULT_LIMITS
@@ -199,6 +200,13 @@ def sensitivity(conf: Path) -> str:
     return "\n".join(parts) or "`benchmarks/sensitivity.py` measures them."
 
 
+def headline(conf: Path) -> str:
+    """Return the table of README.md: the mean errors of some predictors on some splits."""
+    spec = read_yaml(conf / "leaderboard.yaml")["headline"]
+    board = conf.parent / "results" / "leaderboard" / f"{spec['dataset']}.csv"
+    return headline_table(read_leaderboard(board), spec)
+
+
 def study(name: str, conf: Path) -> str:
     """Return the table of a study, results/leaderboard/studies/<name>.csv."""
     frame = pd.read_csv(conf.parent / "results" / "leaderboard" / "studies" / f"{name}.csv", dtype=str)
@@ -206,6 +214,7 @@ def study(name: str, conf: Path) -> str:
 
 
 PARTS: dict[str, Callable[[Path], str]] = {
+    "headline": headline,
     "sources": sources,
     "splits": split_table,
     "metrics": metric_table,

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import published_values
+from markdown.extensions.toc import slugify
 from markdown_text import page, table
 
+from perfcast.config.conf_files import known, read_conf, read_yaml
+from perfcast.config.predictor_conf import read_predictor
 from perfcast.evaluation import AVERAGE
 from perfcast.evaluation.supplementary_tables import LEVEL_LABELS, whole_kinds
+from perfcast.predictors import baselines
 from perfcast.schema.metric_names import HIGH_IS_GOOD, PERCENT
-from perfcast.splits import describe_split, split_label
+from perfcast.splits import describe_split, is_compared, split_label
+from perfcast.utils.io import read_object
 
 COLUMNS = (
     *("dataset", "dataset_version", "split", "predictor", "preset", "seeds"),
@@ -26,6 +31,11 @@ NO_RESULTS = "No results yet. A run of the pipeline writes `results/leaderboard`
 _MAIN = ("mape", "medape", "coverage", "width", "interval_score")
 _ACRONYMS = {"mape": "MAPE", "medape": "MedAPE"}
 _KEY = ["predictor", "preset", "seeds"]
+_CHAMPION = (
+    "The champion answers `perfcast predict`. {name}It is the predictor with the smallest error on validation rows, "
+    "which are inside the [training part](../protocol.md#choices-inside-training) of each split, by the geometric mean "
+    "over the splits. Test rows choose nothing: another predictor may be first in a table below."
+)
 _INTERVALS = (
     "Below each value is its 95 % bootstrap interval, clustered by the unit that the split holds out. "
     "Coverage is good near the level of the intervals, 90 % by default; lower is better for errors, widths "
@@ -35,23 +45,17 @@ _INTERVALS = (
 
 def generate(folder: Path, conf: Path) -> dict[str, str]:
     """Return the pages by address: an index, and one page for every leaderboard of the folder."""
-    boards = {path.stem: read(path) for path in sorted(folder.glob("*.csv"))}
+    first = read_yaml(conf / "leaderboard.yaml")["headline"]["dataset"]
+    paths = sorted(folder.glob("*.csv"), key=lambda path: (path.stem != first, path.stem))
+    boards = {path.stem: _compared_first(read(path)) for path in paths}
     if not boards:
         return {"results/index.md": page("Results", NO_RESULTS)}
-    listed = table(
-        ["dataset", "splits", "predictors", "version of the data"],
-        [
-            [
-                f"[`{name}`]({name}.md)",
-                board["split"].nunique(),
-                board.dropna(subset=["split"])["predictor"].nunique(),
-                _join(board, "dataset_version"),
-            ]
-            for name, board in boards.items()
-        ],
-    )
+    titles = {name: str(read_conf(conf, "dataset", name)["title"]) for name in known(conf, "dataset")}
+    targets = {name: read_predictor(conf, name).target for name in known(conf, "predictor")}
+    simple = {name for name, target in targets.items() if target.startswith(f"{baselines.__name__}.")}
+    listed = [_by_question(name, titles.get(name, name), board, simple) for name, board in boards.items()]
     before = {"kinds": _describe_kinds, "choices": _describe_choices}
-    index = page("Results", "One page per dataset, made from the files of a run.", listed, _INTERVALS, _METRICS)
+    index = page("Results", _QUESTIONS, *listed)
     return {"results/index.md": index} | {
         f"results/{name}.md": _describe(
             name,
@@ -59,9 +63,64 @@ def generate(folder: Path, conf: Path) -> dict[str, str]:
             published_values.sections(conf, name),
             [_section(folder / kind / f"{name}.csv", describe) for kind, describe in before.items()],
             _section(folder / "described" / f"{name}.csv", _describe_levels),
+            champion=_describe_champion(folder.parent / "headline" / name),
         )
         for name, board in boards.items()
     }
+
+
+def _compared_first(board: pd.DataFrame) -> pd.DataFrame:
+    """Return a leaderboard with the splits of a single predictor last."""
+    alone = board.groupby("split")["predictor"].transform("nunique") == 1
+    return board.iloc[alone.to_numpy().argsort(kind="stable")]
+
+
+_QUESTIONS = (
+    "How far off is a prediction? Errors are means over the test rows, averaged over tasks. Below each is its 95 % "
+    "bootstrap interval. *Best* has the smallest test error, which no predictor is chosen by: each dataset's page says "
+    "how the champion is chosen. *Baseline* is the best of the simple predictors, such as `nearest`."
+)
+
+
+def _by_question(name: str, title: str, board: pd.DataFrame, simple: Collection[str]) -> str:
+    """Return a section of the index: best predictor, its error and that of the best baseline for every split."""
+    metric = "mae" if "mae" in set(board["metric"]) else "mape"
+    errors = board[(board["metric"] == metric) & (board["task"] == AVERAGE)].dropna(subset=["split", "value"])
+    rows = []
+    for split, part in errors[errors["split"].map(is_compared)].groupby("split", sort=False):
+        ranked = list(part.sort_values("value", kind="stable").itertuples())
+        baseline = next((row for row in ranked if row.predictor in simple), None)
+        question = describe_split(str(split)) or split_label(str(split))
+        alone = "" if len(ranked) > 1 else ", the only one here"
+        rows.append(
+            [
+                f"[{question}]({name}.md#{slugify(_heading_of(str(split)).replace('`', ''), '-')})",
+                f"`{ranked[0].predictor}`{alone}" if not _ties(part) else "no ranking",
+                _error(ranked[0]),
+                "-" if baseline is None else f"`{baseline.predictor}`\N{NO-BREAK SPACE}{_error(baseline)}",
+            ]
+        )
+    listed = table(["test rows", "best", "error", "baseline"], rows)
+    return f"## {title}\n\n[Every predictor on `{name}`]({name}.md)\n\n{listed}"
+
+
+def _error(row: Any) -> str:
+    """Return an error with its unit and interval."""
+    unit = "points" if row.metric == "mae" else "%"
+    interval = "" if pd.isna(row.low) else f"<br><small>{row.low:.3g} to {row.high:.3g}</small>"
+    return f"{row.value:.3g}\N{NO-BREAK SPACE}{unit}{interval}"
+
+
+def _ties(rows: pd.DataFrame) -> str:
+    """Return what stands in place of a ranking where most predictors of a split have the same error, else ""."""
+    values = rows.loc[(rows["metric"] == "mape") & (rows["task"] == AVERAGE), "value"].round(2)
+    same = int(values.value_counts().max()) if len(values) else 0
+    if same < 3 or 2 * same <= len(values):
+        return ""
+    return (
+        f"{same} of {len(values)} predictors have the same error, {values.mode()[0]:.2f} %: training and test have too "
+        "few machines to learn from. The table shows that the chain works, not a ranking."
+    )
 
 
 def _section(path: Path, describe: Callable[[pd.DataFrame], str]) -> str:
@@ -168,7 +227,15 @@ def _describe_choices(frame: pd.DataFrame) -> str:
     return "\n\n".join(blocks)
 
 
-def _describe(name: str, board: pd.DataFrame, published: Mapping[str, str], before: Sequence[str], after: str) -> str:
+def _describe_champion(headlines: Path) -> str:
+    """Return how the champion is chosen, and its name where results/headline has one."""
+    names = {str(read_object(path, "champion")["champion"]) for path in headlines.glob("*.json")}
+    return _CHAMPION.format(name="".join(f"On this dataset it is `{name}`. " for name in sorted(names)))
+
+
+def _describe(
+    name: str, board: pd.DataFrame, published: Mapping[str, str], before: Sequence[str], *after: str, champion: str
+) -> str:
     digests = board["code_digest"].dropna().unique()
     digest = f"`{_join(board, 'code_digest')}`" if len(digests) < 4 else "one per predictor, in the file of results"
     facts = f"Version of the data: `{_join(board, 'dataset_version')}`. Digest of the code: {digest}."
@@ -178,12 +245,14 @@ def _describe(name: str, board: pd.DataFrame, published: Mapping[str, str], befo
     return page(
         name,
         f"Results of every predictor on the dataset `{name}`.",
+        champion,
         facts,
         _INTERVALS,
+        _METRICS,
         floor,
         *before,
         *splits,
-        after,
+        *after,
     )
 
 
@@ -196,11 +265,16 @@ def _describe_floor(rows: pd.DataFrame) -> str:
     return f"Repeated measurements of equal machines differ too. MAPE of the noise floor: {listed}."
 
 
+def _heading_of(split: str) -> str:
+    return f"{split_label(split)[0].upper()}{split_label(split)[1:]}: `{split}`"
+
+
 def _split(split: str, rows: pd.DataFrame, published: Mapping[str, str]) -> Iterator[str]:
     description = describe_split(split)
-    yield f"## {split_label(split)[0].upper()}{split_label(split)[1:]}: `{split}`"
+    yield f"## {_heading_of(split)}"
     yield f"Test rows: {description}." if description else ""
     tasks = list(dict.fromkeys(rows["task"]))
+    yield _ties(rows)
     yield by_predictor(rows[rows["task"] == (AVERAGE if AVERAGE in tasks else tasks[0])])
     yield published.get(split, "")
     if len(tasks) > 1:

@@ -126,10 +126,11 @@ FILES = {
 @pytest.fixture
 def leaderboard(tmp_path: Path) -> Path:
     """A generated leaderboard of two predictors and two splits, in its folder."""
+    folder = tmp_path / "leaderboard"
     for name, lines in FILES.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text("\n".join([*lines, ""]))
-    return tmp_path
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("\n".join([*lines, ""]))
+    return folder
 
 
 def test_results_come_from_the_leaderboard(load, leaderboard: Path) -> None:
@@ -146,6 +147,12 @@ def test_results_come_from_the_leaderboard(load, leaderboard: Path) -> None:
         "Questions: 20 within 10 ms, 30 within 50 ms.",
     ):
         assert line in lines
+    index = pages["results/index.md"].splitlines()
+    assert "## Matrix products measured on one machine (embedded)" in index
+    best, baseline = "`nearest` | 3.21 %<br><small>3 to 4</small>", "`nearest` 3.21 %<br><small>3 to 4</small>"
+    line = next(line for line in index if "(host_gemm.md#similar-machines-random)" in line)
+    assert line.replace("\N{NO-BREAK SPACE}", " ").endswith(f") | {best} | {baseline} |")
+    assert "by the geometric mean over the splits" in text and "not a ranking" not in text
     order = [line.split("`")[1] for line in lines if line.startswith("| `") and "<small>" in line]
     assert order[:2] == ["nearest", "ridge"], "the smallest error comes first"
     assert "`0f0f`" in text and "`abcd`" in text
@@ -158,6 +165,27 @@ def test_results_come_from_the_leaderboard(load, leaderboard: Path) -> None:
     absent = load("result_pages").generate(leaderboard / "absent", PROJECT / "conf")
     assert list(absent) == ["results/index.md"] and "No results yet" in absent["results/index.md"]
     assert "No results yet" in load("limit_pages").generate(leaderboard / "absent")["limits.md"]
+
+
+def test_most_predictors_with_one_error_are_no_ranking(load, leaderboard: Path) -> None:
+    names = ("ridge", "mlp", "nearest", "ncpp")
+    rows = [f"host_gemm,0f0f,random,{name},full,0,average,mape,{5 + (name == 'ncpp')},,,abcd" for name in names]
+    (leaderboard / "host_gemm.csv").write_text("\n".join([FILES["host_gemm.csv"][0], *rows, ""]))
+    (leaderboard.parent / "headline" / "host_gemm").mkdir(parents=True, exist_ok=True)
+    (leaderboard.parent / "headline" / "host_gemm" / "random.json").write_text('{"champion": "mlp"}')
+    pages = load("result_pages").generate(leaderboard, PROJECT / "conf")
+    assert "3 of 4 predictors have the same error, 5.00 %" in pages["results/host_gemm.md"]
+    assert "On this dataset it is `mlp`." in pages["results/host_gemm.md"]
+    assert "| no ranking |" in pages["results/index.md"]
+
+
+def test_start_page_has_the_table_of_the_readme_and_citing_is_the_citation_file(load) -> None:
+    readme = (PROJECT / "README.md").read_text(encoding="utf-8")
+    assert load("part_texts").headline(PROJECT / "conf") in readme
+    pages = load("project_pages").generate(PROJECT)
+    for words in ("author = {{perfcast contributors}}", "author = {Liu, Xiaoman}", "arXiv:2407.03385"):
+        assert words in pages["citing.md"]
+    assert (PROJECT / "CITATION.cff").read_text(encoding="utf-8").strip() in pages["citing.md"]
 
 
 def test_published_values_stand_below_the_results_of_their_split(load) -> None:

@@ -19,6 +19,8 @@ AVERAGE = "average"
 """Name of the row that averages over the tasks of a dataset."""
 BASELINE = "nearest"
 """Predictor that every other one is compared with: results of the same machine in training."""
+MIN_ENTITIES = 10
+"""Machines below which predictors are not ranked: a clustered bootstrap of fewer gives no usable interval."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,12 @@ class Evaluation:
     def ranked_splits(self) -> list[str]:
         """Splits that count in rankings of predictors; all of them where none does."""
         return [split for split in self.splits if is_compared(split)] or self.splits
+
+    @cached_property
+    def can_rank(self) -> bool:
+        """True where a split that counts has enough tested machines to rank predictors."""
+        rows = self.metrics[(self.metrics["task"] == AVERAGE) & self.metrics["split"].isin(self.ranked_splits)]
+        return bool((rows["entities"] >= MIN_ENTITIES).any())
 
     @property
     def predictors(self) -> list[str]:
@@ -154,6 +162,8 @@ def headline(evaluation: Evaluation) -> str:
     first, *widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for name, *cells in lines:
         text.append("  ".join([name.ljust(first), *map(str.rjust, cells, widths)]))
+    if not evaluation.can_rank:
+        text.append(f"Fewer than {MIN_ENTITIES} tested machines: the table shows that the chain works, not a ranking.")
     if evaluation.comparison_splits:
         text.append(
             f"{', '.join(evaluation.comparison_splits)}: only for comparison with published values; not counted"

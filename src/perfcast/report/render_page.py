@@ -14,9 +14,10 @@ from markupsafe import Markup
 
 from perfcast.domain import domains
 from perfcast.evaluation import AVERAGE, BASELINE, Evaluation
+from perfcast.evaluation.evaluation_tables import MIN_ENTITIES
 from perfcast.report import error_tables
 from perfcast.report.plots.drawing import inline_svg
-from perfcast.report.report_context import MIN_ENTITIES, DatasetPart, ReportContext
+from perfcast.report.report_context import DatasetPart, ReportContext
 from perfcast.report.text_tables import (
     TEMPLATES,
     Cell,
@@ -44,7 +45,7 @@ def render_pages(context: ReportContext, name: str = "report") -> dict[str, str]
     The index `<name>.html` links `<name>/<dataset>.html` with its SHA-256. Style, script, points and plots are inside.
     A dataset that is too small to rank predictors has a paragraph in the index and no page.
     """
-    ranked = [part for part in context.datasets if part.can_rank]
+    ranked = [part for part in context.datasets if part.evaluation.can_rank]
     pages = {f"{name}/{part.name}.html": _dataset_page(part, context, f"../{name}.html") for part in ranked}
     entries = [
         {
@@ -63,7 +64,7 @@ def render_pages(context: ReportContext, name: str = "report") -> dict[str, str]
         worst=[
             table for part in ranked for table in error_tables.worst_slices(part.evaluation, part.leader, part.title)
         ],
-        small=[small_dataset_sentence(part) for part in context.datasets if not part.can_rank],
+        small=[small_dataset_sentence(part) for part in context.datasets if not part.evaluation.can_rank],
         missing=[source for source in context.sources if source.get("status") != "present"],
         spec=[source for source in context.sources if "SPEC" in str(source.get("license", ""))],
         files=[_source_files(source.get("files") or []) for source in context.sources],

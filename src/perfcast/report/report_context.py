@@ -28,8 +28,6 @@ from perfcast.utils.result_digests import open_sealed, verify_digest
 
 NAME, ENTITY, BLOCK, WHEN = "name", "entity", "block", "when"
 """Columns of `Rows.names`: machine in words, entity that unseen splits hold out, submission, publication date."""
-MIN_ENTITIES = 10
-"""Machines below which predictors are not ranked: a clustered bootstrap of fewer gives no usable interval."""
 
 
 @dataclass(frozen=True)
@@ -135,12 +133,6 @@ class DatasetPart:
     def is_champion(self) -> bool:
         """True where the leader was chosen without test rows."""
         return (self.champion or {}).get("predictor") == self.leader
-
-    @property
-    def can_rank(self) -> bool:
-        """True where the dataset has enough tested machines to rank predictors."""
-        rows = [self.evaluation.value(split, self.leader) for split in self.evaluation.ranked_splits]
-        return max((int(row["entities"]) for row in rows if row is not None), default=0) >= MIN_ENTITIES
 
 
 @dataclass(frozen=True)

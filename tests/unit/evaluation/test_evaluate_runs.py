@@ -196,6 +196,9 @@ def test_headline_and_metrics_tree_are_rounded_with_baseline_and_noise_floor(eva
     assert lines[1].split() == ["predictor", "random", "unseen_cpu", "forward_2023"]
     assert lines[-3].startswith("nearest (baseline)")
     assert lines[-2].startswith("noise floor")
+    few = evaluation.with_tables(metrics=evaluation.metrics.assign(entities=9))
+    assert "Fewer than 10 tested machines: the table shows that the chain works, not a ranking." in headline(few)
+    assert "not a ranking" not in headline(evaluation)
     tree = metrics_tree(evaluation)["random"]["nearest"]
     assert set(tree) == {"float", "integer", AVERAGE}
     value = tree["float"]["mape"]

@@ -181,7 +181,7 @@ def test_dataset_too_small_to_rank_is_one_paragraph(context):
     part = context.datasets[0]
     metrics = part.evaluation.metrics.assign(entities=9)
     small = dataclasses.replace(part, name="tiny", evaluation=part.evaluation.with_tables(metrics=metrics))
-    assert part.can_rank and not small.can_rank
+    assert part.evaluation.can_rank and not small.evaluation.can_rank
     sentence = small_dataset_sentence(small)
     assert "of 9 machines; the mean errors of its 5 predictors lie between" in sentence
     pages = render_pages(dataclasses.replace(context, datasets=(small,)))
