@@ -58,8 +58,8 @@ class ConformalCalibration:
     is shrunk: the weights of the distances have a penalty, and the quantiles of an output are R / (R + 2) its own, with
     R backtests, and the rest those of all outputs. One backtest has machines like the test rows, and is taken as it is.
 
-    Far past the backtests both lose their meaning: a distance counts at most `_MAX_FACTOR` times the largest of any
-    backtest, and no half-width is more than so many times the largest residual. Only in the in-domain score do
+    Outside of the backtests nobody knows: a distance counts at least the smallest of any backtest and at most
+    `_MAX_FACTOR` times the largest, and no half-width is more than so many times the largest residual. Only in the in-domain score do
     distances count whole.
     Shapes: residuals (n,) log predicted - log measured; distances (n, names).
     Source: normalized split conformal regression (Papadopoulos et al., 2002; Lei et al., 2018, J. Am. Stat. Assoc.
@@ -71,6 +71,8 @@ class ConformalCalibration:
     weights: dict[str, float]
     drift: float
     """Growth per year of the expected error of an entity with training rows, 0 without dates."""
+    nearest: dict[str, float]
+    """The distances that count at least: nobody knows the errors at smaller ones than those of backtests."""
     farthest: dict[str, float]
     """The distances that count most."""
     quantiles: dict[str, list[float]]
@@ -105,6 +107,7 @@ class ConformalCalibration:
         )
         self.weights = dict(zip(map(str, distances.columns), map(float, weights), strict=True))
         self.drift = _fit_drift(sizes, distances, share)
+        self.nearest = {str(name): float(values.min()) for name, values in distances.items()}
         self.farthest = {str(name): _MAX_FACTOR * float(values.max()) for name, values in distances.items()}
         self.most = max(_MAX_FACTOR * float(sizes.max()), self.base)
         scores = sizes / self.expected_error(distances)
@@ -126,8 +129,12 @@ class ConformalCalibration:
 
     def expected_error(self, distances: pd.DataFrame) -> np.ndarray:
         """Return the expected absolute error in logarithms at the given distances, (n,)."""
-        farthest = [self.farthest.get(str(name), np.inf) for name in distances.columns]
-        explained = self._explain(np.minimum(distances.to_numpy(dtype=float), farthest), distances.columns)
+        names = [str(name) for name in distances.columns]
+        least, most = (
+            [self.nearest.get(name, 0.0) for name in names],
+            [self.farthest.get(name, np.inf) for name in names],
+        )
+        explained = self._explain(np.clip(distances.to_numpy(dtype=float), least, most), distances.columns)
         if AHEAD not in distances:
             return explained
         years = np.minimum(distances[AHEAD].to_numpy(dtype=float), self.farthest.get(AHEAD, np.inf))
@@ -182,14 +189,18 @@ class ConformalCalibration:
 
     def to_state(self) -> dict[str, Any]:
         """Return what was fitted as values that JSON can hold."""
-        return {name: getattr(self, name) for name in ("base", "weights", "drift", "farthest", "quantiles", "most")}
+        return {
+            name: getattr(self, name)
+            for name in ("base", "weights", "drift", "nearest", "farthest", "quantiles", "most")
+        }
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """Rebuild from `to_state()`."""
         calibration = cls()
         calibration.base, calibration.weights = float(state["base"]), dict(state["weights"])
-        calibration.farthest = dict(state.get("farthest", {}))  # calibrations of earlier versions have none
+        calibration.nearest = dict(state.get("nearest", {}))  # calibrations of earlier versions have none
+        calibration.farthest = dict(state.get("farthest", {}))
         calibration.drift = float(state.get("drift", 0.0))
         calibration.most = float(state["most"])
         calibration.quantiles = {output: list(values) for output, values in state["quantiles"].items()}
@@ -202,7 +213,10 @@ class ConformalCalibration:
             len(values) == len(_GRID) and values[0] >= 0 and values == sorted(values)
             for values in self.quantiles.values()
         )
-        falling = min(self.drift, *self.weights.values(), *self.farthest.values()) < 0 or not 0 < self.base <= self.most
+        falling = (
+            min(self.drift, *self.weights.values(), *self.nearest.values(), *self.farthest.values()) < 0
+            or not 0 < self.base <= self.most
+        )
         if falling or not rising or "" not in self.quantiles:
             fact = "an error, a weight, a distance or a quantile is negative or out of order"
             raise UserError("a calibration must be one of backtests", fact, "make it again, or fetch it again")

@@ -250,15 +250,15 @@ RISING = np.linspace(0, 2, 201).tolist()
 
 
 def state(**changes):
-    values = {"base": 0.1, "weights": {"a": 0.1, "b": 0.0}, "drift": 0.0, "farthest": {"a": 2.0}, "most": 1.0}
-    return values | {"quantiles": {"": RISING, "t": RISING}} | changes
+    values = {"base": 0.1, "weights": {"a": 0.1, "b": 0.0}, "drift": 0.0, "nearest": {"a": 0.5}, "most": 1.0}
+    return values | {"farthest": {"a": 2.0}} | {"quantiles": {"": RISING, "t": RISING}} | changes
 
 
 @pytest.mark.parametrize(
     "changes",
     [
         *({"base": 0.0}, {"base": -0.1}, {"base": 1.5}, {"weights": {"a": 0.1, "b": -1e-6}}, {"farthest": {"a": -1.0}}),
-        {"drift": -0.1},
+        *({"drift": -0.1}, {"nearest": {"a": -1.0}}),
         {"quantiles": {"t": RISING}},
         {"quantiles": {"": RISING, "t": RISING[:-1]}},
         {"quantiles": {"": RISING, "t": [*RISING, 3.0]}},
@@ -295,6 +295,14 @@ def test_time_alone_widens_intervals_by_the_growth_of_errors_of_known_entities()
     assert expected[2] > 2 * expected[0] and expected[0] < expected[1] < expected[2] <= expected[3]
     undated = fit(residuals, np.full(4000, "t"), np.arange(4000) % 2, far.assign(**{AHEAD: 0.0}))
     assert undated.drift == 0.0
+
+
+def test_a_smaller_distance_than_those_of_backtests_promises_nothing():
+    rng = np.random.default_rng(0)
+    far = pd.DataFrame({"workload": rng.uniform(1, 3, 500)})  # whole entities were held out: none was near
+    calibration = fit(0.03 * far["workload"].to_numpy() * rng.laplace(size=500), np.full(500, "t"), np.zeros(500), far)
+    near, nearest = calibration.expected_error(pd.DataFrame({"workload": [0.0, far["workload"].min()]}))
+    assert near == nearest > calibration.base
 
 
 def test_a_model_survives_its_folder(tmp_path):
