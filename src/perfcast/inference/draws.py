@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 
 import numpy as np
 import pandas as pd
@@ -315,6 +315,25 @@ class DrawPredictions:
         above += self._champion.rules.find_deductions(self.completed.cells, kinds)
         ends = {"below": np.maximum(below + added, 1e-9), "above": np.maximum(above + added, 1e-9)}
         return intervals.assign(**ends, half_width=half_width)
+
+    def find_spreads(self, rows: Sequence[int], groups: Sequence[Sequence[str]]) -> list[float]:
+        """Return the spread that each group of assumed columns gives to the predictions of rows, see `Assumption`."""
+        draws = np.flatnonzero(np.isin(self._drawn.owners, rows))
+        owners, weights, rules = self._drawn.owners[draws], self._drawn.weights[draws, None], self._champion.rules
+        if len(draws) == len(rows) or not groups:
+            return [0.0] * len(groups)
+        shown, others = self.completed.take(owners), self._drawn.completed.cells.take(draws)
+        implied = shown.has_origin(IMPLIED)
+        cleared = {name: mask_cells(shown.cells[name], implied[:, place]) for name, place in shown.places.items()}
+        changed = [
+            rules.fill_implied(shown.cells.assign({**cleared, **{name: others[name] for name in names}}))
+            for names in groups
+        ]
+        logs = rules.predict_logs(reduce(Cells.append, changed), self._champion.predict_logs)
+        logs = logs.reshape(len(groups), len(draws), -1)
+        first = np.flatnonzero(np.diff(owners, prepend=-1))
+        means, squares = (np.add.reduceat(weights * logs**power, first, axis=1) for power in (1, 2))
+        return np.sqrt(np.nanmax(squares - means**2, axis=(1, 2), initial=0.0)).tolist()
 
     def _find_scales(self) -> np.ndarray:
         """Return the factor of the half-width of every machine, by its level of description, (machines by task,)."""
