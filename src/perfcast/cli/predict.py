@@ -27,9 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     asking.add_prediction(parser)
     add_shared(parser, "--task")
     parser.add_argument("--nearest", type=_COUNT, default=3, metavar="N", help="measured machines that --explain shows")
-    form = parser.add_mutually_exclusive_group()
-    add_shared(form, "--explain")
-    form.add_argument("--brief", action="store_true", help=f"estimates alone, as above {MAX_EXPLAINED} machines")
+    add_shared(parser, "--explain")
+    parser.add_argument("--brief", action="store_true", help=f"estimates alone, as above {MAX_EXPLAINED} machines")
     add_shared(parser, "--strict")
     asking.add_output(parser, ".json, else CSV")
 

@@ -87,12 +87,12 @@ def format_predictions(predictions: Predictions, width: int | None = None, *, ex
         origins = {**ORIGINS, **find_rules(predictions.dataset).origin_meanings} if explain else {}
         texts = (_format_prediction(prediction, origins, width, explain=explain) for prediction in answered)
         return "\n\n".join([*texts, *refused])
-    rows = [
-        [each.machine, name, _count_published(value) if explained else "", *cells]
-        for each in answered
-        for value in (*each.estimates, *each.derived)
-        for name, *cells in [_estimate_cells(value)]
-    ]
+    rows = []
+    for each in answered:
+        values: tuple[Estimate | DerivedValue, ...] = (*each.estimates, *each.derived)
+        for value in values:
+            name, *cells = _estimate_cells(value)
+            rows.append([each.machine, name, _count_published(value) if explained else "", *cells])
     notes: dict[str, list[str]] = {}
     for each in answered:
         for note in (*each.notes, *(_list_differences(each) if explained else ())):
@@ -101,8 +101,8 @@ def format_predictions(predictions: Predictions, width: int | None = None, *, ex
     lines = [wrap_text(f"{machines}: {note}", width) for note, machines in named.items()]
     header = ["machine", "task", "published", *_HEADER[1:]]
     table = [render_table(*drop_empty_columns(header, rows), width)] if rows else []
-    one = answered if len({each.line for each in answered}) == 1 else ()
-    weights = [wrap_text(f"{each.machine}: {line}", width) for each in one for line in _list_weights(each)]
+    alternatives = answered if len({each.line for each in answered}) == 1 else ()
+    weights = [wrap_text(f"{each.machine}: {line}", width) for each in alternatives for line in _list_weights(each)]
     return "\n".join([*lines, *table, *weights, *[_HINT][:explained], *refused])
 
 
@@ -146,11 +146,9 @@ def _format_prediction(prediction: Prediction, origins: Mapping[str, str], width
         parts.extend([*([title] if title else []), render_table(header, rows, width)] if rows else [])
 
     published = [row for estimate in estimates for row in _published_rows(estimate, explain=explain)]
-    header, published = drop_empty_columns(
-        ["task", "results", "median", "range", "compiler, year", "newest"], published
-    )
+    header = ["task", "results", "median", "range", "compiler, year", "newest"]
     differs = _list_differences(prediction)
-    add(f"published results {'nearest to' if differs else 'of'} this machine", header, published)
+    add(f"published results {'nearest to' if differs else 'of'} this machine", *drop_empty_columns(header, published))
     parts += [wrap_text(line, width) for line in differs]
     header = [interval if name == "interval" else name for name in _HEADER]
     add("prediction" if published else "", header, [_estimate_cells(each) for each in estimates])

@@ -23,10 +23,14 @@ from perfcast.inference.cells import (
 from perfcast.inference.champion import Champion
 from perfcast.inference.donors import DRAWS, JointDeck
 from perfcast.inference.parse import ParsedMachines, fill_facts, stack_machines
+from perfcast.inference.prediction import Assumption
 from perfcast.schema.table import Table, Tag
 from perfcast.uncertainty.conformal import LEVEL
 from perfcast.uncertainty.levels import ErrorRows, outputs_of
 from perfcast.uncertainty.mixture import mixture_quantiles, weighted_medians
+
+_MIN_SPREAD = 5e-4
+"""Smallest spread of an assumption that is shown."""
 
 
 @dataclass(frozen=True)
@@ -316,24 +320,29 @@ class DrawPredictions:
         ends = {"below": np.maximum(below + added, 1e-9), "above": np.maximum(above + added, 1e-9)}
         return intervals.assign(**ends, half_width=half_width)
 
-    def find_spreads(self, rows: Sequence[int], groups: Sequence[Sequence[str]]) -> list[float]:
-        """Return the spread that each group of assumed columns gives to the predictions of rows, see `Assumption`."""
-        draws = np.flatnonzero(np.isin(self._drawn.owners, rows))
-        owners, weights, rules = self._drawn.owners[draws], self._drawn.weights[draws, None], self._champion.rules
-        if len(draws) == len(rows) or not groups:
-            return [0.0] * len(groups)
+    def rank_assumptions(self, rows: Sequence[int]) -> tuple[Assumption, ...]:
+        """Return the fields whose values, assumed in all of some rows, change the predictions, most first."""
+        champion, draws = self._champion, np.flatnonzero(np.isin(self._drawn.owners, rows))
+        owners, weights = self._drawn.owners[draws], self._drawn.weights[draws, None]
         shown, others = self.completed.take(owners), self._drawn.completed.cells.take(draws)
+        fields: dict[str, list[str]] = {}
+        for name, is_assumed in zip(shown.cells, shown.has_origin(ASSUMED).all(axis=0), strict=True):
+            if is_assumed and (shown.cells[name] != others[name]).any():
+                fields.setdefault(champion.fields.name_of(name), []).append(name)
+        if not fields:
+            return ()
         implied = shown.has_origin(IMPLIED)
-        cleared = {name: mask_cells(shown.cells[name], implied[:, place]) for name, place in shown.places.items()}
+        known = {name: mask_cells(shown.cells[name], implied[:, place]) for name, place in shown.places.items()}
         changed = [
-            rules.fill_implied(shown.cells.assign({**cleared, **{name: others[name] for name in names}}))
-            for names in groups
+            champion.rules.fill_implied(shown.cells.assign(known | {name: others[name] for name in names}))
+            for names in fields.values()
         ]
-        logs = rules.predict_logs(reduce(Cells.append, changed), self._champion.predict_logs)
-        logs = logs.reshape(len(groups), len(draws), -1)
-        first = np.flatnonzero(np.diff(owners, prepend=-1))
+        logs = champion.rules.predict_logs(reduce(Cells.append, changed), champion.predict_logs)
+        logs, first = logs.reshape(len(fields), len(draws), -1), np.flatnonzero(np.diff(owners, prepend=-1))
         means, squares = (np.add.reduceat(weights * logs**power, first, axis=1) for power in (1, 2))
-        return np.sqrt(np.nanmax(squares - means**2, axis=(1, 2), initial=0.0)).tolist()
+        spreads = np.sqrt(np.nanmax(squares - means**2, axis=(1, 2), initial=0.0)).tolist()
+        ranked = [Assumption(name, tuple(fields[name]), spread) for name, spread in zip(fields, spreads, strict=True)]
+        return tuple(sorted((each for each in ranked if each.spread >= _MIN_SPREAD), key=lambda each: -each.spread))
 
     def _find_scales(self) -> np.ndarray:
         """Return the factor of the half-width of every machine, by its level of description, (machines by task,)."""

@@ -15,16 +15,7 @@ from perfcast.inference.champion import Champion
 from perfcast.inference.draws import DrawPredictions
 from perfcast.inference.machine_fields import name_group
 from perfcast.inference.measured_index import describe_outside
-from perfcast.inference.prediction import (
-    MEASURED_FACTOR,
-    Assumption,
-    BacktestError,
-    Basis,
-    Driver,
-    Move,
-    Neighbor,
-    Value,
-)
+from perfcast.inference.prediction import MEASURED_FACTOR, BacktestError, Basis, Driver, Move, Neighbor, Value
 from perfcast.inference.rules import find_rules
 from perfcast.schema.table import Kind, Role, Table, Tag
 from perfcast.uncertainty.levels import ErrorRows, outputs_of, shared_labels
@@ -149,22 +140,8 @@ class Explainer:
             measured_task=measured_task,
             moves=moves,
             later_results=later,
-            assumptions=self._rank_assumptions(rows),
+            assumptions=self._predicted.rank_assumptions(rows),
         )
-
-    def _rank_assumptions(self, rows: Sequence[int]) -> tuple[Assumption, ...]:
-        """Return the fields whose values, assumed in all of some rows, change the predictions."""
-        is_assumed, places = self._completed.has_origin(ASSUMED), self._completed.places
-        fields: dict[str, list[str]] = {}
-        for name in (name for name, place in places.items() if is_assumed[rows, place].all()):
-            fields.setdefault(self._champion.fields.name_of(name), []).append(name)
-        spreads = self._predicted.find_spreads(rows, list(fields.values()))
-        ranked = [
-            Assumption(field, tuple(names), spread)
-            for (field, names), spread in zip(fields.items(), spreads, strict=True)
-            if spread >= _MIN_CHANGE
-        ]
-        return tuple(sorted(ranked, key=lambda each: -each.spread))
 
     def _describe_later(self, outputs: list[tuple[int, int]]) -> str:
         """Return what results after training did to the answers, "" without any."""

@@ -171,7 +171,8 @@ class Move:
 class Assumption:
     """Field whose assumed columns change the estimates: `spread` is their standard deviation, 0.05 about 5 %.
 
-    The columns are replaced by those of every draw, all other values stay; the largest spread of all tasks counts.
+    Columns that differ between draws are replaced by those of every draw, all other values stay; the largest spread of
+    all tasks counts.
     """
 
     field: str
