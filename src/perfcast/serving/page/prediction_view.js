@@ -49,7 +49,7 @@ export function formatInterval(estimate) {
 function describePublished(published) {
   if (!published) return [];
   const results = published.count === 1 ? "1 result" : `${published.count} results`;
-  return [createElement("p", { class: "published" }, createElement("strong", {}, `Published: ${results} ${published.differs.length ? `nearest to this machine (the newest of them have ${published.differs.join("; ")})` : "of this machine"}, ${formatNumber(published.low)} to ${formatNumber(published.high)}, median ${formatNumber(published.median)}.`))];
+  return [createElement("p", { class: "published" }, createElement("strong", {}, `Published: ${results} ${published.differs.length ? `nearest to this machine (the newest of them have ${published.differs.join("; ")})` : "of this machine"}${published.low === published.high ? "" : `, ${formatNumber(published.low)} to ${formatNumber(published.high)}`}, median ${formatNumber(published.median)}.`))];
 }
 
 // Return a heading, a chart and a text for every suite, and the same as tables.
