@@ -326,7 +326,7 @@ class DrawPredictions:
         owners, weights = self._drawn.owners[draws], self._drawn.weights[draws, None]
         shown, others = self.completed.take(owners), self._drawn.completed.cells.take(draws)
         fields: dict[str, list[str]] = {}
-        for name, is_assumed in zip(shown.cells, shown.has_origin(ASSUMED).all(axis=0), strict=True):
+        for name, is_assumed in zip(shown.cells, np.logical_and.reduce(shown.has_origin(ASSUMED)), strict=True):
             if is_assumed and (shown.cells[name] != others[name]).any():
                 fields.setdefault(champion.fields.name_of(name), []).append(name)
         if not fields:
