@@ -1,9 +1,8 @@
-"""Learn the newest official results of SPEC without training, and show which answers they move.
+"""Learn the newest official results without training.
 
 Examples:
     perfcast update
     perfcast update --from cpu2017-results.csv
-    perfcast update --dataset spec_power --results results/systems/servers
 """
 
 from __future__ import annotations

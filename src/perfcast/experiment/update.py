@@ -146,12 +146,8 @@ def _check_history(earlier: pd.DataFrame, table: pd.DataFrame, origin: str) -> N
 def _answer(champion: Champion, names: list[str]) -> dict[tuple[str, str, str], Estimate]:
     """Return the estimates of the usual machine of every entity that a champion knows, by machine, task and target."""
     entries = [make_entry(number, name, {champion.named_field: name}) for number, name in enumerate(names)]
-    answer = predict_batch(entries, champion, PredictOptions(neighbors=0, explain=False))
-    return {
-        (each.machine, estimate.task, estimate.target): estimate
-        for each in answer.machines
-        for estimate in each.estimates
-    }
+    answers = predict_batch(entries, champion, PredictOptions(neighbors=0, explain=False)).machines
+    return {(each.machine, made.task, made.target): made for each in answers for made in each.estimates}
 
 
 def _list_moved(

@@ -126,7 +126,7 @@ def test_dumps_that_are_no_successors_are_refused_and_change_nothing(results, ca
     refuse(results, make_dump(without=3), "have every earlier result, but 3 of", capsys)
     refuse(results, make_dump(changed=5), "are gone and 1 have another score, as cpu2017-", capsys)
     first, second = re.findall(rb"cpu2017-\d{8}-\d{5}(?=.html)", dump)[:2]
-    swapped = re.sub(first + b"|" + second, lambda found: second if found[0] == first else first, dump)
+    swapped = re.sub(first + b"|" + second, lambda match: second if match[0] == first else first, dump)
     refuse(results, swapped, "0 of 4", capsys)
     header, _, rows = dump.partition(b"\n")
     refuse(results, header.replace(b"Base Result", b"Basis") + b"\n" + rows, "have the column 'Base Result'", capsys)
