@@ -20,7 +20,6 @@ from perfcast.experiment.rolling import find_later_errors, save_known_errors
 from perfcast.inference.champion import Champion, load_champion
 from perfcast.inference.machine_files import make_entry
 from perfcast.inference.predict import PredictOptions, predict_batch
-from perfcast.inference.prediction import Estimate
 from perfcast.schema.table import Role, Table, Tag
 from perfcast.schema.table_files import read_parquet
 from perfcast.sources.bounded_files import MAGIC, kind_by_content
@@ -40,6 +39,7 @@ LIMITS = DownloadLimits(read=120.0, retries=1)
 MAX_REJECTED = 0.25
 """Share of the rows of a dump that may be unusable; of those at hand 0.2 to 14 % are."""
 _RESULTS = "results.parquet"
+_KEYS = ["machine", "task", "target"]
 _MAX_NAMED = 20
 
 
@@ -79,16 +79,16 @@ def update_champion(
             yield f"nothing new: {len(table.frame)} results to {newest}"
             return
         models = sorted(set(new[entity].dropna().astype(str)) - set(earlier[entity].dropna().astype(str)))
-        named = f": {', '.join(models[:_MAX_NAMED])}{', ...' if len(models) > _MAX_NAMED else ''}" if models else ""
-        yield f"{len(new)} new results ({earlier[row].nunique()} before, {len(table.frame)} now), newest of {newest}"
-        yield f"{len(models)} new CPU models{named}"
+        named = f" ({', '.join(models[:_MAX_NAMED])}{', ...' if len(models) > _MAX_NAMED else ''})" if models else ""
+        yield f"new results: {len(new)} ({earlier[row].nunique()} before, {len(table.frame)} now), to {newest}"
+        yield f"new CPU models: {len(models)}{named}"
         entities = sorted(set(table.frame[entity].dropna().astype(str)))
         answers = [_answer(champion, entities)]
         champion.calibrated = replace(calibrated, known=known)
         answers.append(_answer(champion, entities))
         _keep(dump, dumps, table.frame[names], {"origin": origin, "newest": newest, "retrieved": str(date.today())})
         save_known_errors(folder, known)
-        yield f"{folder} learned {len(known.errors)} results after its training, without training"
+        yield f"{folder}: {len(known.errors)} results after training"
         yield from _list_moved(*answers)
 
 
@@ -143,26 +143,22 @@ def _check_history(earlier: pd.DataFrame, table: pd.DataFrame, origin: str) -> N
         raise UserError(f"{origin} must have every earlier result", fact, remedy)
 
 
-def _answer(champion: Champion, names: list[str]) -> dict[tuple[str, str, str], Estimate]:
-    """Return the estimates of the usual machine of every entity that a champion knows, by machine, task and target."""
+def _answer(champion: Champion, names: list[str]) -> pd.DataFrame:
+    """Return estimate, low and high of the usual machine of every entity that a champion knows, by `_KEYS`."""
     entries = [make_entry(number, name, {champion.named_field: name}) for number, name in enumerate(names)]
-    answers = predict_batch(entries, champion, PredictOptions(neighbors=0, explain=False)).machines
-    return {(each.machine, made.task, made.target): made for each in answers for made in each.estimates}
+    frame = predict_batch(entries, champion, PredictOptions(neighbors=0, explain=False)).to_frame()
+    answers = frame.dropna(subset="estimate").drop_duplicates(_KEYS).set_index(_KEYS)
+    return answers[["estimate", "low", "high"]].astype(float)
 
 
-def _list_moved(
-    before: dict[tuple[str, str, str], Estimate], after: dict[tuple[str, str, str], Estimate]
-) -> Iterator[str]:
+def _list_moved(before: pd.DataFrame, after: pd.DataFrame) -> Iterator[str]:
     """Yield the estimates that are outside their intervals of before."""
-    moved = [
-        f"  {machine}, {task}: {format_number(old.median)} ({format_interval(old.low, old.high)}) before, "
-        f"{format_number(after[key].median)} now"
-        for key, old in before.items()
-        for machine, task, _ in [key]
-        if key in after and old.low is not None and not old.low <= after[key].median <= (old.high or np.inf)
-    ]
-    yield f"{len(moved)} of {len(before)} answers moved by more than their interval{':' if moved else ''}"
-    yield from moved
+    both = before.assign(now=after["estimate"])
+    moved = both[(both["now"] < both["low"]) | (both["now"] > both["high"])]
+    yield f"{len(moved)} of {len(both)} answers moved by more than their interval{':' if len(moved) else ''}"
+    for machine, task, _, old, low, high, now in moved.reset_index().itertuples(index=False):
+        interval = format_interval(low, high)
+        yield f"  {machine}, {task}: {format_number(old)} ({interval}) before, {format_number(now)} now"
 
 
 def _keep(dump: Path, dumps: Path, results: pd.DataFrame, facts: dict[str, Any]) -> None:

@@ -1,6 +1,7 @@
 """`perfcast update`: a newer dump is learned whole, or refused in one line that leaves every file as it was."""
 
 import csv
+import errno
 import gzip
 import io
 import re
@@ -93,8 +94,8 @@ def test_a_newer_dump_moves_answers_is_kept_and_is_not_learned_twice(results, tm
     output = capsys.readouterr().out
     new = perfcast.load_champion(results / "champion" / DATASET)
     count = len(new.calibrated.known.errors)
-    assert f"{count} new results ({len(old.reference_data.measured.frame)} before" in output
-    assert "newest of 2026-01\n0 new CPU models\n" in output
+    assert f"new results: {count} ({len(old.reference_data.measured.frame)} before" in output
+    assert "to 2026-01\nnew CPU models: 0\n" in output
     assert "answers moved by more than their interval:\n" in output
     assert ENTITY in output.partition("interval:\n")[2]
     assert (old.results_until < "2026", new.results_until) == (True, "2026-01")
@@ -116,7 +117,7 @@ def test_a_newer_dump_moves_answers_is_kept_and_is_not_learned_twice(results, tm
     shutil.rmtree(results / "champion")
     shutil.copytree(project().folder, results / "champion" / DATASET)
     assert update(results, "--from", path) == 0, "a champion that was made anew learns what is known"
-    assert "0 new results" in capsys.readouterr().out
+    assert "new results: 0 (" in capsys.readouterr().out
     assert perfcast.load_champion(results / "champion" / DATASET).results_until == "2026-01"
 
 
@@ -148,6 +149,23 @@ def test_what_cannot_be_updated_is_refused_in_one_line(results, tmp_path, capsys
         error = capsys.readouterr().err
         assert match in error
         assert len(error.splitlines()) == 1
+
+
+def test_a_full_disk_leaves_the_champion_and_the_next_update_learns(results, tmp_path, monkeypatch, capsys):
+    path, champion = tmp_path / "dump.csv", results / "champion"
+    path.write_bytes(make_dump())
+    before = file_digests(champion)
+    with monkeypatch.context() as context:
+        context.setattr("perfcast.experiment.rolling.record_digests", fail)
+        assert update(results, "--from", path) == 2
+    assert "the disk must have room" in capsys.readouterr().err
+    assert file_digests(champion) == before
+    assert update(results, "--from", path) == 0
+    assert perfcast.load_champion(champion / DATASET).results_until == "2026-01"
+
+
+def fail(*paths):
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def test_the_official_address_gives_the_dump(results, internet, tmp_path, capsys):
