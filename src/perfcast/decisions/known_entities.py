@@ -49,8 +49,8 @@ def tabulate_entities(champion: Champion, *, progress: bool = False) -> pd.DataF
     options, read = make_options(neighbors=0, explain=False), [*TARGET, "median", *ESTIMATED[1:]]
     rows = [
         [machines.cells[key][place] for key in keys] + [getattr(each, name) for name in read]
-        for place, one in enumerate(predict_machines(machines, champion, options, progress=progress))
-        for each in one.estimates
+        for place, prediction in enumerate(predict_machines(machines, champion, options, progress=progress))
+        for each in prediction.estimates
     ]
     estimates = pd.DataFrame(rows, columns=[*keys, *TARGET, *ESTIMATED])
     published = _summarize_published(champion, machines, keys)
@@ -70,7 +70,8 @@ def _summarize_published(champion: Champion, machines: ParsedMachines, keys: Seq
     times, alike = measured.select(tag=Tag.TIME), list(champion.rules.identifying_columns)
     known = pd.DataFrame({name: machines.cells[name] for name in [*keys, *alike]})
     frame = measured.frame.astype(dict.fromkeys((champion.entity, champion.task), object))
-    frame = frame.assign(task=frame[champion.task], month=frame[times[0]] if times else pd.NaT)
+    months = frame[times[0]] if times else pd.Series(pd.NaT, frame.index)
+    frame = frame.assign(task=frame[champion.task], month=months)
     rows = frame.merge(known, on=keys, suffixes=("", "_of_machine"))
     for name in alike:
         other = rows[f"{name}_of_machine"]
@@ -95,15 +96,14 @@ def render_entities(
     Args: `title` is that of the dataset, `sources` their confs with their names as `source`, `csv` the name of the
     file of the table beside the page.
     """
-    groups = table.columns[table.columns.get_loc(champion.entity) + 1 : table.columns.get_loc("task")]
     enumerated = champion.rules.enumerated
-    groups = groups.drop([enumerated] if enumerated else [])
+    groups = [name for name in champion.rules.group_columns if name in table]
     entities, names = pd.factorize(table[champion.entity])
     of_name = table.drop_duplicates(champion.entity)[groups].astype(object)
     words = [", ".join(str(cell) for cell in row if not pd.isna(cell)) for row in of_name.to_numpy()]
     trusts, trust_names = pd.factorize(table["trust"])
-    several = table["target"].nunique() > 1
-    outputs, output_names = pd.factorize(table["task"] + (", " + table["target"] if several else ""))
+    named = table["task"] + ", " + table["target"] if table["target"].nunique() > 1 else table["task"]
+    outputs, output_names = pd.factorize(named)
     numbers = [*ESTIMATED[:3], *PUBLISHED[1:4]]
     shown = table.assign(**{name: table[name].map("{:.4g}".format).astype(float) for name in numbers})
     shown = shown.assign(entity=entities, output=outputs, trust=trusts, units=table[enumerated] if enumerated else None)
@@ -113,21 +113,14 @@ def render_entities(
         "trusts": list(trust_names),
         "rows": shown.where(shown.notna(), None).to_numpy().tolist(),
     }
-    entity = champion.rules.entity_name
-    headings = {
-        **{"name": entity, "units": enumerated, "estimate": "estimate", "interval": f"{100 * LEVEL:g} % interval"},
-        **{"trust": "trust", "median": "published median", "quartiles": "quartiles", "count": "results"},
-        "months": "months",
-    }
     return TEMPLATES.get_template("known_entities.html").render(
         champion=champion,
         context={"environment": {"perfcast": __version__}},
         csv=csv,
         data=htmlsafe_json_dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False),
-        entity=entity,
+        entity=champion.rules.entity_name,
         enumerated=enumerated,
         groups=[name.removeprefix("cpu_") for name in groups],
-        headings=[pair for pair in headings.items() if pair[1]],
         level=LEVEL,
         names=len(names),
         outputs=output_names,

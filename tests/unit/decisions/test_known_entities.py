@@ -43,10 +43,10 @@ def test_every_known_cpu_model_is_answered_as_alone(table):
     assert set(table["chips"]) == {1, 2}
     assert not table.duplicated(["cpu_model", "chips", "task"]).any()
     assert list(table["task"].unique()) == TITLES
-    one = table[(table["cpu_model"] == "xeon gold 6148") & (table["chips"] == 2)].set_index("task")
+    by_task = table[(table["cpu_model"] == "xeon gold 6148") & (table["chips"] == 2)].set_index("task")
     alone = predict({"processor": "Xeon Gold 6148", "chips": 2}, options=make_options(neighbors=0, explain=False))
     for each in alone.machines[0].estimates:
-        row = one.loc[champion.rules.task_titles[each.task]]
+        row = by_task.loc[champion.rules.task_titles[each.task]]
         assert [row["estimate"], row["low"], row["high"]] == pytest.approx([each.median, each.low, each.high])
         assert row["trust"] == each.trust
 
@@ -109,8 +109,7 @@ def test_browser_searches_filters_and_sorts(table, tmp_path):
         lines = [re.sub("<[^>]+>", "|", line).split("|") for line in body.split("</tr>")[:-1]]
         return [[cell for cell in line if cell] for line in lines]
 
-    found = browse("q=gold+6148&output=2&units=2")
-    assert [line[0] for line in found] == ["xeon gold 6148"]
+    assert [line[0] for line in browse("q=gold+6148&output=2&units=2")] == ["xeon gold 6148"]
     rows = table[(table["task"] == TITLES[2]) & (table["published"] > 0)]
     shown = browse("output=2&published=1&sort=-median")
     assert shown[0][0] == rows.loc[rows["published_median"].idxmax(), "cpu_model"]

@@ -1,1 +1,1 @@
-"""Write a champion as one file, or its answers for every CPU model as a page."""
+"""Write a champion as one file, or its answers as a page."""

@@ -1,6 +1,6 @@
-"""Write the answers of a champion for every CPU model that it knows.
+"""Write a page and a table of the answers for every CPU model.
 
-The folder gets models.html, which needs no server and no network, and models.csv.
+The folder gets models.html, which needs no server, and models.csv.
 
 Examples:
     perfcast champion models --out build/site
