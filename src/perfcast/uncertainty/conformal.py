@@ -59,8 +59,8 @@ class ConformalCalibration:
     R backtests, and the rest those of all outputs. One backtest has machines like the test rows, and is taken as it is.
 
     Outside of the backtests nobody knows: a distance counts at least the smallest of any backtest and at most
-    `_MAX_FACTOR` times the largest, and no half-width is more than so many times the largest residual. Only in the in-domain score do
-    distances count whole.
+    `_MAX_FACTOR` times the largest, and no half-width is more than so many times the largest residual. Only in the
+    in-domain score do distances count whole.
     Shapes: residuals (n,) log predicted - log measured; distances (n, names).
     Source: normalized split conformal regression (Papadopoulos et al., 2002; Lei et al., 2018, J. Am. Stat. Assoc.
     113), weighted by backtest (Barber et al., 2023, Ann. Stat. 51); groups of alike rows and partial pooling (Dunn et
