@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from perfcast.uncertainty.conformal import UncertaintyModel
 
 LIMITS = DownloadLimits(read=120.0, retries=1)
-"""The publisher makes the file when it is entities for."""
+"""The publisher makes the file on request, which takes a while."""
 MAX_REJECTED = 0.25
 """Share of the rows of a dump that may be unusable; of those at hand 0.2 to 14 % are."""
 _RESULTS = "results.parquet"
