@@ -13,7 +13,7 @@ from perfcast.inference.champion import Champion
 from perfcast.inference.machine_files import make_entry
 from perfcast.inference.parse import ParsedMachines, parse_batch
 from perfcast.inference.predict import make_options, predict_machines
-from perfcast.report.text_tables import TEMPLATES
+from perfcast.report import TEMPLATES
 from perfcast.schema.table import Tag
 from perfcast.uncertainty.conformal import LEVEL
 from perfcast.utils.errors import UserError
