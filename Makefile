@@ -14,7 +14,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 export OMP_NUM_THREADS := 1
 export MLFLOW_DISABLE_TELEMETRY := true
 export DVC_NO_ANALYTICS := true
-.PHONY: help setup run demo experiment full leaderboard ablation curves pull retry test tests docs test-slurm attack faults fuzz mutants lint readme ui benchmark scale clean
+.PHONY: help setup run demo experiment full leaderboard ablation curves pull retry test tests docs site test-slurm attack faults fuzz mutants lint readme ui benchmark scale clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z -]*\):.*## /\1: /p' $(MAKEFILE_LIST)
@@ -81,5 +81,7 @@ scale: setup ## time and memory of every stage at SIZES times the CPU 2017 table
 	python benchmarks/scale --sizes $(SIZES)
 docs: setup ## the documentation site, in build/site
 	NO_MKDOCS_2_WARNING=1 mkdocs build --strict
+site: docs ## the documentation, and the page of every CPU model by the champion, in build/site
+	perfcast champion models --out build/site
 clean: ## remove all results
 	rm -rf results .snakemake

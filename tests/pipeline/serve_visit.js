@@ -41,6 +41,8 @@ async function visit() {
   record("tables", "#answer table caption");
   record("published", ".published");
   record("basis", "#basis pre");
+  texts.varied = [...at("#range").elements.vary.options].map((one) => one.textContent);
+  texts.starts = [...document.querySelectorAll("#prediction > svg")].map((one) => [one.textContent.includes("scale starts at "), [...one.querySelectorAll("text")].some((text) => text.textContent === "0")]);
   texts.ranges = {};
   for (const name of ["sockets", "cores", "memory.channels"]) {
     at("#range").elements.vary.value = name;
@@ -66,6 +68,7 @@ async function visit() {
   texts.decisions = {};
   for (const action of ["compare", "rank", "similar"]) {
     await decide(action);
+    if (action === "compare") texts.compared = [document.querySelectorAll("#decision figure svg circle").length, [...document.querySelectorAll("#decision tbody tr")].map((row) => [...row.children].map((cell) => cell.textContent)).find((row) => row[0] === "price")];
     texts.decisions[action] = [...document.querySelectorAll("#decision caption, #decision thead th, #choose-problem:not([hidden])")].map((one) => one.textContent);
   }
   texts.decided = location.search;

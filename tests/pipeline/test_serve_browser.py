@@ -81,12 +81,17 @@ def test_visitor_predicts_varies_and_shares(address, tmp_path, width):
         assert re.match(rf"{suite}: estimate [\d.]+, 90 % interval [\d.]+ to [\d.]+; nearest measured: ", label)
         assert near == 3
     assert len(texts["tables"]) == 4
+    assert len(texts["varied"]) == 10
+    assert all(re.fullmatch(r"[A-Z][^(]+ \([\w.]+\)", words) for words in texts["varied"])
+    assert "Processors (sockets)" in texts["varied"]
+    assert all(is_said != is_zero for is_said, is_zero in texts["starts"]), "a scale starts at 0, or says where"
     assert texts["bad range"] == ['step: "x" is not a number. Type a number.']
     for name, (drawn, refused) in texts["ranges"].items():
         assert drawn and not refused, f"a proposed value of {name} is refused"
     assert all("runcpu --config=perfcast" in text for text in texts["basis"]) and len(texts["basis"]) == 4
     assert texts["no machines"] == ["machines: empty. Write one machine a line, such as 2 x EPYC 9654."]
     assert "first is higher" in texts["decisions"]["compare"]
+    assert texts["compared"] == [8, ["price", "3000", "2000"]], "two machines in four suites"
     assert {"cost", "per score-year"} <= set(texts["decisions"]["rank"])
     assert texts["decisions"]["similar"][0].startswith("Nearest measured results")
     assert texts["measured"] != texts["suites"]

@@ -74,6 +74,7 @@ SHARED: dict[str, dict[str, Any]] = {
         **{"action": "append", "default": [], "metavar": "NAME"},
         "help": "this task only; may be repeated, or NAME,NAME",
     },
+    "--explain": {"action": "store_true", "help": "print nearest machines, drivers, all values and the basis as well"},
     "--strict": {"action": "store_true", "help": "stop at the first machine that cannot be used"},
     "--no-assume": {"action": "store_true", "help": "leave missing values unknown"},
     "--facts": {"type": Path, "metavar": "FILE", "help": "your table of facts"},

@@ -209,11 +209,11 @@ def write_answer(options: argparse.Namespace, answer: Any, format_text: Callable
     if options.out is not None:
         is_json = options.out.suffix == ".json"
         with replacing(options.out):
-            write_text(options.out, _as_json(answer.to_dict()) if is_json else _as_csv(answer.to_frame()))
+            write_text(options.out, _as_json(answer.to_dict()) if is_json else as_csv(answer.to_frame()))
     if options.json:
         print(_as_json(answer.to_dict()), end="")
     elif options.csv:
-        print(_as_csv(answer.to_frame()), end="")
+        print(as_csv(answer.to_frame()), end="")
     elif options.out is None:
         print(format_text(answer, terminal_width()))
 
@@ -245,7 +245,7 @@ def _as_json(tree: dict[str, Any]) -> str:
     return json.dumps(tree, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _as_csv(frame: pd.DataFrame) -> str:
+def as_csv(frame: pd.DataFrame) -> str:
     """Return CSV with six significant digits; a text that a spreadsheet would compute begins with an apostrophe."""
 
     def quote(cell: object) -> object:

@@ -21,13 +21,13 @@ from perfcast.domain import domains
 from perfcast.utils.errors import UserError
 
 _ASK = ("predict", "rank", "what_if", "similar", "compare")
-_RUN = ("ui", "doctor", "sources", "tune", "serve", "summary", "reproduced", "config", "leaderboard")
+_RUN = ("ui", "doctor", "sources", "update", "tune", "serve", "summary", "reproduced", "config", "leaderboard")
 STAGES = tuple(pipeline.STAGES)
 """Stages of the pipeline."""
 _OF_DOMAINS = sorted(tuple(command.split()) for domain in domains() for command in domain.commands)
 COMMANDS = tuple(sorted({*_ASK, *_RUN, *(words[0] for words in _OF_DOMAINS if len(words) == 1)}))
 """Commands of users."""
-MEMBERS: dict[str, tuple[str, ...]] = {"champion": ("export",), "new": tuple(new.KINDS), "pipeline": STAGES}
+MEMBERS: dict[str, tuple[str, ...]] = {"champion": ("export", "models"), "new": tuple(new.KINDS), "pipeline": STAGES}
 """Family, a command that consists of commands -> these."""
 for _family, *_member in _OF_DOMAINS:
     if _member:

@@ -11,8 +11,10 @@ Examples:
 from __future__ import annotations
 
 import argparse
+from functools import partial
 
 from perfcast.cli import asking
+from perfcast.cli.arguments import add_shared
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     asking.add_machine_flags(parser)
     asking.add_champion(parser)
     asking.add_prediction(parser)
+    add_shared(parser, "--explain", explain="print the drivers of the differences as well")
     asking.add_output(parser, ".csv or .json")
 
 
@@ -46,4 +49,5 @@ def run(options: argparse.Namespace) -> int:
     comparison = compare_machines(entries, champion, chosen, measurements=measurements)
     counted = f"{asking.count_words(len(comparison.machines), 'machine')} compared"
     counts = {"refused": len(comparison.refused), "total": len(entries)}
-    return asking.finish(options, comparison, format_comparison, counted, level=chosen.level, **counts)
+    format_text = partial(format_comparison, explain=options.explain)
+    return asking.finish(options, comparison, format_text, counted, level=chosen.level, **counts)

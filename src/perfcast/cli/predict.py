@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
+from functools import partial
 
 from perfcast.cli import asking
 from perfcast.cli.arguments import add_shared, whole
 
 _COUNT = whole(0, 1000)
 MAX_EXPLAINED = 20
-"""Machines up to which every prediction is explained; more machines are one table."""
+"""Machines up to which predictions have a basis, unless --explain asks for it."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,7 +26,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     asking.add_champion(parser)
     asking.add_prediction(parser)
     add_shared(parser, "--task")
-    parser.add_argument("--nearest", type=_COUNT, default=3, metavar="N", help="measured machines shown")
+    parser.add_argument("--nearest", type=_COUNT, default=3, metavar="N", help="measured machines that --explain shows")
+    add_shared(parser, "--explain")
     parser.add_argument("--brief", action="store_true", help=f"estimates alone, as above {MAX_EXPLAINED} machines")
     add_shared(parser, "--strict")
     asking.add_output(parser, ".json, else CSV")
@@ -42,9 +44,10 @@ def run(options: argparse.Namespace) -> int:
     many = len(entries) > MAX_EXPLAINED
     measurements = asking.read_user_measurements(options, entries, champion)
     chosen = replace(asking.read_options(options), tasks=tasks)
-    if not options.brief and (options.json or not many):
+    if options.explain or (not options.brief and (options.json or not many)):
         chosen = replace(chosen, neighbors=options.nearest, explain=True)
     predictions = predict_batch(entries, champion, chosen, measurements, strict=options.strict, progress=many)
     counts = {"refused": len(predictions.refused), "total": len(predictions.machines)}
     counted = asking.count_words(sum(len(each.estimates) for each in predictions.machines), "estimate")
-    return asking.finish(options, predictions, format_predictions, counted, level=chosen.level, **counts)
+    format_text = partial(format_predictions, explain=options.explain)
+    return asking.finish(options, predictions, format_text, counted, level=chosen.level, **counts)

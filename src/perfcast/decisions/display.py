@@ -37,6 +37,9 @@ from perfcast.utils.terminal_tables import (
 _MAX_GROUPS = 4
 """Groups of published results that the text shows of a task, the newest first; JSON has all."""
 _HEADER = ["task", "estimate", "interval", "unit", "trust"]
+_MAX_ASSUMPTIONS = 3
+"""Assumptions that are shown without an explanation, and values of each."""
+_HINT = "--explain shows the nearest measured machines, drivers, all values and the basis"
 _MAX_IMPOSSIBLE = 12
 """Impossible combinations that are listed."""
 _LIKE = "hypothetical, like"
@@ -71,31 +74,69 @@ def format_percent(share: float | None) -> str:
     return "> 99 %" if 0.99 < share < 1 else f"{100 * share:.0f} %"
 
 
-def format_predictions(predictions: Predictions, width: int | None = None) -> str:
-    """Return the machines one after another: estimates, nearest measured results, drivers, and values by origin.
+def format_predictions(predictions: Predictions, width: int | None = None, *, explain: bool = False) -> str:
+    """Return published results and estimates of a machine, the assumptions of most weight, and how to narrow intervals.
 
-    Predictions without values are one table. `width` is that of the terminal, None for no limit.
+    With `explain`, machine after machine, the nearest measured results, drivers, values by origin and basis follow.
+    Several machines are one table otherwise. `width` is that of the terminal, None for no limit.
     """
     refused = [wrap_text(f"{each.machine}: refused, {each.message}", width) for each in predictions.refused]
     answered = [prediction for prediction in predictions if prediction.status == OK]
-    if any(prediction.values for prediction in answered):
-        origins = {**ORIGINS, **find_rules(predictions.dataset).origin_meanings}
-        return "\n\n".join([*(_format_prediction(prediction, origins, width) for prediction in answered), *refused])
-    rows = [
-        [each.machine, *cells]
-        for each in answered
-        for cells in (*map(_estimate_cells, each.estimates), *map(_estimate_cells, each.derived))
-    ]
+    explained = any(prediction.values for prediction in answered)
+    if explained and (explain or len(answered) == 1):
+        origins = {**ORIGINS, **find_rules(predictions.dataset).origin_meanings} if explain else {}
+        texts = (_format_prediction(prediction, origins, width, explain=explain) for prediction in answered)
+        return "\n\n".join([*texts, *refused])
+    rows = []
+    for each in answered:
+        values: tuple[Estimate | DerivedValue, ...] = (*each.estimates, *each.derived)
+        for value in values:
+            name, *cells = _estimate_cells(value)
+            rows.append([each.machine, name, _count_published(value) if explained else "", *cells])
     notes: dict[str, list[str]] = {}
     for each in answered:
-        for note in each.notes:
+        for note in (*each.notes, *(_list_differences(each) if explained else ())):
             notes.setdefault(note, []).append(each.machine)
     named = {note: first + (f" and {len(others)} more" if others else "") for note, (first, *others) in notes.items()}
     lines = [wrap_text(f"{machines}: {note}", width) for note, machines in named.items()]
-    return "\n".join([*lines, *([render_table(["machine", *_HEADER], rows, width)] if rows else []), *refused])
+    header = ["machine", "task", "published", *_HEADER[1:]]
+    table = [render_table(*drop_empty_columns(header, rows), width)] if rows else []
+    alternatives = answered if len({each.line for each in answered}) == 1 else ()
+    weights = [wrap_text(f"{each.machine}: {line}", width) for each in alternatives for line in _list_weights(each)]
+    return "\n".join([*lines, *table, *weights, *[_HINT][:explained], *refused])
 
 
-def _format_prediction(prediction: Prediction, origins: Mapping[str, str], width: int | None) -> str:
+def _list_differences(prediction: Prediction) -> list[str]:
+    """Return one line on what the published results have instead of the values of the machine, none where nothing."""
+    published = (each.published for each in prediction.estimates if each.published)
+    differs = dict.fromkeys(text for each in published for text in each.differs)
+    return [f"the newest published results have {'; '.join(differs)}"] if differs else []
+
+
+def _count_published(value: Estimate | DerivedValue) -> str:
+    published = value.published if isinstance(value, Estimate) else None
+    return f"{format_number(published.median)} ({published.count})" if published else ""
+
+
+def _list_weights(prediction: Prediction) -> list[str]:
+    """Return one line on the assumptions of most weight and on how to narrow the intervals, none without a basis."""
+    basis, values = prediction.basis, {value.column: value for value in prediction.values if value.value}
+    if basis is None:
+        return []
+    parts, most = [], basis.assumptions[:_MAX_ASSUMPTIONS]
+    for each in most:
+        shown = [_format_value(values[name]) for name in each.columns if name in values][:_MAX_ASSUMPTIONS]
+        parts.append(f"{each.field} ({', '.join(shown) or 'differs by task'}; {100 * each.spread:.1f}{NO_BREAK}%)")
+    ways = [f"state {', '.join(each.field for each in most)}"] if most else []
+    if basis.moves:
+        widths = [f"{100 * width(each.width for each in basis.moves):.0f}" for width in (min, max)]
+        left = f"leaves {' to '.join(dict.fromkeys(widths))}{NO_BREAK}% of the other widths"
+        ways.append(f"measure {basis.measured_task} (--measured), which {left}")
+    weights = [f"assumed, what changes the estimates most: {', '.join(parts)}"] if parts else []
+    return [*weights, *([f"to narrow the intervals: {', or '.join(ways)}"] if ways else [])]
+
+
+def _format_prediction(prediction: Prediction, origins: Mapping[str, str], width: int | None, *, explain: bool) -> str:
     estimates, first = prediction.estimates, list_outside(prediction.estimates)
     interval = f"{100 * estimates[0].level:g} % interval"
     parts = [wrap_text(": ".join([prediction.machine, *first]), width)]
@@ -104,11 +145,11 @@ def _format_prediction(prediction: Prediction, origins: Mapping[str, str], width
     def add(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         parts.extend([*([title] if title else []), render_table(header, rows, width)] if rows else [])
 
-    published = [row for estimate in estimates for row in _published_rows(estimate)]
+    published = [row for estimate in estimates for row in _published_rows(estimate, explain=explain)]
     header = ["task", "results", "median", "range", "compiler, year", "newest"]
-    differs = dict.fromkeys(text for each in estimates if each.published for text in each.published.differs)
-    add(f"published results {'nearest to' if differs else 'of'} this machine", header, published)
-    parts += [wrap_text(f"the newest of them have {'; '.join(differs)}", width)] if differs else []
+    differs = _list_differences(prediction)
+    add(f"published results {'nearest to' if differs else 'of'} this machine", *drop_empty_columns(header, published))
+    parts += [wrap_text(line, width) for line in differs]
     header = [interval if name == "interval" else name for name in _HEADER]
     add("prediction" if published else "", header, [_estimate_cells(each) for each in estimates])
     title = "derived from the estimates, as if their errors were fully correlated"
@@ -118,6 +159,9 @@ def _format_prediction(prediction: Prediction, origins: Mapping[str, str], width
     changes = [f"{task} {100 * (factor - 1):+.1f} %" for task, factor in changed]
     if changes:
         parts.append(wrap_text(f"changed by your own measurements: {', '.join(changes)}", width))
+    parts += [wrap_text(line, width) for line in _list_weights(prediction)]
+    if not explain:
+        return "\n".join([*parts, _HINT])
     rows = [
         [
             *("" if place else each.task, _format_score(near.score), near.machine),
@@ -143,14 +187,14 @@ def _estimate_cells(each: Estimate | DerivedValue) -> list[str]:
     return [name, *_format_spread(each), each.unit, trust]
 
 
-def _published_rows(estimate: Estimate) -> list[list[str]]:
-    """Return the row of all published results, with the id of the newest, and one for every compiler and year."""
+def _published_rows(estimate: Estimate, *, explain: bool) -> list[list[str]]:
+    """Return the row of all published results, with the id of the newest, and to explain that of every group."""
     published = estimate.published
     if published is None:
         return []
-    newest = published.results[0].result if published.results else ""
-    named: list[tuple[str, PublishedScores | PublishedGroup, str, str]] = [(estimate.task, published, "all", newest)]
-    for group in published.groups[:_MAX_GROUPS] if len(published.groups) > 1 else ():
+    newest, label = published.results[0].result if published.results else "", "all" if explain else ""
+    named: list[tuple[str, PublishedScores | PublishedGroup, str, str]] = [(estimate.task, published, label, newest)]
+    for group in published.groups[:_MAX_GROUPS] if explain and len(published.groups) > 1 else ():
         named.append(("", group, ", ".join(map(str, filter(None, (group.setup, group.year)))), ""))
     return [
         [task, str(each.count), format_number(each.median), format_interval(each.low, each.high), label, result]
@@ -315,8 +359,8 @@ def _format_cell(value: float | str | None) -> str:
     return "?" if value is None else format_plain(value) if isinstance(value, float) else value
 
 
-def format_comparison(comparison: Comparison, width: int | None = None) -> str:
-    """Return the machines by letter, their scores, the pairs with probabilities, and the drivers of the differences."""
+def format_comparison(comparison: Comparison, width: int | None = None, *, explain: bool = False) -> str:
+    """Return the machines by letter, their scores, and the pairs with probabilities; to explain, their drivers."""
     letters, interval = comparison.letters, _name_interval(comparison.level)
     parts = [wrap_text(f"{letter}: {machine.machine}", width) for letter, machine in letters.items()]
     parts += [wrap_text(f"{each.name}: refused, {each.message}", width) for each in comparison.refused]
@@ -326,11 +370,11 @@ def format_comparison(comparison: Comparison, width: int | None = None) -> str:
     for output in dict.fromkeys(Output.of(each) for machine in letters.values() for each in machine.estimates):
         for letter, each in ((letter, each) for letter, machine in letters.items() for each in machine.estimates):
             if Output.of(each) == output:
-                published, (estimate, ends) = each.published, _format_spread(each)
+                estimate, ends = _format_spread(each)
                 rows.append(
                     {
                         **{"task": each.task if each.task != shown else "", "machine": letter},
-                        "published": f"{format_number(published.median)} ({published.count})" if published else "",
+                        "published": _count_published(each),
                         **{"estimate": estimate, interval: ends, "unit": each.unit, "trust": each.trust},
                     }
                 )
@@ -351,7 +395,7 @@ def format_comparison(comparison: Comparison, width: int | None = None) -> str:
     ]
     parts.append(_format_table(pairs, width))
     groups = sorted({driver.group for pair in comparison.pairs for driver in pair.drivers})
-    if groups:
+    if groups and explain:
         parts.append("drivers of the difference: factors from the second machine to the first")
         ones = dict.fromkeys(groups, "1.00")
         factors = [names | ones | {each.group: f"{each.factor:.2f}" for each in pair.drivers} for names, pair in named]

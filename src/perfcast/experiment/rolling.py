@@ -10,7 +10,7 @@ import numpy as np
 from perfcast.config.conf_files import read_yaml
 from perfcast.experiment.fitting import evaluated_rows, first_error, measured_rows, predict_rows
 from perfcast.experiment.training import summarize_errors
-from perfcast.inference.champion import INTERVALS, build_features, load_champion
+from perfcast.inference.champion import INTERVALS, Champion, build_features, load_champion
 from perfcast.schema.table import Table, Tag
 from perfcast.schema.table_files import read_parquet
 from perfcast.tracking import RECORD
@@ -51,18 +51,30 @@ def learn_later_results(folder: Path, standard: Table) -> int:
     Nothing is trained: the champion predicts these rows, and their errors replace those that its folder had. Returns:
     the number of rows. Raises: UserError when the champion has no levels, or the table is of another dataset.
     """
-    champion = load_champion(folder, standard.dataset)
+    known = find_later_errors(load_champion(folder, standard.dataset), standard)
+    save_known_errors(folder, known)
+    return len(known.errors)
+
+
+def find_later_errors(champion: Champion, standard: Table) -> KnownErrors:
+    """Return the errors of a champion in the rows of a standard table that it was not trained on.
+
+    Rows that are older than its newest result are left out. Raises: UserError when the champion has no levels.
+    """
     if champion.calibrated is None or champion.calibrated.known is None:
         fact = f"{champion.name} of {champion.dataset} has no backtest"
         raise UserError("later results need a champion with known errors", fact, "train it on more rows")
-    time = standard.column_of(Tag.TIME)
-    later = (standard.frame[time] > champion.reference_data.measured.frame[time].max()).to_numpy()
-    table = build_features(standard.dataset, standard.frame[later], standard.columns, champion.features)
+    row, time, measured = (*map(standard.column_of, (Tag.ROW, Tag.TIME)), champion.reference_data.measured.frame)
+    is_later = ~standard.frame[row].isin(measured[row]) & (standard.frame[time] >= measured[time].max())
+    table = build_features(standard.dataset, standard.frame[is_later], standard.columns, champion.features)
     predictions = predict_rows(champion.predictor, table, measured_rows(table) & evaluated_rows(table), 0, 0)
     rows, months = error_rows(predictions, table), months_of(predictions, table)
-    known = KnownErrors(champion.calibrated.known.levels, log_errors(predictions), rows, months=months)
+    return KnownErrors(champion.calibrated.known.levels, log_errors(predictions), rows, months=months)
+
+
+def save_known_errors(folder: Path, known: KnownErrors) -> None:
+    """Replace the known errors of a champion's folder."""
     with atomic_folder(folder) as copy:
         shutil.copytree(folder, copy, dirs_exist_ok=True)
         known.save(copy / INTERVALS)
         record_digests(copy)
-    return len(predictions)

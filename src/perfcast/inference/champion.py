@@ -129,10 +129,12 @@ class Champion:
 
     @cached_property
     def results_until(self) -> str:
-        """The month of the newest result, as 2024-12; "" without dates."""
-        times = self.reference_data.measured.select(tag=Tag.TIME)
-        newest = self.reference_data.measured.frame[times].max()
-        return f"{newest.iloc[0]:%Y-%m}" if newest.notna().any() else ""
+        """The month of the newest result, trained on or learned later, as 2024-12; "" without dates."""
+        measured, known = self.reference_data.measured, self.calibrated.known if self.calibrated else None
+        later = () if known is None or known.months is None else known.months
+        dates = [*measured.frame[measured.select(tag=Tag.TIME)].max(), pd.Series(later, dtype="datetime64[ns]").max()]
+        newest = max((date for date in dates if pd.notna(date)), default=None)
+        return "" if newest is None else f"{newest:%Y-%m}"
 
     @property
     def named_field(self) -> str:

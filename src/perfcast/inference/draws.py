@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 
 import numpy as np
 import pandas as pd
@@ -23,10 +23,14 @@ from perfcast.inference.cells import (
 from perfcast.inference.champion import Champion
 from perfcast.inference.donors import DRAWS, JointDeck
 from perfcast.inference.parse import ParsedMachines, fill_facts, stack_machines
+from perfcast.inference.prediction import Assumption
 from perfcast.schema.table import Table, Tag
 from perfcast.uncertainty.conformal import LEVEL
 from perfcast.uncertainty.levels import ErrorRows, outputs_of
 from perfcast.uncertainty.mixture import mixture_quantiles, weighted_medians
+
+_MIN_SPREAD = 5e-4
+"""Smallest spread of an assumption that is shown."""
 
 
 @dataclass(frozen=True)
@@ -315,6 +319,30 @@ class DrawPredictions:
         above += self._champion.rules.find_deductions(self.completed.cells, kinds)
         ends = {"below": np.maximum(below + added, 1e-9), "above": np.maximum(above + added, 1e-9)}
         return intervals.assign(**ends, half_width=half_width)
+
+    def rank_assumptions(self, rows: Sequence[int]) -> tuple[Assumption, ...]:
+        """Return the fields whose values, assumed in all of some rows, change the predictions, most first."""
+        champion, draws = self._champion, np.flatnonzero(np.isin(self._drawn.owners, rows))
+        owners, weights = self._drawn.owners[draws], self._drawn.weights[draws, None]
+        shown, others = self.completed.take(owners), self._drawn.completed.cells.take(draws)
+        fields: dict[str, list[str]] = {}
+        for name, is_assumed in zip(shown.cells, np.logical_and.reduce(shown.has_origin(ASSUMED)), strict=True):
+            if is_assumed and (shown.cells[name] != others[name]).any():
+                fields.setdefault(champion.fields.name_of(name), []).append(name)
+        if not fields:
+            return ()
+        implied = shown.has_origin(IMPLIED)
+        known = {name: mask_cells(shown.cells[name], implied[:, place]) for name, place in shown.places.items()}
+        changed = [
+            champion.rules.fill_implied(shown.cells.assign(known | {name: others[name] for name in names}))
+            for names in fields.values()
+        ]
+        logs = champion.rules.predict_logs(reduce(Cells.append, changed), champion.predict_logs)
+        logs, first = logs.reshape(len(fields), len(draws), -1), np.flatnonzero(np.diff(owners, prepend=-1))
+        means, squares = (np.add.reduceat(weights * logs**power, first, axis=1) for power in (1, 2))
+        spreads = np.sqrt(np.nanmax(squares - means**2, axis=(1, 2), initial=0.0)).tolist()
+        ranked = [Assumption(name, tuple(fields[name]), spread) for name, spread in zip(fields, spreads, strict=True)]
+        return tuple(sorted((each for each in ranked if each.spread >= _MIN_SPREAD), key=lambda each: -each.spread))
 
     def _find_scales(self) -> np.ndarray:
         """Return the factor of the half-width of every machine, by its level of description, (machines by task,)."""

@@ -140,6 +140,7 @@ class Explainer:
             measured_task=measured_task,
             moves=moves,
             later_results=later,
+            assumptions=self._predicted.rank_assumptions(rows),
         )
 
     def _describe_later(self, outputs: list[tuple[int, int]]) -> str:

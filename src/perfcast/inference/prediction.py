@@ -168,12 +168,25 @@ class Move:
 
 
 @dataclass(frozen=True)
+class Assumption:
+    """Field whose assumed columns change the estimates: `spread` is their standard deviation, 0.05 about 5 %.
+
+    Columns that differ between draws are replaced by those of every draw, all other values stay; the largest spread of
+    all tasks counts.
+    """
+
+    field: str
+    columns: tuple[str, ...]
+    spread: float
+
+
+@dataclass(frozen=True)
 class Basis:
     """Basis of the estimates of one machine.
 
     `trained_until` is the month of the newest of the `measured_results` of training, "" without dates. `moves` are
     those by a result of `measured_task`, the one that narrows the other intervals most. `later_results` says what the
-    results after training did, "" without any.
+    results after training did, "" without any. `assumptions` are those that change the estimates, most first.
     """
 
     measured_results: int
@@ -184,6 +197,7 @@ class Basis:
     measured_task: str = ""
     moves: tuple[Move, ...] = ()
     later_results: str = ""
+    assumptions: tuple[Assumption, ...] = ()
 
 
 @dataclass(frozen=True)

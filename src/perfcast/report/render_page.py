@@ -15,11 +15,10 @@ from markupsafe import Markup
 from perfcast.domain import domains
 from perfcast.evaluation import AVERAGE, BASELINE, Evaluation
 from perfcast.evaluation.evaluation_tables import MIN_ENTITIES
-from perfcast.report import error_tables
+from perfcast.report import TEMPLATES, error_tables
 from perfcast.report.plots.drawing import inline_svg
 from perfcast.report.report_context import DatasetPart, ReportContext
 from perfcast.report.text_tables import (
-    TEMPLATES,
     Cell,
     Section,
     TextTable,

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
 from perfcast.evaluation import Evaluation
 from perfcast.evaluation.run_predictions import is_covered
@@ -21,14 +20,6 @@ from perfcast.schema.display_names import replace_underscores
 from perfcast.splits import describe_split, scenario_label, split_label
 from perfcast.uncertainty.in_domain import AHEAD, RESULTS
 
-TEMPLATES = Environment(
-    loader=PackageLoader("perfcast.report", "templates"),
-    autoescape=select_autoescape(["html"]),
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
-"""Templates of the report; text of others is escaped in those of HTML."""
 _SPREADS = ("cv_median", "cv_mean", "mape_floor")
 _CONTROL = ("control_error", "chance_error", "better", "shuffles")
 

@@ -45,7 +45,7 @@ class DownloadError(Exception):
 
 
 def download_file(file: SourceFile, path: Path, limits: DownloadLimits) -> None:
-    """Download a file to `path` unless it is already there, with its checksum.
+    """Download a file to `path` unless it is already there, with its checksum; a live file has none.
 
     The bytes get their name only after the checksum was verified. Transient failures and wrong checksums are retried: a
     `DownloadError` ends the retries of pooch, and a `requests` exception starts the next one. A second process that
@@ -84,7 +84,7 @@ def download_file(file: SourceFile, path: Path, limits: DownloadLimits) -> None:
     registry = pooch.create(
         path=path.parent,
         base_url="",
-        registry={path.name: f"sha256:{file.sha256}"},
+        registry={path.name: file.sha256 and f"sha256:{file.sha256}"},
         urls={path.name: file.url},
         retry_if_failed=limits.retries,
     )

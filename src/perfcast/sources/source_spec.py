@@ -100,7 +100,10 @@ class Snapshot(StrictModel):
 
 
 class SourceSpec(StrictModel):
-    """Source as declared in conf/source; any one of its `snapshots` suffices."""
+    """Source as declared in conf/source; any one of its `snapshots` suffices.
+
+    `live` is the newest file, whose publisher adds results to it: nobody knows its checksum.
+    """
 
     name: str
     title: _Text
@@ -111,6 +114,7 @@ class SourceSpec(StrictModel):
     retrieved: _Text = ""
     remedy: _Text = ""
     embedded: bool = False
+    live: SourceFile | None = None
     files: _Files | None = None
     declared: Annotated[list[Snapshot], Field(min_length=1), AfterValidator(_check_distinct)] | None = Field(
         default=None, alias="snapshots"
@@ -126,6 +130,8 @@ class SourceSpec(StrictModel):
         """Check that every file can be had: by an address, or from a mirror and with a remedy that says how."""
         if (self.files is None) == (self.declared is None):
             raise ValueError("must declare either 'files' or 'snapshots'")
+        if self.live and (self.live.url is None or self.live.bound is None or self.live.sha256):
+            raise ValueError("'live' must declare 'url' and 'max_bytes', and no 'sha256'")
         published = {each.name for each in self.snapshots if all(file.url for file in each.files)}
         for snapshot in self.snapshots:
             if snapshot.derived_from is not None and snapshot.derived_from not in published:

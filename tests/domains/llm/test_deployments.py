@@ -177,7 +177,7 @@ def test_the_text_and_the_table_label_what_is_derived_and_assumed_and_one_bad_de
     bad = MachineEntry(2, "line 3", {**KNOWN, "gpu": "foo"})
     assert [each.status for each in predict_batch([ENTRY, bad], champion(), PLAIN)] == ["ok", "refused"]
     answer = predict_batch([ENTRY], champion(), EXPLAINED)
-    text = format_predictions(answer)
+    text = format_predictions(answer, explain=True)
     for words in (
         *("batch x output / (ttft + tpot x output)", "derived from the estimates", "4 x H200, Llama-3.1-70B"),
         *("a fact of the GPU or of the model", "facts of H200, public from 2023-11-13"),

@@ -78,8 +78,11 @@ def test_compare_command_prints_and_writes_what_python_answers(capsys):
     command = ["compare", "--results", str(project().results), "2 x Xeon Gold 6148", "Xeon Gold 6148; chips=1"]
     assert main([*command, "--when", "2024-01"]) == 0
     printed = capsys.readouterr().out
-    for words in ("A: 2 x xeon gold 6148", "B: 1 x xeon gold 6148", "first is higher", "drivers of the difference"):
+    for words in ("A: 2 x xeon gold 6148", "B: 1 x xeon gold 6148", "first is higher"):
         assert words in printed
+    assert "drivers of the difference" not in printed
+    assert main([*command, "--explain"]) == 0
+    assert "drivers of the difference" in capsys.readouterr().out
     assert main([*command, "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
     expected = perfcast.load_champion(project().folder).compare([FAST, SLOW]).to_dict()

@@ -96,6 +96,21 @@ def test_text_has_basis_and_check(basis):
     assert predict(KNOWN).machines[0].basis is None and format_basis(None) == [], "without explanations"
 
 
+def test_assumptions_are_ranked_by_what_they_change_and_go_when_they_are_stated():
+    def rank(machine):
+        return predict(machine, options=make_options(when="2025-03")).machines[0].basis.assumptions
+
+    ranked = rank(KNOWN)
+    assert [each.spread for each in ranked] == sorted((each.spread for each in ranked), reverse=True)
+    assert ranked[0].spread > 0
+    memory = next(each for each in ranked if each.field == "memory")
+    assert "dimm_count" in memory.columns
+    stated = {each.field: each for each in rank({**KNOWN, "memory": "12 x 32 GB DDR4-2666"})}
+    assert "dimm_count" not in getattr(stated.get("memory"), "columns", ())
+    values = predict(KNOWN, options=make_options(when="2025-03")).machines[0].values
+    assert {each.origin for each in values if each.column in memory.columns} == {"assumed"}
+
+
 def test_uncorrelated_errors_have_no_moves():
     champion = project().champion
     levels, known = ErrorLevels(), champion.calibrated.known

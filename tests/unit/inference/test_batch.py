@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from functools import cache
 
@@ -118,15 +119,39 @@ def test_predict_command_prints_estimates_intervals_and_notes(tmp_path, capsys):
     command = ["predict", *RUN, "--processor", "XeonGold6148", "--chips", "2"]
     assert main(command) == 0
     printed = capsys.readouterr()
-    for words in ("90 % interval", "nearest measured machines", "drivers", "given (", "looked up (", "assumed ("):
+    assert len(printed.out.splitlines()) <= 30
+    for words in ("90 % interval", "assumed, what changes", "to narrow the intervals: state ", "--explain shows"):
         assert words in printed.out
+    assert "given (" not in printed.out and "runcpu" not in printed.out
     assert "2 x xeon gold 6148" in printed.out and "was read as 'xeon gold 6148'" in printed.out
     assert "estimates are not official results" in printed.err
+    assert main([*command, "--explain"]) == 0
+    explained = capsys.readouterr().out
+    for words in (
+        "nearest measured machines\n",
+        "drivers: ",
+        "given (",
+        "looked up (",
+        "assumed (",
+        "basis: ",
+        "to check",
+    ):
+        assert words in explained
     written = [tmp_path / "a.csv", tmp_path / "b.csv"]
     for out in written:
-        assert main([*command, "--out", str(out)]) == 0
+        assert main([*command, "--out", str(out), *["--explain"][: out == written[1]]]) == 0
     assert written[0].read_bytes() == written[1].read_bytes()
     assert pd.read_csv(written[0])["task"].tolist() == TITLES
+
+
+def test_one_machine_with_several_answers_is_one_table_with_published_results(capsys):
+    assert main(["predict", *RUN, "--processor", "Xeon Gold 6148"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 30
+    (header,) = [line for line in lines if line.split()[:1] == ["machine"]]
+    assert header.split()[:4] == ["machine", "task", "published", "estimate"]
+    rows = [line for line in lines if "SPECrate2017_int_base" in line and "xeon gold 6148  " in line]
+    assert len(rows) == 2 and all(re.search(r"\d \(\d+\) ", row) for row in rows)
 
 
 @pytest.mark.parametrize(

@@ -319,9 +319,9 @@ def test_published_scores_are_those_of_the_same_cpu_model_and_chips():
     assert published.differs == () and replace(other, differs=()) == published
     assert other.differs == (f"base_mhz {rows['base_mhz'].iloc[-1]:g}, not 1234",)
     assert frame["published_differs"].tolist() == ["", other.differs[0]]
-    text = format_predictions(predictions)
+    text = format_predictions(predictions, explain=True)
     assert "published results nearest to this machine" in text
-    assert f"the newest of them have {other.differs[0]}" in " ".join(text.split())
+    assert f"the newest published results have {other.differs[0]}" in " ".join(text.split())
     assert text.index("published results of this machine") < text.index("prediction\n")
     assert published.results[0].result in text
 

@@ -55,6 +55,8 @@ def conf_with_subset(derived_from: str):
         (conf_with_file(max_bytes=9), "either 'bytes' or 'max_bytes'"),
         (conf_with_file(url=None), "must declare 'url'"),
         (conf_with(embedded=True), "its name only"),
+        (conf_with(live=FILE), "'live' must declare 'url' and 'max_bytes', and no 'sha256'"),
+        (conf_with(live={"name": "a.csv", "max_bytes": 9}), "'live' must declare 'url'"),
         (conf_with_subset("none"), "must name a published snapshot, not 'none'"),
         ({**ABOUT, "snapshots": [{"name": "a", "files": [FILE]}] * 2}, "must have different names"),
     ],

@@ -26,12 +26,30 @@ export function computeTicks(low, high, count) {
   return values;
 }
 
+// Return the ends of a scale: it starts at zero where the values fill half of it.
 function padRange(values, share) {
   const low = Math.min(...values);
   const high = Math.max(...values);
   const more = (high - low || Math.abs(high) || 1) * share;
-  return [low > 0 ? Math.max(0, low - more) : low - more, high + more];
+  return [low < 0 ? low - more : low <= high / 2 ? 0 : low - more, high + more];
 }
+
+const noteStart = (low, at) => (low === 0 ? [] : [createShape("text", at, `scale starts at ${formatNumber(low)}, not at 0`)]);
+
+// Draw ticks and the line of a horizontal scale, and say where it starts.
+function drawScale(svg, x, [low, high], [left, right, base]) {
+  for (const at of computeTicks(low, high, (right - left) / 90)) {
+    svg.append(createShape("line", { class: "grid", x1: x(at), x2: x(at), y1: 6, y2: base }));
+    svg.append(createShape("text", { x: x(at), y: base + 15, "text-anchor": "middle" }, formatNumber(at)));
+  }
+  svg.append(createShape("line", { class: "axis", x1: left, x2: right, y1: base, y2: base }), ...noteStart(low, { x: left, y: base + 32 }));
+}
+
+const createMarker = (x, y, title) => {
+  const mark = createShape("path", { class: "near", d: `M${x} ${y - 7}l6 7l-6 7l-6 -7z` });
+  mark.append(createShape("title", {}, title));
+  return mark;
+};
 
 function createChart(width, height, label) {
   return createShape("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label });
@@ -50,12 +68,8 @@ export function drawAxis(estimate, width, label) {
   const x = (value) => left + ((value - low) / (high - low)) * (right - left);
   const below = 34;
   const base = below + (scores.length ? 22 : 2);
-  const svg = createChart(width, base + 20, label);
-  for (const at of computeTicks(low, high, width / 90)) {
-    svg.append(createShape("line", { class: "grid", x1: x(at), x2: x(at), y1: 6, y2: base }));
-    svg.append(createShape("text", { x: x(at), y: base + 15, "text-anchor": "middle" }, formatNumber(at)));
-  }
-  svg.append(createShape("line", { class: "axis", x1: left, x2: right, y1: base, y2: base }));
+  const svg = createChart(width, base + (low === 0 ? 20 : 37), label);
+  drawScale(svg, x, [low, high], [left, right, base]);
   if (published) {
     const strip = createShape("rect", { class: "measured", x: x(published.low) - 1, y: 6, width: x(published.high) - x(published.low) + 2, height: base - 6 });
     strip.append(createShape("title", {}, `${published.count} published results: ${formatNumber(published.low)} to ${formatNumber(published.high)}`));
@@ -63,25 +77,38 @@ export function drawAxis(estimate, width, label) {
   }
   if (ends.length) svg.append(createShape("line", { class: "interval", x1: x(estimate.low), x2: x(estimate.high), y1: 18, y2: 18 }));
   svg.append(createShape("circle", { class: "median", cx: x(estimate.median), cy: 18, r: 6.5 }));
-  for (const near of measured) {
-    const at = x(near.score);
-    const mark = createShape("path", { class: "near", d: `M${at} ${below - 1}l6 7l-6 7l-6 -7z` });
-    mark.append(createShape("title", {}, `${near.machine}: measured ${formatNumber(near.score)}`));
-    svg.append(mark);
-  }
+  for (const near of measured) svg.append(createMarker(x(near.score), below + 6, `${near.machine}: measured ${formatNumber(near.score)}`));
+  return svg;
+}
+
+// Draw the estimates of one suite for several machines, on one scale from zero; rows are [{ name, estimate }].
+export function drawRows(rows, width, label) {
+  const high = 1.05 * Math.max(...rows.flatMap(({ estimate }) => [estimate.median, estimate.high ?? 0, estimate.published?.median ?? 0]));
+  const [left, right, base] = [26, width - 12, 24 * rows.length + 8];
+  const x = (value) => left + (value / high) * (right - left);
+  const svg = createChart(width, base + 20, label);
+  drawScale(svg, x, [0, high], [left, right, base]);
+  rows.forEach(({ name, estimate }, place) => {
+    const y = 24 * place + 18;
+    svg.append(createShape("text", { class: "value", x: 4, y: y + 4 }, name));
+    if (estimate.low !== null) svg.append(createShape("line", { class: "interval", x1: x(estimate.low), x2: x(estimate.high), y1: y, y2: y }));
+    svg.append(createShape("circle", { class: "median", cx: x(estimate.median), cy: y, r: 6.5 }));
+    if (estimate.published) svg.append(createMarker(x(estimate.published.median), y, `${name}: published median ${formatNumber(estimate.published.median)}`));
+  });
   return svg;
 }
 
 // Draw one suite over a varied characteristic; points are [{ x, median, low, high }], at least one.
 export function drawCurve(points, width, label, xLabel) {
   const height = Math.round(Math.min(230, Math.max(170, width * 0.5)));
-  const box = { left: 46, right: width - 12, top: 10, bottom: height - 36 };
+  const box = { left: 46, right: width - 12, top: 22, bottom: height - 36 };
   const [low, high] = padRange(points.flatMap((point) => [point.median, point.low ?? point.median, point.high ?? point.median]), 0.06);
   const from = points[0].x;
   const to = points.at(-1).x;
   const x = (value) => (to === from ? (box.left + box.right) / 2 : box.left + ((value - from) / (to - from)) * (box.right - box.left));
   const y = (value) => box.bottom - ((value - low) / (high - low)) * (box.bottom - box.top);
   const svg = createChart(width, height, label);
+  svg.append(...noteStart(low, { x: 0, y: 10 }));
   for (const at of computeTicks(low, high, 4)) {
     svg.append(createShape("line", { class: "grid", x1: box.left, x2: box.right, y1: y(at), y2: y(at) }));
     svg.append(createShape("text", { x: box.left - 6, y: y(at) + 4, "text-anchor": "end" }, formatNumber(at)));

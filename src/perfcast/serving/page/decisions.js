@@ -1,12 +1,12 @@
 // Comparison, ranking and nearest machines of a list, one machine a line.
 
 import { copyText, formatCurl, saveCsv } from "./answer_tools.js";
-import { formatNumber } from "./charts.js";
-import { createElement, createTable, formatInterval } from "./prediction_view.js";
+import { drawRows, formatNumber } from "./charts.js";
+import { createElement, createFigures, createLegend, createTable, formatInterval } from "./prediction_view.js";
 
 const form = document.getElementById("choose");
 const output = document.getElementById("decision");
-const state = { address: "", body: null, table: null };
+const state = { address: "", body: null, table: null, prices: [] };
 let namedField = "processor";
 
 // Set the field of a name, which may have a number before it.
@@ -45,6 +45,7 @@ function readRequest(action) {
   const machines = readLines(form.elements.machines.value);
   if (!machines.length) throw new Error("machines: empty. Write one machine a line, such as 2 x EPYC 9654.");
   const body = { machines };
+  state.prices = machines.map((machine) => machine.price ?? "");
   const measured = readMeasured(form.elements.measured.value);
   if (measured.length && action !== "similar") body.measured = measured;
   if (action === "rank") {
@@ -73,7 +74,14 @@ function showComparison(answer) {
       return each ? `${formatNumber(each.median)} (${formatInterval(each)})${each.published ? `; published ${formatNumber(each.published.median)}, ${each.published.count} results` : ""}` : "";
     }),
   ]);
-  const header = ["suite", ...machines.map((machine, place) => `${letter(place)}: ${machine.machine}`)];
+  const prices = machines.map((machine) => state.prices[machine.line - 1]);
+  if (prices.some(Boolean)) scores.push(["price", ...prices]);
+  const figures = createFigures(tasks, output.clientWidth, (task, width) => {
+    const rows = machines.map((machine, place) => ({ name: letter(place), estimate: machine.estimates.find((each) => each.task === task) })).filter((row) => row.estimate);
+    return drawRows(rows, width, `${task}: ${rows.map(({ name, estimate }) => `${name} ${formatNumber(estimate.median)}`).join(", ")}`);
+  });
+  const names = machines.map((machine, place) => `${letter(place)}: ${machine.machine}`);
+  const header = ["suite", ...names];
   const groups = [...new Set(answer.pairs.flatMap((pair) => pair.drivers.map((driver) => driver.group)))].sort();
   const pairHeader = ["pair", "suite", "ratio", "interval", "first is higher", ...groups];
   const pairs = answer.pairs.map((pair) => [
@@ -85,7 +93,9 @@ function showComparison(answer) {
     ...groups.map((group) => `× ${(pair.drivers.find((driver) => driver.group === group)?.factor ?? 1).toFixed(2)}`),
   ]);
   state.table = { name: "comparison.csv", header: pairHeader, rows: pairs };
-  return [createTable("Scores with intervals; not official results", header, scores), createTable("Pairs: ratio of scores, probability that the first is higher, and drivers of the difference", pairHeader, pairs)];
+  const pairTable = createTable("Pairs: ratio of scores, probability that the first is higher, and drivers of the difference", pairHeader, pairs);
+  const legend = createLegend(answer.level, { marks: machines.some((machine) => machine.estimates.some((each) => each.published)) && "published median" });
+  return [createElement("p", {}, names.join("; ")), legend, figures, createTable("Scores with intervals; not official results", header, scores), createElement("details", {}, createElement("summary", {}, `All ${pairs.length} pairs`), pairTable)];
 }
 
 function showRanking(answer) {

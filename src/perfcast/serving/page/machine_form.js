@@ -10,6 +10,7 @@ const OPTIONS = ["level", "when", "neighbors"];
 const MEASURED = "measured";
 const RANGE = ["vary", "from", "to", "step"];
 const MAX_STEPS = 40;
+const MAX_VARIED = 10;
 const getElement = (id) => document.getElementById(id);
 const form = getElement("machine");
 const range = getElement("range");
@@ -125,7 +126,10 @@ function restoreLink() {
     if (input) input.value = value;
     else if (name.startsWith("m.")) addCharacteristic(name.slice(2), value);
     else if (OPTIONS.includes(name) || name === MEASURED) form.elements[name].value = value;
-    else if (RANGE.includes(name)) range.elements[name].value = value;
+    else if (RANGE.includes(name)) {
+      if (name === "vary" && listNumericFields().some((entry) => entry.name === value)) addVaried(value);
+      range.elements[name].value = value;
+    }
     if (!input && !RANGE.includes(name) && name !== "decide" && !name.startsWith("d.")) getElement("more").open = true;
   }
   return { described, varied: link.has("vary") };
@@ -176,17 +180,27 @@ function showAnswer() {
   getElement("prediction").replaceChildren(...state.answer.machines.flatMap((each) => createPrediction(each, section.clientWidth)));
   getElement("basis").replaceChildren(...createBasis(machine, state.health.origins, listMeanings()));
   if (!state.curves) getElement("curves").replaceChildren();
-  else {
-    const available = getElement("curves").clientWidth;
-    const width = available >= 730 ? Math.floor((available - 26) / 2) : available;
-    getElement("curves").replaceChildren(...createCurves(state.curves.answer, state.curves.values, state.curves.label, width));
-  }
+  else getElement("curves").replaceChildren(...createCurves(state.curves.answer, state.curves.values, state.curves.label, getElement("curves").clientWidth));
   suggestRange();
 }
 
 const listMeanings = () => Object.fromEntries(state.known.columns.map((entry) => [entry.name, entry.meaning || entry.name]));
 
 const listNumericFields = () => [...state.known.fields, ...state.known.columns].filter((entry) => entry.number);
+
+// Return the names to vary first: those of fields, then of columns that no field stands for and that are more than flags.
+function listVaried() {
+  const [fields, columns] = [state.known.fields, state.known.columns].map((entries) => entries.filter((entry) => entry.number));
+  const own = new Set(fields.flatMap((entry) => [entry.name, ...entry.columns]));
+  return [...fields, ...columns.filter((entry) => !own.has(entry.name) && !(entry.low === 0 && entry.high === 1))].slice(0, MAX_VARIED).map((entry) => entry.name);
+}
+
+function addVaried(name) {
+  const { vary } = range.elements;
+  if ([...vary.options].some((option) => option.value === name)) return;
+  const words = listNumericFields().find((entry) => entry.name === name).meaning || name;
+  vary.append(createElement("option", { value: name }, `${words[0].toUpperCase()}${words.slice(1)} (${name})`));
+}
 
 // Suggest a range around the value of the machine, unless a range was typed.
 function suggestRange() {
@@ -320,7 +334,7 @@ async function initialize() {
   getElement("fields").append(...asked.map(createField));
   const all = [...state.known.fields, ...state.known.columns.filter((entry) => !state.known.fields.some((other) => other.name === entry.name))];
   getElement("field-names").append(...all.map((entry) => createElement("option", { value: entry.name }, entry.meaning)));
-  range.elements.vary.append(...all.filter((entry) => entry.number).map((entry) => createElement("option", { value: entry.name }, `${entry.name}: ${entry.meaning}`)));
+  listVaried().forEach(addVaried);
   if (all.some((entry) => entry.name === "memory.channels")) range.elements.vary.value = "memory.channels";
   for (const name of OPTIONS) form.elements[name].dataset.initial = form.elements[name].value;
   getElement("champion").textContent = `Predictor: ${state.health.champion}, the best one on ${state.health.dataset} (training preset: ${state.health.preset}); perfcast ${state.health.version}.`;

@@ -27,7 +27,8 @@ export function createTable(caption, header, rows) {
   return createElement("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption }, table);
 }
 
-function createLegend(level, neighbors, published) {
+// Return the legend of a chart; `marks` names its diamonds, `published` is whether it has the strip of published results.
+export function createLegend(level, { marks, published }) {
   const item = (text, ...shapes) => {
     const svg = createShape("svg", { viewBox: "0 0 26 14", "aria-hidden": "true" });
     svg.append(...shapes);
@@ -35,7 +36,7 @@ function createLegend(level, neighbors, published) {
   };
   const bar = createShape("line", { class: "interval", x1: 5, x2: 21, y1: 7, y2: 7 });
   const items = [item("estimate", createShape("circle", { class: "median", cx: 13, cy: 7, r: 6 })), item(`${formatPercent(level)} interval`, bar)];
-  if (neighbors) items.push(item("nearest measured machines", createShape("path", { class: "near", d: "M13 0l6 7l-6 7l-6 -7z" })));
+  if (marks) items.push(item(marks, createShape("path", { class: "near", d: "M13 0l6 7l-6 7l-6 -7z" })));
   if (published) items.unshift(item("published results, median", createShape("rect", { class: "measured", x: 3, y: 1, width: 20, height: 12 }), createShape("line", { class: "measured-median", x1: 13, x2: 13, y1: 1, y2: 13 })));
   return createElement("ul", { class: "legend" }, ...items);
 }
@@ -48,7 +49,7 @@ export function formatInterval(estimate) {
 function describePublished(published) {
   if (!published) return [];
   const results = published.count === 1 ? "1 result" : `${published.count} results`;
-  return [createElement("p", { class: "published" }, createElement("strong", {}, `Published: ${results} ${published.differs.length ? `nearest to this machine (the newest of them have ${published.differs.join("; ")})` : "of this machine"}, ${formatNumber(published.low)} to ${formatNumber(published.high)}, median ${formatNumber(published.median)}.`))];
+  return [createElement("p", { class: "published" }, createElement("strong", {}, `Published: ${results} ${published.differs.length ? `nearest to this machine (the newest of them have ${published.differs.join("; ")})` : "of this machine"}${published.low === published.high ? "" : `, ${formatNumber(published.low)} to ${formatNumber(published.high)}`}, median ${formatNumber(published.median)}.`))];
 }
 
 // Return a heading, a chart and a text for every suite, and the same as tables.
@@ -57,7 +58,7 @@ export function createPrediction(machine, width) {
   for (const note of machine.notes) parts.push(createElement("p", { class: "problem note" }, `Note: ${note}.`));
   const estimates = machine.estimates;
   const hasNearest = estimates.some((estimate) => estimate.neighbors.length);
-  parts.push(createLegend(estimates[0].level, hasNearest, estimates.some((estimate) => estimate.published)));
+  parts.push(createLegend(estimates[0].level, { marks: hasNearest && "nearest measured machines", published: estimates.some((estimate) => estimate.published) }));
   for (const estimate of estimates) {
     const nearest = estimate.neighbors.map((near) => `${near.machine} ${formatNumber(near.score)}`).join(", ");
     const label = `${estimate.task}: estimate ${formatNumber(estimate.median)}, ${formatPercent(estimate.level)} interval ${formatInterval(estimate)}${nearest ? `; nearest measured: ${nearest}` : ""}`;
@@ -68,6 +69,8 @@ export function createPrediction(machine, width) {
       createElement("p", { class: "trust" }, describeTrust(estimate)),
     );
   }
+  const most = (machine.basis?.assumptions ?? []).slice(0, 3).map((each) => `${each.field} (${(100 * each.spread).toFixed(1)} %)`);
+  if (most.length) parts.push(createElement("p", {}, `Assumed, what changes the estimates most: ${most.join(", ")}. Stating them narrows the intervals.`));
   const rows = estimates.map((estimate) => [estimate.task, formatNumber(estimate.median), estimate.low === null ? "" : formatNumber(estimate.low), estimate.high === null ? "" : formatNumber(estimate.high), estimate.trust]);
   const tables = [createTable(`Estimates with ${formatPercent(estimates[0].level)} intervals; not official results`, ["suite", "estimate", "low", "high", "trust"], rows)];
   if (machine.derived.length) {
@@ -126,6 +129,12 @@ function createFoundation(basis) {
   return parts;
 }
 
+// Return a figure for every suite, in as many columns as fit the width.
+export function createFigures(tasks, available, draw) {
+  const width = available >= 730 ? Math.floor((available - 26) / 2) : available;
+  return createElement("div", { class: "charts" }, ...tasks.map((task) => createElement("figure", {}, createElement("figcaption", {}, task), draw(task, width))));
+}
+
 // Return a curve for every suite over the values with a prediction, and the same as a table.
 export function createCurves(answer, values, label, width) {
   const curves = new Map();
@@ -137,17 +146,18 @@ export function createCurves(answer, values, label, width) {
       curves.set(curve, points);
     }
   }
-  const charts = [...curves].map(([task, points]) => {
+  const charts = createFigures([...curves.keys()], width, (task, each) => {
+    const points = curves.get(task);
     const first = points[0];
     const last = points.at(-1);
     const description = `${task} by ${label}: ${formatNumber(first.median)} at ${formatNumber(first.x)}, ${formatNumber(last.median)} at ${formatNumber(last.x)}`;
-    return createElement("figure", {}, createElement("figcaption", {}, task), drawCurve(points, width, description, label));
+    return drawCurve(points, each, description, label);
   });
   const rows = values.flatMap((value) => {
     const found = [...curves.values()].map((points) => points.find((point) => point.x === value));
     return found.some(Boolean) ? [[formatNumber(value), ...found.map((point) => (point ? `${formatNumber(point.median)} (${formatInterval(point)})` : ""))]] : [];
   });
-  const parts = [createElement("div", { class: "charts" }, ...charts), ...answer.notes.map((note) => createElement("p", { class: "quiet" }, `Note: ${note}.`))];
+  const parts = [charts, ...answer.notes.map((note) => createElement("p", { class: "quiet" }, `Note: ${note}.`))];
   if (answer.machines.some((machine) => machine.base_entity)) parts.push(createElement("p", { class: "quiet" }, "Hollow points: a hypothetical CPU model like the described one."));
   if (rows.length) parts.push(createElement("details", {}, createElement("summary", {}, "As a table"), createTable(`Estimates by ${label}`, [label, ...curves.keys()], rows)));
   if (answer.refused.length) {

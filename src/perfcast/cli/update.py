@@ -1,0 +1,40 @@
+"""Learn the newest official results without training.
+
+Examples:
+    perfcast update
+    perfcast update --from cpu2017-results.csv
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from perfcast.cli import asking
+from perfcast.cli.arguments import add_shared
+from perfcast.utils.packaged_project import default_project
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument(
+        "--from",
+        dest="given",
+        type=Path,
+        metavar="FILE",
+        help="dump of all results, .csv or .csv.gz (default: that at the official address)",
+    )
+    asking.add_champion(parser, facts=False)
+    add_shared(parser, "--project")
+    parser.set_defaults(project=default_project(Path()))
+
+
+def run(options: argparse.Namespace) -> int:
+    """Update, and print what changes."""
+    from perfcast.experiment.update import update_champion
+
+    folder = options.champion or options.results / "champion" / options.dataset
+    where = {"results": options.results, "project": options.project}
+    for line in update_champion(folder, options.dataset, options.given, **where):
+        print(line, flush=True)
+    return 0

@@ -1,0 +1,196 @@
+"""`perfcast update`: a newer dump is learned whole, or refused in one line that leaves every file as it was."""
+
+import csv
+import errno
+import gzip
+import io
+import re
+import shutil
+
+import pytest
+from champion_project import KNOWN, project
+from loopback import Loopback, Page
+
+import perfcast
+from perfcast.cli.main import main
+from perfcast.experiment.update import update_champion
+from perfcast.sources.download import DownloadLimits
+from perfcast.utils.errors import UserError
+from perfcast.utils.io import file_digests, read_json, sha256, write_json
+
+DATASET, ENTITY = "spec_cpu2017", "xeon gold 6148"
+
+
+def make_dump(factor=1.5, month="Jan-2026", *, without=0, changed=None):
+    """Return the dump of the project with the results of one CPU model again, later and by a factor higher.
+
+    The first rows are left out, and the number `changed` has another score.
+    """
+    header, *lines = gzip.decompress(next(project().raw[DATASET].iterdir()).read_bytes()).splitlines()
+    names = [name.strip() for name in next(csv.reader([header.decode()]))]
+    score, published, link = map(names.index, ("Base Result", "Published", "Disclosure"))
+
+    def edit(line, by, **cells):
+        (row,) = csv.reader([line.decode()])
+        row[score] = f"{float(row[score]) * by:.3f}"
+        row[published], row[link] = cells.get("month", row[published]), cells.get("link", row[link])
+        text = io.StringIO()
+        csv.writer(text, lineterminator="").writerow(row)
+        return text.getvalue().encode()
+
+    if changed is not None:
+        lines[changed] = edit(lines[changed], 1.01)
+    again = [line for line in lines if b",Intel Xeon Gold 6148," in line]
+    links = (f'<A HREF="/cpu2017/results/res2026q1/cpu2017-20251201-{n:05d}.html">HTML</A>' for n in range(len(again)))
+    again = [edit(line, factor, month=month, link=link) for line, link in zip(again, links, strict=True)]
+    return b"\n".join([header, *lines[without:], *again, b""])
+
+
+@pytest.fixture
+def results(tmp_path):
+    """Folder of results with the champion and the catalog of the project."""
+    folder = tmp_path / "results"
+    shutil.copytree(project().folder, folder / "champion" / DATASET)
+    shutil.copytree(project().raw["cpu_catalog"], folder / "raw" / "cpu_catalog")
+    write_json(folder / "raw" / "cpu_catalog" / "manifest.json", {"status": "present"})
+    return folder
+
+
+@pytest.fixture
+def internet(tmp_path, monkeypatch, pytestconfig):
+    """Server of a live dump, and in `tmp_path` the folder `conf` that names its address, at most 1 MB."""
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    with Loopback() as server:
+        for kind in ("dataset", "source"):
+            (tmp_path / "conf" / kind).mkdir(parents=True)
+            text = (pytestconfig.rootpath / "conf" / kind / f"{DATASET}.yaml").read_text()
+            official = "https://www.spec.org/cgi-bin/osgresults?conf=cpu2017;op=dump;format=csvdump"
+            text = text.replace(official, server.url("/dump")).replace("256000000", "1000000")
+            (tmp_path / "conf" / kind / f"{DATASET}.yaml").write_text(text)
+        yield server
+
+
+def update(results, *words):
+    return main(["update", "--results", str(results), *map(str, words)])
+
+
+def refuse(results, dump, match, capsys):
+    """Check that a dump is refused in one line, and that no file changes."""
+    path, before = results.parent / "dump.csv", file_digests(results)
+    path.write_bytes(dump)
+    capsys.readouterr()
+    assert update(results, "--from", path) == 2
+    error = capsys.readouterr().err
+    assert match in error
+    assert len(error.splitlines()) == 1
+    assert file_digests(results) == before
+
+
+def test_a_newer_dump_moves_answers_is_kept_and_is_not_learned_twice(results, tmp_path, capsys):
+    old = perfcast.load_champion(results / "champion" / DATASET)
+    path = tmp_path / "dump.csv.gz"
+    path.write_bytes(gzip.compress(make_dump()))
+    assert update(results, "--from", path) == 0
+    output = capsys.readouterr().out
+    new = perfcast.load_champion(results / "champion" / DATASET)
+    count = len(new.calibrated.known.errors)
+    assert f"new results: {count} ({len(old.reference_data.measured.frame)} before" in output
+    assert "to 2026-01\nnew CPU models: 0\n" in output
+    assert "answers moved by more than their interval:\n" in output
+    assert ENTITY in output.partition("interval:\n")[2]
+    assert (old.results_until < "2026", new.results_until) == (True, "2026-01")
+    before, after = (each.predict(KNOWN, when="2026-06").machines[0].estimates[0] for each in (old, new))
+    assert before.median * 1.05 < after.median < before.median * 1.6
+    (folder,) = (results / "dumps" / DATASET).iterdir()
+    manifest = read_json(folder / "manifest.json")
+    assert manifest["files"][0]["sha256"] == sha256(folder / "cpu2017-results.csv.gz") == sha256(path)
+    assert (manifest["newest"], manifest["origin"], manifest["rows"]) == (
+        "2026-01",
+        str(path),
+        len(old.reference_data.measured.frame) + count,
+    )
+    digests = file_digests(results)
+    assert update(results, "--from", path) == 0
+    assert "nothing new" in capsys.readouterr().out
+    assert file_digests(results) == digests
+    refuse(results, make_dump(1.4), f"0 of {manifest['rows']} are gone and {count} have another", capsys)
+    shutil.rmtree(results / "champion")
+    shutil.copytree(project().folder, results / "champion" / DATASET)
+    assert update(results, "--from", path) == 0, "a champion that was made anew learns what is known"
+    assert "new results: 0 (" in capsys.readouterr().out
+    assert perfcast.load_champion(results / "champion" / DATASET).results_until == "2026-01"
+
+
+@pytest.mark.reliability("a dump that is no plausible successor is learned", cases=9)
+def test_dumps_that_are_no_successors_are_refused_and_change_nothing(results, capsys):
+    dump = make_dump()
+    refuse(results, make_dump(without=3), "have every earlier result, but 3 of", capsys)
+    refuse(results, make_dump(changed=5), "are gone and 1 have another score, as cpu2017-", capsys)
+    first, second = re.findall(rb"cpu2017-\d{8}-\d{5}(?=.html)", dump)[:2]
+    swapped = re.sub(first + b"|" + second, lambda match: second if match[0] == first else first, dump)
+    refuse(results, swapped, "0 of 4", capsys)
+    header, _, rows = dump.partition(b"\n")
+    refuse(results, header.replace(b"Base Result", b"Basis") + b"\n" + rows, "have the column 'Base Result'", capsys)
+    refuse(results, b"<html>busy</html>", "must be a dump of spec_cpu2017", capsys)
+    refuse(results, b"", "must be a dump of spec_cpu2017", capsys)
+    refuse(results, dump + b"x,y\n" * 400, "are not, most as wrong_field_count", capsys)
+    refuse(results, make_dump(month="Jan-2199"), "must have results of the past, but one is of 2199-01", capsys)
+    refuse(results, gzip.compress(dump)[:-3000], "truncated or damaged", capsys)
+
+
+def test_what_cannot_be_updated_is_refused_in_one_line(results, tmp_path, capsys):
+    for words, match in (
+        (["--from", tmp_path / "none.csv"], "--from must be a file"),
+        (["--dataset", "host_gemm"], "must have a live dump"),
+        (["--champion", results / "none"], "there must be a champion"),
+        (["--champion", results / "raw" / "cpu_catalog" / "manifest.json"], "must be a folder"),
+    ):
+        assert update(results, *words) == 2
+        error = capsys.readouterr().err
+        assert match in error
+        assert len(error.splitlines()) == 1
+
+
+def test_a_full_disk_leaves_the_champion_and_the_next_update_learns(results, tmp_path, monkeypatch, capsys):
+    path, champion = tmp_path / "dump.csv", results / "champion"
+    path.write_bytes(make_dump())
+    before = file_digests(champion)
+    with monkeypatch.context() as context:
+        context.setattr("perfcast.experiment.rolling.record_digests", fail)
+        assert update(results, "--from", path) == 2
+    assert "the disk must have room" in capsys.readouterr().err
+    assert file_digests(champion) == before
+    assert update(results, "--from", path) == 0
+    assert perfcast.load_champion(champion / DATASET).results_until == "2026-01"
+
+
+def fail(*paths):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_the_official_address_gives_the_dump(results, internet, tmp_path, capsys):
+    internet.pages["/dump"] = Page(make_dump(), announces_length=False)
+    assert update(results, "--project", tmp_path) == 0
+    assert "answers moved" in capsys.readouterr().out
+    (folder,) = (results / "dumps" / DATASET).iterdir()
+    assert read_json(folder / "manifest.json")["origin"] == internet.url("/dump")
+
+
+@pytest.mark.parametrize(
+    ("page", "match"),
+    [
+        (Page(b"x" * 1_100_000), "announces 1100000 bytes, more than the 1000000 declared"),
+        (Page(b"x" * 1_100_000, announces_length=False), "sends more than the 1000000 bytes declared"),
+        (Page(b"x" * 9000, wait_between_chunks=0.2), "not complete after 1 s"),
+        (Page(b"x", wait_before=3), "the server sent nothing for 0.5 s"),
+        (Page(b"", status=404), "HTTP status 404"),
+    ],
+    ids=["announced", "larger", "slow", "silent", "absent"],
+)
+def test_an_address_without_the_dump_changes_nothing(page, match, results, internet, tmp_path):
+    internet.pages["/dump"] = page
+    before = file_digests(results)
+    champion, limits = results / "champion" / DATASET, DownloadLimits(read=0.5, total=1, retries=0)
+    with pytest.raises(UserError, match=match):
+        list(update_champion(champion, DATASET, None, results=results, project=tmp_path, limits=limits))
+    assert file_digests(results) == before
