@@ -17,12 +17,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from perfcast import __version__
-from perfcast.schema.table import Role
+from perfcast.schema.table import Role, Tag
 from perfcast.schema.table_files import read_table, write_table
 from perfcast.sources.bounded_files import check_zip
 from perfcast.utils import size_limits
@@ -69,11 +69,15 @@ class SourceTerms:
 
 @dataclass(frozen=True)
 class LeftOutScores:
-    """Facts that replace the published scores of a champion: typical rows and measured targets by task."""
+    """Facts that replace the published scores of a champion: typical rows and measured targets by task.
+
+    `published` are the facts of `PublishedIndex.list_facts`.
+    """
 
     sources: tuple[str, ...]
     typical_rows: Mapping[str, int]
     targets: Mapping[str, Sequence[str]]
+    published: Sequence[Any] = ()
 
     @property
     def note(self) -> str:
@@ -92,11 +96,14 @@ def list_left_out(champion: Champion, terms: Sequence[SourceTerms]) -> LeftOutSc
     if champion.predictor.stores_scores:
         fact = f"{champion.name} stores the scores of {', '.join(closed)}"
         raise UserError("a shared champion must hold no published scores", fact, "choose another, or --with-scores")
-    return LeftOutScores(closed, champion.typical_rows, champion.targets_of)
+    published = tuple(champion.published_index.list_facts(champion.predictor.targets_))
+    return LeftOutScores(closed, champion.typical_rows, champion.targets_of, published)
 
 
 def pack_champion(folder: Path, out: Path, left_out: LeftOutScores | None, terms: Sequence[SourceTerms]) -> None:
     """Write the folder of a champion as one file, without its published scores where `left_out` replaces them.
+
+    What names a published result goes too: the descriptions of machines that stay fill gaps of others.
 
     Raises: UserError when the folder holds a file of another format.
     """
@@ -111,8 +118,9 @@ def pack_champion(folder: Path, out: Path, left_out: LeftOutScores | None, terms
             shutil.copyfile(folder / name, copy / name)
         if left_out is not None:
             table = read_table(folder / _MEASURED)
-            targets = dict.fromkeys(table.select(role=Role.TARGET), np.nan)
-            write_table(replace(table, frame=table.frame.assign(**targets)), copy / _MEASURED)
+            names = [*table.select(role=Role.TARGET), *table.select(tag=Tag.BLOCK)]
+            without: dict[str, Any] = {**dict.fromkeys(names, np.nan), table.column_of(Tag.ROW): ""}
+            write_table(replace(table, frame=table.frame.assign(**without)), copy / _MEASURED)
             about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
             write_json(copy / "about.json", {**about, WITHOUT_SCORES: asdict(left_out)})
         listed = {"perfcast": __version__, "scores": left_out is None, "terms": [asdict(each) for each in terms]}
@@ -122,7 +130,7 @@ def pack_champion(folder: Path, out: Path, left_out: LeftOutScores | None, terms
             for name in sorted(file_digests(copy)):
                 member = zipfile.ZipInfo(name, _EPOCH)
                 member.compress_type, member.create_system, member.external_attr = zipfile.ZIP_DEFLATED, 3, 0o644 << 16
-                archive.writestr(member, (copy / name).read_bytes(), compresslevel=6)
+                archive.writestr(member, (copy / name).read_bytes(), compresslevel=9)
 
 
 @contextmanager
