@@ -152,10 +152,12 @@ def _format_prediction(prediction: Prediction, origins: Mapping[str, str], width
     )
     differs = _list_differences(prediction)
     if any(each.published and each.published.quartiles for each in estimates):
-        header, title = [*header[:3], "quartiles", "", "months"], "published results of such machines, in any set-up"
-    elif differs:
-        title = "published results nearest to this machine"
-    add(title, *drop_empty_columns(header, published))
+        header = ["task", "results", "median", "range", "compiler, year", "newest"]
+    differs = _list_differences(prediction)
+    which = f"{'nearest to' if differs else 'of'} this machine"
+    if any(each.published and each.published.quartiles for each in estimates):
+        header, which = [*header[:3], "quartiles", "", "months"], "of such machines, in any set-up"
+    add(f"published results {which}", *drop_empty_columns(header, published))
     parts += [wrap_text(line, width) for line in differs]
     header = [interval if name == "interval" else name for name in _HEADER]
     add("prediction" if published else "", header, [_estimate_cells(each) for each in estimates])

@@ -102,8 +102,7 @@ class Champion:
         self.hot_deck = HotDeck(measured)
         self.joint_deck = JointDeck(measured, rules.joint, rules.naming_columns) if rules.joint else None
         published = self.left_out.published if self.left_out else ()
-        by = rules.setup_columns, rules.identifying_columns
-        self.published_index = PublishedIndex(self.reference_data, *by, published)
+        self.published_index = PublishedIndex(self.reference_data, rules, published)
         self._modules = [plugins.load("features", name) for name in self.features]
         if self.left_out is not None:
             self.targets_of, self.typical_rows = self.left_out.targets, self.left_out.typical_rows
@@ -216,7 +215,7 @@ def load_champion(folder: Path | str, dataset: str | None = None) -> Champion:
             raise UserError(
                 f"there must be {missing}",
                 f"there is no {given / 'about.json'}",
-                "run the experiment that trains it, or name its folder with --results",
+                "run `perfcast champion download` or the experiment that trains it, or name a folder with --results",
             )
         try:
             verify_folder(unpacked)

@@ -15,6 +15,7 @@ import pandas as pd
 
 from perfcast.inference.cells import Cells, list_rows
 from perfcast.inference.reference_data import ReferenceData
+from perfcast.inference.rules import DescriptionRules
 from perfcast.schema.table import Kind, Role, Table, Tag
 from perfcast.uncertainty.conformal import UncertaintyModel
 from perfcast.uncertainty.in_domain import gower_distances
@@ -191,19 +192,13 @@ def describe_outside(exact: PublishedScores | None, alike: PublishedScores | Non
 class PublishedIndex:
     """Index of measured results by task and machine: whatever is tagged IDENTITY.
 
-    Args: `setup_columns` name the set-up; results are summarized by them and by year. A machine differs from another
-    with other values of `identifying`. `facts` are those of `list_facts`, where the scores are left out.
+    Results are summarized by the set-up columns of the rules and by year. A machine differs from another with other
+    values of the identifying ones. `facts` are those of `list_facts`, where the scores are left out.
     """
 
-    def __init__(
-        self,
-        reference_data: ReferenceData,
-        setup_columns: tuple[str, ...],
-        identifying: tuple[str, ...] = (),
-        facts: Iterable[Any] = (),
-    ) -> None:
+    def __init__(self, reference_data: ReferenceData, rules: DescriptionRules, facts: Iterable[Any] = ()) -> None:
         measured = reference_data.measured
-        self._reference_data, self._setup, self._identifying = reference_data, list(setup_columns), identifying
+        self._reference_data, self._rules = reference_data, rules
         self._keys = [measured.column_of(Tag.TASK), *measured.select(tag=Tag.IDENTITY)]
         groups = measured.frame.groupby(self._keys, observed=True).indices
         # other keys of such a group are other names of the same, or follow from it
@@ -235,7 +230,7 @@ class PublishedIndex:
         matches: list[PublishedRows] = []
         for row, key in enumerate(keys):
             rows = self._rows.get(key, np.zeros(0, dtype=int)) if exact[row] else np.zeros(0, dtype=int)
-            for name in self._identifying:
+            for name in self._rules.identifying_columns:
                 if name in place_of and known[row, place_of[name]]:
                     rows = rows[self._agree(name, machines[name][row], rows)]
             compared = [(name, machines[name][row]) for name, at in named if given[row, at]] if len(rows) else []
@@ -307,7 +302,7 @@ class PublishedIndex:
         frame, times = measured.frame, measured.select(tag=Tag.TIME)
         when = frame[times[0]] if times else pd.Series(pd.NaT, frame.index, dtype="datetime64[us]")
         setups = pd.Series("", frame.index)
-        for name in self._setup:
+        for name in self._rules.setup_columns:
             setups = (setups + " " + frame[name].astype("object").fillna("").astype("str")).str.strip()
         dated = when.to_numpy(dtype="datetime64[M]")
         months = np.where(np.isnat(dated), _NO_MONTH, dated.astype(np.int64))
