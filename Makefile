@@ -14,7 +14,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 export OMP_NUM_THREADS := 1
 export MLFLOW_DISABLE_TELEMETRY := true
 export DVC_NO_ANALYTICS := true
-.PHONY: help setup run demo experiment full leaderboard ablation curves pull retry test tests docs site test-slurm attack faults fuzz mutants lint readme ui benchmark scale clean
+.PHONY: help setup run demo experiment full leaderboard ablation curves pull retry test tests docs site release test-slurm attack faults fuzz mutants lint readme ui benchmark scale clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z -]*\):.*## /\1: /p' $(MAKEFILE_LIST)
@@ -83,5 +83,10 @@ docs: setup ## the documentation site, in build/site
 	NO_MKDOCS_2_WARNING=1 mkdocs build --strict
 site: docs ## the documentation, and the page of every CPU model by the champion, in build/site
 	perfcast champion models --out build/site
+release: setup ## wheel, champion, site and checksums of an untagged version, in dist/
+	python .github/release.py --check
+	snakemake $(SNAKEMAKE) results/champion/spec_cpu2017
+	$(MAKE) --no-print-directory site
+	python .github/release.py
 clean: ## remove all results
 	rm -rf results .snakemake

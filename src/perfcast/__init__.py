@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 
-__version__ = "1.0.0"
+__version__ = "2.0.0"
 
 _PUBLIC = ("Champion", "UserError", "estimator", "load_champion", "predict")
 """Names of `perfcast.api`, imported at first use because every command imports this package."""

@@ -31,6 +31,7 @@ from perfcast.inference.predict import PredictOptions, make_options, predict_bat
 from perfcast.inference.prediction import Driver, Estimate, Neighbor, Prediction, Predictions, Value
 from perfcast.inference.user_measurements import UserMeasurements, read_measurements
 from perfcast.predictors.predictor import Predictor
+from perfcast.sources.released_champion import default_champion
 from perfcast.utils.errors import UserError, explain_missing_module
 from perfcast.utils.nested import merged
 
@@ -290,6 +291,7 @@ def load_champion(path: Path | str = DEFAULT_CHAMPION, *, dataset: str | None = 
     Args: `dataset` is the one that the champion must be of. Raises: UserError when it is absent, damaged or of another
     dataset or format.
     """
+    path = default_champion(Path("results"), "spec_cpu2017") if path == DEFAULT_CHAMPION else path
     return with_operations(champion_folder.load_champion(path, dataset).require_described())
 
 

@@ -51,8 +51,9 @@ def add_champion(parser: argparse.ArgumentParser, *, facts: bool = True) -> None
 def read_champion(options: argparse.Namespace) -> Champion:
     """Read the champion of the options, with the facts of the user's table, which is named on standard error."""
     from perfcast.inference.champion import load_champion
+    from perfcast.sources.released_champion import default_champion
 
-    folder = options.champion or options.results / "champion" / options.dataset
+    folder = options.champion or default_champion(options.results, options.dataset)
     champion = load_champion(folder, options.dataset).require_described()
     if options.facts is None:
         return champion

@@ -27,8 +27,9 @@ STAGES = tuple(pipeline.STAGES)
 _OF_DOMAINS = sorted(tuple(command.split()) for domain in domains() for command in domain.commands)
 COMMANDS = tuple(sorted({*_ASK, *_RUN, *(words[0] for words in _OF_DOMAINS if len(words) == 1)}))
 """Commands of users."""
-MEMBERS: dict[str, tuple[str, ...]] = {"champion": ("export", "models"), "new": tuple(new.KINDS), "pipeline": STAGES}
+MEMBERS: dict[str, tuple[str, ...]] = {"new": tuple(new.KINDS), "pipeline": STAGES}
 """Family, a command that consists of commands -> these."""
+MEMBERS["champion"] = ("download", "export", "models")
 for _family, *_member in _OF_DOMAINS:
     if _member:
         MEMBERS[_family] = (*MEMBERS.get(_family, ()), *_member)

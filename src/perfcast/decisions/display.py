@@ -115,7 +115,7 @@ def _list_differences(prediction: Prediction) -> list[str]:
 
 def _count_published(value: Estimate | DerivedValue) -> str:
     published = value.published if isinstance(value, Estimate) else None
-    return f"{format_number(published.median)} ({published.count})" if published else ""
+    return f"{_format_score(published.median)} ({published.count})" if published else ""
 
 
 def _list_weights(prediction: Prediction) -> list[str]:
@@ -146,9 +146,18 @@ def _format_prediction(prediction: Prediction, origins: Mapping[str, str], width
         parts.extend([*([title] if title else []), render_table(header, rows, width)] if rows else [])
 
     published = [row for estimate in estimates for row in _published_rows(estimate, explain=explain)]
-    header = ["task", "results", "median", "range", "compiler, year", "newest"]
+    header, title = (
+        ["task", "results", "median", "range", "compiler, year", "newest"],
+        "published results of this machine",
+    )
     differs = _list_differences(prediction)
-    add(f"published results {'nearest to' if differs else 'of'} this machine", *drop_empty_columns(header, published))
+    if any(each.published and each.published.quartiles for each in estimates):
+        header = ["task", "results", "median", "range", "compiler, year", "newest"]
+    differs = _list_differences(prediction)
+    which = f"{'nearest to' if differs else 'of'} this machine"
+    if any(each.published and each.published.quartiles for each in estimates):
+        header, which = [*header[:3], "quartiles", "", "months"], "of such machines, in any set-up"
+    add(f"published results {which}", *drop_empty_columns(header, published))
     parts += [wrap_text(line, width) for line in differs]
     header = [interval if name == "interval" else name for name in _HEADER]
     add("prediction" if published else "", header, [_estimate_cells(each) for each in estimates])
@@ -192,12 +201,13 @@ def _published_rows(estimate: Estimate, *, explain: bool) -> list[list[str]]:
     published = estimate.published
     if published is None:
         return []
-    newest, label = published.results[0].result if published.results else "", "all" if explain else ""
+    newest = published.results[0].result if published.results else published.months
+    label = "all" if explain and not published.quartiles else ""
     named: list[tuple[str, PublishedScores | PublishedGroup, str, str]] = [(estimate.task, published, label, newest)]
     for group in published.groups[:_MAX_GROUPS] if explain and len(published.groups) > 1 else ():
         named.append(("", group, ", ".join(map(str, filter(None, (group.setup, group.year)))), ""))
     return [
-        [task, str(each.count), format_number(each.median), format_interval(each.low, each.high), label, result]
+        [task, str(each.count), _format_score(each.median), format_interval(each.low, each.high), label, result]
         for task, each, label, result in named
     ]
 

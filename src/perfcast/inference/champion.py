@@ -101,7 +101,8 @@ class Champion:
         self.description_levels = rules.list_levels(measured, list(self.fields.columns))
         self.hot_deck = HotDeck(measured)
         self.joint_deck = JointDeck(measured, rules.joint, rules.naming_columns) if rules.joint else None
-        self.published_index = PublishedIndex(self.reference_data, rules.setup_columns, rules.identifying_columns)
+        published = self.left_out.published if self.left_out else ()
+        self.published_index = PublishedIndex(self.reference_data, rules, published)
         self._modules = [plugins.load("features", name) for name in self.features]
         if self.left_out is not None:
             self.targets_of, self.typical_rows = self.left_out.targets, self.left_out.typical_rows
@@ -214,7 +215,7 @@ def load_champion(folder: Path | str, dataset: str | None = None) -> Champion:
             raise UserError(
                 f"there must be {missing}",
                 f"there is no {given / 'about.json'}",
-                "run the experiment that trains it, or name its folder with --results",
+                "run `perfcast champion download` or the experiment that trains it, or name a folder with --results",
             )
         try:
             verify_folder(unpacked)
@@ -269,7 +270,7 @@ def save_champion(
         calibrated.save(folder / INTERVALS)
         row = table.column_of(Tag.ROW)
         ordered = table.frame.set_index(row).loc[reference_data.measured.frame[row]].reset_index()
-        encoded = calibrated.in_domain.encode(ordered).astype(np.float32)
-        NeighborIndex(reference_data.measured, encoded, calibrated).save(folder / _REFERENCE_DATA)
+        encoded = calibrated.in_domain.encode(ordered)
+        NeighborIndex.fit(reference_data.measured, encoded, calibrated).save(folder / _REFERENCE_DATA)
     write_json(folder / "about.json", {SCHEMA_KEY: SCHEMA_VERSION, **about})
     record_digests(folder)

@@ -9,20 +9,18 @@ import json
 import re
 import shutil
 import stat
-import struct
 import tempfile
 import zipfile
-import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from perfcast import __version__
-from perfcast.schema.table import Role
+from perfcast.schema.table import Role, Tag
 from perfcast.schema.table_files import read_table, write_table
 from perfcast.sources.bounded_files import check_zip
 from perfcast.utils import size_limits
@@ -37,43 +35,26 @@ TERMS = "terms.json"
 """Member with the terms of the sources, and whether published scores are in it."""
 WITHOUT_SCORES = "without_scores"
 """Key of about.json: what replaces the published scores; see `LeftOutScores`."""
-_WHAT, _AGAIN = "a champion's file", "export it again, or fetch it again"
+_AGAIN = "export it again, or fetch it again"
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
 _SUFFIXES = (".json", ".npy", ".npz", ".parquet", ".txt")
 """Formats that execute nothing when they are read."""
 _OPEN_LICENSES = ("Apache-2.0", "BSD-3-Clause", "CC-BY-4.0", "CC0-1.0", "MIT", "MIT License")
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _MEASURED = "reference_data/measured.parquet"
-_DAMAGE = (
-    *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError),
-    *(AttributeError, KeyError, OSError, TypeError, ValueError, OverflowError),
-)
-"""Exceptions of the reader of zip archives for bytes that it did not write."""
-
-
-@dataclass(frozen=True)
-class SourceTerms:
-    """Terms of a source of published results, as its conf states them."""
-
-    name: str
-    title: str
-    license: str
-    terms: str
-    citation: str
-
-    @property
-    def shareable(self) -> bool:
-        """Return whether its license lets everybody pass its scores on."""
-        return self.license in _OPEN_LICENSES
 
 
 @dataclass(frozen=True)
 class LeftOutScores:
-    """Facts that replace the published scores of a champion: typical rows and measured targets by task."""
+    """Facts that replace the published scores of a champion: typical rows and measured targets by task.
+
+    `published` are the facts of `PublishedIndex.list_facts`.
+    """
 
     sources: tuple[str, ...]
     typical_rows: Mapping[str, int]
     targets: Mapping[str, Sequence[str]]
+    published: Sequence[Any] = ()
 
     @property
     def note(self) -> str:
@@ -81,48 +62,49 @@ class LeftOutScores:
         return f"scores of measured machines are left out by the terms of {', '.join(self.sources)}"
 
 
-def list_left_out(champion: Champion, terms: Sequence[SourceTerms]) -> LeftOutScores | None:
+def list_left_out(champion: Champion, terms: Iterable[Mapping[str, str]]) -> LeftOutScores | None:
     """Return what replaces the published scores of a champion whose sources do not let everybody pass them on.
 
     Args: `terms` are those of the sources of its scores. Raises: UserError when the predictor consists of the scores.
     """
-    closed = tuple(each.title for each in terms if not each.shareable)
+    closed = tuple(each["title"] for each in terms if each["license"] not in _OPEN_LICENSES)
     if not closed:
         return None
     if champion.predictor.stores_scores:
         fact = f"{champion.name} stores the scores of {', '.join(closed)}"
         raise UserError("a shared champion must hold no published scores", fact, "choose another, or --with-scores")
-    return LeftOutScores(closed, champion.typical_rows, champion.targets_of)
+    published = tuple(champion.published_index.list_facts(champion.predictor.targets_))
+    return LeftOutScores(closed, champion.typical_rows, champion.targets_of, published)
 
 
-def pack_champion(folder: Path, out: Path, left_out: LeftOutScores | None, terms: Sequence[SourceTerms]) -> None:
+def pack_champion(folder: Path, out: Path, left_out: LeftOutScores | None, terms: Sequence[Mapping[str, str]]) -> None:
     """Write the folder of a champion as one file, without its published scores where `left_out` replaces them.
+
+    What names a published result goes too: the descriptions of machines that stay fill gaps of others.
 
     Raises: UserError when the folder holds a file of another format.
     """
     with tempfile.TemporaryDirectory() as temporary:
-        copy = Path(temporary)
-        for name in file_digests(folder):
-            if PurePosixPath(name).name.startswith((".", FOLDER_RECORD)):  # the archive has digests of its own
-                continue
-            if not _is_allowed(name):
-                raise UserError("a champion must have files of known formats", f"{name} is another", "make it again")
-            (copy / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(folder / name, copy / name)
+        copy = Path(temporary) / "copy"
+        # the archive has digests of its own
+        shutil.copytree(folder, copy, ignore=shutil.ignore_patterns(".*", f"{FOLDER_RECORD}*"))
+        if other := [name for name in file_digests(copy) if not _is_allowed(name)]:
+            raise UserError("a champion must have files of known formats", f"{other[0]} is another", "make it again")
         if left_out is not None:
             table = read_table(folder / _MEASURED)
-            targets = dict.fromkeys(table.select(role=Role.TARGET), np.nan)
-            write_table(replace(table, frame=table.frame.assign(**targets)), copy / _MEASURED)
+            names = [*table.select(role=Role.TARGET), *table.select(tag=Tag.BLOCK)]
+            without: dict[str, Any] = {**dict.fromkeys(names, np.nan), table.column_of(Tag.ROW): ""}
+            write_table(replace(table, frame=table.frame.assign(**without)), copy / _MEASURED)
             about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
             write_json(copy / "about.json", {**about, WITHOUT_SCORES: asdict(left_out)})
-        listed = {"perfcast": __version__, "scores": left_out is None, "terms": [asdict(each) for each in terms]}
+        listed = {"perfcast": __version__, "scores": left_out is None, "terms": terms}
         write_json(copy / TERMS, listed)
         record_digests(copy)
         with atomic_path(out) as written, zipfile.ZipFile(written, "w") as archive:
             for name in sorted(file_digests(copy)):
                 member = zipfile.ZipInfo(name, _EPOCH)
                 member.compress_type, member.create_system, member.external_attr = zipfile.ZIP_DEFLATED, 3, 0o644 << 16
-                archive.writestr(member, (copy / name).read_bytes(), compresslevel=6)
+                archive.writestr(member, (copy / name).read_bytes(), compresslevel=9)
 
 
 @contextmanager
@@ -131,30 +113,22 @@ def unpack_champion(path: Path) -> Iterator[Path]:
 
     Raises: UserError when the file is damaged, too large, or has members that it must not have.
     """
-    if path.stat().st_size > size_limits.CHAMPION:
-        raise UserError(f"{path} must have at most {size_limits.CHAMPION} bytes", "it is larger", _AGAIN)
-    check_zip(path, _WHAT, lambda name: name == FOLDER_RECORD, size_limits.CHAMPION, remedy=_AGAIN, name=str(path))
+    check_zip(path, "a champion's file", FOLDER_RECORD.__eq__, size_limits.CHAMPION, remedy=_AGAIN, name=str(path))
     with tempfile.TemporaryDirectory(prefix="perfcast-") as temporary:
         folder = Path(temporary)
         try:
             with zipfile.ZipFile(path) as archive:
                 for info in archive.infolist():
-                    kind = stat.S_IFMT(info.external_attr >> 16)
-                    if not _is_allowed(info.filename) or kind not in (0, stat.S_IFREG):
-                        fact = f"{info.filename!r} is none"
-                        raise UserError(f"{path} must have plain files of known formats", fact, _AGAIN)
+                    if not _is_allowed(info.filename) or stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG):
+                        raise UserError("members", f"{info.filename!r} is no plain file of a known format")
                 archive.extractall(folder)
                 names = sorted(archive.namelist())
-        except _DAMAGE as error:
-            if isinstance(error, UserError):
-                raise
-            raise UserError(f"{path} must be {_WHAT}", f"it is damaged ({type(error).__name__})", _AGAIN) from None
-        try:
             if names != sorted([FOLDER_RECORD, *read_record(folder / FOLDER_RECORD)]):
-                raise UserError(f"{path} must have the members of its record", "it has others", _AGAIN)
+                raise UserError("members", "its record lists others")
             verify_folder(folder)
-        except UserError as error:
-            raise UserError(f"{path} must be as it was exported", error.fact, _AGAIN) from None
+        except Exception as error:  # any error that a library raises for bytes that it did not write
+            fact = error.fact if isinstance(error, UserError) else f"it is damaged ({type(error).__name__})"
+            raise UserError(f"{path} must be as it was exported", fact, _AGAIN) from None
         yield folder
 
 

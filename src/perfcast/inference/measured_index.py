@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
+from itertools import product
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple, Self
@@ -14,12 +15,14 @@ import pandas as pd
 
 from perfcast.inference.cells import Cells, list_rows
 from perfcast.inference.reference_data import ReferenceData
+from perfcast.inference.rules import DescriptionRules
 from perfcast.schema.table import Kind, Role, Table, Tag
 from perfcast.uncertainty.conformal import UncertaintyModel
 from perfcast.uncertainty.in_domain import gower_distances
+from perfcast.utils.model_files import read_arrays
 from perfcast.utils.terminal_tables import format_number
 
-_NEIGHBORS = "neighbors.npy"
+_NEIGHBORS = "neighbors.npz"
 
 
 class NeighborIndex:
@@ -28,16 +31,18 @@ class NeighborIndex:
     The distance is the sum over groups of columns of Gower's distance, weighted by what the calibration found the group
     to add to the expected error, at least by the error at distance 0, and that error once more for another entity.
     Units: natural logarithms of the score; 0.05 is an expected error of 5 % more.
-    Shapes: `encoded` (measured rows, encoded columns), float32, the groups of `InDomainModel` one after another.
+    Shapes: `groups` has by group of `InDomainModel` the distinct encoded values, (m, columns) float32, and the number
+    of every measured row's, (rows,).
     """
 
-    def __init__(self, measured: Table, encoded: np.ndarray, calibrated: UncertaintyModel) -> None:
-        self.encoded, self.calibrated = encoded, calibrated
+    def __init__(
+        self, measured: Table, groups: Mapping[str, tuple[np.ndarray, np.ndarray]], calibrated: UncertaintyModel
+    ) -> None:
+        self.groups, self.calibrated = groups, calibrated
         self.tasks = measured.frame[measured.column_of(Tag.TASK)].astype(str).to_numpy()
         self._entity = measured.column_of(Tag.ENTITY)
         self._entities = measured.frame[self._entity].astype(str).to_numpy()
         self._rows_of = cache(lambda task: np.flatnonzero(self.tasks == task))
-        self._distinct_of = cache(self._find_distinct)
 
     def find_nearest(
         self, X: pd.DataFrame, tasks: pd.Series, count: int, encoded: np.ndarray | None = None
@@ -66,31 +71,43 @@ class NeighborIndex:
         weights = self.calibrated.calibration.weights
         far = np.zeros(len(rows))
         for group, span, numeric in self.calibrated.in_domain.parts():
-            distinct, numbers = self._distinct_of(span.start, span.stop)
+            distinct, numbers = self.groups[group]
             key = (group, row[span].tobytes())
             if key not in known:
                 known[key] = gower_distances(row[span], distinct, numeric)
             far += max(weights.get(group, 0.0), self.calibrated.calibration.base) * known[key][numbers[rows]]
         return far
 
-    def _find_distinct(self, begin: int, end: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the distinct values of some columns, (m, columns), and the number of every row's, (rows,)."""
-        columns = np.ascontiguousarray(self.encoded[:, begin:end])
-        if not columns.size:
-            return columns[:1], np.zeros(len(columns), dtype=int)
-        # compared as bytes: missing values are alike then
-        texts = columns.view(f"V{columns.itemsize * columns.shape[1]}").ravel()
-        _, first, numbers = np.unique(texts, return_index=True, return_inverse=True)
-        return columns[first], numbers
+    @classmethod
+    def fit(cls, measured: Table, encoded: np.ndarray, calibrated: UncertaintyModel) -> Self:
+        """Return the index of rows by `InDomainModel.encode`, (measured rows, encoded columns)."""
+        groups = {group: _find_distinct(encoded[:, span]) for group, span, _ in calibrated.in_domain.parts()}
+        return cls(measured, groups, calibrated)
 
     def save(self, folder: Path) -> None:
-        """Write the encoded rows."""
-        np.save(folder / _NEIGHBORS, self.encoded, allow_pickle=False)
+        """Write the groups; values column by column, in which they repeat."""
+        arrays: dict[str, Any] = {f"{group}.values": values.T for group, (values, _) in self.groups.items()}
+        arrays |= {f"{group}.numbers": numbers for group, (_, numbers) in self.groups.items()}
+        np.savez(folder / _NEIGHBORS, **arrays)
 
     @classmethod
     def load(cls, folder: Path, measured: Table, calibrated: UncertaintyModel) -> Self:
-        """Read what `save` wrote; the rows stay on disk until they are used."""
-        return cls(measured, np.load(folder / _NEIGHBORS, mmap_mode="r", allow_pickle=False), calibrated)
+        """Read what `save` wrote."""
+        arrays = read_arrays(folder / _NEIGHBORS)
+        names = [group for group, *_ in calibrated.in_domain.parts()]
+        groups = {name: (arrays[f"{name}.values"].T, arrays[f"{name}.numbers"]) for name in names}
+        return cls(measured, groups, calibrated)
+
+
+def _find_distinct(encoded: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the distinct rows as float32, (m, columns), and the number of every row's, (rows,)."""
+    columns = np.ascontiguousarray(encoded, dtype=np.float32)
+    if not columns.size:
+        return columns[:1], np.zeros(len(columns), dtype=np.int32)
+    # compared as bytes: missing values are alike then
+    texts = columns.view(f"V{columns.itemsize * columns.shape[1]}").ravel()
+    _, first, numbers = np.unique(texts, return_index=True, return_inverse=True)
+    return columns[first], numbers.astype(np.int32)
 
 
 MAX_RESULTS = 5
@@ -98,6 +115,8 @@ MAX_RESULTS = 5
 
 _NO_MONTH = -(2**31)
 """Month of a result without a date: the oldest."""
+
+_QUARTILES = (0.25, 0.5, 0.75)
 
 _TOLERANCE = 1e-6
 """Relative difference of two numbers that counts as none: units are converted."""
@@ -131,15 +150,20 @@ class PublishedScores:
     `groups` are by set-up and year, the newest first; `results` has the newest results with their ids. `differs` tells
     what the newest one has instead of what the user gave, none for results of exactly this machine. Units: those of
     the target.
+
+    With `quartiles` single results are left out: `low` and `high` are quartiles of all results of the kind, whatever
+    their set-up, None of fewer than three, which would show single results. `months` are the first and the last.
     """
 
     count: int
-    low: float
-    median: float
-    high: float
+    low: float | None
+    median: float | None
+    high: float | None
     groups: tuple[PublishedGroup, ...] = ()
     results: tuple[PublishedResult, ...] = ()
     differs: tuple[str, ...] = ()
+    quartiles: bool = False
+    months: str = ""
 
 
 class PublishedRows(NamedTuple):
@@ -158,7 +182,7 @@ def describe_outside(exact: PublishedScores | None, alike: PublishedScores | Non
     Args: `exact` are those of the described machine; without any, `alike` count, those with other software.
     """
     published = exact or alike
-    if published is None or low <= published.median <= high:
+    if published is None or published.median is None or low <= published.median <= high:
         return ""
     counted = "1 result" if published.count == 1 else f"{published.count} results"
     setup = "" if exact else OTHER_SOFTWARE
@@ -168,15 +192,13 @@ def describe_outside(exact: PublishedScores | None, alike: PublishedScores | Non
 class PublishedIndex:
     """Index of measured results by task and machine: whatever is tagged IDENTITY.
 
-    Args: `setup_columns` name the set-up; results are summarized by them and by year. A machine differs from another
-    with other values of `identifying`.
+    Results are summarized by the set-up columns of the rules and by year. A machine differs from another with other
+    values of the identifying ones. `facts` are those of `list_facts`, where the scores are left out.
     """
 
-    def __init__(
-        self, reference_data: ReferenceData, setup_columns: tuple[str, ...], identifying: tuple[str, ...] = ()
-    ) -> None:
+    def __init__(self, reference_data: ReferenceData, rules: DescriptionRules, facts: Iterable[Any] = ()) -> None:
         measured = reference_data.measured
-        self._reference_data, self._setup, self._identifying = reference_data, list(setup_columns), identifying
+        self._reference_data, self._rules = reference_data, rules
         self._keys = [measured.column_of(Tag.TASK), *measured.select(tag=Tag.IDENTITY)]
         groups = measured.frame.groupby(self._keys, observed=True).indices
         # other keys of such a group are other names of the same, or follow from it
@@ -192,6 +214,7 @@ class PublishedIndex:
         ]
         self._numerical = {column.name for column in measured.columns if column.kind is Kind.NUMERICAL}
         self._summarize = lru_cache(maxsize=4096)(self._summarize_rows)
+        self._facts = {(*key, target): PublishedScores(**scores) for key, target, scores in facts}
 
     def find_rows(self, machines: Cells, given: np.ndarray, known: np.ndarray) -> list[PublishedRows]:
         """Return the measured rows of every machine that differ from it in the fewest given values.
@@ -207,7 +230,7 @@ class PublishedIndex:
         matches: list[PublishedRows] = []
         for row, key in enumerate(keys):
             rows = self._rows.get(key, np.zeros(0, dtype=int)) if exact[row] else np.zeros(0, dtype=int)
-            for name in self._identifying:
+            for name in self._rules.identifying_columns:
                 if name in place_of and known[row, place_of[name]]:
                     rows = rows[self._agree(name, machines[name][row], rows)]
             compared = [(name, machines[name][row]) for name, at in named if given[row, at]] if len(rows) else []
@@ -232,6 +255,23 @@ class PublishedIndex:
         scores = self._summarize(match.rows, target) if match.rows else None
         return replace(scores, differs=match.differs) if scores and match.differs else scores
 
+    def list_facts(self, targets: Iterable[str]) -> Iterator[tuple[tuple[Any, ...], str, dict[str, Any]]]:
+        """Yield the task and machine, the target, and the `PublishedScores` with quartiles of all its results."""
+        for target, (key, rows) in product(targets, self._rows.items()):
+            scores, months = self._reference_data.column(target)[rows], self._labels[0][rows]
+            months, count = months[~np.isnan(scores)], int((~np.isnan(scores)).sum())
+            if count:
+                q1, q2, q3 = np.nanquantile(scores, _QUARTILES).tolist() if count > 2 else [None] * 3
+                ends = " to ".join(dict.fromkeys(filter(None, map(_name_month, (months.min(), months.max())))))
+                shown = {"count": count, "low": q1, "median": q2, "high": q3, "months": ends}
+                yield key, target, {**shown, "quartiles": True}
+
+    def find_facts(self, match: PublishedRows, target: str) -> PublishedScores | None:
+        """Return the facts of all results of a measured row's task and machine, None without `facts`."""
+        if not self._facts or not match.rows:
+            return None
+        return self._facts.get((*(self._reference_data.column(name)[match.rows[0]] for name in self._keys), target))
+
     def _agree(self, name: str, given: Any, rows: np.ndarray) -> np.ndarray:
         values = self._reference_data.column(name)[rows]
         if name in self._numerical:
@@ -252,8 +292,7 @@ class PublishedIndex:
             groups.setdefault((years[row], setups[row]), []).append(score)
         ordered = ((setup, year, groups[year, setup]) for year, setup in sorted(groups, reverse=True))
         grouped = tuple(PublishedGroup(setup, year or None, *_summary(among)) for setup, year, among in ordered)
-        named = {row: "" if months[row] == _NO_MONTH else str(np.datetime64(int(months[row]), "M")) for row in newest}
-        results = tuple(PublishedResult(str(ids[row]), score_by_row[row], named[row]) for row in newest)
+        results = tuple(PublishedResult(str(ids[row]), score_by_row[row], _name_month(months[row])) for row in newest)
         return PublishedScores(*_summary(scores.tolist()), groups=grouped, results=results)
 
     @cached_property
@@ -263,12 +302,16 @@ class PublishedIndex:
         frame, times = measured.frame, measured.select(tag=Tag.TIME)
         when = frame[times[0]] if times else pd.Series(pd.NaT, frame.index, dtype="datetime64[us]")
         setups = pd.Series("", frame.index)
-        for name in self._setup:
+        for name in self._rules.setup_columns:
             setups = (setups + " " + frame[name].astype("object").fillna("").astype("str")).str.strip()
         dated = when.to_numpy(dtype="datetime64[M]")
         months = np.where(np.isnat(dated), _NO_MONTH, dated.astype(np.int64))
         ids = self._reference_data.column(measured.column_of(Tag.ROW))
         return months, when.dt.year.fillna(0).astype(int).tolist(), setups.tolist(), ids
+
+
+def _name_month(month: int) -> str:
+    return "" if month == _NO_MONTH else str(np.datetime64(int(month), "M"))
 
 
 def _show(name: str, value: Any) -> str:

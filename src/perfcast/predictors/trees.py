@@ -121,7 +121,7 @@ class ForestPredictor(TreesPredictor):
     `bootstrap` says.
 
     A forest is saved as a Parquet table of its nodes, and `walk_forest` predicts from it. The same forest through skops
-    takes three times the space and two seconds more to load, which a cold prediction cannot spend.
+    takes six times the space and two seconds more to load, which a cold prediction cannot spend.
     """
 
     regressor: ClassVar[str]
@@ -148,7 +148,15 @@ class ForestPredictor(TreesPredictor):
         return walk_forest(model, encoded.astype(np.float32))
 
     def _write(self, model: pa.Table, path: Path) -> None:
-        pq.write_table(model, path, compression="zstd")
+        number, is_leaf = model["number"].to_numpy(), model["feature"].to_numpy() == _LEAF
+        # rows reach a leaf in every tree, so most values repeat: one page has the distinct ones
+        value, threshold = pa.array(number, mask=~is_leaf), pa.array(number.astype(np.float32), mask=is_leaf)
+        pq.write_table(
+            pa.table({"feature": model["feature"], "threshold": threshold, "value": value}),
+            path,
+            **{"compression": "zstd", "compression_level": 19, "dictionary_pagesize_limit": 1 << 26},
+            **{"use_dictionary": ["feature", "value"], "column_encoding": {"threshold": "BYTE_STREAM_SPLIT"}},
+        )
 
     def _read(self, path: Path) -> pa.Table:
         return _read_forest(path, len(self.encoder_.columns_))
@@ -159,23 +167,28 @@ def _read_forest(path: Path, features: int) -> pa.Table:
 
     Raises: UserError when a node has no feature, child or number that a forest can have.
     """
-    nodes = pq.read_table(path)
-    feature, number, right, root = (nodes[name].to_numpy() for name in ("feature", "number", "right", "root"))
-    inner, place = feature != _LEAF, np.arange(len(feature))
+    stored = pq.read_table(path)
+    feature = stored["feature"].to_numpy()
+    is_leaf = feature == _LEAF
+    number = np.where(is_leaf, *(stored[name].to_numpy().astype(float) for name in ("value", "threshold")))
+    step = np.where(is_leaf, -1, 1)
+    # subtrees that follow a node: its right child is the next node with as many, a root has fewer than all before it
+    waiting = np.cumsum(step) - step
+    order, right = np.argsort(waiting, kind="stable"), np.zeros(len(step), dtype=np.int32)
+    right[order[:-1]] = np.diff(order)
+    root = np.diff(np.minimum.accumulate(waiting), prepend=1) < 0
     possible = (
-        len(root) > 0
-        and bool(root[0])
+        len(step) > 0
         and bool(((feature >= _LEAF) & (feature < features)).all())
-        and bool((np.abs(number) <= LARGEST).all())
-        and bool((np.abs(number[~inner]) <= _LARGEST_LOG).all())
-        # children follow their parent, so every walk ends
-        and bool((right[inner] > 1).all())
-        and bool((place[inner] + right[inner] < len(feature)).all())
+        and bool((np.abs(number) <= np.where(is_leaf, _LARGEST_LOG, LARGEST)).all())
+        # every tree is whole, so every walk ends
+        and step.sum() == -root.sum()
     )
     if not possible:
         fact = f"{path} has a node without a feature, a child or a number"
         raise UserError("a forest must be one that was fitted", fact, "train it again, or fetch it again")
-    return nodes
+    right[is_leaf] = 0
+    return pa.table({"feature": feature, "number": number, "right": right, "root": root})
 
 
 class RandomForest(ForestPredictor):
@@ -201,17 +214,19 @@ def forest_nodes(forest: Any) -> pa.Table:
     """Return the nodes of all trees of a scikit-learn forest, depth first, so a left child follows its parent.
 
     Shapes: one row per node; `feature` is -1 at a leaf, `number` the threshold or the leaf's log target, `right` the
-    distance to the right child, `root` true at the first node of a tree.
+    distance to the right child, `root` true at the first node of a tree. Inputs are float32, so a threshold is the
+    largest float32 that is not above that of scikit-learn: every comparison stays the same.
     """
     parts = []
     for estimator in forest.estimators_:
         tree = estimator.tree_
         leaf = tree.children_left < 0
-        position = np.arange(tree.node_count)
+        position, threshold = np.arange(tree.node_count), tree.threshold.astype(np.float32)
+        threshold = np.where(threshold > tree.threshold, np.nextafter(threshold, np.float32(-np.inf)), threshold)
         parts.append(
             {
                 "feature": np.where(leaf, _LEAF, tree.feature).astype(np.int32),
-                "number": np.where(leaf, tree.value[:, 0, 0], tree.threshold),
+                "number": np.where(leaf, tree.value[:, 0, 0], threshold.astype(float)),
                 "right": np.where(leaf, 0, tree.children_right - position).astype(np.int32),
                 "root": position == 0,
             }

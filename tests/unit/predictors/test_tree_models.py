@@ -16,10 +16,11 @@ from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from perfcast.config.predictor_conf import read_predictor
 from perfcast.predictors.boosting.lightgbm import LightgbmPredictor
 from perfcast.predictors.boosting.xgboost import XgboostPredictor
-from perfcast.predictors.predictor import Predictor
+from perfcast.predictors.predictor import Predictor, load_predictor
 from perfcast.predictors.task_rows import joined_labels
 from perfcast.predictors.trees import BoostingPredictor, ExtraTrees, RandomForest, forest_nodes, walk_forest
 from perfcast.schema.table import Column, Kind, Role, Tag
+from perfcast.utils.errors import UserError
 
 BOTH = pytest.mark.parametrize("kind", [LightgbmPredictor, XgboostPredictor])
 LATE = np.arange(400) >= 300
@@ -124,11 +125,16 @@ def test_forests_equal_those_of_scikit_learn(tmp_path: Path) -> None:
     # known by heart, to half of what targets are multiples of, in logarithms
     np.testing.assert_allclose(extra.predict(X), y, rtol=1.001 * 2.0**-25)
     assert np.allclose(RandomForest(n_estimators=2).fit(X[:3], 0 * y[:3] + 5).predict(X[:3]), 5.0), "a single leaf"
-    RandomForest(n_estimators=4, max_depth=2).fit(X, y).save(tmp_path)
-    nodes = pq.read_table(tmp_path / "model_0_0.parquet").to_pandas()
-    assert nodes["root"].sum() == 4
-    assert len(nodes) == 2 * (nodes["feature"] == -1).sum() - 4
-    assert nodes["root"].cumsum().value_counts().max() <= 7
+    shallow = RandomForest(n_estimators=4, max_depth=2).fit(X, y)
+    shallow.save(tmp_path)
+    loaded = load_predictor(tmp_path)
+    assert loaded.models_[0][0].equals(shallow.models_[0][0])
+    nodes = pq.read_table(tmp_path / "model_0_0.parquet")
+    assert len(nodes) == 2 * (nodes["feature"].to_numpy() == -1).sum() - 4 <= 4 * 7
+    pq.write_table(nodes[:-1], tmp_path / "model_0_0.parquet")
+    (tmp_path / "digests.sha256").unlink()
+    with pytest.raises(UserError, match="a forest must be one that was fitted"):
+        load_predictor(tmp_path)
 
 
 @pytest.mark.parametrize("forest", [RandomForest, ExtraTrees])

@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from perfcast.cli.arguments import add_shared
 from perfcast.cli.asking import add_champion, check_out, replacing
 from perfcast.utils.errors import UserError
 from perfcast.utils.packaged_project import default_project
 
-if TYPE_CHECKING:
-    from perfcast.inference.champion_archive import SourceTerms
+_TERMS = ("title", "license", "terms", "citation")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,32 +36,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Export, and print what was left out."""
+    from perfcast.config.conf_files import read_conf
+    from perfcast.config.dataset_conf import read_dataset
     from perfcast.inference.champion import load_champion
     from perfcast.inference.champion_archive import list_left_out, pack_champion
+
+    def read_terms(names: Iterable[str]) -> list[dict[str, str]]:
+        read = {name: read_conf(options.project / "conf", "source", name) for name in names}
+        return [{"name": name, **{key: str(conf[key]) for key in _TERMS}} for name, conf in read.items()]
 
     check_out(options, ".zip")
     folder = options.champion or options.results / "champion" / options.dataset
     if folder.is_file():
         raise UserError("--champion must be a folder", f"{folder} is a file", "copy that file instead")
     champion = load_champion(folder, options.dataset)
-    required, others = _read_terms(options.project / "conf", champion.dataset)
+    sources = read_dataset(options.project / "conf", champion.dataset).sources
+    required = read_terms(sources.required)  # which have its scores
     left_out = None if options.with_scores else list_left_out(champion, required)
     with replacing(options.out):
-        pack_champion(folder, options.out, left_out, [*required, *others])
+        pack_champion(folder, options.out, left_out, [*required, *read_terms(sources.optional)])
     shown = f"{options.out}: {champion.name} of {champion.dataset}, {options.out.stat().st_size / 1e6:.1f} MB"
     print(shown if left_out is None else f"{shown}; {left_out.note}", file=sys.stderr)
     return 0
-
-
-def _read_terms(conf: Path, dataset: str) -> tuple[list[SourceTerms], list[SourceTerms]]:
-    """Return the terms of the required sources of a dataset, which have its scores, and those of the others."""
-    from perfcast.config.conf_files import read_conf
-    from perfcast.config.dataset_conf import read_dataset
-    from perfcast.inference.champion_archive import SourceTerms
-
-    def read(name: str) -> SourceTerms:
-        source = read_conf(conf, "source", name)
-        return SourceTerms(name, *(str(source[key]) for key in ("title", "license", "terms", "citation")))
-
-    sources = read_dataset(conf, dataset).sources
-    return [read(name) for name in sources.required], [read(name) for name in sources.optional]

@@ -61,7 +61,7 @@ export function drawAxis(estimate, width, label) {
   const scores = measured.map((near) => near.score);
   const ends = [estimate.low, estimate.high].filter((value) => value !== null);
   const { published } = estimate;
-  const range = published ? [published.low, published.high] : [];
+  const range = published?.median ? [published.low, published.high] : [];
   const [low, high] = padRange([estimate.median, ...ends, ...scores, ...range], 0.08);
   const left = 12;
   const right = width - 12;
@@ -70,9 +70,9 @@ export function drawAxis(estimate, width, label) {
   const base = below + (scores.length ? 22 : 2);
   const svg = createChart(width, base + (low === 0 ? 20 : 37), label);
   drawScale(svg, x, [low, high], [left, right, base]);
-  if (published) {
+  if (published?.median) {
     const strip = createShape("rect", { class: "measured", x: x(published.low) - 1, y: 6, width: x(published.high) - x(published.low) + 2, height: base - 6 });
-    strip.append(createShape("title", {}, `${published.count} published results: ${formatNumber(published.low)} to ${formatNumber(published.high)}`));
+    strip.append(createShape("title", {}, `${published.count} published results${published.quartiles ? ", quartiles" : ""}: ${formatNumber(published.low)} to ${formatNumber(published.high)}`));
     svg.append(strip, createShape("line", { class: "measured-median", x1: x(published.median), x2: x(published.median), y1: 6, y2: base }));
   }
   if (ends.length) svg.append(createShape("line", { class: "interval", x1: x(estimate.low), x2: x(estimate.high), y1: 18, y2: 18 }));
@@ -93,7 +93,7 @@ export function drawRows(rows, width, label) {
     svg.append(createShape("text", { class: "value", x: 4, y: y + 4 }, name));
     if (estimate.low !== null) svg.append(createShape("line", { class: "interval", x1: x(estimate.low), x2: x(estimate.high), y1: y, y2: y }));
     svg.append(createShape("circle", { class: "median", cx: x(estimate.median), cy: y, r: 6.5 }));
-    if (estimate.published) svg.append(createMarker(x(estimate.published.median), y, `${name}: published median ${formatNumber(estimate.published.median)}`));
+    if (estimate.published?.median) svg.append(createMarker(x(estimate.published.median), y, `${name}: published median ${formatNumber(estimate.published.median)}`));
   });
   return svg;
 }

@@ -71,7 +71,7 @@ function showComparison(answer) {
     task,
     ...machines.map((machine) => {
       const each = machine.estimates.find((estimate) => estimate.task === task);
-      return each ? `${formatNumber(each.median)} (${formatInterval(each)})${each.published ? `; published ${formatNumber(each.published.median)}, ${each.published.count} results` : ""}` : "";
+      return each ? `${formatNumber(each.median)} (${formatInterval(each)})${each.published?.median ? `; published ${formatNumber(each.published.median)}, ${each.published.count} results` : ""}` : "";
     }),
   ]);
   const prices = machines.map((machine) => state.prices[machine.line - 1]);

@@ -49,7 +49,11 @@ export function formatInterval(estimate) {
 function describePublished(published) {
   if (!published) return [];
   const results = published.count === 1 ? "1 result" : `${published.count} results`;
-  return [createElement("p", { class: "published" }, createElement("strong", {}, `Published: ${results} ${published.differs.length ? `nearest to this machine (the newest of them have ${published.differs.join("; ")})` : "of this machine"}${published.low === published.high ? "" : `, ${formatNumber(published.low)} to ${formatNumber(published.high)}`}, median ${formatNumber(published.median)}.`))];
+  const which = published.differs.length ? `nearest to this machine (the newest of them have ${published.differs.join("; ")})` : "of this machine";
+  const kind = published.quartiles ? `of such machines in any set-up, ${published.months}` : which;
+  const range = published.low === published.high ? "" : `, ${published.quartiles ? "quartiles " : ""}${formatNumber(published.low)} to ${formatNumber(published.high)}`;
+  const median = published.median ? `, median ${formatNumber(published.median)}` : "";
+  return [createElement("p", { class: "published" }, createElement("strong", {}, `Published: ${results} ${kind}${range}${median}.`))];
 }
 
 // Return a heading, a chart and a text for every suite, and the same as tables.
