@@ -36,7 +36,7 @@ class Stage:
         """Declare the arguments."""
         add_shared(parser, *self.names, **self.changed)
         for name, options in self.further.items():
-            parser.add_argument(name, **options)
+            parser.add_argument(*name.split(), **options)
 
     def run(self, options: argparse.Namespace) -> int:
         """Call the function and return its exit code, 0 for none."""
@@ -586,41 +586,40 @@ def standardize(*, dataset: str, raw: Path, table: Path, rejected: Path, quality
 
 
 @stage(
-    "dataset split predictor --table --folds --out --preset --backtest-windows --project",
+    "",
     {
-        "--seeds": {"type": seed, "nargs": "+", "default": [0], "metavar": "N", "help": "seeds (default: 0)"},
-        "--override": {"action": "append", "default": [], "metavar": "KEY=VALUE", "help": "Hydra override"},
+        "overrides": {"nargs": "*", "metavar": "KEY=VALUE", "help": "choices and values of the configuration"},
+        "--multirun -m": {"action": "store_true", "help": "train once for each value: predictor=mlp,ncpp"},
+        "--cfg": {"choices": ["job", "hydra", "all"], "help": "print the configuration"},
     },
-    out="folder of the run",
 )
-def train(
-    *,
-    table: Path,
-    folds: Path,
-    out: Path,
-    preset: str,
-    backtest_windows: int,
-    project: Path,
-    seeds: Sequence[int],
-    override: Sequence[str],
-    **names: str,
-) -> None:
-    """Train one predictor on one split.
+def train(overrides: Sequence[str], multirun: bool, cfg: str | None) -> None:
+    """Train a predictor on a split of a dataset, in the grammar of Hydra.
+
+    Every KEY is one of conf/config.yaml.
 
     Examples:
-        perfcast pipeline train host_gemm random ridge \\
-          --table results/features/host_gemm.parquet \\
-          --folds results/splits/host_gemm/random.parquet --out run
+        perfcast pipeline train dataset=host_gemm split=random predictor=mlp \\
+          predictor.params.epochs=3
+        perfcast pipeline train dataset=host_gemm split=random -m \\
+          predictor=mlp,ncpp seeds=[0],[1]
+        perfcast pipeline train dataset=host_gemm split=random predictor=mlp --cfg job
     """
-    from perfcast.config.compose import compose
-
-    chosen = {**names, "preset": preset, "seeds": f"[{','.join(map(str, seeds))}]"}
-    config = compose(project, [*[f"{key}={value}" for key, value in chosen.items()], *override])
     from perfcast import tracking
+    from perfcast.config.compose import run_hydra
+    from perfcast.config.conf_files import validated
+    from perfcast.config.experiment_params import Params
     from perfcast.experiment.training import TrainingJob, run_training
 
-    store = tracking.store_from(config["tracking"], project, os.environ)
-    # trainings of the quick preset take seconds
-    checkpoints = None if preset == "quick" else out.with_name(f".{out.name}.checkpoints")
-    labels = names["dataset"], names["split"], names["predictor"]
-    run_training(TrainingJob(*labels, table, folds, out, backtest_windows, checkpoints), config, store)
+    def train_one(config: Mapping[str, Any]) -> None:
+        params = validated(Params, "params.yaml", {key: config[key] for key in Params.model_fields if key in config})
+        store = tracking.store_from(config["tracking"], Path(), os.environ)
+        names, out = [config[key] for key in ("dataset_name", "split", "predictor_name")], Path(config["out"])
+        # trainings of the quick preset take seconds
+        checkpoints = None if params.preset == "quick" else out.with_name(f".{out.name}.checkpoints")
+        files = Path(config["table"]), Path(config["folds"]), out
+        run_training(TrainingJob(*names, *files, params.backtest_windows, checkpoints), config, store)
+        _tell(f"written: {out}")
+
+    options = ["--multirun"] * multirun + ([f"--cfg={cfg}"] if cfg else [])
+    run_hydra(default_project(Path()), [*options, *overrides], train_one)
