@@ -34,7 +34,7 @@ COMMANDS = {
     "train: no such predictor of several": "pipeline train dataset=host_gemm split=random predictor=ridge,mpl -m",
     "train: no such key": "pipeline train dataset=host_gemm split=random predictor=ridge out=out/x predictor.parms.a=1",
     "train: no such option": "pipeline train dataset=host_gemm split=random predictor=ridge --override a=1",
-    "train: a table that is none": "pipeline train dataset=host_gemm split=random predictor=ridge table=x folds=x out=out/x",
+    "train: a table that is none": "pipeline train dataset=host_gemm split=random predictor=ridge table=x out=out/x",
     "train: a preset": "pipeline train dataset=host_gemm split=random predictor=ridge out=out/x preset=slow",
     "train: a seed": "pipeline train dataset=host_gemm split=random predictor=ridge out=out/x seeds=[one]",
     "tune: no trials": "tune host_gemm random ridge --table x --folds x --out out/x --trials 0",

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from perfcast import plugins
-from perfcast.cli.arguments import add_shared, parse_experiment, seed, share, whole
+from perfcast.cli.arguments import add_shared, parse_experiment, share, whole
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import atomic_folder, atomic_path, read_object, remove_path, write_json, write_text
 from perfcast.utils.packaged_project import default_project
@@ -256,10 +256,7 @@ def forget(results: Path) -> None:
     {
         "champions": {"type": Path, "nargs": "+", "metavar": "FOLDER", "help": "folders of champions"},
         "--metrics": {"type": Path, "required": True, "metavar": "FILE", "help": "the metrics of every predictor"},
-        "--baselines": {
-            **{"nargs": "*", "default": [], "metavar": "PREDICTOR"},
-            "help": "predictors to compare the champion with",
-        },
+        "--baselines": {"nargs": "*", "default": [], "metavar": "PREDICTOR", "help": "predictors to compare with"},
     },
 )
 def headline(champions: Sequence[Path], metrics: Path, baselines: Sequence[str], out: Path) -> None:
@@ -315,8 +312,10 @@ def in_domain(
         "source": {"help": "name of a file in conf/source"},
         "--origin": {"type": Path, "metavar": "FILE", "help": "JSON file that records the origin of every file"},
         "--mirror": {
-            **{"action": "append", "default": [], "metavar": "FOLDER"},
-            "help": "folder with copies of files; may be repeated",
+            "action": "append",
+            "default": [],
+            "metavar": "FOLDER",
+            "help": "folder of copies; may be repeated",
         },
         "--strict": {"action": "store_true", "help": "fail if the source is missing"},
         "--offline": {"action": "store_true", "help": "do not use the network"},
@@ -396,8 +395,7 @@ def leakage(dataset: str, out: Path, project: Path, **files: Any) -> int:
 
 
 @stage(
-    "--out",
-    {"evaluations": {"type": Path, "nargs": "+", "metavar": "evaluation", "help": "folders of evaluations"}},
+    "--out", {"evaluations": {"type": Path, "nargs": "+", "metavar": "evaluation", "help": "folders of evaluations"}}
 )
 def metrics(evaluations: Sequence[Path], out: Path) -> None:
     """Gather the metrics of all datasets in one file for DVC.
@@ -440,10 +438,7 @@ def plots(dataset: str, evaluation: Path, plots: Sequence[str], out: Path, proje
     "--results --project",
     {
         "--trainings": {"action": "store_true", "help": "record the trainings alone"},
-        "--note": {
-            **{"type": Path, "metavar": "FILE"},
-            "help": "write the outcome to a file, and succeed if the store fails",
-        },
+        "--note": {"type": Path, "metavar": "FILE", "help": "file for the outcome; a store that fails is no failure"},
     },
 )
 def record(results: Path, project: Path, trainings: bool, note: Path | None) -> None:
@@ -614,11 +609,13 @@ def train(overrides: Sequence[str], multirun: bool, cfg: str | None) -> None:
     def train_one(config: Mapping[str, Any]) -> None:
         params = validated(Params, "params.yaml", {key: config[key] for key in Params.model_fields if key in config})
         store = tracking.store_from(config["tracking"], Path(), os.environ)
-        names, out = [config[key] for key in ("dataset_name", "split", "predictor_name")], Path(config["out"])
+        out = Path(config["out"])
+        names = config["dataset_name"], config["split"], config["predictor_name"]
         # trainings of the quick preset take seconds
         checkpoints = None if params.preset == "quick" else out.with_name(f".{out.name}.checkpoints")
         files = Path(config["table"]), Path(config["folds"]), out
-        run_training(TrainingJob(*names, *files, params.backtest_windows, checkpoints), config, store)
+        job = TrainingJob(*names, *files, params.backtest_windows, checkpoints)
+        run_training(job, config, store)
         _tell(f"written: {out}")
 
     options = ["--multirun"] * multirun + ([f"--cfg={cfg}"] if cfg else [])

@@ -37,10 +37,7 @@ def run_hydra(root: Path, words: Sequence[str], task: Callable[[dict[str, Any]],
         try:
             config: Any = OmegaConf.to_container(composed, resolve=True, throw_on_missing=True)
             if tuned := read_tuned(conf, config["predictor_name"]):
-                config["predictor"]["tuned"] = {
-                    dataset: {split: entry.model_dump() for split, entry in splits.items()}
-                    for dataset, splits in tuned.items()
-                }
+                config["predictor"]["tuned"] = tuned
             task(config)
         except Exception as error:  # what Hydra would print is no single line
             failures.append(error)
@@ -61,10 +58,3 @@ def run_hydra(root: Path, words: Sequence[str], task: Callable[[dict[str, Any]],
         sys.argv = before
     if failures:
         raise failures[0]
-
-
-def compose(root: Path, overrides: Sequence[str]) -> dict[str, Any]:
-    """Return the configuration that overrides name."""
-    composed = list[dict[str, Any]]()
-    run_hydra(root, overrides, composed.append)
-    return composed[0]

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from mlflow.system_metrics.system_metrics_monitor import SystemMetricsMonitor
 from pytorch_lightning.loggers import MLFlowLogger
 
 from perfcast.tracking.store import Store, locked, open_client, warn_unrecorded
@@ -21,7 +22,7 @@ class LiveRecord(MLFlowLogger):
     LOGGER_JOIN_CHAR = "/"
 
     def __init__(self, run: Run) -> None:
-        super().__init__(tracking_uri=run.store.uri, prefix="live", run_id=run.run_id)
+        super().__init__(tracking_uri=run.store.uri, prefix="training_live", run_id=run.run_id)
         self.run: Run | None = run
         self.epochs = 0
 
@@ -56,19 +57,25 @@ class LiveRecord(MLFlowLogger):
 
 @contextmanager
 def live_record(store: Store, experiment: str, name: str, tags: Mapping[str, str]) -> Iterator[LiveRecord | None]:
-    """Record a training while it runs. A store that fails costs a line and the live curves, never the training."""
-    live, status = None, "FAILED"
+    """Record a training while it runs, and the use of the machine.
+
+    A store that fails costs a line and the live curves, never the training.
+    """
+    live, monitor, status = None, None, "FAILED"
     try:
         from perfcast.tracking.run import start_run
 
         run = start_run(open_client(store), store, experiment, name, {"perfcast.kind": "training", **tags})
-        live = LiveRecord(run)
+        live, monitor = LiveRecord(run), SystemMetricsMonitor(run.run_id, tracking_uri=store.uri)
+        monitor.start()
     except Exception as error:  # whatever a store, a driver or a server raises
         warn_unrecorded(error)
     try:
         yield live
         status = "FINISHED"
     finally:
+        if monitor:
+            monitor.finish()
         if live:
             with live.spared():
                 if live.run:

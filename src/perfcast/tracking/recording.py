@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import mlflow
+import optuna
 import pandas as pd
 from mlflow import MlflowClient
 from mlflow.entities import Dataset
@@ -34,7 +35,7 @@ from perfcast.predictors.predictor import load_predictor
 from perfcast.schema.metric_names import POINTS
 from perfcast.schema.table_files import read_table
 from perfcast.tracking.run import KIND_TAG, LIVE_TAG, RECORD_TAG, Run, open_experiment, start_run
-from perfcast.tracking.store import RECORD, Store, describe_experiment, locked, open_client
+from perfcast.tracking.store import RECORD, Store, describe_experiment, locked, open_client, save_view
 from perfcast.utils.io import file_digests, read_json, sha256
 
 _FOLDER = Path(__file__).parent
@@ -116,7 +117,8 @@ def register_champion(run: Run, dataset: str, model: ModelInfo, tags: Mapping[st
     return str(version.version)
 
 
-_METRICS = (*POINTS, "mape", "medape", "coverage", "width", "interval_score", "p90")
+_ERRORS = (*POINTS, "mape", "medape", "p90")
+_METRICS = (*_ERRORS, "coverage", "width", "interval_score")
 _DIGEST = 36  # characters that MLflow keeps of a dataset's digest
 _ROUNDED = 1e-5  # an evaluation has six digits of an error
 
@@ -132,6 +134,17 @@ class ResultsToRecord:
     scores: Mapping[str, Scores]
 
 
+def _tagged(client: MlflowClient, experiment_id: str, tag: str) -> dict[str, StoredRun]:
+    """Return the runs of an experiment with a tag by its value."""
+    runs: list[StoredRun] = []
+    token = None
+    while token != "":
+        page = client.search_runs([experiment_id], f"tags.`{tag}` LIKE '%'", page_token=token)
+        runs += page
+        token = page.token or ""
+    return {run.data.tags[tag]: run for run in runs}
+
+
 @dataclass
 class _Recorder:
     """A pass over one dataset: the experiment of MLflow, and the runs that it has by the digest that they record."""
@@ -144,18 +157,9 @@ class _Recorder:
     def __post_init__(self) -> None:
         self.experiment = f"perfcast/{self.dataset}"
         self.experiment_id = open_experiment(self.client, self.store, self.experiment)
-        describe_experiment(self.client, self.experiment_id)
-        self.known, self.live = self._tagged(RECORD_TAG), self._tagged(LIVE_TAG)
-
-    def _tagged(self, tag: str) -> dict[str, StoredRun]:
-        """Return the runs with a tag by its value."""
-        runs: list[StoredRun] = []
-        token = None
-        while token != "":
-            page = self.client.search_runs([self.experiment_id], f"tags.`{tag}` LIKE '%'", page_token=token)
-            runs += page
-            token = page.token or ""
-        return {run.data.tags[tag]: run for run in runs}
+        splits = {path.name for path in (self.results.folder / "runs" / self.dataset).iterdir()}
+        describe_experiment(self.client, self.experiment_id, sorted(splits))
+        self.known, self.live = (_tagged(self.client, self.experiment_id, tag) for tag in (RECORD_TAG, LIVE_TAG))
 
     @cached_property
     def table(self) -> pd.DataFrame:
@@ -215,7 +219,7 @@ def record_results(store: Store, results: ResultsToRecord, *, trainings_only: bo
             recorder = _Recorder(client, store, results, dataset)
             count += sum(_record_training(recorder, path) for path in paths)
             if not trainings_only:
-                count += _record_champion(recorder)
+                count += _record_champion(recorder) + _record_trials(recorder)
     return count
 
 
@@ -232,7 +236,7 @@ def _scores(recorder: _Recorder, content: Mapping[str, Any]) -> dict[str, float]
     return {
         metric if task == AVERAGE else f"{metric}/{task}": values[metric]
         for task, values in tasks.items()
-        for metric in _METRICS
+        for metric in (_METRICS if task == AVERAGE else _ERRORS)
         if metric in values
     }
 
@@ -285,7 +289,10 @@ def _read_usage(path: Path) -> dict[str, float]:
     if not path.exists():
         return {}
     row = pd.read_csv(path, sep="\t", na_values="-").iloc[0]
-    return {"seconds": float(row["s"]), "memory_mib": float(row["max_rss"])}
+    system = {
+        f"system/{name}": float(row[name]) for name in ("cpu_time", "mean_load", "io_in", "io_out") if name in row
+    }
+    return {"seconds": float(row["s"]), "memory_mib": float(row["max_rss"]), **system}
 
 
 def _record_champion(recorder: _Recorder) -> int:
@@ -331,3 +338,30 @@ def _by_split(scores: Scores, predictor: str) -> dict[str, float]:
         for metric in _METRICS
         if metric in predictors[predictor][AVERAGE]
     }
+
+
+def _record_trials(recorder: _Recorder) -> int:
+    """Record the finished trials of `perfcast tune` that the store does not have, and save a view of every search.
+
+    The view draws the searched parameters and the error as parallel coordinates.
+    """
+    count = 0
+    for path in sorted((recorder.results.folder / "tuning" / recorder.dataset).glob("*/*.db")):
+        tags = {KIND_TAG: "trial", "predictor": path.stem, "split": path.parent.name}
+        title, storage, searched = f"{path.stem}-{path.parent.name}", f"sqlite:///{path}", set[str]()
+        for study in optuna.get_all_study_names(storage):
+            fold = study.rpartition("/")[2]
+            for trial in optuna.load_study(study_name=study, storage=storage).trials:
+                searched |= set(trial.params)
+                digest, name = f"{study} {trial.number} {trial.datetime_start}", f"{title} {fold} trial {trial.number}"
+                if not recorder.is_recorded(digest):
+                    with recorder.run(digest, name, {**tags, "fold": fold}, file=path, seconds=0) as run:
+                        run.log_params(trial.params)
+                        run.log_metrics({} if trial.value is None else {"validation_mape": trial.value})
+                    count += 1
+        condition = " and ".join(f"tags.`{name}` = '{value}'" for name, value in tags.items())
+        columns = ["metrics.`validation_mape`", "tags.`fold`", *(f"params.`{name}`" for name in sorted(searched))]
+        chart = {"type": "PARALLEL", "selectedParams": sorted(searched), "selectedMetrics": ["validation_mape"]}
+        where = recorder.client, recorder.experiment_id
+        save_view(*where, f"search {title}", condition, columns, Search=[{**chart, "showAllRuns": True}])
+    return count
