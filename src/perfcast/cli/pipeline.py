@@ -366,8 +366,7 @@ def learn(champion: Path, standard: Path) -> None:
     from perfcast.experiment.rolling import learn_later_results
     from perfcast.schema.table_files import read_table
 
-    count = learn_later_results(champion, read_table(standard))
-    _tell(f"{champion}: {count} results after training")
+    _tell(f"{champion}: {learn_later_results(champion, read_table(standard))} results after training")
 
 
 @stage("dataset --table --standard --folds --runs --splits --predictors --out --seed --project", folds=_FOLDS)
@@ -458,12 +457,11 @@ def record(results: Path, project: Path, trainings: bool, note: Path | None) -> 
         outcome = "off: conf/tracking/default.yaml has enabled: false"
         if store is not None:
             from perfcast.evaluation import metrics_tree, read_evaluation
-            from perfcast.tracking.recording import ResultsToRecord, record_results
+            from perfcast.tracking.recording import record_results
 
             evaluations = [read_evaluation(path.parent) for path in results.glob("evaluation/*/summary.json")]
             scores = {evaluation.dataset: metrics_tree(evaluation) for evaluation in evaluations}
-            count = record_results(store, ResultsToRecord(results, scores), trainings_only=trainings)
-            outcome = f"{count} new runs recorded"
+            outcome = f"{record_results(store, results, scores, trainings_only=trainings)} new runs recorded"
     except Exception as error:  # whatever a store, a driver or a server raises
         reason = tracking.explain_failure(error)
         if note is None:
@@ -614,8 +612,7 @@ def train(overrides: Sequence[str], multirun: bool, cfg: str | None) -> None:
         # trainings of the quick preset take seconds
         checkpoints = None if params.preset == "quick" else out.with_name(f".{out.name}.checkpoints")
         files = Path(config["table"]), Path(config["folds"]), out
-        job = TrainingJob(*names, *files, params.backtest_windows, checkpoints)
-        run_training(job, config, store)
+        run_training(TrainingJob(*names, *files, params.backtest_windows, checkpoints), config, store)
         _tell(f"written: {out}")
 
     options = ["--multirun"] * multirun + ([f"--cfg={cfg}"] if cfg else [])

@@ -36,8 +36,7 @@ def run_hydra(root: Path, words: Sequence[str], task: Callable[[dict[str, Any]],
     def run(composed: Any) -> None:
         try:
             config: Any = OmegaConf.to_container(composed, resolve=True, throw_on_missing=True)
-            if tuned := read_tuned(conf, config["predictor_name"]):
-                config["predictor"]["tuned"] = tuned
+            config["predictor"]["tuned"] = read_tuned(conf, config["predictor_name"])
             task(config)
         except Exception as error:  # what Hydra would print is no single line
             failures.append(error)

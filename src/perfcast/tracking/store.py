@@ -199,31 +199,24 @@ def save_view(
         ],
     }
     view = {"name": name, "createdAt": 0, "updatedAt": 0, "state": json.dumps(state)}
-    _set_tag(client, experiment_id, f"{_VIEW}{name.replace(' ', '-')}", json.dumps(view))
+    client.set_experiment_tag(experiment_id, f"{_VIEW}{name.replace(' ', '-')}", json.dumps(view))
 
 
 def describe_experiment(client: MlflowClient, experiment_id: str, splits: Iterable[str]) -> None:
-    """Set the description and the saved views, of all trainings and of those of each split, where they differ."""
+    """Set the description and the saved views, of all trainings and of those of each split."""
     charts = {title: [{"type": "BAR", "metricKey": name} for name in text.split()] for title, text in _SECTIONS.items()}
     columns = [f"metrics.`{name}`" for text in _SECTIONS.values() for name in text.split()]
     columns[3:3] = ["tags.`split`", "tags.`predictor`"]
     condition = "tags.`perfcast.kind` = 'training'"
-    views = {"all trainings": condition}
-    views |= {f"split {split}": f"{condition} and tags.`split` = '{split}'" for split in splits}
-    for name, of_split in views.items():
-        save_view(client, experiment_id, name, of_split, columns, **{**charts, "Training": _CURVES})
+    conditions = {"all trainings": ""} | {f"split {split}": f" and tags.`split` = '{split}'" for split in splits}
+    for name, more in conditions.items():
+        save_view(client, experiment_id, name, condition + more, columns, **{**charts, "Training": _CURVES})
     note = (
         "One run per training; **Views** lists those of each split by error. Metrics are those of the test rows in %, "
         "averaged over the suites: `mape`, `medape`, `p90` (90 % of the errors are smaller), `coverage` and `width` of "
         "prediction intervals. Runs of kind `champion` hold the model of `perfcast predict`, `trial` those of a search."
     )
-    _set_tag(client, experiment_id, "mlflow.note.content", note)
-
-
-def _set_tag(client: MlflowClient, experiment_id: str, name: str, value: str) -> None:
-    """Set a tag of an experiment where it differs."""
-    if client.get_experiment(experiment_id).tags.get(name) != value:
-        client.set_experiment_tag(experiment_id, name, value)
+    client.set_experiment_tag(experiment_id, "mlflow.note.content", note)
 
 
 def explain_failure(error: BaseException) -> str:

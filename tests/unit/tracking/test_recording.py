@@ -14,7 +14,7 @@ from recorded_results import make_recordable, write_run
 from perfcast import tracking
 from perfcast.cli.main import main
 from perfcast.tracking.live import live_record
-from perfcast.tracking.recording import ResultsToRecord, record_results, requirements
+from perfcast.tracking.recording import record_results, requirements
 from perfcast.utils.io import sha256
 
 SCORES = {
@@ -32,7 +32,7 @@ SCORES = {
 
 def record(folder, scores=SCORES, **options):
     store = tracking.Store(f"sqlite:///{folder}/mlflow/mlflow.db", folder / "mlflow" / "artifacts", "now")
-    return record_results(store, ResultsToRecord(folder, scores), **options)
+    return record_results(store, folder, scores, **options)
 
 
 def runs_of(folder):
