@@ -57,10 +57,9 @@ def budgets(results: Path, out: Path) -> list[Budget]:
         machine = ("--processor", "EPYC 9654", "--chips", "2", "--brief", "--results", str(results))
         measurable.append(Budget("perfcast predict, cold", ("predict", *machine), 1.5))
     if table.exists() and folds.exists():
-        files = ("--table", str(table), "--folds", str(folds), "--out", str(out), "--preset", "quick")
-        measurable.append(
-            Budget("pipeline train ... nearest", ("pipeline", "train", "host_gemm", "random", "nearest", *files), 1.5)
-        )
+        names = ("dataset=host_gemm", "split=random", "predictor=nearest", "preset=quick")
+        words = ("pipeline", "train", *names, f"table={table}", f"folds={folds}", f"out={out}")
+        measurable.append(Budget("pipeline train ... nearest", words, 1.5))
     return measurable
 
 

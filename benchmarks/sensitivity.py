@@ -19,12 +19,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
 
-from perfcast.config.compose import compose
+from perfcast.config.compose import run_hydra
 from perfcast.config.conf_files import validated
 from perfcast.config.predictor_conf import PredictorConf
 from perfcast.domains.servers.processors import announcements
@@ -81,7 +82,9 @@ class Measurement:
 
     def __init__(self, table: Table, predictor: str, windows: int) -> None:
         names = {"dataset": table.dataset, "predictor": predictor, "split": "random", "preset": "quick"}
-        self.config = compose(Path(), [*[f"{key}={value}" for key, value in names.items()], "seeds=[0]"])
+        configs = list[dict[str, Any]]()
+        run_hydra(Path(), [*[f"{key}={value}" for key, value in names.items()], "seeds=[0]"], configs.append)
+        self.config = configs[0]
         self.conf = validated(PredictorConf, predictor, self.config["predictor"])
         self.table, self.predictor, self.windows = table, predictor, windows
 

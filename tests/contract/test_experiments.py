@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from perfcast.config.compose import compose
+from perfcast.config.compose import run_hydra
 from perfcast.config.conf_files import conf_files, known, read_ablations, read_conf, read_yaml, validated
 from perfcast.config.experiment_params import validate
 from perfcast.config.predictor_conf import PredictorConf, read_predictor
@@ -70,8 +70,11 @@ class TestAblation:
                 assert flattened(ablation.params).items() <= flattened(arguments).items()
 
     def test_is_composed_as_it_is_read(self, name: str) -> None:
-        composed = compose(ROOT, ["dataset=spec_cpu2017", f"predictor={name}", "split=random"])["predictor"]
-        assert validated(PredictorConf, "composed", composed) == read_predictor(CONF, name)
+        composed = list[dict[str, Any]]()
+        run_hydra(ROOT, ["dataset=spec_cpu2017", f"predictor={name}", "split=random"], composed.append)
+        assert validated(PredictorConf, "composed", composed[0]["predictor"]).settings("full") == (
+            read_predictor(CONF, name).settings("full")
+        )
 
 
 def with_ablation(folder: Path, name: str, content: Any) -> Path:

@@ -94,7 +94,7 @@ def test_parallel_trainings_record_the_same_as_sequential_ones(tmp_path):
         subprocess.run(record, check=True, cwd=project, env=settings[name], timeout=900)
     serial, parallel = recorded(stores["serial"]), recorded(stores["parallel"])
     assert len(serial) == len(PREDICTORS)
-    assert {"curve/train_loss", "live/train_loss"} <= set(serial["mlp-random"][1])
+    assert {"training/train_loss", "training_live/train_loss"} <= set(serial["mlp-random"][1])
     assert parallel == serial
 
 

@@ -25,9 +25,8 @@ def train(project, out, trainer, *environments, cold=False):
     quiet = {"+predictor.params.dropout": 0.0, "+predictor.params.mask_rate": 0.0, "predictor.quick.min_steps": 20}
     settings = {**quiet, "trainer.accelerator": "cpu", "tracking.live": "true", **trainer}
     command = [
-        "perfcast", "pipeline", "train", "host_gemm", "random", "mlp", "--table", TABLES[0], "--folds",
-        TABLES[1], "--out", f"results/{out}/mlp", "--preset", "quick",
-        *[word for key, value in settings.items() for word in ("--override", f"{key}={value}")],
+        "perfcast", "pipeline", "train", "dataset=host_gemm", "split=random", "predictor=mlp", f"out=results/{out}/mlp",
+        "preset=quick", *(f"{key}={value}" for key, value in settings.items()),
     ]  # fmt: skip
     variables = {**environment(project, cold=cold), "MLFLOW_TRACKING_URI": f"sqlite:///{project}/{out}.db"}
     started = [

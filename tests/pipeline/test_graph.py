@@ -92,7 +92,7 @@ def test_mlflow_has_one_finished_run_per_training(project):
     )
     assert training.data.metrics["mape"] > 0
     assert {"medape", "coverage", "width", "seconds", "memory_mib"} <= set(training.data.metrics)
-    assert any(name.startswith("curve/") for name in training.data.metrics)
+    assert any(name.startswith("training/") for name in training.data.metrics)
     champion = client.get_model_version_by_alias("perfcast-spec_cpu2017", "champion")
     assert int(champion.version) == 1
 

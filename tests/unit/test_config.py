@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from perfcast.config.compose import compose
-from perfcast.config.conf_files import read_conf, read_yaml, validated
+from perfcast.config.compose import run_hydra
+from perfcast.config.conf_files import read_ablations, read_conf, read_yaml, validated
 from perfcast.config.dataset_conf import DatasetConf, PublishedErrors
 from perfcast.config.experiment_params import validate
 from perfcast.config.predictor_conf import PredictorConf
@@ -31,8 +31,14 @@ def test_numbers_of_a_list_may_come_as_text_from_the_command_line(params):
 CHOSEN = ["dataset=spec_cpu2017", "predictor=ridge", "split=random"]
 
 
+def compose(*words):
+    composed = []
+    run_hydra(PROJECT, words, composed.append)
+    return composed
+
+
 def test_hydra_composes_conf_with_params_and_an_override_wins(params):
-    composed = compose(PROJECT, [*CHOSEN, "split_seed=8", "predictor.params.clip=9"])
+    (composed,) = compose(*CHOSEN, "split_seed=8", "predictor.params.clip=9")
     assert composed["predictor"]["_target_"].endswith(".Ridge")
     assert (composed["seeds"], composed["dataset"]["name"]) == (params["seeds"], "spec_cpu2017")
     assert (composed["split_seed"], composed["predictor"]["params"]["clip"]) == (8, 9)
@@ -41,9 +47,27 @@ def test_hydra_composes_conf_with_params_and_an_override_wins(params):
 @pytest.mark.parametrize("override", ["predictor=ridgee", "nothing.of.the=kind", "seeds=[1", "="])
 def test_a_wrong_override_is_one_line(override):
     with pytest.raises(UserError) as raised:
-        compose(PROJECT, [*CHOSEN, override])
+        compose(*CHOSEN, override)
     assert "\n" not in str(raised.value)
-    assert override != "predictor=ridgee" or "lightgbm" in str(raised.value)
+    assert override != "predictor=ridgee" or "did you mean 'ridge'" in str(raised.value)
+
+
+def test_a_multirun_has_a_folder_for_each_choice_and_ends_with_the_first_error(capsys):
+    ablation = next(iter(read_ablations(PROJECT / "conf")))
+    composed = compose("--multirun", *CHOSEN, f"predictor=ridge,{ablation}", "seeds=[0],[1]")
+    assert [(each["predictor_name"], each["seeds"]) for each in composed] == [
+        *[("ridge", [0]), ("ridge", [1])],
+        *[(ablation, [0]), (ablation, [1])],
+    ]
+    assert composed[0]["out"] == "results/trials/spec_cpu2017/random/predictor=ridge,seeds=[0]"
+    assert len({each["out"] for each in composed}) == 4
+
+    def fail(config):
+        raise UserError("a training must end", config["predictor_name"])
+
+    with pytest.raises(UserError, match=r"must end, but ridge"):
+        run_hydra(PROJECT, CHOSEN, fail)
+    assert capsys.readouterr().err == ""
 
 
 def test_candidates_override_single_values_and_the_quick_preset_leaves_no_choice():

@@ -37,11 +37,11 @@ rule train:
         outlier=lambda w: GRAPH.datasets[w.dataset].label_outlier,
         preset=PARAMS.preset,
         backtest_windows=PARAMS.backtest_windows,
-        seeds=lambda w: GRAPH.seeds_of(w.predictor),
+        seeds=lambda w: str(GRAPH.seeds_of(w.predictor)),
     shell:
-        "logged {log:q} perfcast pipeline train {wildcards.dataset:q} {wildcards.split:q} {wildcards.predictor:q} --table {input.table:q} "
-        "--folds {input.folds:q} --out {params.folder:q} --preset {params.preset:q} --backtest-windows {params.backtest_windows:q} "
-        "--seeds {params.seeds:q}"
+        "logged {log:q} perfcast pipeline train dataset={wildcards.dataset:q} split={wildcards.split:q} predictor={wildcards.predictor:q} "
+        "table={input.table:q} folds={input.folds:q} out={params.folder:q} preset={params.preset:q} "
+        "backtest_windows={params.backtest_windows:q} seeds={params.seeds:q}"
 
 
 # A rolling split trains nothing: it corrects the predictions of its forward split, month by month.

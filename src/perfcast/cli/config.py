@@ -1,7 +1,9 @@
-"""Check params.yaml and conf/, and print a configuration.
+"""Check params.yaml and conf/, or print where one of their files is.
+
+`perfcast pipeline train ... --cfg job` prints the configuration of a training.
 
 Examples:
-    perfcast config predictor=ridge split=random
+    perfcast config
     perfcast config --path experiment/llm
 """
 
@@ -16,26 +18,20 @@ from perfcast.utils.packaged_project import default_project
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("override", nargs="*", metavar="KEY=VALUE", help="values of the configuration")
     parser.add_argument("--path", metavar="GROUP/NAME", help="print where a file of conf/ is, that of a domain too")
     add_shared(parser, "--project")
     parser.set_defaults(project=default_project(Path()))
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the composed configuration as YAML, or the path of a file."""
-    from perfcast.config.compose import compose
+    """Print that all is valid, or the path of a file."""
     from perfcast.config.conf_files import find_conf, read_yaml
     from perfcast.experiment.experiment_check import check_experiment
-    from perfcast.utils.safe_yaml import yaml_text
 
     if options.path:
         group, _, name = options.path.partition("/")
         print(find_conf(options.project / "conf", group, name))
         return 0
     params = check_experiment(read_yaml(options.project / "params.yaml"), options.project)
-    keys = {entry.partition("=")[0].lstrip("+") for entry in options.override}
-    first = {"dataset": params.datasets[0], "predictor": params.predictors[0], "split": params.splits[0]}
-    chosen = [f"{key}={value}" for key, value in first.items() if key not in keys]
-    print(yaml_text(compose(options.project, [*chosen, *options.override])), end="")
+    print(f"valid: {len(params.datasets)} datasets, {len(params.splits)} splits, {len(params.predictors)} predictors")
     return 0

@@ -26,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         check_command(words)
         parser = build_parser(command)
-        options, unknown = parser.parse_known_args(words[command.count :])
+        options, unknown = parser.parse_known_intermixed_args(words[command.count :])
         if unknown:
             parser.refuse_unknown(unknown)
         code: int = load_command(command.package, command.module).run(options)

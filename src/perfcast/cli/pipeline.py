@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from perfcast import plugins
-from perfcast.cli.arguments import add_shared, parse_experiment, seed, share, whole
+from perfcast.cli.arguments import add_shared, parse_experiment, share, whole
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import atomic_folder, atomic_path, read_object, remove_path, write_json, write_text
 from perfcast.utils.packaged_project import default_project
@@ -36,7 +36,7 @@ class Stage:
         """Declare the arguments."""
         add_shared(parser, *self.names, **self.changed)
         for name, options in self.further.items():
-            parser.add_argument(name, **options)
+            parser.add_argument(*name.split(), **options)
 
     def run(self, options: argparse.Namespace) -> int:
         """Call the function and return its exit code, 0 for none."""
@@ -256,10 +256,7 @@ def forget(results: Path) -> None:
     {
         "champions": {"type": Path, "nargs": "+", "metavar": "FOLDER", "help": "folders of champions"},
         "--metrics": {"type": Path, "required": True, "metavar": "FILE", "help": "the metrics of every predictor"},
-        "--baselines": {
-            **{"nargs": "*", "default": [], "metavar": "PREDICTOR"},
-            "help": "predictors to compare the champion with",
-        },
+        "--baselines": {"nargs": "*", "default": [], "metavar": "PREDICTOR", "help": "predictors to compare with"},
     },
 )
 def headline(champions: Sequence[Path], metrics: Path, baselines: Sequence[str], out: Path) -> None:
@@ -315,8 +312,10 @@ def in_domain(
         "source": {"help": "name of a file in conf/source"},
         "--origin": {"type": Path, "metavar": "FILE", "help": "JSON file that records the origin of every file"},
         "--mirror": {
-            **{"action": "append", "default": [], "metavar": "FOLDER"},
-            "help": "folder with copies of files; may be repeated",
+            "action": "append",
+            "default": [],
+            "metavar": "FOLDER",
+            "help": "folder of copies; may be repeated",
         },
         "--strict": {"action": "store_true", "help": "fail if the source is missing"},
         "--offline": {"action": "store_true", "help": "do not use the network"},
@@ -367,8 +366,7 @@ def learn(champion: Path, standard: Path) -> None:
     from perfcast.experiment.rolling import learn_later_results
     from perfcast.schema.table_files import read_table
 
-    count = learn_later_results(champion, read_table(standard))
-    _tell(f"{champion}: {count} results after training")
+    _tell(f"{champion}: {learn_later_results(champion, read_table(standard))} results after training")
 
 
 @stage("dataset --table --standard --folds --runs --splits --predictors --out --seed --project", folds=_FOLDS)
@@ -396,8 +394,7 @@ def leakage(dataset: str, out: Path, project: Path, **files: Any) -> int:
 
 
 @stage(
-    "--out",
-    {"evaluations": {"type": Path, "nargs": "+", "metavar": "evaluation", "help": "folders of evaluations"}},
+    "--out", {"evaluations": {"type": Path, "nargs": "+", "metavar": "evaluation", "help": "folders of evaluations"}}
 )
 def metrics(evaluations: Sequence[Path], out: Path) -> None:
     """Gather the metrics of all datasets in one file for DVC.
@@ -440,10 +437,7 @@ def plots(dataset: str, evaluation: Path, plots: Sequence[str], out: Path, proje
     "--results --project",
     {
         "--trainings": {"action": "store_true", "help": "record the trainings alone"},
-        "--note": {
-            **{"type": Path, "metavar": "FILE"},
-            "help": "write the outcome to a file, and succeed if the store fails",
-        },
+        "--note": {"type": Path, "metavar": "FILE", "help": "file for the outcome; a store that fails is no failure"},
     },
 )
 def record(results: Path, project: Path, trainings: bool, note: Path | None) -> None:
@@ -463,12 +457,11 @@ def record(results: Path, project: Path, trainings: bool, note: Path | None) -> 
         outcome = "off: conf/tracking/default.yaml has enabled: false"
         if store is not None:
             from perfcast.evaluation import metrics_tree, read_evaluation
-            from perfcast.tracking.recording import ResultsToRecord, record_results
+            from perfcast.tracking.recording import record_results
 
             evaluations = [read_evaluation(path.parent) for path in results.glob("evaluation/*/summary.json")]
             scores = {evaluation.dataset: metrics_tree(evaluation) for evaluation in evaluations}
-            count = record_results(store, ResultsToRecord(results, scores), trainings_only=trainings)
-            outcome = f"{count} new runs recorded"
+            outcome = f"{record_results(store, results, scores, trainings_only=trainings)} new runs recorded"
     except Exception as error:  # whatever a store, a driver or a server raises
         reason = tracking.explain_failure(error)
         if note is None:
@@ -586,41 +579,41 @@ def standardize(*, dataset: str, raw: Path, table: Path, rejected: Path, quality
 
 
 @stage(
-    "dataset split predictor --table --folds --out --preset --backtest-windows --project",
+    "",
     {
-        "--seeds": {"type": seed, "nargs": "+", "default": [0], "metavar": "N", "help": "seeds (default: 0)"},
-        "--override": {"action": "append", "default": [], "metavar": "KEY=VALUE", "help": "Hydra override"},
+        "overrides": {"nargs": "*", "metavar": "KEY=VALUE", "help": "choices and values of the configuration"},
+        "--multirun -m": {"action": "store_true", "help": "train once for each value: predictor=mlp,ncpp"},
+        "--cfg": {"choices": ["job", "hydra", "all"], "help": "print the configuration"},
     },
-    out="folder of the run",
 )
-def train(
-    *,
-    table: Path,
-    folds: Path,
-    out: Path,
-    preset: str,
-    backtest_windows: int,
-    project: Path,
-    seeds: Sequence[int],
-    override: Sequence[str],
-    **names: str,
-) -> None:
-    """Train one predictor on one split.
+def train(overrides: Sequence[str], multirun: bool, cfg: str | None) -> None:
+    """Train a predictor on a split of a dataset, in the grammar of Hydra.
+
+    Every KEY is one of conf/config.yaml.
 
     Examples:
-        perfcast pipeline train host_gemm random ridge \\
-          --table results/features/host_gemm.parquet \\
-          --folds results/splits/host_gemm/random.parquet --out run
+        perfcast pipeline train dataset=host_gemm split=random predictor=mlp \\
+          predictor.params.epochs=3
+        perfcast pipeline train dataset=host_gemm split=random -m \\
+          predictor=mlp,ncpp seeds=[0],[1]
+        perfcast pipeline train dataset=host_gemm split=random predictor=mlp --cfg job
     """
-    from perfcast.config.compose import compose
-
-    chosen = {**names, "preset": preset, "seeds": f"[{','.join(map(str, seeds))}]"}
-    config = compose(project, [*[f"{key}={value}" for key, value in chosen.items()], *override])
     from perfcast import tracking
+    from perfcast.config.compose import run_hydra
+    from perfcast.config.conf_files import validated
+    from perfcast.config.experiment_params import Params
     from perfcast.experiment.training import TrainingJob, run_training
 
-    store = tracking.store_from(config["tracking"], project, os.environ)
-    # trainings of the quick preset take seconds
-    checkpoints = None if preset == "quick" else out.with_name(f".{out.name}.checkpoints")
-    labels = names["dataset"], names["split"], names["predictor"]
-    run_training(TrainingJob(*labels, table, folds, out, backtest_windows, checkpoints), config, store)
+    def train_one(config: Mapping[str, Any]) -> None:
+        params = validated(Params, "params.yaml", {key: config[key] for key in Params.model_fields if key in config})
+        store = tracking.store_from(config["tracking"], Path(), os.environ)
+        out = Path(config["out"])
+        names = config["dataset_name"], config["split"], config["predictor_name"]
+        # trainings of the quick preset take seconds
+        checkpoints = None if params.preset == "quick" else out.with_name(f".{out.name}.checkpoints")
+        files = Path(config["table"]), Path(config["folds"]), out
+        run_training(TrainingJob(*names, *files, params.backtest_windows, checkpoints), config, store)
+        _tell(f"written: {out}")
+
+    options = ["--multirun"] * multirun + ([f"--cfg={cfg}"] if cfg else [])
+    run_hydra(default_project(Path()), [*options, *overrides], train_one)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from mlflow.system_metrics.system_metrics_monitor import SystemMetricsMonitor
 from pytorch_lightning.loggers import MLFlowLogger
 
 from perfcast.tracking.store import Store, locked, open_client, warn_unrecorded
@@ -21,9 +22,11 @@ class LiveRecord(MLFlowLogger):
     LOGGER_JOIN_CHAR = "/"
 
     def __init__(self, run: Run) -> None:
-        super().__init__(tracking_uri=run.store.uri, prefix="live", run_id=run.run_id)
+        super().__init__(tracking_uri=run.store.uri, prefix="training_live", run_id=run.run_id)
         self.run: Run | None = run
         self.epochs = 0
+        self.monitor = SystemMetricsMonitor(run.run_id, tracking_uri=run.store.uri)
+        self.monitor.start()
 
     def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
         """Record the learning curve's entry of an epoch. Steps count on over folds, seeds and refits."""
@@ -56,7 +59,10 @@ class LiveRecord(MLFlowLogger):
 
 @contextmanager
 def live_record(store: Store, experiment: str, name: str, tags: Mapping[str, str]) -> Iterator[LiveRecord | None]:
-    """Record a training while it runs. A store that fails costs a line and the live curves, never the training."""
+    """Record a training while it runs, and the use of the machine.
+
+    A store that fails costs a line and the live curves, never the training.
+    """
     live, status = None, "FAILED"
     try:
         from perfcast.tracking.run import start_run
@@ -70,6 +76,7 @@ def live_record(store: Store, experiment: str, name: str, tags: Mapping[str, str
         status = "FINISHED"
     finally:
         if live:
+            live.monitor.finish()
             with live.spared():
                 if live.run:
                     live.run.client.set_terminated(live.run.run_id, status=status)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import mlflow
+import optuna
 import pandas as pd
 from mlflow import MlflowClient
 from mlflow.entities import Dataset
@@ -34,7 +35,7 @@ from perfcast.predictors.predictor import load_predictor
 from perfcast.schema.metric_names import POINTS
 from perfcast.schema.table_files import read_table
 from perfcast.tracking.run import KIND_TAG, LIVE_TAG, RECORD_TAG, Run, open_experiment, start_run
-from perfcast.tracking.store import RECORD, Store, describe_experiment, locked, open_client
+from perfcast.tracking.store import RECORD, Store, describe_experiment, locked, open_client, save_view
 from perfcast.utils.io import file_digests, read_json, sha256
 
 _FOLDER = Path(__file__).parent
@@ -116,7 +117,8 @@ def register_champion(run: Run, dataset: str, model: ModelInfo, tags: Mapping[st
     return str(version.version)
 
 
-_METRICS = (*POINTS, "mape", "medape", "coverage", "width", "interval_score", "p90")
+_ERRORS = (*POINTS, "mape", "medape", "p90")
+_METRICS = (*_ERRORS, "coverage", "width", "interval_score")
 _DIGEST = 36  # characters that MLflow keeps of a dataset's digest
 _ROUNDED = 1e-5  # an evaluation has six digits of an error
 
@@ -124,43 +126,41 @@ Scores = Mapping[str, Mapping[str, Mapping[str, Mapping[str, float]]]]
 """Metrics of a dataset by split, predictor, task and metric."""
 
 
-@dataclass(frozen=True)
-class ResultsToRecord:
-    """A folder of results, and the metrics of its datasets."""
-
-    folder: Path
-    scores: Mapping[str, Scores]
+def _tagged(client: MlflowClient, experiment_id: str, tag: str) -> dict[str, StoredRun]:
+    """Return the runs of an experiment with a tag by its value."""
+    runs: list[StoredRun] = []
+    token = None
+    while token != "":
+        page = client.search_runs([experiment_id], f"tags.`{tag}` LIKE '%'", page_token=token)
+        runs += page
+        token = page.token or ""
+    return {run.data.tags[tag]: run for run in runs}
 
 
 @dataclass
 class _Recorder:
-    """A pass over one dataset: the experiment of MLflow, and the runs that it has by the digest that they record."""
+    """A pass over one dataset of a folder of results: the experiment of MLflow, and its runs by their digest.
+
+    `scores` are the metrics by dataset.
+    """
 
     client: MlflowClient
     store: Store
-    results: ResultsToRecord
+    folder: Path
+    scores: Mapping[str, Scores]
     dataset: str
 
     def __post_init__(self) -> None:
         self.experiment = f"perfcast/{self.dataset}"
         self.experiment_id = open_experiment(self.client, self.store, self.experiment)
-        describe_experiment(self.client, self.experiment_id)
-        self.known, self.live = self._tagged(RECORD_TAG), self._tagged(LIVE_TAG)
-
-    def _tagged(self, tag: str) -> dict[str, StoredRun]:
-        """Return the runs with a tag by its value."""
-        runs: list[StoredRun] = []
-        token = None
-        while token != "":
-            page = self.client.search_runs([self.experiment_id], f"tags.`{tag}` LIKE '%'", page_token=token)
-            runs += page
-            token = page.token or ""
-        return {run.data.tags[tag]: run for run in runs}
+        splits = {path.name for path in (self.folder / "runs" / self.dataset).iterdir()}
+        describe_experiment(self.client, self.experiment_id, sorted(splits))
+        self.known, self.live = (_tagged(self.client, self.experiment_id, tag) for tag in (RECORD_TAG, LIVE_TAG))
 
     @cached_property
     def table(self) -> pd.DataFrame:
         """The table with features that the dataset's predictors were trained on."""
-        return read_table(self.results.folder / "features" / f"{self.dataset}.parquet").frame
+        return read_table(self.folder / "features" / f"{self.dataset}.parquet").frame
 
     def is_recorded(self, digest: str) -> bool:
         """Return whether a run records this digest from beginning to end."""
@@ -191,31 +191,30 @@ class _Recorder:
 
     def data(self, name: str, digest: str, profile: Mapping[str, int]) -> Dataset:
         """Return rows of the dataset's table as an entry of MLflow."""
-        kinds = {
-            str(column): "double" if pd.api.types.is_numeric_dtype(kind) else "string"
+        kinds = [
+            {"name": str(column), "type": "double" if pd.api.types.is_numeric_dtype(kind) else "string"}
             for column, kind in self.table.dtypes.items()
-        }
-        schema = {"mlflow_colspec": [{"name": column, "type": kind} for column, kind in kinds.items()]}
-        source = {"uri": f"{self.results.folder.name}/features/{self.dataset}.parquet"}
-        return Dataset(name, digest[:_DIGEST], "local", *map(json.dumps, (source, schema, profile)))
+        ]
+        source = {"uri": f"{self.folder.name}/features/{self.dataset}.parquet"}
+        return Dataset(name, digest[:_DIGEST], "local", *map(json.dumps, (source, {"mlflow_colspec": kinds}, profile)))
 
 
-def record_results(store: Store, results: ResultsToRecord, *, trainings_only: bool = False) -> int:
+def record_results(store: Store, folder: Path, scores: Mapping[str, Scores], *, trainings_only: bool = False) -> int:
     """Record every training, champion and report of a folder of results that the store does not have; count them.
 
     Metrics of recorded trainings are brought up to date. One process records at a time.
     """
     files: dict[str, list[Path]] = {}
-    for path in sorted((results.folder / "runs").glob(f"*/*/*/{RECORD}")):
+    for path in sorted((folder / "runs").glob(f"*/*/*/{RECORD}")):
         files.setdefault(path.parts[-4], []).append(path)
     client = open_client(store)
     with locked(store, "record"):
         count = 0
         for dataset, paths in files.items():
-            recorder = _Recorder(client, store, results, dataset)
+            recorder = _Recorder(client, store, folder, scores, dataset)
             count += sum(_record_training(recorder, path) for path in paths)
             if not trainings_only:
-                count += _record_champion(recorder)
+                count += _record_champion(recorder) + _record_trials(recorder)
     return count
 
 
@@ -224,26 +223,24 @@ def _scores(recorder: _Recorder, content: Mapping[str, Any]) -> dict[str, float]
 
     The error on the test rows tells, which both have: times of files would not, after a clock was set back.
     """
-    scores = recorder.results.scores.get(recorder.dataset, {})
+    scores = recorder.scores.get(recorder.dataset, {})
     tasks = scores.get(content["split"], {}).get(content["predictor"], {})
     evaluated, trained = tasks.get(AVERAGE, {}).get("mape"), content["metrics"].get("mape")
     if evaluated is None or trained is None or not math.isclose(evaluated, trained, rel_tol=_ROUNDED):
         return {}
     return {
-        metric if task == AVERAGE else f"{metric}/{task}": values[metric]
+        metric if task == AVERAGE else f"{metric}/{task}": value
         for task, values in tasks.items()
-        for metric in _METRICS
-        if metric in values
+        for metric, value in values.items()
+        if metric in (_METRICS if task == AVERAGE else _ERRORS)
     }
 
 
 def _update_metrics(stored: StoredRun, recorder: _Recorder, scores: Mapping[str, float]) -> None:
     """Record the metrics that another evaluation, such as one with another level, changed."""
-    changed = {name: value for name, value in scores.items() if stored.data.metrics.get(name) != value}
-    if changed:
+    if changed := {name: value for name, value in scores.items() if stored.data.metrics.get(name) != value}:
         (model,), (data,) = stored.outputs.model_outputs, stored.inputs.dataset_inputs
-        run = Run(recorder.client, stored.info.run_id, recorder.store)
-        _log_scores(run, changed, model.model_id, data.dataset)
+        _log_scores(Run(recorder.client, stored.info.run_id, recorder.store), changed, model.model_id, data.dataset)
 
 
 def _log_scores(run: Run, metrics: Mapping[str, float], model_id: str, data: Dataset) -> None:
@@ -261,14 +258,13 @@ def _record_training(recorder: _Recorder, path: Path) -> int:
         _update_metrics(recorder.known[digest], recorder, scores)
         return 0
     names = {name: content[name] for name in ("dataset", "split", "predictor")}
-    usage = _read_usage(recorder.results.folder / "benchmarks" / "train" / Path(*names.values()).with_suffix(".tsv"))
+    usage = _read_usage(recorder.folder / "benchmarks" / "train" / Path(*names.values()).with_suffix(".tsv"))
     name = f"{content['predictor']}-{content['split']}"
     tags = {KIND_TAG: "training", **names, **content["tags"], "mlflow.source.name": "perfcast pipeline train"}
     with recorder.run(digest, name, tags, file=path, seconds=usage.get("seconds", 0.0)) as run:
         run.log_params({**names, **content["parameters"]})
-        digests = "".join(content["sha256"][name] for name in ("table", "folds"))
         rows = {f"{subset}_rows": rows for subset, rows in content["rows"].items()}
-        joint = hashlib.sha256(digests.encode()).hexdigest()
+        joint = hashlib.sha256("".join(content["sha256"][name] for name in ("table", "folds")).encode()).hexdigest()
         data = recorder.data(f"{recorder.dataset}-{content['split']}", joint, rows)
         run.log_dataset(data, "test")
         model = log_predictor(run, name, folder / content["model"], recorder.table, {**names, "preset": tags["preset"]})
@@ -285,13 +281,16 @@ def _read_usage(path: Path) -> dict[str, float]:
     if not path.exists():
         return {}
     row = pd.read_csv(path, sep="\t", na_values="-").iloc[0]
-    return {"seconds": float(row["s"]), "memory_mib": float(row["max_rss"])}
+    system = {
+        f"system/{name}": float(row[name]) for name in ("cpu_time", "mean_load", "io_in", "io_out") if name in row
+    }
+    return {"seconds": float(row["s"]), "memory_mib": float(row["max_rss"]), **system}
 
 
 def _record_champion(recorder: _Recorder) -> int:
     """Log a champion's folder as a model with metrics, and register it; 0 when the store has it."""
-    dataset, results = recorder.dataset, recorder.results
-    folder = results.folder / "champion" / dataset
+    dataset, results = recorder.dataset, recorder.folder
+    folder = results / "champion" / dataset
     if not (folder / "about.json").exists():
         return 0
     digest = hashlib.sha256(json.dumps(file_digests(folder), sort_keys=True).encode()).hexdigest()
@@ -299,8 +298,8 @@ def _record_champion(recorder: _Recorder) -> int:
         return 0
     about = read_json(folder / "about.json")
     predictor = about["predictor"]
-    usage = _read_usage(results.folder / "benchmarks" / "champion" / f"{dataset}.tsv")
-    metrics = _by_split(results.scores.get(dataset, {}), predictor)
+    usage = _read_usage(results / "benchmarks" / "champion" / f"{dataset}.tsv")
+    metrics = _by_split(recorder.scores.get(dataset, {}), predictor)
     tags = {"dataset": dataset, "predictor": predictor, "preset": str(about["preset"])}
     marks = {KIND_TAG: "champion", "mlflow.source.name": "perfcast pipeline champion"}
     name, seconds = f"champion: {predictor}", usage.get("seconds", 0.0)
@@ -310,8 +309,8 @@ def _record_champion(recorder: _Recorder) -> int:
         model = log_champion(run, f"champion-{dataset}", folder, tags)
         run.log_metrics(metrics, model_id=model.model_id)
         run.log_metrics(usage)
-        card = results.folder / "model_cards" / f"{dataset}.md"
-        run.log_artifacts(folder / "about.json", card, results.folder / "report.html", results.folder / "report")
+        card = results / "model_cards" / f"{dataset}.md"
+        run.log_artifacts(folder / "about.json", card, results / "report.html", results / "report")
         page = f"#/experiments/{recorder.experiment_id}/runs/{run.run_id}/artifacts"
         description = (
             f"**{about['predictor']}**, preset {about['preset']}, fitted on {about['rows']} rows of {dataset}. "
@@ -325,9 +324,35 @@ def _record_champion(recorder: _Recorder) -> int:
 def _by_split(scores: Scores, predictor: str) -> dict[str, float]:
     """Return the averages of a predictor over the tasks, under split/<split>/<metric>."""
     return {
-        f"split/{split}/{metric}": predictors[predictor][AVERAGE][metric]
+        f"split/{split}/{metric}": value
         for split, predictors in scores.items()
-        if AVERAGE in predictors.get(predictor, {})
-        for metric in _METRICS
-        if metric in predictors[predictor][AVERAGE]
+        for metric, value in predictors.get(predictor, {}).get(AVERAGE, {}).items()
+        if metric in _METRICS
     }
+
+
+def _record_trials(recorder: _Recorder) -> int:
+    """Record the finished trials of `perfcast tune` that the store does not have, and save a view of every search.
+
+    The view draws the searched parameters and the error as parallel coordinates.
+    """
+    count = 0
+    for path in sorted((recorder.folder / "tuning" / recorder.dataset).glob("*/*.db")):
+        tags = {KIND_TAG: "trial", "predictor": path.stem, "split": path.parent.name}
+        title, storage, searched = f"{path.stem}-{path.parent.name}", f"sqlite:///{path}", set[str]()
+        for study in optuna.get_all_study_names(storage):
+            fold = study.rpartition("/")[2]
+            for trial in optuna.load_study(study_name=study, storage=storage).trials:
+                searched |= set(trial.params)
+                digest, name = f"{study} {trial.number} {trial.datetime_start}", f"{title} {fold} trial {trial.number}"
+                if not recorder.is_recorded(digest):
+                    with recorder.run(digest, name, {**tags, "fold": fold}, file=path, seconds=0) as run:
+                        run.log_params(trial.params)
+                        run.log_metrics({} if trial.value is None else {"validation_mape": trial.value})
+                    count += 1
+        condition = " and ".join(f"tags.`{name}` = '{value}'" for name, value in tags.items())
+        columns = ["metrics.`validation_mape`", "tags.`fold`", *(f"params.`{name}`" for name in sorted(searched))]
+        chart = {"type": "PARALLEL", "selectedParams": sorted(searched), "selectedMetrics": ["validation_mape"]}
+        where = recorder.client, recorder.experiment_id
+        save_view(*where, f"search {title}", condition, columns, Search=[{**chart, "showAllRuns": True}])
+    return count

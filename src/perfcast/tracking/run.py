@@ -76,10 +76,9 @@ class Run:
         """
         curves = [name for name in history.select_dtypes("number") if name not in {"seed", "fold", "epoch"}]
         for number, ((seed, fold), rows) in enumerate(history.groupby(["seed", "fold"], sort=False)):
-            where = f"curve_seed{seed}_fold{fold}" if number else "curve"
+            where = f"training_seed{seed}_fold{fold}" if number else "training"
             for name in curves:
-                values = zip(rows[name], rows["epoch"], strict=True)
-                self._log((f"{where}/{name}", value, epoch) for value, epoch in values)
+                self._log((f"{where}/{name}", *point) for point in zip(rows[name], rows["epoch"], strict=True))
 
     def _log(self, entries: Iterable[tuple[str, float, int]], **about: str) -> None:
         now = int(time.time() * 1000) if self.time is None else self.time

@@ -9,7 +9,7 @@ import shutil
 import sqlite3
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -43,15 +43,14 @@ _PLACES = {
     "model_versions": "storage_location",
 }
 """Columns of artifact addresses in MLflow's database, by table."""
+Charts = Sequence[Mapping[str, Any]]
+"""Charts of a section of MLflow's page."""
 RECORD = "record.json"
 """File of a training's folder that is recorded: parameters, metrics, tags and digests, without times."""
-VIEW = "perfcast"
-"""Key of the saved view in the address of the page."""
-_COLUMNS = {
-    "tags": ("split", "predictor"),
-    "metrics": ("mape", "medape", "coverage", "width", "interval_score", "p90", "seconds", "memory_mib"),
-    "params": ("preset",),
-}
+_VIEW = "mlflow.sharedViewState.perfcast-"
+"""Beginning of the tags of an experiment that MLflow's button Views lists: name, times and state of a page."""
+_SECTIONS = {"Errors": "mape medape p90", "Training": "", "Effort": "coverage width seconds memory_mib"}
+_CURVES = [{"type": "LINE", "metricKey": f"training/{name}"} for name in ("train_loss", "validation_error")]
 
 
 @dataclass(frozen=True)
@@ -169,36 +168,55 @@ def follow_move(database: Path, artifacts: Path) -> None:
                 base.execute(change, (new, len(old) + 1, len(old) + 1, f"{old}/"))
 
 
-def page_address(experiment_id: str) -> str:
-    """Return the part of the address, behind the server's, that opens the trainings in the saved view."""
-    return f"#/experiments/{experiment_id}/runs?viewStateShareKey={VIEW}&workflowType=machine_learning"
-
-
 def page_addresses(client: MlflowClient) -> dict[str, str]:
-    """Return the address of the saved view of every experiment that has one, by name."""
-    tagged = [each for each in client.search_experiments() if f"mlflow.sharedViewState.{VIEW}" in each.tags]
-    return {each.name: page_address(each.experiment_id) for each in sorted(tagged, key=lambda each: each.name)}
-
-
-def describe_experiment(client: MlflowClient, experiment_id: str) -> None:
-    """Set description and saved view, where they differ. The UI's button Share saves views in the same tag."""
-    view = {
-        "selectedColumns": [f"{kind}.`{name}`" for kind, names in _COLUMNS.items() for name in names],
-        "searchFilter": "tags.`perfcast.kind` = 'training'",
-        "orderByKey": "metrics.`mape`",
-        "orderByAsc": True,
+    """Return the addresses of the saved views, behind the server's, by experiment and name."""
+    return {
+        f"{each.name} {json.loads(value)['name']}": (
+            f"#/experiments/{each.experiment_id}/runs?viewStateShareKey={tag.rpartition('.')[2]}"
+            "&workflowType=machine_learning" + "&compareRunsMode=CHART" * tag.startswith(f"{_VIEW}search")
+        )
+        for each in sorted(client.search_experiments(), key=lambda each: each.name)
+        for tag, value in sorted(each.tags.items())
+        if tag.startswith(_VIEW)
     }
+
+
+def save_view(
+    client: MlflowClient, experiment_id: str, name: str, condition: str, columns: Sequence[str], **charts: Charts
+) -> None:
+    """Save a view of the runs under a condition, by the error in the first column, with sections of charts."""
+    state = {
+        **{"searchFilter": condition, "orderByKey": columns[0], "orderByAsc": True, "runsHiddenMode": "FIRST_20_RUNS"},
+        **{"selectedColumns": columns, "columnOrder": columns},
+        "isAccordionReordered": True,  # otherwise sections are in the order of their names
+        "compareRunSections": [
+            {"uuid": title, "name": title, "display": True, "columns": min(3, len(charts[title]))} for title in charts
+        ],
+        "compareRunCharts": [
+            {"uuid": f"{title} {number}", "metricSectionId": title, "runsCountToCompare": 20, **chart}
+            for title, entries in charts.items()
+            for number, chart in enumerate(entries)
+        ],
+    }
+    view = {"name": name, "createdAt": 0, "updatedAt": 0, "state": json.dumps(state)}
+    client.set_experiment_tag(experiment_id, f"{_VIEW}{name.replace(' ', '-')}", json.dumps(view))
+
+
+def describe_experiment(client: MlflowClient, experiment_id: str, splits: Iterable[str]) -> None:
+    """Set the description and the saved views, of all trainings and of those of each split."""
+    charts = {title: [{"type": "BAR", "metricKey": name} for name in text.split()] for title, text in _SECTIONS.items()}
+    columns = [f"metrics.`{name}`" for text in _SECTIONS.values() for name in text.split()]
+    columns[3:3] = ["tags.`split`", "tags.`predictor`"]
+    condition = "tags.`perfcast.kind` = 'training'"
+    conditions = {"all trainings": ""} | {f"split {split}": f" and tags.`split` = '{split}'" for split in splits}
+    for name, more in conditions.items():
+        save_view(client, experiment_id, name, condition + more, columns, **{**charts, "Training": _CURVES})
     note = (
-        "One run per training. Metrics are those of the test rows: `mape`, `medape` and `p90` "
-        "(90 % of the errors are smaller) in %, `coverage` and `width` of the prediction intervals in %, averaged over "
-        "the suites; `mape/<suite>` is one of them. Runs of kind `champion` hold the model of `perfcast predict`.\n\n"
-        f"[Trainings by error, with these columns]({page_address(experiment_id)})"
+        "One run per training; **Views** lists those of each split by error. Metrics are those of the test rows in %, "
+        "averaged over the suites: `mape`, `medape`, `p90` (90 % of the errors are smaller), `coverage` and `width` of "
+        "prediction intervals. Runs of kind `champion` hold the model of `perfcast predict`, `trial` those of a search."
     )
-    tags = {"mlflow.note.content": note, f"mlflow.sharedViewState.{VIEW}": json.dumps(view)}
-    present = client.get_experiment(experiment_id).tags
-    for name, value in tags.items():
-        if present.get(name) != value:
-            client.set_experiment_tag(experiment_id, name, value)
+    client.set_experiment_tag(experiment_id, "mlflow.note.content", note)
 
 
 def explain_failure(error: BaseException) -> str:

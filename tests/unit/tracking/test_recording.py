@@ -14,7 +14,7 @@ from recorded_results import make_recordable, write_run
 from perfcast import tracking
 from perfcast.cli.main import main
 from perfcast.tracking.live import live_record
-from perfcast.tracking.recording import ResultsToRecord, record_results, requirements
+from perfcast.tracking.recording import record_results, requirements
 from perfcast.utils.io import sha256
 
 SCORES = {
@@ -32,7 +32,7 @@ SCORES = {
 
 def record(folder, scores=SCORES, **options):
     store = tracking.Store(f"sqlite:///{folder}/mlflow/mlflow.db", folder / "mlflow" / "artifacts", "now")
-    return record_results(store, ResultsToRecord(folder, scores), **options)
+    return record_results(store, folder, scores, **options)
 
 
 def runs_of(folder):
@@ -60,21 +60,26 @@ def test_trainings_have_metrics_of_model_and_dataset(original):
     client, experiment, runs = runs_of(original)
     assert {run.info.run_name for run in runs} == {"ridge-random", "ridge-unseen"}
     for run in runs:
-        metrics = {name: value for name, value in run.data.metrics.items() if not name.startswith("curve/")}
+        metrics = {name: value for name, value in run.data.metrics.items() if not name.startswith("training/")}
         assert metrics == {
             **{"mape": 7.0, "mape/float": 6.0, "medape": 5.0, "coverage": 91.0, "width": 30.0, "p90": 12.0},
             **{"seconds": 12.5, "memory_mib": 300.25},
         }
-        assert (run.data.metrics["curve/train_loss"], run.data.params["alphas"]) == (1.0, "[1.0]")
+        assert (run.data.metrics["training/train_loss"], run.data.params["alphas"]) == (1.0, "[1.0]")
         (data,) = run.inputs.dataset_inputs
         assert data.dataset.name == f"demo-{run.data.tags['split']}"
         assert "cores" in data.dataset.schema
         assert run.info.end_time - run.info.start_time == 12_500
         assert run.data.tags["mlflow.source.name"] == "perfcast pipeline train"
     tags = client.get_experiment(experiment).tags
-    assert "metrics.`mape`" in json.loads(tags["mlflow.sharedViewState.perfcast"])["selectedColumns"]
-    address = tracking.page_addresses(client)["perfcast/demo"]
-    assert "viewStateShareKey=perfcast" in address and address in tags["mlflow.note.content"]
+    view = json.loads(tags["mlflow.sharedViewState.perfcast-split-unseen"])
+    state = json.loads(view["state"])
+    assert view["name"] == "split unseen" and "tags.`split` = 'unseen'" in state["searchFilter"]
+    assert state["orderByKey"] == state["columnOrder"][0] == "metrics.`mape`"
+    assert state["compareRunCharts"][0]["metricKey"] == "mape"
+    addresses = tracking.page_addresses(client)
+    assert set(addresses) == {f"perfcast/demo {name}" for name in ("all trainings", "split random", "split unseen")}
+    assert "viewStateShareKey=perfcast-split-unseen" in addresses["perfcast/demo split unseen"]
     models = {model.name: model for model in client.search_logged_models([experiment])}
     assert set(models) == {"ridge-random", "ridge-unseen"}
     for split in ("random", "unseen"):
@@ -139,7 +144,7 @@ def test_live_run_becomes_the_record_of_its_training(results):
     assert len(runs) == 3
     stored = client.get_run(run_id)
     assert stored.data.metrics["mape"] == 7.0
-    assert [m.value for m in client.get_metric_history(run_id, "live/train_loss")] == [3.0, 2.0]
+    assert [m.value for m in client.get_metric_history(run_id, "training_live/train_loss")] == [3.0, 2.0]
 
 
 @pytest.mark.reliability("tracking fails while a training runs")
