@@ -214,7 +214,7 @@ def load_champion(folder: Path | str, dataset: str | None = None) -> Champion:
             raise UserError(
                 f"there must be {missing}",
                 f"there is no {given / 'about.json'}",
-                "run the experiment that trains it, or name its folder with --results",
+                "run the experiment that trains it, or name its results, as --results results/demo after `make demo`",
             )
         try:
             verify_folder(unpacked)
