@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -30,8 +31,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if unknown:
             parser.refuse_unknown(unknown)
         code: int = load_command(command.package, command.module).run(options)
+        sys.stdout.flush()
         return code
-    except BrokenPipeError:
+    except BrokenPipeError:  # `| head`; Python would flush again at its end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
         print(f"{command.prog}: interrupted, nothing half-written is left", file=sys.stderr)

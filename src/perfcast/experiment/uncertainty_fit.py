@@ -30,6 +30,9 @@ from perfcast.uncertainty.rolling import error_rows
 _ENTITY_SHARE = 6
 """One independent unit in so many is drawn for a backtest where there is no last year."""
 
+_MIN_TESTED = 300
+"""Rows of a drawn backtest below which the other units are held out in turn: their quantiles differ by chance."""
+
 _MIN_SHARE = 0.05
 """Least share of the rows of an entity that is held out alone."""
 
@@ -72,19 +75,25 @@ def result_kinds(table: Table) -> np.ndarray:
 def plan_final_backtests(table: Table, seed: int, label_outlier: float | None, limit: int) -> list[Backtest]:
     """Return the backtests of a predictor that is fitted on every row, see `fit_uncertainty`.
 
-    Besides `limit`, there is one for every entity where they are too few to be drawn.
+    Besides `limit`, there is one for every entity where they are too few to be drawn. Where the drawn units have few
+    rows, each other unit is in a backtest too.
+    Source: cross-conformal prediction (Vovk, 2015, Ann. Math. Artif. Intell. 74).
     """
-    subset = np.full(len(table.frame), "train", dtype=object)
+    subset, others = np.full(len(table.frame), "train", dtype=object), list[np.ndarray]()
     known = training_rows(table, subset, label_outlier)
     validation = last_year(table, known)
     if validation is None or table.frame.loc[known, table.select(tag=Tag.TIME)[0]][~validation].isna().all():
-        units = independent_units(table)[known]
-        distinct = np.sort(units.unique())
-        drawn = np.random.default_rng(seed).choice(distinct, len(distinct) // _ENTITY_SHARE, replace=False)
-        validation = units.isin(drawn).to_numpy()
+        units = independent_units(table)
+        distinct = np.sort(units[known].unique())
+        rng = np.random.default_rng(seed)
+        drawn = rng.choice(distinct, len(distinct) // _ENTITY_SHARE, replace=False)
+        validation = units[known].isin(drawn).to_numpy()
+        if 0 < validation.sum() < _MIN_TESTED:
+            parts = np.array_split(rng.permutation(np.setdiff1d(distinct, drawn)), _ENTITY_SHARE - 1)
+            others = [units.isin(part).to_numpy() for part in parts]
     subset[np.flatnonzero(known)[validation]] = "validation"
     backtests = plan_backtests(table, subset, label_outlier, limit)
-    return [*backtests, *_hold_out_each(table, Tag.ENTITY, known, limit)]
+    return [*backtests, *(_hold_out_each(table, Tag.ENTITY, known, limit) or _hold_out(table, others, known, limit))]
 
 
 def _hold_out_each(table: Table, tag: Tag, known: np.ndarray, first: int) -> list[Backtest]:
@@ -95,8 +104,13 @@ def _hold_out_each(table: Table, tag: Tag, known: np.ndarray, first: int) -> lis
     values = table.frame[table.select(tag=tag)[0]].astype(str).to_numpy()
     shares = pd.Series(values[known]).value_counts(normalize=True).sort_index()
     held_out = [values == value for value in shares.index[shares >= _MIN_SHARE] if len(shares) > 1]
+    return _hold_out(table, held_out, known, first)
+
+
+def _hold_out(table: Table, held_out: list[np.ndarray], known: np.ndarray, first: int) -> list[Backtest]:
     tested = known & evaluated_rows(table)
-    return [Backtest(first + number, known & ~rows, tested & rows) for number, rows in enumerate(held_out)]
+    backtests = [Backtest(first + number, known & ~rows, tested & rows) for number, rows in enumerate(held_out)]
+    return [backtest for backtest in backtests if backtest.testing.any()]
 
 
 def independent_units(table: Table) -> pd.Series:
@@ -122,9 +136,9 @@ def fit_uncertainty(
     """Fit the uncertainty model of a predictor that is fitted on every row; None with too few rows for a backtest.
 
     It backtests on the last year and, with a larger limit, on earlier ones. A dataset without dates, or without a dated
-    row before its last year, is backtested on a random sixth of its independent units, and one of few entities on each
-    of these. Each set-up is held out for the levels of errors alone: a user's own software errs as one that nobody
-    has measured, while the intervals are those of known software.
+    row before its last year, is backtested on a random sixth of its independent units, or on every sixth of few rows,
+    and one of few entities on each of these. Each set-up is held out for the levels of errors alone: a user's own
+    software errs as one that nobody has measured, while the intervals are those of known software.
     """
     known = training_rows(table, np.full(len(table.frame), "train", dtype=object), label_outlier)
     backtests = plan_final_backtests(table, seed, label_outlier, limit)

@@ -215,7 +215,7 @@ def load_champion(folder: Path | str, dataset: str | None = None) -> Champion:
             raise UserError(
                 f"there must be {missing}",
                 f"there is no {given / 'about.json'}",
-                "run `perfcast champion download` or the experiment that trains it, or name a folder with --results",
+                "run `perfcast champion download` or `make demo`, or name a folder of results with --results",
             )
         try:
             verify_folder(unpacked)

@@ -166,9 +166,9 @@ class MachineFields:
         self._read_text = lru_cache(_MAX_READINGS)(lambda field, text: field.read(text))
 
     def get(self, name: str) -> Column | Field | None:
-        """Return the column or field of a typed name, None when there is none."""
+        """Return the column or field of a typed name, or of a heading such as `Clock (GHz)`, None if there is none."""
         key = name.strip().lower()
-        return self.fields.get(key) or self.columns.get(key)
+        return self.fields.get(key) or self.columns.get(key) or self.columns.get("_".join(re.findall("[a-z0-9]+", key)))
 
     def find_near(self, name: str, cutoff: float = 0.5) -> list[str]:
         """Return the names that look like a typed one, the nearest first."""

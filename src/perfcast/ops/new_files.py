@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from string import Template
@@ -89,7 +89,9 @@ def write_dataset(file: Path, given: Mapping[str, str], project: Path) -> str:
     write_text(path, _HEAD + yaml_text(conf))
     lists = f'"datasets=[{name}]" "sources=[{name}]" "splits=[{",".join(conf["splits"])}]"'
     ask = f"perfcast predict --dataset {name} --results results/{name} {example}"
-    return _report([copied, path], f"snakemake --config {lists} results=results/{name}", ask)
+    read = {**conf["options"], "target": next(iter(conf["options"]["target"]))}
+    roles = ", ".join(f"{key}: {read.get(key, 'none')}" for key in _ROLES)
+    return _report([copied, f"{path} ({roles})"], f"snakemake --config {lists} results=results/{name}", ask)
 
 
 def describe_csv(dataset: str, file: Path, csv: str, given: Mapping[str, str]) -> tuple[dict[str, Any], str]:
@@ -100,6 +102,8 @@ def describe_csv(dataset: str, file: Path, csv: str, given: Mapping[str, str]) -
     if not file.is_file():
         raise UserError("FILE must be a CSV file with a header", f"{file} is no file")
     header = read_header(file)
+    if len(header) == 1:
+        raise UserError("FILE must have two columns or more, with commas between", f"its header is {header[0][:60]!r}")
     for key, heading in given.items():
         if heading and heading not in header:
             raise unknown_name(f"--{key}", heading, header)
@@ -111,11 +115,9 @@ def describe_csv(dataset: str, file: Path, csv: str, given: Mapping[str, str]) -
         chosen[key] = chosen[key] or next(iter([*(name for name in free if _is_named(name, words)), *others]), "")
     if not chosen["target"]:
         raise UserError("FILE must have a column of positive numbers", f"{file} has none", "name it with --target")
-    few = [name for name in header if kinds[name] != "text" or texts[name].nunique() <= _DISTINCT_SHARE * len(texts)]
-    features = {
-        name: CATEGORY if kinds[name] == "text" else _unit(name) for name in few if kinds[name] not in ("", "date")
-    }
-    features = {name: unit for name, unit in features.items() if name not in chosen.values()}
+    left = [name for name in header if kinds[name] not in ("", "date") and name not in chosen.values()]
+    few = [name for name in left if kinds[name] != "text" or texts[name].nunique() <= _DISTINCT_SHARE * len(texts)]
+    features = {name: CATEGORY if kinds[name] == "text" else _unit(name) for name in few}
     if not features:
         raise UserError("FILE must have a column that describes what was measured", "only the target is left")
     entities = texts[chosen["entity"] or [*features]].drop_duplicates().shape[0]
@@ -126,8 +128,7 @@ def describe_csv(dataset: str, file: Path, csv: str, given: Mapping[str, str]) -
     conf: dict[str, Any] = {"name": dataset, "_target_": BUILD, "title": dataset.replace("_", " ").capitalize()}
     conf |= {"sources": {"required": [dataset]}, "features": []}
     conf |= {"splits": [*splits, *(["forward_last"] if chosen["date"] else [])], "options": options}
-    shown = {column_name(name): texts[name].dropna().iloc[0] for name in features}
-    return conf, " ".join(f"--set '{name}={value}'" for name, value in shown.items())
+    return conf, " ".join(f"--set '{column_name(name)}={texts[name].dropna().iloc[0]}'" for name in features)
 
 
 def _kind(cells: pd.Series) -> str:
@@ -177,5 +178,5 @@ def _write(files: Mapping[str, str], folder: Path) -> list[Path]:
     return [*texts]
 
 
-def _report(written: list[Path], *commands: str) -> str:
+def _report(written: Sequence[object], *commands: str) -> str:
     return "\n".join(["wrote", *(f"  {path}" for path in written), "next", *(f"  {command}" for command in commands)])

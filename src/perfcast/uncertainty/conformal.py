@@ -56,7 +56,8 @@ class ConformalCalibration:
 
     Several backtests are forecasts of several releases, and the next release is unlike each of them. So what they show
     is shrunk: the weights of the distances have a penalty, and the quantiles of an output are R / (R + 2) its own, with
-    R backtests, and the rest those of all outputs. One backtest has machines like the test rows, and is taken as it is.
+    R backtests, and the rest those of all outputs. One backtest has machines like the test rows, and is taken as it is;
+    of fewer than `_MIN_ROWS` residuals the weights have a penalty of 1 / n.
 
     Outside of the backtests nobody knows: a distance counts at least the smallest of any backtest and at most
     `_MAX_FACTOR` times the largest, and no half-width is more than so many times the largest residual. Only in the
@@ -102,9 +103,8 @@ class ConformalCalibration:
         outputs = np.asarray(outputs).astype(str)
         entities = np.arange(len(sizes)) if entities is None else np.asarray(entities)
         share = 1 / pd.Series(backtests).groupby(backtests).transform("size").to_numpy(dtype=float)
-        self.base, weights = fit_expected_error(
-            sizes, distances.to_numpy(dtype=float), share, _PENALTY if count > 1 else 0.0
-        )
+        penalty = 1 / len(sizes) if len(sizes) < _MIN_ROWS else _PENALTY if count > 1 else 0.0
+        self.base, weights = fit_expected_error(sizes, distances.to_numpy(dtype=float), share, penalty)
         self.weights = dict(zip(map(str, distances.columns), map(float, weights), strict=True))
         self.drift = _fit_drift(sizes, distances, share)
         self.nearest = {str(name): float(values.min()) for name, values in distances.items()}
@@ -129,30 +129,24 @@ class ConformalCalibration:
 
     def expected_error(self, distances: pd.DataFrame) -> np.ndarray:
         """Return the expected absolute error in logarithms at the given distances, (n,)."""
-        names = [str(name) for name in distances.columns]
-        least, most = (
-            [self.nearest.get(name, 0.0) for name in names],
-            [self.farthest.get(name, np.inf) for name in names],
-        )
+        least = [self.nearest.get(str(name), 0.0) for name in distances]
+        most = [self.farthest.get(str(name), np.inf) for name in distances]
         explained = self._explain(np.clip(distances.to_numpy(dtype=float), least, most), distances.columns)
         if AHEAD not in distances:
             return explained
         years = np.minimum(distances[AHEAD].to_numpy(dtype=float), self.farthest.get(AHEAD, np.inf))
-        floored: np.ndarray = np.maximum(explained, self.base + self.drift * years)
-        return floored
+        return np.asarray(np.maximum(explained, self.base + self.drift * years))
 
     def _explain(self, distances: np.ndarray, names: pd.Index) -> np.ndarray:
         weights = np.array([self.weights[str(name)] for name in names])
-        expected: np.ndarray = self.base + distances @ weights
-        return expected
+        return np.asarray(self.base + distances @ weights)
 
     def in_domain_score(self, distances: pd.DataFrame) -> np.ndarray:
         """Return how close machines are to the training rows, (n,), 1 (close) to nearly 0.
 
         0.25: at such a distance the errors of backtests were four times those at distance 0.
         """
-        explained = self._explain(distances.to_numpy(dtype=float), distances.columns)
-        return np.asarray(self.base / explained, dtype=float)
+        return np.asarray(self.base / self._explain(distances.to_numpy(dtype=float), distances.columns))
 
     def least_similar_group(self, distances: pd.DataFrame) -> pd.Series:
         """Return the distance that lowers the in-domain score most, index as given, "" where none lowers it visibly."""
@@ -189,10 +183,7 @@ class ConformalCalibration:
 
     def to_state(self) -> dict[str, Any]:
         """Return what was fitted as values that JSON can hold."""
-        return {
-            name: getattr(self, name)
-            for name in ("base", "weights", "drift", "nearest", "farthest", "quantiles", "most")
-        }
+        return {name: getattr(self, name) for name in ConformalCalibration.__annotations__}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:

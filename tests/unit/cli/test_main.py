@@ -47,6 +47,12 @@ def test_older_metadata_of_perfcast_are_told_in_one_line(tmp_path):
     assert "its metadata lack perfcast.domains.gemm" in done.stderr
 
 
+def test_a_reader_that_stops_early_is_no_error():
+    command = f"env -u PYTHONUNBUFFERED {sys.executable} -m perfcast config --path predictor/ridge | true"
+    done = subprocess.run(["sh", "-c", command], cwd=PROJECT, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+
+
 def test_main_reports_an_interruption_in_one_line(capsys, monkeypatch):
     from perfcast.cli import sources
 

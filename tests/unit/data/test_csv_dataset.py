@@ -122,11 +122,12 @@ class TestNewDataset:
         assert conf["splits"] == ["random", "unseen_entity"]
         assert (tmp_path / "data" / "embedded" / "four_numbers.csv").is_file()
 
-    def test_given_columns_are_taken(self, tmp_path: Path) -> None:
+    def test_given_columns_are_taken(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         own_table().to_csv("mine.csv", index=False)
         assert main(["new", "dataset", "mine.csv", "--target", "Cores", "--entity", "Vendor"]) == 0
         options = read_yaml(tmp_path / "conf" / "dataset" / "mine.yaml")["options"]
         assert (options["target"], options["entity"], options["task"]) == ({"Cores": ""}, "Vendor", "Suite")
+        assert "mine.yaml (target: Cores, date: Tested, task: Suite, entity: Vendor)\n" in capsys.readouterr().out
 
     @pytest.mark.parametrize(
         ("words", "text", "message"),
@@ -134,7 +135,8 @@ class TestNewDataset:
             (["absent.csv"], "a,b\n1,2\n", "FILE must be a CSV file with a header, but absent.csv is no file"),
             (["mine.csv"], "a,b\nx,y\n", "must have a column of positive numbers"),
             (["mine.csv"], "a,b\n1,2\n1,-2\n", ""),
-            (["mine.csv"], "a\n1\n", "must have a column that describes"),
+            (["mine.csv"], "a,b\n1,\n2,\n", "must have a column that describes"),
+            (["mine.csv"], "a;b\n1;2\n", "must have two columns or more, with commas between, but its header is 'a;b'"),
             (["mine.csv"], "", "must have a header line"),
             (["mine.csv"], "a,b\n", "must have rows"),
             (["mine.csv"], "a,a\n1,2\n", "must have the column 'a' once"),

@@ -193,9 +193,12 @@ def test_a_last_year_without_an_earlier_date_is_no_forecast():
     demo = growing()
     dates = demo.frame["month"].where(np.arange(72) >= 36)
     partly = growing(month=dates.where(dates > dates.max() - pd.DateOffset(months=12)))
-    (backtest,) = plan_final_backtests(partly, 0, None, 1)
-    assert backtest.fitting.sum() > backtest.testing.sum(), "a sixth of the machines is drawn, dated or not"
-    assert (backtest.fitting & partly.frame["month"].notna().to_numpy()).any()
+    each = plan_final_backtests(partly, 0, None, 1)
+    assert [backtest.testing.sum() for backtest in each] == [12] * 6, "of few machines each is held out, dated or not"
+    assert np.sum([backtest.testing for backtest in each], axis=0).tolist() == [1] * 72
+    assert all(not (backtest.fitting & backtest.testing).any() for backtest in each)
+    (first,) = plan_final_backtests(undated(growing(3000)), 0, None, 1)
+    assert first.testing.sum() == 500, "a sixth of many is drawn"
 
 
 def test_of_few_entities_each_is_held_out_once():

@@ -58,6 +58,7 @@ def test_reads_any_subset_of_columns_in_any_order(tmp_path):
     assert list(frame.columns) == ["part", "cores", "clock", "available"]
     assert list(frame.index) == [2, 5]
     assert frame["cores"].tolist() == [96.0, 8.0]
+    assert read(tmp_path, "title,Cores (#)\nx,8\n")["cores"].tolist() == [8.0], "as a spreadsheet names a column"
     assert frame.loc[2, "part"] == "x"
     assert f"{frame.loc[2, 'available']:%Y-%m-%d}" == "2026-03-01"
     assert frame.loc[5, ["part", "available", "clock"]].isna().all()

@@ -64,6 +64,15 @@ def test_no_distance_counts_more_than_twice_that_of_any_backtest(largest, distan
     assert calibration.in_domain_score(far_rows)[0] <= calibration.base / least + 1e-9
 
 
+def test_few_residuals_are_not_explained_by_distances_that_do_not_matter():
+    shares = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        far, residuals = pd.DataFrame(rng.random((27, 5)), columns=list("abcde")), rng.normal(0, 0.04, 27)
+        shares.append(fit(residuals, ["a"] * 27, np.zeros(27), far).base / np.abs(residuals).mean())
+    assert np.median(shares) > 0.6, "0.4 without a penalty of the weights"
+
+
 def test_backtests_have_equal_weights():
     small, large = backtested(1000, scale=0.018, slope=0), backtested(20_000, scale=0.01, slope=0)
     residuals, tasks = (np.concatenate(parts) for parts in list(zip(small, large, strict=True))[:2])
