@@ -126,6 +126,7 @@ def open_client(store: Store) -> MlflowClient:
 
     utils.MAX_RETRY_COUNT = 1  # ten attempts at a store that fails take minutes
     logging.getLogger(utils.__name__).setLevel(logging.CRITICAL)  # it logs what it raises as well
+    logging.getLogger("mlflow.system_metrics").setLevel(logging.CRITICAL)
     with locked(store):
         if store.uri.startswith(_SQLITE):
             database = Path(store.uri.removeprefix(_SQLITE))
