@@ -335,7 +335,8 @@ def _record_trials(recorder: _Recorder) -> int:
                 searched |= set(trial.params)
                 digest, name = f"{study} {trial.number} {trial.datetime_start}", f"{title} {fold} trial {trial.number}"
                 if not recorder.is_recorded(digest):
-                    with recorder.run(digest, name, {**tags, "fold": fold}, file=path, seconds=0) as run:
+                    seconds = trial.duration.total_seconds()
+                    with recorder.run(digest, name, {**tags, "fold": fold}, file=path, seconds=seconds) as run:
                         run.log_params(trial.params)
                         run.log_metrics({} if trial.value is None else {"validation_mape": trial.value})
                     count += 1
