@@ -24,11 +24,8 @@ _CHOICE = ["--splits", "random", "--predictors", "nearest", "ridge"]
 
 
 def _train(predictor: str) -> list[str]:
-    out = f"{RUNS}/random/{predictor}"
-    return [
-        *("train", NAME, "random", predictor, "--table", FEATURES, "--folds", f"{FOLDS}/random.parquet"),
-        *("--out", out, "--preset", "quick"),
-    ]
+    names = [f"dataset={NAME}", "split=random", f"predictor={predictor}", "preset=quick"]
+    return ["train", *names, f"out={RUNS}/random/{predictor}"]
 
 
 STAGES: dict[str, list[str]] = {

@@ -31,9 +31,8 @@ for step in range(200):
 
 
 def training(results, predictor):
-    files = ["--table", "results/features/host_gemm.parquet", "--folds", "results/splits/host_gemm/random.parquet"]
-    options = ["--out", f"{results}/runs/host_gemm/random/{predictor}", "--preset", "quick"]
-    return ["pipeline", "train", "host_gemm", "random", predictor, *files, *options]
+    names = ["dataset=host_gemm", "split=random", f"predictor={predictor}", "preset=quick"]
+    return ["pipeline", "train", *names, f"out={results}/runs/host_gemm/random/{predictor}"]
 
 
 def recorded(store):

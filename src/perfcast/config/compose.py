@@ -26,9 +26,8 @@ def run_hydra(root: Path, words: Sequence[str], task: Callable[[dict[str, Any]],
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
-    root, failures, before = Path(root).resolve(), list[Exception](), sys.argv
-    conf = root / "conf"
-    read_yaml(root / "params.yaml")
+    conf, failures, before = Path(root).resolve() / "conf", list[Exception](), sys.argv
+    read_yaml(conf.parent / "params.yaml")
     for name, ablation in read_ablations(conf).items():
         content = ablation.apply(read_conf(conf, "predictor", ablation.predictor))
         ConfigStore.instance().store(name, content, "predictor")
@@ -41,7 +40,7 @@ def run_hydra(root: Path, words: Sequence[str], task: Callable[[dict[str, Any]],
         except Exception as error:  # what Hydra would print is no single line
             failures.append(error)
 
-    searched = ",".join(f"file://{folder}" for folder in (root, *conf_folders(conf)[1:]))
+    searched = ",".join(f"file://{folder}" for folder in (conf.parent, *conf_folders(conf)[1:]))
     sys.argv = ["perfcast", *words, f"hydra.searchpath=[{searched}]"]
     os.environ["HYDRA_FULL_ERROR"] = "1"  # raise, where it would print and exit
     try:

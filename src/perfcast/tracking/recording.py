@@ -126,17 +126,6 @@ Scores = Mapping[str, Mapping[str, Mapping[str, Mapping[str, float]]]]
 """Metrics of a dataset by split, predictor, task and metric."""
 
 
-def _tagged(client: MlflowClient, experiment_id: str, tag: str) -> dict[str, StoredRun]:
-    """Return the runs of an experiment with a tag by its value."""
-    runs: list[StoredRun] = []
-    token = None
-    while token != "":
-        page = client.search_runs([experiment_id], f"tags.`{tag}` LIKE '%'", page_token=token)
-        runs += page
-        token = page.token or ""
-    return {run.data.tags[tag]: run for run in runs}
-
-
 @dataclass
 class _Recorder:
     """A pass over one dataset of a folder of results: the experiment of MLflow, and its runs by their digest.
@@ -153,9 +142,13 @@ class _Recorder:
     def __post_init__(self) -> None:
         self.experiment = f"perfcast/{self.dataset}"
         self.experiment_id = open_experiment(self.client, self.store, self.experiment)
-        splits = {path.name for path in (self.folder / "runs" / self.dataset).iterdir()}
-        describe_experiment(self.client, self.experiment_id, sorted(splits))
-        self.known, self.live = (_tagged(self.client, self.experiment_id, tag) for tag in (RECORD_TAG, LIVE_TAG))
+        describe_experiment(self.client, self.experiment_id, self.folder / "runs" / self.dataset)
+        self.known, self.live = self._tagged(RECORD_TAG), self._tagged(LIVE_TAG)
+
+    def _tagged(self, tag: str) -> dict[str, StoredRun]:
+        """Return the runs with a tag by its value."""
+        runs = self.client.search_runs([self.experiment_id], f"tags.`{tag}` LIKE '%'", max_results=50_000)
+        return {run.data.tags[tag]: run for run in runs}
 
     @cached_property
     def table(self) -> pd.DataFrame:
@@ -204,15 +197,11 @@ def record_results(store: Store, folder: Path, scores: Mapping[str, Scores], *, 
 
     Metrics of recorded trainings are brought up to date. One process records at a time.
     """
-    files: dict[str, list[Path]] = {}
-    for path in sorted((folder / "runs").glob(f"*/*/*/{RECORD}")):
-        files.setdefault(path.parts[-4], []).append(path)
-    client = open_client(store)
+    client, count = open_client(store), 0
     with locked(store, "record"):
-        count = 0
-        for dataset, paths in files.items():
-            recorder = _Recorder(client, store, folder, scores, dataset)
-            count += sum(_record_training(recorder, path) for path in paths)
+        for runs in sorted({path.parents[2] for path in (folder / "runs").glob(f"*/*/*/{RECORD}")}):
+            recorder = _Recorder(client, store, folder, scores, runs.name)
+            count += sum(_record_training(recorder, path) for path in sorted(runs.glob(f"*/*/{RECORD}")))
             if not trainings_only:
                 count += _record_champion(recorder) + _record_trials(recorder)
     return count
@@ -346,7 +335,8 @@ def _record_trials(recorder: _Recorder) -> int:
                 searched |= set(trial.params)
                 digest, name = f"{study} {trial.number} {trial.datetime_start}", f"{title} {fold} trial {trial.number}"
                 if not recorder.is_recorded(digest):
-                    with recorder.run(digest, name, {**tags, "fold": fold}, file=path, seconds=0) as run:
+                    seconds = trial.duration.total_seconds()
+                    with recorder.run(digest, name, {**tags, "fold": fold}, file=path, seconds=seconds) as run:
                         run.log_params(trial.params)
                         run.log_metrics({} if trial.value is None else {"validation_mape": trial.value})
                     count += 1

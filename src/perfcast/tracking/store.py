@@ -9,7 +9,7 @@ import shutil
 import sqlite3
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -126,6 +126,7 @@ def open_client(store: Store) -> MlflowClient:
 
     utils.MAX_RETRY_COUNT = 1  # ten attempts at a store that fails take minutes
     logging.getLogger(utils.__name__).setLevel(logging.CRITICAL)  # it logs what it raises as well
+    logging.getLogger("mlflow.system_metrics").setLevel(logging.CRITICAL)
     with locked(store):
         if store.uri.startswith(_SQLITE):
             database = Path(store.uri.removeprefix(_SQLITE))
@@ -202,12 +203,13 @@ def save_view(
     client.set_experiment_tag(experiment_id, f"{_VIEW}{name.replace(' ', '-')}", json.dumps(view))
 
 
-def describe_experiment(client: MlflowClient, experiment_id: str, splits: Iterable[str]) -> None:
-    """Set the description and the saved views, of all trainings and of those of each split."""
+def describe_experiment(client: MlflowClient, experiment_id: str, runs: Path) -> None:
+    """Set the description and the saved views, of all trainings and of those of each split, by folder of runs."""
     charts = {title: [{"type": "BAR", "metricKey": name} for name in text.split()] for title, text in _SECTIONS.items()}
     columns = [f"metrics.`{name}`" for text in _SECTIONS.values() for name in text.split()]
     columns[3:3] = ["tags.`split`", "tags.`predictor`"]
     condition = "tags.`perfcast.kind` = 'training'"
+    splits = (path.name for path in sorted(runs.iterdir()))
     conditions = {"all trainings": ""} | {f"split {split}": f" and tags.`split` = '{split}'" for split in splits}
     for name, more in conditions.items():
         save_view(client, experiment_id, name, condition + more, columns, **{**charts, "Training": _CURVES})
