@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, product
 from pathlib import Path
 from types import MappingProxyType
@@ -92,6 +93,28 @@ def available(datasets: Sequence[str], raw: Path, out: Path, project: Path) -> N
         raise UserError("at least one dataset must have its sources", "every one lacks some", "see perfcast sources")
     write_json(out, {"datasets": present, "left_out": left_out})
     record_digests(out)
+
+
+@stage(
+    "--table --out --project",
+    {"--champion": {"type": Path, "required": True, "metavar": "FOLDER", "help": "champion that estimates the rows"}},
+    table="standard table",
+)
+def bridge(table: Path, champion: Path, out: Path, project: Path) -> None:
+    """Estimate the rows of a dataset by the champion of another one.
+
+    Examples:
+        perfcast pipeline bridge --table results/standard/spec_cpu2026.parquet \\
+          --champion results/champion/spec_cpu2017 --out results/bridge/spec_cpu2026.parquet
+    """
+    from perfcast.experiment.bridge import estimate_rows
+    from perfcast.schema.table_files import read_table, write_table
+
+    with show_progress() as show:
+        estimates = estimate_rows(project / "conf", read_table(table), champion, show)
+    write_table(estimates, out)
+    record_digests(out)
+    _tell(f"{estimates.dataset}: {estimates.frame.iloc[:, 1].notna().sum()} of {len(estimates.frame)} rows estimated")
 
 
 @stage(
@@ -209,8 +232,12 @@ def fake(out: Path, project: Path | None, rows: int, seed: int) -> None:
     print(f"made {out}: generated data, no real results. Run it: cd {out} && snakemake")
 
 
-@stage("dataset --table --out --project", table="standard table")
-def features(dataset: str, table: Path, out: Path, project: Path) -> None:
+@stage(
+    "dataset --table --out --project",
+    {"--bridge": {"type": Path, "metavar": "FILE", "help": "estimates by the champion of another dataset, if any"}},
+    table="standard table",
+)
+def features(dataset: str, table: Path, out: Path, project: Path, bridge: Path | None) -> None:
     """Add derived columns, one feature group after the other.
 
     Examples:
@@ -223,11 +250,12 @@ def features(dataset: str, table: Path, out: Path, project: Path) -> None:
     from perfcast.schema.table_files import count_row_groups, read_table, write_tables
 
     groups = [plugins.load("features", name) for name in read_dataset(project / "conf", dataset).features]
+    estimates = read_table(bridge) if bridge else None
 
     def derived(part: Table) -> Table:
         for group in groups:
             part = group.derive(part)
-        return part
+        return part if estimates is None else part.join(estimates)
 
     first = read_table(table, group=0)
     # a feature is of its row alone, so any group of rows can be taken by itself
@@ -577,6 +605,7 @@ def standardize(*, dataset: str, raw: Path, table: Path, rejected: Path, quality
     files = present_sources(raw, (*conf.sources.required, *conf.sources.optional))
     build = plugins.load_function(conf.target, f"_target_ of {dataset}")
     result = build(files, conf.options)
+    result = replace(result, table=replace(result.table, dataset=dataset))  # confs may share a function
     write_standardized(result, table, rejected, quality)
     record_digests(table, rejected, quality)
     _tell(

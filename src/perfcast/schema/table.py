@@ -41,6 +41,9 @@ TASK_KIND = "task_kind"
 LOWER_IS_BETTER = "lower_is_better"
 """Fact of a table: true where all targets are times or costs."""
 
+BRIDGE = "bridge"
+"""Fact of a table with estimates by the champion of another dataset: what the leakage check of them reads."""
+
 
 class Role(StrEnum):
     """Use of a column. Predictors learn from FEATURE columns only."""
@@ -166,6 +169,13 @@ class Table:
     def with_numbers(self, columns: Sequence[Column], values: np.ndarray) -> Table:
         """Return a table with derived numerical columns appended, see `with_columns`. Shapes: values (columns, n)."""
         return self._append(columns, pd.DataFrame(values.T, self.frame.index, [column.name for column in columns]))
+
+    def join(self, other: Table) -> Table:
+        """Return a table with the columns and facts of another one of the same rows, in any order."""
+        row = self.column_of(Tag.ROW)
+        frame = other.frame.set_index(row).loc[self.frame[row]].set_axis(self.frame.index)
+        joined = self._append([column for column in other.columns if column.name != row], frame)
+        return replace(joined, facts={**self.facts, **other.facts})
 
     def _append(self, columns: Sequence[Column], frame: pd.DataFrame) -> Table:
         have = {column.name for column in self.columns}
