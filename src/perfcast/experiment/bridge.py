@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,23 +12,15 @@ from perfcast.config.conf_files import read_yaml
 from perfcast.config.dataset_conf import read_dataset
 from perfcast.config.predictor_conf import read_predictor
 from perfcast.experiment.champion import fit_all_rows
-from perfcast.experiment.described import predict_level
 from perfcast.experiment.fitting import training_rows
 from perfcast.experiment.selection import predictor_factories
 from perfcast.experiment.uncertainty_fit import fit_in_domain
-from perfcast.features.feature_math import append_logs, feature
+from perfcast.features.feature_math import append_logs
+from perfcast.inference.bridge import Base
 from perfcast.inference.champion import Champion, build_features, load_champion
-from perfcast.schema.table import BRIDGE, Column, Kind, Role, Table, Tag, build_table, select
+from perfcast.schema.table import BRIDGE, Column, Kind, Role, Table, Tag, build_table
 from perfcast.utils.io import read_object
 from perfcast.utils.progress import Progress, ignore_progress
-
-_FEATURES = {
-    "estimate": "estimate by the champion, from every known field of the row",
-    "low": "lower end of the 90 % interval of the estimate",
-    "high": "upper end of the 90 % interval of the estimate",
-    "published": "median of the results of the same task and identity",
-}
-_KNOWN = "known"
 
 
 def estimate_rows(conf: Path, table: Table, folder: Path, progress: Progress = ignore_progress) -> Table:
@@ -41,29 +32,27 @@ def estimate_rows(conf: Path, table: Table, folder: Path, progress: Progress = i
     bridge = read_dataset(conf, table.dataset).bridge
     if bridge is None:
         raise ValueError(f"{table.dataset} has no bridge")
-    base, row = load_champion(folder, bridge.dataset), table.column_of(Tag.ROW)
-    measured, held_out = base.reference_data.measured, bridge.without or base.entity
-    # the level of a description predicts measured rows alone, so each has a score here, which nothing reads
-    given: dict[str, Any] = {measured.column_of(Tag.ROW): table.frame[row], base.predictor.targets_[0]: 1.0}
-    given[base.task] = table.frame[table.column_of(Tag.TASK)].map(bridge.tasks)
-    required = [base.task, *filter(None, [base.rules.design_column])]
-    frame = table.frame.reindex(columns=list(measured.frame)).assign(**given).dropna(subset=required)
-    is_new = ~frame[held_out].isin(measured.frame[held_out]) | (bridge.without is None)
-    groups = dict(list(frame.groupby(frame[held_out].astype(str).mask(is_new, ""))))
+    champion, row = load_champion(folder, bridge.dataset), table.column_of(Tag.ROW)
+    held_out = bridge.without or champion.entity
+    names = table.frame[held_out].astype(str)
+    seen = (
+        set() if bridge.without is None else {*names} & {*champion.reference_data.measured.frame[held_out].astype(str)}
+    )
     parts = []
-    for number, (value, rows) in enumerate(groups.items()):
-        progress(f"estimates without {value}" if value else "estimates", number, len(groups))
-        champion = _refit_without(base, conf, folder, held_out, value) if value else base
-        parts.append(_estimate(champion, rows, held_out))
-    values = pd.concat(parts).reindex(table.frame[row]).rename(columns=lambda name: f"{bridge.name}_{name}")
-    unit = select(measured.columns, role=Role.TARGET)[0].unit
-    columns = [feature(f"{bridge.name}_{name}", bridge.name, unit, text, 0) for name, text in _FEATURES.items()]
+    for number, value in enumerate(["", *sorted(seen)]):
+        progress(f"estimates without {value}" if value else "estimates", number, 1 + len(seen))
+        used = _refit_without(champion, conf, folder, held_out, value) if value else champion
+        rows = table.frame[names == value] if value else table.frame[~names.isin(seen)]
+        counts = used.reference_data.measured.frame[held_out].astype(str).value_counts()
+        estimates = Base(used, bridge.name, bridge.tasks).estimate(rows).add_prefix(f"{bridge.name}_")
+        parts.append(estimates.assign(**{f"{bridge.name}_known": names[rows.index].map(counts).fillna(0)}))
     meaning = f"results of the same {held_out} that the estimator was fitted on"
-    columns += [Column(f"{bridge.name}_{_KNOWN}", Kind.NUMERICAL, Role.PROVENANCE, "provenance", "", meaning, 0)]
+    known = Column(f"{bridge.name}_known", Kind.NUMERICAL, Role.PROVENANCE, "provenance", "", meaning, 0)
     keys = [column for column in table.columns if column.name == row]
-    facts = {"known": columns[-1].name, "without": bridge.without, "tasks": base.tasks}
-    estimates = build_table(table.dataset, values.reset_index(), [*keys, *columns], {BRIDGE: facts})
-    return append_logs(estimates, [f"{bridge.name}_estimate"])
+    columns = [*keys, *Base(champion, bridge.name, bridge.tasks).columns, known]
+    facts = {"known": known.name, "without": bridge.without, "tasks": champion.tasks}
+    frame = table.frame[[row]].join(pd.concat(parts))
+    return append_logs(build_table(table.dataset, frame, columns, {BRIDGE: facts}), [f"{bridge.name}_estimate"])
 
 
 def _refit_without(base: Champion, conf: Path, folder: Path, column: str, value: str) -> Champion:
@@ -79,15 +68,3 @@ def _refit_without(base: Champion, conf: Path, folder: Path, column: str, value:
     uncertainty = base.calibrated and replace(base.calibrated, in_domain=fit_in_domain(table, fitted))
     left = replace(base.reference_data, measured=replace(measured, frame=frame.reset_index(drop=True)))
     return Champion(base.dataset, base.name, base.preset, base.features, predictor, left, uncertainty)
-
-
-def _estimate(champion: Champion, rows: pd.DataFrame, held_out: str) -> pd.DataFrame:
-    """Return the columns of a bridge for rows described as the champion's own, by their key."""
-    measured, target = champion.reference_data.measured, champion.predictor.targets_[0]
-    row, peers = measured.column_of(Tag.ROW), [*measured.select(tag=Tag.TASK), *measured.select(tag=Tag.IDENTITY)]
-    found = predict_level(champion, measured, rows, champion.description_levels[-1])
-    found = found[found["target"] == target].set_index("row").rename(columns={"predicted": "estimate"})
-    medians = measured.frame.groupby(peers, observed=True)[target].median().rename("published")
-    known = rows[held_out].astype(str).map(measured.frame[held_out].astype(str).value_counts()).fillna(0)
-    values = rows[[row, *peers]].join(medians, on=peers).assign(known=known).set_index(row)
-    return values.join(found[["estimate", "low", "high"]]).drop(columns=peers)
