@@ -252,11 +252,13 @@ def load_champion(folder: Path | str, dataset: str | None = None) -> Champion:
             raise UserError("a champion must be as it was saved", fact, "make it again, or fetch it again") from error
 
 
-def load_base(folder: Path, bridge: Mapping[str, Any] | None) -> Base | None:
+def load_base(folder: Path | None, bridge: Mapping[str, Any] | None) -> Base | None:
     """Read the champion of the other dataset that a bridge names, None without a bridge."""
     from perfcast.inference.bridge import Base  # which draws machines of a champion
 
-    return bridge and Base(load_champion(folder, bridge["dataset"]), bridge["name"], bridge["tasks"])
+    if folder is None or bridge is None:
+        return None
+    return Base(load_champion(folder, bridge["dataset"]), bridge["name"], bridge["tasks"])
 
 
 def save_champion(
