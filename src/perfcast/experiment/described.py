@@ -53,7 +53,7 @@ class DescribedData:
     def read(cls, conf: DatasetConf, table: Path, standard: Path, raw: Path, base: Path | None = None) -> Self:
         """Read the tables of a dataset, its `base` champion, if any, and find its sources below the folder `raw`."""
         sources = present_sources(raw, (*conf.sources.required, *conf.sources.optional))
-        bridge = conf.bridge and conf.bridge.model_dump()
+        bridge = None if conf.bridge is None else conf.bridge.model_dump()
         return cls(read_table(standard), read_table(table), sources, tuple(conf.features), load_base(base, bridge))
 
 
