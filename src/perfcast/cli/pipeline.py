@@ -6,7 +6,6 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from itertools import chain, product
 from pathlib import Path
 from types import MappingProxyType
@@ -605,7 +604,6 @@ def standardize(*, dataset: str, raw: Path, table: Path, rejected: Path, quality
     files = present_sources(raw, (*conf.sources.required, *conf.sources.optional))
     build = plugins.load_function(conf.target, f"_target_ of {dataset}")
     result = build(files, conf.options)
-    result = replace(result, table=replace(result.table, dataset=dataset))  # confs may share a function
     write_standardized(result, table, rejected, quality)
     record_digests(table, rejected, quality)
     _tell(
