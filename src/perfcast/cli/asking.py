@@ -65,17 +65,17 @@ def find_champions(options: argparse.Namespace) -> dict[str, Path]:
     from perfcast.utils.io import read_object
 
     folder = options.champion or options.results / "champion" / options.dataset
-    found = {options.dataset: folder}
+    folders = {options.dataset: folder}
     for about in sorted(folder.parent.glob("*/about.json")) if options.suite and folder.is_dir() else ():
         bridge = read_object(about).get("bridge") or {"dataset": "", "without": None}
         if bridge["dataset"] == options.dataset and bridge["without"] is None:
-            found[about.parent.name] = about.parent
+            folders[about.parent.name] = about.parent
     chosen = {
-        name: path for name, path in found.items() if options.suite in (None, BOTH) or name.endswith(options.suite)
+        name: path for name, path in folders.items() if options.suite in (None, BOTH) or name.endswith(options.suite)
     }
     if not chosen:
         raise UserError(
-            f"--suite must be {BOTH} or the end of a dataset", f"it is {options.suite!r}", " or ".join(found)
+            f"--suite must be {BOTH} or the end of a dataset", f"it is {options.suite!r}", " or ".join(folders)
         )
     return chosen
 
