@@ -19,20 +19,20 @@ from perfcast.experiment.selection import predictor_factories
 from perfcast.experiment.uncertainty_fit import fit_in_domain
 from perfcast.features.feature_math import append_logs, feature
 from perfcast.inference.champion import Champion, build_features, load_champion
-from perfcast.schema.table import BRIDGE, Column, Kind, Role, Table, Tag, build_table, select
+from perfcast.schema.table import BRIDGE, Role, Table, Tag, build_table, select
+from perfcast.utils.errors import UserError
 from perfcast.utils.io import read_object
-from perfcast.utils.progress import Progress, ignore_progress
 
-_FEATURES = {
+_MEANINGS = {
     "estimate": "estimate by the champion, from every known field of the row",
     "low": "lower end of the 90 % interval of the estimate",
     "high": "upper end of the 90 % interval of the estimate",
     "published": "median of the results of the same task and identity",
+    "known": "results of the entity that the estimator was fitted on",
 }
-_KNOWN = "known"
 
 
-def estimate_rows(conf: Path, table: Table, folder: Path, progress: Progress = ignore_progress) -> Table:
+def estimate_rows(conf: Path, table: Table, folder: Path) -> Table:
     """Return the estimates of the rows of a standard table by the champion in a folder, as its `Bridge` says.
 
     A row whose task has no other beside it, of no known design, or that the champion refuses has no estimate. `known`
@@ -48,18 +48,18 @@ def estimate_rows(conf: Path, table: Table, folder: Path, progress: Progress = i
     given[base.task] = table.frame[table.column_of(Tag.TASK)].map(bridge.tasks)
     required = [base.task, *filter(None, [base.rules.design_column])]
     frame = table.frame.reindex(columns=list(measured.frame)).assign(**given).dropna(subset=required)
+    if frame.empty or held_out not in frame:
+        fact = "no row has one of its tasks" if frame.empty else f"{bridge.dataset} has no column {held_out!r}"
+        raise UserError(f"bridge in conf/dataset/{table.dataset}.yaml must fit the rows", fact, "correct it")
     is_new = ~frame[held_out].isin(measured.frame[held_out]) | (bridge.without is None)
-    groups = dict(list(frame.groupby(frame[held_out].astype(str).mask(is_new, ""))))
     parts = []
-    for number, (value, rows) in enumerate(groups.items()):
-        progress(f"estimates without {value}" if value else "estimates", number, len(groups))
-        champion = _refit_without(base, conf, folder, held_out, value) if value else base
+    for value, rows in frame.groupby(frame[held_out].astype(str).mask(is_new, "")):
+        champion = _refit_without(base, conf, folder, held_out, str(value)) if value else base
         parts.append(_estimate(champion, rows, held_out))
     values = pd.concat(parts).reindex(table.frame[row]).rename(columns=lambda name: f"{bridge.name}_{name}")
     unit = select(measured.columns, role=Role.TARGET)[0].unit
-    columns = [feature(f"{bridge.name}_{name}", bridge.name, unit, text, 0) for name, text in _FEATURES.items()]
-    meaning = f"results of the same {held_out} that the estimator was fitted on"
-    columns += [Column(f"{bridge.name}_{_KNOWN}", Kind.NUMERICAL, Role.PROVENANCE, "provenance", "", meaning, 0)]
+    columns = [feature(f"{bridge.name}_{name}", bridge.name, unit, text, 0) for name, text in _MEANINGS.items()]
+    columns[-1] = replace(columns[-1], role=Role.PROVENANCE, unit="")
     keys = [column for column in table.columns if column.name == row]
     facts = {"known": columns[-1].name, "without": bridge.without, "tasks": base.tasks}
     estimates = build_table(table.dataset, values.reset_index(), [*keys, *columns], {BRIDGE: facts})
