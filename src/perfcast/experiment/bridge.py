@@ -18,41 +18,38 @@ from perfcast.experiment.uncertainty_fit import fit_in_domain
 from perfcast.features.feature_math import append_logs
 from perfcast.inference.bridge import Base
 from perfcast.inference.champion import Champion, build_features, load_champion
-from perfcast.schema.table import BRIDGE, Column, Kind, Role, Table, Tag, build_table
+from perfcast.schema.table import BRIDGE, Table, Tag, build_table
+from perfcast.utils.errors import UserError
 from perfcast.utils.io import read_object
-from perfcast.utils.progress import Progress, ignore_progress
 
 
-def estimate_rows(conf: Path, table: Table, folder: Path, progress: Progress = ignore_progress) -> Table:
+def estimate_rows(conf: Path, table: Table, folder: Path) -> Table:
     """Return the estimates of the rows of a standard table by the champion in a folder, as its `Bridge` says.
 
-    A row whose task has no other beside it, of no known design, or that the champion refuses has no estimate. `known`
-    counts the results of its entity that the estimator of a row was fitted on: the leakage check reads it.
+    Raises: UserError when the bridge fits no row.
     """
     bridge = read_dataset(conf, table.dataset).bridge
     if bridge is None:
         raise ValueError(f"{table.dataset} has no bridge")
     champion, row = load_champion(folder, bridge.dataset), table.column_of(Tag.ROW)
-    held_out = bridge.without or champion.entity
+    held_out, measured = bridge.without or champion.entity, champion.reference_data.measured.frame
+    tasks = table.frame[table.column_of(Tag.TASK)].dropna()
+    if not tasks.isin(list(bridge.tasks)).any() or held_out not in measured:
+        fact = f"no row has one of its tasks, or {bridge.dataset} has no column {held_out!r}"
+        raise UserError(f"bridge in conf/dataset/{table.dataset}.yaml must fit the rows", fact, "correct it")
     names = table.frame[held_out].astype(str)
-    seen = (
-        set() if bridge.without is None else {*names} & {*champion.reference_data.measured.frame[held_out].astype(str)}
-    )
+    seen = set() if bridge.without is None else {*names} & {*measured[held_out].astype(str)}
     parts = []
-    for number, value in enumerate(["", *sorted(seen)]):
-        progress(f"estimates without {value}" if value else "estimates", number, 1 + len(seen))
+    for value in ["", *sorted(seen)]:
         used = _refit_without(champion, conf, folder, held_out, value) if value else champion
         rows = table.frame[names == value] if value else table.frame[~names.isin(seen)]
-        counts = used.reference_data.measured.frame[held_out].astype(str).value_counts()
-        estimates = Base(used, bridge.name, bridge.tasks).estimate(rows).add_prefix(f"{bridge.name}_")
-        parts.append(estimates.assign(**{f"{bridge.name}_known": names[rows.index].map(counts).fillna(0)}))
-    meaning = f"results of the same {held_out} that the estimator was fitted on"
-    known = Column(f"{bridge.name}_known", Kind.NUMERICAL, Role.PROVENANCE, "provenance", "", meaning, 0)
+        parts.append(Base(used, bridge.name, bridge.tasks).estimate(rows))
+    base = Base(champion, bridge.name, bridge.tasks)
+    facts = {"known": base.columns[-1].name, "without": bridge.without, "tasks": champion.tasks}
     keys = [column for column in table.columns if column.name == row]
-    columns = [*keys, *Base(champion, bridge.name, bridge.tasks).columns, known]
-    facts = {"known": known.name, "without": bridge.without, "tasks": champion.tasks}
     frame = table.frame[[row]].join(pd.concat(parts))
-    return append_logs(build_table(table.dataset, frame, columns, {BRIDGE: facts}), [f"{bridge.name}_estimate"])
+    estimates = build_table(table.dataset, frame, [*keys, *base.columns], {BRIDGE: facts})
+    return append_logs(estimates, [base.columns[0].name])
 
 
 def _refit_without(base: Champion, conf: Path, folder: Path, column: str, value: str) -> Champion:

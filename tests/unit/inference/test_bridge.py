@@ -74,11 +74,11 @@ def test_rows_have_an_estimate_near_their_score(results):
     champion = load_champion(results / "champion" / DATASET)
     frame = champion.reference_data.measured.frame
     estimates = champion.base.estimate(frame)
-    known = estimates["estimate"].notna()
+    known = estimates["cpu2017_estimate"].notna()
     assert known.mean() > 0.95
-    assert (estimates["low"] < estimates["estimate"])[known].all()
-    assert (estimates["high"] > estimates["estimate"])[known].all()
-    ratio = frame[champion.predictor.targets_[0]] / estimates["estimate"]
+    assert (estimates["cpu2017_low"] < estimates["cpu2017_estimate"])[known].all()
+    assert (estimates["cpu2017_high"] > estimates["cpu2017_estimate"])[known].all()
+    ratio = frame[champion.predictor.targets_[0]] / estimates["cpu2017_estimate"]
     assert np.median(np.abs(np.log(ratio[known]))) < 0.1
 
 
@@ -87,7 +87,7 @@ def test_a_task_without_another_has_no_estimate(results):
     frame = champion.reference_data.measured.frame.head(8)
     first = str(frame[champion.task].iloc[0])
     fewer = replace(champion.base, tasks={name: task for name, task in champion.base.tasks.items() if name != first})
-    missing = fewer.estimate(frame)["estimate"].isna()
+    missing = fewer.estimate(frame)["cpu2017_estimate"].isna()
     assert missing.tolist() == (frame[champion.task].astype(str) == first).tolist()
 
 
