@@ -85,9 +85,9 @@ def _estimate(champion: Champion, rows: pd.DataFrame, held_out: str) -> pd.DataF
     """Return the columns of a bridge for rows described as the champion's own, by their key."""
     measured, target = champion.reference_data.measured, champion.predictor.targets_[0]
     row, peers = measured.column_of(Tag.ROW), [*measured.select(tag=Tag.TASK), *measured.select(tag=Tag.IDENTITY)]
-    found = predict_level(champion, measured, rows, champion.description_levels[-1])
-    found = found[found["target"] == target].set_index("row").rename(columns={"predicted": "estimate"})
+    answers = predict_level(champion, measured, rows, champion.description_levels[-1])
+    answers = answers[answers["target"] == target].set_index("row").rename(columns={"predicted": "estimate"})
     medians = measured.frame.groupby(peers, observed=True)[target].median().rename("published")
     known = rows[held_out].astype(str).map(measured.frame[held_out].astype(str).value_counts()).fillna(0)
     values = rows[[row, *peers]].join(medians, on=peers).assign(known=known).set_index(row)
-    return values.join(found[["estimate", "low", "high"]]).drop(columns=peers)
+    return values.join(answers[["estimate", "low", "high"]]).drop(columns=peers)
