@@ -61,8 +61,8 @@ def _mark_one_copy(frame: pd.DataFrame) -> pd.Series:
     groups = [frame["suite"].astype("str"), map_distinct(frame["Processor"], find_group).astype("str")]
     per_core = frame["base_score"] / frame["cores"]
     few = per_core < _MIN_SHARE * per_core.groupby(groups).transform("median")
-    said = map_distinct(frame["System"], lambda text: _ONE_COPY.search(text) is not None)
-    return is_rate & (few | said)
+    is_named = map_distinct(frame["System"], lambda text: _ONE_COPY.search(text) is not None)
+    return is_rate & (few | is_named)
 
 
 def _repair(frame: pd.DataFrame, repairs: Repairs) -> pd.DataFrame:
