@@ -78,15 +78,16 @@ def predict_described(champion: Champion, standard: Table, rows: np.ndarray, lev
     frame = standard.frame.iloc[rows]
     levels = champion.description_levels
     parts = [
-        _predict_level(champion, standard, frame, columns, level).assign(level=number)
+        predict_level(champion, standard, frame, columns, level).assign(level=number)
         for number, columns in enumerate(levels, start=1)
     ]
     return pd.concat(parts, ignore_index=True)
 
 
-def _predict_level(
-    champion: Champion, standard: Table, frame: pd.DataFrame, columns: tuple[str, ...], level: float
+def predict_level(
+    champion: Champion, standard: Table, frame: pd.DataFrame, columns: tuple[str, ...], level: float = LEVEL
 ) -> pd.DataFrame:
+    """Return the predictions of rows of a standard table that are described by some of its columns."""
     entries = list(describe_rows(frame, standard, columns))
     machines = parse_batch(entries, champion)
     if (column := champion.rules.enumerated) is not None:

@@ -40,8 +40,9 @@ def label_outliers(table: Table, rows: np.ndarray, threshold: float | None) -> n
 
 
 def measured_rows(table: Table) -> np.ndarray:
-    """Mark the rows that have at least one score, (n,) bool."""
-    return np.asarray(table.frame[table.select(role=Role.TARGET)].notna().any(axis=1), dtype=bool)
+    """Mark the rows that have at least one score and may be used, (n,) bool."""
+    unused = (table.frame[table.select(tag=Tag.UNUSED)] == 1).any(axis=1)
+    return np.asarray(table.frame[table.select(role=Role.TARGET)].notna().any(axis=1) & ~unused, dtype=bool)
 
 
 def training_rows(table: Table, subset: np.ndarray, label_outlier: float | None) -> np.ndarray:

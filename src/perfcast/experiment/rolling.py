@@ -56,10 +56,11 @@ def learn_later_results(folder: Path, standard: Table) -> int:
     return len(known.errors)
 
 
-def find_later_errors(champion: Champion, standard: Table) -> KnownErrors:
+def find_later_errors(champion: Champion, standard: Table, estimates: Table | None = None) -> KnownErrors:
     """Return the errors of a champion in the rows of a standard table that it was not trained on.
 
-    Rows that are older than its newest result are left out. Raises: UserError when the champion has no levels.
+    `estimates` are those of its bridge. Rows older than its newest result are left out.
+    Raises: UserError when the champion has no levels.
     """
     if champion.calibrated is None or champion.calibrated.known is None:
         fact = f"{champion.name} of {champion.dataset} has no backtest"
@@ -67,6 +68,7 @@ def find_later_errors(champion: Champion, standard: Table) -> KnownErrors:
     row, time, measured = (*map(standard.column_of, (Tag.ROW, Tag.TIME)), champion.reference_data.measured.frame)
     is_later = ~standard.frame[row].isin(measured[row]) & (standard.frame[time] >= measured[time].max())
     table = build_features(standard.dataset, standard.frame[is_later], standard.columns, champion.features)
+    table = table if estimates is None else table.join(estimates)
     predictions = predict_rows(champion.predictor, table, measured_rows(table) & evaluated_rows(table), 0, 0)
     rows, months = error_rows(predictions, table), months_of(predictions, table)
     return KnownErrors(champion.calibrated.known.levels, log_errors(predictions), rows, months=months)

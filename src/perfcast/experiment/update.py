@@ -16,6 +16,7 @@ import pandas as pd
 from perfcast import plugins
 from perfcast.config.conf_files import read_conf
 from perfcast.config.dataset_conf import DatasetConf, read_dataset
+from perfcast.experiment.bridge import estimate_rows
 from perfcast.experiment.rolling import find_later_errors, save_known_errors
 from perfcast.inference.champion import Champion, load_champion
 from perfcast.inference.machine_files import make_entry
@@ -73,7 +74,8 @@ def update_champion(
         new, newest = table.frame[~table.frame[row].isin(earlier[row])], f"{table.frame[time].max():%Y-%m}"
         if newest > f"{date.today():%Y-%m}":
             raise UserError(f"{origin} must have results of the past", f"one is of {newest}", "check the date and file")
-        known = find_later_errors(champion, table)  # which refuses a champion without a calibration
+        estimates = estimate_rows(project / "conf", table, folder.parent / conf.bridge.dataset) if conf.bridge else None
+        known = find_later_errors(champion, table, estimates)  # which refuses a champion without a calibration
         calibrated = cast("UncertaintyModel", champion.calibrated)
         if new.empty and calibrated.known and np.array_equal(known.errors, calibrated.known.errors):
             yield f"nothing new: {len(table.frame)} results to {newest}"
@@ -82,7 +84,8 @@ def update_champion(
         named = f" ({', '.join(models[:_MAX_NAMED])}{', ...' if len(models) > _MAX_NAMED else ''})" if models else ""
         yield f"new results: {len(new)} ({earlier[row].nunique()} before, {len(table.frame)} now), to {newest}"
         yield f"new CPU models: {len(models)}{named}"
-        entities = sorted(set(table.frame[entity].dropna().astype(str)))
+        # a champion on a bridge answers nothing by itself
+        entities = [] if conf.bridge else sorted(set(table.frame[entity].dropna().astype(str)))
         answers = [_answer(champion, entities)]
         champion.calibrated = replace(calibrated, known=known)
         answers.append(_answer(champion, entities))

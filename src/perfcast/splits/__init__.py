@@ -102,15 +102,15 @@ def learning_curve_point(name: str) -> LearningCurvePoint | None:
 def make(name: str, table: Table, seed: int, until: str | None = None) -> pd.DataFrame:
     """Make a split and check it.
 
-    Rows published after the month `until`, such as 2024-12, are unused, so that later results change no figure of the
-    splits before. Splits with test rows of later months use every row.
+    Rows of an UNUSED column are unused. So are those published after the month `until`, such as 2024-12, so that later
+    results change no figure of the splits before; splits with test rows of later months use them.
     Raises: UserError when the name is unknown, or the table leaves training or test of a fold empty; ValueError when
     the folds leak, which is an error of the split.
     """
-    known = table
+    left_out = (table.frame[table.select(tag=Tag.UNUSED)] == 1).any(axis=1)
     if until is not None and declaration(name).since <= until:
-        late = table.frame[table.column_of(Tag.TIME)] > pd.Period(until, freq="M").end_time
-        known = Table(table.dataset, table.frame[~late], table.columns, table.facts)
+        left_out |= table.frame[table.column_of(Tag.TIME)] > pd.Period(until, freq="M").end_time
+    known = Table(table.dataset, table.frame[~left_out], table.columns, table.facts) if left_out.any() else table
     folds = function(name)(known, seed).reindex(table.frame.index, fill_value="unused")
     for fold in folds:
         for subset in ("train", "test"):
