@@ -19,7 +19,7 @@ from perfcast.experiment.selection import predictor_factories
 from perfcast.experiment.uncertainty_fit import fit_in_domain
 from perfcast.features.feature_math import append_logs, feature
 from perfcast.inference.champion import Champion, build_features, load_champion
-from perfcast.schema.table import BRIDGE, Column, Kind, Role, Table, Tag, build_table, select
+from perfcast.schema.table import BRIDGE, Role, Table, Tag, build_table, select
 from perfcast.utils.io import read_object
 from perfcast.utils.progress import Progress, ignore_progress
 
@@ -59,7 +59,7 @@ def estimate_rows(conf: Path, table: Table, folder: Path, progress: Progress = i
     unit = select(measured.columns, role=Role.TARGET)[0].unit
     columns = [feature(f"{bridge.name}_{name}", bridge.name, unit, text, 0) for name, text in _FEATURES.items()]
     meaning = f"results of the same {held_out} that the estimator was fitted on"
-    columns += [Column(f"{bridge.name}_{_KNOWN}", Kind.NUMERICAL, Role.PROVENANCE, "provenance", "", meaning, 0)]
+    columns.append(feature(f"{bridge.name}_{_KNOWN}", bridge.name, "", meaning, 0))
     keys = [column for column in table.columns if column.name == row]
     facts = {"known": columns[-1].name, "without": bridge.without, "tasks": base.tasks}
     estimates = build_table(table.dataset, values.reset_index(), [*keys, *columns], {BRIDGE: facts})

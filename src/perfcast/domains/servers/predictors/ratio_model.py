@@ -152,12 +152,14 @@ class RatioModelPredictor(Predictor):
 
     def predict_deviations(self, X: pd.DataFrame) -> np.ndarray:
         """Return the standard deviation of the error of every log prediction, (n, targets)."""
+        if not len(X):
+            return np.zeros((0, len(self.targets_)))
         blocks = [X.iloc[start : start + _BLOCK] for start in range(0, len(X), _BLOCK)]
         variances = [
             np.concatenate([np.diag(self.covariance(block, target)) for block in blocks])
             for target in range(len(self.targets_))
         ]
-        return np.sqrt(np.column_stack(variances))
+        return np.asarray(np.sqrt(np.column_stack(variances)))
 
     def _kernel(self, rows: _Rows, others: _Rows | None = None) -> np.ndarray:
         """Return the prior covariance of the sums of effects, (n, m); without `others` that of the rows themselves."""
