@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from perfcast.config.predictor_conf import read_predictor
-from perfcast.domains.servers.predictors.ratio_model import RatioModelPredictor
+from perfcast.domains.servers.predictors.ratio_model import MEANS, RatioModelPredictor
 from perfcast.predictors.predictor import load_predictor
 from perfcast.schema.table import Column, Kind, Role, Tag
 
@@ -89,7 +89,7 @@ def test_errors_of_the_rates_of_one_machine_correlate_and_those_of_speeds_do_not
 
 def test_a_newer_compiler_is_expected_to_gain(model: RatioModelPredictor, X: pd.DataFrame) -> None:
     newer = model.predict(X.assign(compiler_version=2.0))["score"] / model.predict(X)["score"]
-    np.testing.assert_allclose(np.log(newer), CONF["means"]["compiler_steps"])
+    np.testing.assert_allclose(np.log(newer), MEANS["compiler_steps"])
 
 
 def test_a_row_without_an_estimate_has_the_median_of_its_suite(model: RatioModelPredictor, X: pd.DataFrame) -> None:

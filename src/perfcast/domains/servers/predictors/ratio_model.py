@@ -18,6 +18,30 @@ from perfcast.schema.table_files import read_parquet
 from perfcast.utils.io import write_json
 from perfcast.utils.model_files import read_state
 
+KINDS = ("int speed", "fp speed", "int rate", "fp rate")
+"""Values of the columns domain and metric."""
+EFFECTS = {
+    "constant": (0.1, 0.1, 0.1, 0.1),
+    # The integer speed suite of CPU2017 runs on one core, that of CPU2026 on many. Rates are proportional.
+    "log_cores": (0.3, 0.1, 0.0, 0.0),
+    "chips_to_2": (0.1, 0.2, 0.0, 0.0),
+    "chips_past_2": (0.1, 0.6, 0.0, 0.0),
+    "efficiency": (0.1, 0.0, 0.03, 0.03),
+    "compiler_steps of compiler_vendor": (0.04, 0.04, 0.04, 0.04),
+    "constant of cpu_vendor": (0.06, 0.1, 0.06, 0.06),
+    "constant of core_family": (0.05, 0.08, 0.05, 0.05),
+    "constant of generation": (0.03, 0.04, 0.03, 0.03),
+    "constant of cpu_model": (0.025, 0.035, 0.025, 0.025),
+    "constant of hw_vendor": (0.02, 0.02, 0.02, 0.02),
+    "constant of hw_vendor+compiler_major_minor": (0.03, 0.03, 0.03, 0.03),
+    # Estimates of CPU models without results of the other suite err alike within a core family.
+    "forecast of core_family": (0.06, 0.06, 0.06, 0.06),
+    "forecast of cpu_model": (0.03, 0.03, 0.03, 0.03),
+    "forecast_efficiency of core_family": (0.3, 0.0, 0.3, 0.3),
+}
+"""Prior standard deviations of the effects by kind, in logarithms; see `RatioModelPredictor`."""
+MEANS = {"compiler_steps": 0.055}
+"""Prior means: new releases of compilers gained 5.5 % (standard deviation 4 %) in the first years of CPU2017."""
 _REWEIGHTINGS = 2
 _BLOCK = 500
 """Rows whose covariance is computed at once."""
@@ -54,7 +78,7 @@ class RatioModelPredictor(Predictor):
 
     An effect is a coefficient of a variable: one for all rows, such as `log_cores`, or one for the rows of each label,
     such as `constant of cpu_model`; `a+b` is a joint label. `effects` has the prior standard deviation of the
-    coefficient for each of the `kinds` of tasks, `means` its prior mean where that is not 0. These are hyperparameters:
+    coefficient for each of the KINDS of tasks, `means` its prior mean where that is not 0. These are hyperparameters:
     few results determine effects, but not how far each kind of effect varies.
 
     A kind is a value of the columns domain and metric, such as "int rate". The coefficients of two rate kinds correlate
@@ -75,11 +99,10 @@ class RatioModelPredictor(Predictor):
     """
 
     estimate: str
-    kinds: Sequence[str]
-    noise: Sequence[float]
-    effects: Mapping[str, Sequence[float]] = field(default_factory=dict)
-    means: Mapping[str, float] = field(default_factory=dict)
-    rate_correlation: float = 0.0
+    effects: Mapping[str, Sequence[float]] = field(default_factory=lambda: dict(EFFECTS))
+    means: Mapping[str, float] = field(default_factory=lambda: dict(MEANS))
+    noise: Sequence[float] = (0.02, 0.035, 0.025, 0.02)
+    rate_correlation: float = 0.7
     degrees_of_freedom: float = 4.0
     max_samples: int = 500
 
@@ -164,7 +187,7 @@ class RatioModelPredictor(Predictor):
     def _kernel(self, rows: _Rows, others: _Rows | None = None) -> np.ndarray:
         """Return the prior covariance of the sums of effects, (n, m); without `others` that of the rows themselves."""
         is_same, others = others is None, others or rows
-        is_rate = np.array([kind.endswith("rate") for kind in self.kinds], dtype=float)
+        is_rate = np.array([kind.endswith("rate") for kind in KINDS], dtype=float)
         correlation = np.eye(len(is_rate)) + self.rate_correlation * (np.outer(is_rate, is_rate) - np.diag(is_rate))
         kernel = np.zeros((len(rows.offset), len(others.offset)))
         for effect, deviations in self.effects.items():
@@ -226,8 +249,8 @@ class RatioModelPredictor(Predictor):
 
     def _kinds(self, X: pd.DataFrame) -> np.ndarray:
         """Return the weights of the kinds in every row: its kind alone, or all of them equally, (n, kinds)."""
-        weights = np.array([self._join(X, "domain", "metric") == kind for kind in self.kinds], dtype=float).T
-        return np.where(weights.any(axis=1, keepdims=True), weights, 1.0 / len(self.kinds))
+        weights = np.array([self._join(X, "domain", "metric") == kind for kind in KINDS], dtype=float).T
+        return np.where(weights.any(axis=1, keepdims=True), weights, 1.0 / len(KINDS))
 
     def _numbers(self, X: pd.DataFrame, name: str) -> np.ndarray:
         column = next((column for column in self.columns_ if column.name == name and name in X), None)
