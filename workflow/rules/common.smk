@@ -216,7 +216,10 @@ def removed(wildcards):
         f"{RESULTS}/{part}/{dataset}.parquet"
         for dataset in available()
         if Path(f"{RESULTS}/plots/{dataset}").exists()
-        for part, is_there in {"described": GRAPH.described_splits_of(dataset), "bridge": GRAPH.datasets[dataset].bridge}.items()
+        for part, is_there in {
+            "described": GRAPH.described_splits_of(dataset),
+            "bridge": GRAPH.datasets[dataset].bridge,
+        }.items()
         if is_there
     ]
     return [path for path in dict.fromkeys(paths) if not Path(path).exists()]

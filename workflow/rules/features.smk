@@ -16,7 +16,9 @@ rule bridge:
     params:
         conf=lambda w: str(GRAPH.datasets[w.dataset].bridge),
         settings=GRAPH.all_settings(),
-        code=lambda w: GRAPH.code("bridge", *GRAPH.predictor_modules(base(w)), *GRAPH.feature_modules(base(w)), datasets=[base(w)]),
+        code=lambda w: GRAPH.code(
+            "bridge", *GRAPH.predictor_modules(base(w)), *GRAPH.feature_modules(base(w)), datasets=[base(w)]
+        ),
     shell:
         "logged {log:q} perfcast pipeline bridge --table {input.table:q} --champion {input.champion:q} --out {output:q}"
 

@@ -109,9 +109,7 @@ def bridge(table: Path, champion: Path, out: Path, project: Path) -> None:
     from perfcast.experiment.bridge import estimate_rows
     from perfcast.schema.table_files import read_table, write_table
 
-    with show_progress() as show:
-        estimates = estimate_rows(project / "conf", read_table(table), champion, show)
-    write_table(estimates, out)
+    write_table(estimates := estimate_rows(project / "conf", read_table(table), champion), out)
     record_digests(out)
     _tell(f"{estimates.dataset}: {estimates.frame.iloc[:, 1].notna().sum()} of {len(estimates.frame)} rows estimated")
 

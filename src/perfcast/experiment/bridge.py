@@ -20,23 +20,23 @@ from perfcast.experiment.uncertainty_fit import fit_in_domain
 from perfcast.features.feature_math import append_logs, feature
 from perfcast.inference.champion import Champion, build_features, load_champion
 from perfcast.schema.table import BRIDGE, Role, Table, Tag, build_table, select
+from perfcast.utils.errors import UserError
 from perfcast.utils.io import read_object
-from perfcast.utils.progress import Progress, ignore_progress
 
-_FEATURES = {
+_MEANINGS = {
     "estimate": "estimate by the champion, from every known field of the row",
     "low": "lower end of the 90 % interval of the estimate",
     "high": "upper end of the 90 % interval of the estimate",
     "published": "median of the results of the same task and identity",
+    "known": "results of the entity that the estimator was fitted on",
 }
-_KNOWN = "known"
 
 
-def estimate_rows(conf: Path, table: Table, folder: Path, progress: Progress = ignore_progress) -> Table:
+def estimate_rows(conf: Path, table: Table, folder: Path) -> Table:
     """Return the estimates of the rows of a standard table by the champion in a folder, as its `Bridge` says.
 
     A row whose task has no other beside it, of no known design, or that the champion refuses has no estimate. `known`
-    counts the results of its entity that the estimator of a row was fitted on: the leakage check reads it.
+    counts the results of its entity that the estimator of a row was fitted on: without any, the estimate is a forecast.
     """
     bridge = read_dataset(conf, table.dataset).bridge
     if bridge is None:
@@ -48,18 +48,18 @@ def estimate_rows(conf: Path, table: Table, folder: Path, progress: Progress = i
     given[base.task] = table.frame[table.column_of(Tag.TASK)].map(bridge.tasks)
     required = [base.task, *filter(None, [base.rules.design_column])]
     frame = table.frame.reindex(columns=list(measured.frame)).assign(**given).dropna(subset=required)
+    if frame.empty or held_out not in frame:
+        fact = "no row has one of its tasks" if frame.empty else f"{bridge.dataset} has no column {held_out!r}"
+        raise UserError(f"bridge in conf/dataset/{table.dataset}.yaml must fit the rows", fact, "correct it")
     is_new = ~frame[held_out].isin(measured.frame[held_out]) | (bridge.without is None)
-    groups = dict(list(frame.groupby(frame[held_out].astype(str).mask(is_new, ""))))
     parts = []
-    for number, (value, rows) in enumerate(groups.items()):
-        progress(f"estimates without {value}" if value else "estimates", number, len(groups))
-        champion = _refit_without(base, conf, folder, held_out, value) if value else base
+    for value, rows in frame.groupby(frame[held_out].astype(str).mask(is_new, "")):
+        champion = _refit_without(base, conf, folder, held_out, str(value)) if value else base
         parts.append(_estimate(champion, rows, held_out))
     values = pd.concat(parts).reindex(table.frame[row]).rename(columns=lambda name: f"{bridge.name}_{name}")
     unit = select(measured.columns, role=Role.TARGET)[0].unit
-    columns = [feature(f"{bridge.name}_{name}", bridge.name, unit, text, 0) for name, text in _FEATURES.items()]
-    meaning = f"results of the same {held_out} that the estimator was fitted on"
-    columns.append(feature(f"{bridge.name}_{_KNOWN}", bridge.name, "", meaning, 0))
+    columns = [feature(f"{bridge.name}_{name}", bridge.name, unit, text, 0) for name, text in _MEANINGS.items()]
+    columns[-1] = replace(columns[-1], unit="")
     keys = [column for column in table.columns if column.name == row]
     facts = {"known": columns[-1].name, "without": bridge.without, "tasks": base.tasks}
     estimates = build_table(table.dataset, values.reset_index(), [*keys, *columns], {BRIDGE: facts})
@@ -85,9 +85,9 @@ def _estimate(champion: Champion, rows: pd.DataFrame, held_out: str) -> pd.DataF
     """Return the columns of a bridge for rows described as the champion's own, by their key."""
     measured, target = champion.reference_data.measured, champion.predictor.targets_[0]
     row, peers = measured.column_of(Tag.ROW), [*measured.select(tag=Tag.TASK), *measured.select(tag=Tag.IDENTITY)]
-    found = predict_level(champion, measured, rows, champion.description_levels[-1])
-    found = found[found["target"] == target].set_index("row").rename(columns={"predicted": "estimate"})
+    answers = predict_level(champion, measured, rows, champion.description_levels[-1])
+    answers = answers[answers["target"] == target].set_index("row").rename(columns={"predicted": "estimate"})
     medians = measured.frame.groupby(peers, observed=True)[target].median().rename("published")
     known = rows[held_out].astype(str).map(measured.frame[held_out].astype(str).value_counts()).fillna(0)
     values = rows[[row, *peers]].join(medians, on=peers).assign(known=known).set_index(row)
-    return values.join(found[["estimate", "low", "high"]]).drop(columns=peers)
+    return values.join(answers[["estimate", "low", "high"]]).drop(columns=peers)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pandas as pd
 
 from perfcast import plugins
-from perfcast.schema.table import Column, Role, Table, Tag
+from perfcast.schema.table import Column, Kind, Role, Table, Tag
 from perfcast.schema.table_files import read_parquet
 from perfcast.splits.declaration import LearningCurvePoint, Split, SplitDeclaration, declaration_of
 from perfcast.splits.subsets import PUBLISHED_SUBSET, SUBSETS
@@ -76,8 +76,9 @@ def check_version(name: str, version: int, path: Path) -> None:
 
 
 def reads(column: Column) -> bool:
-    """Return whether splits read a column: features, keys, tagged columns, and the authors' own subsets."""
-    return column.role in (Role.FEATURE, Role.KEY) or bool(column.tags) or column.name == PUBLISHED_SUBSET
+    """Return whether splits read a column: features, keys, tagged columns, dates, and the authors' own subsets."""
+    is_read = column.role in (Role.FEATURE, Role.KEY) or column.kind is Kind.DATE or bool(column.tags)
+    return is_read or column.name == PUBLISHED_SUBSET
 
 
 def is_compared(name: str) -> bool:

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 
 from perfcast.schema.table import LEAVE_ONE_OUT, Table, Tag
-from perfcast.splits.checks import check_duplicates, check_entities
-from perfcast.splits.declaration import declare_leaking_split, declare_split
+from perfcast.splits.checks import check_duplicates, check_entities, check_values
+from perfcast.splits.declaration import Split, declare_leaking_split, declare_split
 from perfcast.splits.row_groups import balanced_folds, by_features, by_tag, by_values, connected, draw
 from perfcast.splits.subsets import (
     PUBLISHED_SUBSET,
@@ -64,28 +64,6 @@ def group_look_alikes(table: Table) -> np.ndarray:
     return connected(by_tag(table, Tag.BLOCK), by_features(table))
 
 
-@declare_split(
-    "unseen problem shapes",
-    "problem shapes without a result in the training data",
-    check_entities,
-    scenario="a problem shape without results",
-)
-def unseen_shape(table: Table, seed: int) -> pd.DataFrame:
-    """Test on problem shapes that nobody has measured: five folds by entity."""
-    return unseen_entities(table, seed)
-
-
-@declare_split(
-    "unseen entities",
-    "entities without a result in the training data",
-    check_entities,
-    scenario="a machine that nobody has measured",
-)
-def unseen_entity(table: Table, seed: int) -> pd.DataFrame:
-    """Test on entities that nobody has measured: five folds by entity."""
-    return unseen_entities(table, seed)
-
-
 def unseen_entities(table: Table, seed: int, column: str = "") -> pd.DataFrame:
     """Return five folds by entity, or one for each value of a column: each is tested once, without a row in training.
 
@@ -101,6 +79,26 @@ def unseen_entities(table: Table, seed: int, column: str = "") -> pd.DataFrame:
         test = dealt == fold
         folds.append(without_leaks(assigned(test, draw_validation(entities, test, rng)), blocks))
     return as_frame(table, ordered, folds)
+
+
+def hold_out(label: str, description: str, scenario: str, column: str = "") -> Split:
+    """Return the split of unseen entities, or of unseen values of a column; see `unseen_entities`."""
+
+    def make(table: Table, seed: int) -> pd.DataFrame:
+        return unseen_entities(table, seed, column)
+
+    return declare_split(label, description, check_values(column) if column else check_entities, scenario=scenario)(
+        make
+    )
+
+
+unseen_shape = hold_out(
+    *("unseen problem shapes", "problem shapes without a result in the training data"),
+    "a problem shape without results",
+)
+unseen_entity = hold_out(
+    *("unseen entities", "entities without a result in the training data"), "a machine that nobody has measured"
+)
 
 
 @declare_split("published split", "the training and test rows of the dataset's authors")

@@ -123,7 +123,10 @@ def test_a_later_dump_is_learned_by_a_champion_on_a_bridge(tmp_path, capsys):
     folder = results / "champion" / SEEN
     save_champion(folder, predictor, calibrated, standard=table, table=features, raw=raw, about=about)
     header, *lines = (folder_of_dump() / spec_cpu2026.FILE).read_text().splitlines()
-    later = [line.replace("May-2026", "Aug-2026").replace("20260410-000", "20260710-009") for line in lines[50:60]]
+    later = [
+        line.replace("May-2026", "Aug-2026").replace("Jun-2026", "Aug-2026").replace("20260410-000", "20260710-009")
+        for line in lines[50:60]
+    ]
     dump = tmp_path / "dump.csv"
     for without, code, text in ((1, 2, "must have every earlier result, but 1 of"), (0, 0, "new results: 10 (")):
         dump.write_text("\n".join([header, *lines[45 + without :], *lines[:45], *later, ""]))

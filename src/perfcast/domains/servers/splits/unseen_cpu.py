@@ -3,47 +3,28 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 
 from perfcast.schema.table import Table, Tag
-from perfcast.splits.checks import check_entities, check_values
-from perfcast.splits.declaration import Split, declare_split
-from perfcast.splits.grouped import unseen_entities
+from perfcast.splits.grouped import hold_out
 from perfcast.splits.learning_curve import share_of
 from perfcast.splits.row_groups import by_tag
 
-
-@declare_split(
-    "unseen CPUs",
-    "machines whose CPU model has no result in the training data",
-    check_entities,
-    scenario="a CPU model without published results",
+unseen_cpu = hold_out(
+    *("unseen CPUs", "machines whose CPU model has no result in the training data"),
+    "a CPU model without published results",
 )
-def unseen_cpu(table: Table, seed: int) -> pd.DataFrame:
-    """Test on CPU models that nobody has measured: five folds by entity, of a small table one for each."""
-    return unseen_entities(table, seed)
-
-
-def leave_one_out(column: str, label: str, description: str, scenario: str = "") -> Split:
-    """Return the split that holds out one value of a column at a time, a fold for each."""
-
-    def make(table: Table, seed: int) -> pd.DataFrame:
-        return unseen_entities(table, seed, column)
-
-    return declare_split(label, description, check_values(column), scenario=scenario)(make)
-
-
-unseen_microarchitecture = leave_one_out(
-    *("generation", "unseen microarchitectures", "machines whose core design has no result in the training data"),
-    "a new generation of cores",
+unseen_cpu.__name__ = "unseen_cpu"  # names the base of its learning-curve splits
+unseen_microarchitecture = hold_out(
+    *("unseen microarchitectures", "machines whose core design has no result in the training data"),
+    *("a new design of cores", "generation"),
 )
-unseen_core_family = leave_one_out(
-    *("core_family", "unseen core families", "machines of a family of cores without a result in the training data"),
-    "a core without measured siblings",
+unseen_core_family = hold_out(
+    *("unseen core families", "machines whose family of cores has no result in the training data"),
+    *("a core without measured siblings", "core_family"),
 )
-unseen_system_vendor = leave_one_out(
-    *("hw_vendor", "unseen system vendors", "machines of a system vendor without a result in the training data"),
-    "a vendor that has published nothing",
+unseen_system_vendor = hold_out(
+    *("unseen system vendors", "machines whose system vendor has no result in the training data"),
+    *("a vendor without published results", "hw_vendor"),
 )
 
 

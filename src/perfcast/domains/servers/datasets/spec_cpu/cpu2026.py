@@ -10,7 +10,6 @@ from perfcast.domains.servers.datasets.spec_cpu.cpu2017 import name_suites, repa
 from perfcast.domains.servers.datasets.spec_cpu.dump_file import Quarantine
 from perfcast.domains.servers.datasets.spec_cpu.repairs import Repairs
 from perfcast.domains.servers.parsing.distinct_texts import map_distinct
-from perfcast.domains.servers.parsing.scalars import parse_number
 from perfcast.domains.servers.parsing.text_normalization import compile_pattern
 from perfcast.domains.servers.processors.announcements import find_core, find_core_family
 from perfcast.domains.servers.processors.cpu_names import cpu_model_key, find_family
@@ -34,7 +33,7 @@ def _screen(frame: pd.DataFrame, quarantine: Quarantine) -> pd.DataFrame:
     """Quarantine scores that are not those of a whole machine at full clock."""
     frame = screen_scores(frame, quarantine, first="2026-05")
     energy = [name for name in _ENERGY if name in frame]
-    measured = pd.DataFrame({name: frame[name].map(parse_number, na_action="ignore") for name in energy}) > 0
+    measured = pd.DataFrame({name: pd.to_numeric(frame[name].astype("str"), errors="coerce") for name in energy}) > 0
     rules = {
         "energy_measured": measured.any(axis=1) if energy else _have_numbers(frame, _ENERGY_MEASURED),
         "one_copy": _mark_one_copy(frame),
@@ -62,8 +61,8 @@ def _mark_one_copy(frame: pd.DataFrame) -> pd.Series:
     groups = [frame["suite"].astype("str"), map_distinct(frame["Processor"], find_group).astype("str")]
     per_core = frame["base_score"] / frame["cores"]
     few = per_core < _MIN_SHARE * per_core.groupby(groups).transform("median")
-    said = map_distinct(frame["System"], lambda text: _ONE_COPY.search(text) is not None)
-    return is_rate & (few | said)
+    is_named = map_distinct(frame["System"], lambda text: _ONE_COPY.search(text) is not None)
+    return is_rate & (few | is_named)
 
 
 def _repair(frame: pd.DataFrame, repairs: Repairs) -> pd.DataFrame:
