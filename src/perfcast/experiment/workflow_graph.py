@@ -153,8 +153,9 @@ class Graph:
 
     def predictors_of(self, dataset: str) -> list[str]:
         """Return the experiment's predictors that support a dataset."""
-        supported = self.datasets[dataset].predictors
-        return [name for name in self.params.predictors if supported is None or name in supported]
+        supported, bridge = self.datasets[dataset].predictors, self.datasets[dataset].bridge
+        listed = [name for name in self.params.predictors if supported is None or name in supported]
+        return [name for name in listed if bridge is not None or not self.predictors[name].bridge]
 
     def splits_of(self, dataset: str) -> list[str]:
         """Return the experiment's splits that a dataset has."""
