@@ -63,6 +63,7 @@ def project() -> Project:
     predictor, _ = fit_all_rows(table, {"params": lambda seed: Ridge()}, 0, None)
     calibrated = fit_uncertainty(table, lambda seed: Ridge(), 0, None, 2)
     about = {"dataset": "spec_cpu2017", "predictor": "ridge", "preset": "quick", "features": list(FEATURES)}
+    about |= {"seed": 0, "candidate": {"candidate": "quick"}}
     folder = results / "champion" / "spec_cpu2017"
     folder.mkdir(parents=True)
     save_champion(folder, predictor, calibrated, standard=standard, table=table, raw=raw, about=about)

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from perfcast import splits
-from perfcast.schema.table import Column, Kind, Role, Tag, build_table
+from perfcast.schema.table import LEAVE_ONE_OUT, Column, Kind, Role, Tag, build_table
 from perfcast.splits.subsets import PUBLISHED_SUBSET
 from perfcast.utils.errors import UserError
 
@@ -38,15 +38,24 @@ def test_has_a_label_and_a_description_of_its_own(name):
     assert not splits.describe_split(name).endswith(".")
 
 
-SOUND = [name for name in NAMES if name not in LEAKING]
-FORWARD = [name for name in NAMES if name.startswith(("forward", "rolling"))]
+SOUND = [name for name in NAMES if name not in LEAKING and not name.startswith("known_")]
+BY_TEST_MONTH = "forward_2026_05"
+"""Its validation rows are drawn, and its dates those of the tests."""
+FORWARD = [name for name in NAMES if name.startswith(("forward", "rolling")) and name != BY_TEST_MONTH]
 FEW_SHOT = [name for name in NAMES if name.startswith("few_shot")]
+KNOW_ONE = [name for name in NAMES if name.startswith("known_")]
+"""Splits that know a result of the tested entity, which may be of the same block."""
 UNSEEN = [name for name in NAMES if name.startswith("unseen")]
 HELD_OUT = {
     **{"unseen_deployment": "deployment", "unseen_model": "model_family", "unseen_gpu": "gpu"},
     **dict.fromkeys(("unseen_gpu_family", "unseen_vendor", "unseen_format"), "gpu_family"),
     "unseen_shape_site": "shape_site",
     "unseen_training_set": "training_set",
+    **{
+        "unseen_microarchitecture": "generation",
+        "unseen_core_family": "core_family",
+        "unseen_system_vendor": "hw_vendor",
+    },
     **{"unseen_victim": "victim", "unseen_aggressor": "aggressors", "unseen_pair": "tenants"},
 }
 """Columns of the unseen splits that do not hold out the entity."""
@@ -67,6 +76,11 @@ COLUMNS = (
     Column("model_family", Kind.CATEGORICAL, Role.KEY, "model"),
     Column("gpu", Kind.CATEGORICAL, Role.KEY, "gpu"),
     Column("generation", Kind.CATEGORICAL, Role.KEY, "gpu"),
+    *(Column(name, Kind.CATEGORICAL, Role.KEY, "server") for name in ("core_family", "hw_vendor", "system_stem")),
+    *(Column(name, Kind.CATEGORICAL, Role.KEY, "server") for name in ("compiler_vendor", "compiler_major_minor")),
+    *(Column(name, Kind.NUMERICAL, Role.KEY, "server") for name in ("chips", "threads_per_core", "dimm_count")),
+    *(Column(name, Kind.NUMERICAL, Role.KEY, "server") for name in ("dimm_gb", "mem_eff_mts")),
+    Column("test_month", Kind.DATE, Role.PROVENANCE, "provenance"),
     Column("generation_year", Kind.NUMERICAL, Role.PROVENANCE, "gpu"),
     Column("concurrency", Kind.NUMERICAL, Role.PROVENANCE, "load"),
     Column("gpu_family", Kind.CATEGORICAL, Role.KEY, "gpu"),
@@ -132,6 +146,12 @@ def generate(seed, rows=300):
             "model_family": [f"m{number}" for number in block // 3 % 6],
             "gpu": [f"g{number}" for number in block % 5],
             "generation": [f"n{number}" for number in block % 5 // 2],
+            "core_family": [f"c{number}" for number in block % 19],
+            "hw_vendor": [f"v{number}" for number in block % 23],
+            **dict.fromkeys(("system_stem", "compiler_vendor", "compiler_major_minor"), "same"),
+            **dict.fromkeys(("threads_per_core", "dimm_count", "dimm_gb", "mem_eff_mts"), 2.0),
+            "chips": 1.0 + block % 2,
+            "test_month": pd.Timestamp("2026-03") + pd.to_timedelta(block % 4 * 31, unit="D"),
             "generation_year": 2020.0 + block % 5,
             "concurrency": 2.0 ** (1 + block % 9),
             "gpu_family": FAMILIES[block % len(FAMILIES)],
@@ -204,6 +224,8 @@ def test_no_leak_by_plain_sets(name):
             assert learned["concurrency"].max() <= 64 < test["concurrency"].min()
         if name == "smaller_machine":
             assert test["cores_enabled_total"].max() < 96 <= learned["cores_enabled_total"].min()
+        if name == BY_TEST_MONTH:
+            assert learned["test_month"].max() < pd.Timestamp("2026-05") <= test["test_month"].min()
         if name == "static_to_dynamic":
             assert set(test["scenario"]) == {"dynamic"} and "dynamic" not in set(learned["scenario"])
         if name == "low_to_high_intensity":
@@ -238,9 +260,10 @@ def test_deterministic_and_free_of_row_order(name):
 
 
 WITHOUT_DRAWS = {
-    *("compute_300x", "larger_model_1b", "larger_model_2b", "largest_compute", "longer_training", "published_more")
+    *("compute_300x", "larger_model_1b", "larger_model_2b", "largest_compute", "longer_training", "published_more"),
+    "unseen_microarchitecture",
 }
-"""Splits whose validation rows are the largest of the training rows."""
+"""Splits whose validation rows are the largest of the training rows, or one of two groups."""
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in {*FORWARD, *WITHOUT_DRAWS}])
@@ -375,6 +398,43 @@ def test_a_check_catches_a_revealed_row_that_is_newer_than_a_test_row(name):
     swapped = moved(folds, frame.index[shown & (frame["part"] == part)], "test")
     swapped = moved(swapped, frame.index[newer & (frame["part"] == part)][:1], "train")
     assert any("older than a revealed row" in problem for problem in splits.leaks(table, swapped, name))
+
+
+def test_a_check_catches_a_row_of_later_test():
+    table, folds = made(BY_TEST_MONTH)
+    row = folds.index[folds["fold_0"] == "test"][0]
+    problems = splits.leaks(table, moved(folds, row, "train"), BY_TEST_MONTH)
+    assert any("not tested before" in problem for problem in problems)
+
+
+@pytest.mark.parametrize("name", KNOW_ONE)
+def test_one_result_of_the_tested_entity_is_known_and_no_other(name):
+    table, folds = made(name)
+    frame = table.frame
+    tested = pd.Series(0, frame.index)
+    for fold in folds:
+        test, learned = folds[fold] == "test", folds[fold].isin(["train", "validation"])
+        (part,) = frame["part"][test].unique()
+        (known,) = frame.index[learned & (frame["part"] == part)]
+        is_other = frame["suite"][test] != frame.at[known, "suite"]
+        assert is_other.all() if name == "known_in_another_suite" else not is_other.any()
+        tested += test
+    assert tested.max() == 1 and tested.sum() > 100
+    row = folds.index[folds["fold_0"] == "test"][0]
+    assert any("tested entities" in problem for problem in splits.leaks(table, moved(folds, row, "train"), name))
+
+
+def test_small_tables_hold_out_one_entity_at_a_time_and_leave_unused_rows_out():
+    table = generate(8)
+    frame = table.frame.assign(system_stem=(table.frame["part"] == "p3").map({True: 1.0, False: 0.0}))
+    marked = tuple(
+        replace(c, kind=Kind.NUMERICAL, tags=(Tag.UNUSED,)) if c.name == "system_stem" else c for c in COLUMNS
+    )
+    folds = splits.make("unseen_cpu", replace(table, frame=frame, columns=marked, facts={LEAVE_ONE_OUT: True}), 0)
+    by_part = (folds == "test").groupby(frame["part"]).any()
+    assert folds.shape[1] == frame["part"].nunique() - 1
+    assert (by_part.sum() == 1).all() and not by_part.loc["p3"].any()
+    assert (folds[frame["part"] == "p3"] == "unused").all(axis=None)
 
 
 @pytest.mark.parametrize("name", NAMES)

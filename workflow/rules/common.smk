@@ -93,6 +93,16 @@ def described(wildcards):
     return f"{RESULTS}/described/{wildcards.dataset}.parquet" if GRAPH.described_splits_of(wildcards.dataset) else []
 
 
+def base(wildcards):
+    """Return the dataset whose champion estimates the rows of a dataset with a bridge."""
+    return GRAPH.datasets[wildcards.dataset].bridge.dataset
+
+
+def bridge(wildcards):
+    """Return the estimates of a dataset by the champion of another one, none without a bridge."""
+    return f"{RESULTS}/features/{wildcards.dataset}.bridge" if GRAPH.datasets[wildcards.dataset].bridge else []
+
+
 def plan(source):
     """Return the plan of a source: whether it can be had, as far as the files of this machine tell."""
     return plan_source(
@@ -203,8 +213,13 @@ def removed(wildcards):
         )
     ]
     paths += [
-        f"{RESULTS}/described/{dataset}.parquet"
+        f"{RESULTS}/{path}"
         for dataset in available()
-        if Path(f"{RESULTS}/plots/{dataset}").exists() and GRAPH.described_splits_of(dataset)
+        if Path(f"{RESULTS}/plots/{dataset}").exists()
+        for path, is_there in {
+            f"described/{dataset}.parquet": GRAPH.described_splits_of(dataset),
+            f"features/{dataset}.bridge": GRAPH.datasets[dataset].bridge,
+        }.items()
+        if is_there
     ]
     return [path for path in dict.fromkeys(paths) if not Path(path).exists()]

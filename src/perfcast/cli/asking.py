@@ -44,17 +44,58 @@ def add_champion(parser: argparse.ArgumentParser, *, facts: bool = True) -> None
         metavar="PATH",
         help="its folder or exported file (default: <results>/champion/<dataset>)",
     )
+    parser.add_argument(
+        "--suite",
+        metavar="END",
+        help="of the champion and those beside it that rest on its estimates, the one whose dataset ends so, as 2026",
+    )
     if facts:
         add_shared(parser, "--facts")
 
 
-def read_champion(options: argparse.Namespace) -> Champion:
-    """Read the champion of the options, with the facts of the user's table, which is named on standard error."""
-    from perfcast.inference.champion import load_champion
+BOTH = "both"
+"""Value of --suite for every champion."""
+
+
+def find_champions(options: argparse.Namespace) -> dict[str, Path]:
+    """Return the champion of the options, and those beside it that rest on its estimates, by dataset, as --suite says.
+
+    Raises: UserError when no dataset ends so.
+    """
     from perfcast.sources.released_champion import default_champion
+    from perfcast.utils.io import read_object
 
     folder = options.champion or default_champion(options.results, options.dataset)
-    champion = load_champion(folder, options.dataset).require_described()
+    folders = {options.dataset: folder}
+    for about in sorted(folder.parent.glob("*/about.json")) if options.suite and folder.is_dir() else ():
+        bridge = read_object(about).get("bridge") or {"dataset": "", "without": None}
+        if bridge["dataset"] == options.dataset and bridge["without"] is None:
+            folders[about.parent.name] = about.parent
+    chosen = {
+        name: path for name, path in folders.items() if options.suite in (None, BOTH) or name.endswith(options.suite)
+    }
+    if not chosen:
+        raise UserError(
+            f"--suite must be {BOTH} or the end of a dataset", f"it is {options.suite!r}", " or ".join(folders)
+        )
+    return chosen
+
+
+def read_champion(options: argparse.Namespace) -> Champion:
+    """Read the champion of the options, see `read_champions`; with several, the first."""
+    return read_champions(options, most=1)[0]
+
+
+def read_champions(options: argparse.Namespace, most: int | None = None) -> list[Champion]:
+    """Read the champions of the options."""
+    from perfcast.inference.champion import load_champion
+
+    folders = list(find_champions(options).items())[:most]
+    return [_add_facts(options, load_champion(path, name).require_described()) for name, path in folders]
+
+
+def _add_facts(options: argparse.Namespace, champion: Champion) -> Champion:
+    """Return a champion with the facts of the user's table, which is named on standard error."""
     if options.facts is None:
         return champion
     champion = cast("Champion", champion.rules.add_user_facts(champion, options.facts))

@@ -95,6 +95,26 @@ def available(datasets: Sequence[str], raw: Path, out: Path, project: Path) -> N
 
 
 @stage(
+    "--table --out --project",
+    {"--champion": {"type": Path, "required": True, "metavar": "FOLDER", "help": "champion that estimates the rows"}},
+    table="standard table",
+)
+def bridge(table: Path, champion: Path, out: Path, project: Path) -> None:
+    """Estimate the rows of a dataset by the champion of another one.
+
+    Examples:
+        perfcast pipeline bridge --table results/standard/spec_cpu2026.parquet \\
+          --champion results/champion/spec_cpu2017 --out results/features/spec_cpu2026.bridge
+    """
+    from perfcast.experiment.bridge import estimate_rows
+    from perfcast.schema.table_files import read_table, write_table
+
+    write_table(estimates := estimate_rows(project / "conf", read_table(table), champion), out)
+    record_digests(out)
+    _tell(f"{estimates.dataset}: {estimates.frame.iloc[:, 1].notna().sum()} of {len(estimates.frame)} rows estimated")
+
+
+@stage(
     "dataset --runs --table --standard --raw --splits --predictors --out --preset --backtest-windows --seed --project"
 )
 def champion(dataset: str, out: Path, project: Path, backtest_windows: int, **choices: Any) -> None:
@@ -209,8 +229,12 @@ def fake(out: Path, project: Path | None, rows: int, seed: int) -> None:
     print(f"made {out}: generated data, no real results. Run it: cd {out} && snakemake")
 
 
-@stage("dataset --table --out --project", table="standard table")
-def features(dataset: str, table: Path, out: Path, project: Path) -> None:
+@stage(
+    "dataset --table --out --project",
+    {"--bridge": {"type": Path, "metavar": "FILE", "help": "estimates by the champion of another dataset, if any"}},
+    table="standard table",
+)
+def features(dataset: str, table: Path, out: Path, project: Path, bridge: Path | None) -> None:
     """Add derived columns, one feature group after the other.
 
     Examples:
@@ -223,11 +247,12 @@ def features(dataset: str, table: Path, out: Path, project: Path) -> None:
     from perfcast.schema.table_files import count_row_groups, read_table, write_tables
 
     groups = [plugins.load("features", name) for name in read_dataset(project / "conf", dataset).features]
+    estimates = read_table(bridge) if bridge else None
 
     def derived(part: Table) -> Table:
         for group in groups:
             part = group.derive(part)
-        return part
+        return part if estimates is None else part.join(estimates)
 
     first = read_table(table, group=0)
     # a feature is of its row alone, so any group of rows can be taken by itself

@@ -23,6 +23,19 @@ class DatasetSources(StrictModel):
     optional: list[str] = Field(default_factory=list)
 
 
+class Bridge(StrictModel):
+    """Bridge to another `dataset`, whose champion estimates the rows: columns `name`_estimate and so on.
+
+    `tasks` maps tasks to those of the other dataset. `without` is a column: the predictor that estimates a row has seen
+    no row with the same value of it. None: the champion of all results.
+    """
+
+    dataset: str
+    name: str
+    tasks: dict[str, str]
+    without: str | None = None
+
+
 class PublishedErrors(StrictModel):
     """Published errors: of which method, where, the split with rows drawn alike, and values of METRICS by task.
 
@@ -64,6 +77,7 @@ class DatasetConf(StrictModel):
     title: str
     sources: DatasetSources
     features: list[str]
+    bridge: Bridge | None = None
     splits: list[str] = Field(min_length=1)
     predictors: list[str] | None = Field(default=None, min_length=1)
     """Predictors that support the dataset; None: all."""

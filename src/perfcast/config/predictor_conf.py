@@ -119,6 +119,8 @@ class PredictorConf(StrictModel):
 
     target: str = Field(alias="_target_")
     stochastic: bool = False
+    bridge: bool = False
+    """Whether it reads the estimates of a bridge: datasets without one leave it out."""
     label: str = ""
     """Name in reports; the file's name with spaces by default."""
     params: dict[str, Any] = Field(default_factory=dict)

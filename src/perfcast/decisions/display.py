@@ -84,7 +84,7 @@ def format_predictions(predictions: Predictions, width: int | None = None, *, ex
     answered = [prediction for prediction in predictions if prediction.status == OK]
     explained = any(prediction.values for prediction in answered)
     if explained and (explain or len(answered) == 1):
-        origins = {**ORIGINS, **find_rules(predictions.dataset).origin_meanings} if explain else {}
+        origins = {**ORIGINS, **find_rules(predictions.dataset.partition(",")[0]).origin_meanings} if explain else {}
         texts = (_format_prediction(prediction, origins, width, explain=explain) for prediction in answered)
         return "\n\n".join([*texts, *refused])
     rows = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -12,7 +13,7 @@ import pandas as pd
 
 from perfcast.schema.table import Kind, Table, Tag
 from perfcast.schema.table_files import read_csv, read_parquet
-from perfcast.uncertainty.conformal import TEST, ConformalCalibration, units_of_error
+from perfcast.uncertainty.conformal import DEVIATION, TEST, ConformalCalibration, normal_half_widths, units_of_error
 from perfcast.uncertainty.levels import outputs_of
 from perfcast.uncertainty.rolling import REMAINING
 from perfcast.utils.errors import UserError
@@ -74,7 +75,7 @@ def _read_predictions(path: Path) -> pd.DataFrame:
     Raises: UserError when it is absent, a score is not positive and finite, or a row was predicted twice.
     """
     predictions = read_parquet(path, COLUMNS)
-    names = [*COLUMNS, *predictions.columns.intersection([REMAINING])]
+    names = [*COLUMNS, *predictions.columns.intersection([REMAINING, DEVIATION])]
     measured_rows, keys = predictions.loc[predictions["measured"].notna(), names], ["seed", "task", "target", "row"]
     try:
         for column in ("measured", "predicted"):
@@ -153,8 +154,19 @@ def with_intervals(
     """Return the predictions with the columns HALF_WIDTH, IN_DOMAIN_SCORE, DISSIMILAR_GROUP, SHIFT and PIT.
 
     Shapes: `predictions` and `backtests` as in run folders, `distances` one row per fold, backtest (-1: the test
-    part) and row. Each fold is calibrated on its own backtests only.
+    part) and row. Each fold is calibrated on its own backtests only, deviations of a predictor are not.
     """
+    result = _with_conformal(predictions, backtests, distances, level)
+    if DEVIATION in result:
+        deviations = result[DEVIATION].to_numpy(dtype=float)
+        result[HALF_WIDTH] = normal_half_widths(deviations, level)
+        result[PIT] = [math.erf(each) for each in np.abs(_residuals(result)) / (math.sqrt(2) * deviations)]
+    return result
+
+
+def _with_conformal(
+    predictions: pd.DataFrame, backtests: pd.DataFrame | None, distances: pd.DataFrame | None, level: float
+) -> pd.DataFrame:
     result = predictions.assign(**dict.fromkeys((HALF_WIDTH, IN_DOMAIN_SCORE, PIT), np.nan))
     result[DISSIMILAR_GROUP] = result[SHIFT] = ""
     if backtests is None or distances is None:

@@ -121,7 +121,8 @@ def write_champion(
     """
     progress("selection by inner validation", 0, 4)
     declared = read_dataset(conf, dataset)
-    data = DescribedData.read(declared, table, standard, raw)
+    base = out.parent / declared.bridge.dataset if declared.bridge else None
+    data = DescribedData.read(declared, table, standard, raw, base)
     selected = select_champion(runs, splits, predictors, are_shares=predicts_shares(data.table))
     progress(f"fit of {selected.predictor} on {len(data.table.frame)} rows", 1, 4)
     trainer = read_yaml(conf / "trainer" / "default.yaml")
@@ -134,11 +135,18 @@ def write_champion(
         **{"predictor": selected.predictor, "chosen_by": selected.reason, selected.metric: selected.errors},
         **{"splits_not_counted": selected.excluded, "candidate": asdict(choice), "features": declared.features},
         **{"dataset": dataset, "preset": preset, "seed": seed, "rows": len(data.table.frame)},
-        "table_sha256": sha256(table),
+        **{"table_sha256": sha256(table), "bridge": declared.bridge and declared.bridge.model_dump()},
     }
     progress(f"writing of {out}", 3, 4)
     with atomic_folder(out) as folder:
         save_champion(
-            folder, predictor, uncertainty, standard=data.standard, table=data.table, raw=data.raw, about=about
+            folder,
+            predictor,
+            uncertainty,
+            standard=data.standard,
+            table=data.table,
+            raw=data.raw,
+            about=about,
+            base=base,
         )
     return about

@@ -16,7 +16,8 @@ from perfcast.config.predictor_conf import read_predictor
 from perfcast.experiment.fitting import Backtest, fit_rows, plan_backtests, tested_rows, training_rows
 from perfcast.experiment.selection import PredictorFactory, predictor_factory
 from perfcast.experiment.uncertainty_fit import fit_in_domain, fit_uncertainty, plan_final_backtests
-from perfcast.inference.champion import Champion
+from perfcast.inference.bridge import Base
+from perfcast.inference.champion import Champion, load_base
 from perfcast.inference.draws import DrawPredictions, impute_draws
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.parse import parse_batch
@@ -46,12 +47,14 @@ class DescribedData:
     table: Table
     raw: Mapping[str, Path]
     features: tuple[str, ...]
+    base: Base | None = None
 
     @classmethod
-    def read(cls, conf: DatasetConf, table: Path, standard: Path, raw: Path) -> Self:
-        """Read the tables of a dataset, and find its ingested sources below the folder `raw`."""
+    def read(cls, conf: DatasetConf, table: Path, standard: Path, raw: Path, base: Path | None = None) -> Self:
+        """Read the tables of a dataset, its `base` champion, if any, and find its sources below the folder `raw`."""
         sources = present_sources(raw, (*conf.sources.required, *conf.sources.optional))
-        return cls(read_table(standard), read_table(table), sources, tuple(conf.features))
+        bridge = None if conf.bridge is None else conf.bridge.model_dump()
+        return cls(read_table(standard), read_table(table), sources, tuple(conf.features), load_base(base, bridge))
 
 
 def find_cut(table: Table, training: np.ndarray, testing: np.ndarray) -> pd.Timestamp | None:
@@ -206,7 +209,7 @@ def _predict_backtests(
         cut = find_cut(table, backtest.fitting, backtest.testing) if at_the_cut else None
         reference_data = ReferenceData.gather(data.standard, data.raw, data.features, rows=backtest.fitting, as_of=cut)
         fitted = replace(calibrated, in_domain=fit_in_domain(table, backtest.fitting), scales=())
-        champion = Champion(table.dataset, "", "", data.features, predictor, reference_data, fitted, None)
+        champion = Champion(table.dataset, "", "", data.features, predictor, reference_data, fitted, base=data.base)
         rows = draw_machines(table, backtest.testing, seed, _MAX_MACHINES)
         yield predict_described(champion, data.standard, rows).assign(backtest=backtest.number)
 

@@ -38,7 +38,10 @@ def check_experiment(content: Any, project: Path) -> Params:
     for name in params.sources:
         parse_source(name, read_conf(conf, "source", name))
     for name in params.datasets:
-        _check_dataset(name, read_dataset(conf, name))
+        _check_dataset(name, dataset := read_dataset(conf, name), conf)
+        if dataset.bridge and dataset.bridge.dataset not in params.datasets:
+            requirement = f"datasets must have {dataset.bridge.dataset}, whose champion estimates the rows of {name}"
+            raise UserError(requirement, f"they are {', '.join(params.datasets)}", "add it, with splits and predictors")
     for name in {*params.predictors, read_leakage_conf(conf).control}:
         _check_predictor(name, read_predictor(conf, name))
     for name, ablation in read_ablations(conf).items():
@@ -64,7 +67,7 @@ def check_results_folder(results: Any, project: Path) -> str:
     return results
 
 
-def _check_dataset(name: str, dataset: DatasetConf) -> None:
+def _check_dataset(name: str, dataset: DatasetConf, conf: Path) -> None:
     """Check the names of feature groups and splits in the conf of a dataset."""
     where = f"conf/dataset/{name}.yaml"
     build = plugins.load_function(dataset.target, f"_target_ in {where}")
@@ -72,6 +75,8 @@ def _check_dataset(name: str, dataset: DatasetConf) -> None:
         check(name, dataset.options)
     if dataset.name != name:
         raise UserError(f"name in {where} must be that of the file", f"it is {dataset.name!r}", f"write {name}")
+    if dataset.bridge and read_dataset(conf, dataset.bridge.dataset).bridge:
+        raise UserError(f"bridge in {where} must name a dataset without one", f"{dataset.bridge.dataset} has one")
     for feature in dataset.features:
         plugins.load("features", feature, f"each of features in {where}")
     require_names(f"each of tables in {where}", dataset.tables, domain_of(dataset.target).tables)

@@ -13,6 +13,7 @@ from perfcast.schema.table import Role, Table, Tag
 from perfcast.splits.forward import first_results
 from perfcast.splits.row_groups import by_tag
 from perfcast.uncertainty.backtest import backtest_pairs
+from perfcast.uncertainty.conformal import DEVIATION
 
 _MIN_PEERS = 5
 """Fewest measured peers for which a training label may be an outlier."""
@@ -40,8 +41,9 @@ def label_outliers(table: Table, rows: np.ndarray, threshold: float | None) -> n
 
 
 def measured_rows(table: Table) -> np.ndarray:
-    """Mark the rows that have at least one score, (n,) bool."""
-    return np.asarray(table.frame[table.select(role=Role.TARGET)].notna().any(axis=1), dtype=bool)
+    """Mark the rows that have at least one score and may be used, (n,) bool."""
+    unused = (table.frame[table.select(tag=Tag.UNUSED)] == 1).any(axis=1)
+    return np.asarray(table.frame[table.select(role=Role.TARGET)].notna().any(axis=1) & ~unused, dtype=bool)
 
 
 def training_rows(table: Table, subset: np.ndarray, label_outlier: float | None) -> np.ndarray:
@@ -91,15 +93,20 @@ def fit_rows(predictor: Predictor, table: Table, rows: np.ndarray, validation: n
 
 
 def predict_rows(predictor: Predictor, table: Table, rows: np.ndarray, fold: int, seed: int) -> pd.DataFrame:
-    """Return long predictions: one line per row and target that is measured, and that training has for the task."""
+    """Return long predictions: one line per row and target that is measured, and that training has for the task.
+
+    Those of a predictor of its deviations have the column DEVIATION.
+    """
     frame, X = table.frame.loc[rows], _inputs(table, rows)
     predicted, learned = predictor.predict(X), predictor.requested_outputs(X)
+    deviations = predictor.predict_deviations(X)
     tags = {"row": Tag.ROW, "task": Tag.TASK, "entity": Tag.ENTITY}
     about = {name: frame[table.column_of(tag)] for name, tag in tags.items()} | {"fold": fold, "seed": seed}
     lines = []
     for index, target in enumerate(predicted.columns):
         scores = {"measured": frame[target].where(learned[:, index]), "predicted": predicted[target]}
-        lines.append(pd.DataFrame({**about, "target": target, **scores}))
+        known = {} if deviations is None else {DEVIATION: deviations[:, index]}
+        lines.append(pd.DataFrame({**about, "target": target, **scores, **known}))
     long = pd.concat(lines, ignore_index=True)
     return long[long["measured"].notna()].reset_index(drop=True)
 

@@ -67,6 +67,7 @@ def find_later_errors(champion: Champion, standard: Table) -> KnownErrors:
     row, time, measured = (*map(standard.column_of, (Tag.ROW, Tag.TIME)), champion.reference_data.measured.frame)
     is_later = ~standard.frame[row].isin(measured[row]) & (standard.frame[time] >= measured[time].max())
     table = build_features(standard.dataset, standard.frame[is_later], standard.columns, champion.features)
+    table = table if champion.base is None else champion.base.add_estimates(table)
     predictions = predict_rows(champion.predictor, table, measured_rows(table) & evaluated_rows(table), 0, 0)
     rows, months = error_rows(predictions, table), months_of(predictions, table)
     return KnownErrors(champion.calibrated.known.levels, log_errors(predictions), rows, months=months)

@@ -22,7 +22,7 @@ from perfcast.experiment.fitting import (
 )
 from perfcast.predictors.predictor import Predictor
 from perfcast.schema.table import TASK_KIND, Kind, Role, Table, Tag, select
-from perfcast.uncertainty.conformal import TEST, ConformalCalibration, UncertaintyModel
+from perfcast.uncertainty.conformal import DEVIATION, HALF_NORMAL, TEST, ConformalCalibration, UncertaintyModel
 from perfcast.uncertainty.in_domain import InDomainModel
 from perfcast.uncertainty.levels import ErrorLevels, KnownErrors, outputs_of
 from perfcast.uncertainty.rolling import error_rows
@@ -162,6 +162,8 @@ def fit_uncertainty(
         entities=units.loc[lines["row"]].to_numpy()[known_setup],
         kinds=kinds.loc[lines["row"]].to_numpy()[known_setup],
     )
+    if DEVIATION in lines:
+        calibration.quantiles = {"": HALF_NORMAL}
     # entities, and set-ups, that are held out one by one are one backtest: its pairs tell what each has of its own
     joined = np.where(numbers < limit, numbers, limit + (numbers - limit) // _ENTITY_SHARE)
     rows = error_rows(lines, table)

@@ -153,8 +153,9 @@ class Graph:
 
     def predictors_of(self, dataset: str) -> list[str]:
         """Return the experiment's predictors that support a dataset."""
-        supported = self.datasets[dataset].predictors
-        return [name for name in self.params.predictors if supported is None or name in supported]
+        supported, bridge = self.datasets[dataset].predictors, self.datasets[dataset].bridge
+        listed = [name for name in self.params.predictors if supported is None or name in supported]
+        return [name for name in listed if bridge is not None or not self.predictors[name].bridge]
 
     def splits_of(self, dataset: str) -> list[str]:
         """Return the experiment's splits that a dataset has."""
@@ -283,12 +284,13 @@ class Graph:
         return locate_source(spec, **places, earlier=self.results / "raw" / source)
 
     def available(self, status: Mapping[str, SourceStatus]) -> list[str]:
-        """Return the experiment's datasets whose required sources are not missing."""
-        return [
+        """Return the experiment's datasets whose required sources, and those of their bridge, are not missing."""
+        present = [
             name
             for name, dataset in self.datasets.items()
             if all(status[source] is not SourceStatus.MISSING for source in dataset.sources.required)
         ]
+        return [name for name in present if (bridge := self.datasets[name].bridge) is None or bridge.dataset in present]
 
     def read_available(self, path: Path) -> list[str]:
         """Read which of the experiment's datasets could be built; none before the first ingestion."""

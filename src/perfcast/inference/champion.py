@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pandas as pd
@@ -30,7 +31,10 @@ from perfcast.utils.errors import UserError, explain_missing_module
 from perfcast.utils.io import read_json, write_json
 from perfcast.utils.result_digests import record_digests, verify_folder
 
-_REFERENCE_DATA, INTERVALS = "reference_data", "intervals"
+if TYPE_CHECKING:
+    from perfcast.inference.bridge import Base
+
+_REFERENCE_DATA, INTERVALS, _BASE = "reference_data", "intervals", "base"
 
 
 @dataclass
@@ -38,8 +42,8 @@ class Champion:
     """Best predictor of a dataset, fitted on every row, with its reference data and calibration.
 
     `calibrated` and `neighbor_index` are None where too few rows were there for a calibration. `left_out` replaces the
-    published scores in a champion that was exported without them. The other attributes follow from these; they are not
-    there for a champion that describes no machines.
+    published scores in a champion that was exported without them, `base` estimates features of the machines. The other
+    attributes follow from these; they are not there for a champion that describes no machines.
 
     `entity` and `task` are the columns with these tags. `tasks` have predictions, in the order of the answers;
     `targets_of` are the targets that each was measured in, `typical_rows` the measured row whose first target is the
@@ -57,6 +61,7 @@ class Champion:
     calibrated: UncertaintyModel | None = None
     neighbor_index: NeighborIndex | None = None
     left_out: LeftOutScores | None = None
+    base: Base | None = None
     rules: DescriptionRules = field(init=False)
     describes_machines: bool = field(init=False)
     entity: str = field(init=False)
@@ -149,7 +154,7 @@ class Champion:
         for module in self._modules:
             if not getattr(module, "LABELS_ONLY", False):
                 table = module.derive(table)
-        return table
+        return table if self.base is None else self.base.add_estimates(table)
 
     def predict_logs(self, cells: Cells) -> np.ndarray:
         """Return the predictor's answers for machines with every standard column, in natural logarithms."""
@@ -237,6 +242,7 @@ def load_champion(folder: Path | str, dataset: str | None = None) -> Champion:
                 calibrated,
                 NeighborIndex.load(index, reference_data.measured, calibrated) if calibrated else None,
                 LeftOutScores(**{**without, "sources": tuple(without["sources"])}) if without else None,
+                load_base(unpacked / _BASE, about.get("bridge")),
             )
         except UserError:
             raise
@@ -245,6 +251,15 @@ def load_champion(folder: Path | str, dataset: str | None = None) -> Champion:
                 raise absent from None
             fact = f"{given} cannot be read ({type(error).__name__})"
             raise UserError("a champion must be as it was saved", fact, "make it again, or fetch it again") from error
+
+
+def load_base(folder: Path | None, bridge: Mapping[str, Any] | None) -> Base | None:
+    """Read the champion of the other dataset that a bridge names, None without a bridge."""
+    from perfcast.inference.bridge import Base  # which draws machines of a champion
+
+    if folder is None or bridge is None:
+        return None
+    return Base(load_champion(folder, bridge["dataset"]), bridge["name"], bridge["tasks"])
 
 
 def save_champion(
@@ -256,13 +271,16 @@ def save_champion(
     table: Table,
     raw: Mapping[str, Path],
     about: Mapping[str, Any],
+    base: Path | None = None,
 ) -> None:
-    """Write the folder that `load_champion` reads.
+    """Write the folder that `load_champion` reads; it has a copy of the champion `base` that its features rest on.
 
     Args: `standard` is the dataset's standard table, `table` the one with features, `raw` the folders of its ingested
     sources, `about` its description, with the names of the feature modules under `features`.
     """
     predictor.save(folder / "model")
+    if base is not None:
+        shutil.copytree(base, folder / _BASE, ignore=shutil.ignore_patterns(".*"))
     reference_data = ReferenceData.gather(standard, raw, about["features"])
     (folder / _REFERENCE_DATA).mkdir(parents=True, exist_ok=True)
     reference_data.save(folder / _REFERENCE_DATA)

@@ -292,7 +292,9 @@ class DrawPredictions:
             return None
         X, drawn = self.table.frame, self._drawn
         outputs = outputs_of(X[self.table.column_of(Tag.TASK)], self._champion.predictor.targets_[target])
-        intervals = calibrated.intervals(X, outputs, when, level, self._usual, encoded=self.encoded)
+        deviations = self._champion.predictor.predict_deviations(X)
+        own = None if deviations is None else deviations[:, target]
+        intervals = calibrated.intervals(X, outputs, when, level, self._usual, encoded=self.encoded, deviations=own)
         below, above = (intervals[name].to_numpy(dtype=float).copy() for name in ("below", "above"))
         half_width = (below + above) / 2
         counts = np.bincount(drawn.owners, minlength=len(X))

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from html import escape
+from itertools import chain
 from operator import is_
 from typing import Any, TypeVar
 
@@ -388,6 +389,31 @@ class Predictions(ChampionAnswer):
             if machine.status == REFUSED and not machine.unpredicted:
                 rows.append(common)
         return pd.DataFrame(rows, columns=[*_COLUMNS, *carried])
+
+
+def join_answers(answers: Sequence[Predictions]) -> Predictions:
+    """Return the answers of several champions for the same machines as one: a machine has the estimates of all.
+
+    Values, basis and carried columns are those of the first champion that answers.
+    """
+    first, *others = answers
+    machines: dict[tuple[int, str], Prediction] = {(each.line, each.machine): each for each in first}
+    for each in chain.from_iterable(others):
+        before = machines.get((each.line, each.machine))
+        if before is None or before.status == REFUSED:
+            machines[each.line, each.machine] = each
+        elif each.status == OK:
+            joined = {
+                name: getattr(before, name) + getattr(each, name) for name in ("estimates", "derived", "unpredicted")
+            }
+            notes = tuple(dict.fromkeys((*before.notes, *each.notes)))
+            machines[each.line, each.machine] = replace(before, notes=notes, **joined)
+    names: dict[str, Any] = {
+        name: ", ".join(dict.fromkeys(getattr(answer, name) for answer in answers))
+        for name in ("dataset", "champion", "preset", "results_until")
+    }
+    listed = sorted(machines.values(), key=lambda each: each.line)
+    return replace(first, machines=tuple(listed), **names) if others else first
 
 
 _COLUMNS = (

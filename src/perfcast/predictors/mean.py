@@ -38,6 +38,11 @@ class Mean(Composite):
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
         return np.asarray(np.mean([predict_logs(member, X) for member in self.members_.values()], axis=0))
 
+    def predict_deviations(self, X: pd.DataFrame) -> np.ndarray | None:
+        """Return the mean of the deviations of the members that have them: no less than that of the mean error."""
+        known = [each for member in self.members_.values() if (each := member.predict_deviations(X)) is not None]
+        return np.asarray(np.mean(known, axis=0)) if known else None
+
     def _save(self, folder: Path) -> None:
         write_json(folder / "members.json", {"members": list(self.members_)})
         save_nested(folder, self.members_)

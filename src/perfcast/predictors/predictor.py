@@ -180,6 +180,13 @@ class Predictor(ABC):
             logs = np.where(self.requested_outputs(X), logs, np.nan)
         return pd.DataFrame(np.exp(logs), index=X.index, columns=list(self.targets_))
 
+    def predict_deviations(self, X: pd.DataFrame) -> np.ndarray | None:
+        """Return the standard deviation of the error of every log prediction, (n, targets); None by default.
+
+        The intervals of a predictor that has them are those of normal distributions, without a calibration.
+        """
+        return None
+
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the coefficient of determination R2 of the predictions, as scikit-learn's regressors do."""
         from sklearn.metrics import r2_score

@@ -41,6 +41,12 @@ TASK_KIND = "task_kind"
 LOWER_IS_BETTER = "lower_is_better"
 """Fact of a table: true where all targets are times or costs."""
 
+LEAVE_ONE_OUT = "leave_one_out"
+"""Fact of a small table: true where splits of unseen entities hold out one at a time."""
+
+BRIDGE = "bridge"
+"""Fact of a table with estimates by the champion of another dataset: what the leakage check of them reads."""
+
 
 class Role(StrEnum):
     """Use of a column. Predictors learn from FEATURE columns only."""
@@ -63,6 +69,7 @@ class Tag(StrEnum):
     TIME      date of publication; orders forward splits
     SLICE     a column by which errors are reported (vendor, family)
     EXCLUDED  1 where the score cannot be that of its machine: metrics exclude the row
+    UNUSED    1 where no split and no training uses the row
     COST      an amount whose time adds to that of the row: the terms of the roofline model (operations, bytes)
     BOUND     a time that no machine can go below, alone: the longest of a row's bounds is its speed of light
     COMPONENT the time at the speed of light of a part of the row's time: the parts add up
@@ -94,6 +101,7 @@ class Tag(StrEnum):
     LEVEL = "level"
     CONFIG = "config"
     EXCLUDED = "excluded"
+    UNUSED = "unused"
 
 
 @dataclass(frozen=True)
@@ -166,6 +174,13 @@ class Table:
     def with_numbers(self, columns: Sequence[Column], values: np.ndarray) -> Table:
         """Return a table with derived numerical columns appended, see `with_columns`. Shapes: values (columns, n)."""
         return self._append(columns, pd.DataFrame(values.T, self.frame.index, [column.name for column in columns]))
+
+    def join(self, other: Table) -> Table:
+        """Return a table with the columns and facts of another one of the same rows, in any order."""
+        row = self.column_of(Tag.ROW)
+        frame = other.frame.set_index(row).loc[self.frame[row]].set_axis(self.frame.index)
+        joined = self._append([column for column in other.columns if column.name != row], frame)
+        return replace(joined, facts={**self.facts, **other.facts})
 
     def _append(self, columns: Sequence[Column], frame: pd.DataFrame) -> Table:
         have = {column.name for column in self.columns}

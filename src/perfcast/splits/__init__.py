@@ -14,7 +14,7 @@ from pathlib import Path
 import pandas as pd
 
 from perfcast import plugins
-from perfcast.schema.table import Column, Role, Table, Tag
+from perfcast.schema.table import Column, Kind, Role, Table, Tag
 from perfcast.schema.table_files import read_parquet
 from perfcast.splits.declaration import LearningCurvePoint, Split, SplitDeclaration, declaration_of
 from perfcast.splits.subsets import PUBLISHED_SUBSET, SUBSETS
@@ -76,8 +76,9 @@ def check_version(name: str, version: int, path: Path) -> None:
 
 
 def reads(column: Column) -> bool:
-    """Return whether splits read a column: features, keys, tagged columns, and the authors' own subsets."""
-    return column.role in (Role.FEATURE, Role.KEY) or bool(column.tags) or column.name == PUBLISHED_SUBSET
+    """Return whether splits read a column: features, keys, tagged columns, dates, and the authors' own subsets."""
+    is_read = column.role in (Role.FEATURE, Role.KEY) or column.kind is Kind.DATE or bool(column.tags)
+    return is_read or column.name == PUBLISHED_SUBSET
 
 
 def is_compared(name: str) -> bool:
@@ -102,15 +103,15 @@ def learning_curve_point(name: str) -> LearningCurvePoint | None:
 def make(name: str, table: Table, seed: int, until: str | None = None) -> pd.DataFrame:
     """Make a split and check it.
 
-    Rows published after the month `until`, such as 2024-12, are unused, so that later results change no figure of the
-    splits before. Splits with test rows of later months use every row.
+    Rows of an UNUSED column are unused. So are those published after the month `until`, such as 2024-12, so that later
+    results change no figure of the splits before; splits with test rows of later months use them.
     Raises: UserError when the name is unknown, or the table leaves training or test of a fold empty; ValueError when
     the folds leak, which is an error of the split.
     """
-    known = table
+    left_out = (table.frame[table.select(tag=Tag.UNUSED)] == 1).any(axis=1)
     if until is not None and declaration(name).since <= until:
-        late = table.frame[table.column_of(Tag.TIME)] > pd.Period(until, freq="M").end_time
-        known = Table(table.dataset, table.frame[~late], table.columns, table.facts)
+        left_out |= table.frame[table.column_of(Tag.TIME)] > pd.Period(until, freq="M").end_time
+    known = Table(table.dataset, table.frame[~left_out], table.columns, table.facts) if left_out.any() else table
     folds = function(name)(known, seed).reindex(table.frame.index, fill_value="unused")
     for fold in folds:
         for subset in ("train", "test"):

@@ -55,7 +55,7 @@ def declare_split(
 ) -> Callable[[AnySplit], AnySplit]:
     """Declare a function to be a split, with checks of its folds beside the general ones."""
     checks = (check_subsets, check_blocks, *checks)
-    return _attach(SplitDeclaration(label, description, checks, version=version, scenario=scenario, since=since))
+    return attach(SplitDeclaration(label, description, checks, version=version, scenario=scenario, since=since))
 
 
 def declare_leaking_split(label: str, description: str) -> Callable[[AnySplit], AnySplit]:
@@ -63,14 +63,14 @@ def declare_leaking_split(label: str, description: str) -> Callable[[AnySplit], 
 
     A lookup of training rows solves it, so predictors are neither selected nor compared by it.
     """
-    return _attach(SplitDeclaration(label, description, (check_subsets,), compared=False))
+    return attach(SplitDeclaration(label, description, (check_subsets,), compared=False))
 
 
 def declare_rolling(base: Split, year: str, scenario: str = "") -> Callable[[AnySplit], AnySplit]:
     """Declare a function to be a rolling split with the rows of the forward split `base`, from the `year` on."""
     declared = replace(declaration_of(base), label=f"next month, from {year}", scenario=scenario, frozen=base.__name__)
     description = f"machines published from {year} on, corrected by all results of the months before"
-    return _attach(replace(declared, description=description))
+    return attach(replace(declared, description=description))
 
 
 def declare_learning_curve(
@@ -83,7 +83,7 @@ def declare_learning_curve(
     """
     point, declared = LearningCurvePoint(base.__name__, share, years), declaration_of(base)
     label, description = f"{declared.label}, {amount}", f"{declared.description}; training data: {amount}"
-    return _attach(
+    return attach(
         SplitDeclaration(
             label,
             description,
@@ -101,9 +101,11 @@ def declaration_of(split: Split) -> SplitDeclaration:
     return declared
 
 
-def _attach(declared: SplitDeclaration) -> Callable[[AnySplit], AnySplit]:
-    def attach(split: AnySplit) -> AnySplit:
+def attach(declared: SplitDeclaration) -> Callable[[AnySplit], AnySplit]:
+    """Declare a function to be the declared split."""
+
+    def declare(split: AnySplit) -> AnySplit:
         vars(split)["declaration"] = declared
         return split
 
-    return attach
+    return declare

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from perfcast.schema.table import Table, Tag
-from perfcast.splits.checks import check_duplicates, check_entities
-from perfcast.splits.declaration import declare_leaking_split, declare_split
-from perfcast.splits.row_groups import balanced_folds, by_features, by_tag, connected, draw
+from perfcast.schema.table import LEAVE_ONE_OUT, Table, Tag
+from perfcast.splits.checks import check_duplicates, check_entities, check_values
+from perfcast.splits.declaration import Split, declare_leaking_split, declare_split
+from perfcast.splits.row_groups import balanced_folds, by_features, by_tag, by_values, connected, draw
 from perfcast.splits.subsets import (
     PUBLISHED_SUBSET,
     TEST_SHARE,
@@ -64,39 +64,41 @@ def group_look_alikes(table: Table) -> np.ndarray:
     return connected(by_tag(table, Tag.BLOCK), by_features(table))
 
 
-@declare_split(
-    "unseen problem shapes",
-    "problem shapes without a result in the training data",
-    check_entities,
-    scenario="a problem shape without results",
-)
-def unseen_shape(table: Table, seed: int) -> pd.DataFrame:
-    """Test on problem shapes that nobody has measured: five folds by entity."""
-    return unseen_entities(table, seed)
+def unseen_entities(table: Table, seed: int, column: str = "") -> pd.DataFrame:
+    """Return five folds by entity, or one for each value of a column: each is tested once, without a row in training.
 
-
-@declare_split(
-    "unseen entities",
-    "entities without a result in the training data",
-    check_entities,
-    scenario="a machine that nobody has measured",
-)
-def unseen_entity(table: Table, seed: int) -> pd.DataFrame:
-    """Test on entities that nobody has measured: five folds by entity."""
-    return unseen_entities(table, seed)
-
-
-def unseen_entities(table: Table, seed: int) -> pd.DataFrame:
-    """Return five folds by entity: each is tested once, without a row of it in training."""
+    A table with the fact LEAVE_ONE_OUT has one fold for each entity, too.
+    """
     ordered = by_key(table)
-    entities, blocks = by_tag(ordered, Tag.ENTITY), by_tag(ordered, Tag.BLOCK)
-    rng = np.random.default_rng(seed)
-    dealt = balanced_folds(entities, UNSEEN_FOLDS, rng)
+    entities = by_values(ordered.frame, [column]) if column else by_tag(ordered, Tag.ENTITY)
+    blocks, rng = by_tag(ordered, Tag.BLOCK), np.random.default_rng(seed)
+    count = len(np.unique(entities)) if column or table.facts.get(LEAVE_ONE_OUT) else UNSEEN_FOLDS
+    dealt = balanced_folds(entities, count, rng)
     folds = []
-    for fold in range(UNSEEN_FOLDS):
+    for fold in range(count):
         test = dealt == fold
         folds.append(without_leaks(assigned(test, draw_validation(entities, test, rng)), blocks))
     return as_frame(table, ordered, folds)
+
+
+def hold_out(label: str, description: str, scenario: str, column: str = "") -> Split:
+    """Return the split of unseen entities, or of unseen values of a column; see `unseen_entities`."""
+
+    def make(table: Table, seed: int) -> pd.DataFrame:
+        return unseen_entities(table, seed, column)
+
+    return declare_split(label, description, check_values(column) if column else check_entities, scenario=scenario)(
+        make
+    )
+
+
+unseen_shape = hold_out(
+    *("unseen problem shapes", "problem shapes without a result in the training data"),
+    "a problem shape without results",
+)
+unseen_entity = hold_out(
+    *("unseen entities", "entities without a result in the training data"), "a machine that nobody has measured"
+)
 
 
 @declare_split("published split", "the training and test rows of the dataset's authors")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any, Self
 
 import numpy as np
@@ -18,6 +19,9 @@ from perfcast.utils.model_files import read_state
 
 LEVEL = 0.9
 """Default level of an interval."""
+
+DEVIATION = "deviation"
+"""Column of predictions: standard deviation of the error in logarithms, where the predictor gives it."""
 
 TEST = -1
 """Number of the test part where backtests have their number."""
@@ -41,6 +45,11 @@ _POOLED_BACKTESTS = 2.0
 
 _GRID = np.linspace(0.0, 1.0, 201)
 _MAX_FACTOR = 2.0
+
+_MEAN_ERROR = float(np.sqrt(2 / np.pi))
+"""Mean absolute error of a normal distribution, in standard deviations."""
+HALF_NORMAL = [NormalDist().inv_cdf((1 + min(level, 0.9999)) / 2) / _MEAN_ERROR for level in _GRID.tolist()]
+"""Quantiles of the absolute errors of a normal distribution, in units of their mean."""
 
 
 class ConformalCalibration:
@@ -233,11 +242,13 @@ class UncertaintyModel:
         ignored: pd.DataFrame | None = None,
         *,
         encoded: np.ndarray | None = None,
+        deviations: np.ndarray | None = None,
     ) -> pd.DataFrame:
         """Return the uncertainty of the prediction of every row.
 
         Args: cells that `ignored` (n, columns) bool marks do not count in the in-domain score, and `encoded` are the
-        encoded rows, see `InDomainModel.distances`.
+        encoded rows, see `InDomainModel.distances`. With `deviations` (n,) of a predictor that has them, the intervals
+        are those of normal distributions.
         Shapes: X (n, columns), outputs (n,) as they were calibrated -> index as in X, columns below and above (from the
         prediction to the ends of its interval, in logarithms), expected_error (absolute, in logarithms),
         in_domain_score (1 is close) and least_similar_group ("" where there is none).
@@ -246,11 +257,14 @@ class UncertaintyModel:
         distances = self.in_domain.distances(X, when, encoded=encoded)
         without = distances if ignored is None else self.in_domain.distances(X, when, ignored, encoded)
         half_widths = self.calibration.half_widths(outputs, distances, level)
+        expected = self.calibration.expected_error(distances)
+        if deviations is not None:
+            half_widths, expected = normal_half_widths(deviations, level), deviations * _MEAN_ERROR
         return pd.DataFrame(
             {
                 "below": half_widths,
                 "above": half_widths,
-                "expected_error": self.calibration.expected_error(distances),
+                "expected_error": expected,
                 "in_domain_score": self.calibration.in_domain_score(without),
                 "least_similar_group": self.calibration.least_similar_group(without),
             },
@@ -273,6 +287,11 @@ class UncertaintyModel:
         calibration = ConformalCalibration.from_state(read_state(folder / "calibration.json"))
         scales = read_state(folder / "scales.json")["scales"] if (folder / "scales.json").is_file() else ()
         return cls(InDomainModel.load(folder), calibration, known, tuple(map(float, scales)))
+
+
+def normal_half_widths(deviations: np.ndarray, level: float) -> np.ndarray:
+    """Return half the width of the intervals of a level of normal distributions, (n,)."""
+    return np.asarray(deviations * NormalDist().inv_cdf((1 + level) / 2))
 
 
 def weighted_quantile(scores: np.ndarray, share: np.ndarray, level: float) -> float:

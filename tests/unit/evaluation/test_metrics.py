@@ -174,6 +174,16 @@ def test_intervals_of_evaluated_rows_have_the_level_of_their_backtests():
     np.testing.assert_allclose(interval_scores(result, 0.9), 200 * result[HALF_WIDTH] + 2000 * outside)
 
 
+def test_deviations_of_a_predictor_are_the_widths_of_its_intervals_with_and_without_backtests():
+    test, backtests, far = make_run()
+    result = with_intervals(test.assign(deviation=0.1), backtests, far, 0.9)
+    np.testing.assert_allclose(result[HALF_WIDTH], 0.1644854, rtol=1e-6)
+    assert is_covered(result).mean() == pytest.approx(0.9, abs=0.02)
+    assert pit_histogram(result)["share"].between(0.05, 0.15).all()
+    alone = with_intervals(test.assign(deviation=0.1), None, None, 0.9)
+    np.testing.assert_allclose(alone[HALF_WIDTH], result[HALF_WIDTH])
+
+
 def test_pit_is_uniform_for_errors_like_those_of_backtests_and_shows_a_bias():
     same, biased = (with_intervals(*make_run(test_bias=bias, backtest_bias=0.0), 0.9) for bias in (0.0, 0.1))
     histogram = pit_histogram(same)

@@ -11,6 +11,7 @@ from scipy.stats import norm
 
 from perfcast.schema.table import Column, Kind, Role
 from perfcast.uncertainty.conformal import (
+    HALF_NORMAL,
     ConformalCalibration,
     UncertaintyModel,
     joint_bounds,
@@ -164,6 +165,10 @@ def test_intervals_name_the_least_similar_group():
     assert (intervals["in_domain_score"].iloc[1:] < 1).all()
     for side in ("below", "above"):
         assert (intervals[side].iloc[1:] > intervals[side].iloc[0]).all()
+    normal = UncertaintyModel(model, calibration).intervals(rows, np.full(3, "t"), deviations=np.full(3, 0.1))
+    np.testing.assert_allclose(normal["below"], 0.1644854, rtol=1e-6)
+    at_90_percent = np.interp(0.9, np.linspace(0, 1, 201), HALF_NORMAL)
+    np.testing.assert_allclose(normal["expected_error"] * at_90_percent, normal["below"])
 
 
 def test_a_distance_that_does_not_change_the_printed_score_is_not_named():

@@ -8,9 +8,8 @@ DOMAIN = Domain(
     name="servers",
     package=__name__,
     descriptions={
-        **dict.fromkeys(
-            ("perfcastdb", "spec_cpu2017_detail", "spec_cpu2026", "spec_jbb2015", "spec_power"), "server_rules.SERVERS"
-        ),
+        **dict.fromkeys(("perfcastdb", "spec_cpu2017_detail", "spec_jbb2015", "spec_power"), "server_rules.SERVERS"),
+        **dict.fromkeys(("spec_cpu2026", "spec_cpu2026_unseen_2017"), "server_rules.SPEC_CPU2026"),
         **{"spec_cpu2006": "server_rules.SPEC_CPU2006", "spec_cpu2017": "server_rules.SPEC_CPU2017"},
     },
     commands=("facts add", "facts list"),

@@ -395,3 +395,11 @@ SPEC_CPU2017 = ServerRules(
         "SPECspeed2017_fp_base": "CFP2017speed",
     }
 )
+SPEC_CPU2026 = ServerRules(
+    {
+        "SPECrate2026_int_base": "CINT2026rate",
+        "SPECrate2026_fp_base": "CFP2026rate",
+        "SPECspeed2026_int_base": "CINT2026speed",
+        "SPECspeed2026_fp_base": "CFP2026speed",
+    }
+)

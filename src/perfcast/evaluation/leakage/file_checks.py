@@ -20,7 +20,7 @@ from perfcast.evaluation.leakage.artifacts import (
     training_mask,
 )
 from perfcast.predictors.predictor import Predictor
-from perfcast.schema.table import Column, Kind, Role, Table, Tag
+from perfcast.schema.table import BRIDGE, Column, Kind, Role, Table, Tag
 from perfcast.schema.table_files import read_parquet
 from perfcast.uncertainty.rolling import fit_levels, roll_predictions
 from perfcast.utils.io import read_object
@@ -293,7 +293,24 @@ def _bases(run: Run) -> set[type]:
     return set(getattr(importlib.import_module(module), name).__mro__)
 
 
+def check_bridge(artifacts: Artifacts) -> CheckReport:
+    """Count the results of its own entity that the estimator of each row was fitted on, and compare the tasks."""
+    bridge, table = artifacts.table.facts.get(BRIDGE), artifacts.table
+    if bridge is None:
+        return CheckReport("no estimates by another dataset's champion")
+    known = table.frame[bridge["known"]] > 0
+    shared = sorted({*bridge["tasks"]} & {*table.frame[table.column_of(Tag.TASK)].dropna()})
+    findings = [f"the estimator was fitted on results of {join_names(shared)}"] if shared else []
+    if bridge["without"] and known.any():
+        findings.append(f"{known.sum()} rows are estimated by a predictor fitted on their {bridge['without']}")
+    return CheckReport(f"{len(known)} rows", tuple(findings), {"rows_of_known_entities": int(known.sum())})
+
+
 _TEXTS = {
+    check_bridge: (
+        "estimates by another dataset's champion may rest on no result of this one, nor of what its bridge leaves out",
+        "make the estimates again (delete DATASET.bridge in features/ and run snakemake)",
+    ),
     check_column_roles: (
         "a column declared target or provenance may not be a feature of the table or of a model",
         "declare its role again, or take it out of the features and train again",

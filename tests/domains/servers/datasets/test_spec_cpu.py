@@ -229,7 +229,7 @@ def test_cpu2026_keeps_runs_of_a_whole_machine_at_full_clock(tmp_path):
     spec_cpu2026.write(tmp_path, rows=40, seed=0)
     built = cpu2026.build({"spec_cpu2026": tmp_path}, {})
     frame, reasons = built.table.frame, built.rejected["reason"].value_counts()
-    assert reasons.to_dict() == {"energy_measured": 10, "one_copy": 4, "copies_unknown": 2}
+    assert reasons.to_dict() == {"energy_measured": 10, "copies_unknown": 2}
     assert set(frame["suite"]) <= {f"C{kind}2026{run}" for kind in ("INT", "FP") for run in ("rate", "speed")}
     assert frame["result_id"].iloc[0] == "cpu2026-20260410-00005"
     assert (frame["arrival_day"] == "2026-04-10").all()
@@ -251,3 +251,48 @@ def test_a_score_far_below_those_of_the_same_machine_is_marked():
     ):
         frame = pd.DataFrame({"base_score": scores, "mem_channels_per_chip": 8.0, **ALIKE, **changed})
         assert mark_far_below_peers(frame).tolist() == [place == marked for place in range(len(scores))]
+
+
+def write_official(folder, rows, **changed):
+    """Write a dump of SPEC CPU2026 as the official one: with energy columns, and one name more than fields."""
+    spec_cpu2026.write(folder, rows=rows, seed=0)
+    path = folder / spec_cpu2026.FILE
+    header, *lines = csv.reader(path.read_text().splitlines())
+    names = [*header[:-1], "Energy Peak Result", "Energy Base Result", "Disclosure", "Disclosures"]
+    place = {name.strip(): number for number, name in enumerate(header)}
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(names)
+        for number, line in enumerate(lines, start=1):
+            for column, text in changed.get(f"row_{number}", {}).items():
+                line[place[column]] = text
+            energy = changed.get("energy", {}).get(number, "0")
+            writer.writerow([*line[:-1], "0", energy, f'<A HREF="{line[-1]}">HTML</A>'])
+
+
+def test_cpu2026_reads_energy_of_the_official_dump_and_not_the_numbers_of_june(tmp_path):
+    write_official(tmp_path, 60, energy={5: "3.4", 30: "0.9"})
+    rejected = cpu2026.build({"spec_cpu2026": tmp_path}, {}).rejected.set_index("line")["reason"].to_dict()
+    assert rejected == {6: "energy_measured", 31: "energy_measured", 16: "copies_unknown", 17: "copies_unknown"}
+
+
+def test_cpu2026_rejects_one_copy_by_the_system_or_the_score_per_core(tmp_path):
+    spec_cpu2026.write(tmp_path, rows=200, seed=0)
+    frame = cpu2026.build({"spec_cpu2026": tmp_path}, {}).table.frame
+    rates = frame[frame["suite"] == "CINT2026rate"]
+    first, second = (int(line) - 1 for line in rates.loc[rates["core_family"].duplicated(keep=False), "line"].iloc[:2])
+    write_official(tmp_path, 200, **{f"row_{first}": {"Base Result": "0.5"}, f"row_{second}": {"System": "S 1-copy"}})
+    rejected = cpu2026.build({"spec_cpu2026": tmp_path}, {}).rejected
+    assert set(rejected.loc[rejected["reason"] == "one_copy", "line"]) == {first + 1, second + 1}
+
+
+def test_cpu2026_has_near_copies_in_one_block_and_marks_processors_without_a_family(tmp_path):
+    write_official(tmp_path, 60, row_1={"Processor": "Quantum Core X1"})
+    rows = (tmp_path / spec_cpu2026.FILE).read_text().splitlines()
+    other = rows[21].replace(" (Intel", " II (Intel").replace("-00021.html", "-00921.html")
+    (tmp_path / spec_cpu2026.FILE).write_text("\n".join([*rows, other, ""]))
+    frame = cpu2026.build({"spec_cpu2026": tmp_path}, {"dataset": "other"}).table.frame.set_index("line")
+    assert frame.at[22, "submission_id"] == frame.at[62, "submission_id"]
+    assert frame["submission_id"].nunique() > 5
+    assert frame.index[frame["q_no_family"] == 1].tolist() == [2]
+    assert frame["core_family"].isna().equals(frame["q_no_family"] == 1)

@@ -25,13 +25,12 @@ def derive(table: Table) -> Table:
     frame = arrays(table, REQUIRES)
     memory = _label_memory(frame["ddr_gen"], frame["mem_eff_mts"], frame["dimms_per_channel"])
     compiler = _label_compiler(frame["compiler_vendor"], frame["compiler_major_minor"])
-    return table.with_columns(
-        [
-            (_label("generation", "design of the processor's cores"), map_distinct(find_core, frame["family"])),
-            (_label("memory_setup", "DDR generation, effective MT/s, DIMMs per channel"), memory),
-            (_label("compiler", "C/C++ compiler with the first number of its version"), compiler),
-        ]
-    )
+    labels = [
+        (_label("generation", "design of the processor's cores"), map_distinct(find_core, frame["family"])),
+        (_label("memory_setup", "DDR generation, effective MT/s, DIMMs per channel"), memory),
+        (_label("compiler", "C/C++ compiler with the first number of its version"), compiler),
+    ]
+    return table.with_columns([label for label in labels if label[0].name not in table.frame])
 
 
 def _label(name: str, meaning: str) -> Column:

@@ -100,6 +100,19 @@ def find_core(family: str | None) -> str | None:
     return family_table().get(family or "", {}).get("core") or None
 
 
+CORE_FAMILIES = {
+    **{"Zen 4c": "Zen 4", "Zen 5c": "Zen 5"},
+    **{"Raptor Cove": "Golden Cove", "Crestmont": "Intel E-core", "Darkmont": "Intel E-core"},
+}
+"""Core -> its family, of other cores than those named as their family: dense variants, a core on a newer process, and
+efficient cores of servers."""
+
+
+def find_core_family(core: str) -> str:
+    """Return the family of a core: siblings that a forecast of a new core may not know."""
+    return CORE_FAMILIES.get(core, core)
+
+
 @cache
 def ancestry(core: str) -> tuple[str, ...]:
     """Return a core and its predecessors, the oldest first. Raises: KeyError for a core that the table lacks."""

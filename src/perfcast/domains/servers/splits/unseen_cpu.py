@@ -1,27 +1,31 @@
-"""Unseen CPUs: CPU models that training does not have, after training on all or a part of the others."""
+"""Unseen CPU models, microarchitectures, core families and vendors: training has no result of them."""
 
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 
 from perfcast.schema.table import Table, Tag
-from perfcast.splits.checks import check_entities
-from perfcast.splits.declaration import declare_split
-from perfcast.splits.grouped import unseen_entities
+from perfcast.splits.grouped import hold_out
 from perfcast.splits.learning_curve import share_of
 from perfcast.splits.row_groups import by_tag
 
-
-@declare_split(
-    "unseen CPUs",
-    "machines whose CPU model has no result in the training data",
-    check_entities,
-    scenario="a CPU model without published results",
+unseen_cpu = hold_out(
+    *("unseen CPUs", "machines whose CPU model has no result in the training data"),
+    "a CPU model without published results",
 )
-def unseen_cpu(table: Table, seed: int) -> pd.DataFrame:
-    """Test on CPU models that nobody has measured: five folds by entity."""
-    return unseen_entities(table, seed)
+unseen_cpu.__name__ = "unseen_cpu"  # names the base of its learning-curve splits
+unseen_microarchitecture = hold_out(
+    *("unseen microarchitectures", "machines whose core design has no result in the training data"),
+    *("a new design of cores", "generation"),
+)
+unseen_core_family = hold_out(
+    *("unseen core families", "machines whose family of cores has no result in the training data"),
+    *("a core without measured siblings", "core_family"),
+)
+unseen_system_vendor = hold_out(
+    *("unseen system vendors", "machines whose system vendor has no result in the training data"),
+    *("a vendor without published results", "hw_vendor"),
+)
 
 
 def _group_entities(table: Table) -> np.ndarray:

@@ -27,7 +27,13 @@ _REMEDY = "ingest the source again"
 _SHOWN = 120
 
 
-def read_dump(source: str, path: Path, columns: Sequence[str], plain: Collection[str] | None = None) -> CsvRows:
+def read_dump(
+    source: str,
+    path: Path,
+    columns: Sequence[str],
+    plain: Collection[str] | None = None,
+    optional: Collection[str] = (),
+) -> CsvRows:
     """Read columns of a dump as text, and the line of each row; skip blank lines.
 
     A row is quarantined when it is not UTF-8, not CSV, too long, a repeated header, or differs from the header in its
@@ -39,6 +45,7 @@ def read_dump(source: str, path: Path, columns: Sequence[str], plain: Collection
         columns: Columns to read.
         plain: Columns to keep as plain text; the others are coded (`distinct_texts.py`), which stores each distinct
             text of a large dump once. None keeps all as plain text.
+        optional: Further columns to read where the header has them.
 
     Raises:
         UserError: The file is empty, truncated or not a table, or lacks a column or has it twice.
@@ -46,7 +53,8 @@ def read_dump(source: str, path: Path, columns: Sequence[str], plain: Collection
     if not path.is_file():
         raise UserError(f"source {source!r} must have the file {path.name}", f"{path} is not there", _REMEDY)
     with unpacked(path, kind_by_content(path), most=size_limits.DUMP, remedy=_REMEDY) as file:
-        table, rejections = _read_rows(source, path, file, columns, columns if plain is None else plain)
+        kinds = {"plain": columns if plain is None else plain, "optional": optional}
+        table, rejections = _read_rows(source, path, file, columns, **kinds)
     require_rows(table.num_rows, str(path), rejections)
     # split_blocks keeps the columns separate, so that one column does not hold the others in memory
     frame = table.unify_dictionaries().to_pandas(split_blocks=True)
@@ -71,10 +79,17 @@ def _read_header(path: Path, file: IO[bytes], columns: Sequence[str]) -> list[st
 
 
 def _read_rows(
-    source: str, path: Path, file: IO[bytes], columns: Sequence[str], plain: Collection[str]
+    source: str,
+    path: Path,
+    file: IO[bytes],
+    columns: Sequence[str],
+    *,
+    plain: Collection[str],
+    optional: Collection[str],
 ) -> tuple[pa.Table, list[Rejection]]:
     """Return the texts of the valid rows with their lines, and the rejections."""
     header = _read_header(path, file, columns)
+    columns = [*columns, *(name for name in optional if name in header)]
     pick = itemgetter(*(header.index(column) for column in columns))
     widths = {len(header), len(header) - sum(name in _UNUSED_LAST for name in header[-len(_UNUSED_LAST) :])}
     rejections: list[Rejection] = []

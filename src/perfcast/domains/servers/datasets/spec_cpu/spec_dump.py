@@ -44,6 +44,7 @@ from perfcast.domains.servers.parsing.text_normalization import compile_pattern,
 from perfcast.domains.servers.processors.catalog import TABLES, join_catalog
 from perfcast.domains.servers.processors.cpu_names import cpu_model_id, cpu_model_key
 from perfcast.schema.table import Column, Kind, Table, as_declared, build_table, outside, select
+from perfcast.splits.row_groups import by_values, connected
 from perfcast.utils.errors import UserError
 
 MAX_CORES_PER_CHIP = 512
@@ -99,6 +100,8 @@ class SpecDump:
     made by `screen`, the dump does not have them. Of a `coded` dump each distinct text is stored once (`read_dump`).
 
     `screen` quarantines rows that are no results, `derive` adds columns after parsing, `repair` corrects joined rows.
+    `optional` raw columns are read for `screen` where the dump has them. Rows that are equal in the columns of
+    `near_copies` are of one block. `facts` are those of the table.
     """
 
     source: str
@@ -109,6 +112,9 @@ class SpecDump:
     readers: Mapping[str, Reader] = field(default_factory=dict)
     derived: tuple[str, ...] = ()
     coded: bool = False
+    optional: tuple[str, ...] = ()
+    near_copies: tuple[str, ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
@@ -154,12 +160,11 @@ class SpecDump:
     def build(self, raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
         """Standardize the dump, and join the processor catalog where that source is available.
 
-        There are no `options`.
+        The only one of the `options` is `dataset`, the name of the table, by default that of the source.
 
         Raises:
             UserError: The file is not a whole table with the dump's columns, or holds no usable result.
         """
-        del options
         frame, quarantine, rows_in, identical = read_results(self, raw[self.source])
         # The copy consolidates the blocks of a frame that grew by columns; later steps are slow without it.
         frame = join_catalog(self.parse(frame), raw).copy()
@@ -170,11 +175,11 @@ class SpecDump:
             source=expand_codes([self.source], same, frame.index),
             file=expand_codes([quarantine.file], same, frame.index),
             cpu_model_id=map_texts(frame["cpu_model"], cpu_model_id),
-            submission_id=name_submissions(frame),
+            submission_id=join_near_copies(name_submissions(frame), frame, self.near_copies),
         )
         wrong, detail = describe_out_of_bounds(frame, self.columns)
         frame = quarantine.reject(frame, wrong, "out_of_bounds", detail)
-        table = build_table(self.source, frame, self.columns, copy=False)
+        table = build_table(options.get("dataset", self.source), frame, self.columns, dict(self.facts), copy=False)
         return Standardized(
             table,
             build_rejected_frame(quarantine.rejections),
@@ -224,7 +229,7 @@ def read_results(dump: SpecDump, folder: Path) -> tuple[pd.DataFrame, Quarantine
         UserError: The file is not a whole table with the dump's columns, or no row is a result.
     """
     path = find_only_file(dump.source, folder)
-    rows = read_dump(dump.source, path, dump.raw_columns, ("Disclosure",) if dump.coded else None)
+    rows = read_dump(dump.source, path, dump.raw_columns, ("Disclosure",) if dump.coded else None, dump.optional)
     quarantine = Quarantine(dump.source, path.name, rows.rejections)
     _refuse_none(path, rows.frame, rows.rows_in, quarantine)
     frame = _type_columns(dump, rows.frame.assign(line_in_file=rows.frame["line"]))
@@ -310,6 +315,14 @@ def name_submissions(frame: pd.DataFrame) -> pd.Series:
     joined = join_texts(keys.fillna("?"), " | ")
     coded = expand_codes(joined.tolist(), numbers, frame.index)
     return coded if is_coded(frame["cpu_model"]) else coded.astype("str")
+
+
+def join_near_copies(submissions: pd.Series, frame: pd.DataFrame, names: Sequence[str]) -> pd.Series:
+    """Return the submissions, those with rows that are equal in the named columns under the name of the first one."""
+    if not names:
+        return submissions
+    groups = connected(pd.factorize(submissions)[0], by_values(frame, names))
+    return submissions.astype("str").groupby(groups).transform("first")
 
 
 def join_texts(frame: pd.DataFrame, separator: str) -> pd.Series:

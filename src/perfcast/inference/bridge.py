@@ -1,0 +1,72 @@
+"""Estimates by the champion of another dataset, which are features of machines: the bridge between two datasets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from perfcast.features.feature_math import append_logs, feature
+from perfcast.inference.cells import IMPLIED, CompletedMachines, stack_cells
+from perfcast.inference.champion import Champion
+from perfcast.inference.draws import DrawPredictions, impute_draws
+from perfcast.inference.parse import ParsedMachines, fill_facts
+from perfcast.schema.table import Column, Role, Table, Tag, select
+
+_FEATURES = {
+    "estimate": "estimate by the champion, from every known field of the row",
+    "low": "lower end of the 90 % interval of the estimate",
+    "high": "upper end of the 90 % interval of the estimate",
+    "published": "median of the results of the same task and identity",
+    "known": "results of the entity that the estimator was fitted on",
+}
+
+
+@dataclass(frozen=True)
+class Base:
+    """Champion of another dataset, the name of its columns, and its task by each task of the bridged dataset."""
+
+    champion: Champion
+    name: str
+    tasks: Mapping[str, str]
+
+    @property
+    def columns(self) -> list[Column]:
+        """The columns of the estimates."""
+        unit = select(self.champion.reference_data.measured.columns, role=Role.TARGET)[0].unit
+        units = dict.fromkeys(_FEATURES, unit) | {"known": ""}
+        return [feature(f"{self.name}_{name}", self.name, units[name], text, 0) for name, text in _FEATURES.items()]
+
+    def add_estimates(self, table: Table) -> Table:
+        """Append the estimates of machines to their table."""
+        values = self.estimate(table.frame).to_numpy(dtype=float)
+        return append_logs(table.with_numbers(self.columns, values.T), [self.columns[0].name])
+
+    def estimate(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return the estimates of machines from all of their known cells, index as `frame`.
+
+        A machine of unknown design, or whose task has no other, has none. Columns as `columns`.
+        """
+        champion, measured = self.champion, self.champion.reference_data.measured
+        peers = [*measured.select(tag=Tag.TASK), *measured.select(tag=Tag.IDENTITY)]
+        time, target = measured.select(tag=Tag.TIME), champion.predictor.targets_[0]
+        rows = frame.assign(**{champion.task: frame[champion.task].astype(object).map(self.tasks)})
+        rows = rows.dropna(subset=[champion.task, *filter(None, [champion.rules.design_column])])
+        counts = measured.frame[champion.entity].astype(str).value_counts()
+        known = pd.DataFrame({"known": frame[champion.entity].astype(str).map(counts).fillna(0)})
+        if rows.empty:
+            return known.reindex(columns=list(_FEATURES)).add_prefix(f"{self.name}_")
+        machines = rows.reset_index(drop=True)
+        steps = CompletedMachines(stack_cells(machines.to_dict("records"), measured.columns))  # type: ignore[arg-type]
+        fill_facts(steps, champion)
+        steps.conclude(champion.rules.fill_implied, IMPLIED)
+        when = machines[time[0]] if time else None
+        drawn = DrawPredictions(impute_draws(ParsedMachines(steps, {}), champion, when), champion)
+        medians, intervals = drawn.medians[:, 0], drawn.intervals(0, when)
+        below, above = (np.nan, np.nan) if intervals is None else (intervals["below"], intervals["above"])
+        published = measured.frame.groupby(peers, observed=True)[target].median().rename("published")
+        values = machines[peers].astype(object).join(published, on=peers)[["published"]]
+        values = values.assign(estimate=medians, low=medians * np.exp(-below), high=medians * np.exp(above))
+        return known.join(values.set_index(rows.index))[list(_FEATURES)].add_prefix(f"{self.name}_")

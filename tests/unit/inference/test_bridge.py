@@ -1,0 +1,98 @@
+"""Champions that rest on the estimates of another dataset's champion: features of described machines, and answers."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from champion_project import FEATURES, KNOWN, SUITES, TITLES, project
+
+from perfcast.cli.main import main
+from perfcast.domains.servers.datasets.spec_cpu.cpu2026 import build
+from perfcast.domains.servers.testing import spec_cpu2026
+from perfcast.experiment.champion import fit_all_rows
+from perfcast.inference.bridge import Base
+from perfcast.inference.champion import build_features, load_champion, save_champion
+from perfcast.predictors.linear import Ridge
+
+DATASET = "spec_cpu2026"
+LATER = [title.replace("2017", "2026") for title in TITLES]
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """Results with the champion of the generated SPEC CPU2017, and one of SPEC CPU2026 that rests on it."""
+    folder = tmp_path_factory.mktemp("bridge")
+    shutil.copytree(project().folder, folder / "champion" / "spec_cpu2017")
+    raw = {DATASET: folder / "raw" / DATASET, "cpu_catalog": project().raw["cpu_catalog"]}
+    spec_cpu2026.write(raw[DATASET], rows=200, seed=5)
+    standard = build(raw, {}).table
+    tasks = {suite.replace("2017", "2026"): suite for suite in SUITES}
+    table = build_features(DATASET, standard.frame, standard.columns, FEATURES)
+    table = Base(project().champion, "cpu2017", tasks).add_estimates(table)
+    predictor, _ = fit_all_rows(table, {"params": lambda seed: Ridge()}, 0, None)
+    about = {"dataset": DATASET, "predictor": "ridge", "preset": "quick", "features": list(FEATURES)}
+    about |= {"bridge": {"dataset": "spec_cpu2017", "name": "cpu2017", "tasks": tasks, "without": None}}
+    later = folder / "champion" / DATASET
+    save_champion(later, predictor, None, standard=standard, table=table, raw=raw, about=about, base=project().folder)
+    return folder
+
+
+def run(capsys, *arguments):
+    code = main(["predict", "--processor", KNOWN["processor"], "--chips", "2", *map(str, arguments)])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+@pytest.mark.parametrize(
+    ("suite", "expected"), [((), TITLES + LATER), (("--suite", "2026"), LATER), (("--suite", "2017"), TITLES)]
+)
+def test_predict_answers_by_every_champion_that_rests_on_the_first(results, capsys, suite, expected):
+    code, out, _ = run(capsys, "--results", results, "--json", *suite)
+    [machine] = json.loads(out)["machines"]
+    assert code == 0
+    assert sorted(each["task"] for each in machine["estimates"]) == sorted(expected)
+
+
+def test_a_task_is_answered_by_the_champion_that_knows_it(results, capsys):
+    code, out, err = run(capsys, "--results", results, "--task", LATER[0], "--brief")
+    assert (code, LATER[0] in out, TITLES[0] in out) == (0, True, False)
+    assert "no answer" not in err
+
+
+def test_an_unknown_suite_is_refused_in_one_line(results, capsys):
+    code, _, err = run(capsys, "--results", results, "--suite", "2010")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "--suite must be both or the end of a dataset" in err
+
+
+def test_rows_have_an_estimate_near_their_score(results):
+    """The machines of both generated dumps follow the same formula; a few are of no known design."""
+    champion = load_champion(results / "champion" / DATASET)
+    frame = champion.reference_data.measured.frame
+    estimates = champion.base.estimate(frame)
+    known = estimates["cpu2017_estimate"].notna()
+    assert known.mean() > 0.95
+    assert (estimates["cpu2017_low"] < estimates["cpu2017_estimate"])[known].all()
+    assert (estimates["cpu2017_high"] > estimates["cpu2017_estimate"])[known].all()
+    ratio = frame[champion.predictor.targets_[0]] / estimates["cpu2017_estimate"]
+    assert np.median(np.abs(np.log(ratio[known]))) < 0.1
+
+
+def test_a_task_without_another_has_no_estimate(results):
+    champion = load_champion(results / "champion" / DATASET)
+    frame = champion.reference_data.measured.frame.head(8)
+    first = str(frame[champion.task].iloc[0])
+    fewer = replace(champion.base, tasks={name: task for name, task in champion.base.tasks.items() if name != first})
+    missing = fewer.estimate(frame)["cpu2017_estimate"].isna()
+    assert missing.tolist() == (frame[champion.task].astype(str) == first).tolist()
+
+
+def test_a_copied_champion_needs_no_other_folder(results, tmp_path):
+    copy = shutil.copytree(results / "champion" / DATASET, tmp_path / "copy")
+    champion = load_champion(copy, DATASET)
+    assert champion.base.champion.dataset == "spec_cpu2017"
+    assert any(column.name == "log_cpu2017_estimate" for column in champion.predictor.columns_)
