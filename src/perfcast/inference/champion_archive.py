@@ -70,6 +70,9 @@ def list_left_out(champion: Champion, terms: Iterable[Mapping[str, str]]) -> Lef
     closed = tuple(each["title"] for each in terms if each["license"] not in _OPEN_LICENSES)
     if not closed:
         return None
+    if champion.base is not None:
+        fact = f"that of {champion.dataset} rests on one of {champion.base.champion.dataset}"
+        raise UserError("a shared champion must hold no published scores", fact, "share that one, or --with-scores")
     if champion.predictor.stores_scores:
         fact = f"{champion.name} stores the scores of {', '.join(closed)}"
         raise UserError("a shared champion must hold no published scores", fact, "choose another, or --with-scores")
