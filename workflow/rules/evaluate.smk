@@ -20,6 +20,7 @@ rule described:
     benchmark:
         f"{RESULTS}/benchmarks/described/{{dataset}}.tsv"
     threads: 1
+    priority: 1
     resources:
         mem_mb=gigabytes(3),
         runtime=minutes(60),

@@ -105,6 +105,7 @@ rule champion:
     benchmark:
         f"{RESULTS}/benchmarks/champion/{{dataset}}.tsv"
     threads: 1
+    priority: 1
     resources:
         mem_mb=gigabytes(3),
         runtime=minutes(240),
