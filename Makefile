@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # uv where it is installed, else pip; `make setup UV=` takes pip. uv does not read the settings of pip, and gets torch for
 # processors alone unless the environment says where torch is.
 UV := $(shell command -v uv)
-PIP = $(if $(UV),$(UV) pip install --quiet --python $(BIN)/python,$(BIN)/python -m pip install --quiet --disable-pip-version-check)
+PIP = $(if $(UV),$(UV) pip install --quiet --python $(BIN)/python,$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile)
 ifdef PIP_FIND_LINKS
 export UV_FIND_LINKS ?= $(PIP_FIND_LINKS)
 endif
