@@ -19,8 +19,8 @@ rule described:
         f"{RESULTS}/logs/described/{{dataset}}.log",
     benchmark:
         f"{RESULTS}/benchmarks/described/{{dataset}}.tsv"
-    threads: 1
     priority: 1
+    threads: 1
     resources:
         mem_mb=gigabytes(3),
         runtime=minutes(60),

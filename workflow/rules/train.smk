@@ -104,8 +104,8 @@ rule champion:
         f"{RESULTS}/logs/champion/{{dataset}}.log",
     benchmark:
         f"{RESULTS}/benchmarks/champion/{{dataset}}.tsv"
-    threads: 1
     priority: 1
+    threads: 1
     resources:
         mem_mb=gigabytes(3),
         runtime=minutes(240),
