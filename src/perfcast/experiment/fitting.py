@@ -166,17 +166,6 @@ def _reveal_first(table: Table, subset: np.ndarray, shots: int) -> None:
     subset[shown] = "train"
 
 
-def remember_fits(make: Callable[[int], Predictor]) -> tuple[list[Predictor], Callable[[int], Predictor]]:
-    """Return a list, and a function that constructs predictors as `make` does and adds them to the list."""
-    fits: list[Predictor] = []
-
-    def remember(seed: int) -> Predictor:
-        fits.append(make(seed))
-        return fits[-1]
-
-    return fits, remember
-
-
 def run_backtests(
     table: Table, backtests: Sequence[Backtest], make: Callable[[int], Predictor], seed: int, fold: int
 ) -> pd.DataFrame:

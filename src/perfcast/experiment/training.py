@@ -25,13 +25,18 @@ from perfcast.experiment.fitting import (
     measured_rows,
     plan_backtests,
     predict_rows,
-    remember_fits,
     revealed_rows,
     run_backtests,
     tested_rows,
     training_rows,
 )
-from perfcast.experiment.selection import CandidateChoice, FoldCandidates, fold_candidates, select_candidate
+from perfcast.experiment.selection import (
+    CandidateChoice,
+    FoldCandidates,
+    fold_candidates,
+    remember_fits,
+    select_candidate,
+)
 from perfcast.predictors.predictor import Predictor
 from perfcast.schema.table import Role, Table, Tag
 from perfcast.schema.table_files import read_table
