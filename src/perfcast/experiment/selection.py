@@ -49,7 +49,7 @@ def predictor_factory(
     return make
 
 
-def remember_fits(make: PredictorFactory) -> tuple[list[Predictor], PredictorFactory]:
+def list_fits(make: PredictorFactory) -> tuple[list[Predictor], PredictorFactory]:
     """Return a list, and a function that constructs predictors as `make` does and adds them to the list."""
     fits: list[Predictor] = []
 

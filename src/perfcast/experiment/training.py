@@ -30,13 +30,7 @@ from perfcast.experiment.fitting import (
     tested_rows,
     training_rows,
 )
-from perfcast.experiment.selection import (
-    CandidateChoice,
-    FoldCandidates,
-    fold_candidates,
-    remember_fits,
-    select_candidate,
-)
+from perfcast.experiment.selection import CandidateChoice, FoldCandidates, fold_candidates, list_fits, select_candidate
 from perfcast.predictors.predictor import Predictor
 from perfcast.schema.table import Role, Table, Tag
 from perfcast.schema.table_files import read_table
@@ -134,7 +128,7 @@ def fit_folds(
         choice = select_candidate(table, subset, factories, seeds[0], label_outlier) if len(factories) > 1 else None
         chosen = choice.candidate if choice else next(iter(factories))
         backtests = plan_backtests(table, subset, label_outlier, max_backtests)
-        fits, remember = remember_fits(factories[chosen])
+        fits, remember = list_fits(factories[chosen])
         backtest = run_backtests(table, backtests, remember, seeds[0], fold)
         known = {np.flatnonzero(each.fitting).tobytes(): fit for each, fit in zip(backtests, fits, strict=True)}
         backtest, levels = correct_backtests(backtest, table, backtests, factories[chosen], seeds[0])
