@@ -14,7 +14,7 @@ from perfcast.config.conf_files import read_yaml
 from perfcast.config.dataset_conf import DatasetConf, read_dataset
 from perfcast.config.predictor_conf import read_predictor
 from perfcast.experiment.fitting import Backtest, fit_rows, plan_backtests, tested_rows, training_rows
-from perfcast.experiment.selection import PredictorFactory, predictor_factory, list_fits
+from perfcast.experiment.selection import PredictorFactory, list_fits, predictor_factory
 from perfcast.experiment.uncertainty_fit import fit_in_domain, fit_uncertainty, plan_final_backtests
 from perfcast.inference.champion import Champion
 from perfcast.inference.draws import DrawPredictions, impute_draws
