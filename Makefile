@@ -3,7 +3,14 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# uv where it is installed, else pip; `make setup UV=` takes pip. uv does not read the settings of pip, and gets torch for
+# processors alone unless the environment says where torch is.
+UV := $(shell command -v uv)
+PIP = $(if $(UV),$(UV) pip install --quiet --python $(BIN)/python,$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile)
+ifdef PIP_FIND_LINKS
+export UV_FIND_LINKS ?= $(PIP_FIND_LINKS)
+endif
+TORCH_BACKEND = $(if $(UV),$(if $(UV_FIND_LINKS)$(UV_TORCH_BACKEND),,--torch-backend cpu))
 SNAKEMAKE ?=
 # A run ends in a state that DVC knows: `dvc exp run` replaces results that dvc.lock does not have. Parameters on the command
 # line are not those of params.yaml, which DVC would record.
@@ -22,7 +29,7 @@ setup: $(VENV)/.ready $(VENV)/share/vega/vega.js ## install the locked packages 
 $(VENV)/.ready: requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("Python must be 3.11 to 3.13; this is %d.%d. Set PYTHON=" % sys.version_info[:2] if not (3, 11) <= sys.version_info[:2] <= (3, 13) else 0)'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) "$$(grep -o '^torch==[^ ]*' requirements.lock)"
+	$(PIP) $(TORCH_BACKEND) "$$(grep -o '^torch==[^ ]*' requirements.lock)"
 	$(PIP) --no-deps --require-hashes -r requirements.lock
 	$(PIP) --no-deps --editable .
 	@# so that a plain `mlflow ui` in the activated environment opens this project's store

@@ -19,6 +19,7 @@ rule described:
         f"{RESULTS}/logs/described/{{dataset}}.log",
     benchmark:
         f"{RESULTS}/benchmarks/described/{{dataset}}.tsv"
+    priority: 1
     threads: 1
     resources:
         mem_mb=gigabytes(3),

@@ -104,6 +104,7 @@ rule champion:
         f"{RESULTS}/logs/champion/{{dataset}}.log",
     benchmark:
         f"{RESULTS}/benchmarks/champion/{{dataset}}.tsv"
+    priority: 1
     threads: 1
     resources:
         mem_mb=gigabytes(3),

@@ -1,4 +1,4 @@
-"""Check params.yaml and conf/, or print where one of their files is.
+"""Check params.yaml and conf/, or print where a file of them is.
 
 `perfcast pipeline train ... --cfg job` prints the configuration of a training.
 

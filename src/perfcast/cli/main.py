@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -22,12 +23,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     0 done, 2 a mistake of the user in one line, 3 a batch with machines that cannot be used, 130 interrupted.
     """
+    gc.set_threshold(50_000)  # imports make many objects and no garbage: a fifth of the time of those of Lightning
     words = list(sys.argv[1:] if arguments is None else arguments)
     command = find_command(words)
     try:
         check_command(words)
         parser = build_parser(command)
-        options, unknown = parser.parse_known_intermixed_args(words[command.count :])
+        # values of a training stand among its options; elsewhere help would lose the defaults of positional arguments
+        mixed = command.module.endswith("train")
+        parse = parser.parse_known_intermixed_args if mixed else parser.parse_known_args
+        options, unknown = parse(words[command.count :])
         if unknown:
             parser.refuse_unknown(unknown)
         code: int = load_command(command.package, command.module).run(options)
@@ -48,7 +53,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         print(f"{command.prog}: {fault}", file=sys.stderr)
         return 2
-
-
-if __name__ == "__main__":
-    sys.exit(main())

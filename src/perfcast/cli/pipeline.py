@@ -100,11 +100,12 @@ def available(datasets: Sequence[str], raw: Path, out: Path, project: Path) -> N
     table="standard table",
 )
 def bridge(table: Path, champion: Path, out: Path, project: Path) -> None:
-    """Estimate the rows of a dataset by the champion of another one.
+    """Estimate rows by the champion of another dataset.
 
     Examples:
         perfcast pipeline bridge --table results/standard/spec_cpu2026.parquet \\
-          --champion results/champion/spec_cpu2017 --out results/features/spec_cpu2026.bridge
+          --champion results/champion/spec_cpu2017 \\
+          --out results/features/spec_cpu2026.bridge
     """
     from perfcast.experiment.bridge import estimate_rows
     from perfcast.schema.table_files import read_table, write_table
@@ -621,7 +622,6 @@ def train(overrides: Sequence[str], multirun: bool, cfg: str | None) -> None:
           predictor.params.epochs=3
         perfcast pipeline train dataset=host_gemm split=random -m \\
           predictor=mlp,ncpp seeds=[0],[1]
-        perfcast pipeline train dataset=host_gemm split=random predictor=mlp --cfg job
     """
     from perfcast import tracking
     from perfcast.config.compose import run_hydra

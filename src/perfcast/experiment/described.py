@@ -14,7 +14,7 @@ from perfcast.config.conf_files import read_yaml
 from perfcast.config.dataset_conf import DatasetConf, read_dataset
 from perfcast.config.predictor_conf import read_predictor
 from perfcast.experiment.fitting import Backtest, fit_rows, plan_backtests, tested_rows, training_rows
-from perfcast.experiment.selection import PredictorFactory, predictor_factory
+from perfcast.experiment.selection import PredictorFactory, list_fits, predictor_factory
 from perfcast.experiment.uncertainty_fit import fit_in_domain, fit_uncertainty, plan_final_backtests
 from perfcast.inference.bridge import Base
 from perfcast.inference.champion import Champion, load_base
@@ -182,12 +182,7 @@ def fit_described_uncertainty(
 
     None with too few rows for a backtest; see `fit_uncertainty`.
     """
-    fitted: list[Predictor] = []
-
-    def remember(random_state: int) -> Predictor:
-        fitted.append(make(random_state))
-        return fitted[-1]
-
+    fitted, remember = list_fits(make)
     calibrated = fit_uncertainty(data.table, remember, seed, label_outlier, limit)
     if calibrated is None:
         return None

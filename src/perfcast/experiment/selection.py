@@ -49,6 +49,17 @@ def predictor_factory(
     return make
 
 
+def list_fits(make: PredictorFactory) -> tuple[list[Predictor], PredictorFactory]:
+    """Return a list, and a function that constructs predictors as `make` does and adds them to the list."""
+    fits: list[Predictor] = []
+
+    def remember(seed: int) -> Predictor:
+        fits.append(make(seed))
+        return fits[-1]
+
+    return fits, remember
+
+
 def predictor_factories(conf: PredictorConf, preset: str, machine: Mapping[str, Any]) -> dict[str, PredictorFactory]:
     """Return the factories of the predictor by candidate name."""
     return {name: predictor_factory(conf, arguments, machine) for name, arguments in conf.settings(preset).items()}

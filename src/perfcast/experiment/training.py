@@ -30,7 +30,7 @@ from perfcast.experiment.fitting import (
     tested_rows,
     training_rows,
 )
-from perfcast.experiment.selection import CandidateChoice, FoldCandidates, fold_candidates, select_candidate
+from perfcast.experiment.selection import CandidateChoice, FoldCandidates, fold_candidates, list_fits, select_candidate
 from perfcast.predictors.predictor import Predictor
 from perfcast.schema.table import Role, Table, Tag
 from perfcast.schema.table_files import read_table
@@ -128,12 +128,16 @@ def fit_folds(
         choice = select_candidate(table, subset, factories, seeds[0], label_outlier) if len(factories) > 1 else None
         chosen = choice.candidate if choice else next(iter(factories))
         backtests = plan_backtests(table, subset, label_outlier, max_backtests)
-        backtest = run_backtests(table, backtests, factories[chosen], seeds[0], fold)
+        fits, remember = list_fits(factories[chosen])
+        backtest = run_backtests(table, backtests, remember, seeds[0], fold)
+        known = {np.flatnonzero(each.fitting).tobytes(): fit for each, fit in zip(backtests, fits, strict=True)}
         backtest, levels = correct_backtests(backtest, table, backtests, factories[chosen], seeds[0])
         shown = training & revealed_rows(table, subset)
         choice = choice or CandidateChoice(chosen, {chosen: first_error(backtest)})
         for seed in seeds:
-            predictor = fit_rows(factories[chosen](seed), table, training, subset[training] == "validation")
+            predictor = factories[chosen](seed)
+            predictor.backtested = known if seed == seeds[0] else None
+            predictor = fit_rows(predictor, table, training, subset[training] == "validation")
             predictions = predict_rows(predictor, table, testing, fold, seed)
             if levels is not None:
                 earlier = training & ~shown
@@ -265,12 +269,8 @@ def train_predictor(job: TrainingJob, table: Table, config: Mapping[str, Any]) -
 
 def _report_progress(job: TrainingJob, fit: FoldFit, seconds: float) -> None:
     error = summarize_errors(fit.test)["mape"]
-    print(
-        f"{job.dataset}/{job.split}/{job.predictor} fold {fit.fold} seed {fit.seed} {fit.choice.candidate}: "
-        f"test MAPE {error:.2f} % ({seconds:.0f} s)",
-        file=sys.stderr,
-        flush=True,
-    )
+    names = f"{job.dataset}/{job.split}/{job.predictor} fold {fit.fold} seed {fit.seed} {fit.choice.candidate}"
+    print(f"{names}: test MAPE {error:.2f} % ({seconds:.0f} s)", file=sys.stderr, flush=True)
 
 
 def _write_tables(tables: Mapping[str, Sequence[pd.DataFrame]], curves: Sequence[pd.DataFrame], folder: Path) -> None:

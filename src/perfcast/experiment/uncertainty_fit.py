@@ -68,8 +68,7 @@ def result_kinds(table: Table) -> np.ndarray:
     """Return the kind of result of every row, "" where the dataset tells none, (rows of the table,) object."""
     if TASK_KIND not in table.frame:
         return np.full(len(table.frame), "", dtype=object)
-    kinds: np.ndarray = table.frame[TASK_KIND].astype(str).to_numpy(object)
-    return kinds
+    return np.asarray(table.frame[TASK_KIND].astype(str), dtype=object)
 
 
 def plan_final_backtests(table: Table, seed: int, label_outlier: float | None, limit: int) -> list[Backtest]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -67,6 +67,9 @@ class Predictor(ABC):
 
     without_columns: tuple[str, ...] = ()
     """Shell patterns of feature columns that `fit` leaves out: no hyperparameter, neither cloned nor saved."""
+
+    backtested: Mapping[bytes, Predictor] | None = None
+    """Fits of the same hyperparameters by the index of their rows, for a predictor that backtests inside `fit`."""
 
     columns_: tuple[Column, ...]
     targets_: tuple[str, ...]

@@ -174,6 +174,7 @@ class ResidualStack(Composite):
         X = coded(X)
         self.weighting_ = _weighting(self.weights_by)
         self.weights_ = self.weighting_.choose(self, X, log_y, validation)
+        self.backtested = None  # which only the choice of weights needs
         self._fit_components(X, log_y, np.ones(len(X), dtype=bool))
 
     def _draw(
@@ -217,10 +218,18 @@ class ResidualStack(Composite):
     def backtest(
         self, X: pd.DataFrame, log_y: np.ndarray, pairs: Iterable[tuple[np.ndarray, np.ndarray]]
     ) -> Iterator[np.ndarray]:
-        """Fit the components to the first rows of every pair and yield the second; skip pairs without targets."""
+        """Fit the components to the first rows of every pair and yield the second; skip pairs without targets.
+
+        Components that are fitted to these rows already are not fitted again.
+        """
         for fitting, testing in pairs:
             if (~np.isnan(log_y[fitting])).any(axis=0).all() and not np.isnan(log_y[testing]).all():
-                self._fit_components(X, log_y, fitting)
+                same: Any = (self.backtested or {}).get(X.index[fitting].to_numpy().tobytes())
+                if same is None:
+                    self._fit_components(X, log_y, fitting)
+                else:
+                    self.weighting_.load_state(same.weighting_.to_state())
+                    self.structure_, self.learners_ = same.structure_, same.learners_
                 yield testing
 
     def candidate_errors(

@@ -242,12 +242,8 @@ class KnownErrors:
         design: _Design | None = None,
         months: np.ndarray | None = None,
     ) -> None:
-        self.levels, self.errors, self.rows, self.months = (
-            levels,
-            np.clip(errors, -_MAX_ERROR, _MAX_ERROR),
-            rows,
-            months,
-        )
+        self.levels, self.rows, self.months = levels, rows, months
+        self.errors = np.clip(errors, -_MAX_ERROR, _MAX_ERROR)
         self._design = design or _Design(rows, levels.variances)
 
     def add(self, errors: np.ndarray, rows: ErrorRows) -> KnownErrors:

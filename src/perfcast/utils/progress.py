@@ -23,14 +23,11 @@ def show_progress(*, threaded: bool = True) -> Iterator[Progress]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True)
-    columns = (
-        SpinnerColumn(),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.description}"),
+    columns = SpinnerColumn(), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}")
+    hidden = not console.is_terminal
+    shown = Progress(
+        *columns, console=console, transient=True, disable=hidden, auto_refresh=threaded, refresh_per_second=2
     )
-    shown = Progress(*columns, console=console, transient=True, disable=not console.is_terminal, auto_refresh=threaded)
     with shown as bar:
         task = bar.add_task("", total=None)
 

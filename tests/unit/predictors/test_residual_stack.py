@@ -132,6 +132,29 @@ def odd_scores(frame, gain):
     return times(frame) * np.exp(gain * frame["odd"])
 
 
+class CountingStack(OddStack):
+    """Counts the rows of every fit of its components."""
+
+    def _fit_components(self, X, log_y, rows):
+        self.__dict__.setdefault("fits", []).append(int(rows.sum()))
+        super()._fit_components(X, log_y, rows)
+
+
+def test_components_that_were_fitted_to_the_rows_of_a_backtest_are_not_fitted_again():
+    frame, validation = cases(), np.arange(300) >= 200
+    score = odd_scores(frame, 0.1)
+    first, again, earlier = (stack(CountingStack, {"validation_only": True}, odd={"gain": 0.2}) for _ in range(3))
+    for each in (first, again, earlier):
+        each.max_samples_per_task = None
+    fit(earlier, frame[~validation], score[~validation])
+    again.backtested = {np.flatnonzero(~validation).tobytes(): earlier}
+    for each in (first, again):
+        fit(each, frame, score, validation=validation)
+    assert (first.fits, again.fits) == ([200, 300], [300])
+    assert again.weights_ == first.weights_
+    assert again.predict(frame).equals(first.predict(frame)) and again.backtested is None
+
+
 @pytest.mark.parametrize(("gain", "weight"), [(0.2, 1.0), (0.1, 0.5), (0.0, 0.0), (-0.2, 0.0)])
 def test_weight_of_a_learner_is_that_of_inner_folds(gain, weight):
     # Few rows are odd, so the robust roofline model is that of the others.
