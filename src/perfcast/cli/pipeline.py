@@ -613,7 +613,7 @@ def standardize(*, dataset: str, raw: Path, table: Path, rejected: Path, quality
     },
 )
 def train(overrides: Sequence[str], multirun: bool, cfg: str | None) -> None:
-    """Train a predictor on a split of a dataset, in the grammar of Hydra.
+    """Train a predictor on a split, in the grammar of Hydra.
 
     Every KEY is one of conf/config.yaml.
 
