@@ -21,23 +21,22 @@ from perfcast.utils.model_files import read_state
 KINDS = ("int speed", "fp speed", "int rate", "fp rate")
 """Values of the columns domain and metric."""
 EFFECTS = {
-    "constant": (0.1, 0.1, 0.1, 0.1),
+    "constant": [0.1, 0.1, 0.1, 0.1],
     # The integer speed suite of CPU2017 runs on one core, that of CPU2026 on many. Rates are proportional.
-    "log_cores": (0.3, 0.1, 0.0, 0.0),
-    "chips_to_2": (0.1, 0.2, 0.0, 0.0),
-    "chips_past_2": (0.1, 0.6, 0.0, 0.0),
-    "efficiency": (0.1, 0.0, 0.03, 0.03),
-    "compiler_steps of compiler_vendor": (0.04, 0.04, 0.04, 0.04),
-    "constant of cpu_vendor": (0.06, 0.1, 0.06, 0.06),
-    "constant of core_family": (0.05, 0.08, 0.05, 0.05),
-    "constant of generation": (0.03, 0.04, 0.03, 0.03),
-    "constant of cpu_model": (0.025, 0.035, 0.025, 0.025),
-    "constant of hw_vendor": (0.02, 0.02, 0.02, 0.02),
-    "constant of hw_vendor+compiler_major_minor": (0.03, 0.03, 0.03, 0.03),
+    "log_cores": [0.3, 0.1, 0.0, 0.0],
+    "chips_past_2": [0.1, 0.6, 0.0, 0.0],
+    "efficiency": [0.1, 0.0, 0.03, 0.03],
+    "compiler_steps of compiler_vendor": [0.04, 0.04, 0.04, 0.04],
+    "constant of cpu_vendor": [0.06, 0.1, 0.06, 0.06],
+    "constant of core_family": [0.05, 0.08, 0.05, 0.05],
+    "constant of generation": [0.03, 0.04, 0.03, 0.03],
+    "constant of cpu_model": [0.025, 0.035, 0.025, 0.025],
+    "constant of hw_vendor": [0.02, 0.02, 0.02, 0.02],
+    "constant of hw_vendor+compiler_major_minor": [0.03, 0.03, 0.03, 0.03],
     # Estimates of CPU models without results of the other suite err alike within a core family.
-    "forecast of core_family": (0.06, 0.06, 0.06, 0.06),
-    "forecast of cpu_model": (0.03, 0.03, 0.03, 0.03),
-    "forecast_efficiency of core_family": (0.3, 0.0, 0.3, 0.3),
+    "forecast of core_family": [0.06, 0.06, 0.06, 0.06],
+    "forecast of cpu_model": [0.03, 0.03, 0.03, 0.03],
+    "forecast_efficiency of core_family": [0.3, 0.0, 0.3, 0.3],
 }
 """Prior standard deviations of the effects by kind, in logarithms; see `RatioModelPredictor`."""
 MEANS = {"compiler_steps": 0.055}
@@ -89,10 +88,10 @@ class RatioModelPredictor(Predictor):
     CPU model, core or compiler, or a CPU model without results behind its estimate. A row without an estimate has the
     median estimate of its task. A task has at most `max_samples` rows.
 
-    Variables: `constant`, `log_cores`, `chips_to_2` and `chips_past_2` (doublings of the chips), `efficiency` (log
-    of the estimate per clock, per core of a rate kind), `compiler_steps` (releases of the compiler's vendor since the
-    first in training), `forecast` (1 / root of 1 + results of the CPU model behind the estimate), and
-    `forecast_efficiency`, the product of both.
+    Variables: `constant`, `log_cores`, `chips_past_2` (doublings of the chips past two), `efficiency` (logarithm of the
+    estimate per clock, per core of a rate kind), `compiler_steps` (releases of the compiler's vendor since the first in
+    training), `forecast` (1 / root of 1 + results of the CPU model behind the estimate), and `forecast_efficiency`, the
+    product of both.
 
     Source: Gaussian processes with a sum of linear and label kernels (Rasmussen and Williams, 2006, equations 2.23 to
     2.26 and section 2.7); noise of the t distribution by weights (Lange et al., 1989, J. Am. Stat. Assoc. 84).
@@ -101,7 +100,7 @@ class RatioModelPredictor(Predictor):
     estimate: str
     effects: Mapping[str, Sequence[float]] = field(default_factory=lambda: dict(EFFECTS))
     means: Mapping[str, float] = field(default_factory=lambda: dict(MEANS))
-    noise: Sequence[float] = (0.02, 0.035, 0.025, 0.02)
+    noise: Sequence[float] = field(default_factory=lambda: [0.02, 0.035, 0.025, 0.02])
     rate_correlation: float = 0.7
     degrees_of_freedom: float = 4.0
     max_samples: int = 500
@@ -234,7 +233,6 @@ class RatioModelPredictor(Predictor):
         is_rate = self._join(X, "metric") == "rate"
         return {
             "log_cores": cores,
-            "chips_to_2": np.minimum(chips / np.log(2), 1.0),
             "chips_past_2": np.maximum(chips / np.log(2) - 1.0, 0.0),
             "efficiency": self._logs(X, self.estimate) - clock - np.where(is_rate, cores, 0.0),
         }
