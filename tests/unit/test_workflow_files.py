@@ -35,7 +35,7 @@ FIRST = [name for name in STAGES if name != "report"]
 RULES = {
     "ingest": ["ingest", "available"],
     "standardize": ["standardize"],
-    "features": ["features", "split"],
+    "features": ["features", "split", "bridge"],
     "train": ["train", "roll", "in_domain", "champion"],
     "evaluate": ["leakage", "described", "evaluate", "metrics", "headline"],
 }

@@ -100,7 +100,7 @@ def base(wildcards):
 
 def bridge(wildcards):
     """Return the estimates of a dataset by the champion of another one, none without a bridge."""
-    return f"{RESULTS}/bridge/{wildcards.dataset}.parquet" if GRAPH.datasets[wildcards.dataset].bridge else []
+    return f"{RESULTS}/features/{wildcards.dataset}.bridge" if GRAPH.datasets[wildcards.dataset].bridge else []
 
 
 def plan(source):
@@ -213,12 +213,12 @@ def removed(wildcards):
         )
     ]
     paths += [
-        f"{RESULTS}/{part}/{dataset}.parquet"
+        f"{RESULTS}/{path}"
         for dataset in available()
         if Path(f"{RESULTS}/plots/{dataset}").exists()
-        for part, is_there in {
-            "described": GRAPH.described_splits_of(dataset),
-            "bridge": GRAPH.datasets[dataset].bridge,
+        for path, is_there in {
+            f"described/{dataset}.parquet": GRAPH.described_splits_of(dataset),
+            f"features/{dataset}.bridge": GRAPH.datasets[dataset].bridge,
         }.items()
         if is_there
     ]

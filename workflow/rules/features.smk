@@ -4,7 +4,7 @@ rule bridge:
         table=rules.standardize.output.table,
         champion=lambda w: f"{RESULTS}/champion/{base(w)}",
     output:
-        f"{RESULTS}/bridge/{{dataset}}.parquet",
+        f"{RESULTS}/features/{{dataset}}.bridge",
     log:
         f"{RESULTS}/logs/bridge/{{dataset}}.log",
     benchmark:

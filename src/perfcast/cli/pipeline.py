@@ -104,7 +104,7 @@ def bridge(table: Path, champion: Path, out: Path, project: Path) -> None:
 
     Examples:
         perfcast pipeline bridge --table results/standard/spec_cpu2026.parquet \\
-          --champion results/champion/spec_cpu2017 --out results/bridge/spec_cpu2026.parquet
+          --champion results/champion/spec_cpu2017 --out results/features/spec_cpu2026.bridge
     """
     from perfcast.experiment.bridge import estimate_rows
     from perfcast.schema.table_files import read_table, write_table

@@ -309,7 +309,7 @@ def check_bridge(artifacts: Artifacts) -> CheckReport:
 _TEXTS = {
     check_bridge: (
         "estimates by another dataset's champion may rest on no result of this one, nor of what its bridge leaves out",
-        "make the estimates again (delete their file in bridge/ and run snakemake)",
+        "make the estimates again (delete DATASET.bridge in features/ and run snakemake)",
     ),
     check_column_roles: (
         "a column declared target or provenance may not be a feature of the table or of a model",
