@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -41,6 +41,8 @@ EFFECTS = {
 """Prior standard deviations of the effects by kind, in logarithms; see `RatioModelPredictor`."""
 MEANS = {"compiler_steps": 0.055}
 """Prior means: new releases of compilers gained 5.5 % (standard deviation 4 %) in the first years of CPU2017."""
+NOISE = [0.02, 0.035, 0.025, 0.02]
+"""Standard deviations of the noise by kind."""
 _REWEIGHTINGS = 2
 _BLOCK = 500
 """Rows whose covariance is computed at once."""
@@ -77,8 +79,8 @@ class RatioModelPredictor(Predictor):
 
     An effect is a coefficient of a variable: one for all rows, such as `log_cores`, or one for the rows of each label,
     such as `constant of cpu_model`; `a+b` is a joint label. `effects` has the prior standard deviation of the
-    coefficient for each of the KINDS of tasks, `means` its prior mean where that is not 0. These are hyperparameters:
-    few results determine effects, but not how far each kind of effect varies.
+    coefficient for each of the KINDS of tasks, `means` its prior mean where that is not 0; None takes EFFECTS and
+    MEANS. These are hyperparameters: few results determine effects, but not how far each kind of effect varies.
 
     A kind is a value of the columns domain and metric, such as "int rate". The coefficients of two rate kinds correlate
     by `rate_correlation`, those of other kinds do not. A row of another kind has the mean effects of all kinds.
@@ -97,10 +99,12 @@ class RatioModelPredictor(Predictor):
     2.26 and section 2.7); noise of the t distribution by weights (Lange et al., 1989, J. Am. Stat. Assoc. 84).
     """
 
+    reads_tags_only: ClassVar[bool] = True
+
     estimate: str
-    effects: Mapping[str, Sequence[float]] = field(default_factory=lambda: dict(EFFECTS))
-    means: Mapping[str, float] = field(default_factory=lambda: dict(MEANS))
-    noise: Sequence[float] = field(default_factory=lambda: [0.02, 0.035, 0.025, 0.02])
+    effects: Mapping[str, Sequence[float]] | None = None
+    means: Mapping[str, float] | None = None
+    noise: Sequence[float] | None = None
     rate_correlation: float = 0.7
     degrees_of_freedom: float = 4.0
     max_samples: int = 500
@@ -189,7 +193,7 @@ class RatioModelPredictor(Predictor):
         is_rate = np.array([kind.endswith("rate") for kind in KINDS], dtype=float)
         correlation = np.eye(len(is_rate)) + self.rate_correlation * (np.outer(is_rate, is_rate) - np.diag(is_rate))
         kernel = np.zeros((len(rows.offset), len(others.offset)))
-        for effect, deviations in self.effects.items():
+        for effect, deviations in self._effects.items():
             variable, _, label = effect.partition(" of ")
             left, right = (each.kinds * deviations * each.variables[variable][:, None] for each in (rows, others))
             shared = left @ correlation @ right.T
@@ -203,12 +207,19 @@ class RatioModelPredictor(Predictor):
             kernel += shared
         return kernel
 
+    @property
+    def _effects(self) -> Mapping[str, Sequence[float]]:
+        return EFFECTS if self.effects is None else self.effects
+
     def _noise(self, rows: _Rows) -> np.ndarray:
         """Return the variance of the noise of every row, (n,)."""
-        return np.asarray((rows.kinds @ self.noise) ** 2)
+        return np.asarray((rows.kinds @ (NOISE if self.noise is None else self.noise)) ** 2)
 
     def _prior_means(self, rows: _Rows) -> np.ndarray:
-        return sum((mean * rows.variables[name] for name, mean in self.means.items()), np.zeros(len(rows.offset)))
+        return sum(
+            (mean * rows.variables[name] for name, mean in (MEANS if self.means is None else self.means).items()),
+            np.zeros(len(rows.offset)),
+        )
 
     def _by_task(self, name: str, tasks: np.ndarray) -> np.ndarray:
         medians = self.medians_[name]
@@ -222,7 +233,7 @@ class RatioModelPredictor(Predictor):
         variables |= {"constant": np.ones(len(X)), "compiler_steps": self._count_steps(X)}
         variables["forecast"] = 1 / np.sqrt(1 + known)
         variables["forecast_efficiency"] = variables["forecast"] * variables["efficiency"]
-        labels = {name for effect in self.effects if (name := effect.partition(" of ")[2])}
+        labels = {name for effect in self._effects if (name := effect.partition(" of ")[2])}
         logs, usual = self._logs(X, self.estimate), self._by_task(_ESTIMATE, task_labels(X, self.columns_))
         texts = {name: self._join(X, *name.split("+")) for name in sorted(labels)}
         return _Rows(kinds, variables, texts, np.where(np.isfinite(logs), logs, usual))
