@@ -227,6 +227,8 @@ PARTS: dict[str, Callable[[Path], str]] = {
     "public_functions": public_functions,
     "sensitivity": sensitivity,
     "interval_calibration": partial(study, "interval_calibration"),
+    "bridge_errors": partial(study, "bridge_errors"),
+    "bridge_terms": partial(study, "bridge_terms"),
     "structure_shares": partial(study, "structure_shares"),
     "learners": partial(study, "learners"),
     "levels": partial(study, "levels"),

@@ -58,7 +58,7 @@ EXACT = {
 # A roofline model of a table without amounts is one constant per task, or per category. A Gaussian process takes a
 # hundredth of the variance for noise. Trees with two rows a leaf do not repeat eight rows, nor do trees of few columns.
 LOOSE_BOUND = {
-    **{"roofline": 2.0, "composition": 0.3, "gaussian_process": 0.1},
+    **{"roofline": 2.0, "composition": 0.3, "gaussian_process": 0.1, "ratio_gaussian_process": 0.1, "ratio_mean": 0.5},
     **dict.fromkeys(("composition_ensemble", "composition_trees", "roofline_ensemble"), 0.2),
     **dict.fromkeys(("resource_shares_trees", "work_of_alone_trees"), 0.1),
 }

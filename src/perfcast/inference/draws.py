@@ -293,8 +293,8 @@ class DrawPredictions:
         X, drawn = self.table.frame, self._drawn
         outputs = outputs_of(X[self.table.column_of(Tag.TASK)], self._champion.predictor.targets_[target])
         deviations = self._champion.predictor.predict_deviations(X)
-        own = None if deviations is None else deviations[:, target]
-        intervals = calibrated.intervals(X, outputs, when, level, self._usual, encoded=self.encoded, deviations=own)
+        known = None if deviations is None else deviations[:, target]
+        intervals = calibrated.intervals(X, outputs, when, level, self._usual, encoded=self.encoded, deviations=known)
         below, above = (intervals[name].to_numpy(dtype=float).copy() for name in ("below", "above"))
         half_width = (below + above) / 2
         counts = np.bincount(drawn.owners, minlength=len(X))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -21,27 +21,28 @@ from perfcast.utils.model_files import read_state
 KINDS = ("int speed", "fp speed", "int rate", "fp rate")
 """Values of the columns domain and metric."""
 EFFECTS = {
-    "constant": (0.1, 0.1, 0.1, 0.1),
+    "constant": [0.1, 0.1, 0.1, 0.1],
     # The integer speed suite of CPU2017 runs on one core, that of CPU2026 on many. Rates are proportional.
-    "log_cores": (0.3, 0.1, 0.0, 0.0),
-    "chips_to_2": (0.1, 0.2, 0.0, 0.0),
-    "chips_past_2": (0.1, 0.6, 0.0, 0.0),
-    "efficiency": (0.1, 0.0, 0.03, 0.03),
-    "compiler_steps of compiler_vendor": (0.04, 0.04, 0.04, 0.04),
-    "constant of cpu_vendor": (0.06, 0.1, 0.06, 0.06),
-    "constant of core_family": (0.05, 0.08, 0.05, 0.05),
-    "constant of generation": (0.03, 0.04, 0.03, 0.03),
-    "constant of cpu_model": (0.025, 0.035, 0.025, 0.025),
-    "constant of hw_vendor": (0.02, 0.02, 0.02, 0.02),
-    "constant of hw_vendor+compiler_major_minor": (0.03, 0.03, 0.03, 0.03),
+    "log_cores": [0.3, 0.1, 0.0, 0.0],
+    "chips_past_2": [0.1, 0.6, 0.0, 0.0],
+    "efficiency": [0.1, 0.0, 0.03, 0.03],
+    "compiler_steps of compiler_vendor": [0.04, 0.04, 0.04, 0.04],
+    "constant of cpu_vendor": [0.06, 0.1, 0.06, 0.06],
+    "constant of core_family": [0.05, 0.08, 0.05, 0.05],
+    "constant of generation": [0.03, 0.04, 0.03, 0.03],
+    "constant of cpu_model": [0.025, 0.035, 0.025, 0.025],
+    "constant of hw_vendor": [0.02, 0.02, 0.02, 0.02],
+    "constant of hw_vendor+compiler_major_minor": [0.03, 0.03, 0.03, 0.03],
     # Estimates of CPU models without results of the other suite err alike within a core family.
-    "forecast of core_family": (0.06, 0.06, 0.06, 0.06),
-    "forecast of cpu_model": (0.03, 0.03, 0.03, 0.03),
-    "forecast_efficiency of core_family": (0.3, 0.0, 0.3, 0.3),
+    "forecast of core_family": [0.06, 0.06, 0.06, 0.06],
+    "forecast of cpu_model": [0.03, 0.03, 0.03, 0.03],
+    "forecast_efficiency of core_family": [0.3, 0.0, 0.3, 0.3],
 }
 """Prior standard deviations of the effects by kind, in logarithms; see `RatioModelPredictor`."""
 MEANS = {"compiler_steps": 0.055}
 """Prior means: new releases of compilers gained 5.5 % (standard deviation 4 %) in the first years of CPU2017."""
+NOISE = [0.02, 0.035, 0.025, 0.02]
+"""Standard deviations of the noise by kind."""
 _REWEIGHTINGS = 2
 _BLOCK = 500
 """Rows whose covariance is computed at once."""
@@ -78,8 +79,8 @@ class RatioModelPredictor(Predictor):
 
     An effect is a coefficient of a variable: one for all rows, such as `log_cores`, or one for the rows of each label,
     such as `constant of cpu_model`; `a+b` is a joint label. `effects` has the prior standard deviation of the
-    coefficient for each of the KINDS of tasks, `means` its prior mean where that is not 0. These are hyperparameters:
-    few results determine effects, but not how far each kind of effect varies.
+    coefficient for each of the KINDS of tasks, `means` its prior mean where that is not 0; None takes EFFECTS and
+    MEANS. These are hyperparameters: few results determine effects, but not how far each kind of effect varies.
 
     A kind is a value of the columns domain and metric, such as "int rate". The coefficients of two rate kinds correlate
     by `rate_correlation`, those of other kinds do not. A row of another kind has the mean effects of all kinds.
@@ -89,19 +90,21 @@ class RatioModelPredictor(Predictor):
     CPU model, core or compiler, or a CPU model without results behind its estimate. A row without an estimate has the
     median estimate of its task. A task has at most `max_samples` rows.
 
-    Variables: `constant`, `log_cores`, `chips_to_2` and `chips_past_2` (doublings of the chips), `efficiency` (log
-    of the estimate per clock, per core of a rate kind), `compiler_steps` (releases of the compiler's vendor since the
-    first in training), `forecast` (1 / root of 1 + results of the CPU model behind the estimate), and
-    `forecast_efficiency`, the product of both.
+    Variables: `constant`, `log_cores`, `chips_past_2` (doublings of the chips past two), `efficiency` (logarithm of the
+    estimate per clock, per core of a rate kind), `compiler_steps` (releases of the compiler's vendor since the first in
+    training), `forecast` (1 / root of 1 + results of the CPU model behind the estimate), and `forecast_efficiency`, the
+    product of both.
 
     Source: Gaussian processes with a sum of linear and label kernels (Rasmussen and Williams, 2006, equations 2.23 to
     2.26 and section 2.7); noise of the t distribution by weights (Lange et al., 1989, J. Am. Stat. Assoc. 84).
     """
 
+    reads_tags_only: ClassVar[bool] = True
+
     estimate: str
-    effects: Mapping[str, Sequence[float]] = field(default_factory=lambda: dict(EFFECTS))
-    means: Mapping[str, float] = field(default_factory=lambda: dict(MEANS))
-    noise: Sequence[float] = (0.02, 0.035, 0.025, 0.02)
+    effects: Mapping[str, Sequence[float]] | None = None
+    means: Mapping[str, float] | None = None
+    noise: Sequence[float] | None = None
     rate_correlation: float = 0.7
     degrees_of_freedom: float = 4.0
     max_samples: int = 500
@@ -190,7 +193,7 @@ class RatioModelPredictor(Predictor):
         is_rate = np.array([kind.endswith("rate") for kind in KINDS], dtype=float)
         correlation = np.eye(len(is_rate)) + self.rate_correlation * (np.outer(is_rate, is_rate) - np.diag(is_rate))
         kernel = np.zeros((len(rows.offset), len(others.offset)))
-        for effect, deviations in self.effects.items():
+        for effect, deviations in self._effects.items():
             variable, _, label = effect.partition(" of ")
             left, right = (each.kinds * deviations * each.variables[variable][:, None] for each in (rows, others))
             shared = left @ correlation @ right.T
@@ -204,12 +207,19 @@ class RatioModelPredictor(Predictor):
             kernel += shared
         return kernel
 
+    @property
+    def _effects(self) -> Mapping[str, Sequence[float]]:
+        return EFFECTS if self.effects is None else self.effects
+
     def _noise(self, rows: _Rows) -> np.ndarray:
         """Return the variance of the noise of every row, (n,)."""
-        return np.asarray((rows.kinds @ self.noise) ** 2)
+        return np.asarray((rows.kinds @ (NOISE if self.noise is None else self.noise)) ** 2)
 
     def _prior_means(self, rows: _Rows) -> np.ndarray:
-        return sum((mean * rows.variables[name] for name, mean in self.means.items()), np.zeros(len(rows.offset)))
+        return sum(
+            (mean * rows.variables[name] for name, mean in (MEANS if self.means is None else self.means).items()),
+            np.zeros(len(rows.offset)),
+        )
 
     def _by_task(self, name: str, tasks: np.ndarray) -> np.ndarray:
         medians = self.medians_[name]
@@ -223,7 +233,7 @@ class RatioModelPredictor(Predictor):
         variables |= {"constant": np.ones(len(X)), "compiler_steps": self._count_steps(X)}
         variables["forecast"] = 1 / np.sqrt(1 + known)
         variables["forecast_efficiency"] = variables["forecast"] * variables["efficiency"]
-        labels = {name for effect in self.effects if (name := effect.partition(" of ")[2])}
+        labels = {name for effect in self._effects if (name := effect.partition(" of ")[2])}
         logs, usual = self._logs(X, self.estimate), self._by_task(_ESTIMATE, task_labels(X, self.columns_))
         texts = {name: self._join(X, *name.split("+")) for name in sorted(labels)}
         return _Rows(kinds, variables, texts, np.where(np.isfinite(logs), logs, usual))
@@ -234,7 +244,6 @@ class RatioModelPredictor(Predictor):
         is_rate = self._join(X, "metric") == "rate"
         return {
             "log_cores": cores,
-            "chips_to_2": np.minimum(chips / np.log(2), 1.0),
             "chips_past_2": np.maximum(chips / np.log(2) - 1.0, 0.0),
             "efficiency": self._logs(X, self.estimate) - clock - np.where(is_rate, cores, 0.0),
         }
