@@ -19,7 +19,7 @@ from perfcast.inference.champion_archive import WITHOUT_SCORES, LeftOutScores, u
 from perfcast.inference.donors import HotDeck, JointDeck
 from perfcast.inference.machine_fields import MachineFields, alias_field
 from perfcast.inference.machine_files import EXTRAS, MachineEntry, Machines, is_table, read_machines
-from perfcast.inference.measured_index import NeighborIndex, PublishedIndex
+from perfcast.inference.measured_index import NeighborIndex, PublishedIndex, group_distinct
 from perfcast.inference.name_lookup import EntityNames, TaskNames
 from perfcast.inference.reference_data import ReferenceData, describing_columns
 from perfcast.inference.rules import DescriptionRules, find_rules
@@ -288,7 +288,7 @@ def save_champion(
         calibrated.save(folder / INTERVALS)
         row = table.column_of(Tag.ROW)
         ordered = table.frame.set_index(row).loc[reference_data.measured.frame[row]].reset_index()
-        encoded = calibrated.in_domain.encode(ordered)
-        NeighborIndex.fit(reference_data.measured, encoded, calibrated).save(folder / _REFERENCE_DATA)
+        arrays = group_distinct(calibrated.in_domain.encode(ordered), calibrated)
+        NeighborIndex(reference_data.measured, arrays, calibrated).save(folder / _REFERENCE_DATA)
     write_json(folder / "about.json", {SCHEMA_KEY: SCHEMA_VERSION, **about})
     record_digests(folder)

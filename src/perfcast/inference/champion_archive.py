@@ -100,8 +100,7 @@ def pack_champion(folder: Path, out: Path, left_out: LeftOutScores | None, terms
             write_table(replace(table, frame=table.frame.assign(**without)), copy / _MEASURED)
             about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
             write_json(copy / "about.json", {**about, WITHOUT_SCORES: asdict(left_out)})
-        listed = {"perfcast": __version__, "scores": left_out is None, "terms": terms}
-        write_json(copy / TERMS, listed)
+        write_json(copy / TERMS, {"perfcast": __version__, "scores": left_out is None, "terms": terms})
         record_digests(copy)
         with atomic_path(out) as written, zipfile.ZipFile(written, "w") as archive:
             for name in sorted(file_digests(copy)):

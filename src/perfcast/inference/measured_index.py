@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from itertools import product
@@ -31,14 +31,12 @@ class NeighborIndex:
     The distance is the sum over groups of columns of Gower's distance, weighted by what the calibration found the group
     to add to the expected error, at least by the error at distance 0, and that error once more for another entity.
     Units: natural logarithms of the score; 0.05 is an expected error of 5 % more.
-    Shapes: `groups` has by group of `InDomainModel` the distinct encoded values, (m, columns) float32, and the number
-    of every measured row's, (rows,).
+    Shapes: `arrays` has of every group of `InDomainModel` the distinct values, `<group>.values` (columns, m) float32,
+    and the number of those of every measured row, `<group>.numbers` (rows,).
     """
 
-    def __init__(
-        self, measured: Table, groups: Mapping[str, tuple[np.ndarray, np.ndarray]], calibrated: UncertaintyModel
-    ) -> None:
-        self.groups, self.calibrated = groups, calibrated
+    def __init__(self, measured: Table, arrays: dict[str, Any], calibrated: UncertaintyModel) -> None:
+        self._arrays, self.calibrated = arrays, calibrated
         self.tasks = measured.frame[measured.column_of(Tag.TASK)].astype(str).to_numpy()
         self._entity = measured.column_of(Tag.ENTITY)
         self._entities = measured.frame[self._entity].astype(str).to_numpy()
@@ -71,43 +69,33 @@ class NeighborIndex:
         weights = self.calibrated.calibration.weights
         far = np.zeros(len(rows))
         for group, span, numeric in self.calibrated.in_domain.parts():
-            distinct, numbers = self.groups[group]
+            distinct, numbers = self._arrays[f"{group}.values"].T, self._arrays[f"{group}.numbers"]
             key = (group, row[span].tobytes())
             if key not in known:
                 known[key] = gower_distances(row[span], distinct, numeric)
             far += max(weights.get(group, 0.0), self.calibrated.calibration.base) * known[key][numbers[rows]]
         return far
 
-    @classmethod
-    def fit(cls, measured: Table, encoded: np.ndarray, calibrated: UncertaintyModel) -> Self:
-        """Return the index of rows by `InDomainModel.encode`, (measured rows, encoded columns)."""
-        groups = {group: _find_distinct(encoded[:, span]) for group, span, _ in calibrated.in_domain.parts()}
-        return cls(measured, groups, calibrated)
-
     def save(self, folder: Path) -> None:
-        """Write the groups; values column by column, in which they repeat."""
-        arrays: dict[str, Any] = {f"{group}.values": values.T for group, (values, _) in self.groups.items()}
-        arrays |= {f"{group}.numbers": numbers for group, (_, numbers) in self.groups.items()}
-        np.savez(folder / _NEIGHBORS, **arrays)
+        """Write the arrays."""
+        np.savez(folder / _NEIGHBORS, **self._arrays)
 
     @classmethod
     def load(cls, folder: Path, measured: Table, calibrated: UncertaintyModel) -> Self:
         """Read what `save` wrote."""
-        arrays = read_arrays(folder / _NEIGHBORS)
-        names = [group for group, *_ in calibrated.in_domain.parts()]
-        groups = {name: (arrays[f"{name}.values"].T, arrays[f"{name}.numbers"]) for name in names}
-        return cls(measured, groups, calibrated)
+        return cls(measured, read_arrays(folder / _NEIGHBORS), calibrated)
 
 
-def _find_distinct(encoded: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the distinct rows as float32, (m, columns), and the number of every row's, (rows,)."""
-    columns = np.ascontiguousarray(encoded, dtype=np.float32)
-    if not columns.size:
-        return columns[:1], np.zeros(len(columns), dtype=np.int32)
-    # compared as bytes: missing values are alike then
-    texts = columns.view(f"V{columns.itemsize * columns.shape[1]}").ravel()
-    _, first, numbers = np.unique(texts, return_index=True, return_inverse=True)
-    return columns[first], numbers.astype(np.int32)
+def group_distinct(encoded: np.ndarray, calibrated: UncertaintyModel) -> dict[str, Any]:
+    """Return the arrays of a `NeighborIndex` of encoded rows, (measured rows, encoded columns)."""
+    arrays = {}
+    for group, span, _ in calibrated.in_domain.parts():
+        columns = np.ascontiguousarray(encoded[:, span], dtype=np.float32)
+        # compared as bytes: missing values are alike then
+        texts = columns.view(f"V{columns.itemsize * columns.shape[1]}").ravel()
+        _, first, numbers = np.unique(texts, return_index=True, return_inverse=True)
+        arrays[f"{group}.values"], arrays[f"{group}.numbers"] = columns[first].T, numbers.astype(np.int32)
+    return arrays
 
 
 MAX_RESULTS = 5

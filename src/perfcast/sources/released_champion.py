@@ -32,8 +32,7 @@ def download_champion(given: Path | None) -> Path:
     Raises: UserError when the package pins none, or no place has the file of its SHA-256.
     """
     if not PIN.is_file():
-        remedy = "install the wheel of a release, or run `make demo`"
-        raise UserError("the package must be one of a release", "a source checkout pins no champion", remedy)
+        raise UserError("the package must be a released wheel", "a source checkout pins no champion", "run `make demo`")
     pin = read_object(PIN, "dataset", "url", "sha256", "bytes")
     mirrors, out = os.environ.get("PERFCAST_MIRROR", "").split(os.pathsep), _downloaded(pin["dataset"])
     failed = []
@@ -43,8 +42,7 @@ def download_champion(given: Path | None) -> Path:
             with urlopen(place, timeout=_TIMEOUT) if "://" in place else path.open("rb") as file:
                 content = file.read(pin["bytes"] + 1)
         except (OSError, ValueError, HTTPException) as error:
-            reason = getattr(error, "reason", error)
-            failed.append(f"{place}: {getattr(reason, 'strerror', None) or reason}")
+            failed.append(f"{place}: {getattr(error, 'reason', error)}")
             continue
         if hashlib.sha256(content).hexdigest() == pin["sha256"]:
             with atomic_path(out) as temporary:
