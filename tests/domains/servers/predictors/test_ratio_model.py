@@ -102,3 +102,11 @@ def test_a_saved_model_has_the_same_deviations(model: RatioModelPredictor, X: pd
     model.save(tmp_path)
     loaded = load_predictor(tmp_path)
     np.testing.assert_allclose(loaded.predict_deviations(X), model.predict_deviations(X))
+
+
+@pytest.mark.parametrize("kind", ["str", "category", "object"])
+def test_an_unknown_label_of_any_type_widens_the_error(model: RatioModelPredictor, X: pd.DataFrame, kind: str) -> None:
+    texts = ["cpu_model", "hw_vendor"]
+    unknown = X.head(4).assign(**dict.fromkeys(texts)).astype(dict.fromkeys(texts, kind))
+    assert (model.predict_deviations(unknown) > model.predict_deviations(X.head(4))).all()
+    assert np.isfinite(model.predict(unknown).to_numpy()).all()

@@ -273,7 +273,7 @@ class RatioModelPredictor(Predictor):
         """Return the texts of columns joined by blanks, None where one is unknown or not there, (n,)."""
         if not set(names) <= set(X.columns):
             return np.full(len(X), None, dtype=object)
-        texts = [X[name].astype(str).to_numpy(dtype=object) for name in names]
+        texts = [X[name].astype(object).map(str).to_numpy(dtype=object) for name in names]
         joined: np.ndarray = np.array([" ".join(each) for each in zip(*texts, strict=True)], dtype=object)
         joined[X[list(names)].isna().any(axis=1)] = None
         return joined
