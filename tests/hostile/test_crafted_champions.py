@@ -131,12 +131,12 @@ def long_header(champion):
 def nodes(**change):
     def craft(champion):
         table = pq.read_table(champion / FOREST)
-        columns = {name: table[name].to_numpy().copy() for name in table.column_names}
-        inner = np.flatnonzero(columns["feature"] >= 0)
+        columns = {name: table[name].to_pylist() for name in table.column_names}
+        leaf = [number for number, feature in enumerate(columns["feature"]) if feature < 0][-1]
         for name, value in change.items():
-            places = inner[:1] if name != "leaf" else np.flatnonzero(columns["feature"] < 0)[-1:]
-            columns["number" if name == "leaf" else name][places] = value
-        pq.write_table(pa.table(columns), champion / FOREST)
+            columns[name][leaf if name == "value" else 0] = value
+        arrays = [pa.array(columns[name], table.schema.field(name).type) for name in table.column_names]
+        pq.write_table(pa.table(arrays, table.column_names), champion / FOREST)
 
     return craft
 
@@ -215,21 +215,20 @@ CRAFTED = {
     "feature groups missing": about("about.json", {"features": []}),
 }
 FORESTS = {
-    "right child is the node itself": nodes(right=0),
-    "right child before the node": nodes(right=-1),
-    "right child is the left one": nodes(right=1),
-    "right child out of range": nodes(right=2**30),
     "feature out of range": nodes(feature=10**6),
     "feature negative": nodes(feature=-7),
-    "threshold NaN": nodes(number=np.nan),
-    "threshold 1e308": nodes(number=1e308),
-    "leaf NaN": nodes(leaf=np.nan),
-    "leaf 1e308": nodes(leaf=1e308),
-    "leaf -1e308": nodes(leaf=-1e308),
+    "first node a leaf": nodes(feature=-1),
+    "threshold missing": nodes(threshold=None),
+    "threshold NaN": nodes(threshold=np.nan),
+    "threshold infinite": nodes(threshold=np.inf),
+    "leaf missing": nodes(value=None),
+    "leaf NaN": nodes(value=np.nan),
+    "leaf 1e308": nodes(value=1e308),
+    "leaf -1e308": nodes(value=-1e308),
     "no nodes": nodes_without(rows=0),
     "half of the nodes": nodes_without(rows=9),
-    "no thresholds": nodes_without(column="number"),
-    "first node no root": nodes(root=False),
+    "no thresholds": nodes_without(column="threshold"),
+    "no leaves": nodes_without(column="value"),
 }
 
 
@@ -319,6 +318,6 @@ def test_every_command_refuses_a_crafted_champion(tmp_path, monkeypatch, capsys,
     monkeypatch.chdir(tmp_path)
     Path("machines.csv").write_text("name,processor,chips\na,Xeon Gold 6148,2\n")
     shutil.copytree(champion_of(RandomForest), "champion")
-    nodes(right=0)(Path("champion"))
+    nodes(feature=-7)(Path("champion"))
     signed(Path("champion"))
     refused([*command, "--champion", "champion"], capsys)

@@ -15,7 +15,7 @@ from perfcast import plugins
 from perfcast.inference.cells import Cells, CodedFrame, EntityFacts, fill_missing, read_column
 from perfcast.inference.donors import MIN_CANDIDATES
 from perfcast.inference.rules import find_rules
-from perfcast.schema.table import LOWER_IS_BETTER, Column, Kind, Role, Table, Tag
+from perfcast.schema.table import LOWER_IS_BETTER, TASK_KIND, Column, Kind, Role, Table, Tag
 from perfcast.schema.table_files import read_parquet, read_table, write_table
 from perfcast.uncertainty.levels import entity_slices
 from perfcast.utils.io import atomic_path
@@ -107,7 +107,8 @@ class ReferenceData:
             by = self.measured.column_of(tag)
             group = next(column.group for column in self.measured.columns if column.name == by)
             rows, common = self._find_rows(tag, value), dict[str, Any]()
-            for name in self.measured.select(role=Role.FEATURE, group=group):
+            kind = [TASK_KIND] if tag is Tag.TASK and TASK_KIND in self.measured.frame else []
+            for name in (*self.measured.select(role=Role.FEATURE, group=group), *kind):
                 codes = self._coded[name].codes[rows]
                 codes = codes[codes >= 0]
                 if name != by and len(codes) and (codes == codes[0]).all():

@@ -174,7 +174,7 @@ class ResidualStack(Composite):
         X = coded(X)
         self.weighting_ = _weighting(self.weights_by)
         self.weights_ = self.weighting_.choose(self, X, log_y, validation)
-        self.backtested = None  # which only the choice of weights needs
+        vars(self).pop("backtested", None)  # which only the choice of weights needs
         self._fit_components(X, log_y, np.ones(len(X), dtype=bool))
 
     def _draw(

@@ -25,8 +25,6 @@ class LiveRecord(MLFlowLogger):
         super().__init__(tracking_uri=run.store.uri, prefix="training_live", run_id=run.run_id)
         self.run: Run | None = run
         self.epochs = 0
-        self.monitor = SystemMetricsMonitor(run.run_id, tracking_uri=run.store.uri)
-        self.monitor.start()
 
     def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
         """Record the learning curve's entry of an epoch. Steps count on over folds, seeds and refits."""
@@ -63,20 +61,23 @@ def live_record(store: Store, experiment: str, name: str, tags: Mapping[str, str
 
     A store that fails costs a line and the live curves, never the training.
     """
-    live, status = None, "FAILED"
+    live, monitor, status = None, None, "FAILED"
     try:
         from perfcast.tracking.run import start_run
 
         run = start_run(open_client(store), store, experiment, name, {"perfcast.kind": "training", **tags})
         live = LiveRecord(run)
+        monitor = SystemMetricsMonitor(run.run_id, tracking_uri=run.store.uri)
+        monitor.start()
     except Exception as error:  # whatever a store, a driver or a server raises
         warn_unrecorded(error)
     try:
         yield live
         status = "FINISHED"
     finally:
+        if monitor:
+            monitor.finish()
         if live:
-            live.monitor.finish()
             with live.spared():
                 if live.run:
                     live.run.client.set_terminated(live.run.run_id, status=status)

@@ -60,7 +60,7 @@ def test_choose_champion_ignores_leaking_and_learning_curve_splits(project):
     assert "leaks on purpose" in about["chosen_by"]
 
 
-def test_a_learning_curve_split_is_trained_with_the_values_tuned_for_its_base(project):
+def test_a_learning_curve_split_is_trained_with_the_values_tuned_for_its_base(project, monkeypatch):
     entry = {"splits": ["forward_2024"], "command": "c", "folds": [{"clip": 7.5}]}
     (project / "conf" / "tuned" / "spec_cpu2017" / "ridge.yaml").write_text(yaml.safe_dump({"entries": [entry]}))
     table = ["--table", str(project / "table.parquet")]
@@ -68,8 +68,10 @@ def test_a_learning_curve_split_is_trained_with_the_values_tuned_for_its_base(pr
     def settings(name, preset):
         folds, out = project / f"{name}.parquet", project / "runs" / preset / name
         assert main(["pipeline", "split", name, *table, "--out", str(folds)]) == 0
-        options = ["--folds", str(folds), "--out", str(out), "--preset", preset, "--project", str(project)]
-        assert main(["pipeline", "train", "spec_cpu2017", name, "ridge", *table, *options]) == 0
+        values = {"split": name, "table": project / "table.parquet", "folds": folds, "out": out, "preset": preset}
+        words = [f"{key}={value}" for key, value in {"dataset": "spec_cpu2017", "predictor": "ridge", **values}.items()]
+        monkeypatch.chdir(project)
+        assert main(["pipeline", "train", *words]) == 0
         return yaml.safe_load((out / "config.yaml").read_text())["predictor"]["settings"]
 
     (setting,) = settings("forward_2024_last_2_years", "full")

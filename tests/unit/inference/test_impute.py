@@ -279,14 +279,17 @@ def test_find_nearest_sorts_by_distance_and_then_newest_first():
     tasks = table.frame["suite"]
     spans = list(index.calibrated.in_domain.parts())
     weights = index.calibrated.calibration.weights
-    cpu_models = champion.reference_data.measured.frame["cpu_model"].to_numpy()
+    frame = champion.reference_data.measured.frame
+    cpu_models = frame["cpu_model"].to_numpy()
+    table_of_all = build_features("spec_cpu2017", frame, champion.reference_data.measured.columns, FEATURES)
+    measured = index.calibrated.in_domain.encode(table_of_all.frame).astype(np.float32)
     for count in (1, 5, 10_000):
         nearest = index.find_nearest(table.frame, tasks, count)
         encoded = index.calibrated.in_domain.encode(table.frame).astype(np.float32)
         described = zip(encoded, tasks, table.frame["cpu_model"], nearest, strict=True)
         for row, task, cpu_model, neighbors in described:
             rows = np.flatnonzero(index.tasks == task)
-            others = index.encoded[rows]
+            others = measured[rows]
             far = sum(
                 max(weights.get(group, 0.0), index.calibrated.calibration.base)
                 * gower_distances(row[span], others[:, span], numeric)
