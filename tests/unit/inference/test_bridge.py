@@ -12,10 +12,14 @@ from champion_project import FEATURES, KNOWN, SUITES, TITLES, project
 
 from perfcast.cli.main import main
 from perfcast.domains.servers.datasets.spec_cpu.cpu2026 import build
+from perfcast.domains.servers.processors.announcements import find_core, find_core_family
 from perfcast.domains.servers.testing import spec_cpu2026
 from perfcast.experiment.champion import fit_all_rows
 from perfcast.inference.bridge import Base
 from perfcast.inference.champion import build_features, load_champion, save_champion
+from perfcast.inference.draws import impute_draws
+from perfcast.inference.machine_files import read_machines
+from perfcast.inference.parse import parse_batch
 from perfcast.predictors.linear import Ridge
 
 DATASET = "spec_cpu2026"
@@ -96,3 +100,11 @@ def test_a_copied_champion_needs_no_other_folder(results, tmp_path):
     champion = load_champion(copy, DATASET)
     assert champion.base.champion.dataset == "spec_cpu2017"
     assert any(column.name == "log_cpu2017_estimate" for column in champion.predictor.columns_)
+
+
+def test_the_core_of_a_described_machine_is_known(results):
+    """Levels of the core would be unknown otherwise, although rows have it."""
+    champion = load_champion(results / "champion" / DATASET)
+    cells = impute_draws(parse_batch(read_machines(KNOWN), champion), champion).completed.cells
+    assert {*cells["generation"].tolist()} == {find_core(str(cells["family"][0]))}
+    assert {*cells["core_family"].tolist()} == {find_core_family(find_core(str(cells["family"][0])))} - {None}

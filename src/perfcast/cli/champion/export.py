@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from perfcast.cli.arguments import add_shared
-from perfcast.cli.asking import add_champion, check_out, replacing
+from perfcast.cli.asking import add_champion, check_out, find_champions, replacing
 from perfcast.utils.errors import UserError
 from perfcast.utils.packaged_project import default_project
 
@@ -46,10 +46,10 @@ def run(options: argparse.Namespace) -> int:
         return [{"name": name, **{key: str(conf[key]) for key in _TERMS}} for name, conf in read.items()]
 
     check_out(options, ".zip")
-    folder = options.champion or options.results / "champion" / options.dataset
+    dataset, folder = next(iter(find_champions(options).items()))
     if folder.is_file():
         raise UserError("--champion must be a folder", f"{folder} is a file", "copy that file instead")
-    champion = load_champion(folder, options.dataset)
+    champion = load_champion(folder, dataset)
     sources = read_dataset(options.project / "conf", champion.dataset).sources
     required = read_terms(sources.required)  # which have its scores
     left_out = None if options.with_scores else list_left_out(champion, required)

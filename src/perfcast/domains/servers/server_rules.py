@@ -12,6 +12,7 @@ import pandas as pd
 
 from perfcast.domains.servers.data_tables import read_table
 from perfcast.domains.servers.features.server_physics import find_memory_limit
+from perfcast.domains.servers.processors.announcements import find_core, find_core_family
 from perfcast.domains.servers.processors.catalog import (
     CATALOG,
     COLUMNS_OF_FACTS,
@@ -307,7 +308,7 @@ class ServerRules(ServerNames):
         return fill_missing(filled, {"cpu_vendor": pairs[:, 0], "isa": pairs[:, 1]})
 
     def fill_implied(self, cells: Cells) -> Cells:
-        """Fill cores, memory and architecture by arithmetic on the same row."""
+        """Fill cores, memory and architecture by what the same row has."""
         with np.errstate(divide="ignore", invalid="ignore"):
             stated = cells["cores_per_chip_stated"]
             filled = fill_missing(cells, {"cores_enabled_total": stated * cells["chips"]})
@@ -317,6 +318,7 @@ class ServerRules(ServerNames):
             limit = find_memory_limit(filled, rate)
             shared = filled["cores_per_chip_of_cpu_model"] / (filled["l3_mb_per_chip"] / filled["l3_slice_mb"])
             count, stacked = filled["dimm_count"], np.nan_to_num(filled["hbm_gb"])
+            cores = [find_core(family) for family in filled["family"].tolist()]
             return fill_missing(
                 filled,
                 {
@@ -328,6 +330,9 @@ class ServerRules(ServerNames):
                     "dimm_gb": np.where(count > 0, (filled["mem_total_gb"] - stacked) / count, np.nan),
                     # Memory runs no faster than the processor drives it, unless the limit is unknown.
                     "mem_eff_mts": np.where(rate > limit, limit, rate),
+                    # of SPEC CPU2026, whose predictors read the core
+                    "generation": np.array(cores, dtype=object),
+                    "core_family": np.array([*map(find_core_family, cores)], dtype=object),
                     "arch": np.array([_ARCHITECTURE.get(isa) for isa in filled["isa"].tolist()], dtype=object),
                 },
             )

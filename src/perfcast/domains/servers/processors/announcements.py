@@ -108,9 +108,9 @@ CORE_FAMILIES = {
 efficient cores of servers."""
 
 
-def find_core_family(core: str) -> str:
+def find_core_family(core: str | None) -> str | None:
     """Return the family of a core: siblings that a forecast of a new core may not know."""
-    return CORE_FAMILIES.get(core, core)
+    return CORE_FAMILIES.get(core or "", core)
 
 
 @cache

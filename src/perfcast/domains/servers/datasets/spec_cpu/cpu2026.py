@@ -54,8 +54,7 @@ def _mark_one_copy(frame: pd.DataFrame) -> pd.Series:
 
     def find_group(processor: str) -> str:
         key = cpu_model_key(processor)
-        core = find_core(find_family(key))
-        return find_core_family(core) if core else key
+        return find_core_family(find_core(find_family(key))) or key
 
     is_rate = frame["suite"].astype("str").str.endswith("rate")
     groups = [frame["suite"].astype("str"), map_distinct(frame["Processor"], find_group).astype("str")]
@@ -70,7 +69,7 @@ def _repair(frame: pd.DataFrame, repairs: Repairs) -> pd.DataFrame:
     core = frame["family"].astype(object).where(frame["family"].notna(), None).map(find_core)
     return frame.assign(
         generation=core,
-        core_family=core.map(find_core_family, na_action="ignore"),
+        core_family=core.map(find_core_family),
         q_no_family=np.where(frame["family"].isna(), 1.0, 0.0),
     )
 
