@@ -187,7 +187,8 @@ class Champion:
     def field_types(self) -> dict[str, str]:
         """Return the type of every field that may describe a machine: `string` or `double`."""
         columns: dict[str, tuple[str, ...]] = {name: (name,) for name in self.fields.columns}
-        columns |= {name: field.columns for name, field in self.fields.fields.items()}
+        fields = self.fields.fields.items()  # a dataset need not have the columns of each
+        columns |= {name: field.columns for name, field in fields if columns.keys() >= {*field.columns}}
         kinds = {name: [self.fields.columns[column].kind for column in read] for name, read in columns.items()}
         return {name: "double" if read == [Kind.NUMERICAL] else "string" for name, read in kinds.items()}
 

@@ -108,3 +108,10 @@ def test_the_core_of_a_described_machine_is_known(results):
     cells = impute_draws(parse_batch(read_machines(KNOWN), champion), champion).completed.cells
     assert {*cells["generation"].tolist()} == {find_core(str(cells["family"][0]))}
     assert {*cells["core_family"].tolist()} == {find_core_family(find_core(str(cells["family"][0])))} - {None}
+
+
+def test_a_field_without_a_column_has_no_type(results):
+    """MLflow's signature lists the others: SPEC CPU2026 states no storage."""
+    types = load_champion(results / "champion" / DATASET).field_types()
+    assert types["chips"] == "double"
+    assert "storage" not in types
