@@ -95,7 +95,7 @@ def test_a_newer_dump_moves_answers_is_kept_and_is_not_learned_twice(results, tm
     new = perfcast.load_champion(results / "champion" / DATASET)
     count = len(new.calibrated.known.errors)
     assert f"new results: {count} ({len(old.reference_data.measured.frame)} before" in output
-    assert "to 2026-01\nnew CPU models: 0\n" in output
+    assert "to 2026-01\nnew cpu models: 0\n" in output
     assert "answers moved by more than their interval:\n" in output
     assert ENTITY in output.partition("interval:\n")[2]
     assert (old.results_until < "2026", new.results_until) == (True, "2026-01")
