@@ -25,7 +25,7 @@ _TITLE = f"""# Forecasts and later results of {{}}
 
 Every section is a dump. The champion forecast its new results before it learned them, from the set-ups that they state;
 facts of hardware are those of the version at hand. Errors are those of the estimate in % of the result, coverage is the
-share of results inside their {LEVEL:.0%} intervals. Forecasts are estimates, not official results.
+share of results inside their {100 * LEVEL:g} % intervals. Forecasts are estimates, not official results.
 """
 
 
@@ -85,13 +85,13 @@ def list_scores(forecasts: pd.DataFrame, entity: str) -> Iterator[str]:
         yield (
             f"{'known' if line.known else 'new'} {entity}s: {line.results} results of {line.entities}, "
             f"MAPE {line.mape:.1f} %, MedAPE {line.medape:.1f} %, "
-            f"{line.coverage:.0f} % inside their {LEVEL:.0%} intervals"
+            f"{line.coverage:.0f} % inside their {100 * LEVEL:g} % intervals"
         )
     if missing := int(forecasts["estimate"].isna().sum()):
         yield f"{missing} of {len(forecasts)} new results have no forecast: nothing is known of their design"
     gate = forecasts["agrees"].dropna()
     if outside := int((gate == 0).sum()):
-        yield f"{outside} of {len(gate)} known set-ups lie outside the {_GATE:.0%} interval: a change of time"
+        yield f"{outside} of {len(gate)} known set-ups lie outside the {100 * _GATE:g} % interval: a change of time"
 
 
 def write_page(dumps: Path, dataset: str) -> Path:

@@ -42,7 +42,7 @@ MAX_REJECTED = 0.25
 """Share of the rows of a dump that may be unusable; of those at hand 0.2 to 14 % are."""
 _RESULTS = "results.parquet"
 _KEYS = ["machine", "task", "target"]
-_MAX_NAMED, _MAX_LETTERS = 20, 40
+_MAX_NAMED, _MAX_LETTERS = 8, 60
 
 
 def update_champion(
@@ -96,7 +96,7 @@ def update_champion(
         answers.append(_answer(champion, entities))
         frozen = {"predictor": champion.name, "until": until, "entity": _words(entity)}
         about = {"origin": origin, "newest": newest, "retrieved": str(date.today()), "frozen": frozen}
-        _keep(dump, dumps, standardized.rejected, tables, about)
+        yield f"{_keep(dump, dumps, standardized.rejected, tables, about)}: the dump, and what was rejected of it"
         save_known_errors(folder, known)
         yield f"{write_page(dumps, dataset)}: forecasts of every dump and what was measured"
         yield f"{folder}: {len(known.errors)} results after training"
@@ -136,23 +136,28 @@ def _standardize(conf: DatasetConf, raw: dict[str, Path], dump: Path, origin: st
 
 
 def _list_rows(result: Standardized) -> Iterator[str]:
-    """Yield what became of the rows of a dump, the rejected ones by reason, and the names without facts."""
+    """Yield what became of the rows of a dump, the rejected ones by reason, the newest first, and what lacks facts."""
     kept, rejected = len(result.table.frame), result.rejected
     yield f"rows: {result.rows_in} read = {kept} kept + {result.rows_merged} merged + {len(rejected)} rejected"
     for reason, details in rejected.groupby("reason")["detail"]:
-        yield f"  {reason}: {_name(details)}"
+        yield f"  {reason}: {_name(sorted(details, reverse=True))}"
     for name, counts in result.quality.items():
         if name.startswith("unknown_") and counts:
             yield f"  {_words(name)}: {_name(counts)}"
 
 
 def _list_labels(table: Table, is_new: np.ndarray) -> Iterator[str]:
-    """Yield the new entities, and further labels that no earlier result has, by column."""
-    entity = table.column_of(Tag.ENTITY)
-    for name in (entity, *table.select(kind=Kind.CATEGORICAL, role=Role.FEATURE)):
-        new, old = (set(table.frame.loc[rows, name].dropna().astype(str)) for rows in (is_new, ~is_new))
-        if name == entity or new - old:
-            yield f"new {_words(name)}s: {_name(sorted(new - old))}"
+    """Yield the new entities, further labels that no earlier result has, and results without what all earlier state."""
+    new, old = table.frame[is_new], table.frame[~is_new]
+    for column in table.columns:
+        name, is_entity = column.name, Tag.ENTITY in column.tags
+        labels = sorted({*new[name].dropna().astype(str)} - {*old[name].dropna().astype(str)})
+        if is_entity:
+            yield f"new {_words(name)}s: {_name(labels)}"
+        elif column.role is Role.FEATURE and column.kind is Kind.CATEGORICAL and labels:
+            yield f"new in {name}: {_name(labels)}"
+        if column.role is Role.FEATURE and old[name].notna().all() and new[name].isna().any():
+            yield f"without {name}: {_name(new.loc[new[name].isna(), table.column_of(Tag.ROW)])}"
 
 
 def _words(name: str) -> str:
@@ -203,12 +208,12 @@ def _list_moved(before: pd.DataFrame, after: pd.DataFrame) -> Iterator[str]:
         yield f"  {machine}, {task}: {format_number(old)} ({interval}) before, {format_number(now)} now"
 
 
-def _keep(dump: Path, dumps: Path, rejected: pd.DataFrame, tables: dict[str, pd.DataFrame], about: Any) -> None:
-    """Write a dump beside the earlier ones, with its checksum, rejected rows and tables; one that is kept stays."""
+def _keep(dump: Path, dumps: Path, rejected: pd.DataFrame, tables: dict[str, pd.DataFrame], about: Any) -> Path:
+    """Write a dump beside the earlier ones, with its checksum, rejected rows and tables; return its folder."""
     digest = sha256(dump)
     path = dumps / f"{about['newest']}-{digest[:12]}"
     if path.exists():  # another champion learns it: the forecasts are those of the first
-        return
+        return path
     with atomic_folder(path) as folder:
         shutil.copyfile(dump, folder / dump.name)
         rejected.to_csv(folder / "rejected.csv", index=False, lineterminator="\n")
@@ -217,3 +222,4 @@ def _keep(dump: Path, dumps: Path, rejected: pd.DataFrame, tables: dict[str, pd.
         file = {"name": dump.name, "sha256": digest, "bytes": dump.stat().st_size}
         write_json(folder / MANIFEST, {**about, "files": [file], "rows": len(tables[_RESULTS])})
         record_digests(folder)
+    return path
