@@ -32,6 +32,8 @@ share of results inside their {100 * LEVEL:g} % intervals. Forecasts are estimat
 def forecast_results(champion: Champion, table: Table, is_new: np.ndarray) -> pd.DataFrame:
     """Return the forecasts of new results by a champion that has not learned them; only those that metrics count.
 
+    A result is its first score.
+
     Shapes: is_new (rows of the table,) bool -> one row per result: row, task, entity, month, `known` where an earlier
     result has the entity, measured, estimate, low, high, and `agrees`: 1 where the 99 % interval holds the result, 0
     where not, NaN where no earlier result has the set-up. Without a known design estimate and ends are NaN.

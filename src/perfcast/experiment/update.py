@@ -28,7 +28,7 @@ from perfcast.sources.bounded_files import MAGIC, kind_by_content
 from perfcast.sources.download import DownloadError, DownloadLimits, download_file
 from perfcast.sources.locations import present_sources
 from perfcast.sources.source_spec import MANIFEST, SourceFile, parse_source
-from perfcast.utils.errors import UserError
+from perfcast.utils.errors import UserError, printable
 from perfcast.utils.io import atomic_folder, read_object, sha256, write_json
 from perfcast.utils.result_digests import record_digests
 from perfcast.utils.terminal_tables import format_interval, format_number
@@ -166,7 +166,7 @@ def _words(name: str) -> str:
 
 def _name(labels: Collection[Any]) -> str:
     """Return the number of labels and the first of them."""
-    shown = [" ".join(str(label).split())[:_MAX_LETTERS] for label in [*labels][:_MAX_NAMED]]
+    shown = [printable(str(label))[:_MAX_LETTERS] for label in [*labels][:_MAX_NAMED]]
     named = ", ".join([*shown, *(["..."] if len(labels) > len(shown) else [])])
     return f"{len(labels)} ({named})" if shown else "0"
 

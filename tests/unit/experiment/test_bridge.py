@@ -1,6 +1,7 @@
 """Estimates of rows by the champion of another dataset: columns, unseen entities, the leakage check, updates."""
 
 import csv
+import io
 import shutil
 from dataclasses import replace
 from functools import cache
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 import yaml
 from champion_project import FEATURES, project
+from loopback import Loopback, Page
 
 from perfcast import plugins
 from perfcast.cli.main import main
@@ -47,6 +49,14 @@ def standard(dataset):
     declared = read_dataset(CONF, dataset)
     raw = {"spec_cpu2026": folder_of_dump(), "cpu_catalog": project().raw["cpu_catalog"]}
     return plugins.load_function(declared.target, dataset)(raw, declared.options).table
+
+
+@cache
+def standard_rejections():
+    """Return the reason and the number of every rejected result of the generated dump."""
+    raw = {"spec_cpu2026": folder_of_dump()}
+    rejected = plugins.load_function(read_dataset(CONF, SEEN).target, SEEN)(raw, {}).rejected
+    return [(reason, detail[-5:]) for reason, detail in zip(rejected["reason"], rejected["detail"], strict=True)]
 
 
 @cache
@@ -171,6 +181,33 @@ def test_a_later_dump_is_learned_by_a_champion_on_a_bridge(results, capsys):
     code, text = update(results, [*rows[45:], *rows[:45], *later], capsys)
     assert (code, "new results: 10 (" in text) == (0, True)
     assert load_champion(results / "champion" / SEEN).results_until == "2026-08"
+
+
+def test_the_official_address_gives_a_dump_of_another_layout(results, tmp_path, monkeypatch, capsys):
+    """It has energy columns, a column of its own, another order, and one name more than fields."""
+    header, rows = june()
+    rows = [*rows, repeat(rows[50], 900)]
+    order = np.random.default_rng(0).permutation(len(header) - 1).tolist()
+    names = [*(header[place] for place in order), "Energy Peak Result", "Energy Base Result", "Remarks", "Disclosure"]
+    text = io.StringIO()
+    csv.writer(text).writerow([*names, "Disclosures"])
+    energy = {int(number) for name, number in standard_rejections() if name == "energy_measured"}
+    for number, row in enumerate(rows, start=1):
+        last = ["0", "2.5" if number in energy else "0", "", f'<A HREF="{row[-1]}">HTML</A>']
+        csv.writer(text).writerow([*(f"{row[place]} " for place in order), *last])
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    with Loopback() as server:
+        server.pages["/dump"] = Page(text.getvalue().encode(), announces_length=False)
+        for kind in ("dataset", "source"):
+            (tmp_path / "conf" / kind).mkdir(parents=True)
+            conf = (CONF / kind / f"{SEEN}.yaml").read_text()
+            official = "https://www.spec.org/cgi-bin/osgresults?conf=cpu2026;op=dump;format=csvdump"
+            (tmp_path / "conf" / kind / f"{SEEN}.yaml").write_text(conf.replace(official, server.url("/dump")))
+        words = ["--dataset", SEEN, "--results", str(results), "--project", str(tmp_path)]
+        assert main(["update", *words]) == 0
+    output = capsys.readouterr().out
+    assert "new results: 1 (" in output
+    assert "forecasts of 2026-06, results to 2026-08: 1 results" in output
 
 
 def test_answers_of_a_champion_on_a_bridge_move_and_its_forecasts_are_scored(results, capsys):
