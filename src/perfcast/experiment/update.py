@@ -17,7 +17,7 @@ from perfcast import plugins
 from perfcast.config.conf_files import read_conf
 from perfcast.config.dataset_conf import DatasetConf, read_dataset
 from perfcast.data.standardized import Standardized
-from perfcast.experiment.dump_forecasts import FORECASTS, forecast_results, list_scores, write_page
+from perfcast.experiment.dump_scores import PREDICTIONS, list_scores, predict_new, write_page
 from perfcast.experiment.rolling import find_later_errors, save_known_errors
 from perfcast.inference.champion import Champion, load_champion
 from perfcast.inference.machine_files import make_entry
@@ -87,9 +87,9 @@ def update_champion(
         yield from _list_labels(table, is_new)
         tables, until = {_RESULTS: table.frame[names]}, champion.results_until
         if not new.empty:
-            tables[FORECASTS] = forecast_results(champion, table, is_new)
-            yield f"forecasts of {until}, results to {newest}: {len(tables[FORECASTS])} results"
-            yield from (f"  {line}" for line in list_scores(tables[FORECASTS], _words(entity)))
+            tables[PREDICTIONS] = predict_new(champion, table, is_new)
+            yield f"forecasts of {until}, results to {newest}: {len(tables[PREDICTIONS])} results"
+            yield from (f"  {line}" for line in list_scores(tables[PREDICTIONS], _words(entity)))
         entities = sorted(set(table.frame[entity].dropna().astype(str)))
         answers = [_answer(champion, entities)]
         champion.calibrated = replace(calibrated, known=known)
@@ -137,8 +137,8 @@ def _standardize(conf: DatasetConf, raw: dict[str, Path], dump: Path, origin: st
 
 def _list_rows(result: Standardized) -> Iterator[str]:
     """Yield what became of the rows of a dump, the rejected ones by reason, the newest first, and what lacks facts."""
-    kept, rejected = len(result.table.frame), result.rejected
-    yield f"rows: {result.rows_in} read = {kept} kept + {result.rows_merged} merged + {len(rejected)} rejected"
+    count, rejected = len(result.table.frame), result.rejected
+    yield f"rows: {result.rows_in} read = {count} kept + {result.rows_merged} merged + {len(rejected)} rejected"
     for reason, details in rejected.groupby("reason")["detail"]:
         yield f"  {reason}: {_name(sorted(details, reverse=True))}"
     for name, counts in result.quality.items():

@@ -21,7 +21,7 @@ from perfcast.evaluation.leakage.artifacts import Artifacts, Control
 from perfcast.evaluation.leakage.file_checks import check_bridge
 from perfcast.experiment.bridge import estimate_rows
 from perfcast.experiment.champion import fit_all_rows
-from perfcast.experiment.dump_forecasts import FORECASTS
+from perfcast.experiment.dump_scores import PREDICTIONS
 from perfcast.experiment.experiment_check import check_experiment
 from perfcast.experiment.uncertainty_fit import fit_uncertainty
 from perfcast.inference.champion import build_features, load_champion, save_champion
@@ -220,8 +220,8 @@ def test_answers_of_a_champion_on_a_bridge_move_and_its_forecasts_are_scored(res
     new += [repeat(known[0], 902, Processor="Zorch Chip Z9"), repeat(rated, 903, System="Box (1-copy)")]
     code, text = update(results, [*later, *rows, *new], capsys)
     assert code == 0
-    read, kept = len(rows) + len(later) + 4, len(standard(SEEN).frame) + len(later) + 3
-    assert f"rows: {read} read = {kept} kept + 0 merged + {read - kept} rejected" in text
+    read, count = len(rows) + len(later) + 4, len(standard(SEEN).frame) + len(later) + 3
+    assert f"rows: {read} read = {count} kept + 0 merged + {read - count} rejected" in text
     assert "one_copy: 1 (cpu2026-20260710-00903)" in text
     assert "unknown processors: 2 (quantum core x1, zorch chip z9)" in text
     assert "new cpu models: 2 (epyc 9845, zorch chip z9)" in text
@@ -230,11 +230,11 @@ def test_answers_of_a_champion_on_a_bridge_move_and_its_forecasts_are_scored(res
     moved = text.partition("moved by more than their interval:")[2]
     assert "epyc 9965, SPEC" in moved
     (folder,) = (results / "dumps" / SEEN).glob("*/")
-    forecasts = read_parquet(folder / FORECASTS).set_index("row")
+    predictions = read_parquet(folder / PREDICTIONS).set_index("row")
     rows_of_later = [f"cpu2026-20260710-{800 + number:05d}" for number in range(len(later))]
-    half = forecasts.loc[rows_of_later, "estimate"] / forecasts.loc[rows_of_later, "measured"]
+    half = predictions.loc[rows_of_later, "estimate"] / predictions.loc[rows_of_later, "measured"]
     assert half.between(0.35, 0.75).all(), "forecasts are those of before"
-    assert forecasts.loc[rows_of_later, "known"].all()
-    assert not forecasts.at["cpu2026-20260710-00900", "known"]
+    assert predictions.loc[rows_of_later, "known"].all()
+    assert not predictions.at["cpu2026-20260710-00900", "known"]
     assert "cpu2026-20260710-00903" in (folder / "rejected.csv").read_text()
     assert "## Forecasts of 2026-06, results to 2026-08" in (folder.parent / "forecasts.md").read_text()

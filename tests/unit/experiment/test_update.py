@@ -14,7 +14,7 @@ from loopback import Loopback, Page
 
 import perfcast
 from perfcast.cli.main import main
-from perfcast.experiment.dump_forecasts import FORECASTS, list_scores, summarize_forecasts
+from perfcast.experiment.dump_scores import PREDICTIONS, list_scores, summarize_scores
 from perfcast.experiment.update import update_champion
 from perfcast.schema.table_files import read_parquet
 from perfcast.sources.download import DownloadLimits
@@ -141,8 +141,8 @@ def test_dumps_that_are_no_successors_are_refused_and_change_nothing(results, ca
     refuse(results, gzip.compress(dump)[:-3000], "truncated or damaged", capsys)
 
 
-def read_forecasts(results):
-    (path,) = (results / "dumps" / DATASET).glob(f"*/{FORECASTS}")
+def read_predictions(results):
+    (path,) = (results / "dumps" / DATASET).glob(f"*/{PREDICTIONS}")
     return read_parquet(path)
 
 
@@ -154,12 +154,12 @@ def test_forecasts_are_those_of_before_whatever_the_new_scores_are(results, tmp_
     for folder, factor in zip(folders, (1.0, 4.0), strict=True):
         path.write_bytes(make_dump(factor))
         assert update(folder, "--from", path) == 0
-        made.append(read_forecasts(folder))
+        made.append(read_predictions(folder))
     output = capsys.readouterr().out
     pd.testing.assert_frame_equal(
         made[0][["row", "estimate", "low", "high"]], made[1][["row", "estimate", "low", "high"]]
     )
-    near, far = (summarize_forecasts(each).iloc[0] for each in made)
+    near, far = (summarize_scores(each).iloc[0] for each in made)
     assert (near["mape"] < 15, near["coverage"] > 50) == (True, True)
     assert (far["mape"] > 60, far["coverage"]) == (True, 0)
     assert (
@@ -193,18 +193,18 @@ def test_each_dump_has_a_section_of_the_page(results, tmp_path, capsys):
 
 
 def test_known_and_new_entities_are_apart_and_results_without_a_forecast_are_counted():
-    forecasts = pd.DataFrame(
+    predictions = pd.DataFrame(
         {
             **{"row": list("abcd"), "task": ["x", "x", "y", "y"], "entity": ["e", "f", "f", "g"], "month": "2026-01"},
             **{"known": [True, False, False, False], "measured": 100.0, "estimate": [110.0, 100.0, 80.0, None]},
             **{"low": [100.0, 90.0, 70.0, None], "high": [120.0, 110.0, 90.0, None], "agrees": [1.0, None, None, None]},
         }
     )
-    summary = summarize_forecasts(forecasts).set_index(["task", "month", "known"])
+    summary = summarize_scores(predictions).set_index(["task", "month", "known"])
     assert summary.loc[("", "", True)].tolist() == [1, 1, pytest.approx(10), pytest.approx(10), 100]
     assert summary.loc[("", "", False)].tolist() == [2, 1, pytest.approx(10), pytest.approx(10), 50]
     assert summary.loc[("y", "2026-01", False)].tolist() == [1, 1, pytest.approx(20), pytest.approx(20), 0]
-    assert list(list_scores(forecasts, "cpu model")) == [
+    assert list(list_scores(predictions, "cpu model")) == [
         "new cpu models: 2 results of 1, MAPE 10.0 %, MedAPE 10.0 %, 50 % inside their 90 % intervals",
         "known cpu models: 1 results of 1, MAPE 10.0 %, MedAPE 10.0 %, 100 % inside their 90 % intervals",
         "1 of 4 new results have no forecast: nothing is known of their design",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 from collections.abc import Collection, Iterator, Sequence
 from difflib import get_close_matches
-from itertools import takewhile
 from operator import itemgetter
 from pathlib import Path
 from typing import IO
@@ -92,7 +91,7 @@ def _read_rows(
     header = _read_header(path, file, columns)
     columns = [*columns, *(name for name in optional if name in header)]
     pick = itemgetter(*(header.index(column) for column in columns))
-    unused = len([*takewhile(_UNUSED_LAST.__contains__, reversed(header))])
+    unused = sum(name in _UNUSED_LAST for name in header[-len(_UNUSED_LAST) :]) if header[-1] in _UNUSED_LAST else 0
     widths = {len(header), len(header) - unused}
     rejections: list[Rejection] = []
     block: list[tuple[object, ...]] = []

@@ -17,7 +17,7 @@ from perfcast.sources.source_spec import MANIFEST
 from perfcast.uncertainty.conformal import LEVEL
 from perfcast.utils.io import read_object, write_text
 
-FORECASTS, PAGE = "forecasts.parquet", "forecasts.md"
+PREDICTIONS, PAGE = "predictions.parquet", "forecasts.md"
 _GATE = 0.99
 """Level of the intervals whose misses, on known set-ups, tell of a change of time."""
 _GROUPS: tuple[list[str], ...] = ([], ["task"], ["month"], ["task", "month"])
@@ -29,7 +29,7 @@ share of results inside their {100 * LEVEL:g} % intervals. Forecasts are estimat
 """
 
 
-def forecast_results(champion: Champion, table: Table, is_new: np.ndarray) -> pd.DataFrame:
+def predict_new(champion: Champion, table: Table, is_new: np.ndarray) -> pd.DataFrame:
     """Return the forecasts of new results by a champion that has not learned them; only those that metrics count.
 
     A result is its first score.
@@ -51,15 +51,16 @@ def forecast_results(champion: Champion, table: Table, is_new: np.ndarray) -> pd
     frame["measured"] = measured
     for name in ("estimate", "low", "high"):
         frame[name] = made[f"made_{name}"]
-    return frame.assign(agrees=agrees.where(is_known & wide["made_low"].notna())).reset_index(drop=True)
+    frame["agrees"] = agrees.where(is_known & wide["made_low"].notna())
+    return frame.reset_index(drop=True)
 
 
-def summarize_forecasts(forecasts: pd.DataFrame) -> pd.DataFrame:
+def summarize_scores(predictions: pd.DataFrame) -> pd.DataFrame:
     """Return results, entities, MAPE, MedAPE and coverage in % by known and new entities, task and month.
 
     Results without an estimate are left out. An empty task or month stands for all of them.
     """
-    made = forecasts.dropna(subset="estimate")
+    made = predictions.dropna(subset="estimate")
     error = 100 * (made["estimate"] / made["measured"] - 1).abs()
     inside = 100.0 * made["measured"].between(made["low"], made["high"])
     made = made.assign(error=error, inside=inside.where(made["low"].notna()))
@@ -80,18 +81,18 @@ def summarize_forecasts(forecasts: pd.DataFrame) -> pd.DataFrame:
 _COLUMNS = ["known", "results", "entities", "mape", "medape", "coverage"]
 
 
-def list_scores(forecasts: pd.DataFrame, entity: str) -> Iterator[str]:
+def list_scores(predictions: pd.DataFrame, entity: str) -> Iterator[str]:
     """Yield the errors over all tasks and months in words; `entity` names what is known or new."""
-    summary = summarize_forecasts(forecasts)
+    summary = summarize_scores(predictions)
     for line in summary[(summary["task"] == "") & (summary["month"] == "")].itertuples():
         yield (
             f"{'known' if line.known else 'new'} {entity}s: {line.results} results of {line.entities}, "
             f"MAPE {line.mape:.1f} %, MedAPE {line.medape:.1f} %, "
             f"{line.coverage:.0f} % inside their {100 * LEVEL:g} % intervals"
         )
-    if missing := int(forecasts["estimate"].isna().sum()):
-        yield f"{missing} of {len(forecasts)} new results have no forecast: nothing is known of their design"
-    gate = forecasts["agrees"].dropna()
+    if missing := int(predictions["estimate"].isna().sum()):
+        yield f"{missing} of {len(predictions)} new results have no forecast: nothing is known of their design"
+    gate = predictions["agrees"].dropna()
     if outside := int((gate == 0).sum()):
         yield f"{outside} of {len(gate)} known set-ups lie outside the {100 * _GATE:g} % interval: a change of time"
 
@@ -99,17 +100,17 @@ def list_scores(forecasts: pd.DataFrame, entity: str) -> Iterator[str]:
 def write_page(dumps: Path, dataset: str) -> Path:
     """Write the page of the forecasts of all dumps that were kept in a folder, the oldest first; return its path."""
     parts = [_TITLE.format(dataset)]
-    for path in sorted(dumps.glob(f"*/{FORECASTS}")):
-        facts, forecasts = read_object(path.parent / MANIFEST, "newest", "frozen"), read_parquet(path)
+    for path in sorted(dumps.glob(f"*/{PREDICTIONS}")):
+        facts, predictions = read_object(path.parent / MANIFEST, "newest", "frozen"), read_parquet(path)
         entity = facts["frozen"]["entity"]
         parts.append(f"## Forecasts of {facts['frozen']['until']}, results to {facts['newest']}\n")
         by = f"{facts['frozen']['predictor']}, retrieved {facts['retrieved']} from {facts['origin']}"
         parts.append(f"Champion {by}, sha256 {facts['files'][0]['sha256']}.\n")
-        parts += [f"- {line}" for line in list_scores(forecasts, entity)]
+        parts += [f"- {line}" for line in list_scores(predictions, entity)]
         header = ["task", "month", entity, "results", f"{entity}s", "MAPE %", "MedAPE %", "coverage %"]
         parts.append(f"\n| {' | '.join(header)} |\n| --- | --- | --- |{' ---: |' * 5}")
-        for line in summarize_forecasts(forecasts).itertuples(index=False):
-            about = [line.task or "all", line.month or "all", "known" if line.known else "new"]
+        for line in summarize_scores(predictions).itertuples(index=False):
+            about = [str(line.task or "all"), str(line.month or "all"), "known" if line.known else "new"]
             numbers = [str(line.results), str(line.entities), f"{line.mape:.1f}", f"{line.medape:.1f}"]
             parts.append(f"| {' | '.join([*about, *numbers, f'{line.coverage:.0f}'])} |")
         parts.append("")
