@@ -46,7 +46,7 @@ def predict_new(champion: Champion, table: Table, is_new: np.ndarray) -> pd.Data
     measured = new[champion.predictor.targets_[0]]
     agrees = measured.between(wide["made_low"], wide["made_high"]).astype(float)
     is_known = pd.MultiIndex.from_frame(new[setup].astype(str)).isin(pd.MultiIndex.from_frame(old[setup].astype(str)))
-    frame = new[[row, task, entity]].astype(str).set_axis(["row", "task", "entity"], axis=1)
+    frame: pd.DataFrame = new[[row, task, entity]].astype(str).set_axis(["row", "task", "entity"], axis=1)
     frame = frame.assign(month=new[time].dt.strftime("%Y-%m"), known=frame["entity"].isin(old[entity].astype(str)))
     frame["measured"] = measured
     for name in ("estimate", "low", "high"):
