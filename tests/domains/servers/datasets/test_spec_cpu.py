@@ -276,6 +276,31 @@ def test_cpu2026_reads_energy_of_the_official_dump_and_not_the_numbers_of_june(t
     assert rejected == {6: "energy_measured", 31: "energy_measured", 16: "copies_unknown", 17: "copies_unknown"}
 
 
+def test_cpu2026_is_read_by_the_names_of_its_columns(tmp_path):
+    """Another order, further columns, blanks around names and texts, and one name more than fields change nothing."""
+    write_official(tmp_path, 60)
+    path = tmp_path / spec_cpu2026.FILE
+    expected = cpu2026.build({"spec_cpu2026": tmp_path}, {})
+    header, *lines = csv.reader(path.read_text().splitlines())
+    order = np.random.default_rng(0).permutation(len(header) - 2)
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\r\n")
+        writer.writerow([*(f" {header[place]}\t" for place in order), "Remarks", *header[-2:]])
+        for line in lines:
+            writer.writerow([*(f" {line[place]} " for place in order), "", line[-1]])
+    built = cpu2026.build({"spec_cpu2026": tmp_path}, {})
+    pd.testing.assert_frame_equal(built.table.frame, expected.table.frame)
+    assert built.rejected["reason"].tolist() == expected.rejected["reason"].tolist()
+
+
+def test_cpu2026_with_its_last_names_in_the_other_order_is_refused(tmp_path):
+    write_official(tmp_path, 60)
+    path = tmp_path / spec_cpu2026.FILE
+    path.write_text(path.read_text().replace("Disclosure,Disclosures", "Disclosures,Disclosure", 1))
+    with pytest.raises(UserError, match="wrong_field_count"):
+        cpu2026.build({"spec_cpu2026": tmp_path}, {})
+
+
 def test_cpu2026_rejects_one_copy_by_the_system_or_the_score_per_core(tmp_path):
     spec_cpu2026.write(tmp_path, rows=200, seed=0)
     frame = cpu2026.build({"spec_cpu2026": tmp_path}, {}).table.frame
