@@ -1,6 +1,6 @@
-"""Errors of every predictor on two bridges, side by side: results/leaderboard/studies/bridge_rehearsal.csv.
+"""Errors of every predictor on two bridges, side by side: results/leaderboard/studies/bridges.csv.
 
-    python benchmarks/bridge_tables.py "2006 to 2017=results/bridge_rehearsal/spec_cpu2017_from_2006" \\
+    python benchmarks/bridge_tables.py "2006 to 2017=results/bridge_2006/spec_cpu2017_from_2006" \\
         "2017 to 2026=results/cpu2026/spec_cpu2026"
 
 Reads the evaluation and the predictions of each dataset. MAPE / MedAPE in % by suite and their mean, coverage and
@@ -20,7 +20,7 @@ import pandas as pd
 from perfcast.evaluation import AVERAGE
 
 REFERENCE, DRAWS = "constant_ratio", 1000
-OUT = Path("results/leaderboard/studies/bridge_rehearsal.csv")
+OUT = Path("results/leaderboard/studies/bridges.csv")
 
 
 def errors(run: Path) -> pd.DataFrame:

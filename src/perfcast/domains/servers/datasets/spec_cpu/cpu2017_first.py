@@ -1,54 +1,41 @@
-"""SPEC CPU2017 in its first year, as few results as SPEC CPU2026 has: on a bridge it rehearses that of SPEC CPU2026."""
+"""First results of SPEC CPU2017, as few as SPEC CPU2026 has, with the columns of the latter."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from perfcast.data.standardized import Standardized
 from perfcast.domains.servers.datasets.spec_cpu import cpu2017, cpu2026
 from perfcast.domains.servers.datasets.spec_cpu.dump_file import Quarantine
 from perfcast.domains.servers.parsing.distinct_texts import map_distinct
 from perfcast.domains.servers.processors.announcements import find_core
 from perfcast.domains.servers.processors.cpu_names import cpu_model_key, find_family
 
-LAST = pd.Timestamp("2018-06")
+_LAST = pd.Timestamp("2018-06")
 """Last month of publication: a year after the release of the suite."""
+_CPU_MODELS, _RESULTS = 27, 9
+"""CPU models that are drawn, and results of each from which on no further system of it is drawn: those of CPU2026."""
 
 
-def _screen(frame: pd.DataFrame, quarantine: Quarantine, *, cpu_models: int, results: int) -> pd.DataFrame:
-    """Keep the first year of drawn CPU models: whole systems of each, drawn until it has so many `results`."""
+def _screen(frame: pd.DataFrame, quarantine: Quarantine) -> pd.DataFrame:
+    """Keep results of the first year: drawn CPU models whose core the tables state, and drawn systems of each."""
     frame = cpu2017.screen_scores(frame, quarantine, first="2017-06")
-    late = frame["published_month"] > LAST
-    frame = quarantine.reject(frame, late, "after_the_first_year", frame.loc[late, "result_id"].astype("str"))
-    rng = np.random.default_rng(0)
-    coreless = map_distinct(frame["Processor"], lambda name: find_core(find_family(cpu_model_key(name))) is None)
-    frame = quarantine.reject(frame, coreless, "core_unknown", frame.loc[coreless, "Processor"].astype("str"))
-    models = map_distinct(frame["Processor"], cpu_model_key).astype("str")
-    names = np.sort(models.unique())
-    drawn = rng.choice(names, min(cpu_models, len(names)), replace=False)
-    sizes = frame.groupby([models, frame["System"].astype("str")]).size().sample(frac=1, random_state=rng)
-    kept = sizes.index[sizes.groupby(level=0).cumsum() - sizes < results]
-    systems = pd.MultiIndex.from_arrays([models, frame["System"].astype("str")])
-    left = pd.Series(~(models.isin(drawn).to_numpy() & systems.isin(kept)), index=frame.index)
-    return quarantine.reject(frame, left, "not_drawn", frame.loc[left, "result_id"].astype("str"))
+    model, system = map_distinct(frame["Processor"], cpu_model_key).astype("str"), frame["System"].astype("str")
+    cores = model.map({name: find_core(find_family(name)) for name in model.unique()})
+    eligible, rng = (frame["published_month"] <= _LAST) & cores.notna(), np.random.default_rng(0)
+    sizes = frame[eligible].groupby([model, system]).size()
+    names = sizes.index.unique(0)
+    models = rng.choice(names, min(_CPU_MODELS, len(names)), replace=False)
+    sizes = sizes.sample(frac=1, random_state=rng).loc[lambda each: each.index.isin(models, level=0)]
+    drawn = sizes.index[sizes.groupby(level=0).cumsum() - sizes < _RESULTS]
+    left = ~(eligible & pd.MultiIndex.from_arrays([model, system]).isin(drawn))
+    return quarantine.reject(frame, left, "not_drawn", frame["result_id"].astype("str"))
 
 
-def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
-    """Standardize drawn results with the columns of SPEC CPU2026; the other `options` are those of the draw."""
-    draw = {name: options[name] for name in ("cpu_models", "results")}
-    dump = replace(
-        cpu2026.DUMP,
-        source=cpu2017.DUMP.source,
-        suites=cpu2017.DUMP.suites,
-        screen=partial(_screen, **draw),
-        optional=(),
-        table="cpu2026",
-    )
-    return dump.build(raw, options)
+DUMP = replace(
+    cpu2026.DUMP, source="spec_cpu2017", suites=cpu2017.DUMP.suites, screen=_screen, optional=(), table="cpu2026"
+)
+
+build = DUMP.build

@@ -101,7 +101,8 @@ class SpecDump:
 
     `screen` quarantines rows that are no results, `derive` adds columns after parsing, `repair` corrects joined rows.
     `optional` raw columns are read for `screen` where the dump has them. Rows that are equal in the columns of
-    `near_copies` are of one block. `facts` are those of the table. `table` names that of `columns.csv`, by default the source.
+    `near_copies` are of one block. `facts` are those of the table. `table` names that of `columns.csv`, by default
+    the source.
     """
 
     source: str
