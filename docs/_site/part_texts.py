@@ -226,15 +226,16 @@ def bridges(conf: Path) -> str:
     rows, ranks = [], []
     for split, part in frame.groupby("split", sort=False):
         by_bridge = dict(iter(part.groupby("bridge", sort=False)))
+        if len(by_bridge) == 1:
+            continue
         for name, lines in by_bridge.items():
             by_predictor = lines.set_index("predictor")
             covered = [f"{by_predictor['coverage (%)'][each]:.0f}" for each in ("ratio_model", "ratio_mean")]
             rows.append([split, name, lines["rows"].iloc[0], *by_predictor["mean"].sort_index(), " / ".join(covered)])
-        if len(by_bridge) > 1:
-            errors = part.pivot(index="predictor", columns="bridge", values="MAPE").dropna()
-            best = errors.drop(columns=newest).iloc[:, 0].idxmin()
-            place = errors[newest].rank(method="min")[best]
-            ranks.append([split, f"{errors.corr('spearman').iloc[0, 1]:.2f}", f"`{best}`", f"{place:.0f}"])
+        errors = part.pivot(index="predictor", columns="bridge", values="MAPE")
+        best = errors.drop(columns=newest).iloc[:, 0].idxmin()
+        place = errors[newest].rank(method="min")[best]
+        ranks.append([split, f"{errors.corr('spearman').iloc[0, 1]:.2f}", f"`{best}`", f"{place:.0f}"])
     heads = ["split", "bridge", "rows", *(f"`{name}`" for name in sorted(set(frame["predictor"]))), "coverage (%)"]
     agreement = table(["split", "rank correlation", "best on the older bridge", "its place on the newer"], ranks)
     return table(heads, rows) + "\n\n" + agreement
@@ -256,6 +257,7 @@ PARTS: dict[str, Callable[[Path], str]] = {
     "interval_calibration": partial(study, "interval_calibration"),
     "bridge_errors": partial(study, "bridge_errors"),
     "bridges": bridges,
+    "bridge_choices": partial(study, "bridge_choices"),
     "bridge_terms": partial(study, "bridge_terms"),
     "structure_shares": partial(study, "structure_shares"),
     "learners": partial(study, "learners"),
