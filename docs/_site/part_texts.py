@@ -213,6 +213,34 @@ def study(name: str, conf: Path) -> str:
     return table(list(frame), frame.to_numpy().tolist())
 
 
+_LATER = {"forward_last": "later results", "forward_2026_05": "later results"}
+"""Splits of two bridges that stand for each other."""
+
+
+def bridges(conf: Path) -> str:
+    """Return the errors of every predictor on two bridges, split by split, and how their rankings agree."""
+    frame = pd.read_csv(conf.parent / "results" / "leaderboard" / "studies" / "bridges.csv")
+    frame["split"] = [_LATER.get(name) or splits.split_label(name) for name in frame["split"]]
+    frame["MAPE"] = [float(text.split(" / ")[0]) for text in frame["mean"]]
+    newest = frame["bridge"].iloc[-1]
+    rows, ranks = [], []
+    for split, part in frame.groupby("split", sort=False):
+        by_bridge = dict(iter(part.groupby("bridge", sort=False)))
+        if len(by_bridge) == 1:
+            continue
+        for name, lines in by_bridge.items():
+            by_predictor = lines.set_index("predictor")
+            covered = [f"{by_predictor['coverage (%)'][each]:.0f}" for each in ("ratio_model", "ratio_mean")]
+            rows.append([split, name, lines["rows"].iloc[0], *by_predictor["mean"].sort_index(), " / ".join(covered)])
+        errors = part.pivot(index="predictor", columns="bridge", values="MAPE")
+        best = errors.drop(columns=newest).iloc[:, 0].idxmin()
+        place = errors[newest].rank(method="min")[best]
+        ranks.append([split, f"{errors.corr('spearman').iloc[0, 1]:.2f}", f"`{best}`", f"{place:.0f}"])
+    heads = ["split", "bridge", "rows", *(f"`{name}`" for name in sorted(set(frame["predictor"]))), "coverage (%)"]
+    agreement = table(["split", "rank correlation", "best on the older bridge", "its place on the newer"], ranks)
+    return table(heads, rows) + "\n\n" + agreement
+
+
 PARTS: dict[str, Callable[[Path], str]] = {
     "headline": headline,
     "sources": sources,
@@ -228,6 +256,8 @@ PARTS: dict[str, Callable[[Path], str]] = {
     "sensitivity": sensitivity,
     "interval_calibration": partial(study, "interval_calibration"),
     "bridge_errors": partial(study, "bridge_errors"),
+    "bridges": bridges,
+    "bridge_choices": partial(study, "bridge_choices"),
     "bridge_terms": partial(study, "bridge_terms"),
     "structure_shares": partial(study, "structure_shares"),
     "learners": partial(study, "learners"),

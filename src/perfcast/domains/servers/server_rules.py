@@ -392,19 +392,13 @@ SPEC_CPU2006 = ServerRules(
         "SPECfp_base2006": "CFP2006speed",
     }
 )
-SPEC_CPU2017 = ServerRules(
-    {
-        "SPECrate2017_int_base": "CINT2017rate",
-        "SPECrate2017_fp_base": "CFP2017rate",
-        "SPECspeed2017_int_base": "CINT2017speed",
-        "SPECspeed2017_fp_base": "CFP2017speed",
-    }
-)
-SPEC_CPU2026 = ServerRules(
-    {
-        "SPECrate2026_int_base": "CINT2026rate",
-        "SPECrate2026_fp_base": "CFP2026rate",
-        "SPECspeed2026_int_base": "CINT2026speed",
-        "SPECspeed2026_fp_base": "CFP2026speed",
-    }
+SPEC_CPU2017, SPEC_CPU2026 = (
+    ServerRules(
+        {
+            f"SPEC{run}{year}_{kind}_base": f"C{kind.upper()}{year}{run}"
+            for run in ("rate", "speed")
+            for kind in ("int", "fp")
+        }
+    )
+    for year in (2017, 2026)
 )
