@@ -48,9 +48,11 @@ class Output(NamedTuple):
         return cls(estimate.task, estimate.target)
 
 
-def error_quantiles(estimate: Estimate, asked: Champion | BridgedPair) -> list[float] | None:
+def error_quantiles(estimate: Estimate, champions: Champion | BridgedPair) -> list[float] | None:
     """Return the quantiles of the errors of backtests of an estimate's output, None without an interval."""
-    champion = next((each for each in list_champions(asked) if estimate.task in each.tasks), list_champions(asked)[0])
+    champion = next(
+        (each for each in list_champions(champions) if estimate.task in each.tasks), list_champions(champions)[0]
+    )
     if champion.calibrated is None or estimate.low is None or estimate.high is None:
         return None
     quantiles = champion.calibrated.calibration.quantiles

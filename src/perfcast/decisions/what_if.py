@@ -88,7 +88,7 @@ class Grid(ChampionAnswer):
 def predict_grids(
     entry: MachineEntry,
     vary: Sequence[str],
-    asked: Champion | BridgedPair,
+    champions: Champion | BridgedPair,
     tasks: Sequence[str] = (),
     options: PredictOptions | None = None,
     *,
@@ -103,7 +103,7 @@ def predict_grids(
         predict_grid(
             entry, read_varied_fields(vary, each.fields), each, tasks, options, measurements=known, progress=progress
         )
-        for each, known in zip(list_champions(asked), measurements, strict=False)
+        for each, known in zip(list_champions(champions), measurements, strict=False)
         if not tasks or not {*tasks}.isdisjoint(each.tasks)
     ]
     return reduce(_join_grids, grids)

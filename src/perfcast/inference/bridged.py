@@ -49,7 +49,7 @@ class BridgedPair(NamedTuple):
 
     @property
     def identity(self) -> tuple[str, str, str, str]:
-        """What `Champion.identity` has, of both."""
+        """The names of `Champion.identity`, of both."""
         names = zip(self.base.identity, self.bridged.identity, strict=True)
         dataset, name, preset, results_until = (join_names(*each) for each in names)
         return dataset, name, preset, results_until
@@ -78,9 +78,9 @@ class BridgedPair(NamedTuple):
         return {**self.base.targets_of, **self.bridged.targets_of}
 
 
-def list_champions(asked: Champion | BridgedPair) -> tuple[Champion, ...]:
+def list_champions(champions: Champion | BridgedPair) -> tuple[Champion, ...]:
     """Return the champion, or both of a pair."""
-    return tuple(asked) if isinstance(asked, BridgedPair) else (asked,)
+    return tuple(champions) if isinstance(champions, BridgedPair) else (champions,)
 
 
 def parse_pair(
@@ -123,15 +123,15 @@ def parse_pair(
 
 
 def parse_shared(
-    entries: Sequence[MachineEntry], asked: Champion | BridgedPair, *, strict: bool = False
+    entries: Sequence[MachineEntry], champions: Champion | BridgedPair, *, strict: bool = False
 ) -> tuple[ParsedMachines, ...]:
     """Parse machines without a task that every champion can use, in one order; the first side has all refusals.
 
     Raises: UserError of the first other machine, with `strict` or when it is the only one.
     """
-    if not isinstance(asked, BridgedPair):
-        return (parse_batch(entries, asked, strict=strict, has_task=False),)
-    sides = parse_pair(entries, asked, strict=strict, has_task=False)
+    if not isinstance(champions, BridgedPair):
+        return (parse_batch(entries, champions, strict=strict, has_task=False),)
+    sides = parse_pair(entries, champions, strict=strict, has_task=False)
     refusals = {**sides[1].refusals, **sides[0].refusals}
     if refusals and (strict or len(entries) == 1):
         raise refusals[min(refusals)]
@@ -183,20 +183,20 @@ Measured = Sequence[UserMeasurements | None]
 
 
 def read_measured(
-    entries: Sequence[MachineEntry], asked: Champion | BridgedPair, machine: Mapping[str, object] | None = None
+    entries: Sequence[MachineEntry], champions: Champion | BridgedPair, machine: Mapping[str, object] | None = None
 ) -> Measured:
     """Read measured scores, of a pair each by the champion of its task, see `read_measurements`.
 
     Raises: UserError for a task that neither has, and for values that cannot be used.
     """
-    if not isinstance(asked, BridgedPair):
-        return (read_measurements(entries, asked, machine),)
+    if not isinstance(champions, BridgedPair):
+        return (read_measurements(entries, champions, machine),)
     sides: tuple[list[MachineEntry], list[MachineEntry]] = ([], [])
     for entry in entries:
-        task = find_task({**(machine or {}), **entry.values}, asked.base)
-        known = task is None or asked.task_names.get(task, entry.label) in asked.base.tasks
+        task = find_task({**(machine or {}), **entry.values}, champions.base)
+        known = task is None or champions.task_names.get(task, entry.label) in champions.base.tasks
         sides[not known].append(entry)
-    return [read_measurements(each, by, machine) if each else None for each, by in zip(sides, asked, strict=True)]
+    return [read_measurements(each, by, machine) if each else None for each, by in zip(sides, champions, strict=True)]
 
 
 class JointAnswers:
@@ -208,17 +208,15 @@ class JointAnswers:
     def __init__(
         self,
         machines: Sequence[ParsedMachines],
-        asked: Champion | BridgedPair,
+        champions: Champion | BridgedPair,
         options: PredictOptions,
         measurements: Measured = (None, None),
     ) -> None:
-        self._machines, self._asked, self._options = machines, asked, options
-        champions = list_champions(asked)
+        self._machines, self._champions, self._options = machines, champions, options
+        listed = list_champions(champions)
         self.sides = [
             None if drawn is None else DrawnAnswers(drawn, champion, options, known)
-            for drawn, champion, known in zip(
-                draw_sides(machines, champions, options), champions, measurements, strict=False
-            )
+            for drawn, champion, known in zip(draw_sides(machines, listed, options), listed, measurements, strict=False)
         ]
 
         self._unmoved = self._carry()
@@ -265,13 +263,12 @@ class JointAnswers:
     def list_predictions(self) -> dict[int, Prediction]:
         """Return the prediction of every machine by key: the estimates of all champions, and the ratios of a pair."""
         by_key: dict[int, Prediction] = {}
-        champions = list_champions(self._asked)
-        for side, machines, champion in zip(self.sides, self._machines, champions, strict=True):
+        for side, machines, champion in zip(self.sides, self._machines, list_champions(self._champions), strict=True):
             notes = {key: (*machines.notes.get(key, ()), *self._unmoved.get(key, ())) for key in machines.keys}
             which = f"{champion.dataset}: " if len(self.sides) > 1 else ""
             for made in side.list_predictions(notes) if side else ():
-                told = tuple(f"{which}{note}" if note.startswith("never") else note for note in made.notes)
-                named, before = replace(made, notes=told), by_key.get(made.line)
+                notes_by = tuple(f"{which}{note}" if note.startswith("never") else note for note in made.notes)
+                named, before = replace(made, notes=notes_by), by_key.get(made.line)
                 by_key[made.line] = named if before is None else join_predictions(before, named)
         ratios: dict[int, list[Ratio]] = {}
         for key, ratio in self.list_ratios():
@@ -287,7 +284,7 @@ class JointAnswers:
         the bridged champion: what the draws assume, and what the base errs, is in both.
         """
         base, bridged = (*self.sides, None)[:2]
-        if base is None or bridged is None or not isinstance(self._asked, BridgedPair):
+        if base is None or bridged is None or not isinstance(self._champions, BridgedPair):
             return []
         paired, old, draws, old_draws, weights, places = self._match_draws(base, bridged)
         if not len(draws):
@@ -304,7 +301,7 @@ class JointAnswers:
         centers = medians[paired] + shift[paired] - old_shift[old]
         cells, names, target = (
             bridged.predicted.completed.cells,
-            self._asked.bridge.tasks,
+            self._champions.bridge.tasks,
             base.champion.predictor.targets_[number],
         )
         ratios = []
@@ -358,7 +355,7 @@ def predict_pair(
 
 def predict_sides(
     sides: Sequence[ParsedMachines],
-    asked: Champion | BridgedPair,
+    champions: Champion | BridgedPair,
     options: PredictOptions,
     measurements: Measured = (None, None),
     *,
@@ -370,6 +367,6 @@ def predict_sides(
     for rows in batches(len(keys), progress=progress):
         chosen = np.array(keys)[rows]
         batch = [side.take(np.isin(side.keys, chosen)) for side in sides]
-        made = JointAnswers(batch, asked, options, measurements).list_predictions()
+        made = JointAnswers(batch, champions, options, measurements).list_predictions()
         predictions |= {key: made[key] for key in sorted(made)}
     return predictions

@@ -165,7 +165,7 @@ def predict_draws(
 
 
 class Correction(NamedTuple):
-    """What known errors add to the logarithms of the predictions of a target, and their factor of the widths.
+    """Addition of known errors to the logarithms of the predictions of a target, and their factor of the widths.
 
     `later` is the addition of results after training alone. Shapes: (n,) each.
     """
