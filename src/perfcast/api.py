@@ -23,7 +23,8 @@ from perfcast.decisions.nearest_machines import MAX_COUNT, NearestMachines, find
 from perfcast.decisions.ranking import Ranking, rank_machines
 from perfcast.decisions.what_if import Grid, predict_grids
 from perfcast.inference import champion as champion_folder
-from perfcast.inference.bridged import BridgedPair, Measured, predict_pair, read_measured
+from perfcast.inference.bridged import predict_pair
+from perfcast.inference.champion_pair import BridgedPair, Measured, read_measured
 from perfcast.inference.machine_files import MachineEntry, Machines, read_machines
 from perfcast.inference.measured_index import PublishedScores
 from perfcast.inference.predict import PredictOptions, make_options, predict_batch

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from perfcast.inference import Champion, MachineEntry
-    from perfcast.inference.bridged import BridgedPair, Measured
+    from perfcast.inference.champion_pair import BridgedPair, Measured
     from perfcast.inference.predict import PredictOptions
 
 NONE_ANSWERED, PARTLY_ANSWERED = 2, 3
@@ -88,7 +88,7 @@ def read_champion(options: argparse.Namespace) -> Champion:
 
 def read_champions(options: argparse.Namespace) -> Champion | BridgedPair:
     """Read the champion of the options, with the one that rests on it where --suite asks for both."""
-    from perfcast.inference.bridged import BridgedPair
+    from perfcast.inference.champion_pair import BridgedPair
 
     champion, *others = _read_champions(options, 2)
     return BridgedPair(champion, *others) if others else champion
@@ -206,7 +206,7 @@ def read_user_measurements(
     """
     if options.measured is None:
         return (None, None)
-    from perfcast.inference.bridged import list_champions, read_measured
+    from perfcast.inference.champion_pair import list_champions, read_measured
     from perfcast.inference.machine_files import read_machines
 
     machine = dict(entries[0].values) if len(entries) == 1 else None

@@ -31,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
     """Compare, and print or write."""
     from perfcast.decisions.display import format_comparison
     from perfcast.decisions.machine_comparison import compare_machines
-    from perfcast.inference.bridged import list_champions
+    from perfcast.inference.champion_pair import list_champions
     from perfcast.inference.machine_files import ENDINGS, add_fields, read_short_machine
 
     asking.check_out(options, ".csv", ".json")

@@ -18,7 +18,7 @@ from perfcast.cli.arguments import add_shared, whole
 
 if TYPE_CHECKING:
     from perfcast.inference import Champion
-    from perfcast.inference.bridged import BridgedPair
+    from perfcast.inference.champion_pair import BridgedPair
     from perfcast.inference.prediction import Predictions
 
 _COUNT = whole(0, 1000)
@@ -54,7 +54,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _predict(options: argparse.Namespace, champions: Champion | BridgedPair) -> Predictions:
-    from perfcast.inference.bridged import BridgedPair, predict_pair
+    from perfcast.inference.bridged import predict_pair
+    from perfcast.inference.champion_pair import BridgedPair
     from perfcast.inference.predict import predict_batch
 
     champion = champions.base if isinstance(champions, BridgedPair) else champions

@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
     from perfcast.decisions.criteria import read_request
     from perfcast.decisions.display import format_ranking
     from perfcast.decisions.ranking import rank_machines
-    from perfcast.inference.bridged import list_champions
+    from perfcast.inference.champion_pair import list_champions
 
     asking.check_out(options, ".csv", ".json")
     chosen = asking.read_options(options)

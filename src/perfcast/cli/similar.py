@@ -27,7 +27,7 @@ def run(options: argparse.Namespace) -> int:
     """Find, and print or write."""
     from perfcast.decisions.display import format_nearest
     from perfcast.decisions.nearest_machines import find_nearest
-    from perfcast.inference.bridged import list_champions
+    from perfcast.inference.champion_pair import list_champions
 
     asking.check_out(options, ".csv", ".json")
     champions = asking.read_champions(options)

@@ -31,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
     """Vary, and print, write or plot."""
     from perfcast.decisions.display import format_grid
     from perfcast.decisions.what_if import predict_grids
-    from perfcast.inference.bridged import list_champions
+    from perfcast.inference.champion_pair import list_champions
 
     asking.check_out(options, ".csv", ".json")
     chosen = asking.read_options(options)

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from perfcast.inference.bridged import BridgedPair, list_champions
 from perfcast.inference.champion import Champion
+from perfcast.inference.champion_pair import BridgedPair, list_champions
 from perfcast.inference.machine_fields import read_number
 from perfcast.inference.machine_files import EXTRAS, NAME, PRICE, WATTS, MachineEntry, tidy_text
 from perfcast.inference.prediction import DerivedValue, Estimate

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from perfcast.inference.bridged import BridgedPair, list_champions
 from perfcast.inference.cells import ASSUMED
 from perfcast.inference.champion import Champion
+from perfcast.inference.champion_pair import BridgedPair, list_champions
 from perfcast.inference.draws import DrawPredictions, impute_draws
 from perfcast.inference.explain import describe_neighbor, find_neighbors, name_machine
 from perfcast.inference.machine_files import MachineEntry

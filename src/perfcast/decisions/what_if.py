@@ -11,8 +11,8 @@ import pandas as pd
 
 from perfcast.decisions.criteria import Output
 from perfcast.decisions.variants import VariedField, make_variants, read_varied_fields
-from perfcast.inference.bridged import BridgedPair, Measured, list_champions
 from perfcast.inference.champion import Champion
+from perfcast.inference.champion_pair import BridgedPair, Measured, list_champions
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.predict import PredictOptions, batches, predict_draws
 from perfcast.inference.prediction import (

@@ -190,8 +190,9 @@ class DrawnAnswers:
     ) -> None:
         self.drawn, self.champion, self.options, self.measurements = drawn, champion, options, measurements
         self.predicted = predicted = DrawPredictions(drawn, champion)
-        shown = {"neighbors": options.neighbors, "explain": options.explain, "when": options.when}
-        self.explainer = Explainer(predicted, champion, **shown)
+        self.explainer = Explainer(
+            predicted, champion, neighbors=options.neighbors, explain=options.explain, when=options.when
+        )
         self.is_corrected = measurements is not None
         self.corrections = [self._correct(number) for number in range(len(champion.predictor.targets_))]
 
@@ -217,29 +218,14 @@ class DrawnAnswers:
         shared_notes = self.measurements.notes if self.measurements else ()
         if champion.left_out is not None and (options.neighbors or options.explain):
             shared_notes = (*shared_notes, champion.left_out.note)
-        return [
-            _answer(
-                line,
-                made,
-                self.predicted,
-                champion,
-                explainer=self.explainer,
-                notes=(*notes.get(line, ()), *shared_notes),
-            )
-            for line, made in by_line.items()
-        ]
+        return [_answer(line, made, self, (*notes.get(line, ()), *shared_notes)) for line, made in by_line.items()]
 
 
 def _answer(
-    line: int,
-    made: Sequence[tuple[int, Estimate]],
-    predicted: DrawPredictions,
-    champion: Champion,
-    *,
-    explainer: Explainer,
-    notes: tuple[str, ...],
+    line: int, made: Sequence[tuple[int, Estimate]], answers: DrawnAnswers, notes: tuple[str, ...]
 ) -> Prediction:
     """Return the prediction of one machine from its estimates by row, with `notes` after those of its own."""
+    predicted, champion = answers.predicted, answers.champion
     estimates, refusals = list[Estimate](), list[Unpredicted]()
     for row, each in made:
         is_share = bool(np.isfinite(predicted.highest[row])) or each.unit.startswith("share")
@@ -247,7 +233,7 @@ def _answer(
             refusals.append(Unpredicted(each.task, each.target, reason))
         else:
             estimates.append(each)
-    described = explainer.describe([row for row, _ in made])
+    described = answers.explainer.describe([row for row, _ in made])
     cells = {column: values[made[0][0]] for column, values in predicted.completed.cells.items()}
     scores = {each.task: (each.median, each.low, each.high) for each in estimates}
     further = tuple(champion.rules.list_completed_notes(cells))

@@ -16,7 +16,8 @@ import perfcast
 from perfcast.cli.main import main
 from perfcast.decisions.what_if import predict_grids
 from perfcast.domains.servers.server_rules import SPEC_CPU2026
-from perfcast.inference.bridged import BridgedPair, draw_sides, parse_pair, predict_pair, read_measured
+from perfcast.inference.bridged import draw_sides, predict_pair
+from perfcast.inference.champion_pair import BridgedPair, parse_pair, read_measured
 from perfcast.inference.machine_files import read_machines
 from perfcast.inference.predict import PredictOptions, predict_batch
 from perfcast.utils.errors import UserError

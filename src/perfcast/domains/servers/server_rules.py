@@ -401,12 +401,7 @@ SPEC_CPU2017 = ServerRules(
     }
 )
 SPEC_CPU2026 = ServerRules(
-    {
-        "SPECrate2026_int_base": "CINT2026rate",
-        "SPECrate2026_fp_base": "CFP2026rate",
-        "SPECspeed2026_int_base": "CINT2026speed",
-        "SPECspeed2026_fp_base": "CFP2026speed",
-    }
+    {name.replace("2017", "2026"): task.replace("2017", "2026") for name, task in SPEC_CPU2017.task_aliases.items()}
 )
 # Slope of the errors of unseen CPU models on those of the base, 13 CPU models; see docs/studies/tried.md.
 SPEC_CPU2026.carried = 0.78
