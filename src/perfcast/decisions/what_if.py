@@ -14,7 +14,7 @@ from perfcast.decisions.variants import VariedField, make_variants, read_varied_
 from perfcast.inference.champion import Champion
 from perfcast.inference.champion_pair import BridgedPair, Measured, list_champions
 from perfcast.inference.machine_files import MachineEntry
-from perfcast.inference.predict import PredictOptions, batches, predict_draws
+from perfcast.inference.predict import DrawnAnswers, PredictOptions, batches
 from perfcast.inference.prediction import (
     ESTIMATE,
     ChampionAnswer,
@@ -150,7 +150,8 @@ def predict_grid(
         drawn, reasons = made.draw(numbers, assume=options.assume)
         violations |= reasons
         if drawn is not None:
-            predictions |= {each.line: each for each in predict_draws(drawn, champion, options, measurements)}
+            answers = DrawnAnswers(drawn, champion, options, measurements)
+            predictions |= {each.line: each for each in answers.list_predictions()}
     if not predictions:
         raise UserError("at least one combination must be possible", f"none is: {next(iter(violations.values()))}")
     combinations = []

@@ -148,20 +148,9 @@ def predict_machines(
     for rows in batches(len(machines.known.codes), progress=progress):
         batch = replace(machines, known=machines.known.take(rows))
         drawn = impute_draws(batch, champion, options.when, assume=options.assume)
-        predictions += predict_draws(drawn, champion, options, measurements, notes)
+        predictions += DrawnAnswers(drawn, champion, options, measurements).list_predictions(notes)
     inputs = select(champion.predictor.columns_, role=Role.FEATURE)
     return Predictions(*champion.identity, tuple(predictions), len(inputs), bases=(champion.basis,))
-
-
-def predict_draws(
-    drawn: DrawnMachines,
-    champion: Champion,
-    options: PredictOptions,
-    measurements: UserMeasurements | None = None,
-    notes: Mapping[int, tuple[str, ...]] = MappingProxyType({}),
-) -> list[Prediction]:
-    """Return the predictions of machines that are drawn already, in their order; `notes` by key are added."""
-    return DrawnAnswers(drawn, champion, options, measurements).list_predictions(notes)
 
 
 class Correction(NamedTuple):
