@@ -260,6 +260,7 @@ class NamesResponse(BaseModel):
 
 class _Description(BaseModel):
     name: str
+    label: str
     meaning: str
     number: bool
     unit: str
@@ -289,12 +290,24 @@ class FieldsResponse(BaseModel):
     columns: list[ColumnDescription]
 
 
+class SuiteDescription(BaseModel):
+    """Champion of one dataset that the server asks."""
+
+    dataset: str
+    title: str
+    champion: str
+    preset: str
+    results_until: str
+    basis: str = Field(description="Results that it learned from, and the dataset whose estimates it reads, if any.")
+    tasks: list[str]
+
+
 class HealthResponse(_ChampionResponse):
     """Predictor and limits of the server."""
 
     status: Literal["ok"]
     version: str
-    tasks: list[str]
+    suites: list[SuiteDescription]
     limits: dict[str, float]
     origins: dict[str, str] = Field(description="Meaning of each origin of a value.")
     form: list[str] = Field(description="Fields and columns to ask for first; without any, the first columns.")

@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,6 +28,7 @@ from perfcast.inference import champion as champion_folder
 from perfcast.inference.cells import ORIGINS
 from perfcast.inference.machine_fields import name_group
 from perfcast.inference.prediction import ESTIMATE, Predictions
+from perfcast.schema.display_names import column_label
 from perfcast.schema.table import Role, select
 from perfcast.serving.api_models import (
     DECISIONS,
@@ -81,16 +83,18 @@ _ENCODED_HEADERS = [(name.encode(), value.encode()) for name, value in SECURITY_
 
 
 def create_app(
-    loaded: champion_folder.Champion, limits: RequestLimits = DEFAULT_LIMITS, hosts: Sequence[str] | None = LOOPBACK
+    loaded: Sequence[champion_folder.Champion],
+    limits: RequestLimits = DEFAULT_LIMITS,
+    hosts: Sequence[str] | None = LOOPBACK,
 ) -> FastAPI:
-    """Return the application that serves a loaded champion.
+    """Return the application that serves a loaded champion, and those that rest on its estimates after it.
 
     `hosts` are the accepted names in the Host header; None accepts any. Without that check, a page of another site
     whose name resolves to this machine (DNS rebinding) could send requests.
     """
-    champion = with_operations(loaded)
+    champions = [with_operations(each) for each in loaded]
     metrics = ServerMetrics()
-    queue = PredictionQueue(champion, limits, metrics)
+    queue = PredictionQueue(champions, limits, metrics)
     metrics.starts.inc()
     app = FastAPI(
         title="perfcast",
@@ -103,8 +107,8 @@ def create_app(
     app.state.limits = limits
     _add_error_handlers(app)
     app.mount("/static", StaticFiles(directory=PAGE_FOLDER))
-    app.include_router(_create_info_router(champion, limits, metrics))
-    app.include_router(_create_prediction_router(champion, limits, queue))
+    app.include_router(_create_info_router(champions, limits, metrics))
+    app.include_router(_create_prediction_router(champions, limits, queue))
     app.add_middleware(_HostCheck, hosts=hosts)
     app.add_middleware(MetricsMiddleware, metrics=metrics)
     return app
@@ -211,8 +215,9 @@ def _add_error_handlers(app: FastAPI) -> None:
         return _refuse(500, "the prediction failed unexpectedly; see the server log", SECURITY_HEADERS)
 
 
-def _create_info_router(champion: Champion, limits: RequestLimits, metrics: ServerMetrics) -> APIRouter:
+def _create_info_router(champions: Sequence[Champion], limits: RequestLimits, metrics: ServerMetrics) -> APIRouter:
     router = APIRouter(responses={422: _REFUSALS[422]})
+    champion = champions[0]
     fields = _describe_fields(champion)
     health = {
         "status": "ok",
@@ -250,12 +255,15 @@ def _create_info_router(champion: Champion, limits: RequestLimits, metrics: Serv
     async def get_names(
         q: Annotated[str, Query(description="Text to match, such as epyc 97.")] = "",
     ) -> dict[str, Any]:
-        return {"cpu_models": champion.entity_names.complete(q[:_MAX_TEXT], limits.suggestions)}
+        found = [each.entity_names.complete(q[:_MAX_TEXT], limits.suggestions) for each in champions]
+        return {"cpu_models": list(dict.fromkeys(chain.from_iterable(found)))[: limits.suggestions]}
 
     return router
 
 
-def _create_prediction_router(champion: Champion, limits: RequestLimits, queue: PredictionQueue) -> APIRouter:
+def _create_prediction_router(
+    champions: Sequence[Champion], limits: RequestLimits, queue: PredictionQueue
+) -> APIRouter:
     router = APIRouter(route_class=JsonRoute, responses=_REFUSALS)
 
     @router.post("/predict", summary="Predict one machine, or several", response_model=PredictResponse)
@@ -302,7 +310,8 @@ def _describe_fields(champion: Champion) -> dict[str, list[dict[str, Any]]]:
 
     def describe(name: str, meaning: str, column: str | None) -> dict[str, Any]:
         unit, capacity = (columns[column].unit, capacities.get(column)) if column else ("", None)
-        return {"name": name, "meaning": meaning, "number": types[name] == "double", "unit": unit, "capacity": capacity}
+        words = {"label": column_label(name), "meaning": meaning}
+        return {"name": name, **words, "number": types[name] == "double", "unit": unit, "capacity": capacity}
 
     fields = []
     for name, field in {field.name: field for field in champion.fields.fields.values()}.items():
