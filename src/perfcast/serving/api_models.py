@@ -70,15 +70,19 @@ def check_month(text: str) -> str:
     return text
 
 
-class PredictQuery(BaseModel):
-    """Options in the query of a request."""
-
+class _Options(BaseModel):
     model_config = ConfigDict(extra="forbid")
-    level: float = Field(LEVEL, gt=0, lt=1, allow_inf_nan=False, description="Level of the intervals (default: 0.9).")
     when: Annotated[str, AfterValidator(check_month)] | None = Field(
         None, description="Month of the measurement, YYYY-MM (default: that of the newest result)."
     )
     assume: bool = Field(True, description="Fill unknown values with those of similar machines (default: true).")
+    suite: str = Field(BOTH, max_length=_MAX_SHOWN, description="both, or the end of a dataset of GET /health: 2026.")
+
+
+class PredictQuery(_Options):
+    """Options in the query of a request."""
+
+    level: float = Field(LEVEL, gt=0, lt=1, allow_inf_nan=False, description="Level of the intervals (default: 0.9).")
     neighbors: int | None = Field(
         None, ge=0, le=DEFAULT_LIMITS.neighbors, description="Nearest machines (default: 3; 0 in a large batch)."
     )
@@ -103,17 +107,14 @@ _DESCRIBED = ("machine", "machines", "measured")
 """Fields that hold machines."""
 
 
-class DecisionRequest(BaseModel):
+class DecisionRequest(_Options):
     """Request for a decision; the options are those of the command and of Python with the same name."""
 
-    model_config = ConfigDict(extra="forbid")
     operation: ClassVar[str]
     """Method of the champion that answers."""
     unread: ClassVar[tuple[str, ...]] = ()
     """Fields that it does not take."""
     level: float = Field(LEVEL, strict=True, gt=0, lt=1, allow_inf_nan=False, description="Level of the intervals.")
-    when: Annotated[str, AfterValidator(check_month)] | None = Field(None, description="Month of the measurement.")
-    assume: bool = Field(True, description="Fill unknown values with those of similar machines.")
 
     def answer(self, champion: Champion, limits: RequestLimits, **further: Any) -> Answer:
         """Return the answer. Raises: UserError or RefusedRequest for a request that cannot be answered."""
@@ -293,12 +294,13 @@ class FieldsResponse(BaseModel):
 class SuiteDescription(BaseModel):
     """Champion of one dataset that the server asks."""
 
-    dataset: str
     title: str
     champion: str
     preset: str
-    results_until: str
-    basis: str = Field(description="Results that it learned from, and the dataset whose estimates it reads, if any.")
+    dataset: str
+    results: int = Field(description="Number of measured results behind the answers.")
+    until: str
+    bridged_from: str = Field(description="Dataset whose estimates are features; empty for none.")
     tasks: list[str]
 
 

@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from functools import partial
+from functools import cache, partial
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
@@ -94,7 +94,7 @@ def create_app(
     """
     champions = [with_operations(each) for each in loaded]
     metrics = ServerMetrics()
-    queue = PredictionQueue(champions, limits, metrics)
+    queue = PredictionQueue(limits, metrics)
     metrics.starts.inc()
     app = FastAPI(
         title="perfcast",
@@ -223,7 +223,10 @@ def _create_info_router(champions: Sequence[Champion], limits: RequestLimits, me
         "status": "ok",
         "version": __version__,
         **_describe_champion(champion),
-        "tasks": [champion.rules.task_titles.get(task, task) for task in champion.tasks],
+        "suites": [
+            {"title": column_label(each.dataset), "champion": each.name, "preset": each.preset, **asdict(each.basis)}
+            for each in champions
+        ],
         "limits": asdict(limits),
         "origins": {**ORIGINS, **champion.rules.origin_meanings},
         "form": champion.rules.form_fields,
@@ -265,16 +268,20 @@ def _create_prediction_router(
     champions: Sequence[Champion], limits: RequestLimits, queue: PredictionQueue
 ) -> APIRouter:
     router = APIRouter(route_class=JsonRoute, responses=_REFUSALS)
+    # the same list for the same text: the queue answers requests of the same champions together
+    choose = cache(partial(choose_champions, champions))
 
     @router.post("/predict", summary="Predict one machine, or several", response_model=PredictResponse)
     async def post_predict(body: RequestBody, query: Annotated[PredictQuery, Query()]) -> Response:
         entries = list_entries(body, limits)
         options = query.to_options(len(entries), limits)
-        return await queue.predict(entries, options, partial(_encode_predictions, strict=query.strict))
+        encode = partial(_encode_predictions, strict=query.strict)
+        return await queue.predict(choose(query.suite), entries, options, encode)
 
     def add_decision(name: str, model: type, response: type, summary: str) -> None:
         async def post_decision(body: Any) -> Response:
-            return await queue.call(lambda: JSONResponse(body.answer(champion, limits).to_dict()))
+            chosen = choose(body.suite)
+            return await queue.call(lambda: JSONResponse(body.answer(chosen, limits).to_dict()))
 
         # FastAPI reads the model of the body from the annotation
         post_decision.__annotations__["body"] = model

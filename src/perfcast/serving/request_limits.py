@@ -139,6 +139,7 @@ _MAX_TOGETHER = 64
 
 @dataclass(eq=False)
 class _Request:
+    champions: Sequence[Champion]
     entries: Sequence[MachineEntry]
     options: PredictOptions
     encode: Callable[[Predictions], Any]
@@ -146,22 +147,26 @@ class _Request:
 
 
 class PredictionQueue:
-    """Runs what uses the champion in one thread: models are not thread-safe, and a prediction fills a core."""
+    """Runs what uses champions in one thread: models are not thread-safe, and a prediction fills a core."""
 
-    def __init__(self, champion: Champion, limits: RequestLimits, metrics: ServerMetrics) -> None:
-        self._champion, self._limits, self._metrics = champion, limits, metrics
+    def __init__(self, limits: RequestLimits, metrics: ServerMetrics) -> None:
+        self._limits, self._metrics = limits, metrics
         self._thread = ThreadPoolExecutor(1, "predictions")
         self._requests: list[_Request] = []
         self._waiting = 0
 
     async def predict(
-        self, entries: Sequence[MachineEntry], options: PredictOptions, encode: Callable[[Predictions], Result]
+        self,
+        champions: Sequence[Champion],
+        entries: Sequence[MachineEntry],
+        options: PredictOptions,
+        encode: Callable[[Predictions], Result],
     ) -> Result:
         """Predict machines, each as alone, and return what `encode` makes of the answer, in the thread.
 
         Raises: see `call` and `predict_batch`.
         """
-        request = _Request(entries, options, encode)
+        request = _Request(champions, entries, options, encode)
         self._requests.append(request)
         try:
             await self.call(lambda: self._answer(request))
@@ -201,11 +206,11 @@ class PredictionQueue:
             self._predict([request])  # another one has met a bug
 
     def _list_waiting(self, request: _Request) -> list[_Request]:
-        """Return a request and those that one call answers with it."""
+        """Return a request and those that one call of the same champions answers with it."""
         together, room = [request], _MAX_TOGETHER - len(request.entries)
         for other in list(self._requests):
-            is_alike = other is not request and other.answer is None and other.options == request.options
-            if is_alike and len(other.entries) <= room:
+            is_alike = other.champions is request.champions and other.options == request.options
+            if other is not request and other.answer is None and is_alike and len(other.entries) <= room:
                 together.append(other)
                 room -= len(other.entries)
         return together
@@ -215,7 +220,7 @@ class PredictionQueue:
         numbered = [entry._replace(line=number) for number, entry in enumerate(entries)]
         self._metrics.batches.inc()
         self._metrics.machines.inc(len(entries))
-        answer = predict_batch(numbered, self._champion, requests[0].options)
+        answer = predict_suites(numbered, requests[0].champions, requests[0].options)
         start = 0
         for request in requests:
             lines = {start + number: entry.line for number, entry in enumerate(request.entries)}

@@ -184,7 +184,7 @@ def test_slow_prediction_gets_status_503_and_the_next_request_succeeds():
     gate = threading.Event()
     champion = project().champion
     slow = replace(champion, predictor=_Slow(champion.predictor, gate))
-    with served(slow, replace(DEFAULT_LIMITS, seconds=1.0, waiting=2)) as address:
+    with served(slow, limits=replace(DEFAULT_LIMITS, seconds=1.0, waiting=2)) as address:
         with ThreadPoolExecutor(3) as pool:
             requests = [
                 pool.submit(request, f"{address}/predict{PLAIN}", {**KNOWN, "tdp": 150 + number}) for number in range(3)
@@ -204,7 +204,7 @@ def test_slow_prediction_gets_status_503_and_the_next_request_succeeds():
 
 @pytest.mark.reliability("HTTP bodies and headers sent slowly or never, or without end")
 def test_slow_body_gets_status_408():
-    with served(project().champion, replace(DEFAULT_LIMITS, seconds=0.5)) as address:
+    with served(project().champion, limits=replace(DEFAULT_LIMITS, seconds=0.5)) as address:
         address_parts = urlsplit(address)
         with socket.create_connection((address_parts.hostname, address_parts.port), timeout=20) as half:
             half.sendall(

@@ -3,7 +3,7 @@
 import { copyText, formatCurl, listEstimates, saveCsv } from "./answer_tools.js";
 import { formatNumber } from "./charts.js";
 import { BOTH, readMeasured, readSuite, restoreDecision, setNamedField } from "./decisions.js";
-import { createBasis, createCurves, createElement, createPrediction } from "./prediction_view.js";
+import { createBasis, createCurves, createElement, createPrediction, describeBasis } from "./prediction_view.js";
 
 const EXAMPLES = { processor: "AMD EPYC 9654", chips: "2", cores: "96", memory: "24 x 64 GB DDR5-4800", os: "SLES 15 SP4", compiler: "AOCC 4.0", storage: "1 x 960 GB NVMe SSD" };
 const LABELS = { cores: "Cores of each processor", chips: "Chips (processors)", gpu: "GPU" };
@@ -355,7 +355,7 @@ async function initialize() {
     for (const label of document.querySelectorAll(".of-suites")) label.hidden = false;
   }
   for (const name of OPTIONS) form.elements[name].dataset.initial = form.elements[name].value;
-  getElement("champion").textContent = `${suites.map((each) => `${each.title}: ${each.champion}, ${each.basis} (training preset: ${each.preset})`).join(". ")}. perfcast ${state.health.version}.`;
+  getElement("champion").textContent = `${suites.map((each) => `${each.title}: ${each.champion}, ${describeBasis(each, suites)} (training preset: ${each.preset})`).join(". ")}. perfcast ${state.health.version}.`;
   addListeners();
   suggestNames("").catch(() => {});
   const { described, varied: hasCurves } = restoreLink();

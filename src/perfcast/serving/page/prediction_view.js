@@ -56,6 +56,12 @@ function createPublished(estimates) {
   return rows.length ? [createElement("div", { class: "published" }, createTable("Published results", ["suite", "results", "median", "range", "of"], rows))] : [];
 }
 
+// Return the measured results behind the answers of a suite, and the suite whose estimates it rests on.
+export function describeBasis({ results, until, bridged_from: base }, suites) {
+  const from = base ? `bridged from ${suites.find((suite) => suite.dataset === base)?.title ?? base}; ` : "";
+  return `${from}${results.toLocaleString("en")} results${until ? ` to ${until}` : ""}`;
+}
+
 // Return the heading, the ratio, the chart and the trust of one estimate.
 function createEstimate(estimate, { ratio, heading, width, unit }) {
   const nearest = estimate.neighbors.map((near) => `${near.machine} ${formatNumber(near.score)}`).join(", ");
@@ -84,7 +90,7 @@ export function createPrediction(machine, width, suites, words) {
   const isSplit = answered.length > 1 && width >= 730;
   for (const suite of answered) suite.width = isSplit ? Math.floor((width - 32) / 2) : width;
   const sections = answered.map((suite) => {
-    const title = answered.length > 1 ? [createElement("div", {}, createElement("h3", { class: "dataset" }, suite.title), createElement("p", { class: "quiet" }, suite.basis))] : [];
+    const title = answered.length > 1 ? [createElement("div", {}, createElement("h3", { class: "dataset" }, suite.title), createElement("p", { class: "quiet" }, describeBasis(suite, suites)))] : [];
     const blocks = suite.estimates.map((estimate) => createEstimate(estimate, { ratio: ratios[estimate.task], heading: title.length ? "h4" : "h3", width: suite.width, unit: units.length > 1 ? estimate.unit : "" }));
     const section = createElement("section", {}, ...title, ...blocks);
     section.style.gridRow = `span ${title.length + blocks.length}`;

@@ -1,0 +1,91 @@
+"""A server of two champions, one of which rests on the other: both answer, each alone, or neither in one line."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from bridged_project import DATASETS, TASKS, bridged_champions, bridged_results
+from champion_project import TITLES
+from serving_project import KNOWN, PLAIN, WRONG, request, served
+
+from perfcast.cli.main import main
+from perfcast.serving import api_models as response_models
+from perfcast.serving.request_limits import DEFAULT_LIMITS
+
+NEW_TITLES = [title.replace("2017", "2026") for title in TITLES]
+OTHER = {"processor": "Xeon Gold 6148", "chips": 1}
+BODIES = {
+    "compare": {"machines": [KNOWN, OTHER]},
+    "rank": {"machines": [KNOWN, OTHER]},
+    "similar": {"machines": [KNOWN], "count": 2},
+    "what-if": {"machine": KNOWN, "vary": ["chips=1,2"]},
+    "predict-measured": {"machines": [KNOWN], "measured": [{**KNOWN, "suite": "CINT2017rate", "score": 200}]},
+}
+
+
+@pytest.fixture(scope="module")
+def address():
+    with served(*bridged_champions(), limits=replace(DEFAULT_LIMITS, seconds=120.0)) as url:
+        yield url
+
+
+def list_tasks(payload):
+    (machine,) = payload["machines"]
+    return [estimate["task"] for estimate in machine["estimates"]]
+
+
+def test_prediction_is_that_of_the_command(address, capsys):
+    flags = ["--processor", KNOWN["processor"], "--chips", str(KNOWN["chips"]), "--json"]
+    assert main(["predict", "--results", str(bridged_results()), *flags]) == 0
+    payload = request(f"{address}/predict", KNOWN).json()
+    assert payload == json.loads(capsys.readouterr().out)
+    response_models.PredictResponse.model_validate(payload, extra="forbid")
+    assert list_tasks(payload) == [*TITLES, *NEW_TITLES]
+    assert [basis["bridged_from"] for basis in payload["bases"]] == ["", DATASETS[0]]
+    (machine,) = payload["machines"]
+    estimates = {estimate["task"]: estimate for estimate in machine["estimates"]}
+    assert len(machine["ratios"]) == len(TASKS)
+    for ratio in machine["ratios"]:
+        new, old = estimates[ratio["task"]], estimates[ratio["base_task"]]
+        assert ratio["median"] == pytest.approx(new["median"] / old["median"], rel=0.1)
+        assert ratio["low"] <= ratio["median"] <= ratio["high"]
+
+
+@pytest.mark.parametrize(
+    ("suite", "tasks"), [("both", [*TITLES, *NEW_TITLES]), ("2017", TITLES), ("2026", NEW_TITLES), (DATASETS[1], NEW_TITLES)]
+)
+def test_suite_chooses_who_answers(address, suite, tasks):
+    assert list_tasks(request(f"{address}/predict{PLAIN}&suite={suite}", KNOWN).json()) == tasks
+
+
+@pytest.mark.reliability("malformed HTTP requests", cases=4 + len(BODIES))
+def test_unknown_suite_gets_one_line(address):
+    for suite in ("2019", "%00", "BOTH", "x" * 61):
+        reply = request(f"{address}/predict?suite={suite}", KNOWN)
+        assert (reply.status, "suite must" in reply.error or "suite String" in reply.error) == (422, True), reply.error
+    for route, body in BODIES.items():
+        reply = request(f"{address}/{route}", {**body, "suite": "2019"})
+        assert (reply.status, "suite must be both or the end of a dataset" in reply.error) == (422, True), reply.error
+        assert "spec_cpu2017 or spec_cpu2026" in reply.error
+    assert request(f"{address}/predict{PLAIN}", KNOWN).status == 200
+
+
+def test_machines_that_cannot_be_used_do_not_stop_the_others(address):
+    machines = request(f"{address}/predict{PLAIN}", [KNOWN, {"processor": "Zeus 1"}, WRONG]).json()["machines"]
+    assert [machine["status"] for machine in machines] == ["ok", "refused", "refused"]
+    assert len(machines[0]["estimates"]) == 8
+
+
+def test_health_describes_both(address):
+    payload = request(f"{address}/health").json()
+    response_models.HealthResponse.model_validate(payload, extra="forbid")
+    assert [suite["title"] for suite in payload["suites"]] == ["SPEC CPU2017", "SPEC CPU2026"]
+    assert [suite["tasks"] for suite in payload["suites"]] == [TITLES, NEW_TITLES]
+
+
+def test_one_champion_takes_both_as_itself():
+    with served(bridged_champions()[1]) as alone:
+        assert list_tasks(request(f"{alone}/predict{PLAIN}&suite=both", KNOWN).json()) == NEW_TITLES
+        assert request(f"{alone}/predict{PLAIN}&suite=2017", KNOWN).status == 422
