@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from perfcast.inference import Champion, MachineEntry
+    from perfcast.inference.bridged import BridgedPair
     from perfcast.inference.predict import PredictOptions
     from perfcast.inference.user_measurements import UserMeasurements
 
@@ -82,12 +83,19 @@ def find_champions(options: argparse.Namespace) -> dict[str, Path]:
 
 
 def read_champion(options: argparse.Namespace) -> Champion:
-    """Read the champion of the options, see `read_champions`; with several, the first."""
-    return read_champions(options, most=1)[0]
+    """Read the champion of the options; of a pair, the first."""
+    return _read_champions(options, 1)[0]
 
 
-def read_champions(options: argparse.Namespace, most: int | None = None) -> list[Champion]:
-    """Read the champions of the options."""
+def read_asked(options: argparse.Namespace) -> Champion | BridgedPair:
+    """Read the champion of the options, with the one that rests on it where --suite asks for both."""
+    from perfcast.inference.bridged import BridgedPair
+
+    champion, *others = _read_champions(options, 2)
+    return BridgedPair(champion, *others) if others else champion
+
+
+def _read_champions(options: argparse.Namespace, most: int) -> list[Champion]:
     from perfcast.inference.champion import load_champion
 
     folders = list(find_champions(options).items())[:most]
@@ -182,12 +190,12 @@ def read_options(options: argparse.Namespace) -> PredictOptions:
     return make_options(**chosen, neighbors=0, explain=False, prefix="--")
 
 
-def read_tasks(options: argparse.Namespace, champion: Champion) -> tuple[str, ...]:
+def read_tasks(options: argparse.Namespace, asked: Champion | BridgedPair) -> tuple[str, ...]:
     """Return the tasks of the options without repetition; none means all. Raises: UserError for an unknown name."""
     typed = [name.strip() for text in options.task for name in text.split(",")]
     if typed and not all(typed):
         raise UserError("--task must be names of tasks", f"it is {','.join(options.task)[:60]!r}", "write NAME,NAME")
-    return tuple(dict.fromkeys(champion.task_names.get(name, "--task") for name in typed))
+    return tuple(dict.fromkeys(asked.task_names.get(name, "--task") for name in typed))
 
 
 def read_user_measurements(

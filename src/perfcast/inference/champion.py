@@ -21,6 +21,7 @@ from perfcast.inference.machine_fields import MachineFields, alias_field
 from perfcast.inference.machine_files import EXTRAS, MachineEntry, Machines, is_table, read_machines
 from perfcast.inference.measured_index import NeighborIndex, PublishedIndex, group_distinct
 from perfcast.inference.name_lookup import EntityNames, TaskNames
+from perfcast.inference.prediction import DatasetBasis
 from perfcast.inference.reference_data import ReferenceData, describing_columns
 from perfcast.inference.rules import DescriptionRules, find_rules
 from perfcast.predictors.predictor import Predictor, load_predictor
@@ -141,6 +142,14 @@ class Champion:
         dates = [*measured.frame[measured.select(tag=Tag.TIME)].max(), pd.Series(later, dtype="datetime64[ns]").max()]
         newest = max((date for date in dates if pd.notna(date)), default=None)
         return "" if newest is None else f"{newest:%Y-%m}"
+
+    @property
+    def basis(self) -> DatasetBasis:
+        """The measured results behind the answers."""
+        titles, bridged_from = self.rules.task_titles, self.base.champion.dataset if self.base else ""
+        tasks = tuple(titles.get(task, task) for task in self.tasks)
+        results = len(self.reference_data.measured.frame)
+        return DatasetBasis(self.dataset, results, self.results_until, bridged_from, tasks)
 
     @property
     def named_field(self) -> str:

@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import date
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -149,7 +150,7 @@ def predict_machines(
         drawn = impute_draws(batch, champion, options.when, assume=options.assume)
         predictions += predict_draws(drawn, champion, options, measurements, notes)
     inputs = select(champion.predictor.columns_, role=Role.FEATURE)
-    return Predictions(*champion.identity, tuple(predictions), len(inputs))
+    return Predictions(*champion.identity, tuple(predictions), len(inputs), bases=(champion.basis,))
 
 
 def predict_draws(
@@ -160,18 +161,69 @@ def predict_draws(
     notes: Mapping[int, tuple[str, ...]] = MappingProxyType({}),
 ) -> list[Prediction]:
     """Return the predictions of machines that are drawn already, in their order; `notes` by key are added."""
-    predicted = DrawPredictions(drawn, champion)
-    explainer = Explainer(predicted, champion, neighbors=options.neighbors, explain=options.explain, when=options.when)
-    by_line: dict[int, list[tuple[int, Estimate]]] = {}
-    for row, estimate in _estimate(predicted, champion, options, measurements, explainer=explainer):
-        by_line.setdefault(int(predicted.completed.cells.index[row]), []).append((row, estimate))
-    shared_notes = measurements.notes if measurements else ()
-    if champion.left_out is not None and (options.neighbors or options.explain):
-        shared_notes = (*shared_notes, champion.left_out.note)
-    return [
-        _answer(line, made, predicted, champion, explainer=explainer, notes=(*notes.get(line, ()), *shared_notes))
-        for line, made in by_line.items()
-    ]
+    return DrawnAnswers(drawn, champion, options, measurements).list_predictions(notes)
+
+
+class Correction(NamedTuple):
+    """What known errors add to the logarithms of the predictions of a target, and their factor of the widths.
+
+    `later` is the addition of results after training alone. Shapes: (n,) each.
+    """
+
+    shift: np.ndarray
+    narrowing: np.ndarray
+    later: np.ndarray
+
+
+class DrawnAnswers:
+    """Answers about machines that are drawn already: `predicted` by `champion`, with the `corrections` by target."""
+
+    def __init__(
+        self,
+        drawn: DrawnMachines,
+        champion: Champion,
+        options: PredictOptions,
+        measurements: UserMeasurements | None = None,
+    ) -> None:
+        self.drawn, self.champion, self.options, self.measurements = drawn, champion, options, measurements
+        self.predicted = predicted = DrawPredictions(drawn, champion)
+        shown = {"neighbors": options.neighbors, "explain": options.explain, "when": options.when}
+        self.explainer = Explainer(predicted, champion, **shown)
+        self.corrections = [self._correct(number) for number in range(len(champion.predictor.targets_))]
+
+    def _correct(self, number: int) -> Correction:
+        """Return the correction of the predictions of a target."""
+        predicted, measurements = self.predicted, self.measurements
+        later, narrowing = predicted.levels[number]
+        if measurements is None:
+            return Correction(later, narrowing, later)
+        table, target = predicted.table, self.champion.predictor.targets_[number]
+        outputs = outputs_of(table.frame[table.column_of(Tag.TASK)], target)
+        shift, narrowed = measurements.known.predict(ErrorRows.of(table, outputs))
+        of_other_tasks = ~np.isin(outputs, measurements.outputs)
+        away = of_other_tasks & self.explainer.moves_away(predicted.medians[:, number], shift, target)
+        return Correction(np.where(away, later, shift), np.where(away, narrowing, narrowed), later)
+
+    def list_predictions(self, notes: Mapping[int, tuple[str, ...]] = MappingProxyType({})) -> list[Prediction]:
+        """Return the predictions in the order of the machines; `notes` by key are added."""
+        options, champion = self.options, self.champion
+        by_line: dict[int, list[tuple[int, Estimate]]] = {}
+        for row, estimate in _estimate(self):
+            by_line.setdefault(int(self.predicted.completed.cells.index[row]), []).append((row, estimate))
+        shared_notes = self.measurements.notes if self.measurements else ()
+        if champion.left_out is not None and (options.neighbors or options.explain):
+            shared_notes = (*shared_notes, champion.left_out.note)
+        return [
+            _answer(
+                line,
+                made,
+                self.predicted,
+                champion,
+                explainer=self.explainer,
+                notes=(*notes.get(line, ()), *shared_notes),
+            )
+            for line, made in by_line.items()
+        ]
 
 
 def _answer(
@@ -232,15 +284,9 @@ def explain_refusal(estimate: Estimate, champion: Champion, *, is_share: bool) -
     )
 
 
-def _estimate(
-    predicted: DrawPredictions,
-    champion: Champion,
-    options: PredictOptions,
-    measurements: UserMeasurements | None,
-    *,
-    explainer: Explainer,
-) -> list[tuple[int, Estimate]]:
+def _estimate(answers: DrawnAnswers) -> list[tuple[int, Estimate]]:
     """Return the row and the estimate of every output, in the order of rows."""
+    predicted, champion, options, explainer = answers.predicted, answers.champion, answers.options, answers.explainer
     table, X = predicted.table, predicted.table.frame
     units = {column.name: column.unit for column in table.columns}
     inputs = [column.name for column in select(champion.predictor.columns_, role=Role.FEATURE)]
@@ -253,14 +299,7 @@ def _estimate(
     estimates = []
     for number, target in enumerate(champion.predictor.targets_):
         intervals = predicted.intervals(number, when, options.level)
-        outputs = outputs_of(X[table.column_of(Tag.TASK)], target)
-        later, narrowing = predicted.levels[number]
-        shift = later
-        if measurements is not None:
-            shift, narrowed = measurements.known.predict(ErrorRows.of(table, outputs))
-            of_other_tasks = ~np.isin(outputs, measurements.outputs)
-            away = of_other_tasks & explainer.moves_away(predicted.medians[:, number], shift, target)
-            shift, narrowing = np.where(away, later, shift), np.where(away, narrowing, narrowed)
+        shift, narrowing, later = answers.corrections[number]
         medians = np.clip(predicted.medians[:, number] * np.exp(shift), lowest, highest)
         ends = np.full((2, len(X)), None, dtype=object)
         if intervals is not None:
@@ -291,7 +330,7 @@ def _estimate(
                 trust=rate_trust(score, group),
                 missing=missing[row],
                 assumed=assumed[row],
-                user_factor=factor if measurements else None,
+                user_factor=factor if answers.measurements else None,
                 **explainer.explain(row, target, low, high),
             )
             estimates.append((row, estimate))
