@@ -7,15 +7,15 @@ from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
 
-import numpy as np
 from champion_project import FEATURES, project
 
 from perfcast.domains.servers.datasets.spec_cpu.cpu2026 import build
 from perfcast.domains.servers.testing import spec_cpu2026
 from perfcast.experiment.champion import fit_all_rows
 from perfcast.experiment.uncertainty_fit import fit_uncertainty
-from perfcast.inference import Champion, load_champion
+from perfcast.inference import load_champion
 from perfcast.inference.bridge import Base
+from perfcast.inference.bridged import BridgedPair
 from perfcast.inference.champion import build_features, save_champion
 from perfcast.predictors.linear import Ridge
 
@@ -46,6 +46,6 @@ def bridged_results() -> Path:
 
 
 @cache
-def bridged_champions() -> list[Champion]:
-    """Return the champions of `bridged_results`, the one that the other rests on first."""
-    return [load_champion(bridged_results() / "champion" / name, name) for name in DATASETS]
+def bridged_pair() -> BridgedPair:
+    """Return the champions of `bridged_results`."""
+    return BridgedPair(*(load_champion(bridged_results() / "champion" / name, name) for name in DATASETS))

@@ -18,7 +18,7 @@ from perfcast.serving.request_limits import DEFAULT_LIMITS
 
 @pytest.fixture(scope="module")
 def server():
-    with served(project().champion, limits=replace(DEFAULT_LIMITS, seconds=60.0)) as address:
+    with served(project().champion, replace(DEFAULT_LIMITS, seconds=60.0)) as address:
         yield address
 
 

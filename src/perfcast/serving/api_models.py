@@ -13,8 +13,8 @@ from perfcast.decisions.variants import read_varied_fields
 from perfcast.inference.machine_fields import MONTH, is_month
 from perfcast.inference.machine_files import MachineEntry, read_tree
 from perfcast.inference.predict import PredictOptions, make_options
-from perfcast.inference.prediction import Prediction
-from perfcast.serving.request_limits import BODY, DEFAULT_LIMITS, EXAMPLE, RefusedRequest, RequestLimits
+from perfcast.inference.prediction import DatasetBasis, Prediction
+from perfcast.serving.request_limits import BODY, BOTH, DEFAULT_LIMITS, EXAMPLE, RefusedRequest, RequestLimits
 from perfcast.uncertainty.conformal import LEVEL
 from perfcast.utils.errors import UserError, unknown_name
 
@@ -112,7 +112,7 @@ class DecisionRequest(_Options):
 
     operation: ClassVar[str]
     """Method of the champion that answers."""
-    unread: ClassVar[tuple[str, ...]] = ()
+    unread: ClassVar[tuple[str, ...]] = ("suite",)
     """Fields that it does not take."""
     level: float = Field(LEVEL, strict=True, gt=0, lt=1, allow_inf_nan=False, description="Level of the intervals.")
 
@@ -167,7 +167,7 @@ class SimilarRequest(DecisionRequest):
     """Described machines whose nearest measured results are wanted."""
 
     operation = "similar"
-    unread = ("level", "when")
+    unread = ("suite", "level", "when")
     machines: list[MachineRequest] = _MACHINES
     count: int = Field(10, ge=1, le=100, description="Results of every task.")
     tasks: list[str] = Field([], max_length=64, description="All by default.")
@@ -251,6 +251,7 @@ class PredictResponse(_ChampionResponse):
     """Predictions in the order of the request; a machine that cannot be used has the status `refused`."""
 
     machines: list[Prediction]
+    bases: list[DatasetBasis]
 
 
 class NamesResponse(BaseModel):
@@ -292,16 +293,12 @@ class FieldsResponse(BaseModel):
 
 
 class SuiteDescription(BaseModel):
-    """Champion of one dataset that the server asks."""
+    """Champion of one dataset that the server asks, with the measured results behind its answers."""
 
     title: str
     champion: str
     preset: str
-    dataset: str
-    results: int = Field(description="Number of measured results behind the answers.")
-    until: str
-    bridged_from: str = Field(description="Dataset whose estimates are features; empty for none.")
-    tasks: list[str]
+    basis: DatasetBasis
 
 
 class HealthResponse(_ChampionResponse):

@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from functools import cache, partial
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,7 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from perfcast import __version__
 from perfcast.api import Champion, with_operations
-from perfcast.inference import champion as champion_folder
+from perfcast.inference.bridged import BridgedPair
 from perfcast.inference.cells import ORIGINS
 from perfcast.inference.machine_fields import name_group
 from perfcast.inference.prediction import ESTIMATE, Predictions
@@ -42,7 +42,15 @@ from perfcast.serving.api_models import (
     describe_errors,
     list_entries,
 )
-from perfcast.serving.request_limits import DEFAULT_LIMITS, JsonRoute, PredictionQueue, RefusedRequest, RequestLimits
+from perfcast.serving.request_limits import (
+    DEFAULT_LIMITS,
+    Asked,
+    JsonRoute,
+    PredictionQueue,
+    RefusedRequest,
+    RequestLimits,
+    choose_champion,
+)
 from perfcast.utils.errors import UserError
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
@@ -82,17 +90,14 @@ SECURITY_HEADERS = {
 _ENCODED_HEADERS = [(name.encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
 
 
-def create_app(
-    loaded: Sequence[champion_folder.Champion],
-    limits: RequestLimits = DEFAULT_LIMITS,
-    hosts: Sequence[str] | None = LOOPBACK,
-) -> FastAPI:
-    """Return the application that serves a loaded champion, and those that rest on its estimates after it.
+def create_app(asked: Asked, limits: RequestLimits = DEFAULT_LIMITS, hosts: Sequence[str] | None = LOOPBACK) -> FastAPI:
+    """Return the application that serves a loaded champion, or a pair of them.
 
     `hosts` are the accepted names in the Host header; None accepts any. Without that check, a page of another site
     whose name resolves to this machine (DNS rebinding) could send requests.
     """
-    champions = [with_operations(each) for each in loaded]
+    pair = BridgedPair(*map(with_operations, asked)) if isinstance(asked, BridgedPair) else None
+    asked = pair or with_operations(asked)
     metrics = ServerMetrics()
     queue = PredictionQueue(limits, metrics)
     metrics.starts.inc()
@@ -107,8 +112,8 @@ def create_app(
     app.state.limits = limits
     _add_error_handlers(app)
     app.mount("/static", StaticFiles(directory=PAGE_FOLDER))
-    app.include_router(_create_info_router(champions, limits, metrics))
-    app.include_router(_create_prediction_router(champions, limits, queue))
+    app.include_router(_create_info_router(asked, limits, metrics))
+    app.include_router(_create_prediction_router(asked, limits, queue))
     app.add_middleware(_HostCheck, hosts=hosts)
     app.add_middleware(MetricsMiddleware, metrics=metrics)
     return app
@@ -215,8 +220,9 @@ def _add_error_handlers(app: FastAPI) -> None:
         return _refuse(500, "the prediction failed unexpectedly; see the server log", SECURITY_HEADERS)
 
 
-def _create_info_router(champions: Sequence[Champion], limits: RequestLimits, metrics: ServerMetrics) -> APIRouter:
+def _create_info_router(asked: Asked, limits: RequestLimits, metrics: ServerMetrics) -> APIRouter:
     router = APIRouter(responses={422: _REFUSALS[422]})
+    champions = asked if isinstance(asked, BridgedPair) else (asked,)
     champion = champions[0]
     fields = _describe_fields(champion)
     health = {
@@ -224,7 +230,7 @@ def _create_info_router(champions: Sequence[Champion], limits: RequestLimits, me
         "version": __version__,
         **_describe_champion(champion),
         "suites": [
-            {"title": column_label(each.dataset), "champion": each.name, "preset": each.preset, **asdict(each.basis)}
+            {"title": column_label(each.dataset), "champion": each.name, "preset": each.preset, "basis": each.basis}
             for each in champions
         ],
         "limits": asdict(limits),
@@ -264,23 +270,20 @@ def _create_info_router(champions: Sequence[Champion], limits: RequestLimits, me
     return router
 
 
-def _create_prediction_router(
-    champions: Sequence[Champion], limits: RequestLimits, queue: PredictionQueue
-) -> APIRouter:
+def _create_prediction_router(asked: Asked, limits: RequestLimits, queue: PredictionQueue) -> APIRouter:
     router = APIRouter(route_class=JsonRoute, responses=_REFUSALS)
-    # the same list for the same text: the queue answers requests of the same champions together
-    choose = cache(partial(choose_champions, champions))
 
     @router.post("/predict", summary="Predict one machine, or several", response_model=PredictResponse)
     async def post_predict(body: RequestBody, query: Annotated[PredictQuery, Query()]) -> Response:
         entries = list_entries(body, limits)
         options = query.to_options(len(entries), limits)
         encode = partial(_encode_predictions, strict=query.strict)
-        return await queue.predict(choose(query.suite), entries, options, encode)
+        return await queue.predict(choose_champion(asked, query.suite), entries, options, encode)
 
     def add_decision(name: str, model: type, response: type, summary: str) -> None:
         async def post_decision(body: Any) -> Response:
-            chosen = choose(body.suite)
+            chosen = choose_champion(asked, body.suite)
+            chosen = chosen.base if isinstance(chosen, BridgedPair) else chosen
             return await queue.call(lambda: JSONResponse(body.answer(chosen, limits).to_dict()))
 
         # FastAPI reads the model of the body from the annotation
@@ -321,7 +324,7 @@ def _describe_fields(champion: Champion) -> dict[str, list[dict[str, Any]]]:
         return {"name": name, **words, "number": types[name] == "double", "unit": unit, "capacity": capacity}
 
     fields = []
-    for name, field in {field.name: field for field in champion.fields.fields.values()}.items():
+    for name, field in {each.name: each for each in champion.fields.fields.values() if each.name in types}.items():
         filled = list(field.columns)
         described = describe(name, field.meaning, filled[0] if len(filled) == 1 else None)
         fields.append({**described, "example": field.example, "columns": filled, "aliases": list(field.aliases)})

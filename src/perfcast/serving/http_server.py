@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,11 +15,11 @@ from fastapi import FastAPI
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
-from perfcast.inference.champion import Champion
+from perfcast.inference.bridged import BridgedPair
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.predict import PredictOptions
 from perfcast.serving.app import LOOPBACK, METRICS_FOLDER, create_app
-from perfcast.serving.request_limits import RequestLimits
+from perfcast.serving.request_limits import Asked, RequestLimits, predict_asked
 from perfcast.utils.errors import UserError
 
 UVICORN = {
@@ -68,18 +68,19 @@ def serve(create: Callable[[], Any], listening: socket.socket, workers: int | No
         Multiprocess(uvicorn.Config(create, factory=True, **options), [listening]).run()
 
 
-def create_worker_app(load: Callable[[], Sequence[Champion]], host: str, machines: int) -> FastAPI:
+def create_worker_app(load: Callable[[], Asked], host: str, machines: int) -> FastAPI:
     """Return the application of a worker process.
 
     Args: `machines` of a request at most.
     """
     try:
-        champions = load()
+        asked = load()
     except UserError as error:  # the files have changed since the server started
         print(f"perfcast serve: {error}", file=sys.stderr)
         sys.exit(STARTUP_FAILURE)
-    for name in champions[-1].entity_names.keys[:1]:  # the first request does not wait for lazy initialization
+    champion = asked.bridged if isinstance(asked, BridgedPair) else asked
+    for name in champion.entity_names.keys[:1]:  # the first request does not wait for lazy initialization
         with suppress(UserError):
-            predict_suites([MachineEntry(1, "", {champions[-1].entity: name})], champions, PredictOptions())
+            predict_asked([MachineEntry(1, "", {champion.entity: name})], asked, PredictOptions())
     hosts = sorted({*LOOPBACK, host.lower()}) if is_loopback(host) else None
-    return create_app(champions, RequestLimits(machines=machines), hosts)
+    return create_app(asked, RequestLimits(machines=machines), hosts)

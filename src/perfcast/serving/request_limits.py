@@ -14,6 +14,7 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
+from perfcast.inference.bridged import BridgedPair, predict_pair
 from perfcast.inference.champion import Champion
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.predict import PredictOptions, predict_batch
@@ -132,6 +133,27 @@ if TYPE_CHECKING:
     from perfcast.serving.app import ServerMetrics
 
 Result = TypeVar("Result")
+Asked = Champion | BridgedPair
+BOTH = "both"
+"""Name of every champion of a server."""
+
+
+def choose_champion(asked: Asked, suite: str) -> Asked:
+    """Return the champion whose dataset ends so, or both. Raises: UserError when there is none."""
+    champions = asked if isinstance(asked, BridgedPair) else (asked,)
+    chosen = [each for each in champions if suite == BOTH or each.dataset.endswith(suite)]
+    if not chosen:
+        known = " or ".join(each.dataset for each in champions)
+        raise UserError(f"suite must be {BOTH} or the end of a dataset", f"it is {suite!r}", known)
+    return chosen[0] if len(chosen) < len(champions) else asked
+
+
+def predict_asked(entries: Sequence[MachineEntry], asked: Asked, options: PredictOptions) -> Predictions:
+    """Predict machines with a champion or a pair, see `predict_batch` and `predict_pair`."""
+    if isinstance(asked, BridgedPair):
+        return predict_pair(entries, asked, options)
+    return predict_batch(entries, asked, options)
+
 
 _MAX_TOGETHER = 64
 """Machines of several requests in one call; a larger request is alone."""
@@ -139,7 +161,7 @@ _MAX_TOGETHER = 64
 
 @dataclass(eq=False)
 class _Request:
-    champions: Sequence[Champion]
+    asked: Asked
     entries: Sequence[MachineEntry]
     options: PredictOptions
     encode: Callable[[Predictions], Any]
@@ -157,7 +179,7 @@ class PredictionQueue:
 
     async def predict(
         self,
-        champions: Sequence[Champion],
+        asked: Asked,
         entries: Sequence[MachineEntry],
         options: PredictOptions,
         encode: Callable[[Predictions], Result],
@@ -166,7 +188,7 @@ class PredictionQueue:
 
         Raises: see `call` and `predict_batch`.
         """
-        request = _Request(champions, entries, options, encode)
+        request = _Request(asked, entries, options, encode)
         self._requests.append(request)
         try:
             await self.call(lambda: self._answer(request))
@@ -206,10 +228,10 @@ class PredictionQueue:
             self._predict([request])  # another one has met a bug
 
     def _list_waiting(self, request: _Request) -> list[_Request]:
-        """Return a request and those that one call of the same champions answers with it."""
+        """Return a request and those that one call answers with it."""
         together, room = [request], _MAX_TOGETHER - len(request.entries)
         for other in list(self._requests):
-            is_alike = other.champions is request.champions and other.options == request.options
+            is_alike = other.asked is request.asked and other.options == request.options
             if other is not request and other.answer is None and is_alike and len(other.entries) <= room:
                 together.append(other)
                 room -= len(other.entries)
@@ -220,7 +242,7 @@ class PredictionQueue:
         numbered = [entry._replace(line=number) for number, entry in enumerate(entries)]
         self._metrics.batches.inc()
         self._metrics.machines.inc(len(entries))
-        answer = predict_suites(numbered, requests[0].champions, requests[0].options)
+        answer = predict_asked(numbered, requests[0].asked, requests[0].options)
         start = 0
         for request in requests:
             lines = {start + number: entry.line for number, entry in enumerate(request.entries)}

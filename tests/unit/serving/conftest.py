@@ -14,5 +14,5 @@ from perfcast.serving.request_limits import DEFAULT_LIMITS
 @pytest.fixture(scope="session")
 def server():
     # slow test machines must not run into the time limit
-    with served(project().champion, limits=replace(DEFAULT_LIMITS, seconds=120.0)) as address:
+    with served(project().champion, replace(DEFAULT_LIMITS, seconds=120.0)) as address:
         yield address

@@ -39,7 +39,7 @@ def receive(connection):
 
 @pytest.fixture(scope="module")
 def server():
-    with served(project().champion, limits=replace(DEFAULT_LIMITS, seconds=3.0), uvicorn_options={"timeout_keep_alive": 1}) as address:
+    with served(project().champion, replace(DEFAULT_LIMITS, seconds=3.0), {"timeout_keep_alive": 1}) as address:
         yield address
 
 

@@ -38,11 +38,9 @@ def run(scenario, limits=DEFAULT_LIMITS):
     asyncio.run(asyncio.wait_for(start(), 120))
 
 
-CHAMPIONS = [project().champion]
-
-
 def enqueue(queue, machines, options=PLAIN, encode=lambda answer: answer):
-    return asyncio.create_task(queue.predict(CHAMPIONS, read_tree(machines, "the body"), options, encode))
+    entries = read_tree(machines, "the body")
+    return asyncio.create_task(queue.predict(project().champion, entries, options, encode))
 
 
 @pytest.fixture

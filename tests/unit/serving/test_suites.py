@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from bridged_project import DATASETS, TASKS, bridged_champions, bridged_results
+from bridged_project import DATASETS, TASKS, bridged_pair, bridged_results
 from champion_project import TITLES
 from serving_project import KNOWN, PLAIN, WRONG, request, served
 
@@ -27,7 +27,7 @@ BODIES = {
 
 @pytest.fixture(scope="module")
 def address():
-    with served(*bridged_champions(), limits=replace(DEFAULT_LIMITS, seconds=120.0)) as url:
+    with served(bridged_pair(), replace(DEFAULT_LIMITS, seconds=120.0)) as url:
         yield url
 
 
@@ -54,7 +54,8 @@ def test_prediction_is_that_of_the_command(address, capsys):
 
 
 @pytest.mark.parametrize(
-    ("suite", "tasks"), [("both", [*TITLES, *NEW_TITLES]), ("2017", TITLES), ("2026", NEW_TITLES), (DATASETS[1], NEW_TITLES)]
+    ("suite", "tasks"),
+    [("both", [*TITLES, *NEW_TITLES]), ("2017", TITLES), ("2026", NEW_TITLES), (DATASETS[1], NEW_TITLES)],
 )
 def test_suite_chooses_who_answers(address, suite, tasks):
     assert list_tasks(request(f"{address}/predict{PLAIN}&suite={suite}", KNOWN).json()) == tasks
@@ -82,10 +83,10 @@ def test_health_describes_both(address):
     payload = request(f"{address}/health").json()
     response_models.HealthResponse.model_validate(payload, extra="forbid")
     assert [suite["title"] for suite in payload["suites"]] == ["SPEC CPU2017", "SPEC CPU2026"]
-    assert [suite["tasks"] for suite in payload["suites"]] == [TITLES, NEW_TITLES]
+    assert [suite["basis"]["tasks"] for suite in payload["suites"]] == [TITLES, NEW_TITLES]
 
 
 def test_one_champion_takes_both_as_itself():
-    with served(bridged_champions()[1]) as alone:
+    with served(bridged_pair().bridged) as alone:
         assert list_tasks(request(f"{alone}/predict{PLAIN}&suite=both", KNOWN).json()) == NEW_TITLES
         assert request(f"{alone}/predict{PLAIN}&suite=2017", KNOWN).status == 422

@@ -392,19 +392,8 @@ SPEC_CPU2006 = ServerRules(
         "SPECfp_base2006": "CFP2006speed",
     }
 )
-SPEC_CPU2017 = ServerRules(
-    {
-        "SPECrate2017_int_base": "CINT2017rate",
-        "SPECrate2017_fp_base": "CFP2017rate",
-        "SPECspeed2017_int_base": "CINT2017speed",
-        "SPECspeed2017_fp_base": "CFP2017speed",
-    }
-)
-SPEC_CPU2026 = ServerRules(
-    {
-        "SPECrate2026_int_base": "CINT2026rate",
-        "SPECrate2026_fp_base": "CFP2026rate",
-        "SPECspeed2026_int_base": "CINT2026speed",
-        "SPECspeed2026_fp_base": "CFP2026speed",
-    }
+_SUITE_KINDS = [(mode, kind) for mode in ("rate", "speed") for kind in ("int", "fp")]
+SPEC_CPU2017, SPEC_CPU2026 = (
+    ServerRules({f"SPEC{mode}{year}_{kind}_base": f"C{kind.upper()}{year}{mode}" for mode, kind in _SUITE_KINDS})
+    for year in (2017, 2026)
 )

@@ -351,11 +351,11 @@ async function initialize() {
   if (all.some((entry) => entry.name === "memory.channels")) range.elements.vary.value = "memory.channels";
   const { suites } = state.health;
   if (suites.length > 1) {
-    for (const { suite } of [form.elements, getElement("choose").elements]) suite.append(...suites.map((each) => createElement("option", { value: each.dataset }, each.title)));
+    for (const { suite } of [form.elements, getElement("choose").elements]) suite.append(...suites.map((each) => createElement("option", { value: each.basis.dataset }, each.title)));
     for (const label of document.querySelectorAll(".of-suites")) label.hidden = false;
   }
   for (const name of OPTIONS) form.elements[name].dataset.initial = form.elements[name].value;
-  getElement("champion").textContent = `${suites.map((each) => `${each.title}: ${each.champion}, ${describeBasis(each, suites)} (training preset: ${each.preset})`).join(". ")}. perfcast ${state.health.version}.`;
+  getElement("champion").textContent = `${suites.map((each) => `${each.title}: ${each.champion}, ${describeBasis(each.basis, suites)} (training preset: ${each.preset})`).join(". ")}. perfcast ${state.health.version}.`;
   addListeners();
   suggestNames("").catch(() => {});
   const { described, varied: hasCurves } = restoreLink();

@@ -58,7 +58,7 @@ function createPublished(estimates) {
 
 // Return the measured results behind the answers of a suite, and the suite whose estimates it rests on.
 export function describeBasis({ results, until, bridged_from: base }, suites) {
-  const from = base ? `bridged from ${suites.find((suite) => suite.dataset === base)?.title ?? base}; ` : "";
+  const from = base ? `bridged from ${suites.find((suite) => suite.basis.dataset === base)?.title ?? base}; ` : "";
   return `${from}${results.toLocaleString("en")} results${until ? ` to ${until}` : ""}`;
 }
 
@@ -86,11 +86,11 @@ export function createPrediction(machine, width, suites, words) {
   const units = [...new Set(estimates.map((estimate) => estimate.unit))].filter(Boolean);
   parts.push(...createPublished(estimates));
   parts.push(createLegend(estimates[0].level, { marks: hasNearest && "nearest measured machines", published: estimates.some((estimate) => estimate.published), unit: units.length === 1 ? units[0] : "" }));
-  const answered = suites.map((suite) => ({ ...suite, estimates: estimates.filter((estimate) => suite.tasks.includes(estimate.task)) })).filter((suite) => suite.estimates.length);
+  const answered = suites.map((suite) => ({ ...suite, estimates: estimates.filter((estimate) => suite.basis.tasks.includes(estimate.task)) })).filter((suite) => suite.estimates.length);
   const isSplit = answered.length > 1 && width >= 730;
   for (const suite of answered) suite.width = isSplit ? Math.floor((width - 32) / 2) : width;
   const sections = answered.map((suite) => {
-    const title = answered.length > 1 ? [createElement("div", {}, createElement("h3", { class: "dataset" }, suite.title), createElement("p", { class: "quiet" }, describeBasis(suite, suites)))] : [];
+    const title = answered.length > 1 ? [createElement("div", {}, createElement("h3", { class: "dataset" }, suite.title), createElement("p", { class: "quiet" }, describeBasis(suite.basis, suites)))] : [];
     const blocks = suite.estimates.map((estimate) => createEstimate(estimate, { ratio: ratios[estimate.task], heading: title.length ? "h4" : "h3", width: suite.width, unit: units.length > 1 ? estimate.unit : "" }));
     const section = createElement("section", {}, ...title, ...blocks);
     section.style.gridRow = `span ${title.length + blocks.length}`;
