@@ -76,7 +76,7 @@ class _Options(BaseModel):
         None, description="Month of the measurement, YYYY-MM (default: that of the newest result)."
     )
     assume: bool = Field(True, description="Fill unknown values with those of similar machines (default: true).")
-    suite: str = Field(BOTH, max_length=_MAX_SHOWN, description="both, or the end of a dataset of GET /health: 2026.")
+    suite: str = Field(BOTH, max_length=_MAX_SHOWN, description="both (default), or the end of a dataset of GET /health, as 2026.")
 
 
 class PredictQuery(_Options):

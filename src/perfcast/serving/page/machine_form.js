@@ -193,7 +193,7 @@ function showAnswer() {
   getElement("csv").hidden = false;
   const machine = state.answer.machines[0];
   getElement("prediction").replaceChildren(...state.answer.machines.flatMap((each) => createPrediction(each, section.clientWidth, state.health.suites, describeName)));
-  getElement("basis").replaceChildren(...createBasis(machine, state.health.origins, describeName));
+  getElement("basis").replaceChildren(...createBasis(machine, state.health, describeName));
   if (!state.curves) getElement("curves").replaceChildren();
   else getElement("curves").replaceChildren(...createCurves(state.curves.answer, state.curves.values, state.curves.label, getElement("curves").clientWidth));
   suggestRange();
@@ -212,7 +212,7 @@ function addVaried(name) {
   const { vary } = range.elements;
   if ([...vary.options].some((option) => option.value === name)) return;
   const words = listNumericFields().find((entry) => entry.name === name).meaning || name;
-  vary.append(createElement("option", { value: name }, `${capitalize(words)} (${name})`));
+  vary.append(createElement("option", { value: name }, capitalize(words)));
 }
 
 // Suggest a range around the value of the machine, unless a range was typed.

@@ -48,12 +48,15 @@ export function formatInterval(estimate) {
 
 // Return the published results as a table, nothing without any.
 function createPublished(estimates) {
-  const rows = estimates.filter((each) => each.published).map(({ task, published }) => {
+  const found = estimates.filter((each) => each.published);
+  const isExact = found.every(({ published }) => !published.quartiles && !published.differs.length);
+  const rows = found.map(({ task, published }) => {
     const which = published.quartiles ? `such machines in any set-up, ${published.months}` : published.differs.length ? `the nearest machine; its newest results have ${published.differs.join("; ")}` : "this machine";
     const range = published.low === null ? "" : published.low === published.high ? formatNumber(published.low) : `${formatNumber(published.low)} to ${formatNumber(published.high)}`;
-    return [task, String(published.count), published.median ? formatNumber(published.median) : "", published.quartiles && range ? `quartiles ${range}` : range, which];
+    return [task, String(published.count), published.median ? formatNumber(published.median) : "", published.quartiles && range ? `quartiles ${range}` : range, ...(isExact ? [] : [which])];
   });
-  return rows.length ? [createElement("div", { class: "published" }, createTable("Published results", ["suite", "results", "median", "range", "of"], rows))] : [];
+  const [caption, header] = [`Published results${isExact ? " of this machine" : ""}`, ["suite", "results", "median", "range", ...(isExact ? [] : ["of"])]];
+  return rows.length ? [createElement("div", { class: "published" }, createTable(caption, header, rows))] : [];
 }
 
 // Return the measured results behind the answers of a suite, and the suite whose estimates it rests on.
@@ -62,7 +65,7 @@ export function describeBasis({ results, until, bridged_from: base }, suites) {
   return `${from}${results.toLocaleString("en")} results${until ? ` to ${until}` : ""}`;
 }
 
-// Return the heading, the ratio, the chart and the trust of one estimate.
+// Return the heading, the chart, the trust and the ratio of one estimate.
 function createEstimate(estimate, { ratio, heading, width, unit }) {
   const nearest = estimate.neighbors.map((near) => `${near.machine} ${formatNumber(near.score)}`).join(", ");
   const label = `${estimate.task}: estimate ${formatNumber(estimate.median)}, ${formatPercent(estimate.level)} interval ${formatInterval(estimate)}${nearest ? `; nearest measured: ${nearest}` : ""}`;
@@ -70,9 +73,9 @@ function createEstimate(estimate, { ratio, heading, width, unit }) {
     "div",
     {},
     createElement(heading, { class: "suite" }, `${estimate.task} `, createElement("strong", {}, formatNumber(estimate.median)), " ", createElement("small", {}, `${formatInterval(estimate)}${unit && ` ${unit}`}`)),
-    ratio ? createElement("p", { class: "ratio" }, createElement("strong", {}, formatNumber(ratio.median)), ` times ${ratio.base_task}, ${formatInterval(ratio)}`) : "",
     drawAxis(estimate, width, label),
     createElement("p", { class: "trust" }, describeTrust(estimate)),
+    ratio ? createElement("p", { class: "ratio" }, `Ratio to ${ratio.base_task}: `, createElement("strong", {}, formatNumber(ratio.median)), `, ${formatInterval(ratio)}`) : "",
   );
 }
 
@@ -114,7 +117,7 @@ export function createPrediction(machine, width, suites, words) {
 }
 
 // Return the drivers by group and all inputs by their origin; `words` returns the label and the meaning of a name.
-export function createBasis(machine, origins, words) {
+export function createBasis(machine, { origins, suites }, words) {
   const parts = [];
   const driven = machine.estimates.filter((estimate) => estimate.typical_machine);
   if (driven.length) {
@@ -125,7 +128,7 @@ export function createBasis(machine, origins, words) {
     });
     parts.push(createTable("Drivers: factors on the prediction of a typical machine of the last year", ["suite", ...groups, "typical machine"], rows));
   }
-  if (machine.basis) parts.push(...createFoundation(machine.basis, words));
+  if (machine.basis) parts.push(...createFoundation(machine.basis, suites, words));
   for (const [origin, meaning] of Object.entries(origins)) {
     const values = machine.values.filter((value) => value.origin === origin);
     if (!values.length) continue;
@@ -142,8 +145,8 @@ export function createBasis(machine, origins, words) {
 }
 
 // Return data, errors and facts with their dates, and how to check the answer.
-function createFoundation(basis, words) {
-  const parts = [createElement("p", {}, `Trained on ${basis.measured_results} measured results${basis.trained_until ? ` up to ${basis.trained_until}` : ""}.`)];
+function createFoundation(basis, suites, words) {
+  const parts = [createElement("p", {}, `Basis: ${suites.map((suite) => `${suite.title}, ${describeBasis(suite.basis, suites)}`).join(". ")}.`)];
   if (basis.later_results) parts.push(createElement("p", {}, `${basis.later_results}.`));
   if (basis.errors.length) parts.push(createTable("Errors in backtests at this distance from measured machines", ["suite", "half are below", "nine tenths are below"], basis.errors.map((each) => [each.task, `${(100 * each.median).toFixed(1)} %`, `${(100 * each.p90).toFixed(1)} %`])));
   for (const each of basis.facts) parts.push(createElement("p", {}, createElement("strong", {}, `Facts of ${each.subject}`), `, public from ${each.known_from || "an unknown day"} (${each.source}): ${each.facts.map((fact) => fact.replace(/^\w+/, (name) => words(name).label)).join(", ")}.`));
