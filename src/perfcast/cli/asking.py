@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from perfcast.inference import Champion, MachineEntry
-    from perfcast.inference.bridged import BridgedPair
+    from perfcast.inference.bridged import BridgedPair, Measured
     from perfcast.inference.predict import PredictOptions
-    from perfcast.inference.user_measurements import UserMeasurements
 
 NONE_ANSWERED, PARTLY_ANSWERED = 2, 3
 """Exit codes of a batch of which no machine, or not every one, could be used."""
@@ -199,22 +198,23 @@ def read_tasks(options: argparse.Namespace, asked: Champion | BridgedPair) -> tu
 
 
 def read_user_measurements(
-    options: argparse.Namespace, entries: Sequence[MachineEntry], champion: Champion
-) -> UserMeasurements | None:
-    """Read the file of --measured, None without; fields that it leaves out are those of the only machine.
+    options: argparse.Namespace, entries: Sequence[MachineEntry], asked: Champion | BridgedPair
+) -> Measured:
+    """Read the file of --measured, None by champion without; fields that it leaves out are those of the only machine.
 
     Scores that look like mistakes are named on standard error: brief answers, tables and files have no notes.
     """
     if options.measured is None:
-        return None
+        return (None, None)
+    from perfcast.inference.bridged import list_champions, read_measured
     from perfcast.inference.machine_files import read_machines
-    from perfcast.inference.user_measurements import read_measurements
 
     machine = dict(entries[0].values) if len(entries) == 1 else None
-    measurements = read_measurements(champion.read_files(read_machines(options.measured)), champion, machine)
-    for note in measurements.notes:
+    scores = list_champions(asked)[0].read_files(read_machines(options.measured))
+    measured = read_measured(scores, asked, machine)
+    for note in (note for each in measured if each for note in each.notes):
         print(f"--measured: {note}", file=sys.stderr)
-    return measurements
+    return measured
 
 
 def add_output(parser: argparse.ArgumentParser, files: str) -> None:

@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
     from perfcast.decisions.display import format_predictions
 
     asking.check_out(options)
-    if options.suite is None and options.measured is None:
+    if options.suite is None:
         options.suite = asking.BOTH
     predictions = _predict(options, asking.read_asked(options))
     counted = asking.count_words(sum(len(each.estimates) for each in predictions.machines), "estimate")
@@ -64,7 +64,7 @@ def _predict(options: argparse.Namespace, asked: Champion | BridgedPair) -> Pred
     if options.explain or (not options.brief and (options.json or not many)):
         chosen = replace(chosen, neighbors=options.nearest, explain=True)
     names = {"strict": options.strict, "progress": many}
+    measured = asking.read_user_measurements(options, entries, asked)
     if isinstance(asked, BridgedPair):
-        return predict_pair(entries, asked, chosen, **names)
-    measurements = asking.read_user_measurements(options, entries, champion)
-    return predict_batch(entries, champion, chosen, measurements, **names)
+        return predict_pair(entries, asked, chosen, measured, **names)
+    return predict_batch(entries, champion, chosen, measured[0], **names)

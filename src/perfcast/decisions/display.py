@@ -185,10 +185,13 @@ def _format_prediction(prediction: Prediction, origins: Mapping[str, str], width
     rows = [[*_estimate_cells(each)[:4], each.formula] for each in prediction.derived]
     add(title, [DERIVED, "estimate", interval, "unit", "formula"], rows)
     add("ratios", [*_RATIO_HEADER[:-1], interval], [row[1:] for row in _list_ratios([prediction])])
-    changed = [(each.task, each.user_factor) for each in estimates if each.user_factor is not None]
-    changes = [f"{task} {100 * (factor - 1):+.1f} %" for task, factor in changed]
-    if changes:
-        parts.append(wrap_text(f"changed by your own measurements: {', '.join(changes)}", width))
+    changes = [
+        f"{each.task} from {format_number(each.median / each.user_factor)} to {format_number(each.median)}"
+        for each in estimates
+        if each.user_factor is not None and each.user_factor != 1
+    ]
+    if any(each.user_factor is not None for each in estimates):
+        parts.append(wrap_text(f"changed by your own measurements: {', '.join(changes) or 'no estimate'}", width))
     parts += [wrap_text(line, width) for line in _list_weights(prediction)]
     if not explain:
         return "\n".join([*parts, _HINT])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -17,8 +18,17 @@ from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.name_lookup import TaskNames
 from perfcast.inference.parse import ParsedMachines, parse_batch
 from perfcast.inference.predict import DrawnAnswers, PredictOptions, batches
-from perfcast.inference.prediction import REFUSED, Prediction, Predictions, Ratio, join_predictions, name_tasks
-from perfcast.inference.user_measurements import UserMeasurements
+from perfcast.inference.prediction import (
+    REFUSED,
+    Prediction,
+    Predictions,
+    Ratio,
+    join_names,
+    join_predictions,
+    name_tasks,
+)
+from perfcast.inference.rules import DescriptionRules
+from perfcast.inference.user_measurements import UserMeasurements, find_task, read_measurements
 from perfcast.schema.table import Role, select
 from perfcast.uncertainty.mixture import weighted_medians
 from perfcast.utils.errors import UserError
@@ -31,48 +41,44 @@ class BridgedPair(NamedTuple):
     bridged: Champion
 
     @property
-    def titles(self) -> dict[str, str]:
-        """The titles of the tasks of both."""
-        return {**self.base.rules.task_titles, **self.bridged.rules.task_titles}
-
-    @property
-    def task_names(self) -> TaskNames:
-        """The names of the tasks of both."""
-        aliases = {name: task for each in self for name, task in each.rules.alias_tasks(each.tasks).items()}
-        return TaskNames([*self.base.tasks, *self.bridged.tasks], aliases)
-
-    @property
     def bridge(self) -> Base:
         """The bridge between both."""
         if self.bridged.base is None:
             raise ValueError(f"{self.bridged.dataset} has no bridge")
         return self.bridged.base
 
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """What `Champion.identity` has, of both."""
+        return tuple(join_names(*names) for names in zip(self.base.identity, self.bridged.identity, strict=True))
 
-@dataclass(frozen=True)
-class ParsedPair:
-    """Machines as each champion of a pair reads them. A machine of both has the same key in both."""
+    @property
+    def rules(self) -> DescriptionRules:
+        """The rules of the base, with the titles of the tasks of both."""
+        rules = copy(self.base.rules)
+        rules.task_titles = {**rules.task_titles, **self.bridged.rules.task_titles}
+        return rules
 
-    base: ParsedMachines
-    bridged: ParsedMachines
+    @property
+    def tasks(self) -> list[str]:
+        """The tasks of both."""
+        return [*self.base.tasks, *self.bridged.tasks]
 
-    def take(self, keys: np.ndarray) -> ParsedPair:
-        """Return the machines with some keys."""
-        return ParsedPair(*(side.take(np.isin(side.keys, keys)) for side in (self.base, self.bridged)))
+    @property
+    def task_names(self) -> TaskNames:
+        """The names of the tasks of both."""
+        aliases = {name: task for each in self for name, task in each.rules.alias_tasks(each.tasks).items()}
+        return TaskNames(self.tasks, aliases)
 
-    def explain_absence(self, line: int, pair: BridgedPair) -> tuple[str, ...]:
-        """Return one note on the champion that has no answer about a line, none where both or neither has one.
+    @property
+    def targets_of(self) -> dict[str, Sequence[str]]:
+        """The targets of every task."""
+        return {**self.base.targets_of, **self.bridged.targets_of}
 
-        A line that names a task has an answer of one champion only.
-        """
-        sides = ((pair.base, self.base, self.bridged), (pair.bridged, self.bridged, self.base))
-        return tuple(
-            f"{champion.dataset} has no answer: {side.refusals[line]}"
-            for champion, side, other in sides
-            if line in side.refusals
-            for machine in list(other.machines.values())
-            if machine.line == line and champion.task not in machine.cells
-        )[:1]
+
+def list_champions(asked: Champion | BridgedPair) -> tuple[Champion, ...]:
+    """Return the champion, or both of a pair."""
+    return tuple(asked) if isinstance(asked, BridgedPair) else (asked,)
 
 
 def parse_pair(
@@ -82,9 +88,10 @@ def parse_pair(
     strict: bool = False,
     has_task: bool = True,
     asks_capacity: bool = False,
-) -> ParsedPair:
+) -> tuple[ParsedMachines, ParsedMachines]:
     """Parse machines with the fields of each champion, see `parse_batch`; either may refuse some of them.
 
+    A machine that both can use has the same key in both.
     Raises: UserError of the first machine that neither can use, with `strict` or when it is the only one.
     """
     parsed = []
@@ -110,33 +117,54 @@ def parse_pair(
         known = CompletedMachines(Cells(machines.cells, np.array(keys, dtype=int)), machines.known.codes)
         by_key = dict(zip(keys, (machines.machines[key] for key in machines.keys), strict=True))
         sides.append(replace(machines, known=known, machines=by_key))
-    return ParsedPair(*sides)
+    return sides[0], sides[1]
 
 
-def draw_pair(
-    machines: ParsedPair, pair: BridgedPair, options: PredictOptions
-) -> tuple[DrawnMachines | None, DrawnMachines | None]:
-    """Draw what is assumed of every machine once for both champions; None for one that has no machine.
+def parse_shared(
+    entries: Sequence[MachineEntry], asked: Champion | BridgedPair, *, strict: bool = False
+) -> tuple[ParsedMachines, ...]:
+    """Parse machines without a task that every champion can use, numbered from 0; the first side has all refusals.
+
+    Raises: UserError of the first other machine, with `strict` or when it is the only one.
+    """
+    if not isinstance(asked, BridgedPair):
+        return (parse_batch(entries, asked, strict=strict, has_task=False).numbered(),)
+    sides = parse_pair(entries, asked, strict=strict, has_task=False)
+    refusals = {**sides[1].refusals, **sides[0].refusals}
+    if refusals and (strict or len(entries) == 1):
+        raise refusals[min(refusals)]
+    keys = [key for key in sides[0].keys if key in set(sides[1].keys)]
+    rows = (np.array([side.keys.index(key) for key in keys], dtype=int) for side in sides)
+    shared = [side.take(taken).numbered() for side, taken in zip(sides, rows, strict=True)]
+    return replace(shared[0], refusals=refusals), shared[1]
+
+
+def draw_sides(
+    sides: Sequence[ParsedMachines], champions: Sequence[Champion], options: PredictOptions
+) -> list[DrawnMachines | None]:
+    """Draw what is assumed of every machine, of a pair once for both; None for a champion that has no machine.
 
     A machine whose entity has results behind the bridged champion is drawn from these, since they are of later
     machines, any other from the results of the base. The other champion follows its draws, see `FollowedDraws`.
     """
+    if len(sides) == 1:
+        return [join_draws(_draw(sides[0], champions[0], options))] if sides[0].keys else [None]
+    pair, (machines, later) = BridgedPair(*champions), sides
     base, bridged = pair
     tasks = pair.bridge.tasks
     measured = set(bridged.reference_data.measured.frame[bridged.entity].astype(str))
-    entities = zip(machines.bridged.keys, machines.bridged.cells[bridged.entity].tolist(), strict=True)
+    entities = zip(later.keys, later.cells[bridged.entity].tolist(), strict=True)
     leading = [key for key, entity in entities if entity in measured]
-    led = np.isin(machines.base.keys, leading)
-    leads = ~np.isin(machines.bridged.keys, np.setdiff1d(machines.base.keys, leading))
+    led = np.isin(machines.keys, leading)
+    leads = ~np.isin(later.keys, np.setdiff1d(machines.keys, leading))
     # those that are followed stand first, so that their draws keep their numbers
-    of_base = _draw(machines.base.take(~led), base, options)
-    of_bridged = _draw(machines.bridged.take(leads), bridged, options)
+    of_base, of_bridged = _draw(machines.take(~led), base, options), _draw(later.take(leads), bridged, options)
     if of_bridged:
         followed = FollowedDraws(of_bridged[0], {task: name for name, task in tasks.items()})
-        of_base += _draw(machines.base.take(led), base, options, followed)
+        of_base += _draw(machines.take(led), base, options, followed)
     if of_base:
-        of_bridged += _draw(machines.bridged.take(~leads), bridged, options, FollowedDraws(of_base[0], tasks))
-    return (join_draws(of_base) if of_base else None), (join_draws(of_bridged) if of_bridged else None)
+        of_bridged += _draw(later.take(~leads), bridged, options, FollowedDraws(of_base[0], tasks))
+    return [join_draws(drawn) if drawn else None for drawn in (of_base, of_bridged)]
 
 
 def _draw(
@@ -148,29 +176,101 @@ def _draw(
     return [impute_draws(machines, champion, options.when, assume=options.assume, followed=followed)]
 
 
-class PairAnswers:
-    """Answers of both champions about machines that were drawn once; None of a champion that has no machine."""
+Measured = Sequence[UserMeasurements | None]
+"""User measurements by champion."""
+
+
+def read_measured(
+    entries: Sequence[MachineEntry], asked: Champion | BridgedPair, machine: Mapping[str, object] | None = None
+) -> Measured:
+    """Read measured scores, of a pair each by the champion of its task, see `read_measurements`.
+
+    Raises: UserError for a task that neither has, and for values that cannot be used.
+    """
+    if not isinstance(asked, BridgedPair):
+        return (read_measurements(entries, asked, machine),)
+    sides: tuple[list[MachineEntry], list[MachineEntry]] = ([], [])
+    for entry in entries:
+        task = find_task({**(machine or {}), **entry.values}, asked.base)
+        known = task is None or asked.task_names.get(task, entry.label) in asked.base.tasks
+        sides[not known].append(entry)
+    return [read_measurements(each, by, machine) if each else None for each, by in zip(sides, asked, strict=True)]
+
+
+class JointAnswers:
+    """Answers of one or both champions about machines that were drawn once.
+
+    `sides` has None for a champion that has no machine.
+    """
 
     def __init__(
         self,
-        machines: ParsedPair,
-        pair: BridgedPair,
+        machines: Sequence[ParsedMachines],
+        asked: Champion | BridgedPair,
         options: PredictOptions,
-        measurements: tuple[UserMeasurements | None, UserMeasurements | None] = (None, None),
+        measurements: Measured = (None, None),
     ) -> None:
-        self._machines, self._pair, self._options = machines, pair, options
+        self._machines, self._asked, self._options = machines, asked, options
+        champions = list_champions(asked)
         self.sides = [
             None if drawn is None else DrawnAnswers(drawn, champion, options, known)
-            for drawn, champion, known in zip(draw_pair(machines, pair, options), pair, measurements, strict=True)
+            for drawn, champion, known in zip(
+                draw_sides(machines, champions, options), champions, measurements, strict=False
+            )
         ]
 
+        self._unmoved = self._carry()
+
+    def _carry(self) -> dict[int, tuple[str, ...]]:
+        """Carry what user measurements change in the base to the bridged champion, and return notes by key.
+
+        An estimate of an entity without results in the base takes over a share, unless that leads away from published
+        results. Nothing is carried to a champion with measurements of its own, nor back to the base.
+        """
+        base, bridged = (*self.sides, None)[:2]
+        if base is None or bridged is None or base.is_corrected == bridged.is_corrected:
+            return {}
+        from_base, keys = base.is_corrected, bridged.predicted.completed.cells.index
+        note = (
+            f"{(bridged if from_base else base).champion.dataset} is not moved by your results of "
+            f"{(base if from_base else bridged).champion.dataset}: on published results, that made no estimate better"
+        )
+        if not from_base:
+            return dict.fromkeys(keys.tolist(), (note,))
+        rows, old, *_ = self._match_draws(base, bridged)
+        known = bridged.predicted.table.frame[BridgedPair(base.champion, bridged.champion).bridge.columns[-1].name]
+        correction, added = bridged.corrections[0], np.zeros(len(keys))
+        moved = base.corrections[0].shift[old] - base.corrections[0].later[old]
+        added[rows] = np.where(known.to_numpy()[rows] > 0, 0.0, bridged.champion.rules.carried * moved)
+        target = bridged.champion.predictor.targets_[0]
+        added[bridged.explainer.moves_away(bridged.predicted.medians[:, 0], added, target)] = 0.0
+        bridged.corrections[0] = correction._replace(shift=correction.shift + added)
+        bridged.is_corrected = True
+        return dict.fromkeys(np.setdiff1d(keys, keys[added != 0]).tolist(), (note,))
+
+    @staticmethod
+    def _match_draws(base: DrawnAnswers, bridged: DrawnAnswers) -> tuple[np.ndarray, ...]:
+        """Return the bridged machines by task with a base, those of the base, and by draw of both: their numbers and
+        weights, and the place of the machine among the first. Shapes: (m,) twice, (k,) four times.
+        """
+        followers, leaders = (np.flatnonzero(side.drawn.other >= 0) for side in (base, bridged))
+        draws = np.concatenate([base.drawn.other[followers], leaders])
+        old_draws = np.concatenate([followers, bridged.drawn.other[leaders]])
+        weights = np.concatenate([base.drawn.weights[followers], bridged.drawn.weights[leaders]])
+        rows, first, places = np.unique(bridged.drawn.owners[draws], return_index=True, return_inverse=True)
+        return rows, base.drawn.owners[old_draws[first]], draws, old_draws, weights, places
+
     def list_predictions(self) -> dict[int, Prediction]:
-        """Return the prediction of every machine by key: the estimates of both champions, and their ratios."""
+        """Return the prediction of every machine by key: the estimates of all champions, and the ratios of a pair."""
         by_key: dict[int, Prediction] = {}
-        for side, machines in zip(self.sides, (self._machines.base, self._machines.bridged), strict=True):
-            for each in side.list_predictions(machines.notes) if side else ():
-                before = by_key.get(each.line)
-                by_key[each.line] = each if before is None else join_predictions(before, each)
+        champions = list_champions(self._asked)
+        for side, machines, champion in zip(self.sides, self._machines, champions, strict=True):
+            notes = {key: (*machines.notes.get(key, ()), *self._unmoved.get(key, ())) for key in machines.keys}
+            which = f"{champion.dataset}: " if len(self.sides) > 1 else ""
+            for made in side.list_predictions(notes) if side else ():
+                told = tuple(f"{which}{note}" if note.startswith("never") else note for note in made.notes)
+                named, before = replace(made, notes=told), by_key.get(made.line)
+                by_key[made.line] = named if before is None else join_predictions(before, named)
         ratios: dict[int, list[Ratio]] = {}
         for key, ratio in self.list_ratios():
             tasks = {estimate.task for estimate in by_key[key].estimates} if key in by_key else set()
@@ -184,30 +284,25 @@ class PairAnswers:
         The interval is that of the mixture of the differences of both predictions in each draw, each with the width of
         the bridged champion: what the draws assume, and what the base errs, is in both.
         """
-        base, bridged = self.sides
-        if base is None or bridged is None:
+        base, bridged = (*self.sides, None)[:2]
+        if base is None or bridged is None or not isinstance(self._asked, BridgedPair):
             return []
-        followers, leaders = (np.flatnonzero(side.drawn.other >= 0) for side in (base, bridged))
-        old_draws = np.concatenate([followers, bridged.drawn.other[leaders]])
-        draws = np.concatenate([base.drawn.other[followers], leaders])
-        weights = np.concatenate([base.drawn.weights[followers], bridged.drawn.weights[leaders]])
+        paired, old, draws, old_draws, weights, places = self._match_draws(base, bridged)
         if not len(draws):
             return []
-        owners, number = bridged.drawn.owners[draws], 0
-        paired, first, places = np.unique(owners, return_index=True, return_inverse=True)
-        old = base.drawn.owners[old_draws[first]]
+        number = 0
         logs = bridged.predicted.mix(number).logs[draws] - base.predicted.mix(number).logs[old_draws]
         medians = np.full(len(bridged.predicted.medians), np.nan)
         medians[paired] = weighted_medians(logs, places, weights)
         X = bridged.predicted.table.frame
         when = None if self._options.when is None else pd.Series(self._options.when, index=X.index)
-        mixed = Mixture(logs, owners, weights, medians)
+        mixed = Mixture(logs, paired[places], weights, medians)
         intervals = bridged.predicted.intervals(number, when, self._options.level, mixed)
         (shift, narrowing, _), (old_shift, *_) = bridged.corrections[number], base.corrections[number]
         centers = medians[paired] + shift[paired] - old_shift[old]
         cells, names, target = (
             bridged.predicted.completed.cells,
-            self._pair.bridge.tasks,
+            self._asked.bridge.tasks,
             base.champion.predictor.targets_[number],
         )
         ratios = []
@@ -226,35 +321,53 @@ def predict_pair(
     entries: Sequence[MachineEntry],
     pair: BridgedPair,
     options: PredictOptions,
-    measurements: tuple[UserMeasurements | None, UserMeasurements | None] = (None, None),
+    measurements: Measured = (None, None),
     *,
     strict: bool = False,
     progress: bool = False,
 ) -> Predictions:
-    """Predict every machine that one of both champions can use, as `predict_batch` does: a machine has the estimates
-    of both, from the same draws, and their ratios. A machine that neither can use is refused with its reason.
+    """Predict every machine that a champion of the pair can use, as `predict_batch` does.
 
+    A machine has the estimates of both, from the same draws, and their ratios. A machine that neither can use is
+    refused with its reason, and one that one of both cannot use has a note.
     Raises: see `parse_pair`.
     """
-    machines = parse_pair(entries, pair, strict=strict, asks_capacity=True)
-    keys = np.union1d(machines.base.keys, machines.bridged.keys).astype(int)
+    sides = parse_pair(entries, pair, strict=strict, asks_capacity=True)
     by_line: dict[int, list[Prediction]] = {entry.line: [] for entry in entries}
-    for rows in batches(len(keys), progress=progress):
-        batch = machines.take(keys[rows])
-        for key, prediction in sorted(PairAnswers(batch, pair, options, measurements).list_predictions().items()):
-            side = machines.base if key in machines.base.machines else machines.bridged
-            by_line[side.line_of(key)].append(prediction)
+    for key, prediction in predict_sides(sides, pair, options, measurements, progress=progress).items():
+        side = sides[0] if key in sides[0].machines else sides[1]
+        by_line[side.line_of(key)].append(prediction)
     listed = []
     for entry in entries:
-        made = by_line[entry.line]
-        if not made and (error := machines.base.refusals.get(entry.line)):
-            made = [Prediction(entry.line, entry.label, (), status=REFUSED, message=str(error))]
-        notes = machines.explain_absence(entry.line, pair) if not options.tasks else ()
+        made, refusals = by_line[entry.line], [side.refusals.get(entry.line) for side in sides]
+        if all(refusals):
+            made = [Prediction(entry.line, entry.label, (), status=REFUSED, message=str(refusals[0]))]
+        absent = [f"{each.dataset} has no answer: {error}" for each, error in zip(pair, refusals, strict=True) if error]
+        # what names a task is answered by one champion alone
+        is_named = any(name.strip().lower() in ("task", pair.base.task) for name in entry.values)
+        notes = () if options.tasks or is_named or all(refusals) else tuple(absent)
         listed += [
             replace(each, line=entry.line, notes=(*each.notes, *notes), carried=entry.plain_carried) for each in made
         ]
-    names = (", ".join(dict.fromkeys(each)) for each in zip(*(champion.identity for champion in pair), strict=True))
-    features = len(select(pair.base.predictor.columns_, role=Role.FEATURE))
-    bases = tuple(champion.basis for champion in pair)
-    answer = Predictions(*names, tuple(listed), features, bases=bases)
-    return name_tasks(answer, pair.titles)
+    features, bases = select(pair.base.predictor.columns_, role=Role.FEATURE), tuple(each.basis for each in pair)
+    answer = Predictions(*pair.identity, tuple(listed), len(features), bases=bases)
+    return name_tasks(answer, pair.rules.task_titles)
+
+
+def predict_sides(
+    sides: Sequence[ParsedMachines],
+    asked: Champion | BridgedPair,
+    options: PredictOptions,
+    measurements: Measured = (None, None),
+    *,
+    progress: bool = False,
+) -> dict[int, Prediction]:
+    """Return the prediction of every machine by key, in batches; tasks have their own names."""
+    predictions: dict[int, Prediction] = {}
+    keys = sorted({key for side in sides for key in side.keys})
+    for rows in batches(len(keys), progress=progress):
+        chosen = np.array(keys)[rows]
+        batch = [side.take(np.isin(side.keys, chosen)) for side in sides]
+        made = JointAnswers(batch, asked, options, measurements).list_predictions()
+        predictions |= {key: made[key] for key in sorted(made)}
+    return predictions

@@ -176,7 +176,10 @@ class Correction(NamedTuple):
 
 
 class DrawnAnswers:
-    """Answers about machines that are drawn already: `predicted` by `champion`, with the `corrections` by target."""
+    """Answers about machines that are drawn already: `predicted` by `champion`, with the `corrections` by target.
+
+    `is_corrected` is whether user measurements are part of the corrections.
+    """
 
     def __init__(
         self,
@@ -189,6 +192,7 @@ class DrawnAnswers:
         self.predicted = predicted = DrawPredictions(drawn, champion)
         shown = {"neighbors": options.neighbors, "explain": options.explain, "when": options.when}
         self.explainer = Explainer(predicted, champion, **shown)
+        self.is_corrected = measurements is not None
         self.corrections = [self._correct(number) for number in range(len(champion.predictor.targets_))]
 
     def _correct(self, number: int) -> Correction:
@@ -330,7 +334,7 @@ def _estimate(answers: DrawnAnswers) -> list[tuple[int, Estimate]]:
                 trust=rate_trust(score, group),
                 missing=missing[row],
                 assumed=assumed[row],
-                user_factor=factor if answers.measurements else None,
+                user_factor=factor if answers.is_corrected else None,
                 **explainer.explain(row, target, low, high),
             )
             estimates.append((row, estimate))

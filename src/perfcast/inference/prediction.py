@@ -367,6 +367,11 @@ class ChampionAnswer(Answer):
     results_until: str
 
 
+def join_names(*names: str) -> str:
+    """Return distinct names as one text."""
+    return ", ".join(dict.fromkeys(names))
+
+
 def name_carried(carried: Mapping[str, Any], columns: Collection[str]) -> dict[str, Any]:
     """Return carried columns for a table: those with the name of one of its columns follow `carried.`."""
     return {f"carried.{name}" if name in columns else name: cell for name, cell in carried.items()}

@@ -166,6 +166,9 @@ class DescriptionRules:
     """Columns that the entity bounds, with its own column: a larger value means another entity."""
     largest_values: ClassVar[Mapping[str, str]] = {}
     """Columns with the column of the entity that has their largest possible value, beside `capacities`."""
+    carried: float = 0.0
+    """Share of what user measurements change in estimates of the base that those on a bridge take over, for an entity
+    without results in the base."""
     replaced: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """By varied column: columns that are derived anew even where the user gave them, since they would contradict it."""
     adapted: ClassVar[Mapping[str, tuple[str, ...]]] = {}
