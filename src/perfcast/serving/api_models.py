@@ -8,17 +8,19 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, RootModel, Tag
 
-from perfcast.api import Champion, Comparison, Grid, NearestMachines, Predictions, Ranking, for_python
+from perfcast.api import Comparison, Grid, NearestMachines, Predictions, Ranking, for_python
 from perfcast.decisions.variants import read_varied_fields
+from perfcast.inference.bridged import BridgedPair, list_champions
 from perfcast.inference.machine_fields import MONTH, is_month
 from perfcast.inference.machine_files import MachineEntry, read_tree
 from perfcast.inference.predict import PredictOptions, make_options
 from perfcast.inference.prediction import DatasetBasis, Prediction
-from perfcast.serving.request_limits import BODY, BOTH, DEFAULT_LIMITS, EXAMPLE, RefusedRequest, RequestLimits
+from perfcast.serving.request_limits import BODY, BOTH, DEFAULT_LIMITS, EXAMPLE, Asked, RefusedRequest, RequestLimits
 from perfcast.uncertainty.conformal import LEVEL
 from perfcast.utils.errors import UserError, unknown_name
 
 _MAX_SHOWN = 60
+_SUITE = "both, or the end of a dataset of GET /health, as 2026"
 _REMEDY_OPTIONS = "put options such as level into the query: /predict?level=0.5"
 _FORMS = ("machine", "list", "machines")
 """Tags of `RequestBody`; they stand in the locations of validation errors."""
@@ -76,12 +78,13 @@ class _Options(BaseModel):
         None, description="Month of the measurement, YYYY-MM (default: that of the newest result)."
     )
     assume: bool = Field(True, description="Fill unknown values with those of similar machines (default: true).")
-    suite: str = Field(BOTH, max_length=_MAX_SHOWN, description="both (default), or the end of a dataset of GET /health, as 2026.")
+    suite: str | None = Field(None, max_length=_MAX_SHOWN, description=_SUITE + " (default: the first)")
 
 
 class PredictQuery(_Options):
     """Options in the query of a request."""
 
+    suite: str = Field(BOTH, max_length=_MAX_SHOWN, description=_SUITE + " (default: both)")
     level: float = Field(LEVEL, gt=0, lt=1, allow_inf_nan=False, description="Level of the intervals (default: 0.9).")
     neighbors: int | None = Field(
         None, ge=0, le=DEFAULT_LIMITS.neighbors, description="Nearest machines (default: 3; 0 in a large batch)."
@@ -116,13 +119,14 @@ class DecisionRequest(_Options):
     """Fields that it does not take."""
     level: float = Field(LEVEL, strict=True, gt=0, lt=1, allow_inf_nan=False, description="Level of the intervals.")
 
-    def answer(self, champion: Champion, limits: RequestLimits, **further: Any) -> Answer:
+    def answer(self, asked: Asked, limits: RequestLimits, **further: Any) -> Answer:
         """Return the answer. Raises: UserError or RefusedRequest for a request that cannot be answered."""
+        champion, suite = (asked.bridged, BOTH) if isinstance(asked, BridgedPair) else (asked, None)
         chosen = {name: getattr(self, name) for name in type(self).model_fields if name not in self.unread}
         for name in _DESCRIBED:
             if name in chosen:
                 chosen[name] = list_entries(chosen[name], limits) if chosen[name] else None
-        answer: Answer = getattr(champion, self.operation)(**chosen, **further)
+        answer: Answer = getattr(champion, self.operation)(**chosen, **further, suite=suite)
         return answer
 
 
@@ -143,12 +147,13 @@ class MeasuredRequest(_MeasuredRequest):
     """Machines whose predictions own measurements correct."""
 
     operation = "predict"
+    suite: str | None = Field(BOTH, max_length=_MAX_SHOWN, description=_SUITE + " (default: both)")
     machines: list[MachineRequest] = _MACHINES
 
-    def answer(self, champion: Champion, limits: RequestLimits, **further: Any) -> Answer:
+    def answer(self, asked: Asked, limits: RequestLimits, **further: Any) -> Answer:
         """Return the corrected predictions; those of few machines are explained."""
         small = len(self.machines) <= limits.explained
-        return super().answer(champion, limits, neighbors=PredictOptions.neighbors * small, explain=small, **further)
+        return super().answer(asked, limits, neighbors=PredictOptions.neighbors * small, explain=small, **further)
 
 
 class RankRequest(_MeasuredRequest):
@@ -182,12 +187,13 @@ class WhatIfRequest(_MeasuredRequest):
     tasks: list[str] = Field([], max_length=64, description="All by default.")
 
     @for_python
-    def answer(self, champion: Champion, limits: RequestLimits, **further: Any) -> Answer:
+    def answer(self, asked: Asked, limits: RequestLimits, **further: Any) -> Answer:
         """Return the grid."""
-        count = math.prod(len(field.points) for field in read_varied_fields(self.vary, champion.fields))
+        fields = list_champions(asked)[0].fields
+        count = math.prod(len(field.points) for field in read_varied_fields(self.vary, fields))
         if count > limits.machines:
             raise UserError(f"at most {limits.machines} combinations are possible", f"there are {count}")
-        return super().answer(champion, limits, **further)
+        return super().answer(asked, limits, **further)
 
 
 DECISIONS: dict[str, tuple[type[DecisionRequest], type[Any], str]] = {

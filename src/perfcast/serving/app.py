@@ -23,9 +23,10 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from perfcast import __version__
-from perfcast.api import Champion, with_operations
-from perfcast.inference.bridged import BridgedPair
+from perfcast.api import with_operations
+from perfcast.inference.bridged import BridgedPair, list_champions
 from perfcast.inference.cells import ORIGINS
+from perfcast.inference.champion import Champion
 from perfcast.inference.machine_fields import name_group
 from perfcast.inference.prediction import ESTIMATE, Predictions
 from perfcast.schema.display_names import column_label
@@ -96,8 +97,11 @@ def create_app(asked: Asked, limits: RequestLimits = DEFAULT_LIMITS, hosts: Sequ
     `hosts` are the accepted names in the Host header; None accepts any. Without that check, a page of another site
     whose name resolves to this machine (DNS rebinding) could send requests.
     """
-    pair = BridgedPair(*map(with_operations, asked)) if isinstance(asked, BridgedPair) else None
-    asked = pair or with_operations(asked)
+    if isinstance(asked, BridgedPair):
+        bridged = with_operations(asked.bridged)
+        asked = bridged.pair = BridgedPair(with_operations(asked.base), bridged)
+    else:
+        asked = with_operations(asked)
     metrics = ServerMetrics()
     queue = PredictionQueue(limits, metrics)
     metrics.starts.inc()
@@ -222,7 +226,7 @@ def _add_error_handlers(app: FastAPI) -> None:
 
 def _create_info_router(asked: Asked, limits: RequestLimits, metrics: ServerMetrics) -> APIRouter:
     router = APIRouter(responses={422: _REFUSALS[422]})
-    champions = asked if isinstance(asked, BridgedPair) else (asked,)
+    champions = list_champions(asked)
     champion = champions[0]
     fields = _describe_fields(champion)
     health = {
@@ -283,7 +287,6 @@ def _create_prediction_router(asked: Asked, limits: RequestLimits, queue: Predic
     def add_decision(name: str, model: type, response: type, summary: str) -> None:
         async def post_decision(body: Any) -> Response:
             chosen = choose_champion(asked, body.suite)
-            chosen = chosen.base if isinstance(chosen, BridgedPair) else chosen
             return await queue.call(lambda: JSONResponse(body.answer(chosen, limits).to_dict()))
 
         # FastAPI reads the model of the body from the annotation

@@ -15,7 +15,7 @@ from fastapi import FastAPI
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
-from perfcast.inference.bridged import BridgedPair
+from perfcast.inference.bridged import list_champions
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.predict import PredictOptions
 from perfcast.serving.app import LOOPBACK, METRICS_FOLDER, create_app
@@ -78,7 +78,7 @@ def create_worker_app(load: Callable[[], Asked], host: str, machines: int) -> Fa
     except UserError as error:  # the files have changed since the server started
         print(f"perfcast serve: {error}", file=sys.stderr)
         sys.exit(STARTUP_FAILURE)
-    champion = asked.bridged if isinstance(asked, BridgedPair) else asked
+    champion = list_champions(asked)[-1]
     for name in champion.entity_names.keys[:1]:  # the first request does not wait for lazy initialization
         with suppress(UserError):
             predict_asked([MachineEntry(1, "", {champion.entity: name})], asked, PredictOptions())

@@ -14,7 +14,7 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
-from perfcast.inference.bridged import BridgedPair, predict_pair
+from perfcast.inference.bridged import BridgedPair, list_champions, predict_pair
 from perfcast.inference.champion import Champion
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.predict import PredictOptions, predict_batch
@@ -138,14 +138,14 @@ BOTH = "both"
 """Name of every champion of a server."""
 
 
-def choose_champion(asked: Asked, suite: str) -> Asked:
-    """Return the champion whose dataset ends so, or both. Raises: UserError when there is none."""
-    champions = asked if isinstance(asked, BridgedPair) else (asked,)
-    chosen = [each for each in champions if suite == BOTH or each.dataset.endswith(suite)]
+def choose_champion(asked: Asked, suite: str | None) -> Asked:
+    """Return the champion whose dataset ends so, both, or for None the first. Raises: UserError when there is none."""
+    champions = list_champions(asked)
+    chosen = [each for each in champions if suite in (None, BOTH) or each.dataset.endswith(str(suite))]
     if not chosen:
         known = " or ".join(each.dataset for each in champions)
         raise UserError(f"suite must be {BOTH} or the end of a dataset", f"it is {suite!r}", known)
-    return chosen[0] if len(chosen) < len(champions) else asked
+    return asked if suite is not None and len(chosen) == len(champions) else chosen[0]
 
 
 def predict_asked(entries: Sequence[MachineEntry], asked: Asked, options: PredictOptions) -> Predictions:
