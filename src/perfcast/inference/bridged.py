@@ -19,6 +19,7 @@ from perfcast.inference.name_lookup import TaskNames
 from perfcast.inference.parse import ParsedMachines, parse_batch
 from perfcast.inference.predict import DrawnAnswers, PredictOptions, batches
 from perfcast.inference.prediction import (
+    OK,
     REFUSED,
     Prediction,
     Predictions,
@@ -267,6 +268,8 @@ class JointAnswers:
         for side, machines, champion in zip(self.sides, self._machines, champions, strict=True):
             notes = {key: (*machines.notes.get(key, ()), *self._unmoved.get(key, ())) for key in machines.keys}
             which = f"{champion.dataset}: " if len(self.sides) > 1 else ""
+            if side:
+                side.explainer.ranked = {key for key, made in by_key.items() if made.status == OK}
             for made in side.list_predictions(notes) if side else ():
                 told = tuple(f"{which}{note}" if note.startswith("never") else note for note in made.notes)
                 named, before = replace(made, notes=told), by_key.get(made.line)

@@ -443,10 +443,16 @@ class Predictions(ChampionAnswer):
 
 
 def join_predictions(first: Prediction, second: Prediction) -> Prediction:
-    """Return what two champions predict of one machine; values and basis are those of the first that answers."""
+    """Return what two champions predict of one machine; values are those of the first that answers.
+
+    The basis has the errors and checks of both, and what else that of the first has.
+    """
     if REFUSED in (first.status, second.status):
         return second if first.status == REFUSED else first
     joined = {name: getattr(first, name) + getattr(second, name) for name in ("estimates", "derived", "unpredicted")}
+    if first.basis and second.basis:
+        both = {name: getattr(first.basis, name) + getattr(second.basis, name) for name in ("errors", "checks")}
+        joined["basis"] = replace(first.basis, **both)
     return replace(first, notes=tuple(dict.fromkeys((*first.notes, *second.notes))), **joined)
 
 

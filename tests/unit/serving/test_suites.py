@@ -10,6 +10,7 @@ from bridged_project import DATASETS, TASKS, bridged_pair, bridged_results
 from champion_project import TITLES
 from serving_project import KNOWN, PLAIN, WRONG, request, served
 
+import perfcast
 from perfcast.cli.main import main
 from perfcast.serving import api_models as response_models
 from perfcast.serving.request_limits import DEFAULT_LIMITS
@@ -71,6 +72,25 @@ def test_unknown_suite_gets_one_line(address):
         assert (reply.status, "suite must be both or the end of a dataset" in reply.error) == (422, True), reply.error
         assert "spec_cpu2017 or spec_cpu2026" in reply.error
     assert request(f"{address}/predict{PLAIN}", KNOWN).status == 200
+
+
+def test_decisions_of_both_equal_those_of_python(address):
+    bridged = perfcast.load_champion(bridged_results() / "champion" / DATASETS[1])
+    for route, body in BODIES.items():
+        operation = getattr(bridged, {"what-if": "what_if", "predict-measured": "predict"}.get(route, route))
+        expected = operation(**body, suite="both").to_dict()
+        reply = request(f"{address}/{route}", {**body, "suite": "both"})
+        assert reply.status == 200, reply.error
+        assert reply.json() == json.loads(json.dumps(expected)), route
+        assert "SPECrate2026_int_base" in reply.body.decode(), route
+
+
+def test_decisions_are_those_of_the_first_without_a_suite_as_in_commands(address):
+    base = perfcast.load_champion(bridged_results() / "champion" / DATASETS[0])
+    reply = request(f"{address}/compare", BODIES["compare"])
+    assert reply.json() == json.loads(json.dumps(base.compare(**BODIES["compare"]).to_dict()))
+    (combination, *_) = request(f"{address}/what-if", {**BODIES["what-if"], "suite": "2026"}).json()["combinations"]
+    assert [estimate["task"] for estimate in combination["estimates"]] == NEW_TITLES
 
 
 def test_machines_that_cannot_be_used_do_not_stop_the_others(address):
