@@ -2,7 +2,7 @@
 
 import { copyText, formatCurl, saveCsv } from "./answer_tools.js";
 import { drawRows, formatNumber } from "./charts.js";
-import { createElement, createFigures, createLegend, createTable, formatInterval } from "./prediction_view.js";
+import { countResults, createElement, createFigures, createLegend, createTable, formatInterval } from "./prediction_view.js";
 
 export const BOTH = "both";
 const form = document.getElementById("choose");
@@ -75,7 +75,7 @@ function showComparison(answer) {
     task,
     ...machines.map((machine) => {
       const each = machine.estimates.find((estimate) => estimate.task === task);
-      return each ? `${formatNumber(each.median)} (${formatInterval(each)})${each.published?.median ? `; published ${formatNumber(each.published.median)}, ${each.published.count} results` : ""}` : "";
+      return each ? `${formatNumber(each.median)} (${formatInterval(each)})${each.published?.median ? `; published ${formatNumber(each.published.median)}, ${countResults(each.published.count)}` : ""}` : "";
     }),
   ]);
   const prices = machines.map((machine) => state.prices[machine.line - 1]);

@@ -265,7 +265,7 @@ async function predictRange() {
       refused: combinations.filter((each) => each.violation).map((each) => ({ line: each.line, message: each.violation })),
       notes: grid.notes,
     };
-    state.curves = { answer, values, label: `${varied}${match.unit ? ` (${match.unit})` : ""}` };
+    state.curves = { answer, values, label: `${match.meaning || varied}${match.unit ? ` (${match.unit})` : ""}` };
     updateLink();
     showAnswer();
   } catch (error) {

@@ -11,6 +11,8 @@ export function createElement(name, attributes = {}, ...children) {
 
 const formatPercent = (level) => `${Number((100 * level).toPrecision(4))} %`;
 
+export const countResults = (count) => `${count.toLocaleString("en")} ${count === 1 ? "result" : "results"}`;
+
 export function describeTrust(estimate) {
   const advice = estimate.trust.startsWith("low") ? " Rely on the interval rather than on the estimate." : "";
   return `Trust: ${estimate.trust || "unknown"}.${advice}`;
@@ -62,7 +64,7 @@ function createPublished(estimates) {
 // Return the measured results behind the answers of a suite, and the suite whose estimates it rests on.
 export function describeBasis({ results, until, bridged_from: base }, suites) {
   const from = base ? `bridged from ${suites.find((suite) => suite.basis.dataset === base)?.title ?? base}; ` : "";
-  return `${from}${results.toLocaleString("en")} results${until ? ` to ${until}` : ""}`;
+  return `${from}${countResults(results)}${until ? ` to ${until}` : ""}`;
 }
 
 // Return the heading, the chart, the trust and the ratio of one estimate.
