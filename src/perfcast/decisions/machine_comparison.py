@@ -93,7 +93,7 @@ def compare_machines(
     Raises: UserError for fewer than two machines or more than `MAX_COMPARED`, and where fewer than two can be used.
     """
     placed = [entry._replace(line=place) for place, entry in enumerate(entries)]
-    sides = parse_shared(placed, champion)
+    sides = [side.numbered() for side in parse_shared(placed, champion)]
     machines = sides[0]
     refusals = machines.refusals
     usable = [entry for place, entry in enumerate(entries) if place not in refusals]

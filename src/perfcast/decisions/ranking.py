@@ -139,7 +139,7 @@ def rank_machines(
     options = replace(options or PredictOptions(), neighbors=0, explain=False)
     (machines, *others), candidates, refusals = _read_candidates(entries, champion, strict=strict)
     first = list_champions(champion)[0]
-    machines, held = hold_equal(machines, first) if options.assume else (machines, ())
+    machines, held = hold_equal(machines, first) if options.assume and not others else (machines, ())
     candidates |= _complete_facts(machines, candidates, first, assume=options.assume)
     by_key = predict_sides([machines, *others], champion, options, measurements, progress=progress)
     predictions = list(by_key.values())

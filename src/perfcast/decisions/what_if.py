@@ -118,7 +118,9 @@ def _join_grids(first: Grid, second: Grid) -> Grid:
         violation, derived = each.violation or other.violation, each.derived + other.derived
         estimates = () if violation else each.estimates + other.estimates
         combinations.append(replace(each, estimates=estimates, derived=derived, violation=violation))
-    names = {name: join_names(getattr(first, name), getattr(second, name)) for name in ChampionAnswer.__annotations__}
+    names: dict[str, Any] = {
+        name: join_names(getattr(first, name), getattr(second, name)) for name in ChampionAnswer.__annotations__
+    }
     notes = tuple(dict.fromkeys((*first.notes, *second.notes)))
     return replace(first, combinations=tuple(combinations), notes=notes, **names)
 

@@ -49,9 +49,11 @@ class BridgedPair(NamedTuple):
         return self.bridged.base
 
     @property
-    def identity(self) -> tuple[str, ...]:
+    def identity(self) -> tuple[str, str, str, str]:
         """What `Champion.identity` has, of both."""
-        return tuple(join_names(*names) for names in zip(self.base.identity, self.bridged.identity, strict=True))
+        names = zip(self.base.identity, self.bridged.identity, strict=True)
+        dataset, name, preset, results_until = (join_names(*each) for each in names)
+        return dataset, name, preset, results_until
 
     @property
     def rules(self) -> DescriptionRules:
@@ -124,12 +126,12 @@ def parse_pair(
 def parse_shared(
     entries: Sequence[MachineEntry], asked: Champion | BridgedPair, *, strict: bool = False
 ) -> tuple[ParsedMachines, ...]:
-    """Parse machines without a task that every champion can use, numbered from 0; the first side has all refusals.
+    """Parse machines without a task that every champion can use, in one order; the first side has all refusals.
 
     Raises: UserError of the first other machine, with `strict` or when it is the only one.
     """
     if not isinstance(asked, BridgedPair):
-        return (parse_batch(entries, asked, strict=strict, has_task=False).numbered(),)
+        return (parse_batch(entries, asked, strict=strict, has_task=False),)
     sides = parse_pair(entries, asked, strict=strict, has_task=False)
     refusals = {**sides[1].refusals, **sides[0].refusals}
     if refusals and (strict or len(entries) == 1):
@@ -310,12 +312,12 @@ class JointAnswers:
         )
         ratios = []
         for row, center in zip(paired.tolist(), centers.tolist(), strict=True):
-            ends: list[float | None] = [None, None]
+            low = high = None
             if intervals is not None:
                 below, above = (float(narrowing[row] * intervals[name].iloc[row]) for name in ("below", "above"))
-                ends = [float(np.exp(center - below)), float(np.exp(center + above))]
-            task = str(cells[bridged.champion.task][row])
-            ratio = Ratio(task, names[task], target, float(np.exp(center)), *ends, self._options.level)
+                low, high = float(np.exp(center - below)), float(np.exp(center + above))
+            task, median = str(cells[bridged.champion.task][row]), float(np.exp(center))
+            ratio = Ratio(task, names[task], target, median, low, high, self._options.level)
             ratios.append((int(cells.index[row]), ratio))
         return ratios
 
