@@ -55,9 +55,9 @@ def request(address, body=None, headers=JSON, method=None):
 
 
 @contextmanager
-def served(asked, limits=DEFAULT_LIMITS, uvicorn_options=MappingProxyType({}), **options):
+def served(champion, limits=DEFAULT_LIMITS, uvicorn_options=MappingProxyType({}), **options):
     """Yield the address of a server that ends with the block."""
-    app = create_app(asked, limits, **options)
+    app = create_app(champion, limits, **options)
     with listen("127.0.0.1", 0) as listening:
         server = uvicorn.Server(uvicorn.Config(app, **{**UVICORN, "timeout_graceful_shutdown": 2, **uvicorn_options}))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)

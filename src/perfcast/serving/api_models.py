@@ -15,7 +15,7 @@ from perfcast.inference.machine_fields import MONTH, is_month
 from perfcast.inference.machine_files import MachineEntry, read_tree
 from perfcast.inference.predict import PredictOptions, make_options
 from perfcast.inference.prediction import DatasetBasis, Prediction
-from perfcast.serving.request_limits import BODY, BOTH, DEFAULT_LIMITS, EXAMPLE, Asked, RefusedRequest, RequestLimits
+from perfcast.serving.request_limits import BODY, BOTH, DEFAULT_LIMITS, EXAMPLE, RefusedRequest, RequestLimits, Served
 from perfcast.uncertainty.conformal import LEVEL
 from perfcast.utils.errors import UserError, unknown_name
 
@@ -119,14 +119,14 @@ class DecisionRequest(_Options):
     """Fields that it does not take."""
     level: float = Field(LEVEL, strict=True, gt=0, lt=1, allow_inf_nan=False, description="Level of the intervals.")
 
-    def answer(self, asked: Asked, limits: RequestLimits, **further: Any) -> Answer:
+    def answer(self, champion: Served, limits: RequestLimits, **further: Any) -> Answer:
         """Return the answer. Raises: UserError or RefusedRequest for a request that cannot be answered."""
-        champion, suite = (asked.bridged, BOTH) if isinstance(asked, BridgedPair) else (asked, None)
+        by, suite = (champion.bridged, BOTH) if isinstance(champion, BridgedPair) else (champion, None)
         chosen = {name: getattr(self, name) for name in type(self).model_fields if name not in self.unread}
         for name in _DESCRIBED:
             if name in chosen:
                 chosen[name] = list_entries(chosen[name], limits) if chosen[name] else None
-        answer: Answer = getattr(champion, self.operation)(**chosen, **further, suite=suite)
+        answer: Answer = getattr(by, self.operation)(**chosen, **further, suite=suite)
         return answer
 
 
@@ -150,10 +150,10 @@ class MeasuredRequest(_MeasuredRequest):
     suite: str | None = Field(BOTH, max_length=_MAX_SHOWN, description=_SUITE + " (default: both)")
     machines: list[MachineRequest] = _MACHINES
 
-    def answer(self, asked: Asked, limits: RequestLimits, **further: Any) -> Answer:
+    def answer(self, champion: Served, limits: RequestLimits, **further: Any) -> Answer:
         """Return the corrected predictions; those of few machines are explained."""
         small = len(self.machines) <= limits.explained
-        return super().answer(asked, limits, neighbors=PredictOptions.neighbors * small, explain=small, **further)
+        return super().answer(champion, limits, neighbors=PredictOptions.neighbors * small, explain=small, **further)
 
 
 class RankRequest(_MeasuredRequest):
@@ -187,13 +187,13 @@ class WhatIfRequest(_MeasuredRequest):
     tasks: list[str] = Field([], max_length=64, description="All by default.")
 
     @for_python
-    def answer(self, asked: Asked, limits: RequestLimits, **further: Any) -> Answer:
+    def answer(self, champion: Served, limits: RequestLimits, **further: Any) -> Answer:
         """Return the grid."""
-        fields = list_champions(asked)[0].fields
+        fields = list_champions(champion)[0].fields
         count = math.prod(len(field.points) for field in read_varied_fields(self.vary, fields))
         if count > limits.machines:
             raise UserError(f"at most {limits.machines} combinations are possible", f"there are {count}")
-        return super().answer(asked, limits, **further)
+        return super().answer(champion, limits, **further)
 
 
 DECISIONS: dict[str, tuple[type[DecisionRequest], type[Any], str]] = {

@@ -45,11 +45,11 @@ from perfcast.serving.api_models import (
 )
 from perfcast.serving.request_limits import (
     DEFAULT_LIMITS,
-    Asked,
     JsonRoute,
     PredictionQueue,
     RefusedRequest,
     RequestLimits,
+    Served,
     choose_champion,
 )
 from perfcast.utils.errors import UserError
@@ -91,17 +91,19 @@ SECURITY_HEADERS = {
 _ENCODED_HEADERS = [(name.encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
 
 
-def create_app(asked: Asked, limits: RequestLimits = DEFAULT_LIMITS, hosts: Sequence[str] | None = LOOPBACK) -> FastAPI:
+def create_app(
+    champion: Served, limits: RequestLimits = DEFAULT_LIMITS, hosts: Sequence[str] | None = LOOPBACK
+) -> FastAPI:
     """Return the application that serves a loaded champion, or a pair of them.
 
     `hosts` are the accepted names in the Host header; None accepts any. Without that check, a page of another site
     whose name resolves to this machine (DNS rebinding) could send requests.
     """
-    if isinstance(asked, BridgedPair):
-        bridged = with_operations(asked.bridged)
-        asked = bridged.pair = BridgedPair(with_operations(asked.base), bridged)
+    if isinstance(champion, BridgedPair):
+        bridged = with_operations(champion.bridged)
+        champion = bridged.pair = BridgedPair(with_operations(champion.base), bridged)
     else:
-        asked = with_operations(asked)
+        champion = with_operations(champion)
     metrics = ServerMetrics()
     queue = PredictionQueue(limits, metrics)
     metrics.starts.inc()
@@ -116,8 +118,8 @@ def create_app(asked: Asked, limits: RequestLimits = DEFAULT_LIMITS, hosts: Sequ
     app.state.limits = limits
     _add_error_handlers(app)
     app.mount("/static", StaticFiles(directory=PAGE_FOLDER))
-    app.include_router(_create_info_router(asked, limits, metrics))
-    app.include_router(_create_prediction_router(asked, limits, queue))
+    app.include_router(_create_info_router(champion, limits, metrics))
+    app.include_router(_create_prediction_router(champion, limits, queue))
     app.add_middleware(_HostCheck, hosts=hosts)
     app.add_middleware(MetricsMiddleware, metrics=metrics)
     return app
@@ -224,24 +226,24 @@ def _add_error_handlers(app: FastAPI) -> None:
         return _refuse(500, "the prediction failed unexpectedly; see the server log", SECURITY_HEADERS)
 
 
-def _create_info_router(asked: Asked, limits: RequestLimits, metrics: ServerMetrics) -> APIRouter:
+def _create_info_router(champion: Served, limits: RequestLimits, metrics: ServerMetrics) -> APIRouter:
     router = APIRouter(responses={422: _REFUSALS[422]})
-    champions = list_champions(asked)
-    champion = champions[0]
-    fields = _describe_fields(champion)
+    champions = list_champions(champion)
+    first = champions[0]
+    fields = _describe_fields(first)
     health = {
         "status": "ok",
         "version": __version__,
-        **_describe_champion(champion),
+        **_describe_champion(first),
         "suites": [
             {"title": column_label(each.dataset), "champion": each.name, "preset": each.preset, "basis": each.basis}
             for each in champions
         ],
         "limits": asdict(limits),
-        "origins": {**ORIGINS, **champion.rules.origin_meanings},
-        "form": champion.rules.form_fields,
-        "named_field": champion.named_field,
-        "page_texts": champion.rules.page_texts,
+        "origins": {**ORIGINS, **first.rules.origin_meanings},
+        "form": first.rules.form_fields,
+        "named_field": first.named_field,
+        "page_texts": first.rules.page_texts,
     }
 
     @router.get("/", include_in_schema=False)
@@ -268,13 +270,13 @@ def _create_info_router(asked: Asked, limits: RequestLimits, metrics: ServerMetr
     async def get_names(
         q: Annotated[str, Query(description="Text to match, such as epyc 97.")] = "",
     ) -> dict[str, Any]:
-        found = [each.entity_names.complete(q[:_MAX_TEXT], limits.suggestions) for each in champions]
-        return {"cpu_models": list(dict.fromkeys(chain.from_iterable(found)))[: limits.suggestions]}
+        names = [each.entity_names.complete(q[:_MAX_TEXT], limits.suggestions) for each in champions]
+        return {"cpu_models": list(dict.fromkeys(chain.from_iterable(names)))[: limits.suggestions]}
 
     return router
 
 
-def _create_prediction_router(asked: Asked, limits: RequestLimits, queue: PredictionQueue) -> APIRouter:
+def _create_prediction_router(champion: Served, limits: RequestLimits, queue: PredictionQueue) -> APIRouter:
     router = APIRouter(route_class=JsonRoute, responses=_REFUSALS)
 
     @router.post("/predict", summary="Predict one machine, or several", response_model=PredictResponse)
@@ -282,11 +284,11 @@ def _create_prediction_router(asked: Asked, limits: RequestLimits, queue: Predic
         entries = list_entries(body, limits)
         options = query.to_options(len(entries), limits)
         encode = partial(_encode_predictions, strict=query.strict)
-        return await queue.predict(choose_champion(asked, query.suite), entries, options, encode)
+        return await queue.predict(choose_champion(champion, query.suite), entries, options, encode)
 
     def add_decision(name: str, model: type, response: type, summary: str) -> None:
         async def post_decision(body: Any) -> Response:
-            chosen = choose_champion(asked, body.suite)
+            chosen = choose_champion(champion, body.suite)
             return await queue.call(lambda: JSONResponse(body.answer(chosen, limits).to_dict()))
 
         # FastAPI reads the model of the body from the annotation

@@ -19,7 +19,7 @@ from perfcast.inference.bridged import list_champions
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.predict import PredictOptions
 from perfcast.serving.app import LOOPBACK, METRICS_FOLDER, create_app
-from perfcast.serving.request_limits import Asked, RequestLimits, predict_asked
+from perfcast.serving.request_limits import RequestLimits, Served, predict_with
 from perfcast.utils.errors import UserError
 
 UVICORN = {
@@ -68,19 +68,19 @@ def serve(create: Callable[[], Any], listening: socket.socket, workers: int | No
         Multiprocess(uvicorn.Config(create, factory=True, **options), [listening]).run()
 
 
-def create_worker_app(load: Callable[[], Asked], host: str, machines: int) -> FastAPI:
+def create_worker_app(load: Callable[[], Served], host: str, machines: int) -> FastAPI:
     """Return the application of a worker process.
 
     Args: `machines` of a request at most.
     """
     try:
-        asked = load()
+        champion = load()
     except UserError as error:  # the files have changed since the server started
         print(f"perfcast serve: {error}", file=sys.stderr)
         sys.exit(STARTUP_FAILURE)
-    champion = list_champions(asked)[-1]
-    for name in champion.entity_names.keys[:1]:  # the first request does not wait for lazy initialization
+    newest = list_champions(champion)[-1]
+    for name in newest.entity_names.keys[:1]:  # the first request does not wait for lazy initialization
         with suppress(UserError):
-            predict_asked([MachineEntry(1, "", {champion.entity: name})], asked, PredictOptions())
+            predict_with([MachineEntry(1, "", {newest.entity: name})], champion, PredictOptions())
     hosts = sorted({*LOOPBACK, host.lower()}) if is_loopback(host) else None
-    return create_app(asked, RequestLimits(machines=machines), hosts)
+    return create_app(champion, RequestLimits(machines=machines), hosts)

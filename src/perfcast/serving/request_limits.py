@@ -133,26 +133,26 @@ if TYPE_CHECKING:
     from perfcast.serving.app import ServerMetrics
 
 Result = TypeVar("Result")
-Asked = Champion | BridgedPair
+Served = Champion | BridgedPair
 BOTH = "both"
 """Name of every champion of a server."""
 
 
-def choose_champion(asked: Asked, suite: str | None) -> Asked:
+def choose_champion(champion: Served, suite: str | None) -> Served:
     """Return the champion whose dataset ends so, both, or for None the first. Raises: UserError when there is none."""
-    champions = list_champions(asked)
+    champions = list_champions(champion)
     chosen = [each for each in champions if suite in (None, BOTH) or each.dataset.endswith(str(suite))]
     if not chosen:
         known = " or ".join(each.dataset for each in champions)
         raise UserError(f"suite must be {BOTH} or the end of a dataset", f"it is {suite!r}", known)
-    return asked if suite is not None and len(chosen) == len(champions) else chosen[0]
+    return champion if suite is not None and len(chosen) == len(champions) else chosen[0]
 
 
-def predict_asked(entries: Sequence[MachineEntry], asked: Asked, options: PredictOptions) -> Predictions:
+def predict_with(entries: Sequence[MachineEntry], champion: Served, options: PredictOptions) -> Predictions:
     """Predict machines with a champion or a pair, see `predict_batch` and `predict_pair`."""
-    if isinstance(asked, BridgedPair):
-        return predict_pair(entries, asked, options)
-    return predict_batch(entries, asked, options)
+    if isinstance(champion, BridgedPair):
+        return predict_pair(entries, champion, options)
+    return predict_batch(entries, champion, options)
 
 
 _MAX_TOGETHER = 64
@@ -161,7 +161,7 @@ _MAX_TOGETHER = 64
 
 @dataclass(eq=False)
 class _Request:
-    asked: Asked
+    champion: Served
     entries: Sequence[MachineEntry]
     options: PredictOptions
     encode: Callable[[Predictions], Any]
@@ -179,7 +179,7 @@ class PredictionQueue:
 
     async def predict(
         self,
-        asked: Asked,
+        champion: Served,
         entries: Sequence[MachineEntry],
         options: PredictOptions,
         encode: Callable[[Predictions], Result],
@@ -188,7 +188,7 @@ class PredictionQueue:
 
         Raises: see `call` and `predict_batch`.
         """
-        request = _Request(asked, entries, options, encode)
+        request = _Request(champion, entries, options, encode)
         self._requests.append(request)
         try:
             await self.call(lambda: self._answer(request))
@@ -231,7 +231,7 @@ class PredictionQueue:
         """Return a request and those that one call answers with it."""
         together, room = [request], _MAX_TOGETHER - len(request.entries)
         for other in list(self._requests):
-            is_alike = other.asked is request.asked and other.options == request.options
+            is_alike = other.champion is request.champion and other.options == request.options
             if other is not request and other.answer is None and is_alike and len(other.entries) <= room:
                 together.append(other)
                 room -= len(other.entries)
@@ -242,7 +242,7 @@ class PredictionQueue:
         numbered = [entry._replace(line=number) for number, entry in enumerate(entries)]
         self._metrics.batches.inc()
         self._metrics.machines.inc(len(entries))
-        answer = predict_asked(numbered, requests[0].asked, requests[0].options)
+        answer = predict_with(numbered, requests[0].champion, requests[0].options)
         start = 0
         for request in requests:
             lines = {start + number: entry.line for number, entry in enumerate(request.entries)}
