@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from bridged_project import DATASETS, bridged_results
+from bridged_project import DATASET, bridged_results
 from champion_project import project
 from serving_project import KNOWN, PLAIN, Reply, request
 
@@ -101,14 +101,14 @@ def test_command_serves_until_it_is_interrupted_and_says_that_it_is_open():
 
 @pytest.mark.parametrize("exports", [False, True])
 def test_exported_file_is_served_alone_and_a_folder_with_what_rests_on_it(tmp_path, exports):
-    champion = bridged_results() / "champion" / DATASETS[0]
+    champion = bridged_results() / "champion" / "spec_cpu2017"
     if exports:
         file = tmp_path / "champion.zip"
         assert main(["champion", "export", "--champion", str(champion), "--with-scores", "--out", str(file)]) == 0
         champion = file
     with command("--workers", "1", champion=champion) as server:
         suites = request(f"{server.address}/health").json()["suites"]
-        assert [suite["basis"]["dataset"] for suite in suites] == DATASETS[: 2 - exports]
+        assert [suite["basis"]["dataset"] for suite in suites] == ["spec_cpu2017", DATASET][: 2 - exports]
         (machine,) = request(f"{server.address}/predict{PLAIN}", KNOWN).json()["machines"]
         assert len(machine["estimates"]) == 4 * len(suites)
 

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from bridged_project import DATASETS, TASKS, bridged_pair, bridged_results
+from bridged_project import DATASET, LATER, bridged_pair, bridged_results
 from champion_project import TITLES
 from serving_project import KNOWN, PLAIN, WRONG, request, served
 
@@ -15,7 +15,6 @@ from perfcast.cli.main import main
 from perfcast.serving import api_models as response_models
 from perfcast.serving.request_limits import DEFAULT_LIMITS
 
-NEW_TITLES = [title.replace("2017", "2026") for title in TITLES]
 OTHER = {"processor": "Xeon Gold 6148", "chips": 1}
 BODIES = {
     "compare": {"machines": [KNOWN, OTHER]},
@@ -43,11 +42,11 @@ def test_prediction_is_that_of_the_command(address, capsys):
     payload = request(f"{address}/predict", KNOWN).json()
     assert payload == json.loads(capsys.readouterr().out)
     response_models.PredictResponse.model_validate(payload, extra="forbid")
-    assert list_tasks(payload) == [*TITLES, *NEW_TITLES]
-    assert [basis["bridged_from"] for basis in payload["bases"]] == ["", DATASETS[0]]
+    assert list_tasks(payload) == [*TITLES, *LATER]
+    assert [basis["bridged_from"] for basis in payload["bases"]] == ["", "spec_cpu2017"]
     (machine,) = payload["machines"]
     estimates = {estimate["task"]: estimate for estimate in machine["estimates"]}
-    assert len(machine["ratios"]) == len(TASKS)
+    assert len(machine["ratios"]) == len(LATER)
     for ratio in machine["ratios"]:
         new, old = estimates[ratio["task"]], estimates[ratio["base_task"]]
         assert ratio["median"] == pytest.approx(new["median"] / old["median"], rel=0.1)
@@ -56,7 +55,7 @@ def test_prediction_is_that_of_the_command(address, capsys):
 
 @pytest.mark.parametrize(
     ("suite", "tasks"),
-    [("both", [*TITLES, *NEW_TITLES]), ("2017", TITLES), ("2026", NEW_TITLES), (DATASETS[1], NEW_TITLES)],
+    [("both", [*TITLES, *LATER]), ("2017", TITLES), ("2026", LATER), (DATASET, LATER)],
 )
 def test_suite_chooses_who_answers(address, suite, tasks):
     assert list_tasks(request(f"{address}/predict{PLAIN}&suite={suite}", KNOWN).json()) == tasks
@@ -75,7 +74,7 @@ def test_unknown_suite_gets_one_line(address):
 
 
 def test_decisions_of_both_equal_those_of_python(address):
-    bridged = perfcast.load_champion(bridged_results() / "champion" / DATASETS[1])
+    bridged = perfcast.load_champion(bridged_results() / "champion" / DATASET)
     for route, body in BODIES.items():
         operation = getattr(bridged, {"what-if": "what_if", "predict-measured": "predict"}.get(route, route))
         expected = operation(**body, suite="both").to_dict()
@@ -86,11 +85,11 @@ def test_decisions_of_both_equal_those_of_python(address):
 
 
 def test_decisions_are_those_of_the_first_without_a_suite_as_in_commands(address):
-    base = perfcast.load_champion(bridged_results() / "champion" / DATASETS[0])
+    base = perfcast.load_champion(bridged_results() / "champion" / "spec_cpu2017")
     reply = request(f"{address}/compare", BODIES["compare"])
     assert reply.json() == json.loads(json.dumps(base.compare(**BODIES["compare"]).to_dict()))
     (combination, *_) = request(f"{address}/what-if", {**BODIES["what-if"], "suite": "2026"}).json()["combinations"]
-    assert [estimate["task"] for estimate in combination["estimates"]] == NEW_TITLES
+    assert [estimate["task"] for estimate in combination["estimates"]] == LATER
 
 
 def test_machines_that_cannot_be_used_do_not_stop_the_others(address):
@@ -103,10 +102,10 @@ def test_health_describes_both(address):
     payload = request(f"{address}/health").json()
     response_models.HealthResponse.model_validate(payload, extra="forbid")
     assert [suite["title"] for suite in payload["suites"]] == ["SPEC CPU2017", "SPEC CPU2026"]
-    assert [suite["basis"]["tasks"] for suite in payload["suites"]] == [TITLES, NEW_TITLES]
+    assert [suite["basis"]["tasks"] for suite in payload["suites"]] == [TITLES, LATER]
 
 
 def test_one_champion_takes_both_as_itself():
     with served(bridged_pair().bridged) as alone:
-        assert list_tasks(request(f"{alone}/predict{PLAIN}&suite=both", KNOWN).json()) == NEW_TITLES
+        assert list_tasks(request(f"{alone}/predict{PLAIN}&suite=both", KNOWN).json()) == LATER
         assert request(f"{alone}/predict{PLAIN}&suite=2017", KNOWN).status == 422
