@@ -318,7 +318,9 @@ class ServerRules(ServerNames):
             limit = find_memory_limit(filled, rate)
             shared = filled["cores_per_chip_of_cpu_model"] / (filled["l3_mb_per_chip"] / filled["l3_slice_mb"])
             count, stacked = filled["dimm_count"], np.nan_to_num(filled["hbm_gb"])
-            cores = [find_core(family) for family in filled["family"].tolist()]
+            families = filled["family"].tolist()
+            core_of = {family: find_core(family) for family in {*families}}
+            family_of = {family: find_core_family(core) for family, core in core_of.items()}
             return fill_missing(
                 filled,
                 {
@@ -331,8 +333,8 @@ class ServerRules(ServerNames):
                     # Memory runs no faster than the processor drives it, unless the limit is unknown.
                     "mem_eff_mts": np.where(rate > limit, limit, rate),
                     # of SPEC CPU2026, whose predictors read the core
-                    "generation": np.array(cores, dtype=object),
-                    "core_family": np.array([*map(find_core_family, cores)], dtype=object),
+                    "generation": np.array([core_of[family] for family in families], dtype=object),
+                    "core_family": np.array([family_of[family] for family in families], dtype=object),
                     "arch": np.array([_ARCHITECTURE.get(isa) for isa in filled["isa"].tolist()], dtype=object),
                 },
             )
