@@ -14,8 +14,8 @@ from perfcast.domains.servers.testing import spec_cpu2026
 from perfcast.experiment.champion import fit_all_rows
 from perfcast.experiment.uncertainty_fit import fit_uncertainty
 from perfcast.inference.bridge import Base
-from perfcast.inference.bridged import BridgedPair
 from perfcast.inference.champion import build_features, load_champion, save_champion
+from perfcast.inference.champion_pair import BridgedPair
 from perfcast.predictors.linear import Ridge
 
 DATASET = "spec_cpu2026"

@@ -36,6 +36,8 @@ from perfcast.serving.request_limits import DEFAULT_LIMITS
 
 EXAMPLE = ("predict", "--processor", "AMD EPYC 9654", "--chips", "2", "--when", "2023-06")
 """A command of the site whose answer is shown where the project has a champion."""
+BRIDGED = ("predict", "--processor", "EPYC 9755", "--chips", "2")
+"""A command whose answer by the champions of the experiment cpu2026 is shown where the project has these."""
 
 _COMMENT = re.compile(r"<!-- generated: (\w+) -->")
 
@@ -153,14 +155,14 @@ def public_functions(conf: Path) -> str:
     return "\n\n".join(f"::: {path}" for path in paths)
 
 
-def example_prediction(conf: Path) -> str:
-    """Return the answer to the example by the project's champion; a sentence where there is none of this version."""
-    results = conf.parent / "results"
+def example_prediction(arguments: Sequence[str], folder: str, conf: Path) -> str:
+    """Return the answer to an example by the champions of a folder; a sentence where there is none of this version."""
     output = io.StringIO()
     with patch.dict(os.environ, {"COLUMNS": "100"}), redirect_stdout(output), redirect_stderr(io.StringIO()):
-        code = main([*EXAMPLE, "--results", str(results)])
+        code = main([*arguments, "--results", str(conf.parent / folder)])
     if code != 0:
-        return "`make run` trains the champion that answers."
+        made = "make run" if folder == "results" else f"make experiment NAME={Path(folder).name}"
+        return f"`{made}` trains the champion that answers."
     return fenced(output.getvalue().partition("\ngiven")[0])
 
 
@@ -223,12 +225,15 @@ PARTS: dict[str, Callable[[Path], str]] = {
     "machine_fields": partial(field_table, SERVER_FIELDS),
     "deployment_fields": partial(field_table, DEPLOYMENT_FIELDS),
     "request_limits": request_limits,
-    "example_prediction": example_prediction,
+    "example_prediction": partial(example_prediction, EXAMPLE, "results"),
+    "bridged_prediction": partial(example_prediction, BRIDGED, "results/cpu2026"),
     "public_functions": public_functions,
     "sensitivity": sensitivity,
     "interval_calibration": partial(study, "interval_calibration"),
     "bridge_errors": partial(study, "bridge_errors"),
     "bridge_terms": partial(study, "bridge_terms"),
+    "bridge_draws": partial(study, "bridge_draws"),
+    "bridge_measured": partial(study, "bridge_measured"),
     "structure_shares": partial(study, "structure_shares"),
     "learners": partial(study, "learners"),
     "levels": partial(study, "levels"),

@@ -23,7 +23,8 @@ from perfcast.decisions.nearest_machines import MAX_COUNT, NearestMachines, find
 from perfcast.decisions.ranking import Ranking, rank_machines
 from perfcast.decisions.what_if import Grid, predict_grids
 from perfcast.inference import champion as champion_folder
-from perfcast.inference.bridged import BridgedPair, Measured, predict_pair, read_measured
+from perfcast.inference.bridged import predict_pair
+from perfcast.inference.champion_pair import BridgedPair, Measured, read_measured
 from perfcast.inference.machine_files import MachineEntry, Machines, read_machines
 from perfcast.inference.measured_index import PublishedScores
 from perfcast.inference.predict import PredictOptions, make_options, predict_batch
@@ -151,11 +152,11 @@ class Champion(champion_folder.Champion):
         and drivers, as it does by default.
         """
         given = dict[str, Any](options)
-        asked, entries = self._ask(given, machines)
+        champions, entries = self._ask(given, machines)
         strict = given.pop("strict", False)
-        chosen, measured = self._prepare(given, entries, asked)
-        if isinstance(asked, BridgedPair):
-            return predict_pair(entries, asked, chosen, measured, strict=strict)
+        chosen, measured = self._prepare(given, entries, champions)
+        if isinstance(champions, BridgedPair):
+            return predict_pair(entries, champions, chosen, measured, strict=strict)
         return predict_batch(entries, self, chosen, measured[0], strict=strict)
 
     @for_python
@@ -182,10 +183,10 @@ class Champion(champion_folder.Champion):
         texts = [targets] if isinstance(targets, str) else list(targets)
         rates = {"electricity_price": electricity_price, "years": years}
         given = dict[str, Any](options)
-        asked, entries = self._ask(given, machines)
-        request = read_request(texts, asked, by=by, sure=sure, **rates)
-        chosen, measured = self._prepare(given, [], asked)
-        return rank_machines(entries, asked, request, chosen, measurements=measured, strict=strict)
+        champions, entries = self._ask(given, machines)
+        request = read_request(texts, champions, by=by, sure=sure, **rates)
+        chosen, measured = self._prepare(given, [], champions)
+        return rank_machines(entries, champions, request, chosen, measurements=measured, strict=strict)
 
     @for_python
     def what_if(
@@ -202,12 +203,12 @@ class Champion(champion_folder.Champion):
         that are predicted, all by default.
         """
         given = dict[str, Any](options)
-        asked, entries = self._ask(given, machine)
+        champions, entries = self._ask(given, machine)
         if len(entries) != 1:
             raise UserError("one machine is varied", f"there are {len(entries)}", "keep one of them")
-        chosen, measured = self._prepare(given, entries, asked)
-        names = _read_tasks(tasks, asked)
-        return predict_grids(entries[0], _list_varied(vary), asked, names, chosen, measurements=measured)
+        chosen, measured = self._prepare(given, entries, champions)
+        names = _read_tasks(tasks, champions)
+        return predict_grids(entries[0], _list_varied(vary), champions, names, chosen, measurements=measured)
 
     @for_python
     def similar(
@@ -222,16 +223,16 @@ class Champion(champion_folder.Champion):
         """Find the measured machines that are nearest to described ones, `count` of every task, with differences."""
         if not 1 <= count <= MAX_COUNT:
             raise UserError(f"count must be between 1 and {MAX_COUNT}", f"it is {count}")
-        asked, entries = self._ask({"suite": suite}, machines)
-        return find_nearest(entries, asked, count=count, tasks=_read_tasks(tasks, asked), assume=assume)
+        champions, entries = self._ask({"suite": suite}, machines)
+        return find_nearest(entries, champions, count=count, tasks=_read_tasks(tasks, champions), assume=assume)
 
     @for_python
     def compare(self, machines: Machines, **options: Unpack[Asked]) -> Comparison:
         """Compare machines side by side: scores, the probability that one beats another, drivers of the difference."""
         given = dict[str, Any](options)
-        asked, entries = self._ask(given, machines)
-        chosen, measured = self._prepare(given, [], asked)
-        return compare_machines(entries, asked, chosen, measurements=measured)
+        champions, entries = self._ask(given, machines)
+        chosen, measured = self._prepare(given, [], champions)
+        return compare_machines(entries, champions, chosen, measurements=measured)
 
     @for_python
     def published(self, machine: Machines, *, tasks: Sequence[str] | str = ()) -> dict[str, PublishedScores]:
@@ -283,7 +284,7 @@ class Champion(champion_folder.Champion):
         return BridgedPair(with_operations(self.base.champion), self)
 
     def _prepare(
-        self, given: dict[str, Any], entries: Sequence[MachineEntry], asked: champion_folder.Champion | BridgedPair
+        self, given: dict[str, Any], entries: Sequence[MachineEntry], champions: champion_folder.Champion | BridgedPair
     ) -> tuple[PredictOptions, Measured]:
         """Return the options and the user measurements of `Predicted`; one entry gives what measurements leave out."""
         measured, options = given.pop("measured", None), make_options(**given)
@@ -291,12 +292,12 @@ class Champion(champion_folder.Champion):
             return options, (None, None)
         machine = dict(entries[0].values) if len(entries) == 1 else None
         read = measured if _are_entries(measured) else self.read_files(read_machines(measured))
-        return options, read_measured(read, asked, machine)
+        return options, read_measured(read, champions, machine)
 
 
-def _read_tasks(tasks: Sequence[str] | str, asked: champion_folder.Champion | BridgedPair) -> list[str]:
+def _read_tasks(tasks: Sequence[str] | str, champions: champion_folder.Champion | BridgedPair) -> list[str]:
     names = [tasks] if isinstance(tasks, str) else tasks
-    return list(dict.fromkeys(asked.task_names.get(name, "tasks") for name in names))
+    return list(dict.fromkeys(champions.task_names.get(name, "tasks") for name in names))
 
 
 def _are_entries(machines: object) -> TypeGuard[list[MachineEntry]]:

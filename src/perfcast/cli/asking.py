@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from perfcast.inference import Champion, MachineEntry
-    from perfcast.inference.bridged import BridgedPair, Measured
+    from perfcast.inference.champion_pair import BridgedPair, Measured
     from perfcast.inference.predict import PredictOptions
 
 NONE_ANSWERED, PARTLY_ANSWERED = 2, 3
@@ -86,9 +86,9 @@ def read_champion(options: argparse.Namespace) -> Champion:
     return _read_champions(options, 1)[0]
 
 
-def read_asked(options: argparse.Namespace) -> Champion | BridgedPair:
+def read_champions(options: argparse.Namespace) -> Champion | BridgedPair:
     """Read the champion of the options, with the one that rests on it where --suite asks for both."""
-    from perfcast.inference.bridged import BridgedPair
+    from perfcast.inference.champion_pair import BridgedPair
 
     champion, *others = _read_champions(options, 2)
     return BridgedPair(champion, *others) if others else champion
@@ -189,16 +189,16 @@ def read_options(options: argparse.Namespace) -> PredictOptions:
     return make_options(**chosen, neighbors=0, explain=False, prefix="--")
 
 
-def read_tasks(options: argparse.Namespace, asked: Champion | BridgedPair) -> tuple[str, ...]:
+def read_tasks(options: argparse.Namespace, champions: Champion | BridgedPair) -> tuple[str, ...]:
     """Return the tasks of the options without repetition; none means all. Raises: UserError for an unknown name."""
     typed = [name.strip() for text in options.task for name in text.split(",")]
     if typed and not all(typed):
         raise UserError("--task must be names of tasks", f"it is {','.join(options.task)[:60]!r}", "write NAME,NAME")
-    return tuple(dict.fromkeys(asked.task_names.get(name, "--task") for name in typed))
+    return tuple(dict.fromkeys(champions.task_names.get(name, "--task") for name in typed))
 
 
 def read_user_measurements(
-    options: argparse.Namespace, entries: Sequence[MachineEntry], asked: Champion | BridgedPair
+    options: argparse.Namespace, entries: Sequence[MachineEntry], champions: Champion | BridgedPair
 ) -> Measured:
     """Read the file of --measured, None by champion without; fields that it leaves out are those of the only machine.
 
@@ -206,12 +206,12 @@ def read_user_measurements(
     """
     if options.measured is None:
         return (None, None)
-    from perfcast.inference.bridged import list_champions, read_measured
+    from perfcast.inference.champion_pair import list_champions, read_measured
     from perfcast.inference.machine_files import read_machines
 
     machine = dict(entries[0].values) if len(entries) == 1 else None
-    scores = list_champions(asked)[0].read_files(read_machines(options.measured))
-    measured = read_measured(scores, asked, machine)
+    scores = list_champions(champions)[0].read_files(read_machines(options.measured))
+    measured = read_measured(scores, champions, machine)
     for note in (note for each in measured if each for note in each.notes):
         print(f"--measured: {note}", file=sys.stderr)
     return measured

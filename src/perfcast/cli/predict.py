@@ -18,7 +18,7 @@ from perfcast.cli.arguments import add_shared, whole
 
 if TYPE_CHECKING:
     from perfcast.inference import Champion
-    from perfcast.inference.bridged import BridgedPair
+    from perfcast.inference.champion_pair import BridgedPair
     from perfcast.inference.prediction import Predictions
 
 _COUNT = whole(0, 1000)
@@ -46,25 +46,26 @@ def run(options: argparse.Namespace) -> int:
     asking.check_out(options)
     if options.suite is None:
         options.suite = asking.BOTH
-    predictions = _predict(options, asking.read_asked(options))
+    predictions = _predict(options, asking.read_champions(options))
     counted = asking.count_words(sum(len(each.estimates) for each in predictions.machines), "estimate")
     counts = {"refused": len(predictions.refused), "total": len(predictions.machines)}
     format_text = partial(format_predictions, explain=options.explain)
     return asking.finish(options, predictions, format_text, counted, level=asking.read_options(options).level, **counts)
 
 
-def _predict(options: argparse.Namespace, asked: Champion | BridgedPair) -> Predictions:
-    from perfcast.inference.bridged import BridgedPair, predict_pair
+def _predict(options: argparse.Namespace, champions: Champion | BridgedPair) -> Predictions:
+    from perfcast.inference.bridged import predict_pair
+    from perfcast.inference.champion_pair import BridgedPair
     from perfcast.inference.predict import predict_batch
 
-    champion = asked.base if isinstance(asked, BridgedPair) else asked
-    tasks, entries = asking.read_tasks(options, asked), asking.read_entries(options, champion)
+    champion = champions.base if isinstance(champions, BridgedPair) else champions
+    tasks, entries = asking.read_tasks(options, champions), asking.read_entries(options, champion)
     many = len(entries) > MAX_EXPLAINED
     chosen = replace(asking.read_options(options), tasks=tasks)
     if options.explain or (not options.brief and (options.json or not many)):
         chosen = replace(chosen, neighbors=options.nearest, explain=True)
     names = {"strict": options.strict, "progress": many}
-    measured = asking.read_user_measurements(options, entries, asked)
-    if isinstance(asked, BridgedPair):
-        return predict_pair(entries, asked, chosen, measured, **names)
+    measured = asking.read_user_measurements(options, entries, champions)
+    if isinstance(champions, BridgedPair):
+        return predict_pair(entries, champions, chosen, measured, **names)
     return predict_batch(entries, champion, chosen, measured[0], **names)

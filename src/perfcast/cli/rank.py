@@ -60,16 +60,16 @@ def run(options: argparse.Namespace) -> int:
     from perfcast.decisions.criteria import read_request
     from perfcast.decisions.display import format_ranking
     from perfcast.decisions.ranking import rank_machines
-    from perfcast.inference.bridged import list_champions
+    from perfcast.inference.champion_pair import list_champions
 
     asking.check_out(options, ".csv", ".json")
     chosen = asking.read_options(options)
-    asked = asking.read_asked(options)
-    entries = _read_candidates(options, list_champions(asked)[0])
-    request = read_request(options.target, asked, **picked(options, "by", "sure", "electricity_price", "years"))
-    measurements = asking.read_user_measurements(options, [], asked)
+    champions = asking.read_champions(options)
+    entries = _read_candidates(options, list_champions(champions)[0])
+    request = read_request(options.target, champions, **picked(options, "by", "sure", "electricity_price", "years"))
+    measurements = asking.read_user_measurements(options, [], champions)
     names = {"measurements": measurements, "strict": options.strict, "progress": len(entries) > 20}
-    ranking = rank_machines(entries, asked, request, chosen, **names)
+    ranking = rank_machines(entries, champions, request, chosen, **names)
     counted = f"{asking.count_words(len(ranking.candidates), 'machine')} predicted"
     counts = {"refused": len(ranking.refused), "total": len(entries)}
     return asking.finish(options, ranking, format_ranking, counted, level=chosen.level, **counts)

@@ -27,17 +27,14 @@ def run(options: argparse.Namespace) -> int:
     """Find, and print or write."""
     from perfcast.decisions.display import format_nearest
     from perfcast.decisions.nearest_machines import find_nearest
-    from perfcast.inference.bridged import list_champions
+    from perfcast.inference.champion_pair import list_champions
 
     asking.check_out(options, ".csv", ".json")
-    asked = asking.read_asked(options)
-    names = {"count": options.count, "tasks": asking.read_tasks(options, asked), "assume": not options.no_assume}
-    champions = list_champions(asked)
-    nearest = find_nearest(asking.read_entries(options, champions[0]), asked, **names)
+    champions = asking.read_champions(options)
+    names = {"count": options.count, "tasks": asking.read_tasks(options, champions), "assume": not options.no_assume}
+    nearest = find_nearest(asking.read_entries(options, list_champions(champions)[0]), champions, **names)
     asking.write_answer(options, nearest, format_nearest)
     count = sum(len(each.similar) for each in nearest.machines)
-    print(
-        f"{asking.count_words(count, 'measured result')} of {', '.join(each.dataset for each in champions)}",
-        file=sys.stderr,
-    )
+    datasets = ", ".join(each.dataset for each in list_champions(champions))
+    print(f"{asking.count_words(count, 'measured result')} of {datasets}", file=sys.stderr)
     return 0

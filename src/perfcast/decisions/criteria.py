@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from perfcast.inference.bridged import BridgedPair, list_champions
 from perfcast.inference.champion import Champion
+from perfcast.inference.champion_pair import BridgedPair, list_champions
 from perfcast.inference.machine_fields import read_number
 from perfcast.inference.machine_files import EXTRAS, NAME, PRICE, WATTS, MachineEntry, tidy_text
 from perfcast.inference.prediction import DerivedValue, Estimate
@@ -48,9 +48,11 @@ class Output(NamedTuple):
         return cls(estimate.task, estimate.target)
 
 
-def error_quantiles(estimate: Estimate, asked: Champion | BridgedPair) -> list[float] | None:
+def error_quantiles(estimate: Estimate, champions: Champion | BridgedPair) -> list[float] | None:
     """Return the quantiles of the errors of backtests of an estimate's output, None without an interval."""
-    champion = next((each for each in list_champions(asked) if estimate.task in each.tasks), list_champions(asked)[0])
+    champion = next(
+        (each for each in list_champions(champions) if estimate.task in each.tasks), list_champions(champions)[0]
+    )
     if champion.calibrated is None or estimate.low is None or estimate.high is None:
         return None
     quantiles = champion.calibrated.calibration.quantiles

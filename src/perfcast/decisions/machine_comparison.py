@@ -11,8 +11,9 @@ import pandas as pd
 
 from perfcast.decisions.criteria import Output, error_quantiles
 from perfcast.decisions.ranking import RefusedCandidate
-from perfcast.inference.bridged import BridgedPair, JointAnswers, Measured, list_champions, parse_shared
+from perfcast.inference.bridged import JointAnswers
 from perfcast.inference.champion import Champion
+from perfcast.inference.champion_pair import BridgedPair, Measured, list_champions, parse_shared
 from perfcast.inference.draws import DrawPredictions
 from perfcast.inference.explain import attribute_difference, list_drivers
 from perfcast.inference.machine_files import MachineEntry

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from perfcast.inference.bridged import BridgedPair, list_champions
 from perfcast.inference.cells import ASSUMED
 from perfcast.inference.champion import Champion
+from perfcast.inference.champion_pair import BridgedPair, list_champions
 from perfcast.inference.draws import DrawPredictions, impute_draws
 from perfcast.inference.explain import describe_neighbor, find_neighbors, name_machine
 from perfcast.inference.machine_files import MachineEntry
@@ -85,7 +85,7 @@ class NearestMachines(Answer):
 
 def find_nearest(
     entries: Sequence[MachineEntry],
-    asked: Champion | BridgedPair,
+    champions: Champion | BridgedPair,
     *,
     count: int = 10,
     tasks: Sequence[str] = (),
@@ -96,11 +96,11 @@ def find_nearest(
     Raises: UserError for the first machine that cannot be used; see `find_nearest_machines`.
     """
     by_machine: dict[tuple[int, str], NearestResults] = {}
-    for champion in list_champions(asked):
-        own = [task for task in tasks if task in champion.tasks]
-        if own or not tasks:
+    for champion in list_champions(champions):
+        known = [task for task in tasks if task in champion.tasks]
+        if known or not tasks:
             parsed = parse_machines(entries, champion)
-            for each in find_nearest_machines(parsed, champion, count=count, tasks=own, assume=assume).machines:
+            for each in find_nearest_machines(parsed, champion, count=count, tasks=known, assume=assume).machines:
                 before = by_machine.get((each.line, each.machine), replace(each, similar=()))
                 notes = tuple(dict.fromkeys((*before.notes, *each.notes)))
                 joined = replace(before, similar=before.similar + each.similar, notes=notes)

@@ -21,8 +21,9 @@ from perfcast.decisions.criteria import (
     read_candidate,
     weighted_score,
 )
-from perfcast.inference.bridged import BridgedPair, Measured, list_champions, parse_shared, predict_sides
+from perfcast.inference.bridged import predict_sides
 from perfcast.inference.champion import Champion
+from perfcast.inference.champion_pair import BridgedPair, Measured, list_champions, parse_shared
 from perfcast.inference.draws import complete_machines, hold_equal
 from perfcast.inference.machine_files import EXTRAS, PRICE, WATTS, MachineEntry
 from perfcast.inference.parse import ParsedMachines

@@ -11,10 +11,10 @@ import pandas as pd
 
 from perfcast.decisions.criteria import Output
 from perfcast.decisions.variants import VariedField, make_variants, read_varied_fields
-from perfcast.inference.bridged import BridgedPair, Measured, list_champions
 from perfcast.inference.champion import Champion
+from perfcast.inference.champion_pair import BridgedPair, Measured, list_champions
 from perfcast.inference.machine_files import MachineEntry
-from perfcast.inference.predict import PredictOptions, batches, predict_draws
+from perfcast.inference.predict import DrawnAnswers, PredictOptions, batches
 from perfcast.inference.prediction import (
     ESTIMATE,
     ChampionAnswer,
@@ -88,7 +88,7 @@ class Grid(ChampionAnswer):
 def predict_grids(
     entry: MachineEntry,
     vary: Sequence[str],
-    asked: Champion | BridgedPair,
+    champions: Champion | BridgedPair,
     tasks: Sequence[str] = (),
     options: PredictOptions | None = None,
     *,
@@ -103,7 +103,7 @@ def predict_grids(
         predict_grid(
             entry, read_varied_fields(vary, each.fields), each, tasks, options, measurements=known, progress=progress
         )
-        for each, known in zip(list_champions(asked), measurements, strict=False)
+        for each, known in zip(list_champions(champions), measurements, strict=False)
         if not tasks or not {*tasks}.isdisjoint(each.tasks)
     ]
     return reduce(_join_grids, grids)
@@ -150,7 +150,8 @@ def predict_grid(
         drawn, reasons = made.draw(numbers, assume=options.assume)
         violations |= reasons
         if drawn is not None:
-            predictions |= {each.line: each for each in predict_draws(drawn, champion, options, measurements)}
+            answers = DrawnAnswers(drawn, champion, options, measurements)
+            predictions |= {each.line: each for each in answers.list_predictions()}
     if not predictions:
         raise UserError("at least one combination must be possible", f"none is: {next(iter(violations.values()))}")
     combinations = []

@@ -2,144 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from copy import copy
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from perfcast.inference.bridge import Base
-from perfcast.inference.cells import Cells, CompletedMachines
 from perfcast.inference.champion import Champion
+from perfcast.inference.champion_pair import BridgedPair, Measured, list_champions, parse_pair
 from perfcast.inference.draws import DrawnMachines, FollowedDraws, Mixture, impute_draws, join_draws
 from perfcast.inference.machine_files import MachineEntry
-from perfcast.inference.name_lookup import TaskNames
-from perfcast.inference.parse import ParsedMachines, parse_batch
+from perfcast.inference.parse import ParsedMachines
 from perfcast.inference.predict import DrawnAnswers, PredictOptions, batches
-from perfcast.inference.prediction import (
-    OK,
-    REFUSED,
-    Prediction,
-    Predictions,
-    Ratio,
-    join_names,
-    join_predictions,
-    name_tasks,
-)
-from perfcast.inference.rules import DescriptionRules
-from perfcast.inference.user_measurements import UserMeasurements, find_task, read_measurements
+from perfcast.inference.prediction import OK, REFUSED, Prediction, Predictions, Ratio, name_tasks
 from perfcast.schema.table import Role, select
 from perfcast.uncertainty.mixture import weighted_medians
-from perfcast.utils.errors import UserError
-
-
-class BridgedPair(NamedTuple):
-    """A champion, and one whose features are its estimates."""
-
-    base: Champion
-    bridged: Champion
-
-    @property
-    def bridge(self) -> Base:
-        """The bridge between both."""
-        if self.bridged.base is None:
-            raise ValueError(f"{self.bridged.dataset} has no bridge")
-        return self.bridged.base
-
-    @property
-    def identity(self) -> tuple[str, str, str, str]:
-        """What `Champion.identity` has, of both."""
-        names = zip(self.base.identity, self.bridged.identity, strict=True)
-        dataset, name, preset, results_until = (join_names(*each) for each in names)
-        return dataset, name, preset, results_until
-
-    @property
-    def rules(self) -> DescriptionRules:
-        """The rules of the base, with the titles of the tasks of both."""
-        rules = copy(self.base.rules)
-        rules.task_titles = {**rules.task_titles, **self.bridged.rules.task_titles}
-        return rules
-
-    @property
-    def tasks(self) -> list[str]:
-        """The tasks of both."""
-        return [*self.base.tasks, *self.bridged.tasks]
-
-    @property
-    def task_names(self) -> TaskNames:
-        """The names of the tasks of both."""
-        aliases = {name: task for each in self for name, task in each.rules.alias_tasks(each.tasks).items()}
-        return TaskNames(self.tasks, aliases)
-
-    @property
-    def targets_of(self) -> dict[str, Sequence[str]]:
-        """The targets of every task."""
-        return {**self.base.targets_of, **self.bridged.targets_of}
-
-
-def list_champions(asked: Champion | BridgedPair) -> tuple[Champion, ...]:
-    """Return the champion, or both of a pair."""
-    return tuple(asked) if isinstance(asked, BridgedPair) else (asked,)
-
-
-def parse_pair(
-    entries: Sequence[MachineEntry],
-    pair: BridgedPair,
-    *,
-    strict: bool = False,
-    has_task: bool = True,
-    asks_capacity: bool = False,
-) -> tuple[ParsedMachines, ParsedMachines]:
-    """Parse machines with the fields of each champion, see `parse_batch`; either may refuse some of them.
-
-    A machine that both can use has the same key in both.
-    Raises: UserError of the first machine that neither can use, with `strict` or when it is the only one.
-    """
-    parsed = []
-    for champion in pair:
-        try:
-            parsed.append(parse_batch(entries, champion, has_task=has_task, asks_capacity=asks_capacity))
-        except UserError as error:  # the only machine
-            refusals = {entry.line: error for entry in entries}
-            parsed.append(replace(parse_batch([], champion), refusals=refusals))
-    first, second = (machines.refusals for machines in parsed)
-    neither = [entry.line for entry in entries if entry.line in first and entry.line in second]
-    if neither and (strict or len(entries) == 1):
-        raise first[neither[0]]
-    numbers: dict[tuple[object, ...], int] = {}
-    sides = []
-    for machines in parsed:
-        keys = []
-        for key in machines.keys:
-            # alternatives of one line differ in a number; names may be spelled differently
-            values = machines.machines[key].cells.items()
-            given = sorted((name, value) for name, value in values if isinstance(value, float))
-            keys.append(numbers.setdefault((machines.line_of(key), *given), len(numbers)))
-        known = CompletedMachines(Cells(machines.cells, np.array(keys, dtype=int)), machines.known.codes)
-        by_key = dict(zip(keys, (machines.machines[key] for key in machines.keys), strict=True))
-        sides.append(replace(machines, known=known, machines=by_key))
-    return sides[0], sides[1]
-
-
-def parse_shared(
-    entries: Sequence[MachineEntry], asked: Champion | BridgedPair, *, strict: bool = False
-) -> tuple[ParsedMachines, ...]:
-    """Parse machines without a task that every champion can use, in one order; the first side has all refusals.
-
-    Raises: UserError of the first other machine, with `strict` or when it is the only one.
-    """
-    if not isinstance(asked, BridgedPair):
-        return (parse_batch(entries, asked, strict=strict, has_task=False),)
-    sides = parse_pair(entries, asked, strict=strict, has_task=False)
-    refusals = {**sides[1].refusals, **sides[0].refusals}
-    if refusals and (strict or len(entries) == 1):
-        raise refusals[min(refusals)]
-    keys = [key for key in sides[0].keys if key in set(sides[1].keys)]
-    rows = (np.array([side.keys.index(key) for key in keys], dtype=int) for side in sides)
-    shared = [side.take(taken).numbered() for side, taken in zip(sides, rows, strict=True)]
-    return replace(shared[0], refusals=refusals), shared[1]
 
 
 def draw_sides(
@@ -179,27 +56,6 @@ def _draw(
     return [impute_draws(machines, champion, options.when, assume=options.assume, followed=followed)]
 
 
-Measured = Sequence[UserMeasurements | None]
-"""User measurements by champion."""
-
-
-def read_measured(
-    entries: Sequence[MachineEntry], asked: Champion | BridgedPair, machine: Mapping[str, object] | None = None
-) -> Measured:
-    """Read measured scores, of a pair each by the champion of its task, see `read_measurements`.
-
-    Raises: UserError for a task that neither has, and for values that cannot be used.
-    """
-    if not isinstance(asked, BridgedPair):
-        return (read_measurements(entries, asked, machine),)
-    sides: tuple[list[MachineEntry], list[MachineEntry]] = ([], [])
-    for entry in entries:
-        task = find_task({**(machine or {}), **entry.values}, asked.base)
-        known = task is None or asked.task_names.get(task, entry.label) in asked.base.tasks
-        sides[not known].append(entry)
-    return [read_measurements(each, by, machine) if each else None for each, by in zip(sides, asked, strict=True)]
-
-
 class JointAnswers:
     """Answers of one or both champions about machines that were drawn once.
 
@@ -209,19 +65,16 @@ class JointAnswers:
     def __init__(
         self,
         machines: Sequence[ParsedMachines],
-        asked: Champion | BridgedPair,
+        champions: Champion | BridgedPair,
         options: PredictOptions,
         measurements: Measured = (None, None),
     ) -> None:
-        self._machines, self._asked, self._options = machines, asked, options
-        champions = list_champions(asked)
+        self._machines, self._champions, self._options = machines, champions, options
+        listed = list_champions(champions)
         self.sides = [
             None if drawn is None else DrawnAnswers(drawn, champion, options, known)
-            for drawn, champion, known in zip(
-                draw_sides(machines, champions, options), champions, measurements, strict=False
-            )
+            for drawn, champion, known in zip(draw_sides(machines, listed, options), listed, measurements, strict=False)
         ]
-
         self._unmoved = self._carry()
 
     def _carry(self) -> dict[int, tuple[str, ...]]:
@@ -233,23 +86,21 @@ class JointAnswers:
         base, bridged = (*self.sides, None)[:2]
         if base is None or bridged is None or base.is_corrected == bridged.is_corrected:
             return {}
-        from_base, keys = base.is_corrected, bridged.predicted.completed.cells.index
-        note = (
-            f"{(bridged if from_base else base).champion.dataset} is not moved by your results of "
-            f"{(base if from_base else bridged).champion.dataset}: on published results, that made no estimate better"
-        )
-        if not from_base:
+        keys, (old, new) = bridged.predicted.completed.cells.index, (base.champion, bridged.champion)
+        if bridged.is_corrected:
+            note = f"{old.dataset} is not moved by your results of {new.dataset}: these made no estimate of it better"
             return dict.fromkeys(keys.tolist(), (note,))
-        rows, old, *_ = self._match_draws(base, bridged)
-        known = bridged.predicted.table.frame[BridgedPair(base.champion, bridged.champion).bridge.columns[-1].name]
-        correction, added = bridged.corrections[0], np.zeros(len(keys))
-        moved = base.corrections[0].shift[old] - base.corrections[0].later[old]
-        added[rows] = np.where(known.to_numpy()[rows] > 0, 0.0, bridged.champion.rules.carried * moved)
-        target = bridged.champion.predictor.targets_[0]
-        added[bridged.explainer.moves_away(bridged.predicted.medians[:, 0], added, target)] = 0.0
+        rows, old_rows, *_ = self._match_draws(base, bridged)
+        known = bridged.predicted.table.frame[BridgedPair(old, new).bridge.columns[-1].name].to_numpy()
+        correction, moved, added = bridged.corrections[0], np.zeros(len(keys)), np.zeros(len(keys))
+        moved[rows] = (base.corrections[0].shift - base.corrections[0].later)[old_rows]
+        added[rows] = np.where(known > 0, 0.0, new.rules.carried * moved)[rows]
+        added[bridged.explainer.moves_away(bridged.predicted.medians[:, 0], added, new.predictor.targets_[0])] = 0.0
         bridged.corrections[0] = correction._replace(shift=correction.shift + added)
         bridged.is_corrected = True
-        return dict.fromkeys(np.setdiff1d(keys, keys[added != 0]).tolist(), (note,))
+        stays = np.setdiff1d(keys[moved != 0], keys[added != 0]).tolist()
+        note = f"{new.dataset} is not moved by your results of {old.dataset}: published results of the "
+        return dict.fromkeys(stays, (f"{note}{new.rules.entity_name} count",))
 
     @staticmethod
     def _match_draws(base: DrawnAnswers, bridged: DrawnAnswers) -> tuple[np.ndarray, ...]:
@@ -266,16 +117,15 @@ class JointAnswers:
     def list_predictions(self) -> dict[int, Prediction]:
         """Return the prediction of every machine by key: the estimates of all champions, and the ratios of a pair."""
         by_key: dict[int, Prediction] = {}
-        champions = list_champions(self._asked)
-        for side, machines, champion in zip(self.sides, self._machines, champions, strict=True):
+        for side, machines, champion in zip(self.sides, self._machines, list_champions(self._champions), strict=True):
             notes = {key: (*machines.notes.get(key, ()), *self._unmoved.get(key, ())) for key in machines.keys}
             which = f"{champion.dataset}: " if len(self.sides) > 1 else ""
             if side:
                 side.explainer.ranked = {key for key, made in by_key.items() if made.status == OK}
             for made in side.list_predictions(notes) if side else ():
-                told = tuple(f"{which}{note}" if note.startswith("never") else note for note in made.notes)
-                named, before = replace(made, notes=told), by_key.get(made.line)
-                by_key[made.line] = named if before is None else join_predictions(before, named)
+                notes_of = tuple(f"{which}{note}" if note.startswith("never") else note for note in made.notes)
+                named, before = replace(made, notes=notes_of), by_key.get(made.line)
+                by_key[made.line] = named if before is None else _join_predictions(before, named)
         ratios: dict[int, list[Ratio]] = {}
         for key, ratio in self.list_ratios():
             tasks = {estimate.task for estimate in by_key[key].estimates} if key in by_key else set()
@@ -290,7 +140,7 @@ class JointAnswers:
         the bridged champion: what the draws assume, and what the base errs, is in both.
         """
         base, bridged = (*self.sides, None)[:2]
-        if base is None or bridged is None or not isinstance(self._asked, BridgedPair):
+        if base is None or bridged is None or not isinstance(self._champions, BridgedPair):
             return []
         paired, old, draws, old_draws, weights, places = self._match_draws(base, bridged)
         if not len(draws):
@@ -305,11 +155,8 @@ class JointAnswers:
         intervals = bridged.predicted.intervals(number, when, self._options.level, mixed)
         (shift, narrowing, _), (old_shift, *_) = bridged.corrections[number], base.corrections[number]
         centers = medians[paired] + shift[paired] - old_shift[old]
-        cells, names, target = (
-            bridged.predicted.completed.cells,
-            self._asked.bridge.tasks,
-            base.champion.predictor.targets_[number],
-        )
+        cells, names = bridged.predicted.completed.cells, self._champions.bridge.tasks
+        target = base.champion.predictor.targets_[number]
         ratios = []
         for row, center in zip(paired.tolist(), centers.tolist(), strict=True):
             low = high = None
@@ -361,7 +208,7 @@ def predict_pair(
 
 def predict_sides(
     sides: Sequence[ParsedMachines],
-    asked: Champion | BridgedPair,
+    champions: Champion | BridgedPair,
     options: PredictOptions,
     measurements: Measured = (None, None),
     *,
@@ -373,6 +220,20 @@ def predict_sides(
     for rows in batches(len(keys), progress=progress):
         chosen = np.array(keys)[rows]
         batch = [side.take(np.isin(side.keys, chosen)) for side in sides]
-        made = JointAnswers(batch, asked, options, measurements).list_predictions()
+        made = JointAnswers(batch, champions, options, measurements).list_predictions()
         predictions |= {key: made[key] for key in sorted(made)}
     return predictions
+
+
+def _join_predictions(first: Prediction, second: Prediction) -> Prediction:
+    """Return the predictions of two champions of one machine as one; values are those of the first that answers.
+
+    The basis has the errors and checks of both, and the rest of the first.
+    """
+    if REFUSED in (first.status, second.status):
+        return second if first.status == REFUSED else first
+    joined = {name: getattr(first, name) + getattr(second, name) for name in ("estimates", "derived", "unpredicted")}
+    if first.basis and second.basis:
+        both = {name: getattr(first.basis, name) + getattr(second.basis, name) for name in ("errors", "checks")}
+        joined["basis"] = replace(first.basis, **both)
+    return replace(first, notes=tuple(dict.fromkeys((*first.notes, *second.notes))), **joined)

@@ -21,9 +21,8 @@ from perfcast.inference.machine_fields import MachineFields, alias_field
 from perfcast.inference.machine_files import EXTRAS, MachineEntry, Machines, is_table, read_machines
 from perfcast.inference.measured_index import NeighborIndex, PublishedIndex, group_distinct
 from perfcast.inference.name_lookup import EntityNames, TaskNames
-from perfcast.inference.prediction import DatasetBasis
 from perfcast.inference.reference_data import ReferenceData, describing_columns
-from perfcast.inference.rules import DescriptionRules, find_rules
+from perfcast.inference.rules import DatasetBasis, DescriptionRules, find_rules
 from perfcast.predictors.predictor import Predictor, load_predictor
 from perfcast.schema.table import LOWER_IS_BETTER, Column, Kind, Table, Tag, build_table
 from perfcast.schema.table_files import SCHEMA_KEY, SCHEMA_VERSION, check_schema_version

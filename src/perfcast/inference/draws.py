@@ -116,21 +116,21 @@ class FollowedDraws:
         numbers_of: dict[tuple[int, str], list[int]] = {}
         for number, key in enumerate(zip(drawn.index.tolist(), drawn[task].tolist(), strict=True)):
             numbers_of.setdefault(key, []).append(number)
-        found = np.full((len(cells.index), DRAWS), -1)
+        numbers_by_row = np.full((len(cells.index), DRAWS), -1)
         for row, (key, name) in enumerate(zip(cells.index.tolist(), cells[task].tolist(), strict=True)):
             if numbers := numbers_of.get((key, self.tasks.get(name, ""))):
                 places = np.searchsorted(np.cumsum(self.drawn.weights[numbers]), middles)
-                found[row] = np.array(numbers)[np.minimum(places, len(numbers) - 1)]
-        return found
+                numbers_by_row[row] = np.array(numbers)[np.minimum(places, len(numbers) - 1)]
+        return numbers_by_row
 
-    def fill(self, cells: Cells, draws: np.ndarray, own: Collection[str]) -> Cells:
-        """Return draws with what the other champion measured or assumed, but for the columns `own`; -1 for no draw."""
+    def fill(self, cells: Cells, draws: np.ndarray, excluded: Collection[str]) -> Cells:
+        """Return draws with what the other champion measured or assumed, but for `excluded` columns; -1 for no draw."""
         completed = self.drawn.completed
         is_taken = completed.has_origin(ASSUMED, MEASURED)[draws] & (draws >= 0)[:, None]
         taken = {
             name: mask_cells(values[draws], ~is_taken[:, completed.places[name]])
             for name, values in completed.cells.items()
-            if name in cells and name not in own
+            if name in cells and name not in excluded
         }
         return fill_missing(cells, taken)
 

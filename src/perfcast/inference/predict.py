@@ -148,24 +148,13 @@ def predict_machines(
     for rows in batches(len(machines.known.codes), progress=progress):
         batch = replace(machines, known=machines.known.take(rows))
         drawn = impute_draws(batch, champion, options.when, assume=options.assume)
-        predictions += predict_draws(drawn, champion, options, measurements, notes)
+        predictions += DrawnAnswers(drawn, champion, options, measurements).list_predictions(notes)
     inputs = select(champion.predictor.columns_, role=Role.FEATURE)
     return Predictions(*champion.identity, tuple(predictions), len(inputs), bases=(champion.basis,))
 
 
-def predict_draws(
-    drawn: DrawnMachines,
-    champion: Champion,
-    options: PredictOptions,
-    measurements: UserMeasurements | None = None,
-    notes: Mapping[int, tuple[str, ...]] = MappingProxyType({}),
-) -> list[Prediction]:
-    """Return the predictions of machines that are drawn already, in their order; `notes` by key are added."""
-    return DrawnAnswers(drawn, champion, options, measurements).list_predictions(notes)
-
-
 class Correction(NamedTuple):
-    """What known errors add to the logarithms of the predictions of a target, and their factor of the widths.
+    """Addition of known errors to the logarithms of the predictions of a target, and their factor of the widths.
 
     `later` is the addition of results after training alone. Shapes: (n,) each.
     """
@@ -190,8 +179,9 @@ class DrawnAnswers:
     ) -> None:
         self.drawn, self.champion, self.options, self.measurements = drawn, champion, options, measurements
         self.predicted = predicted = DrawPredictions(drawn, champion)
-        shown = {"neighbors": options.neighbors, "explain": options.explain, "when": options.when}
-        self.explainer = Explainer(predicted, champion, **shown)
+        self.explainer = Explainer(
+            predicted, champion, neighbors=options.neighbors, explain=options.explain, when=options.when
+        )
         self.is_corrected = measurements is not None
         self.corrections = [self._correct(number) for number in range(len(champion.predictor.targets_))]
 
@@ -217,29 +207,14 @@ class DrawnAnswers:
         shared_notes = self.measurements.notes if self.measurements else ()
         if champion.left_out is not None and (options.neighbors or options.explain):
             shared_notes = (*shared_notes, champion.left_out.note)
-        return [
-            _answer(
-                line,
-                made,
-                self.predicted,
-                champion,
-                explainer=self.explainer,
-                notes=(*notes.get(line, ()), *shared_notes),
-            )
-            for line, made in by_line.items()
-        ]
+        return [_answer(line, made, self, (*notes.get(line, ()), *shared_notes)) for line, made in by_line.items()]
 
 
 def _answer(
-    line: int,
-    made: Sequence[tuple[int, Estimate]],
-    predicted: DrawPredictions,
-    champion: Champion,
-    *,
-    explainer: Explainer,
-    notes: tuple[str, ...],
+    line: int, made: Sequence[tuple[int, Estimate]], answers: DrawnAnswers, notes: tuple[str, ...]
 ) -> Prediction:
     """Return the prediction of one machine from its estimates by row, with `notes` after those of its own."""
+    predicted, champion = answers.predicted, answers.champion
     estimates, refusals = list[Estimate](), list[Unpredicted]()
     for row, each in made:
         is_share = bool(np.isfinite(predicted.highest[row])) or each.unit.startswith("share")
@@ -247,7 +222,7 @@ def _answer(
             refusals.append(Unpredicted(each.task, each.target, reason))
         else:
             estimates.append(each)
-    described = explainer.describe([row for row, _ in made])
+    described = answers.explainer.describe([row for row, _ in made])
     cells = {column: values[made[0][0]] for column, values in predicted.completed.cells.items()}
     scores = {each.task: (each.median, each.low, each.high) for each in estimates}
     further = tuple(champion.rules.list_completed_notes(cells))

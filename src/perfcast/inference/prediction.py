@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from perfcast.inference.measured_index import OTHER_SOFTWARE, PublishedScores
-from perfcast.inference.rules import Check, DerivedOutput, FactSource, Numbers, is_known
+from perfcast.inference.rules import Check, DatasetBasis, DerivedOutput, FactSource, Numbers, is_known
 from perfcast.uncertainty.in_domain import AHEAD, RESULTS
 from perfcast.utils.terminal_tables import format_interval, format_number
 
@@ -240,10 +240,9 @@ class Ratio:
 
     def cells(self) -> dict[str, Any]:
         """Return the columns of a table of estimates."""
-        return {
-            **{"task": f"{self.task} / {self.base_task}", "target": RATIO, "estimate": self.median},
-            **{"low": self.low, "high": self.high, "published": 0},
-        }
+        name = f"{self.task} / {self.base_task}"
+        cells: dict[str, Any] = {"task": name, "target": RATIO, "estimate": self.median, "published": 0}
+        return {**cells, "low": self.low, "high": self.high}
 
 
 def derive_values(
@@ -377,24 +376,6 @@ def name_carried(carried: Mapping[str, Any], columns: Collection[str]) -> dict[s
     return {f"carried.{name}" if name in columns else name: cell for name, cell in carried.items()}
 
 
-@dataclass(frozen=True)
-class DatasetBasis:
-    """Measured results behind the estimates of some tasks: `results` of a dataset up to a month, "" without dates.
-
-    `bridged_from` is the dataset whose estimates are features, "" for none.
-    """
-
-    dataset: str
-    results: int
-    until: str
-    bridged_from: str
-    tasks: tuple[str, ...]
-
-    def __str__(self) -> str:
-        bridge = f"bridged from {self.bridged_from}, " if self.bridged_from else ""
-        return f"{self.dataset}: {bridge}{self.results:,} results{f' to {self.until}' if self.until else ''}"
-
-
 @dataclass(frozen=True, repr=False)
 class Predictions(ChampionAnswer):
     """Predictions of machines in the order of the request, refused ones included, with the champion that made them.
@@ -435,25 +416,12 @@ class Predictions(ChampionAnswer):
                 {**common, **estimate.cells(), "assumed": estimate.assumed, "features_missing": estimate.missing}
                 for estimate in machine.estimates
             ]
-            rows += [{**common, **each.cells()} for each in (*machine.derived, *machine.ratios)]
+            rows += [{**common, **each.cells()} for each in machine.derived]
+            rows += [{**common, **each.cells()} for each in machine.ratios]
             rows += [{**common, "status": REFUSED, **asdict(each)} for each in machine.unpredicted]
             if machine.status == REFUSED and not machine.unpredicted:
                 rows.append(common)
         return pd.DataFrame(rows, columns=[*_COLUMNS, *carried])
-
-
-def join_predictions(first: Prediction, second: Prediction) -> Prediction:
-    """Return what two champions predict of one machine; values are those of the first that answers.
-
-    The basis has the errors and checks of both, and what else that of the first has.
-    """
-    if REFUSED in (first.status, second.status):
-        return second if first.status == REFUSED else first
-    joined = {name: getattr(first, name) + getattr(second, name) for name in ("estimates", "derived", "unpredicted")}
-    if first.basis and second.basis:
-        both = {name: getattr(first.basis, name) + getattr(second.basis, name) for name in ("errors", "checks")}
-        joined["basis"] = replace(first.basis, **both)
-    return replace(first, notes=tuple(dict.fromkeys((*first.notes, *second.notes))), **joined)
 
 
 _COLUMNS = (

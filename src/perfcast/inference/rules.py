@@ -61,6 +61,24 @@ class FactSource:
 
 
 @dataclass(frozen=True)
+class DatasetBasis:
+    """Measured results behind the estimates of some tasks: `results` of a dataset up to a month, "" without dates.
+
+    `bridged_from` is the dataset whose estimates are features, "" for none.
+    """
+
+    dataset: str
+    results: int
+    until: str
+    bridged_from: str
+    tasks: tuple[str, ...]
+
+    def __str__(self) -> str:
+        bridge = f"bridged from {self.bridged_from}, " if self.bridged_from else ""
+        return f"{self.dataset}: {bridge}{self.results:,} results{f' to {self.until}' if self.until else ''}"
+
+
+@dataclass(frozen=True)
 class Check:
     """Command that would measure a task of a machine, and the lines of its configuration."""
 

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field
 
 from perfcast.api import Comparison, Grid, NearestMachines, Predictions, Ranking, for_python
 from perfcast.decisions.variants import read_varied_fields
-from perfcast.inference.bridged import BridgedPair, list_champions
+from perfcast.inference.champion_pair import BridgedPair, list_champions
 from perfcast.inference.machine_fields import MONTH, is_month
 from perfcast.inference.machine_files import MachineEntry, read_tree
 from perfcast.inference.predict import PredictOptions, make_options

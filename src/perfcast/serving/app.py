@@ -24,9 +24,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from perfcast import __version__
 from perfcast.api import with_operations
-from perfcast.inference.bridged import BridgedPair, list_champions
 from perfcast.inference.cells import ORIGINS
 from perfcast.inference.champion import Champion
+from perfcast.inference.champion_pair import BridgedPair, list_champions
 from perfcast.inference.machine_fields import name_group
 from perfcast.inference.prediction import ESTIMATE, Predictions
 from perfcast.schema.display_names import column_label

@@ -15,7 +15,7 @@ from fastapi import FastAPI
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
-from perfcast.inference.bridged import list_champions
+from perfcast.inference.champion_pair import list_champions
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.predict import PredictOptions
 from perfcast.serving.app import LOOPBACK, METRICS_FOLDER, create_app

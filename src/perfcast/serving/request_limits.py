@@ -14,8 +14,9 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
-from perfcast.inference.bridged import BridgedPair, list_champions, predict_pair
+from perfcast.inference.bridged import predict_pair
 from perfcast.inference.champion import Champion
+from perfcast.inference.champion_pair import BridgedPair, list_champions
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.predict import PredictOptions, predict_batch
 from perfcast.inference.prediction import Predictions

@@ -16,7 +16,8 @@ import perfcast
 from perfcast.cli.main import main
 from perfcast.decisions.what_if import predict_grids
 from perfcast.domains.servers.server_rules import SPEC_CPU2026
-from perfcast.inference.bridged import BridgedPair, draw_sides, parse_pair, predict_pair, read_measured
+from perfcast.inference.bridged import draw_sides, predict_pair
+from perfcast.inference.champion_pair import BridgedPair, parse_pair, read_measured
 from perfcast.inference.machine_files import read_machines
 from perfcast.inference.predict import PredictOptions, predict_batch
 from perfcast.utils.errors import UserError
@@ -80,9 +81,9 @@ def test_both_assume_the_same_hardware_whichever_has_results(entities):
     for follower, leader in ((base, bridged), (bridged, base)):
         follows = follower.other >= 0
         for name in hardware:
-            own = follower.completed.cells[name][follows].tolist()
+            values = follower.completed.cells[name][follows].tolist()
             other = leader.completed.cells[name][follower.other[follows]].tolist()
-            assert all(a == b or a != a for a, b in zip(own, other, strict=True)), name
+            assert all(a == b or a != a for a, b in zip(values, other, strict=True)), name
     shared = np.intersect1d(of_base.index, of_bridged.index)
     assert np.union1d(of_base.index[base.other >= 0], of_bridged.index[bridged.other >= 0]).tolist() == shared.tolist()
 
@@ -93,11 +94,11 @@ def test_a_machine_has_the_same_answer_in_any_batch(entities):
     machines = [{"processor": entity} for entity in entities]
     together = predict_pair(read_machines(machines), bridged_pair(), PLAIN).machines
     alone = [each for machine in machines for each in predict_pair(read_machines(machine), bridged_pair(), PLAIN)]
-    for one, other in zip(together, alone, strict=True):
-        assert [each.task for each in one.ratios] == [each.task for each in other.ratios]
+    for first, second in zip(together, alone, strict=True):
+        assert [each.task for each in first.ratios] == [each.task for each in second.ratios]
         for name in ("estimates", "ratios"):
-            first, second = ([each.median for each in getattr(made, name)] for made in (one, other))
-            assert first == pytest.approx(second, rel=1e-9)
+            medians = [[each.median for each in getattr(made, name)] for made in (first, second)]
+            assert medians[0] == pytest.approx(medians[1], rel=1e-9)
 
 
 def test_one_suite_alone_has_the_answer_of_its_champion(capsys):
@@ -204,8 +205,8 @@ def test_rank_refuses_a_candidate_that_one_champion_cannot_use():
 def test_a_grid_of_one_suite_is_that_of_its_champion():
     entries = read_machines({"processor": KNOWN["processor"]})
     both, alone = (
-        predict_grids(entries[0], ["chips=1,2"], asked, ["CINT2026rate"])
-        for asked in (bridged_pair(), bridged_pair()[1])
+        predict_grids(entries[0], ["chips=1,2"], champions, ["CINT2026rate"])
+        for champions in (bridged_pair(), bridged_pair()[1])
     )
     assert both == alone
 
