@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from datetime import date
 from difflib import get_close_matches
-from functools import wraps
+from functools import cached_property, wraps
 from html import escape
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypedDict, TypeGuard, TypeVar, Unpack
@@ -273,10 +273,15 @@ class Champion(champion_folder.Champion):
             raise UserError("suite must be 'both' or None", f"it is {suite!r}")
         if suite is None:
             return self, self.read_entries(machines)
+        return self.pair, with_operations(self.pair.base).read_entries(machines)
+
+    @cached_property
+    def pair(self) -> BridgedPair:
+        """The champion that this one rests on, and this one. Raises: UserError when it rests on none."""
         if self.base is None:
             fact = f"that of {self.dataset} rests on no other"
             raise UserError("suite='both' needs a champion that rests on another", fact, "load one with a bridge")
-        return BridgedPair(self.base.champion, self), with_operations(self.base.champion).read_entries(machines)
+        return BridgedPair(with_operations(self.base.champion), self)
 
     def _prepare(
         self, given: dict[str, Any], entries: Sequence[MachineEntry], champions: champion_folder.Champion | BridgedPair

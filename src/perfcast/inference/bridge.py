@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.features.feature_math import append_logs, feature
-from perfcast.inference.cells import IMPLIED, CompletedMachines, stack_cells
+from perfcast.inference.cells import IMPLIED, CompletedMachines, read_column, stack_cells
 from perfcast.inference.champion import Champion
 from perfcast.inference.draws import DrawPredictions, impute_draws
 from perfcast.inference.parse import ParsedMachines, fill_facts
@@ -61,7 +61,8 @@ class Base:
         if rows.empty:
             return known.reindex(columns=list(_FEATURES)).add_prefix(f"{self.name}_")
         machines = rows.reset_index(drop=True)
-        steps = CompletedMachines(stack_cells(machines.to_dict("records"), measured.columns))  # type: ignore[arg-type]
+        cells = stack_cells([{}] * len(machines), measured.columns)
+        steps = CompletedMachines(cells.assign({name: read_column(machines[name]) for name in cells if name in rows}))
         fill_facts(steps, champion)
         steps.conclude(champion.rules.fill_implied, IMPLIED)
         when = machines[time[0]] if time else None

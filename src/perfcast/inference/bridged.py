@@ -14,7 +14,7 @@ from perfcast.inference.draws import DrawnMachines, FollowedDraws, Mixture, impu
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.parse import ParsedMachines
 from perfcast.inference.predict import DrawnAnswers, PredictOptions, batches
-from perfcast.inference.prediction import REFUSED, Prediction, Predictions, Ratio, name_tasks
+from perfcast.inference.prediction import OK, REFUSED, Prediction, Predictions, Ratio, name_tasks
 from perfcast.schema.table import Role, select
 from perfcast.uncertainty.mixture import weighted_medians
 
@@ -120,6 +120,8 @@ class JointAnswers:
         for side, machines, champion in zip(self.sides, self._machines, list_champions(self._champions), strict=True):
             notes = {key: (*machines.notes.get(key, ()), *self._unmoved.get(key, ())) for key in machines.keys}
             which = f"{champion.dataset}: " if len(self.sides) > 1 else ""
+            if side:
+                side.explainer.ranked = {key for key, made in by_key.items() if made.status == OK}
             for made in side.list_predictions(notes) if side else ():
                 notes_of = tuple(f"{which}{note}" if note.startswith("never") else note for note in made.notes)
                 named, before = replace(made, notes=notes_of), by_key.get(made.line)
@@ -224,8 +226,14 @@ def predict_sides(
 
 
 def _join_predictions(first: Prediction, second: Prediction) -> Prediction:
-    """Return what two champions predict of one machine; values and basis are those of the first that answers."""
+    """Return the predictions of two champions of one machine as one; values are those of the first that answers.
+
+    The basis has the errors and checks of both, and the rest of the first.
+    """
     if REFUSED in (first.status, second.status):
         return second if first.status == REFUSED else first
     joined = {name: getattr(first, name) + getattr(second, name) for name in ("estimates", "derived", "unpredicted")}
+    if first.basis and second.basis:
+        both = {name: getattr(first.basis, name) + getattr(second.basis, name) for name in ("errors", "checks")}
+        joined["basis"] = replace(first.basis, **both)
     return replace(first, notes=tuple(dict.fromkeys((*first.notes, *second.notes))), **joined)
