@@ -29,7 +29,7 @@ from perfcast.domains.llm.deployment_fields import DEPLOYMENT_FIELDS
 from perfcast.domains.servers.server_fields import SERVER_FIELDS
 from perfcast.evaluation.leakage import list_checks
 from perfcast.inference.machine_fields import Field
-from perfcast.ops.leaderboard import headline_table, read_leaderboard
+from perfcast.ops.leaderboard import headline_table, read_headline
 from perfcast.report.plots.drawing import read_catalog
 from perfcast.schema.metric_names import HIGH_IS_GOOD, METRICS, PERCENT
 from perfcast.serving.request_limits import DEFAULT_LIMITS
@@ -205,8 +205,7 @@ def sensitivity(conf: Path) -> str:
 def headline(conf: Path) -> str:
     """Return the table of README.md: the mean errors of some predictors on some splits."""
     spec = read_yaml(conf / "leaderboard.yaml")["headline"]
-    board = conf.parent / "results" / "leaderboard" / f"{spec['dataset']}.csv"
-    return headline_table(read_leaderboard(board), spec)
+    return headline_table(read_headline(conf.parent / "results" / "leaderboard", spec), spec)
 
 
 def study(name: str, conf: Path) -> str:
@@ -264,6 +263,9 @@ PARTS: dict[str, Callable[[Path], str]] = {
     "bridge_terms": partial(study, "bridge_terms"),
     "bridge_draws": partial(study, "bridge_draws"),
     "bridge_measured": partial(study, "bridge_measured"),
+    "bridge_term_differences": partial(study, "bridge_term_differences"),
+    "bridge_predictors": partial(study, "bridge_predictors"),
+    "bridge_machines": partial(study, "bridge_machines"),
     "structure_shares": partial(study, "structure_shares"),
     "learners": partial(study, "learners"),
     "levels": partial(study, "levels"),
