@@ -45,7 +45,9 @@ def test_only_predictors_with_randomness_train_once_per_seed():
     plan = graph(**only, seeds=[0, 1], predictors=["ridge", "mlp"], preset="full")
     assert (plan.seeds_of("ridge"), plan.seeds_of("mlp")) == ([0], [0, 1])
     assert plan.minutes_of_training("mlp") == 2 * plan.minutes_of_training("ridge")
-    assert graph(**only, predictors=["mlp"], preset="quick").minutes_of_training("mlp") < plan.minutes_of_training("ridge")
+    assert graph(**only, predictors=["mlp"], preset="quick").minutes_of_training("mlp") < plan.minutes_of_training(
+        "ridge"
+    )
 
 
 def test_options_of_stages_follow_from_the_experiment():

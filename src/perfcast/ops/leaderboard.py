@@ -194,7 +194,11 @@ def summarize_results(results: Path, titles: Mapping[str, str], preset: str) -> 
     """Return the summary of a folder of results as text. Raises: UserError when it has none."""
     available = results / "raw" / "available.json"
     if not available.exists():
-        raise UserError("there must be results to summarize", f"{results} has none", "`make run` makes them; `make demo` makes a champion alone")
+        raise UserError(
+            "there must be results to summarize",
+            f"{results} has none",
+            "`make run` makes them; `make demo` makes a champion alone",
+        )
     datasets = read_object(available, "datasets", "left_out")
     lines = []
     for name in datasets["datasets"]:
