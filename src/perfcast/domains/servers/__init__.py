@@ -22,18 +22,13 @@ DOMAIN = Domain(
         **{"spec_cpu2006": "SPEC CPU2006", "spec_cpu2017": "SPEC CPU2017", "spec_cpu2026": "SPEC CPU2026"},
         **{"cores_per_chip_of_cpu_model": "cores per chip of the CPU model", "cpu_model": "CPU model"},
         **{"cpu_series": "CPU series", "cpu_vendor": "CPU vendor", "hw_vendor": "system vendor", "sku_code": "SKU"},
-        **{"os": "operating system", "os_name": "operating system", "os_version": "release of the operating system"},
+        **{"os": "operating system", "os_name": "operating system", "hw_avail": "hardware availability"},
         **{"base_mhz": "nominal clock", "max_turbo_mhz": "highest clock", "all_core_turbo_mhz": "all-core clock"},
         **{"l1i_kb": "L1 instruction cache", "l1d_kb": "L1 data cache", "l2_kb_per_core": "L2 cache per core"},
-        **{"l3_mb_per_chip": "L3 cache per chip", "l3_slice_mb": "L3 cache slice", "l4_mb": "L4 cache", "tdp_w": "TDP"},
-        **{"mem_total_gb": "memory", "dimm_gb": "capacity of a DIMM", "hbm_gb": "high-bandwidth memory"},
+        **{"l3_mb_per_chip": "L3 cache per chip", "l3_slice_mb": "L3 cache slice", "hbm_gb": "HBM", "tdp_w": "TDP"},
+        **{"mem_total_gb": "memory", "dimm_gb": "DIMM capacity", "sw_avail": "software availability", "isa": "ISA"},
         **{"mem_rated_mts": "rated memory rate", "mem_eff_mts": "effective memory rate", "storage_gb": "storage size"},
-        **{
-            "mem_max_mts_1dpc": "highest memory rate",
-            "mem_channels_per_chip": "memory channels per chip",
-            "isa": "ISA",
-        },
-        **{"test_month": "test", "hw_avail": "hardware availability", "sw_avail": "software availability"},
+        **{"mem_max_mts_1dpc": "highest memory rate", "mem_channels_per_chip": "memory channels per chip"},
     },
     flags={
         "servers (spec_cpu2017, spec_cpu2006)": {
