@@ -264,6 +264,7 @@ PARTS: dict[str, Callable[[Path], str]] = {
     "bridge_draws": partial(study, "bridge_draws"),
     "bridge_measured": partial(study, "bridge_measured"),
     "bridge_term_differences": partial(study, "bridge_term_differences"),
+    "bridge_few_shot": partial(study, "bridge_few_shot"),
     "bridge_predictors": partial(study, "bridge_predictors"),
     "bridge_machines": partial(study, "bridge_machines"),
     "structure_shares": partial(study, "structure_shares"),

@@ -194,11 +194,8 @@ def summarize_results(results: Path, titles: Mapping[str, str], preset: str) -> 
     """Return the summary of a folder of results as text. Raises: UserError when it has none."""
     available = results / "raw" / "available.json"
     if not available.exists():
-        raise UserError(
-            "there must be results to summarize",
-            f"{results} has none",
-            "`make run` makes them; `make demo` makes a champion alone",
-        )
+        remedy = "`make run` makes them; `make demo` makes a champion alone"
+        raise UserError("there must be results to summarize", f"{results} has none", remedy)
     datasets = read_object(available, "datasets", "left_out")
     lines = []
     for name in datasets["datasets"]:
