@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 from perfcast.cli.arguments import whole
-from perfcast.cli.asking import BOTH, add_champion, read_asked
+from perfcast.cli.asking import BOTH, add_champion, read_champions
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
 
     options.suite = options.suite or BOTH
     with listen(options.host, options.port) as listening:
-        read_asked(options)  # refuse what is wrong with it once, before every worker reads it
+        read_champions(options)  # refuse what is wrong with it once, before every worker reads it
         if not is_loopback(options.host):
             warning = f"perfcast serve: warning: {options.host} is open to other machines, without password or TLS"
             print(warning, file=sys.stderr, flush=True)
@@ -59,4 +59,4 @@ def _create_app(options: argparse.Namespace) -> Any:
     """Return the application of a worker; it is imported here, where the supervisor already watches the worker."""
     from perfcast.serving.http_server import create_worker_app
 
-    return create_worker_app(partial(read_asked, options), options.host, options.max_batch)
+    return create_worker_app(partial(read_champions, options), options.host, options.max_batch)

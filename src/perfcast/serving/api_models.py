@@ -14,7 +14,8 @@ from perfcast.inference.champion_pair import BridgedPair, list_champions
 from perfcast.inference.machine_fields import MONTH, is_month
 from perfcast.inference.machine_files import MachineEntry, read_tree
 from perfcast.inference.predict import PredictOptions, make_options
-from perfcast.inference.prediction import DatasetBasis, Prediction
+from perfcast.inference.prediction import Prediction
+from perfcast.inference.rules import DatasetBasis
 from perfcast.serving.request_limits import BODY, BOTH, DEFAULT_LIMITS, EXAMPLE, RefusedRequest, RequestLimits, Served
 from perfcast.uncertainty.conformal import LEVEL
 from perfcast.utils.errors import UserError, unknown_name
