@@ -99,11 +99,10 @@ def create_app(
     `hosts` are the accepted names in the Host header; None accepts any. Without that check, a page of another site
     whose name resolves to this machine (DNS rebinding) could send requests.
     """
-    if isinstance(champion, BridgedPair):
-        bridged = with_operations(champion.bridged)
-        champion = bridged.pair = BridgedPair(with_operations(champion.base), bridged)
-    else:
-        champion = with_operations(champion)
+    first, *others = (with_operations(each) for each in list_champions(champion))
+    champion = first
+    for bridged in others:
+        champion = bridged.pair = BridgedPair(first, bridged)
     metrics = ServerMetrics()
     queue = PredictionQueue(limits, metrics)
     metrics.starts.inc()
