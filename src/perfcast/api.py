@@ -1,4 +1,4 @@
-"""Public interface for Python: a champion with its four operations, and the predictors as estimators.
+"""Public interface for Python: a champion with its operations, and the predictors as estimators.
 
 Defaults and answers are those of the commands of the same names.
 """
@@ -18,9 +18,11 @@ from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypedDict, TypeGuard, TypeVar, Unpack
 
 from perfcast.decisions.criteria import read_request
+from perfcast.decisions.fleet import Sizing, size_fleet
 from perfcast.decisions.machine_comparison import Comparison, compare_machines
 from perfcast.decisions.nearest_machines import MAX_COUNT, NearestMachines, find_nearest_machines
 from perfcast.decisions.ranking import Ranking, rank_machines
+from perfcast.decisions.sizing_request import read_sizing
 from perfcast.decisions.variants import read_varied_fields
 from perfcast.decisions.what_if import Grid, predict_grid
 from perfcast.inference import champion as champion_folder
@@ -52,6 +54,7 @@ __all__ = [
     "Preset",
     "PublishedScores",
     "Ranking",
+    "Sizing",
     "UserError",
     "Value",
     "estimator",
@@ -219,6 +222,35 @@ class Champion(champion_folder.Champion):
         """Compare machines side by side: scores, the probability that one beats another, drivers of the difference."""
         chosen, measurements = self._prepare(dict(options), [])
         return compare_machines(self.read_entries(machines), self, chosen, measurements=measurements)
+
+    @for_python
+    def size(
+        self,
+        fleet: Machines,
+        onto: Machines,
+        *,
+        mix: str | Mapping[str, float] = "",
+        sure: float = 0.9,
+        headroom: float = 0.0,
+        growth: float = 0.0,
+        years: float = 1.0,
+        spare: int = 0,
+        electricity_price: float = 0.0,
+        carbon: float = 0.0,
+        **options: Unpack[Asked],
+    ) -> Sizing:
+        """Size a fleet: how many machines of each kind of `onto` replace it, with the probability that they suffice.
+
+        Args: a machine of `fleet` has a `count`, and perhaps its `utilization`; those of `onto` may have a price and
+        watts. `mix` has the share of the fleet's time by task, `sure` is the asked probability; `headroom` stays free,
+        the need grows by `growth` a year for `years`, and `spare` machines are added.
+        """
+        numbers: dict[str, float] = {"sure": sure, "headroom": headroom, "growth": growth, "years": years}
+        numbers |= {"spare": spare, "electricity_price": electricity_price, "carbon": carbon}
+        request = read_sizing(self, mix, **numbers)
+        chosen, measurements = self._prepare(dict(options), [])
+        rows = fleet if _are_entries(fleet) else champion_folder.Champion.read_entries(self, fleet, is_fleet=True)
+        return size_fleet(rows, self.read_entries(onto), self, request, chosen, measurements=measurements)
 
     @for_python
     def published(self, machine: Machines, *, tasks: Sequence[str] | str = ()) -> dict[str, PublishedScores]:

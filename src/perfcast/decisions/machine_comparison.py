@@ -108,9 +108,12 @@ def compare_machines(
     answer = predict_machines(machines, champion, replace(options, neighbors=0, explain=False), measurements)
     drawn = DrawPredictions(impute_draws(machines, champion, options.when, assume=options.assume), champion)
     drivers, targets = _find_drivers(drawn, champion), champion.predictor.targets_
-    correlations = _correlate_errors(drawn, champion, measurements)
+    tasks_of_rows = drawn.table.frame[drawn.table.column_of(Tag.TASK)]
+    labels = pd.concat([shared_labels(drawn.table)] * len(targets), ignore_index=True)
+    outputs = np.concatenate([outputs_of(tasks_of_rows, target) for target in targets])
+    correlations = correlate_errors(ErrorRows(labels, outputs), champion, measurements)
     lines = drawn.completed.cells.index.tolist()
-    tasks = drawn.table.frame[drawn.table.column_of(Tag.TASK)].astype(str).tolist()
+    tasks = tasks_of_rows.astype(str).tolist()
     row_of = {key: row for row, key in enumerate(zip(lines, tasks, strict=True))}
     by_line = {each.line: {Output.of(estimate): estimate for estimate in each.estimates} for each in answer}
     pairs = []
@@ -141,19 +144,11 @@ def compare_machines(
     return name_tasks(comparison, champion.rules.task_titles)
 
 
-def _correlate_errors(drawn: DrawPredictions, champion: Champion, measurements: UserMeasurements | None) -> np.ndarray:
-    """Return the correlations of the errors of drawn machines that known errors leave, target by target.
-
-    Without fitted levels the errors are taken as independent. Shapes: (n targets, n targets) for n rows.
-    """
-    table, calibrated, targets = drawn.table, champion.calibrated, champion.predictor.targets_
+def correlate_errors(rows: ErrorRows, champion: Champion, measurements: UserMeasurements | None) -> np.ndarray:
+    """Return the correlations of the errors of rows that known errors leave, (n, n); without fitted levels, none."""
+    calibrated = champion.calibrated
     known = measurements.known if measurements else calibrated.known if calibrated else None
-    if known is None:
-        return np.eye(len(targets) * len(table.frame))
-    tasks = table.frame[table.column_of(Tag.TASK)]
-    labels = pd.concat([shared_labels(table)] * len(targets), ignore_index=True)
-    rows = ErrorRows(labels, np.concatenate([outputs_of(tasks, target) for target in targets]))
-    return known.correlations(rows)
+    return np.eye(len(rows.outputs)) if known is None else known.correlations(rows)
 
 
 def _compare(first: Estimate, second: Estimate, correlation: float, champion: Champion) -> ComparedPair:

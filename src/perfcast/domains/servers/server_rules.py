@@ -154,6 +154,10 @@ class ServerRules(ServerNames):
         self.task_aliases = task_aliases
         self.task_titles = {task: metric for metric, task in task_aliases.items()}
 
+    def alias_tasks(self, tasks: list[str]) -> Mapping[str, str]:
+        """Return SPEC's metrics, and short names such as int_rate, of tasks."""
+        return {re.sub(r"^c(int|fp)\d+", r"\1_", task.lower()): task for task in tasks} | self.task_aliases
+
     fields = SERVER_FIELDS
     form_fields = ("processor", "chips", "cores", "memory", "os", "compiler", "storage")
     new_entity_fields: ClassVar[Mapping[str, tuple[str, ...]]] = {
@@ -176,6 +180,8 @@ class ServerRules(ServerNames):
     power_columns = ("tdp_w", "chips")
     power_meaning = "TDP of the processors alone"
     power_remedy = "the power of its processors is unknown, too: add the column watts, or tdp"
+    sized: ClassVar[Mapping[str, str]] = {"cores": "cores_enabled_total"}
+    throughput_ending = "rate"
     kind_columns = ("cpu_vendor", "family", "cpu_model")
     # fewer cores are the same CPU model with some cores off; more cores are another model
     capacities: ClassVar[Mapping[str, str]] = {"cores_per_chip_stated": "cores_per_chip_of_cpu_model"}
