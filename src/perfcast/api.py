@@ -249,8 +249,8 @@ class Champion(champion_folder.Champion):
         numbers |= {"spare": spare, "electricity_price": electricity_price, "carbon": carbon}
         request = read_sizing(self, mix, **numbers)
         chosen, measurements = self._prepare(dict(options), [])
-        rows = fleet if _are_entries(fleet) else champion_folder.Champion.read_entries(self, fleet, is_fleet=True)
-        return size_fleet(rows, self.read_entries(onto), self, request, chosen, measurements=measurements)
+        rows, targets = self.read_entries(fleet), self.read_entries(onto)
+        return size_fleet(rows, targets, self, request, chosen, measurements=measurements)
 
     @for_python
     def published(self, machine: Machines, *, tasks: Sequence[str] | str = ()) -> dict[str, PublishedScores]:

@@ -14,7 +14,6 @@ Examples:
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from perfcast.cli import asking
@@ -57,9 +56,7 @@ def run(options: argparse.Namespace) -> int:
     chosen = asking.read_options(options)
     champion = asking.read_champion(options)
     request = read_sizing(champion, options.mix, **picked(options, *_OPTIONS))
-    fleet = champion.read_entries(options.fleet, is_fleet=True)
-    if note := champion.describe_carried(fleet):
-        print(note, file=sys.stderr)
+    fleet = asking.read_file(options.fleet, champion)
     onto = asking.read_short_machines(options.onto, champion)
     measurements = asking.read_user_measurements(options, [], champion)
     sizing = size_fleet(fleet, onto, champion, request, chosen, measurements=measurements)

@@ -17,7 +17,7 @@ import pandas as pd
 from perfcast.decisions.criteria import HOURS_PER_YEAR, Candidate, read_candidate
 from perfcast.decisions.joint_scores import MachineScores, predict_scores
 from perfcast.decisions.ranking import RefusedCandidate, complete_facts
-from perfcast.decisions.sizing_request import SizingRequest, read_count, read_utilization
+from perfcast.decisions.sizing_request import SizingRequest, carry_fleet_fields, read_count, read_utilization
 from perfcast.inference.champion import Champion
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.predict import PredictOptions
@@ -176,6 +176,7 @@ def size_fleet(
     for number, entry in enumerate([*fleet, *onto]):
         try:
             of_fleet = number < len(fleet)
+            entry = carry_fleet_fields(entry) if of_fleet else entry  # noqa: PLW2901
             count, used = (read_count(entry), read_utilization(entry)) if of_fleet else (1, 1.0)
             candidate = read_candidate(entry)
         except UserError as error:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from perfcast.decisions.criteria import Output, read_output
 from perfcast.inference.champion import Champion
-from perfcast.inference.machine_files import COUNT, UTILIZATION, MachineEntry
+from perfcast.inference.machine_files import COUNT, OF_FLEETS, UTILIZATION, MachineEntry
 from perfcast.utils.errors import UserError
 
 MAX_COUNT = 1_000_000
@@ -98,6 +98,19 @@ def _read_mix(mix: str | Mapping[str, float], champion: Champion) -> dict[Output
     if not abs(total - 1) <= _TOLERANCE:
         raise UserError("the shares of --mix must sum to 1", f"they sum to {total:g}", "such as 0.7 and 0.3")
     return shares
+
+
+def carry_fleet_fields(entry: MachineEntry) -> MachineEntry:
+    """Return a row of a fleet that carries its count and its utilization. Raises: UserError where one stands twice."""
+    everything = {**entry.values, **entry.carried}
+    names = {name: OF_FLEETS[key] for name in everything if (key := name.strip().lower()) in OF_FLEETS}
+    if len({*names.values()}) < len(names):
+        raise UserError("a machine must give every field once", f"{entry.label} has {' and '.join(names)}")
+    others = {name: value for name, value in entry.carried.items() if name not in names}
+    values = {name: value for name, value in entry.values.items() if name not in names}
+    return entry._replace(
+        values=values, carried={**others, **{field: everything[name] for name, field in names.items()}}
+    )
 
 
 def read_count(entry: MachineEntry) -> int:

@@ -161,15 +161,12 @@ class Champion:
         predicted = self.predictor.predict(self.derive_features(cells).frame)
         return np.asarray(np.log(predicted.to_numpy(dtype=float)))
 
-    def read_entries(self, machines: Machines, *, is_fleet: bool = False) -> list[MachineEntry]:
+    def read_entries(self, machines: Machines) -> list[MachineEntry]:
         """Return the entries of machines of a user, with the content of the files that they name.
 
-        Unknown columns of a table are carried, see `describe_carried`; so are the fields of the rows of a fleet.
+        Unknown columns of a table are carried; see `describe_carried`.
         """
         entries = read_machines(machines)
-        if is_fleet:
-            names = {name: OF_FLEETS.get(name.strip().lower(), "") for entry in entries for name in entry.values}
-            entries = [entry.carry({name: names[name] for name in entry.values if names[name]}) for entry in entries]
         if is_table(machines):
             unknown = {name: name for name in entries[0].values if self.fields.get(name) is None}
             if len(unknown) < len(entries[0].values):  # a table without any known column is none of machines
@@ -178,7 +175,8 @@ class Champion:
 
     def describe_carried(self, entries: Sequence[MachineEntry]) -> str:
         """Return the unknown columns that machines carry, with the names that a typo may stand for; "" without any."""
-        names = {name: None for entry in entries for name in entry.carried if name not in (*EXTRAS, *OF_FLEETS)}
+        given = {name: None for entry in entries for name in entry.carried}
+        names = [name for name in given if name.strip().lower() not in (*EXTRAS, *OF_FLEETS)]
         near = {name: self.fields.find_near(name, 0.8)[:1] for name in names}
         shown = [f"{name} (did you mean {near[name][0]}?)" if near[name] else name for name in names]
         return f"no field of a machine, carried to the answer unread: {', '.join(shown)}" if shown else ""

@@ -131,6 +131,7 @@ def test_costs_watts_energy_and_totals_are_those_of_all_machines():
         ({"utilization": "45"}, "utilization of"),
         ({"utilization": "none"}, "utilization of"),
         ({"processor": "Xeon Gibberish"}, "known CPU model"),
+        ({"Qty": 3}, "every field once"),
         ({"chips": None}, "must give chips"),
         ({"watts": -1}, "watts"),
         ({"suite": "CINT2017rate"}, "must name no task"),
@@ -206,7 +207,7 @@ def test_draws_have_the_margins_and_the_dependence_that_are_asked():
     assert abs(np.corrcoef(first, published)[0, 1]) < 0.1
     left = joint.know([0])
     assert np.ptp(left[0]) == 0
-    assert np.std(left[1]) == pytest.approx(0.6 * np.std(second), rel=0.1)
+    assert 0.4 < np.std(left[1]) / np.std(second) < 0.8
     assert np.std(left[2]) == pytest.approx(np.std(published))
 
 
