@@ -43,7 +43,8 @@ _ROUNDING = 1e-9
 MEASURED, PARTLY, ESTIMATED = "measured", "partly measured", "estimated"
 
 
-class CountChance(NamedTuple):
+@dataclass(frozen=True)
+class CountChance:
     """Number of machines, and the probability that it suffices."""
 
     count: int
@@ -125,13 +126,6 @@ class Sizing(ChampionAnswer):
     kind: str = ESTIMATE
     refused: tuple[RefusedCandidate, ...] = ()
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain dictionaries and lists, ready for JSON."""
-        answer = super().to_dict()
-        for target in answer["targets"]:
-            target["counts"] = [chance._asdict() for chance in target["counts"]]
-        return answer
-
     def to_frame(self) -> pd.DataFrame:
         """Return one row per target and number of machines, the refused rows last."""
         rows: list[dict[str, Any]] = []
@@ -139,7 +133,7 @@ class Sizing(ChampionAnswer):
             plain = {name: value for name, value in vars(target).items() if not isinstance(value, (tuple, Mapping))}
             speedups = {f"speedup {task}": value for task, value in target.speedups.items()}
             common = {**plain, **target.totals, **speedups, "status": OK, "message": ""}
-            rows += [{**common, **chance._asdict()} for chance in target.counts]
+            rows += [{**common, **asdict(chance)} for chance in target.counts]
         for each in self.refused:
             row = {**asdict(each), "status": REFUSED}
             rows.append({**row, **name_carried(row.pop("carried"), tuple(row))})

@@ -178,6 +178,15 @@ class SizeRequest(_MeasuredRequest):
     carbon: float = Field(0.0, strict=True, description="CO2 of a kWh in kg.")
 
 
+class PublishedRequest(DecisionRequest):
+    """One described machine whose published results are wanted."""
+
+    operation = "published"
+    unread = ("level", "when", "assume")
+    machine: MachineRequest
+    tasks: list[str] = Field([], max_length=64, description="All by default.")
+
+
 class SimilarRequest(DecisionRequest):
     """Described machines whose nearest measured results are wanted."""
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import perfcast
 from perfcast.cli.main import main
-from perfcast.decisions.fleet import ESTIMATED, MAX_TARGETS, MEASURED
+from perfcast.decisions.fleet import ESTIMATED, MAX_TARGETS, MEASURED, CountChance
 from perfcast.decisions.joint_scores import JointScores, Spread
 from perfcast.decisions.sizing_request import MAX_COUNT, read_sizing
 from perfcast.utils.errors import UserError
@@ -35,7 +35,7 @@ def size(fleet=OLD, onto=NEW, mix=INTEGER, **options) -> perfcast.api.Sizing:
 def test_machine_replaces_itself_one_to_one_without_doubt():
     target = size(onto={name: value for name, value in OLD.items() if name != "count"}).targets[0]
     assert (target.needed, target.low, target.high, target.ratio) == (40, 40, 40, 1.0)
-    assert target.counts == ((40, 1.0),)
+    assert target.counts == (CountChance(40, 1.0),)
 
 
 def test_number_suffices_with_at_least_the_asked_probability_and_no_smaller_one_does():
