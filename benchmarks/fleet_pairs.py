@@ -29,6 +29,7 @@ from perfcast.decisions.sizing_request import read_sizing
 from perfcast.domains.servers.processors.announcements import announced_index, find_core
 from perfcast.experiment.champion import fit_all_rows
 from perfcast.experiment.described import DescribedData, fit_described_uncertainty
+from perfcast.experiment.fitting import training_rows
 from perfcast.experiment.selection import predictor_factories
 from perfcast.inference.champion import Champion
 from perfcast.inference.machine_files import make_entry
@@ -53,12 +54,14 @@ def fit_champion(results: Path, project: Path, predictor: str, preset: str, cut:
     files = (results / kind / f"{DATASET}.parquet" for kind in ("features", "standard"))
     data = DescribedData.read(declared, *files, results / "raw")
     before = (data.table.frame[data.table.select(tag=Tag.TIME)[0]] < cut).to_numpy()
+    # a label outlier of the last year would hide that all validation rows are later: one backtest instead of two
+    before = before & training_rows(data.table, np.full(len(before), "train", dtype=object), declared.label_outlier)
     table, standard = (_take(each, before) for each in (data.table, data.standard))
     data = DescribedData(standard, table, data.raw, data.features)
     factories = predictor_factories(read_predictor(conf, predictor), preset, read_yaml(conf / "trainer/default.yaml"))
-    fitted, choice = fit_all_rows(table, factories, SEED, declared.label_outlier)
+    fitted, choice = fit_all_rows(table, factories, SEED, None)
     make = factories[choice.candidate]
-    calibrated = fit_described_uncertainty(data, make, SEED, declared.label_outlier, 2)
+    calibrated = fit_described_uncertainty(data, make, SEED, None, 2)
     reference = ReferenceData.gather(standard, data.raw, data.features)
     row = table.column_of(Tag.ROW)
     ordered = table.frame.set_index(row).loc[reference.measured.frame[row]].reset_index()
