@@ -1,6 +1,7 @@
-"""Serve predictions to assistants by the Model Context Protocol, on standard input and output.
+"""Serve tools of the Model Context Protocol (MCP) to assistants.
 
-The tools are predict, compare, rank, size, similar and published.
+They are predict, compare, rank, size, similar and published, on standard
+input and output.
 
 Examples:
     perfcast mcp

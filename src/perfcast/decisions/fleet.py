@@ -37,7 +37,7 @@ _MAX_ESTIMATES = 2500
 _MAX_COUNTS = 41
 _TAIL = 0.005
 _MAX_DRIVERS, _MAX_NARROWINGS = 5, 3
-_LEAST_NARROWING = 0.95
+_MAX_WIDTH_LEFT = 0.95
 """Remaining width of the interval above which a result is not worth a line."""
 _ROUNDING = 1e-9
 MEASURED, PARTLY, ESTIMATED = "measured", "partly measured", "estimated"
@@ -317,15 +317,15 @@ class _Sizer:
     def _list_narrowings(self, target: int, ends: Sequence[float], needs: np.ndarray) -> tuple[Narrowing, ...]:
         """Return what the scores of the target, or of a large share of the fleet, would leave of the interval."""
         low, high = _quantile(np.log(needs), ends)
-        found = []
+        narrowings = []
         for place in dict.fromkeys([target, *self._order[:_MAX_NARROWINGS]]):
             left = self._needs(target, self._joint.know(self._rows(place)))
             first, last = _quantile(np.log(left), ends)
             width = float((last - first) / max(high - low, _ROUNDING))
-            if width < _LEAST_NARROWING:
+            if width < _MAX_WIDTH_LEFT:
                 count = [int(np.ceil(np.exp(each) - _ROUNDING)) + self._request.spare for each in (first, last)]
-                found.append(Narrowing(self._scores.predictions[place].machine, count[0], count[1], width))
-        return tuple(sorted(found, key=lambda each: each.width)[:_MAX_NARROWINGS])
+                narrowings.append(Narrowing(self._scores.predictions[place].machine, count[0], count[1], width))
+        return tuple(sorted(narrowings, key=lambda each: each.width)[:_MAX_NARROWINGS])
 
 
 def _quantile(values: np.ndarray, levels: float | Sequence[float]) -> Any:

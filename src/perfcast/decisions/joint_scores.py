@@ -148,11 +148,11 @@ def predict_scores(
     if not parsed.keys:
         return None, errors
     target_of = {output.task: output.target for output in mix}
-    asked = parsed.for_tasks(list(target_of), champion)
+    by_task = parsed.for_tasks(list(target_of), champion)
     keys, predictions, parts = list[tuple[int, str]](), dict[int, Prediction](), list[ErrorRows]()
     of_key: dict[tuple[int, str], Estimate] = {}
-    for numbers in batches(len(asked.known.codes)):
-        batch = replace(asked, known=asked.known.take(numbers))
+    for numbers in batches(len(by_task.known.codes)):
+        batch = replace(by_task, known=by_task.known.take(numbers))
         drawn = impute_draws(batch, champion, options.when, assume=options.assume)
         table = DrawPredictions(drawn, champion).table
         tasks = table.frame[table.column_of(Tag.TASK)].astype(str)
@@ -167,11 +167,11 @@ def predict_scores(
             errors[place] = UserError(f"{placed[place].label} must have an estimate", refused.message)
     known_errors = champion.calibrated.known if champion.calibrated else None
     noise = np.inf if known_errors is None else float(np.sqrt(known_errors.levels.noise))
-    kept = np.array([place not in errors and (place, task) in of_key for place, task in keys], dtype=bool)
-    keys = [key for key, keep in zip(keys, kept, strict=True) if keep]
+    usable_rows = np.array([place not in errors and (place, task) in of_key for place, task in keys], dtype=bool)
+    keys = [key for key, keep in zip(keys, usable_rows, strict=True) if keep]
     estimates = [of_key[key] for key in keys]
     spreads = [spread_estimate(each, error_quantiles(each, champion) or (0.0, 1.0), noise) for each in estimates]
-    rows = reduce(ErrorRows.join, parts).take(kept)
+    rows = reduce(ErrorRows.join, parts).take(usable_rows)
     joint = JointScores(spreads, correlate_errors(rows, champion, measurements))
     numbers = {key: row for row, key in enumerate(keys)}
     parsed = parsed.take(np.array([place not in errors for place in parsed.keys], dtype=bool))

@@ -67,8 +67,8 @@ def test_interval_of_the_ratio_is_that_of_the_comparison_of_estimates():
 def test_correlated_errors_narrow_the_number():
     known = champion()
     alone = replace(known, calibrated=replace(known.calibrated, known=None))
-    asked = {**UNSEEN, "chips": 2, "count": 1000}, UNSEEN
-    both = [each.size(*asked, mix=INTEGER).targets[0] for each in (known, alone)]
+    request = {**UNSEEN, "chips": 2, "count": 1000}, UNSEEN
+    both = [each.size(*request, mix=INTEGER).targets[0] for each in (known, alone)]
     assert both[0].high - both[0].low < both[1].high - both[1].low
 
 
