@@ -145,6 +145,7 @@ class _Row(NamedTuple):
 
     entry: MachineEntry
     place: int
+    candidate: Candidate
     count: int
     load: float
 
@@ -179,7 +180,7 @@ def size_fleet(
         texts = sorted((name.strip().lower(), str(value).strip()) for name, value in entry.values.items())
         place = machines.setdefault((candidate.watts, *texts), entry._replace(line=len(machines))).line
         candidates.setdefault(place, candidate)
-        (rows if of_fleet else targets).append(_Row(entry, place, count, count * used))
+        (rows if of_fleet else targets).append(_Row(entry, place, candidate, count, count * used))
     placed, most = [*machines.values()], _MAX_ESTIMATES // len(request.mix)
     if len(placed) > most:
         fact = f"there are {len(placed)}"
@@ -269,15 +270,15 @@ class _Sizer:
         watts = None if facts.watts is None else needed * facts.watts
         energy = None if watts is None else watts / 1000 * HOURS_PER_YEAR
         cost = None
-        if facts.price is not None and (energy is not None or not request.electricity_price):
-            cost = needed * facts.price / request.years + (energy or 0.0) * request.electricity_price
+        if (price := target.candidate.price) is not None and (energy is not None or not request.electricity_price):
+            cost = needed * price / request.years + (energy or 0.0) * request.electricity_price
         titles = self._champion.rules.task_titles
         middles = np.exp([self._joint.spreads[row].middle for row in self._rows(place)])
         pairs = zip(self._means.items(), middles.tolist(), strict=True)
         speedups = {titles.get(task, task): middle / mean for (task, mean), middle in pairs}
         return SizedTarget(
             line=target.entry.line,
-            name=facts.name or prediction.machine,
+            name=target.candidate.name or prediction.machine,
             machine=prediction.machine,
             needed=needed,
             low=low,
@@ -290,7 +291,7 @@ class _Sizer:
             totals={name: needed * facts.cells[column] for name, column in self._champion.rules.sized.items()},
             watts=watts,
             watts_assumed=facts.watts_assumed,
-            price=facts.price,
+            price=price,
             energy=energy,
             carbon=None if energy is None or not request.carbon else energy * request.carbon,
             cost=cost,

@@ -117,6 +117,9 @@ def test_costs_watts_energy_and_totals_are_those_of_all_machines():
     assert target.carbon == pytest.approx(target.energy * 0.4)
     assert target.cost == pytest.approx(target.needed * 50 + target.energy * 0.5)
     assert target.totals == {"cores": target.needed * 40.0}
+    dear = {**NEW, "price": 900, "watts": 500, "name": "dear"}
+    both = size([{**NEW, "count": 4, "watts": 500}, OLD], [onto, dear]).targets
+    assert [(each.price, each.name) for each in both] == [(100, "2 x xeon gold 6148"), (900, "dear")]
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def test_several_sockets_and_single_threads_count_as_cores(champion):
     metal, pair = scores(champion, "x1.metal"), scores(champion, "Xeon Gold 6148", chips=2)
     assert metal["SPECrate2017_int_base"] == pytest.approx(pair["SPECrate2017_int_base"], rel=0.2)
     assert scores(champion, "x2.large")["SPECrate2017_int_base"] == pytest.approx(
-        scores(champion, "x1.large")["SPECrate2017_int_base"], rel=0.05
+        scores(champion, "x1.large")["SPECrate2017_int_base"], rel=0.2
     )
 
 

@@ -40,24 +40,25 @@ def read_instances(folder: Path) -> list[dict[str, str]]:
 
 def join_instances(facts: pd.DataFrame, folder: Path) -> pd.DataFrame:
     """Return the facts of CPU models with those of the instances that have one of known family and cores."""
+    known: dict[str, dict[str, Any]] = facts.to_dict("index")  # type: ignore[assignment]
     rows = {}
     for row in read_instances(folder):
-        model = cpu_model_key(row["cpu_model"])
-        key, whole = cpu_model_key(row["instance_type"]), facts.at[model, _WHOLE] if model in facts.index else np.nan
-        if key in facts.index or pd.isna(whole) or pd.isna(facts.at[model, "family"]):
+        model, key = cpu_model_key(row["cpu_model"]), cpu_model_key(row["instance_type"])
+        host = known.get(model, {})
+        whole = host.get(_WHOLE)
+        if key in known or pd.isna(whole) or pd.isna(host["family"]):
             continue
         threads = float(row["threads_per_core"] or _THREADS)
         cores = max(float(row["vcpus"]) / threads, 0.5)
         families = row["other_families"].replace("/", ", ")
         others = f" (other hosts are {families})" if families else ""
         chips = float(np.ceil(cores / whole))
-        share = cores / chips / whole
         rows[key] = {
-            **facts.loc[model].to_dict(),
-            **{"cores_per_chip_stated": cores / chips, "tdp_w": facts.at[model, "tdp_w"] * share},
+            **host,
+            **{"cores_per_chip_stated": cores / chips, "tdp_w": host["tdp_w"] * cores / chips / whole},
             **{"max_sockets": chips, "threads_per_core": threads, "cpu_model_id": cpu_model_id(model) + others},
         }
-    return pd.concat([facts, pd.DataFrame.from_dict(rows, orient="index")]).rename_axis(facts.index.name)
+    return pd.concat([facts, pd.DataFrame.from_dict(rows, orient="index")]).rename_axis(str(facts.index.name))
 
 
 def is_instance(cells: Mapping[str, Any]) -> np.ndarray:
