@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -140,7 +140,8 @@ class Sizing(ChampionAnswer):
         return pd.DataFrame(rows)
 
 
-class _Row(NamedTuple):
+@dataclass(frozen=True)
+class _Row:
     """Row of the fleet, or a target: `place` is that of its machine among the different ones."""
 
     entry: MachineEntry
@@ -167,7 +168,8 @@ def size_fleet(
     if not 1 <= len(onto) <= MAX_TARGETS:
         raise UserError(f"a fleet must have 1 to {MAX_TARGETS} targets", f"it has {len(onto)}", "name them with --onto")
     options = replace(options or PredictOptions(), neighbors=0, explain=False)
-    rows, targets, refused, machines, candidates = list[_Row](), list[_Row](), list[RefusedCandidate](), {}, {}
+    rows, targets, refused = list[_Row](), list[_Row](), list[RefusedCandidate]()
+    machines, candidates = dict[Any, MachineEntry](), dict[int, Candidate]()
     for number, entry in enumerate([*fleet, *onto]):
         try:
             of_fleet = number < len(fleet)

@@ -173,6 +173,6 @@ def predict_scores(
     spreads = [spread_estimate(each, error_quantiles(each, champion) or (0.0, 1.0), noise) for each in estimates]
     rows = reduce(ErrorRows.join, parts).take(usable_rows)
     joint = JointScores(spreads, correlate_errors(rows, champion, measurements))
-    numbers = {key: row for row, key in enumerate(keys)}
+    row_of = {key: row for row, key in enumerate(keys)}
     parsed = parsed.take(np.array([place not in errors for place in parsed.keys], dtype=bool))
-    return MachineScores(parsed, numbers, estimates, joint, predictions), errors
+    return MachineScores(parsed, row_of, estimates, joint, predictions), errors

@@ -82,7 +82,7 @@ def _read_mix(mix: str | Mapping[str, float], champion: Champion) -> dict[Output
         name, colon, share = (part.strip() for part in piece.rpartition(":"))
         name, share = (name, share) if colon else (share, "1")
         if not name or name in texts:
-            fact = f"it is {mix[:80]!r}"
+            fact = f"it is {str(mix)[:80]!r}"
             raise UserError("--mix must be TASK:SHARE,TASK:SHARE with every task once", fact, f"such as {useful[0]}:1")
         texts[name] = share
     shares: dict[Output, float] = {}

@@ -24,12 +24,12 @@ from perfcast import __version__
 from perfcast.api import Predictions, PublishedScores, with_operations
 from perfcast.inference import champion as champion_folder
 from perfcast.inference.prediction import ESTIMATE, Answer
-from perfcast.serving.api_models import DECISIONS, MeasuredRequest, PublishedRequest, describe_errors
+from perfcast.serving.api_models import DECISIONS, DecisionRequest, MeasuredRequest, PublishedRequest, describe_errors
 from perfcast.serving.request_limits import DEFAULT_LIMITS, RefusedRequest, RequestLimits
 from perfcast.utils.errors import UserError, unknown_name
 
 _PUBLISHED = dict[str, PublishedScores]
-TOOLS = {
+TOOLS: dict[str, tuple[type[DecisionRequest], Any, str]] = {
     "predict": (MeasuredRequest, Predictions, "Predict the benchmark results of machines"),
     "published": (PublishedRequest, _PUBLISHED, "Look up the published results of one machine, by task"),
     **{name: DECISIONS[name] for name in ("compare", "rank", "size", "similar")},

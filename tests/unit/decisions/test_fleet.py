@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ UNSEEN = {"processor": "Xeon Gold 6148", "chips": 1, "cores": 3}
 INTEGER = "int_rate:1"
 
 
+@cache
 def champion() -> perfcast.api.Champion:
     return perfcast.load_champion(project().folder)
 

@@ -157,7 +157,7 @@ class ServerRules(ServerNames):
 
     def alias_tasks(self, tasks: list[str]) -> Mapping[str, str]:
         """Return SPEC's metrics, and short names such as int_rate, of tasks."""
-        return {re.sub(r"^c(int|fp)\d+", r"\1_", task.lower()): task for task in tasks} | self.task_aliases
+        return {**{re.sub(r"^c(int|fp)\d+", r"\1_", task.lower()): task for task in tasks}, **self.task_aliases}
 
     fields = SERVER_FIELDS
     form_fields = ("processor", "chips", "cores", "memory", "os", "compiler", "storage")
