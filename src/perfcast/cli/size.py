@@ -1,4 +1,4 @@
-"""Size a fleet: how many new machines replace it, and how sure that is.
+"""Size a fleet: how many new machines replace it, with probabilities.
 
 A row of the file has a count, the fields of a machine, and perhaps its
 utilization. A target is a text such as '2 x EPYC 9755; price=25000',
