@@ -1,4 +1,4 @@
-"""Size a fleet: how many new machines replace it, with probabilities.
+"""Size a fleet: how many new machines replace it.
 
 A row of the file has a count, the fields of a machine, and perhaps its
 utilization. A target is a text such as '2 x EPYC 9755; price=25000',
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--onto", action="append", required=True, metavar="MACHINE", help="the new machine; may be repeated, or a file"
     )
-    parser.add_argument("--mix", default="", metavar="TASK:SHARE,...", help="tasks by their share of the fleet's time")
+    parser.add_argument("--mix", metavar="TASK:SHARE,...", help="tasks by their share of the fleet's time")
     parser.add_argument("--sure", type=share, default=0.9, metavar="SHARE", help="probability that the number suffices")
     free = "share of the new machines that stays free"
     parser.add_argument("--headroom", type=number(0, 0.95), default=0.0, metavar="SHARE", help=free)
@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
     asking.check_out(options, ".csv", ".json")
     chosen = asking.read_options(options)
     champion = asking.read_champion(options)
-    request = read_sizing(champion, options.mix, **picked(options, *_OPTIONS))
+    request = read_sizing(champion, options.mix or "", **picked(options, *_OPTIONS))
     fleet = asking.read_file(options.fleet, champion)
     onto = asking.read_short_machines(options.onto, champion)
     measurements = asking.read_user_measurements(options, [], champion)
