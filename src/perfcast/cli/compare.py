@@ -31,15 +31,16 @@ def run(options: argparse.Namespace) -> int:
     """Compare, and print or write."""
     from perfcast.decisions.display import format_comparison
     from perfcast.decisions.machine_comparison import compare_machines
+    from perfcast.inference.champion_pair import list_champions
     from perfcast.inference.machine_files import add_fields
 
     asking.check_out(options, ".csv", ".json")
     chosen = asking.read_options(options)
-    champion = asking.read_champion(options)
-    machines = asking.read_short_machines(options.machines, champion)
-    entries = add_fields(machines, champion.rules.read_files(asking.read_machine_flags(options)))
-    measurements = asking.read_user_measurements(options, entries, champion)
-    comparison = compare_machines(entries, champion, chosen, measurements=measurements)
+    champions = asking.read_champions(options)
+    machines = asking.read_short_machines(options.machines, list_champions(champions)[0])
+    entries = add_fields(machines, champions.rules.read_files(asking.read_machine_flags(options)))
+    measurements = asking.read_user_measurements(options, entries, champions)
+    comparison = compare_machines(entries, champions, chosen, measurements=measurements)
     counted = f"{asking.count_words(len(comparison.machines), 'machine')} compared"
     counts = {"refused": len(comparison.refused), "total": len(entries)}
     format_text = partial(format_comparison, explain=options.explain)

@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
     request = read_sizing(champion, options.mix or "", **picked(options, *_OPTIONS))
     fleet = asking.read_file(options.fleet, champion)
     onto = asking.read_short_machines(options.onto, champion)
-    measurements = asking.read_user_measurements(options, [], champion)
+    measurements, *_ = asking.read_user_measurements(options, [], champion)
     sizing = size_fleet(fleet, onto, champion, request, chosen, measurements=measurements)
     counted = f"{asking.count_words(sizing.machines, 'machine')} replaced"
     counts = {"refused": len(sizing.refused), "total": len(fleet) + len(onto)}

@@ -15,11 +15,11 @@ import numpy as np
 from perfcast.decisions.criteria import Output, error_quantiles
 from perfcast.decisions.machine_comparison import correlate_errors
 from perfcast.inference.champion import Champion
-from perfcast.inference.draws import DrawPredictions, impute_draws
+from perfcast.inference.draws import impute_draws
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.measured_index import PublishedScores
 from perfcast.inference.parse import ParsedMachines, parse_batch
-from perfcast.inference.predict import PredictOptions, batches, predict_draws
+from perfcast.inference.predict import DrawnAnswers, PredictOptions, batches
 from perfcast.inference.prediction import Estimate, Prediction
 from perfcast.inference.user_measurements import UserMeasurements
 from perfcast.schema.table import Tag
@@ -154,11 +154,12 @@ def predict_scores(
     for numbers in batches(len(by_task.known.codes)):
         batch = replace(by_task, known=by_task.known.take(numbers))
         drawn = impute_draws(batch, champion, options.when, assume=options.assume)
-        table = DrawPredictions(drawn, champion).table
+        answers = DrawnAnswers(drawn, champion, options, measurements)
+        table = answers.predicted.table
         tasks = table.frame[table.column_of(Tag.TASK)].astype(str)
         parts.append(ErrorRows.of(table, outputs_of(tasks, tasks.map(target_of))))
         keys += zip(batch.keys, tasks, strict=True)
-        for each in predict_draws(drawn, champion, options, measurements, parsed.notes):
+        for each in answers.list_predictions(parsed.notes):
             before = predictions.get(each.line, each)  # a machine may stand in two batches
             predictions[each.line] = replace(before, unpredicted=before.unpredicted + each.unpredicted)
             of_key |= {(each.line, made.task): made for made in each.estimates if made.target == target_of[made.task]}

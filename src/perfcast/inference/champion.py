@@ -22,7 +22,7 @@ from perfcast.inference.machine_files import EXTRAS, OF_FLEETS, MachineEntry, Ma
 from perfcast.inference.measured_index import NeighborIndex, PublishedIndex, group_distinct
 from perfcast.inference.name_lookup import EntityNames, TaskNames
 from perfcast.inference.reference_data import ReferenceData, describing_columns
-from perfcast.inference.rules import DescriptionRules, find_rules
+from perfcast.inference.rules import DatasetBasis, DescriptionRules, find_rules
 from perfcast.predictors.predictor import Predictor, load_predictor
 from perfcast.schema.table import LOWER_IS_BETTER, Column, Kind, Table, Tag, build_table
 from perfcast.schema.table_files import SCHEMA_KEY, SCHEMA_VERSION, check_schema_version
@@ -141,6 +141,14 @@ class Champion:
         dates = [*measured.frame[measured.select(tag=Tag.TIME)].max(), pd.Series(later, dtype="datetime64[ns]").max()]
         newest = max((date for date in dates if pd.notna(date)), default=None)
         return "" if newest is None else f"{newest:%Y-%m}"
+
+    @property
+    def basis(self) -> DatasetBasis:
+        """The measured results behind the answers."""
+        titles, bridged_from = self.rules.task_titles, self.base.champion.dataset if self.base else ""
+        tasks = tuple(titles.get(task, task) for task in self.tasks)
+        results = len(self.reference_data.measured.frame)
+        return DatasetBasis(self.dataset, results, self.results_until, bridged_from, tasks)
 
     @property
     def named_field(self) -> str:
