@@ -40,12 +40,12 @@ class Base:
         units = dict.fromkeys(_FEATURES, unit) | {"known": ""}
         return [feature(f"{self.name}_{name}", self.name, units[name], text, 0) for name, text in _FEATURES.items()]
 
-    def add_estimates(self, table: Table) -> Table:
-        """Append the estimates of machines to their table."""
-        values = self.estimate(table.frame).to_numpy(dtype=float)
+    def add_estimates(self, table: Table, shares: np.ndarray | None = None) -> Table:
+        """Append the estimates of machines to their table; see `impute_draws` for `shares`."""
+        values = self.estimate(table.frame, shares=shares).to_numpy(dtype=float)
         return append_logs(table.with_numbers(self.columns, values.T), [self.columns[0].name])
 
-    def estimate(self, frame: pd.DataFrame, level: float = LEVEL) -> pd.DataFrame:
+    def estimate(self, frame: pd.DataFrame, level: float = LEVEL, *, shares: np.ndarray | None = None) -> pd.DataFrame:
         """Return the estimates of machines from all of their known cells, index as `frame`.
 
         They have what the champion learned after training. A machine of unknown design, or whose task has no other, has
@@ -55,7 +55,8 @@ class Base:
         peers = [*measured.select(tag=Tag.TASK), *measured.select(tag=Tag.IDENTITY)]
         time, target = measured.select(tag=Tag.TIME), champion.predictor.targets_[0]
         rows = frame.assign(**{champion.task: frame[champion.task].astype(object).map(self.tasks)})
-        rows = rows.dropna(subset=[champion.task, *filter(None, [champion.rules.design_column])])
+        is_used = rows[[champion.task, *filter(None, [champion.rules.design_column])]].notna().all(axis=1)
+        rows, shares = rows[is_used], None if shares is None else shares[is_used]
         counts = measured.frame[champion.entity].astype(str).value_counts()
         known = pd.DataFrame({"known": frame[champion.entity].astype(str).map(counts).fillna(0)})
         if rows.empty:
@@ -66,7 +67,7 @@ class Base:
         fill_facts(steps, champion)
         steps.conclude(champion.rules.fill_implied, IMPLIED)
         when = machines[time[0]] if time else None
-        drawn = DrawPredictions(impute_draws(ParsedMachines(steps, {}), champion, when), champion)
+        drawn = DrawPredictions(impute_draws(ParsedMachines(steps, {}), champion, when, shares=shares), champion)
         (shift, narrowing), intervals = drawn.levels[0], drawn.intervals(0, when, level)
         medians = drawn.medians[:, 0] * np.exp(shift)
         below, above = (np.nan, np.nan) if intervals is None else (narrowing * intervals[n] for n in ("below", "above"))

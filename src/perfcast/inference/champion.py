@@ -155,14 +155,17 @@ class Champion:
         """The field of the name in a short text of a machine."""
         return self.rules.named_field or self.entity
 
-    def derive_features(self, cells: Cells) -> Table:
-        """Return machines with every standard column, and the derived features that the predictor reads; no labels."""
+    def derive_features(self, cells: Cells, shares: np.ndarray | None = None) -> Table:
+        """Return machines with every standard column, and the derived features that the predictor reads; no labels.
+
+        Args: see `impute_draws` for `shares`, those of the draws of a base.
+        """
         frame = Cells(cells, np.arange(len(cells.index))).to_frame(coded=True)
         table = Table(self.dataset, frame, self.reference_data.measured.columns)
         for module in self._modules:
             if not getattr(module, "LABELS_ONLY", False):
                 table = module.derive(table)
-        return table if self.base is None else self.base.add_estimates(table)
+        return table if self.base is None else self.base.add_estimates(table, shares)
 
     def predict_logs(self, cells: Cells) -> np.ndarray:
         """Return the predictor's answers for machines with every standard column, in natural logarithms."""

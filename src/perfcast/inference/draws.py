@@ -58,6 +58,7 @@ def impute_draws(
     *,
     assume: bool = True,
     followed: FollowedDraws | None = None,
+    shares: np.ndarray | None = None,
 ) -> DrawnMachines:
     """Fill missing cells, several times: what must be assumed is drawn jointly from measured set-ups.
 
@@ -67,7 +68,8 @@ def impute_draws(
     draws, has one draw.
     Args: `when` is the day that the set-ups are of, or the day of every machine, (n,); see `JointDeck.date`. What
     another champion assumed in the `followed` draws is assumed here, but for the day and the software: each dataset
-    has those of its own results.
+    has those of its own results. Machines that are draws of one share out the draws of the first: `shares` (n, 2) int
+    are their number among them and their count.
     """
     steps, task = CompletedMachines(machines.known.cells, machines.known.codes, IMPLIED), champion.task
     tasks = [champion.tasks if name is None else [name] for name in steps.cells[task].tolist()]
@@ -82,10 +84,14 @@ def impute_draws(
         return DrawnMachines(_assume(steps, champion, assume=assume), rows, np.ones(len(rows)), none, none)
     steps.fill(deck.date(steps.cells, when.iloc[by_task] if isinstance(when, pd.Series) else when), ASSUMED)
     of_other = np.full((len(rows), DRAWS), -1) if followed is None else followed.find(steps.cells, task)
+    is_first = np.ones(len(rows), dtype=bool) if shares is None else shares[:, 0] == 0
+    first_cells, machine = steps.cells.take(np.flatnonzero(is_first)), np.cumsum(is_first) - 1
     donor_rows = [
-        np.where((of_other < 0) | (part == SOFTWARE), deck.draw(steps.cells, part), -1) for part in deck.parts
+        np.where((of_other < 0) | (part == SOFTWARE), deck.draw(first_cells, part)[machine], -1) for part in deck.parts
     ]
     draws = np.column_stack([np.repeat(rows, DRAWS), *(each.ravel() for each in (of_other, *donor_rows))])
+    if shares is not None:
+        draws = draws[(np.arange(DRAWS) % shares[:, 1:] == shares[:, :1]).ravel()]
     ordered = draws[np.lexsort(draws.T[::-1])]
     first = np.flatnonzero(np.append(True, (ordered[1:] != ordered[:-1]).any(axis=1))[: len(ordered)])
     (owners, other, *by_part), counts = ordered[first].T, np.diff(np.append(first, len(ordered)))
@@ -293,7 +299,10 @@ class DrawPredictions:
         # what is known of a machine is the same in all of its draws; its features are derived with theirs
         first = drawn.completed.take(self._first)
         known, unusual = _clear_assumed(first, champion), _clear_assumed(first, champion, measured=True)
-        both = champion.derive_features(drawn.completed.cells.append(known).append(unusual))
+        counts = np.diff(np.append(self._first, count))
+        numbers = np.concatenate([np.arange(count) - self._first[owners], np.zeros(2 * len(counts), dtype=int)])
+        shares = np.column_stack([numbers, np.concatenate([counts[owners], counts, counts])])
+        both = champion.derive_features(drawn.completed.cells.append(known).append(unusual), shares)
         X = both.frame.iloc[:count]
 
         def predict(cells: Cells) -> np.ndarray:
