@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from perfcast.domain import Domain
 
-DOMAIN = Domain(name="accelerators", package=__name__)
+DOMAIN = Domain(name="accelerators", package=__name__, shift="predictors.distance.PairShift")

@@ -9,7 +9,7 @@ from perfcast.schema.table import Column, Kind, Role, Tag
 _PROVENANCE = ("platform", "availability", "formats", "source_file")
 COLUMNS = (
     category("result_id", Role.KEY, "result", "round and published id", Tag.ROW),
-    category("task", Role.FEATURE, "task", "model and scenario", Tag.TASK, Tag.CONFIG),
+    category("task", Role.KEY, "task", "model and scenario", Tag.TASK, Tag.CONFIG),
     category("model", Role.FEATURE, "task", "benchmarked model", Tag.LEVEL),
     category("scenario", Role.FEATURE, "task", "Offline, or Server and Interactive under limits of the latency"),
     category("kind", Role.FEATURE, "task", "kind of model"),
@@ -17,6 +17,7 @@ COLUMNS = (
     *(number(name, "task", meaning, unit=unit, low=0) for name, (unit, meaning) in MODEL_FACTS.items()),
     category("accelerator", Role.KEY, "accelerator", "accelerator, or processor", Tag.ENTITY, Tag.IDENTITY, Tag.CONFIG),
     category("generation", Role.FEATURE, "accelerator", "generation of the accelerator", Tag.SLICE),
+    category("silicon", Role.KEY, "accelerator", "generation of many results, whose design others do not share"),
     category("vendor", Role.FEATURE, "accelerator", "maker of the accelerator", Tag.SLICE),
     *(number(name, "accelerator", meaning, unit=unit, low=0) for name, (unit, meaning) in FACTS.items()),
     number("is_processor", "accelerator", "1 where a processor computes alone", low=0, high=1),

@@ -42,6 +42,8 @@ _UNITS = {"v3.1": {"gptj": SCENARIOS}, "v4.0": {"gptj": SCENARIOS, "llama2-70b":
 _RUN = ["round", "submitter", "system", "platform", "base", "scenario"]
 _NUMBERS = ("result", "watts", "per_node", "nodes", "sockets", "cores")
 _ENGINES = r"(tensorrt|pytorch|vllm|openvino|tgi|sdk|jax|tensorflow|deepsparse|onnxruntime)[^\d,]*(\d+\.\d+)?"
+_SILICON = ("ampere", "ada", "hopper", "blackwell", "cdna3", "ai100")
+"""Generations of accelerators with 75 results or more: those of processors have siblings of other names."""
 _SAPPHIRE_RAPIDS = "Xeon Platinum 8480+"
 
 
@@ -174,6 +176,7 @@ def _describe(kept: pd.DataFrame) -> pd.DataFrame:
             for column, field in zip(list(MODEL_FACTS)[2:], served, strict=True)
         },
         **{column: kept["accelerator"].map(facts[column]) for column in (*FACTS, "generation", "vendor")},
+        silicon=kept["accelerator"].map(facts["generation"].where(facts["generation"].isin(_SILICON))),
         variant=np.select(
             [words.str.contains("cts"), words.str.contains("maxq"), words.str.contains(r"[ _-]ee\b|_ee_", regex=True)],
             ["cts", "maxq", "ee"],

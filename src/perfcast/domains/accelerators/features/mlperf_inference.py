@@ -37,9 +37,11 @@ _COLUMNS = (
     feature("balance", "accelerator", "FLOP/B", "low-precision peak / bandwidth", 0),
     feature("weights_share", "task", "", "weights / memory of all accelerators", 0),
     feature("free_gib", "task", "GiB", "memory of an accelerator beside the weights", 0),
+    feature("counted", "task", "", "what a rate counts: one sample, query or token", 1, 1, tags=[Tag.WORK]),
     feature("host_cores", "host", "", "cores of the host per accelerator", 0),
     feature("per_node", "system", "", "accelerators of a node", 0),
     feature("accelerator_age", "software", "year", "from the accelerator's announcement to the result"),
+    feature("year", "software", "year", "year of the result"),
     feature("task_age", "software", "year", "from the first results of the model to the result"),
 )
 _LOGS = ("low_tflops", "half_tflops", "bandwidth", "memory_gib", "power_w", "count", "host_cores", "balance")
@@ -66,9 +68,11 @@ def derive(table: Table) -> Table:
         "balance": ratio(1e3 * low, of["memory_gb_per_s"]),
         "weights_share": ratio(weights, of["count"] * of["memory_gib"]),
         "free_gib": np.maximum(of["memory_gib"] - ratio(weights, of["count"]), 0.0),
+        "counted": np.ones(len(low)),
         "host_cores": ratio(of["sockets"] * of["nodes"] * of["cores"], of["count"]),
         "per_node": ratio(of["count"], of["nodes"]),
         "accelerator_age": _age(of["published"], of["accelerator"], read_accelerators()["known_from"]),
+        "year": decimal_year(of["published"]),
         "task_age": _age(of["published"], of["model"], read_models()["known_from"]),
     }
     return append(table, _COLUMNS, values, logs=_LOGS)
@@ -76,5 +80,5 @@ def derive(table: Table) -> Table:
 
 def _age(published: np.ndarray, names: np.ndarray, since: pd.Series) -> np.ndarray:
     days = {str(name): day for name, day in since.items()}
-    first = map_distinct(lambda name: days.get(name), names)
+    first = map_distinct(days.get, names)
     return decimal_year(published) - decimal_year(pd.to_datetime(pd.Series(first, dtype="object")).to_numpy())

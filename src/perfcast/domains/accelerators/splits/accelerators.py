@@ -7,7 +7,8 @@ on and never tested, but in forward splits.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -23,11 +24,10 @@ from perfcast.utils.errors import UserError
 
 ROUNDS = {name: day[:7] for name, day in PUBLISHED.items() if name >= "v3.0"}
 """Round -> the month of its publication, of rounds that are predicted from two earlier ones or more."""
-FAMILIES = ("ampere", "ada", "hopper", "blackwell", "cdna3", "ai100")
 FOLDS = 5
 MIN_ROWS, MIN_SHOTS, JUDGED_RANK = 20, 12, 10
 NODE = 8
-_NEEDED = ("round", "task", "model", "accelerator", "generation", "count", "block", "scenario")
+_NEEDED = ("round", "model", "scenario", "generation", "silicon", "system", "submitter", "block")
 _COPY = ["block", "model", "scenario"]
 
 
@@ -60,7 +60,7 @@ def check_count(most: int) -> Check:
     """Return the check that training has at most so many accelerators and test more."""
 
     def check(table: Table, fold: pd.Series) -> list[str]:
-        large = table.frame["count"] > most
+        large = table.frame[table.column_of(Tag.PARALLEL)] > most
         wrong = int((large & fold.isin(["train", "validation"])).sum() + (~large & (fold == "test")).sum())
         return [f"{wrong} rows on the wrong side of {most} accelerators"] if wrong else []
 
@@ -97,20 +97,20 @@ def new_in_round(shots: int) -> Split:
         del seed
         ordered = _ordered(table)
         frame = ordered.frame
-        order = _checksums(frame[ordered.column_of(Tag.ROW)])
+        order = pd.Series(_checksums(frame[ordered.column_of(Tag.ROW)]))
+        entities = pd.Series(by_tag(ordered, Tag.ENTITY))
         folds = []
         for name in ROUNDS:
             fold = _round_fold(ordered, name)
-            known = set(frame["accelerator"][np.isin(fold, ["train", "validation"])])
-            new = (fold == "test") & (~frame["accelerator"].isin(known) & _has_facts(frame)).to_numpy()
+            known = entities.isin(entities[np.isin(fold, ["train", "validation"])])
+            new = (fold == "test") & ~known.to_numpy() & _has_facts(frame).to_numpy()
             fold[(fold == "test") & ~new] = "unused"
             if shots:
-                ranks = pd.Series(order).where(new).groupby(frame["accelerator"].to_numpy()).rank(method="first")
-                sizes = pd.Series(new).groupby(frame["accelerator"].to_numpy()).transform("sum")
-                few = (sizes <= MIN_SHOTS).to_numpy()
+                ranks = order.where(new).groupby(entities).rank(method="first")
+                many = (pd.Series(new).groupby(entities).transform("sum") > MIN_SHOTS).to_numpy() & new
                 fold[new] = "unused"
-                fold[new & ~few & (ranks > JUDGED_RANK).to_numpy()] = "test"
-                fold[new & ~few & (ranks <= shots).to_numpy()] = "train"
+                fold[many & (ranks > JUDGED_RANK).to_numpy()] = "test"
+                fold[many & (ranks <= shots).to_numpy()] = "train"
                 copies = by_values(frame, _COPY)
                 fold[(fold == "test") & np.isin(copies, copies[new & (fold == "train")])] = "unused"
             fold = _known_tasks(ordered, fold)
@@ -129,21 +129,35 @@ def new_in_round(shots: int) -> Split:
 
 
 new_accelerator = new_in_round(0)
-accelerator_shots_1, accelerator_shots_3, accelerator_shots_10 = (new_in_round(shots) for shots in (1, 3, 10))
+known_1_of_new, known_3_of_new, known_10_of_new = (new_in_round(shots) for shots in (1, 3, 10))
 
 
-def hold_out(label: str, column: str, groups: Callable[[pd.DataFrame], Iterable[Iterable[str]]], check: Check) -> Split:
-    """Return the split that tests each group of values of a column once, without a row of them in training."""
+def _frequent(values: pd.Series) -> list[list[str]]:
+    sizes = values.value_counts().sort_index()
+    return [[str(name)] for name in sizes.index[sizes >= MIN_ROWS]]
+
+
+def _fifths(values: pd.Series) -> list[list[str]]:
+    names = np.sort(values.unique())
+    parts = _checksums(pd.Series(names)) % FOLDS
+    return [list(names[parts == part]) for part in range(FOLDS)]
+
+
+def hold_out(
+    label: str, column: str, check: Check, groups: Callable[[pd.Series], list[list[str]]] = _frequent
+) -> Split:
+    """Return the split that tests each group of values of a column, or of the entity, without a row in training."""
 
     def make(table: Table, seed: int) -> pd.DataFrame:
         ordered = _ordered(table)
         frame, rng = ordered.frame, np.random.default_rng(seed)
-        values, blocks = by_values(frame, [column]), by_tag(ordered, Tag.BLOCK)
+        name, usable = column or ordered.column_of(Tag.ENTITY), _has_facts(frame)
+        values, blocks = by_values(frame, [name]), by_tag(ordered, Tag.BLOCK)
         folds = []
-        for group in groups(frame):
-            out = frame[column].isin(set(group)).to_numpy()
+        for group in groups(frame.loc[usable, name].dropna()):
+            out = frame[name].isin(set(group)).to_numpy()
             fold = without_leaks(assigned(out, draw_validation(values, out, rng)), blocks)
-            fold[out & ~_has_facts(frame).to_numpy()] = "unused"
+            fold[out & ~usable.to_numpy()] = "unused"
             fold = _known_tasks(ordered, fold)
             if (fold == "test").any():
                 folds.append(fold)
@@ -153,33 +167,17 @@ def hold_out(label: str, column: str, groups: Callable[[pd.DataFrame], Iterable[
     return declare_split(label, description, check, check_tasks, check_copies)(make)
 
 
-def _frequent(frame: pd.DataFrame) -> list[list[str]]:
-    sizes = frame.loc[_has_facts(frame), "accelerator"].value_counts().sort_index()
-    return [[str(name)] for name in sizes.index[sizes >= MIN_ROWS]]
-
-
-def _fifths(column: str) -> Callable[[pd.DataFrame], list[list[str]]]:
-    def deal(frame: pd.DataFrame) -> list[list[str]]:
-        names = np.sort(frame[column].unique())
-        parts = _checksums(pd.Series(names)) % FOLDS
-        return [list(names[parts == part]) for part in range(FOLDS)]
-
-    return deal
-
-
-unseen_accelerator = hold_out("unseen accelerators", "accelerator", _frequent, check_entities)
-unseen_generation = hold_out(
-    "unseen generations", "generation", lambda frame: [[name] for name in FAMILIES], check_values("generation")
-)
-unseen_system = hold_out("unseen systems", "system", _fifths("system"), check_values("system"))
-unseen_submitter = hold_out("unseen submitters", "submitter", _fifths("submitter"), check_values("submitter"))
+unseen_accelerator = hold_out("unseen accelerators", "", check_entities)
+unseen_silicon = hold_out("unseen silicon", "silicon", check_values("silicon"))
+unseen_machine = hold_out("unseen machines", "system", check_values("system"), _fifths)
+unseen_submitter = hold_out("unseen submitters", "submitter", check_values("submitter"), _fifths)
 
 
 def _one_level(table: Table, fold: pd.Series) -> list[str]:
     """Check that training has one accelerator of a tested task."""
-    names = table.frame[["task", "accelerator"]]
-    tested = names["task"].isin(names.loc[fold == "test", "task"])
-    known = names[tested & fold.isin(["train", "validation"])].groupby("task")["accelerator"].nunique()
+    tasks, entities = (table.frame[table.column_of(tag)].astype(str) for tag in (Tag.TASK, Tag.ENTITY))
+    known = tasks.isin(tasks[fold == "test"]) & fold.isin(["train", "validation"])
+    known = entities[known].groupby(tasks[known]).nunique()
     return [f"{name}: {count} accelerators known" for name, count in known.items() if count != 1]
 
 
@@ -188,18 +186,19 @@ def _one_level(table: Table, fold: pd.Series) -> list[str]:
         "unseen models", "models of which training has one accelerator", (check_subsets, _one_level, check_tasks)
     )
 )
-def unseen_benchmark(table: Table, seed: int) -> pd.DataFrame:
+def known_level_of_model(table: Table, seed: int) -> pd.DataFrame:
     """Test on every model once; training has its most frequent accelerator, which gives the level of each task.
 
     Rows of other models of the same system are in training: they are what the prediction comes from.
     """
     ordered = _ordered(table)
     frame, rng = ordered.frame, np.random.default_rng(seed)
+    tasks, entities = (frame[ordered.column_of(tag)] for tag in (Tag.TASK, Tag.ENTITY))
     folds = []
     for model in np.sort(frame["model"].unique()):
         out = (frame["model"] == model).to_numpy()
-        first = frame[out].groupby("task")["accelerator"].agg(lambda names: names.value_counts().sort_index().idxmax())
-        level = out & (frame["accelerator"] == frame["task"].map(first)).to_numpy()
+        first = entities[out].groupby(tasks[out]).agg(lambda names: names.value_counts().sort_index().idxmax())
+        level = out & (entities == tasks.map(first)).to_numpy()
         test = out & ~level & _has_facts(frame).to_numpy()
         validation = draw_validation(by_values(frame, ["model"]), out, rng) & ~out
         folds.append(_known_tasks(ordered, assigned(test, validation, out & ~level & ~test)))
@@ -211,10 +210,10 @@ def more_than(most: int, label: str) -> Split:
 
     def make(table: Table, seed: int) -> pd.DataFrame:
         ordered = _ordered(table)
-        test = (ordered.frame["count"] > most).to_numpy()
+        test = (ordered.frame[ordered.column_of(Tag.PARALLEL)] > most).to_numpy()
         blocks = by_tag(ordered, Tag.BLOCK)
         validation = draw_validation(blocks, test, np.random.default_rng(seed))
-        fold = without_leaks(assigned(test & _has_facts(ordered.frame).to_numpy(), validation, None), blocks)
+        fold = without_leaks(assigned(test & _has_facts(ordered.frame).to_numpy(), validation), blocks)
         fold[test & (fold != "test")] = "unused"
         return as_frame(table, ordered, [_known_tasks(ordered, fold)])
 
@@ -231,7 +230,9 @@ def _ordered(table: Table) -> Table:
     if missing:
         fact = f"{table.dataset!r} has no {', '.join(missing)}"
         raise UserError("splits of accelerators need a dataset of rounds", fact, "choose another split")
-    return by_key(table)
+    ordered = by_key(table)
+    texts = [*_NEEDED, *(table.column_of(tag) for tag in (Tag.TASK, Tag.ENTITY))]
+    return replace(ordered, frame=ordered.frame.astype(dict.fromkeys(texts, "object")))
 
 
 def _round_fold(ordered: Table, name: str) -> np.ndarray:
@@ -244,7 +245,7 @@ def _round_fold(ordered: Table, name: str) -> np.ndarray:
 
 def _known_tasks(ordered: Table, fold: np.ndarray) -> np.ndarray:
     """Mark test rows as unused whose task training does not have."""
-    tasks = ordered.frame["task"]
+    tasks = ordered.frame[ordered.column_of(Tag.TASK)]
     known = tasks.isin(tasks[np.isin(fold, ["train", "validation"])]).to_numpy()
     return np.where((fold == "test") & ~known, "unused", fold)
 

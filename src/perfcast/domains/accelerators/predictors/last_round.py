@@ -1,0 +1,78 @@
+"""The last published result of the same task and accelerator, else another predictor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+
+from perfcast.predictors.factory import Composite, Nested, load_nested, save_nested
+from perfcast.predictors.predictor import Predictor, predict_logs
+from perfcast.utils.io import write_json
+from perfcast.utils.model_files import read_state
+
+_YEAR = "year"
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class LastRoundPredictor(Composite):
+    """Median of the last round that has the task and the accelerator, else the prediction of `other`.
+
+    Of the rows of that round, those alike in all the columns of the first level that matches count.
+    """
+
+    stores_scores: ClassVar[bool] = True
+
+    other: Nested
+
+    other_: Predictor = field(init=False)
+    medians_: dict[str, float] = field(init=False)
+
+    _LEVELS: ClassVar[tuple[tuple[str, ...], ...]] = (
+        ("task", "accelerator", "variant", "triton", "count"),
+        ("task", "accelerator", "variant", "triton"),
+        ("task", "accelerator", "variant"),
+        ("task", "accelerator"),
+    )
+
+    def _fit(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> None:
+        y = pd.DataFrame(np.exp(log_y), columns=list(self.targets_))
+        self.other_ = self._construct_one(self.other).fit(X, y, columns=self.columns_, validation=validation)
+        self.medians_ = {}
+        for level in self._levels(X):
+            keys = _join(X, level)
+            years = pd.Series(X[_YEAR].to_numpy()) if _YEAR in X else pd.Series(np.zeros(len(X)))
+            last = (years == years.groupby(keys).transform("max")).to_numpy()
+            medians = pd.Series(log_y[last, 0]).groupby(keys[last]).median()
+            self.medians_ |= {str(key): float(median) for key, median in medians.items()}
+
+    def _predict(self, X: pd.DataFrame) -> np.ndarray:
+        logs = np.full(len(X), np.nan)
+        for level in self._levels(X):
+            known = np.array([self.medians_.get(key, np.nan) for key in _join(X, level)])
+            logs = np.where(np.isnan(logs), known, logs)
+        if np.isnan(logs).any():
+            logs = np.where(np.isnan(logs), predict_logs(self.other_, X)[:, 0], logs)
+        return logs[:, None]
+
+    def _levels(self, X: pd.DataFrame) -> list[tuple[str, ...]]:
+        return [level for level in self._LEVELS if set(level) <= set(X.columns)]
+
+    def _save(self, folder: Path) -> None:
+        write_json(folder / "last_round.json", {"medians": self.medians_})
+        save_nested(folder, {"other": self.other_})
+
+    def _load(self, folder: Path) -> None:
+        self.medians_ = read_state(folder / "last_round.json")["medians"]
+        self.other_ = load_nested(folder, ["other"])["other"]
+
+
+def _join(X: pd.DataFrame, names: tuple[str, ...]) -> np.ndarray:
+    """Return one text per row of its values in some columns, with their number: levels do not mix."""
+    joined = np.full(len(X), str(len(names)), dtype=object)
+    for name in names:
+        joined = joined + "\x1f" + X[name].astype(object).where(X[name].notna(), "").astype(str).to_numpy(object)
+    return joined

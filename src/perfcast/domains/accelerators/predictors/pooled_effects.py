@@ -1,0 +1,177 @@
+"""Throughput as a sum of effects that share strength: tasks, peaks, generations, accelerators, software over time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+from perfcast.features.encoding.columns import numbers
+from perfcast.predictors.predictor import Predictor
+from perfcast.schema.table import Column, Kind, Role
+
+ONE, PEAKS, COUNT, AGE, DRIFT, HOST = "one", "peaks", "count", "age", "drift", "host"
+"""What an effect multiplies: 1, the peaks and the bandwidth, the number of accelerators, the ages of task and
+accelerator, a random walk over the years, and the cores of the host."""
+EFFECTS: dict[str, tuple[tuple[str, ...], str, float]] = {
+    "task": (("task",), ONE, 3.0),
+    "peaks": ((), PEAKS, 0.5),
+    "peaks of kind": (("kind",), PEAKS, 0.3),
+    "peaks of model": (("model",), PEAKS, 0.2),
+    "peaks of task": (("task",), PEAKS, 0.1),
+    "processor": (("is_processor",), ONE, 0.5),
+    "processor of model": (("is_processor", "model"), ONE, 0.5),
+    "vendor": (("vendor",), ONE, 0.2),
+    "vendor of model": (("vendor", "model"), ONE, 0.2),
+    "generation": (("generation",), ONE, 0.2),
+    "generation of kind": (("generation", "kind"), ONE, 0.2),
+    "generation of model": (("generation", "model"), ONE, 0.2),
+    "generation of task": (("generation", "task"), ONE, 0.1),
+    "accelerator": (("accelerator",), ONE, 0.1),
+    "accelerator of kind": (("accelerator", "kind"), ONE, 0.1),
+    "accelerator of model": (("accelerator", "model"), ONE, 0.1),
+    "accelerator of task": (("accelerator", "task"), ONE, 0.1),
+    "variant": (("variant", "generation"), ONE, 0.2),
+    "variant of accelerator": (("variant", "accelerator", "model"), ONE, 0.1),
+    "engine of model": (("engine", "model"), ONE, 0.2),
+    "triton": (("triton", "scenario"), ONE, 0.1),
+    "triton of task": (("triton", "task"), ONE, 0.1),
+    "accuracy": (("accuracy", "model"), ONE, 0.2),
+    "accuracy of generation": (("accuracy", "model", "generation"), ONE, 0.1),
+    "scale": ((), COUNT, 0.05),
+    "scale of task": (("task",), COUNT, 0.05),
+    "host of task": (("task",), HOST, 0.05),
+    "age": ((), AGE, 0.2),
+    "age of kind": (("kind",), AGE, 0.2),
+    "age of model": (("model",), AGE, 0.2),
+    "drift of model": (("model",), DRIFT, 0.1),
+    "drift of generation": (("generation", "model"), DRIFT, 0.1),
+    "drift of accelerator": (("accelerator", "task"), DRIFT, 0.1),
+    "block": (("block",), ONE, 0.05),
+    "run": (("block", "model"), ONE, 0.05),
+}
+"""Effect -> the columns whose values have one each, what it multiplies, and its standard deviation (logarithm)."""
+NOISE = 0.05
+"""Standard deviation of the results of one system."""
+_NUMBERS = ("log_low_tflops", "log_half_tflops", "log_bandwidth", "log_count", "task_age", "accelerator_age")
+_FRESH_YEARS = 0.75
+_MIN_WEIGHT = 0.05
+_ROBUST = 3.0
+"""Errors beyond so many standard deviations of the noise weigh less."""
+_ITERATIONS = 3
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PooledEffectsPredictor(Predictor):
+    """log y = sum of effects, each normal around 0 with a variance of its own: partial pooling.
+
+    What nobody measured has an effect of 0, so a new accelerator has the level of its generation, a new generation that
+    of its peaks, and a known pair of task and accelerator its own, the last rounds first. The effects are the best linear
+    unbiased predictions; rows far off weigh less. A column that a dataset lacks has no effect.
+
+    Source: Henderson, 1975, Best Linear Unbiased Estimation and Prediction under a Selection Model, Biometrics 31(2).
+    """
+
+    scale: float = 1.0
+    """Factor of all standard deviations but that of the task and the noise."""
+
+    centers_: dict[str, float] = field(init=False)
+    level_: float = field(init=False)
+    times_: list[float] = field(init=False)
+    sums_: dict[str, dict[str, list[float]]] = field(init=False)
+    """Effect -> value of its columns -> coefficients of what it multiplies."""
+
+    def _fit(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> None:
+        values = log_y[:, 0]
+        self.centers_ = {name: _known_median(self._number(X, name)) for name in _NUMBERS}
+        self.level_ = float(np.median(values))
+        years = self._years(X)
+        self.times_ = np.unique(years).tolist()
+        effects = self._effects(X)
+        covariance = np.zeros((len(X), len(X)))
+        for codes, basis, inner, variance in effects.values():
+            covariance += variance * (codes[:, None] == codes[None, :]) * (basis @ inner @ basis.T)
+        residual, weights = values - self.level_, np.ones(len(X))
+        from scipy.linalg import cho_factor, cho_solve  # a prediction does without this import
+
+        for _ in range(_ITERATIONS):
+            noise = NOISE**2 / weights
+            solved = cho_solve(cho_factor(covariance + np.diag(noise), lower=True), residual)
+            far = np.abs(noise * solved) / NOISE  # what the effects leave over
+            weights = np.clip(_ROBUST / np.maximum(far, 1e-9), _MIN_WEIGHT, 1.0)
+        self.sums_ = {}
+        for name, (codes, basis, inner, variance) in effects.items():
+            keys = self._keys(X, EFFECTS[name][0])
+            weighted = pd.DataFrame(variance * (solved[:, None] * basis) @ inner).groupby(keys).sum()
+            if name not in ("block", "run"):
+                self.sums_[name] = {
+                    str(key): row.tolist() for key, row in zip(weighted.index, weighted.to_numpy(), strict=True)
+                }
+
+    def _predict(self, X: pd.DataFrame) -> np.ndarray:
+        logs = np.full(len(X), self.level_)
+        bases = self._bases(X)
+        for name, sums in self.sums_.items():
+            columns, multiplied, _ = EFFECTS[name]
+            basis = bases[multiplied]
+            keys, places = np.unique(self._keys(X, columns), return_inverse=True)
+            none = [0.0] * basis.shape[1]
+            known = np.array([sums.get(key, none) for key in keys])
+            logs += (basis * known[places]).sum(axis=1)
+        return logs[:, None]
+
+    def _effects(self, X: pd.DataFrame) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray, float]]:
+        """Return codes of the values, what they multiply, its covariance, and the variance, by effect."""
+        bases, inner = self._bases(X), self._inner()
+        effects = {}
+        for name, (columns, multiplied, deviation) in EFFECTS.items():
+            codes = pd.factorize(self._keys(X, columns))[0]
+            factor = 1.0 if name == "task" else self.scale
+            effects[name] = (codes, bases[multiplied], inner[multiplied], (factor * deviation) ** 2)
+        return effects
+
+    def _bases(self, X: pd.DataFrame) -> dict[str, np.ndarray]:
+        """Return what effects multiply, (n, terms) each."""
+        of = {name: np.nan_to_num(self._number(X, name) - center) for name, center in self.centers_.items()}
+        ages = [np.exp(-np.maximum(of[name] + self.centers_[name], 0.0) / _FRESH_YEARS) for name in _NUMBERS[4:]]
+        # a random walk: between training rounds and after the last one, that of the round before
+        rounds = np.searchsorted(np.array(self.times_), self._years(X), side="right") - 1
+        walk = np.eye(len(self.times_))[np.maximum(rounds, 0)]
+        return {
+            ONE: np.ones((len(X), 1)),
+            PEAKS: np.column_stack([of[name] for name in _NUMBERS[:3]]),
+            COUNT: of["log_count"][:, None],
+            HOST: np.nan_to_num(self._number(X, "log_host_cores"))[:, None],
+            AGE: np.column_stack(ages),
+            DRIFT: walk,
+        }
+
+    def _inner(self) -> dict[str, np.ndarray]:
+        """Return the covariance of what effects multiply."""
+        times = np.array(self.times_) - self.times_[0] + 1.0
+        sizes = {ONE: 1, PEAKS: 3, COUNT: 1, HOST: 1, AGE: 2}
+        return {
+            **{name: np.eye(size) for name, size in sizes.items()},
+            DRIFT: np.minimum(times[:, None], times[None, :]),
+        }
+
+    def _years(self, X: pd.DataFrame) -> np.ndarray:
+        """Return the year of publication, from the age of the task where dates are no input."""
+        return np.round(np.nan_to_num(self._number(X, "year"), nan=0.0), 2)
+
+    def _number(self, X: pd.DataFrame, name: str) -> np.ndarray:
+        column = Column(name, Kind.NUMERICAL, Role.FEATURE, "")
+        return numbers(X, column) if name in X else np.full(len(X), np.nan)
+
+    def _keys(self, X: pd.DataFrame, columns: tuple[str, ...]) -> np.ndarray:
+        joined = np.full(len(X), "", dtype=object)
+        for name in columns:
+            if name in X:
+                values = X[name].astype(object).where(X[name].notna(), "").astype(str).to_numpy(object)
+                joined = joined + values + "\x1f"
+        return joined
+
+
+def _known_median(values: np.ndarray) -> float:
+    return float(np.nanmedian(values)) if not np.isnan(values).all() else 0.0
