@@ -31,6 +31,7 @@ COLUMNS = (
     category("software", Role.KEY, "software", "stated software"),
     category("engine", Role.FEATURE, "software", "inference software, its name"),
     number("engine_version", "software", "version of that software", low=0),
+    number("year", "software", "year of the round, in which the software was made", low=2000, unit="year"),
     category("submitter", Role.KEY, "result", "who submitted the result"),
     category("system", Role.KEY, "result", "submitter and name of the system", Tag.CONFIG),
     category("block", Role.KEY, "result", "round, submitter and system", Tag.BLOCK),

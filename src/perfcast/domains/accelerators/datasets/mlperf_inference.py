@@ -26,7 +26,7 @@ from perfcast.domains.accelerators.catalog import FACTS, MODEL_FACTS, find_accel
 from perfcast.domains.accelerators.datasets.mlperf_columns import COLUMNS
 from perfcast.domains.accelerators.datasets.mlperf_rounds import PUBLISHED, read_records
 from perfcast.domains.accelerators.sources.mlperf_inference import ARCHIVE, SOURCE, read_archive
-from perfcast.features.feature_math import version_number
+from perfcast.features.feature_math import decimal_year, version_number
 from perfcast.schema.table import build_table
 
 TOKENS = {"gptj": 69.0, "llama2-70b": 294.45}
@@ -191,6 +191,7 @@ def _describe(kept: pd.DataFrame) -> pd.DataFrame:
         system=system,
         block=kept["round"] + " " + system,
         published=published,
+        year=decimal_year(published.to_numpy()),
         throughput=total / count,
         total=total,
         watts=kept["watts"].where(~kept["power_unit"].str.contains("joule")),

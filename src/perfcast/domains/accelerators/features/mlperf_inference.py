@@ -14,7 +14,7 @@ from perfcast.features.feature_math import append, arrays, decimal_year, feature
 from perfcast.schema.table import Table, Tag
 
 REQUIRES = (
-    *("accelerator", "model", "kind", "published", "count", "nodes", "sockets", "cores", "params_1e9"),
+    *("accelerator", "model", "kind", "year", "count", "nodes", "sockets", "cores", "params_1e9"),
     *("fp32_tflops", "bf16_tflops", "fp16_tflops", "fp8_tflops", "fp4_tflops", "int8_tops"),
     *("memory_gib", "memory_gb_per_s", "link_gb_per_s", "power_w"),
 )
@@ -41,7 +41,6 @@ _COLUMNS = (
     feature("host_cores", "host", "", "cores of the host per accelerator", 0),
     feature("per_node", "system", "", "accelerators of a node", 0),
     feature("accelerator_age", "software", "year", "from the accelerator's announcement to the result"),
-    feature("year", "software", "year", "year of the result"),
     feature("task_age", "software", "year", "from the first results of the model to the result"),
 )
 _LOGS = ("low_tflops", "half_tflops", "bandwidth", "memory_gib", "power_w", "count", "host_cores", "balance")
@@ -71,14 +70,13 @@ def derive(table: Table) -> Table:
         "counted": np.ones(len(low)),
         "host_cores": ratio(of["sockets"] * of["nodes"] * of["cores"], of["count"]),
         "per_node": ratio(of["count"], of["nodes"]),
-        "accelerator_age": _age(of["published"], of["accelerator"], read_accelerators()["known_from"]),
-        "year": decimal_year(of["published"]),
-        "task_age": _age(of["published"], of["model"], read_models()["known_from"]),
+        "accelerator_age": _age(of["year"], of["accelerator"], read_accelerators()["known_from"]),
+        "task_age": _age(of["year"], of["model"], read_models()["known_from"]),
     }
     return append(table, _COLUMNS, values, logs=_LOGS)
 
 
-def _age(published: np.ndarray, names: np.ndarray, since: pd.Series) -> np.ndarray:
+def _age(year: np.ndarray, names: np.ndarray, since: pd.Series) -> np.ndarray:
     days = {str(name): day for name, day in since.items()}
     first = map_distinct(days.get, names)
-    return decimal_year(published) - decimal_year(pd.to_datetime(pd.Series(first, dtype="object")).to_numpy())
+    return year - decimal_year(pd.to_datetime(pd.Series(first, dtype="object")).to_numpy())

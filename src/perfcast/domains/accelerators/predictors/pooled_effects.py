@@ -67,8 +67,8 @@ class PooledEffectsPredictor(Predictor):
     """log y = sum of effects, each normal around 0 with a variance of its own: partial pooling.
 
     What nobody measured has an effect of 0, so a new accelerator has the level of its generation, a new generation that
-    of its peaks, and a known pair of task and accelerator its own, the last rounds first. The effects are the best linear
-    unbiased predictions; rows far off weigh less. A column that a dataset lacks has no effect.
+    of its peaks, and a known pair of task and accelerator its own, the last rounds first. The effects are the best
+    linear unbiased predictions; rows far off weigh less. A column that a dataset lacks has no effect.
 
     Source: Henderson, 1975, Best Linear Unbiased Estimation and Prediction under a Selection Model, Biometrics 31(2).
     """
@@ -101,13 +101,12 @@ class PooledEffectsPredictor(Predictor):
             far = np.abs(noise * solved) / NOISE  # what the effects leave over
             weights = np.clip(_ROBUST / np.maximum(far, 1e-9), _MIN_WEIGHT, 1.0)
         self.sums_ = {}
-        for name, (codes, basis, inner, variance) in effects.items():
+        for name, (_, basis, inner, variance) in effects.items():
             keys = self._keys(X, EFFECTS[name][0])
             weighted = pd.DataFrame(variance * (solved[:, None] * basis) @ inner).groupby(keys).sum()
             if name not in ("block", "run"):
-                self.sums_[name] = {
-                    str(key): row.tolist() for key, row in zip(weighted.index, weighted.to_numpy(), strict=True)
-                }
+                sums = zip(weighted.index, weighted.to_numpy().tolist(), strict=True)
+                self.sums_[name] = {str(key): row for key, row in sums}
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
         logs = np.full(len(X), self.level_)
@@ -151,14 +150,12 @@ class PooledEffectsPredictor(Predictor):
         """Return the covariance of what effects multiply."""
         times = np.array(self.times_) - self.times_[0] + 1.0
         sizes = {ONE: 1, PEAKS: 3, COUNT: 1, HOST: 1, AGE: 2}
-        return {
-            **{name: np.eye(size) for name, size in sizes.items()},
-            DRIFT: np.minimum(times[:, None], times[None, :]),
-        }
+        fixed = {name: np.eye(size) for name, size in sizes.items()}
+        return {**fixed, DRIFT: np.minimum(times[:, None], times[None, :])}
 
     def _years(self, X: pd.DataFrame) -> np.ndarray:
-        """Return the year of publication, from the age of the task where dates are no input."""
-        return np.round(np.nan_to_num(self._number(X, "year"), nan=0.0), 2)
+        """Return the year of every row; a missing one is later than all."""
+        return np.round(np.nan_to_num(self._number(X, "year"), nan=9999.0), 2)
 
     def _number(self, X: pd.DataFrame, name: str) -> np.ndarray:
         column = Column(name, Kind.NUMERICAL, Role.FEATURE, "")
