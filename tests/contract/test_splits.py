@@ -56,6 +56,8 @@ HELD_OUT = {
         "unseen_core_family": "core_family",
         "unseen_system_vendor": "hw_vendor",
     },
+    **{"unseen_silicon": "silicon", "unseen_machine": "system", "unseen_submitter": "submitter"},
+    "unseen_organisation": "organisation",
     **{"unseen_victim": "victim", "unseen_aggressor": "aggressors", "unseen_pair": "tenants"},
 }
 """Columns of the unseen splits that do not hold out the entity."""
@@ -95,8 +97,12 @@ COLUMNS = (
     Column("training_set", Kind.CATEGORICAL, Role.KEY, "training"),
     *(Column(name, Kind.CATEGORICAL, Role.KEY, "run") for name in ("victim", "tenants", "aggressors", "scenario")),
     *(Column(name, Kind.NUMERICAL, Role.KEY, "run") for name in ("intensity", "aggressor_intensity")),
+    *(Column(name, Kind.CATEGORICAL, Role.KEY, "result") for name in ("round", "model", "silicon", "system")),
+    *(Column(name, Kind.CATEGORICAL, Role.KEY, "result") for name in ("submitter", "organisation")),
     Column("score", Kind.NUMERICAL, Role.TARGET, "workload"),
 )
+ROUNDS = ["v2.0", "v3.0", "v3.1", "v4.0", "v4.1", "v5.0", "v5.1"]
+ROUND_STARTS = pd.to_datetime(["2006-01", "2023-04", "2023-09", "2024-03", "2024-08", "2025-04", "2025-09", "2027-01"])
 WORKLOADS = ("chase", "fft", "http", "json", "matrix", "sort", "text", "triad")
 
 
@@ -167,6 +173,12 @@ def generate(seed, rows=300):
             **draw_tenants(rng, block),
             "scenario": np.where(block % 3 == 0, "dynamic", "pair"),
             "intensity": np.where(block % 4 < 2, 1.0, 0.4),
+            "round": pd.cut(published, ROUND_STARTS, right=False, labels=ROUNDS).astype("str"),
+            "model": [f"m{number}" for number in block % 4],
+            "silicon": [f"n{number}" for number in block % 5],
+            "system": [f"y{number}" for number in block // 2],
+            "submitter": [f"u{number}" for number in block % 29],
+            "organisation": [f"o{number}" for number in block % 11],
             "score": rng.random(rows),
         }
     )
@@ -262,6 +274,7 @@ def test_deterministic_and_free_of_row_order(name):
 WITHOUT_DRAWS = {
     *("compute_300x", "larger_model_1b", "larger_model_2b", "largest_compute", "longer_training", "published_more"),
     "unseen_microarchitecture",
+    *("new_accelerator", "known_1_of_new", "known_3_of_new", "known_10_of_new"),
 }
 """Splits whose validation rows are the largest of the training rows, or one of two groups."""
 
