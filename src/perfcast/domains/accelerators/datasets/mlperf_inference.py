@@ -39,6 +39,8 @@ SAME_SHARE = 1e-3
 _ONE_RUN = ("3d-unet", "dlrm", "gptj", "llama2-70b")
 _UNITS = {"v3.1": {"gptj": SCENARIOS}, "v4.0": {"gptj": SCENARIOS, "llama2-70b": ("Server",)}}
 """Round -> model -> scenarios that count samples, or queries, where later rounds count tokens."""
+LEAST_UNIT_STEP = 10.0
+"""Factor between rounds from which on a unit is wrong: the largest step of software is about 4."""
 _RUN = ["round", "submitter", "system", "platform", "base", "scenario"]
 _NUMBERS = ("result", "watts", "per_node", "nodes", "sockets", "cores")
 _ENGINES = r"(tensorrt|pytorch|vllm|openvino|tgi|sdk|jax|tensorflow|deepsparse|onnxruntime)[^\d,]*(\d+\.\d+)?"
@@ -68,7 +70,7 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
         rejected=build_rejected_frame(rejected),
         rows_in=rows_in,
         merged=merged,
-        quality={"repaired": _count_repaired(good), **_summarize(frame)},
+        quality={"repaired": _count_repaired(good), "wrong_units": check_units(frame), **_summarize(frame)},
     )
 
 
@@ -209,6 +211,18 @@ def _describe(kept: pd.DataFrame) -> pd.DataFrame:
         too_early=known_from > published,
         not_judged=(low | (known_from > published)).astype(float),
     )
+
+
+def check_units(frame: pd.DataFrame) -> list[str]:
+    """Return the pairs of task and accelerator whose median jumps between two rounds as another unit would.
+
+    Software gains at most a factor of a few in a round; a sample of a language model has 69 tokens or more.
+    """
+    llm = frame[(frame["kind"] == "llm") & (frame["variant"] == "base")]
+    medians = llm.groupby(["task", "accelerator", "round"], observed=True)["throughput"].median().unstack("round")
+    steps = np.log(medians.ffill(axis=1)).diff(axis=1).abs()
+    jumps = steps[steps > np.log(LEAST_UNIT_STEP)].stack().dropna()
+    return [f"{task} on {name} in {of_round}: x {np.exp(step):.0f}" for (task, name, of_round), step in jumps.items()]
 
 
 def _limit(served: pd.DataFrame, base: pd.Series, scenario: pd.Series, limits: Mapping[str, str]) -> np.ndarray:

@@ -52,8 +52,8 @@ EFFECTS: dict[str, tuple[tuple[str, ...], str, float]] = {
 }
 """Effect -> the columns whose values have one each, what it multiplies, and its standard deviation (logarithm).
 
-The deviations start from the largest marginal likelihood of the rounds before v4.1, and were then chosen on the backtests
-v3.1, v4.0 and v5.0. Software has no effect: v5.0 does not state it."""
+The deviations start from the largest marginal likelihood of the rounds before v4.1, and were then chosen on the
+backtests v3.1, v4.0 and v5.0. Software has no effect: v5.0 does not state it."""
 NOISE = 0.08
 """Standard deviation of the results of one system."""
 _NUMBERS = ("log_low_tflops", "log_half_tflops", "log_bandwidth", "log_count", "task_age", "accelerator_age")
