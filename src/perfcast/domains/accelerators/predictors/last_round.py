@@ -11,6 +11,7 @@ import pandas as pd
 
 from perfcast.predictors.factory import Composite, Nested, load_nested, save_nested
 from perfcast.predictors.predictor import Predictor, predict_logs
+from perfcast.predictors.task_rows import measured_rows
 from perfcast.utils.io import write_json
 from perfcast.utils.model_files import read_state
 
@@ -29,7 +30,7 @@ class LastRoundPredictor(Composite):
     other: Nested
 
     other_: Predictor = field(init=False)
-    medians_: dict[str, float] = field(init=False)
+    medians_: dict[str, dict[str, float]] = field(init=False)
 
     _LEVELS: ClassVar[tuple[tuple[str, ...], ...]] = (
         ("task", "accelerator", "variant", "triton", "count"),
@@ -41,22 +42,22 @@ class LastRoundPredictor(Composite):
     def _fit(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> None:
         y = pd.DataFrame(np.exp(log_y), columns=list(self.targets_))
         self.other_ = self._construct_one(self.other).fit(X, y, columns=self.columns_, validation=validation)
+        years = pd.Series(X[_YEAR].to_numpy() if _YEAR in X else np.zeros(len(X)))
         self.medians_ = {}
-        for level in self._levels(X):
-            keys = _join(X, level)
-            years = pd.Series(X[_YEAR].to_numpy()) if _YEAR in X else pd.Series(np.zeros(len(X)))
-            last = (years == years.groupby(keys).transform("max")).to_numpy()
-            medians = pd.Series(log_y[last, 0]).groupby(keys[last]).median()
-            self.medians_ |= {str(key): float(median) for key, median in medians.items()}
+        for target, rows, logs in zip(self.targets_, measured_rows(log_y, self.targets_), log_y.T, strict=True):
+            medians = self.medians_[target] = {}
+            for level in self._levels(X):
+                keys = _join(X, level)
+                last = rows & (years == years.where(rows).groupby(keys).transform("max")).to_numpy()
+                medians |= pd.Series(logs[last]).groupby(keys[last]).median().to_dict()
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
-        logs = np.full(len(X), np.nan)
+        logs = np.full((len(X), len(self.targets_)), np.nan)
         for level in self._levels(X):
-            known = np.array([self.medians_.get(key, np.nan) for key in _join(X, level)])
-            logs = np.where(np.isnan(logs), known, logs)
-        if np.isnan(logs).any():
-            logs = np.where(np.isnan(logs), predict_logs(self.other_, X)[:, 0], logs)
-        return logs[:, None]
+            keys = _join(X, level)
+            known = [[self.medians_[target].get(key, np.nan) for target in self.targets_] for key in keys]
+            logs = np.where(np.isnan(logs), np.array(known), logs)
+        return np.where(np.isnan(logs), predict_logs(self.other_, X), logs) if np.isnan(logs).any() else logs
 
     def _levels(self, X: pd.DataFrame) -> list[tuple[str, ...]]:
         return [level for level in self._LEVELS if set(level) <= set(X.columns)]

@@ -9,6 +9,7 @@ import pandas as pd
 
 from perfcast.features.encoding.columns import numbers
 from perfcast.predictors.predictor import Predictor
+from perfcast.predictors.task_rows import measured_rows
 from perfcast.schema.table import Column, Kind, Role
 
 ONE, PEAKS, COUNT, AGE, DRIFT, HOST = "one", "peaks", "count", "age", "drift", "host"
@@ -56,6 +57,8 @@ The deviations start from the largest marginal likelihood of the rounds before v
 backtests v3.1, v4.0 and v5.0. Software has no effect: v5.0 does not state it."""
 NOISE = 0.08
 """Standard deviation of the results of one system."""
+Sums = dict[str, list[float]]
+"""Value of the columns of an effect -> coefficients of what it multiplies."""
 _NUMBERS = ("log_low_tflops", "log_half_tflops", "log_bandwidth", "log_count", "task_age", "accelerator_age")
 _FRESH_YEARS = 0.75
 _MIN_WEIGHT = 0.05
@@ -79,48 +82,54 @@ class PooledEffectsPredictor(Predictor):
     """Factor of all standard deviations but that of the task and the noise."""
 
     centers_: dict[str, float] = field(init=False)
-    level_: float = field(init=False)
+    levels_: dict[str, float] = field(init=False)
     times_: list[float] = field(init=False)
-    sums_: dict[str, dict[str, list[float]]] = field(init=False)
-    """Effect -> value of its columns -> coefficients of what it multiplies."""
+    sums_: dict[str, dict[str, Sums]] = field(init=False)
+    """Target -> effect -> coefficients."""
 
     def _fit(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> None:
-        values = log_y[:, 0]
         self.centers_ = {name: _known_median(self._number(X, name)) for name in _NUMBERS}
-        self.level_ = float(np.median(values))
-        years = self._years(X)
-        self.times_ = np.unique(years).tolist()
+        self.times_ = np.unique(self._years(X)).tolist()
+        self.levels_, self.sums_ = {}, {}
+        for target, rows, logs in zip(self.targets_, measured_rows(log_y, self.targets_), log_y.T, strict=True):
+            self.levels_[target] = float(np.median(logs[rows]))
+            self.sums_[target] = self._fit_effects(X[rows], logs[rows] - self.levels_[target])
+
+    def _fit_effects(self, X: pd.DataFrame, residual: np.ndarray) -> dict[str, Sums]:
+        """Return the coefficients of the effects that explain a residual, (n,)."""
+        from scipy.linalg import cho_factor, cho_solve  # a prediction does without this import
+
         effects = self._effects(X)
         covariance = np.zeros((len(X), len(X)))
         for codes, basis, inner, variance in effects.values():
             covariance += variance * (codes[:, None] == codes[None, :]) * (basis @ inner @ basis.T)
-        residual, weights = values - self.level_, np.ones(len(X))
-        from scipy.linalg import cho_factor, cho_solve  # a prediction does without this import
-
+        weights = np.ones(len(X))
         for _ in range(_ITERATIONS):
             noise = NOISE**2 / weights
             solved = cho_solve(cho_factor(covariance + np.diag(noise), lower=True), residual)
             far = np.abs(noise * solved) / NOISE  # what the effects leave over
             weights = np.clip(_ROBUST / np.maximum(far, 1e-9), _MIN_WEIGHT, 1.0)
-        self.sums_ = {}
+        sums: dict[str, Sums] = {}
         for name, (_, basis, inner, variance) in effects.items():
-            keys = self._keys(X, EFFECTS[name][0])
-            weighted = pd.DataFrame(variance * (solved[:, None] * basis) @ inner).groupby(keys).sum()
+            weighted = pd.DataFrame(variance * (solved[:, None] * basis) @ inner)
             if name not in ("block", "run"):
-                sums = zip(weighted.index, weighted.to_numpy().tolist(), strict=True)
-                self.sums_[name] = {str(key): row for key, row in sums}
+                of_key = weighted.groupby(self._keys(X, EFFECTS[name][0])).sum()
+                sums[name] = dict(zip(map(str, of_key.index), of_key.to_numpy().tolist(), strict=True))
+        return sums
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
-        logs = np.full(len(X), self.level_)
+        logs = np.empty((len(X), len(self.targets_)))
         bases = self._bases(X)
-        for name, sums in self.sums_.items():
-            columns, multiplied, _ = EFFECTS[name]
-            basis = bases[multiplied]
-            keys, places = np.unique(self._keys(X, columns), return_inverse=True)
-            none = [0.0] * basis.shape[1]
-            known = np.array([sums.get(key, none) for key in keys])
-            logs += (basis * known[places]).sum(axis=1)
-        return logs[:, None]
+        for place, target in enumerate(self.targets_):
+            logs[:, place] = self.levels_[target]
+            for name, sums in self.sums_[target].items():
+                columns, multiplied, _ = EFFECTS[name]
+                basis = bases[multiplied]
+                keys, places = np.unique(self._keys(X, columns), return_inverse=True)
+                none = [0.0] * basis.shape[1]
+                known = np.array([sums.get(key, none) for key in keys])
+                logs[:, place] += (basis * known[places]).sum(axis=1)
+        return logs
 
     def _effects(self, X: pd.DataFrame) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray, float]]:
         """Return codes of the values, what they multiply, its covariance, and the variance, by effect."""
