@@ -57,7 +57,7 @@ HELD_OUT = {
         "unseen_system_vendor": "hw_vendor",
     },
     **{"unseen_silicon": "silicon", "unseen_machine": "system", "unseen_submitter": "submitter"},
-    "unseen_organisation": "organisation",
+    "unseen_organization": "organization",
     **{"unseen_victim": "victim", "unseen_aggressor": "aggressors", "unseen_pair": "tenants"},
 }
 """Columns of the unseen splits that do not hold out the entity."""
@@ -98,7 +98,7 @@ COLUMNS = (
     *(Column(name, Kind.CATEGORICAL, Role.KEY, "run") for name in ("victim", "tenants", "aggressors", "scenario")),
     *(Column(name, Kind.NUMERICAL, Role.KEY, "run") for name in ("intensity", "aggressor_intensity")),
     *(Column(name, Kind.CATEGORICAL, Role.KEY, "result") for name in ("round", "model", "silicon", "system")),
-    *(Column(name, Kind.CATEGORICAL, Role.KEY, "result") for name in ("submitter", "organisation")),
+    *(Column(name, Kind.CATEGORICAL, Role.KEY, "result") for name in ("submitter", "organization")),
     Column("score", Kind.NUMERICAL, Role.TARGET, "workload"),
 )
 ROUNDS = ["v2.0", "v3.0", "v3.1", "v4.0", "v4.1", "v5.0", "v5.1"]
@@ -178,7 +178,7 @@ def generate(seed, rows=300):
             "silicon": [f"n{number}" for number in block % 5],
             "system": [f"y{number}" for number in block // 2],
             "submitter": [f"u{number}" for number in block % 29],
-            "organisation": [f"o{number}" for number in block % 11],
+            "organization": [f"o{number}" for number in block % 11],
             "score": rng.random(rows),
         }
     )

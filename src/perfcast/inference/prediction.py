@@ -242,6 +242,8 @@ def derive_values(
             else float(each.compute({task: scores[task][place] for task in each.tasks}, cells))
             for place in range(3)
         )
+        if low is not None and high is not None and low > high:  # it rises with the scores
+            low, high = high, low
         if median is not None:
             values.append(DerivedValue(each.name, median, low, high, each.unit, each.formula))
     return tuple(values)

@@ -76,7 +76,7 @@ def name_kinds(kinds: Mapping[str, Any]) -> list[str]:
 
 @dataclass(frozen=True)
 class DerivedOutput:
-    """Formula over the scores of tasks and over columns of the machine; it falls with every score.
+    """Formula over the scores of tasks and over columns of the machine; it rises, or falls, with every score.
 
     `compute` takes the scores by task and the cells by column.
     """

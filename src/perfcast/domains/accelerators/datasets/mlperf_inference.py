@@ -32,14 +32,14 @@ from perfcast.schema.table import build_table
 TOKENS = {"gptj": 69.0, "llama2-70b": 294.45}
 """Mean output tokens of a sample, of the logs and the rules of the benchmark."""
 SCENARIOS = ("Offline", "Server", "Interactive")
-LEAST_SERVER = 0.15
+MIN_SERVER_SHARE = 0.15
 """Share of Offline below which a Server result of the same system is a label outlier."""
 SAME_SHARE = 1e-3
 """Results of two accuracies that differ by less are of one run."""
 _ONE_RUN = ("3d-unet", "dlrm", "gptj", "llama2-70b")
 _UNITS = {"v3.1": {"gptj": SCENARIOS}, "v4.0": {"gptj": SCENARIOS, "llama2-70b": ("Server",)}}
 """Round -> model -> scenarios that count samples, or queries, where later rounds count tokens."""
-LEAST_UNIT_STEP = 10.0
+MIN_UNIT_STEP = 10.0
 """Factor between rounds from which on a unit is wrong: the largest step of software is about 4."""
 _RUN = ["round", "submitter", "system", "platform", "base", "scenario"]
 _NUMBERS = ("result", "watts", "per_node", "nodes", "sockets", "cores")
@@ -58,13 +58,13 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     single = _fold_power(records[~repeated])
     good, rejected = quarantine(SOURCE, ARCHIVE, single, _rules(single))
     require_rows(len(good), str(raw[SOURCE] / ARCHIVE), rejected)
-    kept = _keep_stricter(good)
+    chosen = _keep_stricter(good)
     merged = {
         "written_twice": int(repeated.sum()),
         "power_entry": rows_in - int(repeated.sum()) - len(single),
-        "same_run_at_lower_accuracy": len(good) - len(kept),
+        "same_run_at_lower_accuracy": len(good) - len(chosen),
     }
-    frame = _describe(kept)
+    frame = _describe(chosen)
     return Standardized(
         table=build_table(SOURCE, frame, COLUMNS),
         rejected=build_rejected_frame(rejected),
@@ -113,9 +113,9 @@ def _fold_power(records: pd.DataFrame) -> pd.DataFrame:
     alone = (records["unit"] == "Watts") & records["result"].isna()
     power = records[alone].drop_duplicates(key).set_index(key)["watts"]
     results = pd.MultiIndex.from_frame(records[key])
-    found = alone & results.isin(results[~alone.to_numpy()])
+    folded = alone & results.isin(results[~alone.to_numpy()])
     known = pd.Series(power.reindex(results).to_numpy(), records.index)
-    return records.assign(watts=records["watts"].fillna(known))[~found]
+    return records.assign(watts=records["watts"].fillna(known))[~folded]
 
 
 def _rules(records: pd.DataFrame) -> dict[str, pd.Series]:
@@ -151,24 +151,24 @@ def _keep_stricter(records: pd.DataFrame) -> pd.DataFrame:
     return records[~(shared & (records["accuracy"] == 99) & same)]
 
 
-def _describe(kept: pd.DataFrame) -> pd.DataFrame:
+def _describe(chosen: pd.DataFrame) -> pd.DataFrame:
     """Return the rows with the columns of the table: target, names, facts."""
     models, facts = read_models(), read_accelerators()
-    base, scenario = kept["base"], kept["scenario"]
+    base, scenario = chosen["base"], chosen["scenario"]
     by_accuracy = base.map(models["splits_accuracy"]).eq(1)
-    name = base.where(~by_accuracy, base + "-" + kept["accuracy"].map("{:g}".format))
-    count = np.where(kept["is_processor"] == 1, kept["sockets"], kept["per_node"]) * kept["nodes"]
-    total = kept["result"] * kept["factor"]
-    system = kept["submitter"] + " " + kept["system"]
-    engine = kept["software"].str.lower().str.extract(_ENGINES)
+    name = base.where(~by_accuracy, base + "-" + chosen["accuracy"].map("{:g}".format))
+    count = np.where(chosen["is_processor"] == 1, chosen["sockets"], chosen["per_node"]) * chosen["nodes"]
+    total = chosen["result"] * chosen["factor"]
+    system = chosen["submitter"] + " " + chosen["system"]
+    engine = chosen["software"].str.lower().str.extract(_ENGINES)
     limits = {"Server": "server", "Interactive": "interactive"}
     served = {field: models[[f"{of}{field}" for of in limits.values()]] for field in ("_ms", "_token_ms")}
-    words = (kept["platform"] + " " + kept["system"] + " " + kept["text"]).str.lower()
+    words = (chosen["platform"] + " " + chosen["system"] + " " + chosen["text"]).str.lower()
     later = {"v5.0", "v5.1"}
-    row_id = kept["round"] + "/" + kept["uid"]
-    published = pd.to_datetime(kept["round"].map(PUBLISHED))
-    frame = kept.assign(
-        result_id=row_id.where(~kept["round"].isin(later), row_id + "/" + kept["model"] + "/" + scenario),
+    row_id = chosen["round"] + "/" + chosen["uid"]
+    published = pd.to_datetime(chosen["round"].map(PUBLISHED))
+    frame = chosen.assign(
+        result_id=row_id.where(~chosen["round"].isin(later), row_id + "/" + chosen["model"] + "/" + scenario),
         task=name + "/" + scenario,
         model=base,
         kind=base.map(models["kind"]),
@@ -177,35 +177,35 @@ def _describe(kept: pd.DataFrame) -> pd.DataFrame:
             column: _limit(served[field], base, scenario, limits)
             for column, field in zip(list(MODEL_FACTS)[2:], served, strict=True)
         },
-        **{column: kept["accelerator"].map(facts[column]) for column in (*FACTS, "generation", "vendor")},
-        silicon=kept["accelerator"].map(facts["generation"].where(facts["generation"].isin(_SILICON))),
+        **{column: chosen["accelerator"].map(facts[column]) for column in (*FACTS, "generation", "vendor")},
+        silicon=chosen["accelerator"].map(facts["generation"].where(facts["generation"].isin(_SILICON))),
         variant=np.select(
             [words.str.contains("cts"), words.str.contains("maxq"), words.str.contains(r"[ _-]ee\b|_ee_", regex=True)],
             ["cts", "maxq", "ee"],
             "base",
         ),
-        triton=kept["system"].str.lower().str.contains("triton").astype(float),
+        triton=chosen["system"].str.lower().str.contains("triton").astype(float),
         count=count,
-        cpu=kept["processor"],
-        cores=kept["cores"].where(kept["cores"] > 0),
+        cpu=chosen["processor"],
+        cores=chosen["cores"].where(chosen["cores"] > 0),
         engine=engine[0],
         engine_version=version_number(engine[1].astype(object).where(engine[1].notna(), None).to_numpy()),
         system=system,
-        block=kept["round"] + " " + system,
+        block=chosen["round"] + " " + system,
         published=published,
         year=decimal_year(published.to_numpy()),
         throughput=total / count,
         total=total,
-        watts=kept["watts"].where(~kept["power_unit"].str.contains("joule")),
-        source_file=kept["file"],
-        source_line=kept["line"],
+        watts=chosen["watts"].where(~chosen["power_unit"].str.contains("joule")),
+        source_file=chosen["file"],
+        source_line=chosen["line"],
     )
     known_from = pd.to_datetime(frame["accelerator"].map(facts["known_from"]))
     offline = (
         frame[scenario == "Offline"].groupby(["block", "platform", "model", "accuracy"], dropna=False)["total"].max()
     )
     of_system = offline.reindex(pd.MultiIndex.from_frame(frame[["block", "platform", "model", "accuracy"]])).to_numpy()
-    low = (scenario == "Server") & (frame["total"] < LEAST_SERVER * of_system)
+    low = (scenario == "Server") & (frame["total"] < MIN_SERVER_SHARE * of_system)
     return frame.assign(
         label_outlier=low,
         too_early=known_from > published,
@@ -221,7 +221,7 @@ def check_units(frame: pd.DataFrame) -> list[str]:
     llm = frame[(frame["kind"] == "llm") & (frame["variant"] == "base")]
     medians = llm.groupby(["task", "accelerator", "round"], observed=True)["throughput"].median().unstack("round")
     steps = np.log(medians.ffill(axis=1)).diff(axis=1).abs()
-    jumps = steps[steps > np.log(LEAST_UNIT_STEP)].stack().dropna()
+    jumps = steps[steps > np.log(MIN_UNIT_STEP)].stack().dropna()
     return [f"{task} on {name} in {of_round}: x {np.exp(step):.0f}" for (task, name, of_round), step in jumps.items()]
 
 
@@ -237,7 +237,7 @@ def _count_repaired(records: pd.DataFrame) -> dict[str, int]:
     tokens = is_llm & ~scaled & records["unit"].isin(["Samples/s", "Queries/s"])
     return {
         **{f"tokens_of_{name}": int((scaled & (records["base"] == name)).sum()) for name in TOKENS},
-        "relabelled_as_tokens": int(tokens.sum()),
+        "relabeled_as_tokens": int(tokens.sum()),
         "one_node": int(records["one_node"].sum()),
     }
 

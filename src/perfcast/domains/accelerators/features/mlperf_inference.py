@@ -79,4 +79,5 @@ def derive(table: Table) -> Table:
 def _age(year: np.ndarray, names: np.ndarray, since: pd.Series) -> np.ndarray:
     days = {str(name): day for name, day in since.items()}
     first = map_distinct(days.get, names)
-    return year - decimal_year(pd.to_datetime(pd.Series(first, dtype="object")).to_numpy())
+    ages: np.ndarray = year - decimal_year(pd.to_datetime(pd.Series(first, dtype="object")).to_numpy())
+    return ages

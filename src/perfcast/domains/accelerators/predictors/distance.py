@@ -1,4 +1,4 @@
-"""How far a row is from the training rows, and what learners on a residual count there."""
+"""Distance of rows from the training rows, and what learners on a residual count there."""
 
 from __future__ import annotations
 

@@ -146,8 +146,8 @@ class PooledEffectsPredictor(Predictor):
         of = {name: np.nan_to_num(self._number(X, name) - center) for name, center in self.centers_.items()}
         ages = [np.exp(-np.maximum(of[name] + self.centers_[name], 0.0) / _FRESH_YEARS) for name in _NUMBERS[4:]]
         # a random walk: between training rounds and after the last one, that of the round before
-        rounds = np.searchsorted(np.array(self.times_), self._years(X), side="right") - 1
-        walk = np.eye(len(self.times_))[np.maximum(rounds, 0)]
+        places = np.searchsorted(np.array(self.times_), self._years(X), side="right") - 1
+        walk = np.eye(len(self.times_))[np.maximum(places, 0)]
         return {
             ONE: np.ones((len(X), 1)),
             PEAKS: np.column_stack([of[name] for name in _NUMBERS[:3]]),

@@ -237,10 +237,10 @@ def _ordered(table: Table) -> Table:
 
 def _round_fold(ordered: Table, name: str) -> np.ndarray:
     """Return a round as test and all earlier ones as training, the last of which validates."""
-    rounds = ordered.frame["round"]
-    earlier = rounds < name
-    validation = earlier & (rounds == rounds[earlier].max())
-    return assigned((rounds == name).to_numpy(), validation.to_numpy(), (rounds > name).to_numpy())
+    names = ordered.frame["round"]
+    earlier = names < name
+    validation = earlier & (names == names[earlier].max())
+    return assigned((names == name).to_numpy(), validation.to_numpy(), (names > name).to_numpy())
 
 
 def _known_tasks(ordered: Table, fold: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Splits of served models and their energy: organisations, GPUs and batches that training does not have."""
+"""Splits of served models and their energy: organizations, GPUs and batches that training does not have."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def _small_batches(table: Table, fold: pd.Series) -> list[str]:
     return _beyond(table, fold, "concurrency", _LARGEST)
 
 
-@declare_split("unseen organisations", "models of organisations without a result", check_values("organisation"))
-def unseen_organisation(table: Table, seed: int) -> pd.DataFrame:
-    """Test on the models of every organisation once."""
-    _require(table, "organisation")
-    return unseen_entities(table, seed, "organisation")
+@declare_split("unseen organizations", "models of organizations without a result", check_values("organization"))
+def unseen_organization(table: Table, seed: int) -> pd.DataFrame:
+    """Test on the models of every organization once."""
+    _require(table, "organization")
+    return unseen_entities(table, seed, "organization")
 
 
 @declare_split("newer GPUs", "the newest GPUs, trained on older ones", _older_gpus)

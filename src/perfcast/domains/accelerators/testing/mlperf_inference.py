@@ -49,10 +49,14 @@ def _entry(name: str, number: int, place: int, random: np.random.Generator) -> d
     system, model = divmod(run, len(_MODELS))
     facts, model_name = read_accelerators(), _MODELS[model]
     accelerator = _NAMES[(system + number) % len(_NAMES)]
-    of = facts.loc[accelerator]
-    is_processor = of["kind"] == "cpu"
-    size = float(read_models().loc[model_name.partition("-9")[0], "params_1e9"])
-    rate = float(of["bf16_tflops"]) ** 0.6 * float(of["memory_gb_per_s"]) ** 0.4 / size**0.7 * 1.05**number
+    is_processor = facts["kind"][accelerator] == "cpu"
+    size = float(read_models()["params_1e9"][model_name.partition("-9")[0]])
+    rate = (
+        float(facts["bf16_tflops"][accelerator]) ** 0.6
+        * float(facts["memory_gb_per_s"][accelerator]) ** 0.4
+        / size**0.7
+        * 1.05**number
+    )
     count = 2 if is_processor else int(2 ** (system % 4))
     value = rate * count * (1.0, 0.9)[scenario] * float(np.exp(random.normal(0, 0.03)))
     return {
@@ -123,14 +127,14 @@ def _pivot(entries: list[dict[str, Any]]) -> str:
     rows.append(["Public ID", *[""] * (_HEAD - 1), *("Samples/s" if s == "Offline" else "Queries/s" for _, s in tasks)])
     for number, system in enumerate(sorted({entry["SystemName"] for entry in entries})):
         of = {(entry["Model"], entry["Scenario"]): entry for entry in entries if entry["SystemName"] == system}
-        one = next(iter(of.values()))
+        first = next(iter(of.values()))
         about = dict.fromkeys(range(_HEAD), "") | {
             0: f"5.0-{number:04d}",
-            1: one["Organization"],
+            1: first["Organization"],
             2: "available",
             3: system,
-            5: one["host_processor_model_name"],
-            7: one["accelerator_model_name"],
+            5: first["host_processor_model_name"],
+            7: first["accelerator_model_name"],
             11: "64",
             14: "Closed ",
         }
