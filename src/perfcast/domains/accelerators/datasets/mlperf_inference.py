@@ -37,7 +37,10 @@ MIN_SERVER_SHARE = 0.15
 SAME_SHARE = 1e-3
 """Results of two accuracies that differ by less are of one run."""
 _ONE_RUN = ("3d-unet", "dlrm", "gptj", "llama2-70b")
-_UNITS = {"v3.1": {"gptj": SCENARIOS}, "v4.0": {"gptj": SCENARIOS, "llama2-70b": ("Server",)}}
+_UNITS: dict[str, dict[str, tuple[str, ...]]] = {
+    "v3.1": {"gptj": SCENARIOS},
+    "v4.0": {"gptj": SCENARIOS, "llama2-70b": ("Server",)},
+}
 """Round -> model -> scenarios that count samples, or queries, where later rounds count tokens."""
 MIN_UNIT_STEP = 10.0
 """Factor between rounds from which on a unit is wrong: the largest step of software is about 4."""
@@ -90,7 +93,7 @@ def _name_models(records: pd.DataFrame) -> pd.DataFrame:
     one_node = records["system"].str.contains(r"^1-node", regex=True) & (parsed["nodes"] > 1)
     base = lower.str.replace(r"(?:-99(?:\.9)?)$", "", regex=True).map(names)
     factor = [
-        TOKENS[model] if scenario in _UNITS.get(of_round, {}).get(model, ()) else 1.0
+        TOKENS[model] if scenario in _UNITS.get(of_round, {}).get(str(model), ()) else 1.0
         for of_round, model, scenario in zip(records["round"], base, records["scenario"], strict=True)
     ]
     return parsed.assign(
@@ -148,7 +151,8 @@ def _keep_stricter(records: pd.DataFrame) -> pd.DataFrame:
     strict = records[shared & (records["accuracy"] == 99.9)].drop_duplicates(_RUN).set_index(_RUN)["result"]
     other = strict.reindex(pd.MultiIndex.from_frame(records[_RUN])).to_numpy(dtype=float)
     same = np.abs(records["result"] / other - 1) <= SAME_SHARE
-    return records[~(shared & (records["accuracy"] == 99) & same)]
+    different: pd.DataFrame = records[~(shared & (records["accuracy"] == 99) & same)]
+    return different
 
 
 def _describe(chosen: pd.DataFrame) -> pd.DataFrame:
@@ -220,7 +224,7 @@ def check_units(frame: pd.DataFrame) -> list[str]:
     """
     llm = frame[(frame["kind"] == "llm") & (frame["variant"] == "base")]
     medians = llm.groupby(["task", "accelerator", "round"], observed=True)["throughput"].median().unstack("round")
-    steps = np.log(medians.ffill(axis=1)).diff(axis=1).abs()
+    steps = medians.ffill(axis=1).map(np.log).diff(axis=1).abs()
     jumps = steps[steps > np.log(MIN_UNIT_STEP)].stack().dropna()
     return [f"{task} on {name} in {of_round}: x {np.exp(step):.0f}" for (task, name, of_round), step in jumps.items()]
 

@@ -177,8 +177,8 @@ def _one_level(table: Table, fold: pd.Series) -> list[str]:
     """Check that training has one accelerator of a tested task."""
     tasks, entities = (table.frame[table.column_of(tag)].astype(str) for tag in (Tag.TASK, Tag.ENTITY))
     known = tasks.isin(tasks[fold == "test"]) & fold.isin(["train", "validation"])
-    known = entities[known].groupby(tasks[known]).nunique()
-    return [f"{name}: {count} accelerators known" for name, count in known.items() if count != 1]
+    counts = entities[known].groupby(tasks[known]).nunique()
+    return [f"{name}: {count} accelerators known" for name, count in counts.items() if count != 1]
 
 
 @attach(

@@ -29,7 +29,7 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
     count = min(len(grid), max(12, rows // len(WORKLOADS) // 4))
     for workload in WORKLOADS:
         chosen = [grid[place] for place in np.sort(random.permutation(len(grid))[:count])]
-        entries = [_configuration(workload, *each, random) for each in chosen]
+        entries = [_configuration(workload, model, gpu, batch, random) for model, gpu, batch in chosen]
         entries.append({**entries[0], "gpu_model": "GPU of nobody"})
         write_json(folder / f"{workload}.json", {"configurations": entries, "task": workload})
 

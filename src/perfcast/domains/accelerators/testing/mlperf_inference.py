@@ -47,10 +47,10 @@ def _entry(name: str, number: int, place: int, random: np.random.Generator) -> d
     """Return an entry: every system runs each model in both scenarios."""
     run, scenario = divmod(place, 2)
     system, model = divmod(run, len(_MODELS))
-    facts, model_name = read_accelerators(), _MODELS[model]
+    facts, model_name = read_accelerators().to_dict(), _MODELS[model]
     accelerator = _NAMES[(system + number) % len(_NAMES)]
     is_processor = facts["kind"][accelerator] == "cpu"
-    size = float(read_models()["params_1e9"][model_name.partition("-9")[0]])
+    size = float(read_models()["params_1e9"].to_dict()[model_name.partition("-9")[0]])
     rate = (
         float(facts["bf16_tflops"][accelerator]) ** 0.6
         * float(facts["memory_gb_per_s"][accelerator]) ** 0.4
