@@ -150,7 +150,7 @@ class EnergyRules(DescriptionRules):
     def fill_implied(self, cells: Cells) -> Cells:
         """Fill the facts of the GPU and the bytes of a weight."""
         table = read_accelerators()
-        rows = table.index.get_indexer(cells["gpu"].astype(str))  # -1 for an unknown one
+        rows = table.index.get_indexer(pd.Index(cells["gpu"].astype(str)))  # -1 for an unknown one
         names = [name for name in (*FACTS, "generation_year") if name in cells]
         facts = {name: np.append(table[name].to_numpy(dtype=float), np.nan)[rows] for name in dict.fromkeys(names)}
         sizes = {"bfloat16": 2.0, "fp8": 1.0, "mxfp4": 0.5}

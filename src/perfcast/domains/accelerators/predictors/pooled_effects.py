@@ -166,14 +166,14 @@ class PooledEffectsPredictor(Predictor):
 
     def _years(self, X: pd.DataFrame) -> np.ndarray:
         """Return the year of every row; a missing one is later than all."""
-        return np.round(np.nan_to_num(self._number(X, "year"), nan=9999.0), 2)
+        return np.asarray(np.round(np.nan_to_num(self._number(X, "year"), nan=9999.0), 2))
 
     def _number(self, X: pd.DataFrame, name: str) -> np.ndarray:
         column = Column(name, Kind.NUMERICAL, Role.FEATURE, "")
         return numbers(X, column) if name in X else np.full(len(X), np.nan)
 
     def _keys(self, X: pd.DataFrame, columns: tuple[str, ...]) -> np.ndarray:
-        joined = np.full(len(X), "", dtype=object)
+        joined: np.ndarray = np.full(len(X), "", dtype=object)
         for name in columns:
             if name in X:
                 values = X[name].astype(object).where(X[name].notna(), "").astype(str).to_numpy(object)
