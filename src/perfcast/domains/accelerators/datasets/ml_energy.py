@@ -1,7 +1,8 @@
 """ML.ENERGY: power and times of served models on H100 and B200, one row per configuration and quantity.
 
-The power is that of the GPUs alone. Energy per token is power x time per token, and no target of its own; throughput is
-the inverse of that time. The measured batch and the measured length of answers are left out: they are results.
+Configurations of diffusion models are rejected: they have other quantities. The power is that of the GPUs alone. Energy
+per token is power x time per token, and no target of its own; throughput is the inverse of that time. The measured
+batch and the measured length of answers are left out: they are results.
 """
 
 from __future__ import annotations
@@ -33,13 +34,9 @@ QUANTITIES = {
     "p90_itl": ("p90_itl_ms", 1.0, "the same, 90 % quantile"),
     "p95_itl": ("p95_itl_ms", 1.0, "the same, 95 % quantile"),
     "p99_itl": ("p99_itl_ms", 1.0, "the same, 99 % quantile"),
-    "image_watts": ("avg_power_watts", 1.0, "W of all GPUs while images are made"),
-    "image_latency": ("batch_latency_s", 1000.0, "ms of a batch of images"),
-    "video_watts": ("avg_power_watts", 1.0, "W of all GPUs while videos are made"),
-    "video_latency": ("batch_latency_s", 1000.0, "ms of a batch of videos"),
 }
 """Quantity -> its field, the factor (a negative one divides by the field), and its meaning."""
-_OF_WORKLOAD = {"text-to-image": "image", "text-to-video": "video"}
+_DIFFUSION = ("text-to-image", "text-to-video")
 _NUMBERS = {
     "params_1e9": ("total_params_billions", "1e9", "parameters"),
     "active_params_1e9": ("activated_params_billions", "1e9", "parameters that compute a token"),
@@ -47,10 +44,7 @@ _NUMBERS = {
     "tensor_parallel": ("tensor_parallel", "", "GPUs that share each layer"),
     "expert_parallel": ("expert_parallel", "", "GPUs that share the experts"),
     "data_parallel": ("data_parallel", "", "copies of the attention layers"),
-    "concurrency": ("max_num_seqs", "", "most requests at once, or the batch of images"),
-    "steps": ("inference_steps", "", "steps of diffusion"),
-    "frames": ("num_frames", "", "frames of a video"),
-    "megapixels": ("", "1e6", "pixels of an image or a frame"),
+    "concurrency": ("max_num_seqs", "", "most requests at once"),
 }
 _REQUIRED = ("params_1e9", "active_params_1e9", "gpus", "concurrency")
 _BYTES = {"bfloat16": 2.0, "fp8": 1.0, "mxfp4": 0.5}
@@ -94,6 +88,7 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     for name, of_file in entries.groupby("workload", sort=False):
         numbers = of_file[[*_REQUIRED]]
         rules = {
+            "diffusion": of_file["workload"].where(of_file["workload"].isin(_DIFFUSION)),
             "unknown_gpu": of_file["gpu_model"].where(of_file["gpu"].isna()),
             "unknown_precision": of_file["weight_precision"].where(of_file["weight_bytes"].isna()),
             "not_a_number": describe_first_bad(numbers.isna() | (numbers <= 0), of_file, ""),
@@ -126,18 +121,13 @@ def _read(path: Path, workload: str) -> pd.DataFrame:
         raise UserError(f"{path.name} must have a list of configurations", "it has none", FETCH_AGAIN)
     frame = pd.DataFrame(entries).reindex(columns=sorted({key for entry in entries for key in entry} | _fields()))
     texts = {name: frame[name].astype("str") for name in ("model_id", "gpu_model", "weight_precision", "architecture")}
-    kind = _OF_WORKLOAD.get(workload)
-    sizes = (frame[f"{kind}_height"], frame[f"{kind}_width"]) if kind else (frame["steps_none"], frame["steps_none"])
-    fields = {name: field for name, (field, _, _) in _NUMBERS.items() if field}
-    if kind:
-        fields["concurrency"] = "batch_size"
+    fields = {name: field for name, (field, _, _) in _NUMBERS.items()}
     facts = read_accelerators()
     gpu = texts["gpu_model"].map({name: find_accelerator(_gpu(name)) for name in texts["gpu_model"].unique()})
     number_of = {name: pd.to_numeric(frame[field], errors="coerce").astype(float) for name, field in fields.items()}
     return frame.assign(
         **texts,
         **number_of,
-        megapixels=pd.to_numeric(sizes[0], errors="coerce") * pd.to_numeric(sizes[1], errors="coerce") / 1e6,
         line=np.arange(1, len(frame) + 1),
         configuration=[f"{workload}/{line}" for line in range(1, len(frame) + 1)],
         workload=workload,
@@ -153,9 +143,8 @@ def _read(path: Path, workload: str) -> pd.DataFrame:
 
 def _fields() -> set[str]:
     """Return the fields that are read, whether a file has them or not."""
-    sizes = {f"{kind}_{side}" for kind in _OF_WORKLOAD.values() for side in ("height", "width")}
-    texts = {"model_id", "gpu_model", "weight_precision", "architecture", "batch_size", "steps_none"}
-    return {field for field, *_ in (*_NUMBERS.values(), *QUANTITIES.values()) if field} | sizes | texts
+    texts = {"model_id", "gpu_model", "weight_precision", "architecture"}
+    return {field for field, *_ in (*_NUMBERS.values(), *QUANTITIES.values())} | texts
 
 
 def _gpu(name: str) -> str:
@@ -165,9 +154,6 @@ def _gpu(name: str) -> str:
 def _melt(good: pd.DataFrame, quantity: str) -> pd.DataFrame:
     """Return the rows of a quantity."""
     field, factor, _ = QUANTITIES[quantity]
-    kind = quantity.partition("_")[0]
-    of_kind = good["workload"].map(_OF_WORKLOAD).fillna("")
-    rows = good[of_kind == (kind if kind in _OF_WORKLOAD.values() else "")]
-    values = pd.to_numeric(rows[field], errors="coerce").astype(float)
+    values = pd.to_numeric(good[field], errors="coerce").astype(float)
     values = -factor / values.where(values > 0) if factor < 0 else values * factor
-    return rows.assign(quantity=quantity, result_id=rows["configuration"] + "/" + quantity, value=values)
+    return good.assign(quantity=quantity, result_id=good["configuration"] + "/" + quantity, value=values)

@@ -13,7 +13,7 @@ from perfcast.schema.table import Table, Tag
 
 REQUIRES = (
     *("quantity", "params_1e9", "active_params_1e9", "gpus", "data_parallel", "concurrency", "weight_bytes"),
-    *("steps", "frames", "megapixels", "bf16_tflops", "fp8_tflops", "fp4_tflops", "memory_gb_per_s", "memory_gib"),
+    *("bf16_tflops", "fp8_tflops", "fp4_tflops", "memory_gb_per_s", "memory_gib"),
     *("link_gb_per_s", "power_w"),
 )
 _IDLE = 0.15
@@ -40,17 +40,12 @@ def derive(table: Table) -> Table:
     active, total = of["active_params_1e9"], of["params_1e9"]
     peaks = np.where(size < 1, np.nan_to_num(of["fp4_tflops"]), np.where(size < 2, of["fp8_tflops"], 0.0))
     peak = np.fmax(peaks, of["bf16_tflops"])
-    # diffusion computes all pixels of all frames in every step; language models a token per request
-    tokens = np.where(
-        np.isnan(of["steps"]), 1.0, of["steps"] * of["megapixels"] * 4096 * np.nan_to_num(of["frames"], nan=1.0)
-    )
     touched = np.maximum(total * (1 - (1 - np.minimum(active / total, 1.0)) ** batch), active)
-    steps = np.nan_to_num(of["steps"], nan=1.0)
     bandwidth = gpus * of["memory_gb_per_s"]
-    weights = ratio(1e3 * touched * size * steps, bandwidth)
+    weights = ratio(1e3 * touched * size, bandwidth)
     cache = ratio(batch * np.sqrt(active), bandwidth) * 1e3
-    compute = ratio(2 * active * batch * tokens, gpus * peak)
-    exchange = np.where(gpus > 1, ratio(batch * np.sqrt(active) * tokens, of["link_gb_per_s"]), 0.0)
+    compute = ratio(2 * active * batch, gpus * peak)
+    exchange = np.where(gpus > 1, ratio(batch * np.sqrt(active), of["link_gb_per_s"]), 0.0)
     use = ratio(compute, compute + weights + cache)
     watts = gpus * of["power_w"]
     quantity = of["quantity"].astype(str)

@@ -55,11 +55,8 @@ def _configuration(
         "weight_precision": "bfloat16",
         "avg_power_watts": watts,
     }
-    kind = {"text-to-image": "image", "text-to-video": "video"}.get(workload)
-    if kind:
-        sizes = {f"{kind}_height": 1024, f"{kind}_width": 1024, "inference_steps": 20, "batch_size": batch}
-        frames = {"num_frames": 81} if kind == "video" else {}
-        return {**common, **sizes, **frames, "batch_latency_s": step * batch}
+    if workload.startswith("text-to"):
+        return common
     return {
         **common,
         "architecture": "MoE" if active < total else "Dense Transformer",
