@@ -15,7 +15,7 @@ DOMAIN = Domain(
     flags={
         "systems of accelerators (mlperf_inference)": {
             ("accelerator",): "name: MI355X, or '8 x MI355X'",
-            ("count",): "accelerators of all nodes",
+            ("accelerators",): "number of accelerators, of all nodes",
         },
     },
 )

@@ -44,12 +44,13 @@ class AcceleratorRules(DescriptionRules):
         counted_field(
             alias_field("accelerator", "accelerator", "name of the accelerator", "MI355X"), "count", find_accelerator
         ),
+        alias_field("accelerators", "count", "number of accelerators, of all nodes", "8"),
     )
     form_fields = ("accelerator", "count", "nodes", "variant", "engine")
     entity_name = "accelerator"
     named_field = "accelerator"
     short_example = "'8 x MI355X' or 'B200; count=4'"
-    example = "--accelerator MI355X --count 8"
+    example = "--accelerator MI355X --accelerators 8"
     page_texts: ClassVar[Mapping[str, str]] = {
         "question": "How fast will this accelerator run the model?",
         "machines": "8 x MI355X; price=25000\n8 x B200; price=40000",

@@ -49,8 +49,8 @@ class LastRoundPredictor(Composite):
             for level in self._levels(X):
                 keys = _join(X, level)
                 last = rows & (years == years.where(rows).groupby(keys).transform("max")).to_numpy()
-                found = pd.Series(logs[last]).groupby(keys[last]).median()
-                medians |= {str(key): float(median) for key, median in found.items()}
+                of_key = pd.Series(logs[last]).groupby(keys[last]).median()
+                medians |= {str(key): float(median) for key, median in of_key.items()}
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
         logs = np.full((len(X), len(self.targets_)), np.nan)
