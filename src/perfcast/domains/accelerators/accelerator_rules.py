@@ -11,6 +11,7 @@ import pandas as pd
 
 from perfcast.domains.accelerators.catalog import FACTS, find_accelerator, read_accelerators
 from perfcast.inference.cells import Cells, EntityFacts, fill_missing
+from perfcast.inference.donors import Block
 from perfcast.inference.machine_fields import Cell, TypedField, alias_field, counted_field
 from perfcast.inference.rules import DerivedOutput, DescriptionRules
 from perfcast.utils.errors import UserError
@@ -58,6 +59,7 @@ class AcceleratorRules(DescriptionRules):
         "measured": "llama2-70b/Offline = 10000",
     }
     price_columns = ("count",)
+    blocks = (Block("software", ("engine", "engine_version"), (("accelerator",), ("generation",), ()), recent=True),)
     naming_columns = ("count", "variant")
     kind_columns = ("generation", "vendor")
     setup_columns = ("engine",)
@@ -137,6 +139,7 @@ class EnergyRules(DescriptionRules):
     naming_columns = ("gpu", "gpus", "concurrency")
     kind_columns = ("model", "gpu")
     power_meaning = "the GPUs alone"
+    blocks = (Block("workload", ("workload",), (("model",), ()), recent=False),)
     derived = (
         DerivedOutput(
             *("joules_per_token", "J/token", "watts x ms per token / 1000, of the GPUs alone", _QUANTITIES, ()),
