@@ -41,8 +41,8 @@ $(VENV)/share/vega/vega.js: $(VENV)/.ready
 
 run: setup ## the default experiment (one seed, short training)
 	snakemake $(SNAKEMAKE) && perfcast summary $(record)
-demo: setup ## a champion for SPEC CPU2017 in three minutes, set-up included, and its first answer
-	snakemake results/demo/champion/spec_cpu2017 --configfile conf/experiment/demo.yaml $(SNAKEMAKE) && \
+demo: setup ## champions for SPEC CPU2017 and CPU2026 in three minutes, set-up included, and a first answer
+	snakemake results/demo/champion/spec_cpu2026 --configfile conf/experiment/demo.yaml $(SNAKEMAKE) && \
 	perfcast predict --results results/demo --processor "EPYC 9755" --chips 2 --brief
 experiment: setup ## an experiment of conf/experiment or of a domain: make experiment NAME=llm
 	@file=$$(perfcast config --path experiment/$(NAME)) && set -x && snakemake --configfile "$$file" $(SNAKEMAKE) && \

@@ -16,7 +16,7 @@ from perfcast.config.dataset_conf import DatasetConf, read_datasets
 from perfcast.inference.champion import build_features
 from perfcast.schema.table import Column, Role, Table
 
-_ROWS, _SEED = 40, 7  # the declarations are those of a table of any length
+_ROWS, _SEED = 300, 7  # the declarations are those of a table of any length that has every period
 _ROLES = {
     Role.TARGET: "Targets: the scores that are predicted",
     Role.FEATURE: "Features: the only columns that predictors learn from",

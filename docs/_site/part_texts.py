@@ -29,13 +29,15 @@ from perfcast.domains.llm.deployment_fields import DEPLOYMENT_FIELDS
 from perfcast.domains.servers.server_fields import SERVER_FIELDS
 from perfcast.evaluation.leakage import list_checks
 from perfcast.inference.machine_fields import Field
-from perfcast.ops.leaderboard import headline_table, read_leaderboard
+from perfcast.ops.leaderboard import headline_table, read_headline
 from perfcast.report.plots.drawing import read_catalog
 from perfcast.schema.metric_names import HIGH_IS_GOOD, METRICS, PERCENT
 from perfcast.serving.request_limits import DEFAULT_LIMITS
 
 EXAMPLE = ("predict", "--processor", "AMD EPYC 9654", "--chips", "2", "--when", "2023-06")
 """A command of the site whose answer is shown where the project has a champion."""
+BRIDGED = ("predict", "--processor", "EPYC 9755", "--chips", "2")
+"""A command whose answer by the champions of the experiment cpu2026 is shown where the project has these."""
 
 _COMMENT = re.compile(r"<!-- generated: (\w+) -->")
 
@@ -153,14 +155,14 @@ def public_functions(conf: Path) -> str:
     return "\n\n".join(f"::: {path}" for path in paths)
 
 
-def example_prediction(conf: Path) -> str:
-    """Return the answer to the example by the project's champion; a sentence where there is none of this version."""
-    results = conf.parent / "results"
+def example_prediction(arguments: Sequence[str], folder: str, conf: Path) -> str:
+    """Return the answer to an example by the champions of a folder; a sentence where there is none of this version."""
     output = io.StringIO()
     with patch.dict(os.environ, {"COLUMNS": "100"}), redirect_stdout(output), redirect_stderr(io.StringIO()):
-        code = main([*EXAMPLE, "--results", str(results)])
+        code = main([*arguments, "--results", str(conf.parent / folder)])
     if code != 0:
-        return "`make run` trains the champion that answers."
+        made = "make run" if folder == "results" else f"make experiment NAME={Path(folder).name}"
+        return f"`{made}` trains the champion that answers."
     return fenced(output.getvalue().partition("\ngiven")[0])
 
 
@@ -203,14 +205,41 @@ def sensitivity(conf: Path) -> str:
 def headline(conf: Path) -> str:
     """Return the table of README.md: the mean errors of some predictors on some splits."""
     spec = read_yaml(conf / "leaderboard.yaml")["headline"]
-    board = conf.parent / "results" / "leaderboard" / f"{spec['dataset']}.csv"
-    return headline_table(read_leaderboard(board), spec)
+    return headline_table(read_headline(conf.parent / "results" / "leaderboard", spec), spec)
 
 
 def study(name: str, conf: Path) -> str:
     """Return the table of a study, results/leaderboard/studies/<name>.csv."""
     frame = pd.read_csv(conf.parent / "results" / "leaderboard" / "studies" / f"{name}.csv", dtype=str)
     return table(list(frame), frame.to_numpy().tolist())
+
+
+_LATER = {"forward_last": "later results", "forward_2026_05": "later results"}
+"""Splits of two bridges that stand for each other."""
+
+
+def bridges(conf: Path) -> str:
+    """Return the errors of every predictor on two bridges, split by split, and how their rankings agree."""
+    frame = pd.read_csv(conf.parent / "results" / "leaderboard" / "studies" / "bridges.csv")
+    frame["split"] = [_LATER.get(name) or splits.split_label(name) for name in frame["split"]]
+    frame["MAPE"] = [float(text.split(" / ")[0]) for text in frame["mean"]]
+    newest = frame["bridge"].iloc[-1]
+    rows, ranks = [], []
+    for split, part in frame.groupby("split", sort=False):
+        by_bridge = dict(iter(part.groupby("bridge", sort=False)))
+        if len(by_bridge) == 1:
+            continue
+        for name, lines in by_bridge.items():
+            by_predictor = lines.set_index("predictor")
+            covered = [f"{by_predictor['coverage (%)'][each]:.0f}" for each in ("ratio_model", "ratio_mean")]
+            rows.append([split, name, lines["rows"].iloc[0], *by_predictor["mean"].sort_index(), " / ".join(covered)])
+        errors = part.pivot(index="predictor", columns="bridge", values="MAPE")
+        best = errors.drop(columns=newest).iloc[:, 0].idxmin()
+        place = errors[newest].rank(method="min")[best]
+        ranks.append([split, f"{errors.corr('spearman').iloc[0, 1]:.2f}", f"`{best}`", f"{place:.0f}"])
+    heads = ["split", "bridge", "rows", *(f"`{name}`" for name in sorted(set(frame["predictor"]))), "coverage (%)"]
+    agreement = table(["split", "rank correlation", "best on the older bridge", "its place on the newer"], ranks)
+    return table(heads, rows) + "\n\n" + agreement
 
 
 PARTS: dict[str, Callable[[Path], str]] = {
@@ -223,12 +252,21 @@ PARTS: dict[str, Callable[[Path], str]] = {
     "machine_fields": partial(field_table, SERVER_FIELDS),
     "deployment_fields": partial(field_table, DEPLOYMENT_FIELDS),
     "request_limits": request_limits,
-    "example_prediction": example_prediction,
+    "example_prediction": partial(example_prediction, EXAMPLE, "results"),
+    "bridged_prediction": partial(example_prediction, BRIDGED, "results/cpu2026"),
     "public_functions": public_functions,
     "sensitivity": sensitivity,
     "interval_calibration": partial(study, "interval_calibration"),
     "bridge_errors": partial(study, "bridge_errors"),
+    "bridges": bridges,
+    "bridge_choices": partial(study, "bridge_choices"),
     "bridge_terms": partial(study, "bridge_terms"),
+    "bridge_draws": partial(study, "bridge_draws"),
+    "bridge_measured": partial(study, "bridge_measured"),
+    "bridge_term_differences": partial(study, "bridge_term_differences"),
+    "bridge_few_shot": partial(study, "bridge_few_shot"),
+    "bridge_predictors": partial(study, "bridge_predictors"),
+    "bridge_machines": partial(study, "bridge_machines"),
     "structure_shares": partial(study, "structure_shares"),
     "learners": partial(study, "learners"),
     "levels": partial(study, "levels"),

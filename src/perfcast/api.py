@@ -12,24 +12,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from datetime import date
 from difflib import get_close_matches
-from functools import wraps
+from functools import cached_property, wraps
 from html import escape
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypedDict, TypeGuard, TypeVar, Unpack
 
 from perfcast.decisions.criteria import read_request
 from perfcast.decisions.machine_comparison import Comparison, compare_machines
-from perfcast.decisions.nearest_machines import MAX_COUNT, NearestMachines, find_nearest_machines
+from perfcast.decisions.nearest_machines import MAX_COUNT, NearestMachines, find_nearest
 from perfcast.decisions.ranking import Ranking, rank_machines
-from perfcast.decisions.variants import read_varied_fields
-from perfcast.decisions.what_if import Grid, predict_grid
+from perfcast.decisions.what_if import Grid, predict_grids
 from perfcast.inference import champion as champion_folder
+from perfcast.inference.bridged import predict_pair
+from perfcast.inference.champion_pair import BridgedPair, Measured, read_measured
 from perfcast.inference.machine_files import MachineEntry, Machines, read_machines
 from perfcast.inference.measured_index import PublishedScores
-from perfcast.inference.parse import parse_machines
 from perfcast.inference.predict import PredictOptions, make_options, predict_batch
 from perfcast.inference.prediction import Driver, Estimate, Neighbor, Prediction, Predictions, Value
-from perfcast.inference.user_measurements import UserMeasurements, read_measurements
 from perfcast.predictors.predictor import Predictor
 from perfcast.sources.released_champion import default_champion
 from perfcast.utils.errors import UserError, explain_missing_module
@@ -76,6 +75,7 @@ class Asked(TypedDict, total=False):
     level: float
     assume: bool
     measured: Machines | None
+    suite: Literal["both"] | None
 
 
 class Predicted(Asked, total=False):
@@ -137,6 +137,7 @@ class Champion(champion_folder.Champion):
     - `assume`: whether usual values are imputed for what a description leaves out.
     - `measured`: scores of these machines or of similar ones, as machines with a task and a score; they correct the
       predictions.
+    - `suite`: `both` answers with the champion whose estimates this one rests on, too, from the same assumed values.
     - `strict`: whether the first machine that cannot be used raises. Without it, such a machine of several is in the
       answer with the status `refused` and a message.
 
@@ -150,9 +151,13 @@ class Champion(champion_folder.Champion):
         Args: `neighbors` is the number of nearest measured results of an estimate, 3 by default; `explain` adds values
         and drivers, as it does by default.
         """
-        entries, given = self.read_entries(machines), dict[str, Any](options)
+        given = dict[str, Any](options)
+        champions, entries = self._ask(given, machines)
         strict = given.pop("strict", False)
-        return predict_batch(entries, self, *self._prepare(given, entries), strict=strict)
+        chosen, measured = self._prepare(given, entries, champions)
+        if isinstance(champions, BridgedPair):
+            return predict_pair(entries, champions, chosen, measured, strict=strict)
+        return predict_batch(entries, self, chosen, measured[0], strict=strict)
 
     @for_python
     def rank(
@@ -177,11 +182,11 @@ class Champion(champion_folder.Champion):
             raise UserError("sure must be between 0 and 1", f"it is {sure:g}", "0.9 means 90 %")
         texts = [targets] if isinstance(targets, str) else list(targets)
         rates = {"electricity_price": electricity_price, "years": years}
-        request = read_request(texts, self, by=by, sure=sure, **rates)
-        chosen, measurements = self._prepare(dict(options), [])
-        return rank_machines(
-            self.read_entries(machines), self, request, chosen, measurements=measurements, strict=strict
-        )
+        given = dict[str, Any](options)
+        champions, entries = self._ask(given, machines)
+        request = read_request(texts, champions, by=by, sure=sure, **rates)
+        chosen, measured = self._prepare(given, [], champions)
+        return rank_machines(entries, champions, request, chosen, measurements=measured, strict=strict)
 
     @for_python
     def what_if(
@@ -197,28 +202,37 @@ class Champion(champion_folder.Champion):
         Args: `vary` has values by field, `{"cores": [64, 96]}`, or texts such as `cores=64..192:16`; `tasks` are those
         that are predicted, all by default.
         """
-        entries = self.read_entries(machine)
+        given = dict[str, Any](options)
+        champions, entries = self._ask(given, machine)
         if len(entries) != 1:
             raise UserError("one machine is varied", f"there are {len(entries)}", "keep one of them")
-        varied = read_varied_fields(_list_varied(vary), self.fields)
-        chosen, measurements = self._prepare(dict(options), entries)
-        return predict_grid(entries[0], varied, self, self._read_tasks(tasks), chosen, measurements=measurements)
+        chosen, measured = self._prepare(given, entries, champions)
+        names = _read_tasks(tasks, champions)
+        return predict_grids(entries[0], _list_varied(vary), champions, names, chosen, measurements=measured)
 
     @for_python
     def similar(
-        self, machines: Machines, *, count: int = 10, tasks: Sequence[str] | str = (), assume: bool = True
+        self,
+        machines: Machines,
+        *,
+        count: int = 10,
+        tasks: Sequence[str] | str = (),
+        assume: bool = True,
+        suite: Literal["both"] | None = None,
     ) -> NearestMachines:
         """Find the measured machines that are nearest to described ones, `count` of every task, with differences."""
         if not 1 <= count <= MAX_COUNT:
             raise UserError(f"count must be between 1 and {MAX_COUNT}", f"it is {count}")
-        parsed = parse_machines(self.read_entries(machines), self)
-        return find_nearest_machines(parsed, self, count=count, tasks=self._read_tasks(tasks), assume=assume)
+        champions, entries = self._ask({"suite": suite}, machines)
+        return find_nearest(entries, champions, count=count, tasks=_read_tasks(tasks, champions), assume=assume)
 
     @for_python
     def compare(self, machines: Machines, **options: Unpack[Asked]) -> Comparison:
         """Compare machines side by side: scores, the probability that one beats another, drivers of the difference."""
-        chosen, measurements = self._prepare(dict(options), [])
-        return compare_machines(self.read_entries(machines), self, chosen, measurements=measurements)
+        given = dict[str, Any](options)
+        champions, entries = self._ask(given, machines)
+        chosen, measured = self._prepare(given, [], champions)
+        return compare_machines(entries, champions, chosen, measurements=measured)
 
     @for_python
     def published(self, machine: Machines, *, tasks: Sequence[str] | str = ()) -> dict[str, PublishedScores]:
@@ -226,7 +240,7 @@ class Champion(champion_folder.Champion):
         answer = self.predict(machine, neighbors=0, explain=False, strict=True)
         if len(answer.machines) != 1:
             raise UserError("one machine is looked up", f"there are {len(answer.machines)}", "keep one of them")
-        wanted = {self.rules.task_titles.get(task, task) for task in self._read_tasks(tasks) or self.tasks}
+        wanted = {self.rules.task_titles.get(task, task) for task in _read_tasks(tasks, self) or self.tasks}
         by_task = {each.task: each.published for each in answer.machines[0].estimates if each.task in wanted}
         return {task: scores for task, scores in by_task.items() if scores is not None}
 
@@ -236,7 +250,7 @@ class Champion(champion_folder.Champion):
             return machines
         entries = super().read_entries(machines)
         if note := self.describe_carried(entries):
-            warnings.warn(note, stacklevel=4)
+            warnings.warn(note, stacklevel=5)
         return entries
 
     def _repr_html_(self) -> str:
@@ -250,20 +264,40 @@ class Champion(champion_folder.Champion):
         rows = [f"<tr><th>{name}</th><td>{escape(value)}</td></tr>" for name, value in properties.items()]
         return f"<table><caption>Champion</caption>{''.join(rows)}</table>"
 
-    def _read_tasks(self, tasks: Sequence[str] | str) -> list[str]:
-        names = [tasks] if isinstance(tasks, str) else tasks
-        return list(dict.fromkeys(self.task_names.get(name, "tasks") for name in names))
+    def _ask(
+        self, given: dict[str, Any], machines: Machines
+    ) -> tuple[champion_folder.Champion | BridgedPair, list[MachineEntry]]:
+        """Return the champion, or the pair that `suite` asks for, and the machines as the first of them reads them."""
+        suite = given.pop("suite", None)
+        if suite not in (None, "both"):
+            raise UserError("suite must be 'both' or None", f"it is {suite!r}")
+        if suite is None:
+            return self, self.read_entries(machines)
+        return self.pair, with_operations(self.pair.base).read_entries(machines)
+
+    @cached_property
+    def pair(self) -> BridgedPair:
+        """The champion that this one rests on, and this one. Raises: UserError when it rests on none."""
+        if self.base is None:
+            fact = f"that of {self.dataset} rests on no other"
+            raise UserError("suite='both' needs a champion that rests on another", fact, "load one with a bridge")
+        return BridgedPair(with_operations(self.base.champion), self)
 
     def _prepare(
-        self, given: dict[str, Any], entries: Sequence[MachineEntry]
-    ) -> tuple[PredictOptions, UserMeasurements | None]:
+        self, given: dict[str, Any], entries: Sequence[MachineEntry], champions: champion_folder.Champion | BridgedPair
+    ) -> tuple[PredictOptions, Measured]:
         """Return the options and the user measurements of `Predicted`; one entry gives what measurements leave out."""
         measured, options = given.pop("measured", None), make_options(**given)
         if measured is None:
-            return options, None
+            return options, (None, None)
         machine = dict(entries[0].values) if len(entries) == 1 else None
         read = measured if _are_entries(measured) else self.read_files(read_machines(measured))
-        return options, read_measurements(read, self, machine)
+        return options, read_measured(read, champions, machine)
+
+
+def _read_tasks(tasks: Sequence[str] | str, champions: champion_folder.Champion | BridgedPair) -> list[str]:
+    names = [tasks] if isinstance(tasks, str) else tasks
+    return list(dict.fromkeys(champions.task_names.get(name, "tasks") for name in names))
 
 
 def _are_entries(machines: object) -> TypeGuard[list[MachineEntry]]:

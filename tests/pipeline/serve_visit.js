@@ -14,6 +14,11 @@ async function visit() {
   record("at first", "#answer:not([hidden]) .suite");
   record("curves at first", "#answer:not([hidden]) #curves figcaption");
   record("decision at first", "#decision caption");
+  record("titles", ".dataset, .dataset + p");
+  record("ratios", ".ratio");
+  record("published", ".published caption, .published tbody th");
+  texts.chosen = [...document.querySelectorAll(".of-suites:not([hidden]) select")].map((one) => one.value);
+  texts.wide = document.documentElement.scrollWidth - innerWidth;
   if (location.search) return;
   await press("#machine .main");
   record("empty form", "#problem:not([hidden])");
@@ -37,12 +42,13 @@ async function visit() {
   record("origins", ".origin h3");
   record("given", ".origin.given li");
   texts.meanings = [...document.querySelectorAll(".origin.given li")].map((one) => one.title);
-  texts.drawings = [...document.querySelectorAll("#prediction > svg")].map((one) => [one.getAttribute("aria-label"), one.querySelectorAll("path.near").length]);
+  texts.drawings = [...document.querySelectorAll("#prediction .suites svg")].map((one) => [one.getAttribute("aria-label"), one.querySelectorAll("path.near").length]);
   record("tables", "#answer table caption");
-  record("published", ".published");
+  record("published", ".published caption, .published tbody th");
+  record("assumed", "#prediction > p");
   record("basis", "#basis pre");
   texts.varied = [...at("#range").elements.vary.options].map((one) => one.textContent);
-  texts.starts = [...document.querySelectorAll("#prediction > svg")].map((one) => [one.textContent.includes("scale starts at "), [...one.querySelectorAll("text")].some((text) => text.textContent === "0")]);
+  texts.starts = [...document.querySelectorAll("#prediction .suites svg")].map((one) => [one.textContent.includes("scale starts at "), [...one.querySelectorAll("text")].some((text) => text.textContent === "0")]);
   texts.ranges = {};
   for (const name of ["sockets", "cores", "memory.channels"]) {
     at("#range").elements.vary.value = name;

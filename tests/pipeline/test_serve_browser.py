@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from bridged_project import LATER, bridged_pair
 from browser import BROWSER, QUIET
 from champion_project import TITLES, project
 from serving_project import served
@@ -32,8 +33,8 @@ class Visit(HTMLParser):
         self.text += data if self._inside else ""
 
 
-@pytest.fixture
-def address(monkeypatch, tmp_path):
+@pytest.fixture(params=[lambda: project().champion])
+def address(request, monkeypatch, tmp_path):
     """Server whose page loads the visitor as a file, because the security policy forbids inline scripts."""
     script = b'<script type="module" src="/static/visit.js"></script></body>'
     folder = shutil.copytree(app.PAGE_FOLDER, tmp_path / "page")
@@ -41,7 +42,7 @@ def address(monkeypatch, tmp_path):
     page.write_bytes(page.read_bytes().replace(b"</body>", script))
     shutil.copy(VISIT, folder / "visit.js")
     monkeypatch.setattr(app, "PAGE_FOLDER", folder)
-    with served(project().champion) as url:
+    with served(request.param()) as url:
         yield url
 
 
@@ -71,19 +72,21 @@ def test_visitor_predicts_varies_and_shares(address, tmp_path, width):
     assert "machine 1 has 'Zeus 1'" in texts["unknown"][0]
     assert texts["problem"] == []
     assert [text.split()[0] for text in texts["suites"]] == TITLES
-    assert all(re.fullmatch(r"\w+ [\d.]+ [\d.]+ to [\d.]+ .*", text) for text in texts["suites"])
+    assert all(re.fullmatch(r"\w+ [\d.]+ [\d.]+ to [\d.]+", text) for text in texts["suites"])
+    assert texts["titles"] == texts["ratios"] == texts["chosen"] == []
     assert len(texts["trust"]) == 4
     assert all(text.startswith(("Trust: high", "Trust: fair", "Trust: low")) for text in texts["trust"])
     assert texts["origins"][0] == "Given as described"
-    assert {"tdp_w 150 W", "chips 2"} <= set(texts["given"])
-    assert "thermal design power" in texts["meanings"]
+    assert {"TDP 150 W", "chips 2"} <= set(texts["given"])
+    assert "tdp_w: thermal design power" in texts["meanings"]
     for suite, (label, near) in zip(TITLES, texts["drawings"], strict=True):
         assert re.match(rf"{suite}: estimate [\d.]+, 90 % interval [\d.]+ to [\d.]+; nearest measured: ", label)
         assert near == 3
-    assert len(texts["tables"]) == 4
+    assert len(texts["tables"]) == 4 + bool(texts["published"])
+    assert "_" not in " ".join(text for text in texts["assumed"] if text.startswith("Assumed"))
     assert len(texts["varied"]) == 10
-    assert all(re.fullmatch(r"[A-Z][^(]+ \([\w.]+\)", words) for words in texts["varied"])
-    assert "Processors (sockets)" in texts["varied"]
+    assert all(re.fullmatch(r"[A-Z][^_]+", words) for words in texts["varied"])
+    assert "Processors" in texts["varied"]
     assert all(is_said != is_zero for is_said, is_zero in texts["starts"]), "a scale starts at 0, or says where"
     assert texts["bad range"] == ['step: "x" is not a number. Type a number.']
     for name, (drawn, refused) in texts["ranges"].items():
@@ -114,6 +117,30 @@ def test_visitor_predicts_varies_and_shares(address, tmp_path, width):
     assert shared["restored"] == ["Xeon Gold 6148", "2", "100"]
     assert shared["at first"] == texts["suites"]
     assert shared["curves at first"] == TITLES
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(BROWSER is None, reason="no browser is installed")
+@pytest.mark.parametrize("address", [bridged_pair], indirect=True)
+@pytest.mark.parametrize("width", [1100, 500])
+def test_page_of_two_datasets_shows_both_or_one(address, tmp_path, width):
+    machine = "?m.processor=Xeon+Gold+6148&m.chips=2&vary=chips&from=1&to=2&step=1"
+    texts, console = browse(f"{address}/{machine}", tmp_path / "both", f"--window-size={width},900")
+    assert console == [] and "failed" not in texts
+    assert [text.split()[0] for text in texts["at first"]] == [*TITLES, *LATER] == texts["curves at first"]
+    assert re.fullmatch(
+        r"SPEC CPU2017 [\d,]+ results to 20\d\d-\d\d SPEC CPU2026 bridged from SPEC CPU2017; \d+ results to 2026-0[56]",
+        " ".join(texts["titles"]),
+    )
+    assert len(texts["ratios"]) == 4
+    for text, title in zip(texts["ratios"], TITLES, strict=True):
+        assert re.fullmatch(rf"Ratio to {title}: [\d.]+, [\d.]+ to [\d.]+", text)
+    assert texts["published"][0].startswith("Published results")
+    assert texts["chosen"] == ["both", "both"] and texts["wide"] <= 0
+    texts, console = browse(f"{address}/{machine}&suite=spec_cpu2026", tmp_path / "one")
+    assert console == []
+    assert [text.split()[0] for text in texts["at first"]] == LATER == texts["curves at first"]
+    assert texts["titles"] == texts["ratios"] == []
 
 
 @pytest.mark.slow

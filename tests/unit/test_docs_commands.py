@@ -19,6 +19,7 @@ import deployment_project
 import pytest
 import training_run_project
 import yaml
+from bridged_project import bridged_results
 from champion_project import project
 from serving_project import request, served
 
@@ -193,6 +194,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for entry in folder.iterdir():
             if entry.name not in ("champion", "raw"):
                 (place / "results" / entry.name).symlink_to(entry)
+    (place / "results" / "cpu2026").symlink_to(bridged_results())
     (place / "results" / "systems").mkdir()
     for name in ("llm", "scaling"):
         (place / "results" / "systems" / name).symlink_to(place / "results")

@@ -12,14 +12,20 @@ import zipfile
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
-from champion_project import KNOWN, project
+from champion_project import FEATURES, KNOWN, project
 
 import perfcast
 from perfcast.cli.main import main
+from perfcast.experiment.fitting import fit_rows
+from perfcast.inference.champion import build_features
 from perfcast.inference.champion_archive import TERMS, list_left_out, pack_champion
 from perfcast.inference.measured_index import PublishedRows
 from perfcast.predictors.baselines import NearestPredictor
+from perfcast.predictors.mean import Mean
+from perfcast.predictors.predictor import load_predictor
+from perfcast.predictors.task_rows import task_labels
 from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError
 from perfcast.utils.result_digests import FOLDER_RECORD
@@ -113,6 +119,23 @@ def test_a_predictor_of_scores_is_not_shared_without_them():
     with pytest.raises(UserError, match=r"nearest stores the scores of Published results; .* or --with-scores"):
         list_left_out(stored, [CLOSED])
     assert list_left_out(stored, [OPEN]) is None
+
+
+def test_scores_are_rebuilt_from_a_gaussian_process_so_it_is_not_shared_even_inside_another(tmp_path):
+    standard = project().standard
+    table = build_features("spec_cpu2017", standard.frame, standard.columns, FEATURES)
+    conf = {"_target_": "perfcast.predictors.gaussian_process.GaussianProcessPredictor", "length_scale_steps": 5}
+    rows = np.ones(len(table.frame), dtype=bool)
+    fit_rows(Mean(members={"process": conf}), table, rows, None).save(tmp_path / "mean")
+    mean = load_predictor(tmp_path / "mean")
+    (task,) = task_labels(table.frame.iloc[:1], table.columns)
+    process = mean.members_["process"].processes_["base_score"][task]
+    rebuilt = np.exp(process.predict(process.points))
+    scores = table.frame.loc[task_labels(table.frame, table.columns) == task, "base_score"].to_numpy()
+    assert np.median(np.abs(rebuilt / scores - 1)) < 0.01, "its file has no score as it is, and yet"
+    champion = replace(perfcast.load_champion(project().folder), name="mean", predictor=mean)
+    with pytest.raises(UserError, match="mean stores the scores of Published results"):
+        list_left_out(champion, [CLOSED])
 
 
 def test_the_command_leaves_out_scores_of_spec_by_default(tmp_path, capsys, monkeypatch):

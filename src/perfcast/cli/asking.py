@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from perfcast.inference import Champion, MachineEntry
+    from perfcast.inference.champion_pair import BridgedPair, Measured
     from perfcast.inference.predict import PredictOptions
-    from perfcast.inference.user_measurements import UserMeasurements
 
 NONE_ANSWERED, PARTLY_ANSWERED = 2, 3
 """Exit codes of a batch of which no machine, or not every one, could be used."""
@@ -82,12 +82,19 @@ def find_champions(options: argparse.Namespace) -> dict[str, Path]:
 
 
 def read_champion(options: argparse.Namespace) -> Champion:
-    """Read the champion of the options, see `read_champions`; with several, the first."""
-    return read_champions(options, most=1)[0]
+    """Read the champion of the options; of a pair, the first."""
+    return _read_champions(options, 1)[0]
 
 
-def read_champions(options: argparse.Namespace, most: int | None = None) -> list[Champion]:
-    """Read the champions of the options."""
+def read_champions(options: argparse.Namespace) -> Champion | BridgedPair:
+    """Read the champion of the options, with the one that rests on it where --suite asks for both."""
+    from perfcast.inference.champion_pair import BridgedPair
+
+    champion, *others = _read_champions(options, 2)
+    return BridgedPair(champion, *others) if others else champion
+
+
+def _read_champions(options: argparse.Namespace, most: int) -> list[Champion]:
     from perfcast.inference.champion import load_champion
 
     folders = list(find_champions(options).items())[:most]
@@ -182,31 +189,32 @@ def read_options(options: argparse.Namespace) -> PredictOptions:
     return make_options(**chosen, neighbors=0, explain=False, prefix="--")
 
 
-def read_tasks(options: argparse.Namespace, champion: Champion) -> tuple[str, ...]:
+def read_tasks(options: argparse.Namespace, champions: Champion | BridgedPair) -> tuple[str, ...]:
     """Return the tasks of the options without repetition; none means all. Raises: UserError for an unknown name."""
     typed = [name.strip() for text in options.task for name in text.split(",")]
     if typed and not all(typed):
         raise UserError("--task must be names of tasks", f"it is {','.join(options.task)[:60]!r}", "write NAME,NAME")
-    return tuple(dict.fromkeys(champion.task_names.get(name, "--task") for name in typed))
+    return tuple(dict.fromkeys(champions.task_names.get(name, "--task") for name in typed))
 
 
 def read_user_measurements(
-    options: argparse.Namespace, entries: Sequence[MachineEntry], champion: Champion
-) -> UserMeasurements | None:
-    """Read the file of --measured, None without; fields that it leaves out are those of the only machine.
+    options: argparse.Namespace, entries: Sequence[MachineEntry], champions: Champion | BridgedPair
+) -> Measured:
+    """Read the file of --measured, None by champion without; fields that it leaves out are those of the only machine.
 
     Scores that look like mistakes are named on standard error: brief answers, tables and files have no notes.
     """
     if options.measured is None:
-        return None
+        return (None, None)
+    from perfcast.inference.champion_pair import list_champions, read_measured
     from perfcast.inference.machine_files import read_machines
-    from perfcast.inference.user_measurements import read_measurements
 
     machine = dict(entries[0].values) if len(entries) == 1 else None
-    measurements = read_measurements(champion.read_files(read_machines(options.measured)), champion, machine)
-    for note in measurements.notes:
+    scores = list_champions(champions)[0].read_files(read_machines(options.measured))
+    measured = read_measured(scores, champions, machine)
+    for note in (note for each in measured if each for note in each.notes):
         print(f"--measured: {note}", file=sys.stderr)
-    return measurements
+    return measured
 
 
 def add_output(parser: argparse.ArgumentParser, files: str) -> None:

@@ -9,17 +9,16 @@ Examples:
 from __future__ import annotations
 
 import argparse
-import sys
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from perfcast.cli import asking
 from perfcast.cli.arguments import add_shared, whole
-from perfcast.utils.errors import UserError
 
 if TYPE_CHECKING:
     from perfcast.inference import Champion
+    from perfcast.inference.champion_pair import BridgedPair
     from perfcast.inference.prediction import Predictions
 
 _COUNT = whole(0, 1000)
@@ -43,39 +42,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Predict, and print or write."""
     from perfcast.decisions.display import format_predictions
-    from perfcast.inference.prediction import join_answers
 
     asking.check_out(options)
-    if options.suite is None and options.measured is None:
+    if options.suite is None:
         options.suite = asking.BOTH
-    champions = asking.read_champions(options)
-    answers: list[Predictions] = []
-    refused: list[UserError] = []
-    for champion in champions:
-        try:
-            answers.append(_predict(options, champion))
-        except UserError as error:  # of several, one may know the task or the machine
-            refused.append(error)
-    if not answers:
-        raise refused[0]
-    if not options.task:
-        for reason in refused:
-            print(f"one of {len(champions)} champions has no answer: {reason}", file=sys.stderr)
-    predictions = join_answers(answers)
-    counts = {"refused": len(predictions.refused), "total": len(predictions.machines)}
+    predictions = _predict(options, asking.read_champions(options))
     counted = asking.count_words(sum(len(each.estimates) for each in predictions.machines), "estimate")
+    counts = {"refused": len(predictions.refused), "total": len(predictions.machines)}
     format_text = partial(format_predictions, explain=options.explain)
     return asking.finish(options, predictions, format_text, counted, level=asking.read_options(options).level, **counts)
 
 
-def _predict(options: argparse.Namespace, champion: Champion) -> Predictions:
-    """Return the answer of one champion."""
+def _predict(options: argparse.Namespace, champions: Champion | BridgedPair) -> Predictions:
+    from perfcast.inference.bridged import predict_pair
+    from perfcast.inference.champion_pair import BridgedPair
     from perfcast.inference.predict import predict_batch
 
-    tasks, entries = asking.read_tasks(options, champion), asking.read_entries(options, champion)
+    champion = champions.base if isinstance(champions, BridgedPair) else champions
+    tasks, entries = asking.read_tasks(options, champions), asking.read_entries(options, champion)
     many = len(entries) > MAX_EXPLAINED
-    measurements = asking.read_user_measurements(options, entries, champion)
     chosen = replace(asking.read_options(options), tasks=tasks)
     if options.explain or (not options.brief and (options.json or not many)):
         chosen = replace(chosen, neighbors=options.nearest, explain=True)
-    return predict_batch(entries, champion, chosen, measurements, strict=options.strict, progress=many)
+    names = {"strict": options.strict, "progress": many}
+    measured = asking.read_user_measurements(options, entries, champions)
+    if isinstance(champions, BridgedPair):
+        return predict_pair(entries, champions, chosen, measured, **names)
+    return predict_batch(entries, champion, chosen, measured[0], **names)

@@ -60,15 +60,16 @@ def run(options: argparse.Namespace) -> int:
     from perfcast.decisions.criteria import read_request
     from perfcast.decisions.display import format_ranking
     from perfcast.decisions.ranking import rank_machines
+    from perfcast.inference.champion_pair import list_champions
 
     asking.check_out(options, ".csv", ".json")
     chosen = asking.read_options(options)
-    champion = asking.read_champion(options)
-    entries = _read_candidates(options, champion)
-    request = read_request(options.target, champion, **picked(options, "by", "sure", "electricity_price", "years"))
-    measurements = asking.read_user_measurements(options, [], champion)
+    champions = asking.read_champions(options)
+    entries = _read_candidates(options, list_champions(champions)[0])
+    request = read_request(options.target, champions, **picked(options, "by", "sure", "electricity_price", "years"))
+    measurements = asking.read_user_measurements(options, [], champions)
     names = {"measurements": measurements, "strict": options.strict, "progress": len(entries) > 20}
-    ranking = rank_machines(entries, champion, request, chosen, **names)
+    ranking = rank_machines(entries, champions, request, chosen, **names)
     counted = f"{asking.count_words(len(ranking.candidates), 'machine')} predicted"
     counts = {"refused": len(ranking.refused), "total": len(entries)}
     return asking.finish(options, ranking, format_ranking, counted, level=chosen.level, **counts)

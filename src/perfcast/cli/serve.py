@@ -1,5 +1,6 @@
 """Serve predictions over HTTP: a web page and an API.
 
+Those beside the champion that rest on its estimates answer as well.
 By default, this machine alone can reach them.
 
 Examples:
@@ -15,7 +16,7 @@ from functools import partial
 from typing import Any
 
 from perfcast.cli.arguments import whole
-from perfcast.cli.asking import add_champion, read_champion
+from perfcast.cli.asking import BOTH, add_champion, read_champions
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,8 +44,9 @@ def run(options: argparse.Namespace) -> int:
     """Serve until SIGINT or SIGTERM."""
     from perfcast.serving.http_server import address_of, is_loopback, listen, serve
 
+    options.suite = options.suite or BOTH
     with listen(options.host, options.port) as listening:
-        read_champion(options)  # refuse what is wrong with it once, before every worker reads it
+        read_champions(options)  # refuse what is wrong with it once, before every worker reads it
         if not is_loopback(options.host):
             warning = f"perfcast serve: warning: {options.host} is open to other machines, without password or TLS"
             print(warning, file=sys.stderr, flush=True)
@@ -57,4 +59,4 @@ def _create_app(options: argparse.Namespace) -> Any:
     """Return the application of a worker; it is imported here, where the supervisor already watches the worker."""
     from perfcast.serving.http_server import create_worker_app
 
-    return create_worker_app(partial(read_champion, options), options.host, options.max_batch)
+    return create_worker_app(partial(read_champions, options), options.host, options.max_batch)

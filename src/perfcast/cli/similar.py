@@ -26,15 +26,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Find, and print or write."""
     from perfcast.decisions.display import format_nearest
-    from perfcast.decisions.nearest_machines import find_nearest_machines
-    from perfcast.inference.parse import parse_machines
+    from perfcast.decisions.nearest_machines import find_nearest
+    from perfcast.inference.champion_pair import list_champions
 
     asking.check_out(options, ".csv", ".json")
-    champion = asking.read_champion(options)
-    names = {"count": options.count, "tasks": asking.read_tasks(options, champion)}
-    machines = parse_machines(asking.read_entries(options, champion), champion)
-    nearest = find_nearest_machines(machines, champion, **names, assume=not options.no_assume)
+    champions = asking.read_champions(options)
+    names = {"count": options.count, "tasks": asking.read_tasks(options, champions), "assume": not options.no_assume}
+    nearest = find_nearest(asking.read_entries(options, list_champions(champions)[0]), champions, **names)
     asking.write_answer(options, nearest, format_nearest)
     count = sum(len(each.similar) for each in nearest.machines)
-    print(f"{asking.count_words(count, 'measured result')} of {champion.dataset}", file=sys.stderr)
+    datasets = ", ".join(each.dataset for each in list_champions(champions))
+    print(f"{asking.count_words(count, 'measured result')} of {datasets}", file=sys.stderr)
     return 0

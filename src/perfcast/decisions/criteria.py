@@ -12,6 +12,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from perfcast.inference.champion import Champion
+from perfcast.inference.champion_pair import BridgedPair, list_champions
 from perfcast.inference.machine_fields import read_number
 from perfcast.inference.machine_files import EXTRAS, NAME, PRICE, WATTS, MachineEntry, tidy_text
 from perfcast.inference.prediction import DerivedValue, Estimate
@@ -47,8 +48,11 @@ class Output(NamedTuple):
         return cls(estimate.task, estimate.target)
 
 
-def error_quantiles(estimate: Estimate, champion: Champion) -> list[float] | None:
+def error_quantiles(estimate: Estimate, champions: Champion | BridgedPair) -> list[float] | None:
     """Return the quantiles of the errors of backtests of an estimate's output, None without an interval."""
+    champion = next(
+        (each for each in list_champions(champions) if estimate.task in each.tasks), list_champions(champions)[0]
+    )
     if champion.calibrated is None or estimate.low is None or estimate.high is None:
         return None
     quantiles = champion.calibrated.calibration.quantiles
@@ -63,11 +67,11 @@ class Constraint:
     sign: str
     threshold: float
 
-    def describe(self, champion: Champion) -> str:
+    def describe(self, champion: Champion | BridgedPair) -> str:
         """Return the bound in words."""
         return f"{champion.rules.task_titles.get(self.output.task, self.output.task)} {self.sign} {self.threshold:g}"
 
-    def probability(self, estimate: Estimate, champion: Champion) -> float:
+    def probability(self, estimate: Estimate, champion: Champion | BridgedPair) -> float:
         """Return the probability that the machine of an estimate keeps the bound, see `probability_at_least`."""
         errors = error_quantiles(estimate, champion)
         if errors is None or estimate.low is None or estimate.high is None:
@@ -78,17 +82,18 @@ class Constraint:
         return at_least if self.sign.startswith(">") else 1 - at_least
 
 
-def read_constraint(text: str, champion: Champion) -> Constraint:
+def read_constraint(text: str, champion: Champion | BridgedPair) -> Constraint:
     """Read `TASK[.TARGET] SIGN NUMBER`, the sign one of >=, >, <=, <. Raises: UserError for any other text."""
     match = _FORM.fullmatch(text)
     if not match:
-        task = next(iter(sorted(champion.typical_rows)), "TASK")
+        task = next(iter(sorted(champion.tasks)), "TASK")
         sign = "<=" if champion.rules.lower_is_better else ">="
         raise UserError(
             f"--target must be TASK {sign} NUMBER, such as {f'{task} {sign} 100'!r}", f"it is {text[:80]!r}"
         )
     output = read_output(match["output"], champion, "--target")
-    units = {column.name: column.unit for column in champion.reference_data.measured.columns}
+    columns = list_champions(champion)[0].reference_data.measured.columns
+    units = {column.name: column.unit for column in columns}
     try:
         threshold = read_number(match["number"], units.get(output.target, ""))
     except ValueError:
@@ -98,7 +103,7 @@ def read_constraint(text: str, champion: Champion) -> Constraint:
     return Constraint(output, match["sign"], threshold)
 
 
-def read_output(text: str, champion: Champion, option: str) -> Output:
+def read_output(text: str, champion: Champion | BridgedPair, option: str) -> Output:
     """Read `TASK` or `TASK.TARGET`. Raises: UserError for an unknown task, or when its target is ambiguous."""
     names = champion.task_names
     task, target = names.find(text), ""
@@ -131,7 +136,7 @@ class Criterion:
     ascending: bool
 
 
-def read_criterion(text: str, champion: Champion) -> Criterion:
+def read_criterion(text: str, champion: Champion | BridgedPair) -> Criterion:
     """Read words joined by * and /: score, watts, price, cost, probability, a derived quantity, or a task.
 
     Exponents of a word add up, so `score*score/price` counts the score twice.
@@ -259,7 +264,7 @@ class RankingRequest:
 
 def read_request(
     targets: Sequence[str],
-    champion: Champion,
+    champion: Champion | BridgedPair,
     *,
     by: str = "score",
     sure: float | None = None,

@@ -37,6 +37,7 @@ from perfcast.utils.terminal_tables import (
 _MAX_GROUPS = 4
 """Groups of published results that the text shows of a task, the newest first; JSON has all."""
 _HEADER = ["task", "estimate", "interval", "unit", "trust"]
+_RATIO_HEADER = ["tasks", "ratio", "interval"]
 _MAX_ASSUMPTIONS = 3
 """Assumptions that are shown without an explanation, and values of each."""
 _HINT = "--explain shows the nearest measured machines, drivers, all values and the basis"
@@ -86,7 +87,7 @@ def format_predictions(predictions: Predictions, width: int | None = None, *, ex
     if explained and (explain or len(answered) == 1):
         origins = {**ORIGINS, **find_rules(predictions.dataset.partition(",")[0]).origin_meanings} if explain else {}
         texts = (_format_prediction(prediction, origins, width, explain=explain) for prediction in answered)
-        return "\n\n".join([*texts, *refused])
+        return "\n".join(["\n\n".join([*texts, *refused]), *_list_bases(predictions, width)])
     rows = []
     for each in answered:
         values: tuple[Estimate | DerivedValue, ...] = (*each.estimates, *each.derived)
@@ -103,7 +104,26 @@ def format_predictions(predictions: Predictions, width: int | None = None, *, ex
     table = [render_table(*drop_empty_columns(header, rows), width)] if rows else []
     alternatives = answered if len({each.line for each in answered}) == 1 else ()
     weights = [wrap_text(f"{each.machine}: {line}", width) for each in alternatives for line in _list_weights(each)]
-    return "\n".join([*lines, *table, *weights, *[_HINT][:explained], *refused])
+    ratio_rows = _list_ratios(answered)
+    if ratio_rows:
+        table += ["ratios", render_table(["machine", *_RATIO_HEADER], ratio_rows, width)]
+    bases = _list_bases(predictions, width)
+    return "\n".join([*lines, *table, *weights, *[_HINT][:explained], *refused, *bases])
+
+
+def _list_bases(predictions: Predictions, width: int | None) -> list[str]:
+    """Return one line on the results behind the answers, none for one dataset: the line of the command has these."""
+    several = len(predictions.bases) > 1
+    return [wrap_text(f"basis: {'; '.join(map(str, predictions.bases))}", width)] if several else []
+
+
+def _list_ratios(predictions: Sequence[Prediction]) -> list[list[str]]:
+    """Return one row per machine and pair of tasks."""
+    return [
+        [machine.machine, f"{each.task} / {each.base_task}", f"{each.median:.3g}", format_interval(each.low, each.high)]
+        for machine in predictions
+        for each in machine.ratios
+    ]
 
 
 def _list_differences(prediction: Prediction) -> list[str]:
@@ -164,10 +184,14 @@ def _format_prediction(prediction: Prediction, origins: Mapping[str, str], width
     title = "derived from the estimates, as if their errors were fully correlated"
     rows = [[*_estimate_cells(each)[:4], each.formula] for each in prediction.derived]
     add(title, [DERIVED, "estimate", interval, "unit", "formula"], rows)
-    changed = [(each.task, each.user_factor) for each in estimates if each.user_factor is not None]
-    changes = [f"{task} {100 * (factor - 1):+.1f} %" for task, factor in changed]
-    if changes:
-        parts.append(wrap_text(f"changed by your own measurements: {', '.join(changes)}", width))
+    add("ratios", [*_RATIO_HEADER[:-1], interval], [row[1:] for row in _list_ratios([prediction])])
+    changes = [
+        f"{each.task} from {format_number(each.median / each.user_factor)} to {format_number(each.median)}"
+        for each in estimates
+        if each.user_factor is not None and each.user_factor != 1
+    ]
+    if any(each.user_factor is not None for each in estimates):
+        parts.append(wrap_text(f"changed by your own measurements: {', '.join(changes) or 'no estimate'}", width))
     parts += [wrap_text(line, width) for line in _list_weights(prediction)]
     if not explain:
         return "\n".join([*parts, _HINT])

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import combinations
+from itertools import combinations, permutations
 
 import numpy as np
 import pandas as pd
 
 from perfcast.decisions.criteria import Output, error_quantiles
 from perfcast.decisions.ranking import RefusedCandidate
+from perfcast.inference.bridged import JointAnswers
 from perfcast.inference.champion import Champion
-from perfcast.inference.draws import DrawPredictions, impute_draws
+from perfcast.inference.champion_pair import BridgedPair, Measured, list_champions, parse_shared
+from perfcast.inference.draws import DrawPredictions
 from perfcast.inference.explain import attribute_difference, list_drivers
 from perfcast.inference.machine_files import MachineEntry
-from perfcast.inference.parse import parse_batch
-from perfcast.inference.predict import PredictOptions, predict_machines
+from perfcast.inference.predict import DrawnAnswers, PredictOptions
 from perfcast.inference.prediction import ESTIMATE, ChampionAnswer, Driver, Estimate, Prediction, name_tasks
-from perfcast.inference.user_measurements import UserMeasurements
 from perfcast.schema.table import Tag
 from perfcast.uncertainty.conformal import probability_at_least
 from perfcast.uncertainty.levels import ErrorRows, outputs_of, shared_labels
@@ -83,18 +83,19 @@ class Comparison(ChampionAnswer):
 
 def compare_machines(
     entries: Sequence[MachineEntry],
-    champion: Champion,
+    champion: Champion | BridgedPair,
     options: PredictOptions,
     *,
-    measurements: UserMeasurements | None = None,
+    measurements: Measured = (None,) * 2,
 ) -> Comparison:
-    """Compare machines in every output; user measurements correct all of them, see `predict_machines`.
+    """Compare machines in every output of one champion or both; user measurements correct all of them.
 
     A machine that cannot be used is refused with the reason.
     Raises: UserError for fewer than two machines or more than `MAX_COMPARED`, and where fewer than two can be used.
     """
     placed = [entry._replace(line=place) for place, entry in enumerate(entries)]
-    machines = parse_batch(placed, champion, has_task=False).numbered()
+    sides = [side.numbered() for side in parse_shared(placed, champion)]
+    machines = sides[0]
     refusals = machines.refusals
     usable = [entry for place, entry in enumerate(entries) if place not in refusals]
     if len(usable) < 2 and refusals:
@@ -105,26 +106,12 @@ def compare_machines(
         if count > len(usable):
             fact += f", since {champion.rules.enumerated} is not given"
         raise UserError(f"2 to {MAX_COMPARED} machines can be compared", fact, "`perfcast rank` orders more")
-    answer = predict_machines(machines, champion, replace(options, neighbors=0, explain=False), measurements)
-    drawn = DrawPredictions(impute_draws(machines, champion, options.when, assume=options.assume), champion)
-    drivers, targets = _find_drivers(drawn, champion), champion.predictor.targets_
-    correlations = _correlate_errors(drawn, champion, measurements)
-    lines = drawn.completed.cells.index.tolist()
-    tasks = drawn.table.frame[drawn.table.column_of(Tag.TASK)].astype(str).tolist()
-    row_of = {key: row for row, key in enumerate(zip(lines, tasks, strict=True))}
-    by_line = {each.line: {Output.of(estimate): estimate for estimate in each.estimates} for each in answer}
-    pairs = []
-    for first, second in combinations(range(count), 2):
-        for output, estimate in by_line[first].items():
-            if other := by_line[second].get(output):
-                rows, number = (row_of[first, output.task], row_of[second, output.task]), targets.index(output.target)
-                places = tuple(number * len(tasks) + row for row in rows)
-                pair = _compare(estimate, other, float(correlations[places]), champion)
-                shares, groups = drivers[rows]
-                listed = list_drivers(shares[:, number], groups)
-                pairs.append(replace(pair, first=_LETTERS[first], second=_LETTERS[second], drivers=listed))
+    joint = JointAnswers(sides, champion, replace(options, neighbors=0, explain=False), measurements)
+    answer = [prediction for _, prediction in sorted(joint.list_predictions().items())]
+    pairs = [pair for side in joint.sides if side for pair in _list_pairs(side, answer)]
+    pairs.sort(key=lambda pair: (pair.first, pair.second))
     notes = [f"{_LETTERS[line]}: {note}" for line, listed in machines.notes.items() for note in listed]
-    if champion.calibrated is not None and champion.calibrated.known is None:
+    if any(each.calibrated and each.calibrated.known is None for each in list_champions(champion)):
         notes.append("the correlation of errors is not known: the probabilities take the errors as independent")
     comparison = Comparison(
         *champion.identity,
@@ -141,13 +128,36 @@ def compare_machines(
     return name_tasks(comparison, champion.rules.task_titles)
 
 
-def _correlate_errors(drawn: DrawPredictions, champion: Champion, measurements: UserMeasurements | None) -> np.ndarray:
+def _list_pairs(side: DrawnAnswers, answer: Sequence[Prediction]) -> list[ComparedPair]:
+    """Return every pair of machines in every output of one champion."""
+    drawn, champion = side.predicted, side.champion
+    drivers, targets = _find_drivers(drawn, champion), champion.predictor.targets_
+    correlations = _correlate_errors(side)
+    lines = drawn.completed.cells.index.tolist()
+    tasks = drawn.table.frame[drawn.table.column_of(Tag.TASK)].astype(str).tolist()
+    row_of = {key: row for row, key in enumerate(zip(lines, tasks, strict=True))}
+    by_line = {each.line: {Output.of(estimate): estimate for estimate in each.estimates} for each in answer}
+    pairs = []
+    for first, second in combinations(range(len(answer)), 2):
+        for output, estimate in by_line[first].items():
+            other = by_line[second].get(output)
+            if other and output.task in champion.tasks:
+                rows, number = (row_of[first, output.task], row_of[second, output.task]), targets.index(output.target)
+                places = tuple(number * len(tasks) + row for row in rows)
+                pair = _compare(estimate, other, float(correlations[places]), champion)
+                shares, groups = drivers[rows]
+                listed = list_drivers(shares[:, number], groups)
+                pairs.append(replace(pair, first=_LETTERS[first], second=_LETTERS[second], drivers=listed))
+    return pairs
+
+
+def _correlate_errors(side: DrawnAnswers) -> np.ndarray:
     """Return the correlations of the errors of drawn machines that known errors leave, target by target.
 
     Without fitted levels the errors are taken as independent. Shapes: (n targets, n targets) for n rows.
     """
-    table, calibrated, targets = drawn.table, champion.calibrated, champion.predictor.targets_
-    known = measurements.known if measurements else calibrated.known if calibrated else None
+    table, calibrated, targets = side.predicted.table, side.champion.calibrated, side.champion.predictor.targets_
+    known = side.measurements.known if side.measurements else calibrated.known if calibrated else None
     if known is None:
         return np.eye(len(targets) * len(table.frame))
     tasks = table.frame[table.column_of(Tag.TASK)]
@@ -184,7 +194,8 @@ def _find_drivers(drawn: DrawPredictions, champion: Champion) -> Mapping[tuple[i
     """Return for every pair of rows of one task the share of every group, (groups, targets), and the groups."""
     cells = drawn.completed.cells
     tasks = cells[champion.task].tolist()
-    pairs = [(a, b) for a, b in combinations(range(len(tasks)), 2) if tasks[a] == tasks[b]]
+    lines = cells.index.tolist()
+    pairs = [(a, b) for a, b in permutations(range(len(tasks)), 2) if tasks[a] == tasks[b] and lines[a] < lines[b]]
     firsts, seconds = (cells.take(np.array(rows)) for rows in zip(*pairs, strict=True))
     shares, groups = attribute_difference(firsts, seconds, champion)
     return {pair: (shares[place], groups) for place, pair in enumerate(pairs)}

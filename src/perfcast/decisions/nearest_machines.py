@@ -11,9 +11,11 @@ import pandas as pd
 
 from perfcast.inference.cells import ASSUMED
 from perfcast.inference.champion import Champion
+from perfcast.inference.champion_pair import BridgedPair, list_champions
 from perfcast.inference.draws import DrawPredictions, impute_draws
 from perfcast.inference.explain import describe_neighbor, find_neighbors, name_machine
-from perfcast.inference.parse import ParsedMachines
+from perfcast.inference.machine_files import MachineEntry
+from perfcast.inference.parse import ParsedMachines, parse_machines
 from perfcast.inference.prediction import Answer, Neighbor, name_tasks
 from perfcast.schema.table import Kind, Role, Tag, select
 from perfcast.utils.errors import UserError
@@ -79,6 +81,31 @@ class NearestMachines(Answer):
             for each in machine.similar
         ]
         return pd.DataFrame(rows)
+
+
+def find_nearest(
+    entries: Sequence[MachineEntry],
+    champions: Champion | BridgedPair,
+    *,
+    count: int = 10,
+    tasks: Sequence[str] = (),
+    assume: bool = True,
+) -> NearestMachines:
+    """Find the measured results of one champion, or of both of a pair, that are nearest to every machine.
+
+    Raises: UserError for the first machine that cannot be used; see `find_nearest_machines`.
+    """
+    by_machine: dict[tuple[int, str], NearestResults] = {}
+    for champion in list_champions(champions):
+        known = [task for task in tasks if task in champion.tasks]
+        if known or not tasks:
+            parsed = parse_machines(entries, champion)
+            for each in find_nearest_machines(parsed, champion, count=count, tasks=known, assume=assume).machines:
+                before = by_machine.get((each.line, each.machine), replace(each, similar=()))
+                notes = tuple(dict.fromkeys((*before.notes, *each.notes)))
+                joined = replace(before, similar=before.similar + each.similar, notes=notes)
+                by_machine[each.line, each.machine] = joined
+    return NearestMachines(tuple(by_machine.values()))
 
 
 def find_nearest_machines(

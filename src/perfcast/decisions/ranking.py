@@ -21,13 +21,14 @@ from perfcast.decisions.criteria import (
     read_candidate,
     weighted_score,
 )
+from perfcast.inference.bridged import predict_sides
 from perfcast.inference.champion import Champion
+from perfcast.inference.champion_pair import BridgedPair, Measured, list_champions, parse_shared
 from perfcast.inference.draws import complete_machines, hold_equal
 from perfcast.inference.machine_files import EXTRAS, PRICE, WATTS, MachineEntry
-from perfcast.inference.parse import ParsedMachines, parse_batch
-from perfcast.inference.predict import PredictOptions, predict_machines
+from perfcast.inference.parse import ParsedMachines
+from perfcast.inference.predict import PredictOptions
 from perfcast.inference.prediction import ESTIMATE, OK, REFUSED, ChampionAnswer, Prediction, name_carried
-from perfcast.inference.user_measurements import UserMeasurements
 from perfcast.uncertainty.conformal import joint_bounds
 from perfcast.utils.errors import UserError
 
@@ -118,11 +119,11 @@ class Ranking(ChampionAnswer):
 
 def rank_machines(
     entries: Sequence[MachineEntry],
-    champion: Champion,
+    champion: Champion | BridgedPair,
     request: RankingRequest,
     options: PredictOptions | None = None,
     *,
-    measurements: UserMeasurements | None = None,
+    measurements: Measured = (None, None),
     strict: bool = False,
     progress: bool = False,
 ) -> Ranking:
@@ -137,10 +138,12 @@ def rank_machines(
     """
     strict = strict or len(entries) == 1
     options = replace(options or PredictOptions(), neighbors=0, explain=False)
-    machines, candidates, refusals = _read_candidates(entries, champion, strict=strict)
-    machines, held = hold_equal(machines, champion) if options.assume else (machines, ())
-    candidates |= _complete_facts(machines, candidates, champion, assume=options.assume)
-    predictions = predict_machines(machines, champion, options, measurements, progress=progress)
+    (machines, *others), candidates, refusals = _read_candidates(entries, champion, strict=strict)
+    first = list_champions(champion)[0]
+    machines, held = hold_equal(machines, first) if options.assume and not others else (machines, ())
+    candidates |= _complete_facts(machines, candidates, first, assume=options.assume)
+    by_key = predict_sides([machines, *others], champion, options, measurements, progress=progress)
+    predictions = list(by_key.values())
     ranked = []
     for prediction in predictions:
         try:
@@ -150,7 +153,7 @@ def rank_machines(
                 raise
             refusals[machines.line_of(prediction.line)] = error
     ranked = sort_candidates(ranked, request, lower_is_better=champion.rules.lower_is_better)
-    common = measurements.notes if measurements else ()
+    common = [note for each in measurements if each for note in each.notes]
     notes_of = {each.line: [note for note in each.notes if note not in common] for each in predictions}
     notes = [f"{each.name}: {note}" for each in ranked for note in notes_of[each.line]]
     carried = {
@@ -189,9 +192,9 @@ def rank_machines(
 
 
 def _read_candidates(
-    entries: Sequence[MachineEntry], champion: Champion, *, strict: bool
-) -> tuple[ParsedMachines, dict[int, Candidate], dict[int, UserError]]:
-    """Return the machines that can be used, the candidates by key, and the errors of the others by line."""
+    entries: Sequence[MachineEntry], champion: Champion | BridgedPair, *, strict: bool
+) -> tuple[list[ParsedMachines], dict[int, Candidate], dict[int, UserError]]:
+    """Return the machines that can be used, by champion, the candidates by key, and the errors of others by line."""
     candidates: dict[int, Candidate] = {}
     refusals: dict[int, UserError] = {}
     for entry in entries:
@@ -202,7 +205,8 @@ def _read_candidates(
                 raise
             refusals[entry.line] = error
     usable = [entry for entry in entries if entry.line in candidates]
-    batch = parse_batch(usable, champion, strict=strict, has_task=False)
+    sides = parse_shared(usable, champion, strict=strict)
+    batch = sides[0]
     refusals |= batch.refusals
     lines = Counter(map(batch.line_of, batch.keys))
     column = champion.rules.enumerated
@@ -218,7 +222,7 @@ def _read_candidates(
             value = batch.cells[str(column)][place]
             by_key[key] = replace(candidate, name=f"{candidate.name}, {column} {value:g}")
     is_kept = np.array([each.line not in refusals for each in by_key.values()], dtype=bool)
-    return batch.take(is_kept), by_key, refusals
+    return [side.take(is_kept) for side in sides], by_key, refusals
 
 
 def sort_candidates(ranked: Sequence[Ranked], request: RankingRequest, *, lower_is_better: bool) -> list[Ranked]:
@@ -253,7 +257,9 @@ def _complete_facts(
     return facts
 
 
-def _evaluate(prediction: Prediction, candidate: Candidate, request: RankingRequest, champion: Champion) -> Ranked:
+def _evaluate(
+    prediction: Prediction, candidate: Candidate, request: RankingRequest, champion: Champion | BridgedPair
+) -> Ranked:
     name, rules, criterion = candidate.name or prediction.machine, champion.rules, request.criterion
     read = {*request.weights, *(each.output for each in request.constraints), *criterion.exponents}
     tasks = {task for each in read for task in getattr(each, "tasks", (getattr(each, "task", ""),))}
@@ -302,7 +308,7 @@ def _evaluate(prediction: Prediction, candidate: Candidate, request: RankingRequ
     return replace(ranked, value=value.median, value_low=value.low, value_high=value.high)
 
 
-def _list_notes(ranked: Sequence[Ranked], request: RankingRequest, champion: Champion) -> list[str]:
+def _list_notes(ranked: Sequence[Ranked], request: RankingRequest, champion: Champion | BridgedPair) -> list[str]:
     notes = []
     assumed = sum(candidate.watts_assumed for candidate in ranked)
     if assumed:

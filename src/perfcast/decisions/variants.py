@@ -207,7 +207,8 @@ class Variants:
                 rows = np.flatnonzero(~is_impossible)
                 owners = np.unique(varied.owners[rows], return_inverse=True)[1]
                 completed = varied.completed.take(rows)
-                same.append(DrawnMachines(completed, owners, varied.weights[rows], varied.shared[rows]))
+                drawn = (varied.weights[rows], varied.shared[rows], varied.other[rows])
+                same.append(DrawnMachines(completed, owners, *drawn))
         return join_draws(same) if same else None, reasons
 
 

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import pandas as pd
 
 from perfcast.decisions.criteria import Output
-from perfcast.decisions.variants import VariedField, make_variants
+from perfcast.decisions.variants import VariedField, make_variants, read_varied_fields
 from perfcast.inference.champion import Champion
+from perfcast.inference.champion_pair import BridgedPair, Measured, list_champions
 from perfcast.inference.machine_files import MachineEntry
-from perfcast.inference.predict import PredictOptions, batches, predict_draws
-from perfcast.inference.prediction import ESTIMATE, ChampionAnswer, DerivedValue, Estimate, Prediction, name_tasks
+from perfcast.inference.predict import DrawnAnswers, PredictOptions, batches
+from perfcast.inference.prediction import (
+    ESTIMATE,
+    ChampionAnswer,
+    DerivedValue,
+    Estimate,
+    Prediction,
+    join_names,
+    name_tasks,
+)
 from perfcast.inference.user_measurements import UserMeasurements
 from perfcast.utils.errors import UserError
 
@@ -75,6 +85,46 @@ class Grid(ChampionAnswer):
         return pd.DataFrame(rows)
 
 
+def predict_grids(
+    entry: MachineEntry,
+    vary: Sequence[str],
+    champions: Champion | BridgedPair,
+    tasks: Sequence[str] = (),
+    options: PredictOptions | None = None,
+    *,
+    measurements: Measured = (None, None),
+    progress: bool = False,
+) -> Grid:
+    """Predict every combination of the fields that texts vary by every champion that has one of the tasks.
+
+    Each champion assumes what its own results have. See `predict_grid`.
+    """
+    grids = [
+        predict_grid(
+            entry, read_varied_fields(vary, each.fields), each, tasks, options, measurements=known, progress=progress
+        )
+        for each, known in zip(list_champions(champions), measurements, strict=False)
+        if not tasks or not {*tasks}.isdisjoint(each.tasks)
+    ]
+    return reduce(_join_grids, grids)
+
+
+def _join_grids(first: Grid, second: Grid) -> Grid:
+    """Return a grid with the estimates of both; what is impossible in either is impossible."""
+    others = {tuple(each.values.items()): each for each in second.combinations}
+    combinations = []
+    for each in first.combinations:
+        other = others.get(tuple(each.values.items()), Combination({}, {}))
+        violation, derived = each.violation or other.violation, each.derived + other.derived
+        estimates = () if violation else each.estimates + other.estimates
+        combinations.append(replace(each, estimates=estimates, derived=derived, violation=violation))
+    names: dict[str, Any] = {
+        name: join_names(getattr(first, name), getattr(second, name)) for name in ChampionAnswer.__annotations__
+    }
+    notes = tuple(dict.fromkeys((*first.notes, *second.notes)))
+    return replace(first, combinations=tuple(combinations), notes=notes, **names)
+
+
 def predict_grid(
     entry: MachineEntry,
     varied: Sequence[VariedField],
@@ -100,7 +150,8 @@ def predict_grid(
         drawn, reasons = made.draw(numbers, assume=options.assume)
         violations |= reasons
         if drawn is not None:
-            predictions |= {each.line: each for each in predict_draws(drawn, champion, options, measurements)}
+            answers = DrawnAnswers(drawn, champion, options, measurements)
+            predictions |= {each.line: each for each in answers.list_predictions()}
     if not predictions:
         raise UserError("at least one combination must be possible", f"none is: {next(iter(violations.values()))}")
     combinations = []

@@ -62,6 +62,7 @@ def _refit_without(base: Champion, conf: Path, folder: Path, column: str, value:
     make = predictor_factories(read_predictor(conf, base.name), base.preset, trainer)[candidate]
     predictor, _ = fit_all_rows(table, {candidate: make}, about["seed"], outlier)
     fitted = training_rows(table, np.full(len(frame), "train", dtype=object), outlier)
-    uncertainty = base.calibrated and replace(base.calibrated, in_domain=fit_in_domain(table, fitted))
+    # later results may be those of the value
+    uncertainty = base.calibrated and replace(base.calibrated, in_domain=fit_in_domain(table, fitted), known=None)
     left = replace(base.reference_data, measured=replace(measured, frame=frame.reset_index(drop=True)))
     return Champion(base.dataset, base.name, base.preset, base.features, predictor, left, uncertainty)

@@ -9,11 +9,12 @@ import numpy as np
 import pandas as pd
 
 from perfcast.features.feature_math import append_logs, feature
-from perfcast.inference.cells import IMPLIED, CompletedMachines, stack_cells
+from perfcast.inference.cells import IMPLIED, CompletedMachines, read_column, stack_cells
 from perfcast.inference.champion import Champion
 from perfcast.inference.draws import DrawPredictions, impute_draws
 from perfcast.inference.parse import ParsedMachines, fill_facts
 from perfcast.schema.table import Column, Role, Table, Tag, select
+from perfcast.uncertainty.conformal import LEVEL
 
 _FEATURES = {
     "estimate": "estimate by the champion, from every known field of the row",
@@ -39,33 +40,37 @@ class Base:
         units = dict.fromkeys(_FEATURES, unit) | {"known": ""}
         return [feature(f"{self.name}_{name}", self.name, units[name], text, 0) for name, text in _FEATURES.items()]
 
-    def add_estimates(self, table: Table) -> Table:
-        """Append the estimates of machines to their table."""
-        values = self.estimate(table.frame).to_numpy(dtype=float)
+    def add_estimates(self, table: Table, shares: np.ndarray | None = None) -> Table:
+        """Append the estimates of machines to their table; see `impute_draws` for `shares`."""
+        values = self.estimate(table.frame, shares=shares).to_numpy(dtype=float)
         return append_logs(table.with_numbers(self.columns, values.T), [self.columns[0].name])
 
-    def estimate(self, frame: pd.DataFrame) -> pd.DataFrame:
+    def estimate(self, frame: pd.DataFrame, level: float = LEVEL, *, shares: np.ndarray | None = None) -> pd.DataFrame:
         """Return the estimates of machines from all of their known cells, index as `frame`.
 
-        A machine of unknown design, or whose task has no other, has none. Columns as `columns`.
+        They have what the champion learned after training. A machine of unknown design, or whose task has no other, has
+        none. Columns as `columns`.
         """
         champion, measured = self.champion, self.champion.reference_data.measured
         peers = [*measured.select(tag=Tag.TASK), *measured.select(tag=Tag.IDENTITY)]
         time, target = measured.select(tag=Tag.TIME), champion.predictor.targets_[0]
         rows = frame.assign(**{champion.task: frame[champion.task].astype(object).map(self.tasks)})
-        rows = rows.dropna(subset=[champion.task, *filter(None, [champion.rules.design_column])])
+        is_used = rows[[champion.task, *filter(None, [champion.rules.design_column])]].notna().all(axis=1)
+        rows, shares = rows[is_used], None if shares is None else shares[is_used]
         counts = measured.frame[champion.entity].astype(str).value_counts()
         known = pd.DataFrame({"known": frame[champion.entity].astype(str).map(counts).fillna(0)})
         if rows.empty:
             return known.reindex(columns=list(_FEATURES)).add_prefix(f"{self.name}_")
         machines = rows.reset_index(drop=True)
-        steps = CompletedMachines(stack_cells(machines.to_dict("records"), measured.columns))  # type: ignore[arg-type]
+        cells = stack_cells([{}] * len(machines), measured.columns)
+        steps = CompletedMachines(cells.assign({name: read_column(machines[name]) for name in cells if name in rows}))
         fill_facts(steps, champion)
         steps.conclude(champion.rules.fill_implied, IMPLIED)
         when = machines[time[0]] if time else None
-        drawn = DrawPredictions(impute_draws(ParsedMachines(steps, {}), champion, when), champion)
-        medians, intervals = drawn.medians[:, 0], drawn.intervals(0, when)
-        below, above = (np.nan, np.nan) if intervals is None else (intervals["below"], intervals["above"])
+        drawn = DrawPredictions(impute_draws(ParsedMachines(steps, {}), champion, when, shares=shares), champion)
+        (shift, narrowing), intervals = drawn.levels[0], drawn.intervals(0, when, level)
+        medians = drawn.medians[:, 0] * np.exp(shift)
+        below, above = (np.nan, np.nan) if intervals is None else (narrowing * intervals[n] for n in ("below", "above"))
         published = measured.frame.groupby(peers, observed=True)[target].median().rename("published")
         values = machines[peers].astype(object).join(published, on=peers)[["published"]]
         values = values.assign(estimate=medians, low=medians * np.exp(-below), high=medians * np.exp(above))

@@ -260,7 +260,7 @@ class CompletedMachines:
         """Clear the cells of some rows, (n,) bool, and columns that have one of some origins."""
         for name in names:
             codes = self.codes[:, self.places[name]]
-            cleared = rows & np.isin(codes, [CODES[origin] for origin in origins])
+            cleared = rows & np.logical_or.reduce([codes == CODES[origin] for origin in origins])
             if cleared.any():
                 self.cells = self.cells.assign({name: mask_cells(self.cells[name], cleared)})
                 codes[cleared] = CODES[MISSING]

@@ -22,7 +22,7 @@ from perfcast.inference.machine_files import EXTRAS, MachineEntry, Machines, is_
 from perfcast.inference.measured_index import NeighborIndex, PublishedIndex, group_distinct
 from perfcast.inference.name_lookup import EntityNames, TaskNames
 from perfcast.inference.reference_data import ReferenceData, describing_columns
-from perfcast.inference.rules import DescriptionRules, find_rules
+from perfcast.inference.rules import DatasetBasis, DescriptionRules, find_rules
 from perfcast.predictors.predictor import Predictor, load_predictor
 from perfcast.schema.table import LOWER_IS_BETTER, Column, Kind, Table, Tag, build_table
 from perfcast.schema.table_files import SCHEMA_KEY, SCHEMA_VERSION, check_schema_version
@@ -143,18 +143,29 @@ class Champion:
         return "" if newest is None else f"{newest:%Y-%m}"
 
     @property
+    def basis(self) -> DatasetBasis:
+        """The measured results behind the answers."""
+        titles, bridged_from = self.rules.task_titles, self.base.champion.dataset if self.base else ""
+        tasks = tuple(titles.get(task, task) for task in self.tasks)
+        results = len(self.reference_data.measured.frame)
+        return DatasetBasis(self.dataset, results, self.results_until, bridged_from, tasks)
+
+    @property
     def named_field(self) -> str:
         """The field of the name in a short text of a machine."""
         return self.rules.named_field or self.entity
 
-    def derive_features(self, cells: Cells) -> Table:
-        """Return machines with every standard column, and the derived features that the predictor reads; no labels."""
+    def derive_features(self, cells: Cells, shares: np.ndarray | None = None) -> Table:
+        """Return machines with every standard column, and the derived features that the predictor reads; no labels.
+
+        Args: see `impute_draws` for `shares`, those of the draws of a base.
+        """
         frame = Cells(cells, np.arange(len(cells.index))).to_frame(coded=True)
         table = Table(self.dataset, frame, self.reference_data.measured.columns)
         for module in self._modules:
             if not getattr(module, "LABELS_ONLY", False):
                 table = module.derive(table)
-        return table if self.base is None else self.base.add_estimates(table)
+        return table if self.base is None else self.base.add_estimates(table, shares)
 
     def predict_logs(self, cells: Cells) -> np.ndarray:
         """Return the predictor's answers for machines with every standard column, in natural logarithms."""

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from perfcast import __version__
+from perfcast.predictors.predictor import Predictor
 from perfcast.schema.table import Role, Tag
 from perfcast.schema.table_files import read_table, write_table
 from perfcast.sources.bounded_files import check_zip
@@ -70,14 +71,21 @@ def list_left_out(champion: Champion, terms: Iterable[Mapping[str, str]]) -> Lef
     closed = tuple(each["title"] for each in terms if each["license"] not in _OPEN_LICENSES)
     if not closed:
         return None
-    if champion.base is not None:
-        fact = f"that of {champion.dataset} rests on one of {champion.base.champion.dataset}"
-        raise UserError("a shared champion must hold no published scores", fact, "share that one, or --with-scores")
-    if champion.predictor.stores_scores:
+    fact = ""
+    if _stores_scores(champion.predictor):
         fact = f"{champion.name} stores the scores of {', '.join(closed)}"
+    elif champion.base is not None:
+        fact = f"that of {champion.dataset} rests on one of {champion.base.champion.dataset}"
+    if fact:
         raise UserError("a shared champion must hold no published scores", fact, "choose another, or --with-scores")
     published = tuple(champion.published_index.list_facts(champion.predictor.targets_))
     return LeftOutScores(closed, champion.typical_rows, champion.targets_of, published)
+
+
+def _stores_scores(predictor: Predictor) -> bool:
+    """Return whether measured scores follow from what a fitted predictor, or one that it is made of, holds."""
+    nested = [each for held in vars(predictor).values() if isinstance(held, dict) for each in held.values()]
+    return predictor.stores_scores or any(_stores_scores(each) for each in nested if isinstance(each, Predictor))
 
 
 def pack_champion(folder: Path, out: Path, left_out: LeftOutScores | None, terms: Sequence[Mapping[str, str]]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,10 +19,11 @@ from perfcast.inference.cells import (
     MISSING,
     Cells,
     CompletedMachines,
+    fill_missing,
     mask_cells,
 )
 from perfcast.inference.champion import Champion
-from perfcast.inference.donors import DRAWS, JointDeck
+from perfcast.inference.donors import DRAWS, SOFTWARE, JointDeck
 from perfcast.inference.parse import ParsedMachines, fill_facts, stack_machines
 from perfcast.inference.prediction import Assumption
 from perfcast.schema.table import Table, Tag
@@ -38,17 +40,25 @@ class DrawnMachines:
     """Draws of a batch of machines by task, machine by machine, with equal draws once.
 
     Shapes: `completed` has one row per distinct draw, (k,); `owners` (k,) numbers of the machines by task, from 0;
-    `weights` (k,) shares that sum to 1 per machine; `shared` (k,) the donor of the columns that all tasks share.
+    `weights` (k,) shares that sum to 1 per machine; `shared` (k,) the donor of the columns that all tasks share;
+    `other` (k,) the draw of another champion that each follows, -1 for none.
     """
 
     completed: CompletedMachines
     owners: np.ndarray
     weights: np.ndarray
     shared: np.ndarray
+    other: np.ndarray
 
 
 def impute_draws(
-    machines: ParsedMachines, champion: Champion, when: pd.Series | pd.Timestamp | None = None, *, assume: bool = True
+    machines: ParsedMachines,
+    champion: Champion,
+    when: pd.Series | pd.Timestamp | None = None,
+    *,
+    assume: bool = True,
+    followed: FollowedDraws | None = None,
+    shares: np.ndarray | None = None,
 ) -> DrawnMachines:
     """Fill missing cells, several times: what must be assumed is drawn jointly from measured set-ups.
 
@@ -56,7 +66,10 @@ def impute_draws(
     rows of the task have, and, with `assume`, usual values and what they imply; given cells stay. What identifies a
     machine is drawn once for all of its tasks. A machine without a missing cell, and one of a dataset without rules of
     draws, has one draw.
-    Args: `when` is the day that the set-ups are of, or the day of every machine, (n,); see `JointDeck.date`.
+    Args: `when` is the day that the set-ups are of, or the day of every machine, (n,); see `JointDeck.date`. What
+    another champion assumed in the `followed` draws is assumed here, but for the day and the software: each dataset
+    has those of its own results. Machines that are draws of one share out the draws of the first: `shares` (n, 2) int
+    are their number among them and their count.
     """
     steps, task = CompletedMachines(machines.known.cells, machines.known.codes, IMPLIED), champion.task
     tasks = [champion.tasks if name is None else [name] for name in steps.cells[task].tolist()]
@@ -67,18 +80,65 @@ def impute_draws(
     deck = champion.joint_deck if assume else None
     rows = np.arange(len(steps.cells.index))
     if deck is None:
-        return DrawnMachines(_assume(steps, champion, assume=assume), rows, np.ones(len(rows)), np.full(len(rows), -1))
+        none = np.full(len(rows), -1)
+        return DrawnMachines(_assume(steps, champion, assume=assume), rows, np.ones(len(rows)), none, none)
     steps.fill(deck.date(steps.cells, when.iloc[by_task] if isinstance(when, pd.Series) else when), ASSUMED)
-    donor_rows = [deck.draw(steps.cells, part) for part in deck.parts]
-    draws = np.column_stack([np.repeat(rows, DRAWS), *(each.ravel() for each in donor_rows)])
+    of_other = np.full((len(rows), DRAWS), -1) if followed is None else followed.find(steps.cells, task)
+    is_first = np.ones(len(rows), dtype=bool) if shares is None else shares[:, 0] == 0
+    first_cells, machine = steps.cells.take(np.flatnonzero(is_first)), np.cumsum(is_first) - 1
+    donor_rows = [
+        np.where((of_other < 0) | (part == SOFTWARE), deck.draw(first_cells, part)[machine], -1) for part in deck.parts
+    ]
+    draws = np.column_stack([np.repeat(rows, DRAWS), *(each.ravel() for each in (of_other, *donor_rows))])
+    if shares is not None:
+        draws = draws[(np.arange(DRAWS) % shares[:, 1:] == shares[:, :1]).ravel()]
     ordered = draws[np.lexsort(draws.T[::-1])]
     first = np.flatnonzero(np.append(True, (ordered[1:] != ordered[:-1]).any(axis=1))[: len(ordered)])
-    (owners, *by_part), counts = ordered[first].T, np.diff(np.append(first, len(ordered)))
+    (owners, other, *by_part), counts = ordered[first].T, np.diff(np.append(first, len(ordered)))
     steps.repeat(owners)
+    shared = by_part[0]
+    if followed is not None:
+        steps.fill(followed.fill(steps.cells, other, {task, deck.rules.day, *deck.rules.software}), ASSUMED)
+        shared = np.where(other < 0, shared, followed.drawn.shared[other])
     for part, numbers in zip(deck.parts, by_part, strict=True):
         steps.fill(deck.fill(steps.cells, numbers, part), ASSUMED)
     steps.conclude(champion.rules.fill_implied, IMPLIED)
-    return _complete_draws(steps, DrawnMachines(steps, owners, counts / DRAWS, by_part[0]), champion)
+    return _complete_draws(steps, DrawnMachines(steps, owners, counts / DRAWS, shared, other), champion)
+
+
+@dataclass(frozen=True)
+class FollowedDraws:
+    """Draws of machines by another champion, whose assumptions count: `tasks` has its task by that of this champion."""
+
+    drawn: DrawnMachines
+    tasks: Mapping[str, str]
+
+    def find(self, cells: Cells, task: str) -> np.ndarray:
+        """Return the draws that those of machines by task follow, evenly by weight, (n, DRAWS) int.
+
+        They are -1 where the other champion drew no machine with the same index and task.
+        """
+        drawn, middles = self.drawn.completed.cells, (np.arange(DRAWS) + 0.5) / DRAWS
+        numbers_of: dict[tuple[int, str], list[int]] = {}
+        for number, key in enumerate(zip(drawn.index.tolist(), drawn[task].tolist(), strict=True)):
+            numbers_of.setdefault(key, []).append(number)
+        numbers_by_row = np.full((len(cells.index), DRAWS), -1)
+        for row, (key, name) in enumerate(zip(cells.index.tolist(), cells[task].tolist(), strict=True)):
+            if numbers := numbers_of.get((key, self.tasks.get(name, ""))):
+                places = np.searchsorted(np.cumsum(self.drawn.weights[numbers]), middles)
+                numbers_by_row[row] = np.array(numbers)[np.minimum(places, len(numbers) - 1)]
+        return numbers_by_row
+
+    def fill(self, cells: Cells, draws: np.ndarray, excluded: Collection[str]) -> Cells:
+        """Return draws with what the other champion measured or assumed, but for `excluded` columns; -1 for no draw."""
+        completed = self.drawn.completed
+        is_taken = completed.has_origin(ASSUMED, MEASURED)[draws] & (draws >= 0)[:, None]
+        taken = {
+            name: mask_cells(values[draws], ~is_taken[:, completed.places[name]])
+            for name, values in completed.cells.items()
+            if name in cells and name not in excluded
+        }
+        return fill_missing(cells, taken)
 
 
 def complete_draws(drawn: DrawnMachines, champion: Champion, *, assume: bool = True) -> DrawnMachines:
@@ -135,6 +195,7 @@ def join_draws(parts: Sequence[DrawnMachines]) -> DrawnMachines:
         np.concatenate([part.owners + begin for part, begin in zip(parts, first[:-1], strict=True)]),
         np.concatenate([part.weights for part in parts]),
         np.concatenate([part.shared for part in parts]),
+        np.concatenate([part.other for part in parts]),
     )
 
 
@@ -178,7 +239,8 @@ def _complete_draws(
     if champion.joint_deck is not None and champion.joint_deck.rules.replaced:
         _replace_impossible(steps, champion, champion.joint_deck)
     completed = _assume(steps, champion, assume=assume)
-    return DrawnMachines(completed, owners, weights / np.bincount(owners, weights)[owners], drawn.shared[keep])
+    weights = weights / np.bincount(owners, weights)[owners]
+    return DrawnMachines(completed, owners, weights, drawn.shared[keep], drawn.other[keep])
 
 
 def _replace_impossible(steps: CompletedMachines, champion: Champion, deck: JointDeck) -> None:
@@ -212,6 +274,15 @@ def _assume(steps: CompletedMachines, champion: Champion, *, assume: bool) -> Co
     return steps
 
 
+class Mixture(NamedTuple):
+    """Logarithms by draw, and their `medians` by owner. Shapes: (k,) each, medians (machines by task,)."""
+
+    logs: np.ndarray
+    owners: np.ndarray
+    weights: np.ndarray
+    medians: np.ndarray
+
+
 class DrawPredictions:
     """Predictions of a batch of drawn machines.
 
@@ -228,7 +299,10 @@ class DrawPredictions:
         # what is known of a machine is the same in all of its draws; its features are derived with theirs
         first = drawn.completed.take(self._first)
         known, unusual = _clear_assumed(first, champion), _clear_assumed(first, champion, measured=True)
-        both = champion.derive_features(drawn.completed.cells.append(known).append(unusual))
+        counts = np.diff(np.append(self._first, count))
+        numbers = np.concatenate([np.arange(count) - self._first[owners], np.zeros(2 * len(counts), dtype=int)])
+        shares = np.column_stack([numbers, np.concatenate([counts[owners], counts, counts])])
+        both = champion.derive_features(drawn.completed.cells.append(known).append(unusual), shares)
         X = both.frame.iloc[:count]
 
         def predict(cells: Cells) -> np.ndarray:
@@ -278,10 +352,13 @@ class DrawPredictions:
         tasks = table.frame[table.column_of(Tag.TASK)]
         return [known.predict(ErrorRows.of(table, outputs_of(tasks, target))) for target in targets]
 
-    def intervals(self, target: int, when: pd.Series | None = None, level: float = LEVEL) -> pd.DataFrame | None:
+    def intervals(
+        self, target: int, when: pd.Series | None = None, level: float = LEVEL, mixed: Mixture | None = None
+    ) -> pd.DataFrame | None:
         """Return the uncertainty of the predictions of a target, None without a calibration.
 
-        Args: `target` is the number of the target, `when` the months of the measurements, index as `table.frame`.
+        Args: `target` is the number of the target, `when` the months of the measurements, index as `table.frame`;
+        `mixed` has other logarithms than those of the draws.
         Returns: as `UncertaintyModel.intervals`, with `below` and `above` of the mixture, widened by the factor of the
         level of description less 1, times `half_width`, that of a single draw in logarithms. All draws of a machine
         have the errors of the draw that is shown. What is assumed was measured on some machine: it adds no distance to
@@ -290,29 +367,28 @@ class DrawPredictions:
         calibrated = self._champion.calibrated
         if calibrated is None:
             return None
-        X, drawn = self.table.frame, self._drawn
+        X, mixed = self.table.frame, mixed or self.mix(target)
         outputs = outputs_of(X[self.table.column_of(Tag.TASK)], self._champion.predictor.targets_[target])
         deviations = self._champion.predictor.predict_deviations(X)
         known = None if deviations is None else deviations[:, target]
         intervals = calibrated.intervals(X, outputs, when, level, self._usual, encoded=self.encoded, deviations=known)
         below, above = (intervals[name].to_numpy(dtype=float).copy() for name in ("below", "above"))
         half_width = (below + above) / 2
-        counts = np.bincount(drawn.owners, minlength=len(X))
+        counts = np.bincount(mixed.owners, minlength=len(X))
         several = (counts > 1) & self.has_output[:, target]
         if several.any():
-            rows = several[drawn.owners]
-            owners = np.cumsum(several)[drawn.owners[rows]] - 1
-            errors = intervals["expected_error"].to_numpy()[drawn.owners[rows]]
+            rows = several[mixed.owners]
+            owners, errors = mixed.owners[rows], intervals["expected_error"].to_numpy()
             quantiles = mixture_quantiles(
-                self._logs[rows, target],
-                owners,
-                drawn.weights[rows],
-                errors=errors,
-                outputs=outputs[drawn.owners[rows]],
+                mixed.logs[rows],
+                np.cumsum(several)[owners] - 1,
+                mixed.weights[rows],
+                errors=errors[owners],
+                outputs=outputs[owners],
                 scores=calibrated.calibration.quantiles,
                 levels=((1 - level) / 2, (1 + level) / 2),
             )
-            middle = self._log_medians[several, target]
+            middle = mixed.medians[several]
             below[several] = middle - quantiles[:, 0]
             above[several] = quantiles[:, 1] - middle
         added = (self._find_scales() - 1) * half_width
@@ -321,6 +397,11 @@ class DrawPredictions:
         above += self._champion.rules.find_deductions(self.completed.cells, kinds)
         ends = {"below": np.maximum(below + added, 1e-9), "above": np.maximum(above + added, 1e-9)}
         return intervals.assign(**ends, half_width=half_width)
+
+    def mix(self, target: int) -> Mixture:
+        """Return the logarithms of the predictions of a target by draw."""
+        drawn = self._drawn
+        return Mixture(self._logs[:, target], drawn.owners, drawn.weights, self._log_medians[:, target])
 
     def rank_assumptions(self, rows: Sequence[int]) -> tuple[Assumption, ...]:
         """Return the fields whose values, assumed in all of some rows, change the predictions, most first."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import combinations
 from math import factorial
 from typing import Any
@@ -35,8 +35,11 @@ class Explainer:
     """Explanations of a batch of predictions: measured results near a machine, its values, its drivers, and its basis.
 
     Args: `neighbors` is the number of measured results of each task, `explain` whether values, typical machines,
-    drivers and bases are wanted, `when` the month of the measurement.
+    drivers and bases are wanted, `when` the month of the measurement. Assumptions of machines whose keys are in
+    `ranked` are not ranked: another champion has ranked the same.
     """
+
+    ranked: Collection[int] = ()
 
     def __init__(
         self,
@@ -128,6 +131,7 @@ class Explainer:
             BacktestError(*self._name(output), *(float(size[output[0]]) for size in self._sizes[output[1]]))
             for output in (outputs if champion.calibrated is not None else ())
         ]
+        is_ranked = self._completed.cells.index[rows[0]] in self.ranked
         measured_task, moves = self._find_moves(outputs)
         later = self._describe_later(outputs)
         measured = reference_data.measured
@@ -141,7 +145,7 @@ class Explainer:
             measured_task=measured_task,
             moves=moves,
             later_results=later,
-            assumptions=self._predicted.rank_assumptions(rows),
+            assumptions=() if is_ranked else self._predicted.rank_assumptions(rows),
         )
 
     def _describe_later(self, outputs: list[tuple[int, int]]) -> str:

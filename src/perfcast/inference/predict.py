@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import date
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -147,43 +148,73 @@ def predict_machines(
     for rows in batches(len(machines.known.codes), progress=progress):
         batch = replace(machines, known=machines.known.take(rows))
         drawn = impute_draws(batch, champion, options.when, assume=options.assume)
-        predictions += predict_draws(drawn, champion, options, measurements, notes)
+        predictions += DrawnAnswers(drawn, champion, options, measurements).list_predictions(notes)
     inputs = select(champion.predictor.columns_, role=Role.FEATURE)
-    return Predictions(*champion.identity, tuple(predictions), len(inputs))
+    return Predictions(*champion.identity, tuple(predictions), len(inputs), bases=(champion.basis,))
 
 
-def predict_draws(
-    drawn: DrawnMachines,
-    champion: Champion,
-    options: PredictOptions,
-    measurements: UserMeasurements | None = None,
-    notes: Mapping[int, tuple[str, ...]] = MappingProxyType({}),
-) -> list[Prediction]:
-    """Return the predictions of machines that are drawn already, in their order; `notes` by key are added."""
-    predicted = DrawPredictions(drawn, champion)
-    explainer = Explainer(predicted, champion, neighbors=options.neighbors, explain=options.explain, when=options.when)
-    by_line: dict[int, list[tuple[int, Estimate]]] = {}
-    for row, estimate in _estimate(predicted, champion, options, measurements, explainer=explainer):
-        by_line.setdefault(int(predicted.completed.cells.index[row]), []).append((row, estimate))
-    shared_notes = measurements.notes if measurements else ()
-    if champion.left_out is not None and (options.neighbors or options.explain):
-        shared_notes = (*shared_notes, champion.left_out.note)
-    return [
-        _answer(line, made, predicted, champion, explainer=explainer, notes=(*notes.get(line, ()), *shared_notes))
-        for line, made in by_line.items()
-    ]
+class Correction(NamedTuple):
+    """Addition of known errors to the logarithms of the predictions of a target, and their factor of the widths.
+
+    `later` is the addition of results after training alone. Shapes: (n,) each.
+    """
+
+    shift: np.ndarray
+    narrowing: np.ndarray
+    later: np.ndarray
+
+
+class DrawnAnswers:
+    """Answers about machines that are drawn already: `predicted` by `champion`, with the `corrections` by target.
+
+    `is_corrected` is whether user measurements are part of the corrections.
+    """
+
+    def __init__(
+        self,
+        drawn: DrawnMachines,
+        champion: Champion,
+        options: PredictOptions,
+        measurements: UserMeasurements | None = None,
+    ) -> None:
+        self.drawn, self.champion, self.options, self.measurements = drawn, champion, options, measurements
+        self.predicted = predicted = DrawPredictions(drawn, champion)
+        self.explainer = Explainer(
+            predicted, champion, neighbors=options.neighbors, explain=options.explain, when=options.when
+        )
+        self.is_corrected = measurements is not None
+        self.corrections = [self._correct(number) for number in range(len(champion.predictor.targets_))]
+
+    def _correct(self, number: int) -> Correction:
+        """Return the correction of the predictions of a target."""
+        predicted, measurements = self.predicted, self.measurements
+        later, narrowing = predicted.levels[number]
+        if measurements is None:
+            return Correction(later, narrowing, later)
+        table, target = predicted.table, self.champion.predictor.targets_[number]
+        outputs = outputs_of(table.frame[table.column_of(Tag.TASK)], target)
+        shift, narrowed = measurements.known.predict(ErrorRows.of(table, outputs))
+        of_other_tasks = ~np.isin(outputs, measurements.outputs)
+        away = of_other_tasks & self.explainer.moves_away(predicted.medians[:, number], shift, target)
+        return Correction(np.where(away, later, shift), np.where(away, narrowing, narrowed), later)
+
+    def list_predictions(self, notes: Mapping[int, tuple[str, ...]] = MappingProxyType({})) -> list[Prediction]:
+        """Return the predictions in the order of the machines; `notes` by key are added."""
+        options, champion = self.options, self.champion
+        by_line: dict[int, list[tuple[int, Estimate]]] = {}
+        for row, estimate in _estimate(self):
+            by_line.setdefault(int(self.predicted.completed.cells.index[row]), []).append((row, estimate))
+        shared_notes = self.measurements.notes if self.measurements else ()
+        if champion.left_out is not None and (options.neighbors or options.explain):
+            shared_notes = (*shared_notes, champion.left_out.note)
+        return [_answer(line, made, self, (*notes.get(line, ()), *shared_notes)) for line, made in by_line.items()]
 
 
 def _answer(
-    line: int,
-    made: Sequence[tuple[int, Estimate]],
-    predicted: DrawPredictions,
-    champion: Champion,
-    *,
-    explainer: Explainer,
-    notes: tuple[str, ...],
+    line: int, made: Sequence[tuple[int, Estimate]], answers: DrawnAnswers, notes: tuple[str, ...]
 ) -> Prediction:
     """Return the prediction of one machine from its estimates by row, with `notes` after those of its own."""
+    predicted, champion = answers.predicted, answers.champion
     estimates, refusals = list[Estimate](), list[Unpredicted]()
     for row, each in made:
         is_share = bool(np.isfinite(predicted.highest[row])) or each.unit.startswith("share")
@@ -191,7 +222,7 @@ def _answer(
             refusals.append(Unpredicted(each.task, each.target, reason))
         else:
             estimates.append(each)
-    described = explainer.describe([row for row, _ in made])
+    described = answers.explainer.describe([row for row, _ in made])
     cells = {column: values[made[0][0]] for column, values in predicted.completed.cells.items()}
     scores = {each.task: (each.median, each.low, each.high) for each in estimates}
     further = tuple(champion.rules.list_completed_notes(cells))
@@ -232,15 +263,9 @@ def explain_refusal(estimate: Estimate, champion: Champion, *, is_share: bool) -
     )
 
 
-def _estimate(
-    predicted: DrawPredictions,
-    champion: Champion,
-    options: PredictOptions,
-    measurements: UserMeasurements | None,
-    *,
-    explainer: Explainer,
-) -> list[tuple[int, Estimate]]:
+def _estimate(answers: DrawnAnswers) -> list[tuple[int, Estimate]]:
     """Return the row and the estimate of every output, in the order of rows."""
+    predicted, champion, options, explainer = answers.predicted, answers.champion, answers.options, answers.explainer
     table, X = predicted.table, predicted.table.frame
     units = {column.name: column.unit for column in table.columns}
     inputs = [column.name for column in select(champion.predictor.columns_, role=Role.FEATURE)]
@@ -253,14 +278,7 @@ def _estimate(
     estimates = []
     for number, target in enumerate(champion.predictor.targets_):
         intervals = predicted.intervals(number, when, options.level)
-        outputs = outputs_of(X[table.column_of(Tag.TASK)], target)
-        later, narrowing = predicted.levels[number]
-        shift = later
-        if measurements is not None:
-            shift, narrowed = measurements.known.predict(ErrorRows.of(table, outputs))
-            of_other_tasks = ~np.isin(outputs, measurements.outputs)
-            away = of_other_tasks & explainer.moves_away(predicted.medians[:, number], shift, target)
-            shift, narrowing = np.where(away, later, shift), np.where(away, narrowing, narrowed)
+        shift, narrowing, later = answers.corrections[number]
         medians = np.clip(predicted.medians[:, number] * np.exp(shift), lowest, highest)
         ends = np.full((2, len(X)), None, dtype=object)
         if intervals is not None:
@@ -291,7 +309,7 @@ def _estimate(
                 trust=rate_trust(score, group),
                 missing=missing[row],
                 assumed=assumed[row],
-                user_factor=factor if measurements else None,
+                user_factor=factor if answers.is_corrected else None,
                 **explainer.explain(row, target, low, high),
             )
             estimates.append((row, estimate))

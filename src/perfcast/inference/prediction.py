@@ -6,19 +6,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from html import escape
-from itertools import chain
 from operator import is_
 from typing import Any, TypeVar
 
 import pandas as pd
 
 from perfcast.inference.measured_index import OTHER_SOFTWARE, PublishedScores
-from perfcast.inference.rules import Check, DerivedOutput, FactSource, Numbers, is_known
+from perfcast.inference.rules import Check, DatasetBasis, DerivedOutput, FactSource, Numbers, is_known
 from perfcast.uncertainty.in_domain import AHEAD, RESULTS
 from perfcast.utils.terminal_tables import format_interval, format_number
 
-DERIVED = "derived"
-"""Name that stands in the place of a target."""
+DERIVED, RATIO = "derived", "ratio"
+"""Names that stand in the place of a target."""
 ESTIMATE = "estimates, not official results"
 _MAX_HTML_ROWS = 60
 
@@ -223,6 +222,29 @@ class DerivedValue:
         }
 
 
+@dataclass(frozen=True)
+class Ratio:
+    """Score of a task of a bridged dataset over that of its task in the base, for one machine.
+
+    Both rest on the same assumed values, and the error of the base is in both, so the interval of the `level` is
+    narrower than that of a ratio of independent estimates. It is None without a calibration.
+    """
+
+    task: str
+    base_task: str
+    target: str
+    median: float
+    low: float | None
+    high: float | None
+    level: float
+
+    def cells(self) -> dict[str, Any]:
+        """Return the columns of a table of estimates."""
+        name = f"{self.task} / {self.base_task}"
+        cells: dict[str, Any] = {"task": name, "target": RATIO, "estimate": self.median, "published": 0}
+        return {**cells, "low": self.low, "high": self.high}
+
+
 def derive_values(
     outputs: Sequence[DerivedOutput], scores: Mapping[str, tuple[float, float | None, float | None]], cells: Numbers
 ) -> tuple[DerivedValue, ...]:
@@ -260,7 +282,7 @@ class Prediction:
     `status` is OK, or REFUSED for a machine that cannot be used: it has no estimates, and `message` is the reason. Of
     its outputs, `unpredicted` have no estimate: their intervals would be too wide. `carried` has the columns of its
     file that describe no machine. `basis` is there where the prediction is explained; `derived` has what follows from
-    several estimates.
+    several estimates, `ratios` those of a bridged dataset's tasks to the tasks of its base.
     """
 
     line: int
@@ -274,6 +296,7 @@ class Prediction:
     derived: tuple[DerivedValue, ...] = ()
     carried: Mapping[str, str | float | None] = field(default_factory=dict)
     unpredicted: tuple[Unpredicted, ...] = ()
+    ratios: tuple[Ratio, ...] = ()
 
     def __repr__(self) -> str:
         if self.status == REFUSED:
@@ -310,7 +333,7 @@ def name_tasks(answer: Named, titles: Mapping[str, str]) -> Named:
     return replace(answer, **changed) if changed else answer  # type: ignore[type-var]
 
 
-_TASK_FIELDS = ("task", "measured_task")
+_TASK_FIELDS = ("task", "base_task", "measured_task")
 _WITHOUT_TASKS = frozenset(("values", "published", "drivers", "typical_machine"))
 """Fields of answers in which no task is named."""
 
@@ -345,6 +368,11 @@ class ChampionAnswer(Answer):
     results_until: str
 
 
+def join_names(*names: str) -> str:
+    """Return distinct names as one text."""
+    return ", ".join(dict.fromkeys(names))
+
+
 def name_carried(carried: Mapping[str, Any], columns: Collection[str]) -> dict[str, Any]:
     """Return carried columns for a table: those with the name of one of its columns follow `carried.`."""
     return {f"carried.{name}" if name in columns else name: cell for name, cell in carried.items()}
@@ -352,11 +380,15 @@ def name_carried(carried: Mapping[str, Any], columns: Collection[str]) -> dict[s
 
 @dataclass(frozen=True, repr=False)
 class Predictions(ChampionAnswer):
-    """Predictions of machines in the order of the request, refused ones included, with the champion that made them."""
+    """Predictions of machines in the order of the request, refused ones included, with the champion that made them.
+
+    Of a pair of champions, `dataset`, `champion`, `preset` and `results_until` name both; `bases` has one of each.
+    """
 
     machines: tuple[Prediction, ...]
     features: int
     kind: str = ESTIMATE
+    bases: tuple[DatasetBasis, ...] = ()
 
     def __iter__(self) -> Iterator[Prediction]:
         return iter(self.machines)
@@ -387,35 +419,11 @@ class Predictions(ChampionAnswer):
                 for estimate in machine.estimates
             ]
             rows += [{**common, **each.cells()} for each in machine.derived]
+            rows += [{**common, **each.cells()} for each in machine.ratios]
             rows += [{**common, "status": REFUSED, **asdict(each)} for each in machine.unpredicted]
             if machine.status == REFUSED and not machine.unpredicted:
                 rows.append(common)
         return pd.DataFrame(rows, columns=[*_COLUMNS, *carried])
-
-
-def join_answers(answers: Sequence[Predictions]) -> Predictions:
-    """Return the answers of several champions for the same machines as one: a machine has the estimates of all.
-
-    Values, basis and carried columns are those of the first champion that answers.
-    """
-    first, *others = answers
-    machines: dict[tuple[int, str], Prediction] = {(each.line, each.machine): each for each in first}
-    for each in chain.from_iterable(others):
-        before = machines.get((each.line, each.machine))
-        if before is None or before.status == REFUSED:
-            machines[each.line, each.machine] = each
-        elif each.status == OK:
-            joined = {
-                name: getattr(before, name) + getattr(each, name) for name in ("estimates", "derived", "unpredicted")
-            }
-            notes = tuple(dict.fromkeys((*before.notes, *each.notes)))
-            machines[each.line, each.machine] = replace(before, notes=notes, **joined)
-    names: dict[str, Any] = {
-        name: ", ".join(dict.fromkeys(getattr(answer, name) for answer in answers))
-        for name in ("dataset", "champion", "preset", "results_until")
-    }
-    listed = sorted(machines.values(), key=lambda each: each.line)
-    return replace(first, machines=tuple(listed), **names) if others else first
 
 
 _COLUMNS = (

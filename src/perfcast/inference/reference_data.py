@@ -91,11 +91,13 @@ class ReferenceData:
     def fill_common(self, cells: Cells, tag: Tag) -> Cells:
         """Fill missing features of the tagged column's group with the value that all its measured rows have."""
         values = cells[self.measured.column_of(tag)].tolist()
-        common = {value: self.find_common_values(tag, value) for value in dict.fromkeys(values) if value}
-        candidates = {}
-        for name in dict.fromkeys(name for known in common.values() for name in known):
-            facts = [common.get(value, {}).get(name) for value in values]
-            candidates[name] = np.array(facts, dtype=cells[name].dtype)
+        common = {value: self.find_common_values(tag, value) if value else {} for value in dict.fromkeys(values)}
+        places = {value: place for place, value in enumerate(common)}
+        rows = np.array([places[value] for value in values], dtype=int)
+        candidates = {
+            name: np.array([known.get(name) for known in common.values()], dtype=cells[name].dtype)[rows]
+            for name in dict.fromkeys(name for known in common.values() for name in known)
+        }
         return fill_missing(cells, candidates)
 
     def find_common_values(self, tag: Tag, value: str) -> Mapping[str, Any]:

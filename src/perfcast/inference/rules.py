@@ -61,6 +61,24 @@ class FactSource:
 
 
 @dataclass(frozen=True)
+class DatasetBasis:
+    """Measured results behind the estimates of some tasks: `results` of a dataset up to a month, "" without dates.
+
+    `bridged_from` is the dataset whose estimates are features, "" for none.
+    """
+
+    dataset: str
+    results: int
+    until: str
+    bridged_from: str
+    tasks: tuple[str, ...]
+
+    def __str__(self) -> str:
+        bridge = f"bridged from {self.bridged_from}, " if self.bridged_from else ""
+        return f"{self.dataset}: {bridge}{self.results:,} results{f' to {self.until}' if self.until else ''}"
+
+
+@dataclass(frozen=True)
 class Check:
     """Command that would measure a task of a machine, and the lines of its configuration."""
 
@@ -166,6 +184,9 @@ class DescriptionRules:
     """Columns that the entity bounds, with its own column: a larger value means another entity."""
     largest_values: ClassVar[Mapping[str, str]] = {}
     """Columns with the column of the entity that has their largest possible value, beside `capacities`."""
+    carried: float = 0.0
+    """Share of what user measurements change in estimates of the base that those on a bridge take over, for an entity
+    without results in the base."""
     replaced: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """By varied column: columns that are derived anew even where the user gave them, since they would contradict it."""
     adapted: ClassVar[Mapping[str, tuple[str, ...]]] = {}

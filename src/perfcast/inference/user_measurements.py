@@ -78,6 +78,15 @@ def read_measurements(
     return UserMeasurements(later.add(np.array(residuals), measured_rows), named, tuple(notes))
 
 
+def find_task(values: Mapping[str, object], champion: Champion) -> str | None:
+    """Return the task that the fields of a machine name, as typed, None without any."""
+    for name, value in values.items():
+        field = champion.fields.get(name)
+        if field is not None and (champion.task,) == getattr(field, "columns", (field.name,)):
+            return str(value)
+    return None
+
+
 def _choose_alternatives(
     machines: ParsedMachines, scores: Sequence[Mapping[str, float]], champion: Champion
 ) -> ParsedMachines:

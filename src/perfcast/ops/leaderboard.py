@@ -121,6 +121,19 @@ def update_tables(folder: Path, results: Path, dataset: str) -> None:
             frame.to_csv(temporary, index=False, float_format="%.4g", lineterminator="\n")
 
 
+def read_headline(leaderboards: Path, spec: Mapping[str, Any]) -> pd.DataFrame:
+    """Return the leaderboard of a headline table, with a further column's rows under its heading as the split.
+
+    Args: `spec` as in conf/leaderboard.yaml; `further` names the predictor that stands in the row of another.
+    """
+    boards = [read_leaderboard(leaderboards / f"{spec['dataset']}.csv")]
+    for heading, other in spec.get("further", {}).items():
+        board = read_leaderboard(leaderboards / f"{other['dataset']}.csv")
+        board = board[(board["split"] == other["split"]) & board["predictor"].isin(list(other["predictors"]))]
+        boards.append(board.assign(split=heading, predictor=board["predictor"].map(other["predictors"])))
+    return pd.concat(boards, ignore_index=True)
+
+
 def headline_table(frame: pd.DataFrame, spec: Mapping[str, Any]) -> str:
     """Return a Markdown table of the mean error, averaged over tasks: predictors by splits, the best in bold.
 
@@ -164,10 +177,8 @@ def render_readme(project: Path, leaderboards: Path) -> str:
     """Return README.md with the headline table of the leaderboard and the outputs that conf/leaderboard.yaml names."""
     conf = read_yaml(project / "conf" / "leaderboard.yaml")
     headline = conf["headline"]
-    frame = read_leaderboard(leaderboards / f"{headline['dataset']}.csv")
-    text = replace_block(
-        (project / "README.md").read_text(encoding="utf-8"), "headline", "\n" + headline_table(frame, headline) + "\n"
-    )
+    shown = headline_table(read_headline(leaderboards, headline), headline)
+    text = replace_block((project / "README.md").read_text(encoding="utf-8"), "headline", f"\n{shown}\n")
     for name, path in conf["outputs"].items():
         output = (project / path).read_text(encoding="utf-8").rstrip()
         text = replace_block(text, name, f"```text\n{output}\n```")
@@ -183,7 +194,8 @@ def summarize_results(results: Path, titles: Mapping[str, str], preset: str) -> 
     """Return the summary of a folder of results as text. Raises: UserError when it has none."""
     available = results / "raw" / "available.json"
     if not available.exists():
-        raise UserError("there must be results to summarize", f"{results} has none", "run `make run` first")
+        remedy = "`make run` makes them; `make demo` makes a champion alone"
+        raise UserError("there must be results to summarize", f"{results} has none", remedy)
     datasets = read_object(available, "datasets", "left_out")
     lines = []
     for name in datasets["datasets"]:

@@ -8,17 +8,20 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, RootModel, Tag
 
-from perfcast.api import Champion, Comparison, Grid, NearestMachines, Predictions, Ranking, for_python
+from perfcast.api import Comparison, Grid, NearestMachines, Predictions, Ranking, for_python
 from perfcast.decisions.variants import read_varied_fields
+from perfcast.inference.champion_pair import BridgedPair, list_champions
 from perfcast.inference.machine_fields import MONTH, is_month
 from perfcast.inference.machine_files import MachineEntry, read_tree
 from perfcast.inference.predict import PredictOptions, make_options
 from perfcast.inference.prediction import Prediction
-from perfcast.serving.request_limits import BODY, DEFAULT_LIMITS, EXAMPLE, RefusedRequest, RequestLimits
+from perfcast.inference.rules import DatasetBasis
+from perfcast.serving.request_limits import BODY, BOTH, DEFAULT_LIMITS, EXAMPLE, RefusedRequest, RequestLimits, Served
 from perfcast.uncertainty.conformal import LEVEL
 from perfcast.utils.errors import UserError, unknown_name
 
 _MAX_SHOWN = 60
+_SUITE = "both, or the end of a dataset of GET /health, as 2026"
 _REMEDY_OPTIONS = "put options such as level into the query: /predict?level=0.5"
 _FORMS = ("machine", "list", "machines")
 """Tags of `RequestBody`; they stand in the locations of validation errors."""
@@ -70,15 +73,20 @@ def check_month(text: str) -> str:
     return text
 
 
-class PredictQuery(BaseModel):
-    """Options in the query of a request."""
-
+class _Options(BaseModel):
     model_config = ConfigDict(extra="forbid")
-    level: float = Field(LEVEL, gt=0, lt=1, allow_inf_nan=False, description="Level of the intervals (default: 0.9).")
     when: Annotated[str, AfterValidator(check_month)] | None = Field(
         None, description="Month of the measurement, YYYY-MM (default: that of the newest result)."
     )
     assume: bool = Field(True, description="Fill unknown values with those of similar machines (default: true).")
+    suite: str | None = Field(None, max_length=_MAX_SHOWN, description=_SUITE + " (default: the first)")
+
+
+class PredictQuery(_Options):
+    """Options in the query of a request."""
+
+    suite: str = Field(BOTH, max_length=_MAX_SHOWN, description=_SUITE + " (default: both)")
+    level: float = Field(LEVEL, gt=0, lt=1, allow_inf_nan=False, description="Level of the intervals (default: 0.9).")
     neighbors: int | None = Field(
         None, ge=0, le=DEFAULT_LIMITS.neighbors, description="Nearest machines (default: 3; 0 in a large batch)."
     )
@@ -103,25 +111,23 @@ _DESCRIBED = ("machine", "machines", "measured")
 """Fields that hold machines."""
 
 
-class DecisionRequest(BaseModel):
+class DecisionRequest(_Options):
     """Request for a decision; the options are those of the command and of Python with the same name."""
 
-    model_config = ConfigDict(extra="forbid")
     operation: ClassVar[str]
     """Method of the champion that answers."""
-    unread: ClassVar[tuple[str, ...]] = ()
+    unread: ClassVar[tuple[str, ...]] = ("suite",)
     """Fields that it does not take."""
     level: float = Field(LEVEL, strict=True, gt=0, lt=1, allow_inf_nan=False, description="Level of the intervals.")
-    when: Annotated[str, AfterValidator(check_month)] | None = Field(None, description="Month of the measurement.")
-    assume: bool = Field(True, description="Fill unknown values with those of similar machines.")
 
-    def answer(self, champion: Champion, limits: RequestLimits, **further: Any) -> Answer:
+    def answer(self, champion: Served, limits: RequestLimits, **further: Any) -> Answer:
         """Return the answer. Raises: UserError or RefusedRequest for a request that cannot be answered."""
+        by, suite = (champion.bridged, BOTH) if isinstance(champion, BridgedPair) else (champion, None)
         chosen = {name: getattr(self, name) for name in type(self).model_fields if name not in self.unread}
         for name in _DESCRIBED:
             if name in chosen:
                 chosen[name] = list_entries(chosen[name], limits) if chosen[name] else None
-        answer: Answer = getattr(champion, self.operation)(**chosen, **further)
+        answer: Answer = getattr(by, self.operation)(**chosen, **further, suite=suite)
         return answer
 
 
@@ -142,9 +148,10 @@ class MeasuredRequest(_MeasuredRequest):
     """Machines whose predictions own measurements correct."""
 
     operation = "predict"
+    suite: str | None = Field(BOTH, max_length=_MAX_SHOWN, description=_SUITE + " (default: both)")
     machines: list[MachineRequest] = _MACHINES
 
-    def answer(self, champion: Champion, limits: RequestLimits, **further: Any) -> Answer:
+    def answer(self, champion: Served, limits: RequestLimits, **further: Any) -> Answer:
         """Return the corrected predictions; those of few machines are explained."""
         small = len(self.machines) <= limits.explained
         return super().answer(champion, limits, neighbors=PredictOptions.neighbors * small, explain=small, **further)
@@ -166,7 +173,7 @@ class SimilarRequest(DecisionRequest):
     """Described machines whose nearest measured results are wanted."""
 
     operation = "similar"
-    unread = ("level", "when")
+    unread = ("suite", "level", "when")
     machines: list[MachineRequest] = _MACHINES
     count: int = Field(10, ge=1, le=100, description="Results of every task.")
     tasks: list[str] = Field([], max_length=64, description="All by default.")
@@ -181,9 +188,10 @@ class WhatIfRequest(_MeasuredRequest):
     tasks: list[str] = Field([], max_length=64, description="All by default.")
 
     @for_python
-    def answer(self, champion: Champion, limits: RequestLimits, **further: Any) -> Answer:
+    def answer(self, champion: Served, limits: RequestLimits, **further: Any) -> Answer:
         """Return the grid."""
-        count = math.prod(len(field.points) for field in read_varied_fields(self.vary, champion.fields))
+        fields = list_champions(champion)[0].fields
+        count = math.prod(len(field.points) for field in read_varied_fields(self.vary, fields))
         if count > limits.machines:
             raise UserError(f"at most {limits.machines} combinations are possible", f"there are {count}")
         return super().answer(champion, limits, **further)
@@ -250,6 +258,7 @@ class PredictResponse(_ChampionResponse):
     """Predictions in the order of the request; a machine that cannot be used has the status `refused`."""
 
     machines: list[Prediction]
+    bases: list[DatasetBasis]
 
 
 class NamesResponse(BaseModel):
@@ -260,6 +269,7 @@ class NamesResponse(BaseModel):
 
 class _Description(BaseModel):
     name: str
+    label: str
     meaning: str
     number: bool
     unit: str
@@ -289,12 +299,21 @@ class FieldsResponse(BaseModel):
     columns: list[ColumnDescription]
 
 
+class SuiteDescription(BaseModel):
+    """Champion of one dataset that the server asks, with the measured results behind its answers."""
+
+    title: str
+    champion: str
+    preset: str
+    basis: DatasetBasis
+
+
 class HealthResponse(_ChampionResponse):
     """Predictor and limits of the server."""
 
     status: Literal["ok"]
     version: str
-    tasks: list[str]
+    suites: list[SuiteDescription]
     limits: dict[str, float]
     origins: dict[str, str] = Field(description="Meaning of each origin of a value.")
     form: list[str] = Field(description="Fields and columns to ask for first; without any, the first columns.")

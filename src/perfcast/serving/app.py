@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,11 +23,13 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from perfcast import __version__
-from perfcast.api import Champion, with_operations
-from perfcast.inference import champion as champion_folder
+from perfcast.api import with_operations
 from perfcast.inference.cells import ORIGINS
+from perfcast.inference.champion import Champion
+from perfcast.inference.champion_pair import BridgedPair, list_champions
 from perfcast.inference.machine_fields import name_group
 from perfcast.inference.prediction import ESTIMATE, Predictions
+from perfcast.schema.display_names import column_label
 from perfcast.schema.table import Role, select
 from perfcast.serving.api_models import (
     DECISIONS,
@@ -40,7 +43,15 @@ from perfcast.serving.api_models import (
     describe_errors,
     list_entries,
 )
-from perfcast.serving.request_limits import DEFAULT_LIMITS, JsonRoute, PredictionQueue, RefusedRequest, RequestLimits
+from perfcast.serving.request_limits import (
+    DEFAULT_LIMITS,
+    JsonRoute,
+    PredictionQueue,
+    RefusedRequest,
+    RequestLimits,
+    Served,
+    choose_champion,
+)
 from perfcast.utils.errors import UserError
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
@@ -81,16 +92,19 @@ _ENCODED_HEADERS = [(name.encode(), value.encode()) for name, value in SECURITY_
 
 
 def create_app(
-    loaded: champion_folder.Champion, limits: RequestLimits = DEFAULT_LIMITS, hosts: Sequence[str] | None = LOOPBACK
+    champion: Served, limits: RequestLimits = DEFAULT_LIMITS, hosts: Sequence[str] | None = LOOPBACK
 ) -> FastAPI:
-    """Return the application that serves a loaded champion.
+    """Return the application that serves a loaded champion, or a pair of them.
 
     `hosts` are the accepted names in the Host header; None accepts any. Without that check, a page of another site
     whose name resolves to this machine (DNS rebinding) could send requests.
     """
-    champion = with_operations(loaded)
+    first, *others = (with_operations(each) for each in list_champions(champion))
+    champion = first
+    for bridged in others:
+        champion = bridged.pair = BridgedPair(first, bridged)
     metrics = ServerMetrics()
-    queue = PredictionQueue(champion, limits, metrics)
+    queue = PredictionQueue(limits, metrics)
     metrics.starts.inc()
     app = FastAPI(
         title="perfcast",
@@ -211,19 +225,24 @@ def _add_error_handlers(app: FastAPI) -> None:
         return _refuse(500, "the prediction failed unexpectedly; see the server log", SECURITY_HEADERS)
 
 
-def _create_info_router(champion: Champion, limits: RequestLimits, metrics: ServerMetrics) -> APIRouter:
+def _create_info_router(champion: Served, limits: RequestLimits, metrics: ServerMetrics) -> APIRouter:
     router = APIRouter(responses={422: _REFUSALS[422]})
-    fields = _describe_fields(champion)
+    champions = list_champions(champion)
+    first = champions[0]
+    fields = _describe_fields(first)
     health = {
         "status": "ok",
         "version": __version__,
-        **_describe_champion(champion),
-        "tasks": [champion.rules.task_titles.get(task, task) for task in champion.tasks],
+        **_describe_champion(first),
+        "suites": [
+            {"title": column_label(each.dataset), "champion": each.name, "preset": each.preset, "basis": each.basis}
+            for each in champions
+        ],
         "limits": asdict(limits),
-        "origins": {**ORIGINS, **champion.rules.origin_meanings},
-        "form": champion.rules.form_fields,
-        "named_field": champion.named_field,
-        "page_texts": champion.rules.page_texts,
+        "origins": {**ORIGINS, **first.rules.origin_meanings},
+        "form": first.rules.form_fields,
+        "named_field": first.named_field,
+        "page_texts": first.rules.page_texts,
     }
 
     @router.get("/", include_in_schema=False)
@@ -250,23 +269,26 @@ def _create_info_router(champion: Champion, limits: RequestLimits, metrics: Serv
     async def get_names(
         q: Annotated[str, Query(description="Text to match, such as epyc 97.")] = "",
     ) -> dict[str, Any]:
-        return {"cpu_models": champion.entity_names.complete(q[:_MAX_TEXT], limits.suggestions)}
+        names = [each.entity_names.complete(q[:_MAX_TEXT], limits.suggestions) for each in champions]
+        return {"cpu_models": list(dict.fromkeys(chain.from_iterable(names)))[: limits.suggestions]}
 
     return router
 
 
-def _create_prediction_router(champion: Champion, limits: RequestLimits, queue: PredictionQueue) -> APIRouter:
+def _create_prediction_router(champion: Served, limits: RequestLimits, queue: PredictionQueue) -> APIRouter:
     router = APIRouter(route_class=JsonRoute, responses=_REFUSALS)
 
     @router.post("/predict", summary="Predict one machine, or several", response_model=PredictResponse)
     async def post_predict(body: RequestBody, query: Annotated[PredictQuery, Query()]) -> Response:
         entries = list_entries(body, limits)
         options = query.to_options(len(entries), limits)
-        return await queue.predict(entries, options, partial(_encode_predictions, strict=query.strict))
+        encode = partial(_encode_predictions, strict=query.strict)
+        return await queue.predict(choose_champion(champion, query.suite), entries, options, encode)
 
     def add_decision(name: str, model: type, response: type, summary: str) -> None:
         async def post_decision(body: Any) -> Response:
-            return await queue.call(lambda: JSONResponse(body.answer(champion, limits).to_dict()))
+            chosen = choose_champion(champion, body.suite)
+            return await queue.call(lambda: JSONResponse(body.answer(chosen, limits).to_dict()))
 
         # FastAPI reads the model of the body from the annotation
         post_decision.__annotations__["body"] = model
@@ -302,10 +324,11 @@ def _describe_fields(champion: Champion) -> dict[str, list[dict[str, Any]]]:
 
     def describe(name: str, meaning: str, column: str | None) -> dict[str, Any]:
         unit, capacity = (columns[column].unit, capacities.get(column)) if column else ("", None)
-        return {"name": name, "meaning": meaning, "number": types[name] == "double", "unit": unit, "capacity": capacity}
+        words = {"label": column_label(name), "meaning": meaning}
+        return {"name": name, **words, "number": types[name] == "double", "unit": unit, "capacity": capacity}
 
     fields = []
-    for name, field in {field.name: field for field in champion.fields.fields.values()}.items():
+    for name, field in {each.name: each for each in champion.fields.fields.values() if each.name in types}.items():
         filled = list(field.columns)
         described = describe(name, field.meaning, filled[0] if len(filled) == 1 else None)
         fields.append({**described, "example": field.example, "columns": filled, "aliases": list(field.aliases)})

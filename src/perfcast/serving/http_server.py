@@ -15,12 +15,11 @@ from fastapi import FastAPI
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
-from perfcast.inference.champion import Champion
+from perfcast.inference.champion_pair import list_champions
 from perfcast.inference.machine_files import MachineEntry
-from perfcast.inference.predict import PredictOptions, predict_batch
-from perfcast.schema.table import Tag
+from perfcast.inference.predict import PredictOptions
 from perfcast.serving.app import LOOPBACK, METRICS_FOLDER, create_app
-from perfcast.serving.request_limits import RequestLimits
+from perfcast.serving.request_limits import RequestLimits, Served, predict_with
 from perfcast.utils.errors import UserError
 
 UVICORN = {
@@ -69,7 +68,7 @@ def serve(create: Callable[[], Any], listening: socket.socket, workers: int | No
         Multiprocess(uvicorn.Config(create, factory=True, **options), [listening]).run()
 
 
-def create_worker_app(load: Callable[[], Champion], host: str, machines: int) -> FastAPI:
+def create_worker_app(load: Callable[[], Served], host: str, machines: int) -> FastAPI:
     """Return the application of a worker process.
 
     Args: `machines` of a request at most.
@@ -79,9 +78,9 @@ def create_worker_app(load: Callable[[], Champion], host: str, machines: int) ->
     except UserError as error:  # the files have changed since the server started
         print(f"perfcast serve: {error}", file=sys.stderr)
         sys.exit(STARTUP_FAILURE)
-    entity = champion.reference_data.measured.column_of(Tag.ENTITY)
-    for name in champion.entity_names.keys[:1]:  # the first request does not wait for lazy initialization
+    newest = list_champions(champion)[-1]
+    for name in newest.entity_names.keys[:1]:  # the first request does not wait for lazy initialization
         with suppress(UserError):
-            predict_batch([MachineEntry(1, "", {entity: name})], champion, PredictOptions())
+            predict_with([MachineEntry(1, "", {newest.entity: name})], champion, PredictOptions())
     hosts = sorted({*LOOPBACK, host.lower()}) if is_loopback(host) else None
     return create_app(champion, RequestLimits(machines=machines), hosts)

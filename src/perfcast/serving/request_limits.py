@@ -14,7 +14,9 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
+from perfcast.inference.bridged import predict_pair
 from perfcast.inference.champion import Champion
+from perfcast.inference.champion_pair import BridgedPair, list_champions
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.predict import PredictOptions, predict_batch
 from perfcast.inference.prediction import Predictions
@@ -132,6 +134,27 @@ if TYPE_CHECKING:
     from perfcast.serving.app import ServerMetrics
 
 Result = TypeVar("Result")
+Served = Champion | BridgedPair
+BOTH = "both"
+"""Name of every champion of a server."""
+
+
+def choose_champion(champion: Served, suite: str | None) -> Served:
+    """Return the champion whose dataset ends so, both, or for None the first. Raises: UserError when there is none."""
+    champions = list_champions(champion)
+    chosen = [each for each in champions if suite in (None, BOTH) or each.dataset.endswith(str(suite))]
+    if not chosen:
+        known = " or ".join(each.dataset for each in champions)
+        raise UserError(f"suite must be {BOTH} or the end of a dataset", f"it is {suite!r}", known)
+    return champion if suite is not None and len(chosen) == len(champions) else chosen[0]
+
+
+def predict_with(entries: Sequence[MachineEntry], champion: Served, options: PredictOptions) -> Predictions:
+    """Predict machines with a champion or a pair, see `predict_batch` and `predict_pair`."""
+    if isinstance(champion, BridgedPair):
+        return predict_pair(entries, champion, options)
+    return predict_batch(entries, champion, options)
+
 
 _MAX_TOGETHER = 64
 """Machines of several requests in one call; a larger request is alone."""
@@ -139,6 +162,7 @@ _MAX_TOGETHER = 64
 
 @dataclass(eq=False)
 class _Request:
+    champion: Served
     entries: Sequence[MachineEntry]
     options: PredictOptions
     encode: Callable[[Predictions], Any]
@@ -146,22 +170,26 @@ class _Request:
 
 
 class PredictionQueue:
-    """Runs what uses the champion in one thread: models are not thread-safe, and a prediction fills a core."""
+    """Runs what uses champions in one thread: models are not thread-safe, and a prediction fills a core."""
 
-    def __init__(self, champion: Champion, limits: RequestLimits, metrics: ServerMetrics) -> None:
-        self._champion, self._limits, self._metrics = champion, limits, metrics
+    def __init__(self, limits: RequestLimits, metrics: ServerMetrics) -> None:
+        self._limits, self._metrics = limits, metrics
         self._thread = ThreadPoolExecutor(1, "predictions")
         self._requests: list[_Request] = []
         self._waiting = 0
 
     async def predict(
-        self, entries: Sequence[MachineEntry], options: PredictOptions, encode: Callable[[Predictions], Result]
+        self,
+        champion: Served,
+        entries: Sequence[MachineEntry],
+        options: PredictOptions,
+        encode: Callable[[Predictions], Result],
     ) -> Result:
         """Predict machines, each as alone, and return what `encode` makes of the answer, in the thread.
 
         Raises: see `call` and `predict_batch`.
         """
-        request = _Request(entries, options, encode)
+        request = _Request(champion, entries, options, encode)
         self._requests.append(request)
         try:
             await self.call(lambda: self._answer(request))
@@ -204,8 +232,8 @@ class PredictionQueue:
         """Return a request and those that one call answers with it."""
         together, room = [request], _MAX_TOGETHER - len(request.entries)
         for other in list(self._requests):
-            is_alike = other is not request and other.answer is None and other.options == request.options
-            if is_alike and len(other.entries) <= room:
+            is_alike = other.champion is request.champion and other.options == request.options
+            if other is not request and other.answer is None and is_alike and len(other.entries) <= room:
                 together.append(other)
                 room -= len(other.entries)
         return together
@@ -215,7 +243,7 @@ class PredictionQueue:
         numbered = [entry._replace(line=number) for number, entry in enumerate(entries)]
         self._metrics.batches.inc()
         self._metrics.machines.inc(len(entries))
-        answer = predict_batch(numbered, self._champion, requests[0].options)
+        answer = predict_with(numbered, requests[0].champion, requests[0].options)
         start = 0
         for request in requests:
             lines = {start + number: entry.line for number, entry in enumerate(request.entries)}

@@ -1,5 +1,7 @@
 """Estimates of rows by the champion of another dataset: columns, unseen entities, the leakage check, updates."""
 
+import csv
+import io
 import shutil
 from dataclasses import replace
 from functools import cache
@@ -9,6 +11,7 @@ import numpy as np
 import pytest
 import yaml
 from champion_project import FEATURES, project
+from loopback import Loopback, Page
 
 from perfcast import plugins
 from perfcast.cli.main import main
@@ -18,11 +21,13 @@ from perfcast.evaluation.leakage.artifacts import Artifacts, Control
 from perfcast.evaluation.leakage.file_checks import check_bridge
 from perfcast.experiment.bridge import estimate_rows
 from perfcast.experiment.champion import fit_all_rows
+from perfcast.experiment.dump_scores import PREDICTIONS
 from perfcast.experiment.experiment_check import check_experiment
 from perfcast.experiment.uncertainty_fit import fit_uncertainty
 from perfcast.inference.champion import build_features, load_champion, save_champion
 from perfcast.predictors.linear import Ridge
 from perfcast.schema.table import BRIDGE
+from perfcast.schema.table_files import read_parquet
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import write_json
 
@@ -44,6 +49,14 @@ def standard(dataset):
     declared = read_dataset(CONF, dataset)
     raw = {"spec_cpu2026": folder_of_dump(), "cpu_catalog": project().raw["cpu_catalog"]}
     return plugins.load_function(declared.target, dataset)(raw, declared.options).table
+
+
+@cache
+def standard_rejections():
+    """Return the reason and the number of every rejected result of the generated dump."""
+    raw = {"spec_cpu2026": folder_of_dump()}
+    rejected = plugins.load_function(read_dataset(CONF, SEEN).target, SEEN)(raw, {}).rejected
+    return [(reason, detail[-5:]) for reason, detail in zip(rejected["reason"], rejected["detail"], strict=True)]
 
 
 @cache
@@ -109,7 +122,9 @@ def test_an_experiment_must_have_the_dataset_of_the_bridge():
         check_experiment({**params, "datasets": ["spec_cpu2026"], "splits": ["unseen_cpu"]}, REPOSITORY)
 
 
-def test_a_later_dump_is_learned_by_a_champion_on_a_bridge(tmp_path, capsys):
+@pytest.fixture
+def results(tmp_path):
+    """Results with a champion on a bridge, and the catalog."""
     results, table = tmp_path / "results", standard(SEEN)
     shutil.copytree(project().folder, results / "champion" / "spec_cpu2017")
     shutil.copytree(project().raw["cpu_catalog"], results / "raw" / "cpu_catalog")
@@ -121,17 +136,105 @@ def test_a_later_dump_is_learned_by_a_champion_on_a_bridge(tmp_path, capsys):
     about |= {"bridge": read_dataset(CONF, SEEN).bridge.model_dump()}
     (results / "champion" / SEEN).mkdir()
     raw = {"cpu_catalog": project().raw["cpu_catalog"]}
-    folder = results / "champion" / SEEN
     files = {"standard": table, "table": features, "raw": raw, "base": project().folder}
-    save_champion(folder, predictor, calibrated, about=about, **files)
-    header, *lines = (folder_of_dump() / spec_cpu2026.FILE).read_text().splitlines()
-    later = [
-        line.replace("May-2026", "Aug-2026").replace("Jun-2026", "Aug-2026").replace("20260410-000", "20260710-009")
-        for line in lines[50:60]
-    ]
-    dump = tmp_path / "dump.csv"
-    for without, code, text in ((1, 2, "must have every earlier result, but 1 of"), (0, 0, "new results: 10 (")):
-        dump.write_text("\n".join([header, *lines[45 + without :], *lines[:45], *later, ""]))
-        assert main(["update", "--dataset", SEEN, "--results", str(results), "--from", str(dump)]) == code
-        assert text in "".join(capsys.readouterr())
-    assert load_champion(folder).results_until == "2026-08"
+    save_champion(results / "champion" / SEEN, predictor, calibrated, about=about, **files)
+    return results
+
+
+@cache
+def june():
+    """Return the header and the rows of the generated dump."""
+    header, *rows = csv.reader((folder_of_dump() / spec_cpu2026.FILE).read_text().splitlines())
+    return [name.strip() for name in header], rows
+
+
+def repeat(row, number, factor=1.0, month="Aug-2026", **changed):
+    """Return a row of the dump again, under another number, published later, with a score higher by a factor."""
+    cells = dict(zip(june()[0], row, strict=True))
+    link = f"/cpu2026/results/res2026q3/cpu2026-20260710-{number:05d}.html"
+    later = {"Published": month, "Updated": month, "Disclosures": link, "Peak Result": "0"}
+    score = f"{float(cells['Base Result']) * factor:.3f}"
+    return [*{**cells, **later, "Base Result": score, **changed}.values()]
+
+
+def update(results, rows, capsys):
+    """Update with a dump of these rows; return the status and what was printed."""
+    dump = results.parent / "dump.csv"
+    with dump.open("w", newline="") as file:
+        csv.writer(file).writerows([june()[0], *rows])
+    capsys.readouterr()
+    code = main(["update", "--dataset", SEEN, "--results", str(results), "--from", str(dump)])
+    return code, "".join(capsys.readouterr())
+
+
+def test_a_later_dump_is_learned_by_a_champion_on_a_bridge(results, capsys):
+    rows = june()[1]
+    later = [repeat(row, 900 + number) for number, row in enumerate(rows[50:60])]
+    code, text = update(results, [*rows[46:], *rows[:45], *later], capsys)
+    assert (code, "must have every earlier result, but 1 of" in text) == (2, True)
+    changed = repeat(rows[45], 46, 1.05, "May-2026")
+    changed[june()[0].index("Disclosures")] = link = rows[45][june()[0].index("Disclosures")]
+    code, text = update(results, [*rows[:45], changed, *rows[46:], *later], capsys)
+    assert code == 2
+    assert f"0 of {len(standard(SEEN).frame)} are gone and 1 have another score, as {Path(link).stem}" in text
+    assert not (results / "dumps").exists()
+    code, text = update(results, [*rows[45:], *rows[:45], *later], capsys)
+    assert (code, "new results: 10 (" in text) == (0, True)
+    assert load_champion(results / "champion" / SEEN).results_until == "2026-08"
+
+
+def test_the_official_address_gives_a_dump_of_another_layout(results, tmp_path, monkeypatch, capsys):
+    """It has energy columns, a column of its own, another order, and one name more than fields."""
+    header, rows = june()
+    rows = [*rows, repeat(rows[50], 900)]
+    order = np.random.default_rng(0).permutation(len(header) - 1).tolist()
+    names = [*(header[place] for place in order), "Energy Peak Result", "Energy Base Result", "Remarks", "Disclosure"]
+    text = io.StringIO()
+    csv.writer(text).writerow([*names, "Disclosures"])
+    energy = {int(number) for name, number in standard_rejections() if name == "energy_measured"}
+    for number, row in enumerate(rows, start=1):
+        last = ["0", "2.5" if number in energy else "0", "", f'<A HREF="{row[-1]}">HTML</A>']
+        csv.writer(text).writerow([*(f"{row[place]} " for place in order), *last])
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    with Loopback() as server:
+        server.pages["/dump"] = Page(text.getvalue().encode(), announces_length=False)
+        for kind in ("dataset", "source"):
+            (tmp_path / "conf" / kind).mkdir(parents=True)
+            conf = (CONF / kind / f"{SEEN}.yaml").read_text()
+            official = "https://www.spec.org/cgi-bin/osgresults?conf=cpu2026;op=dump;format=csvdump"
+            (tmp_path / "conf" / kind / f"{SEEN}.yaml").write_text(conf.replace(official, server.url("/dump")))
+        words = ["--dataset", SEEN, "--results", str(results), "--project", str(tmp_path)]
+        assert main(["update", *words]) == 0
+    output = capsys.readouterr().out
+    assert "new results: 1 (" in output
+    assert "forecasts of 2026-06, results to 2026-08: 1 results" in output
+
+
+def test_answers_of_a_champion_on_a_bridge_move_and_its_forecasts_are_scored(results, capsys):
+    header, rows = june()
+    known = [row for row in rows if "EPYC 9965" in row[header.index("Processor")]]
+    later = [repeat(row, 800 + number, 2.0) for number, row in enumerate(known)]
+    other = {"Compiler": "C/C++/Fortran: Version 9.1 of Zorch", "Hardware Vendor": "Zorch Systems", "Memory": "bananas"}
+    rated = next(row for row in known if row[header.index("Benchmark")].endswith("rate"))
+    new = [repeat(known[0], 900, Processor="AMD EPYC 9845"), repeat(known[0], 901, **other)]
+    new += [repeat(known[0], 902, Processor="Zorch Chip Z9"), repeat(rated, 903, System="Box (1-copy)")]
+    code, text = update(results, [*later, *rows, *new], capsys)
+    assert code == 0
+    read, count = len(rows) + len(later) + 4, len(standard(SEEN).frame) + len(later) + 3
+    assert f"rows: {read} read = {count} kept + 0 merged + {read - count} rejected" in text
+    assert "one_copy: 1 (cpu2026-20260710-00903)" in text
+    assert "unknown processors: 2 (quantum core x1, zorch chip z9)" in text
+    assert "new cpu models: 2 (epyc 9845, zorch chip z9)" in text
+    assert "new in hw_vendor: 1 (Zorch Systems)" in text
+    assert "without compiler_vendor: 1 (cpu2026-20260710-00901)" in text
+    moved = text.partition("moved by more than their interval:")[2]
+    assert "epyc 9965, SPEC" in moved
+    (folder,) = (results / "dumps" / SEEN).glob("*/")
+    predictions = read_parquet(folder / PREDICTIONS).set_index("row")
+    rows_of_later = [f"cpu2026-20260710-{800 + number:05d}" for number in range(len(later))]
+    half = predictions.loc[rows_of_later, "estimate"] / predictions.loc[rows_of_later, "measured"]
+    assert half.between(0.35, 0.75).all(), "forecasts are those of before"
+    assert predictions.loc[rows_of_later, "known"].all()
+    assert not predictions.at["cpu2026-20260710-00900", "known"]
+    assert "cpu2026-20260710-00903" in (folder / "rejected.csv").read_text()
+    assert "## Forecasts of 2026-06, results to 2026-08" in (folder.parent / "forecasts.md").read_text()

@@ -7,18 +7,21 @@ import io
 import re
 import shutil
 
+import pandas as pd
 import pytest
 from champion_project import KNOWN, project
 from loopback import Loopback, Page
 
 import perfcast
 from perfcast.cli.main import main
+from perfcast.experiment.dump_scores import PREDICTIONS, list_scores, summarize_scores
 from perfcast.experiment.update import update_champion
+from perfcast.schema.table_files import read_parquet
 from perfcast.sources.download import DownloadLimits
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import file_digests, read_json, sha256, write_json
 
-DATASET, ENTITY = "spec_cpu2017", "xeon gold 6148"
+DATASET, ENTITY, UNTIL = "spec_cpu2017", "xeon gold 6148", "2025-03"
 
 
 def make_dump(factor=1.5, month="Jan-2026", *, without=0, changed=None):
@@ -95,13 +98,13 @@ def test_a_newer_dump_moves_answers_is_kept_and_is_not_learned_twice(results, tm
     new = perfcast.load_champion(results / "champion" / DATASET)
     count = len(new.calibrated.known.errors)
     assert f"new results: {count} ({len(old.reference_data.measured.frame)} before" in output
-    assert "to 2026-01\nnew CPU models: 0\n" in output
+    assert "to 2026-01\nnew cpu models: 0\n" in output
     assert "answers moved by more than their interval:\n" in output
     assert ENTITY in output.partition("interval:\n")[2]
     assert (old.results_until < "2026", new.results_until) == (True, "2026-01")
     before, after = (each.predict(KNOWN, when="2026-06").machines[0].estimates[0] for each in (old, new))
     assert before.median * 1.05 < after.median < before.median * 1.6
-    (folder,) = (results / "dumps" / DATASET).iterdir()
+    (folder,) = (results / "dumps" / DATASET).glob("*/")
     manifest = read_json(folder / "manifest.json")
     assert manifest["files"][0]["sha256"] == sha256(folder / "cpu2017-results.csv.gz") == sha256(path)
     assert (manifest["newest"], manifest["origin"], manifest["rows"]) == (
@@ -138,6 +141,76 @@ def test_dumps_that_are_no_successors_are_refused_and_change_nothing(results, ca
     refuse(results, gzip.compress(dump)[:-3000], "truncated or damaged", capsys)
 
 
+def read_predictions(results):
+    (path,) = (results / "dumps" / DATASET).glob(f"*/{PREDICTIONS}")
+    return read_parquet(path)
+
+
+def test_forecasts_are_those_of_before_whatever_the_new_scores_are(results, tmp_path, capsys):
+    """A higher score of every new result moves no forecast, and puts all of them outside of their intervals."""
+    folders, path = [results, tmp_path / "other"], tmp_path / "dump.csv"
+    shutil.copytree(results, folders[1])
+    made = []
+    for folder, factor in zip(folders, (1.0, 4.0), strict=True):
+        path.write_bytes(make_dump(factor))
+        assert update(folder, "--from", path) == 0
+        made.append(read_predictions(folder))
+    output = capsys.readouterr().out
+    pd.testing.assert_frame_equal(
+        made[0][["row", "estimate", "low", "high"]], made[1][["row", "estimate", "low", "high"]]
+    )
+    near, far = (summarize_scores(each).iloc[0] for each in made)
+    assert (near["mape"] < 15, near["coverage"] > 50) == (True, True)
+    assert (far["mape"] > 60, far["coverage"]) == (True, 0)
+    assert (
+        near["results"]
+        == len(made[0])
+        == len(perfcast.load_champion(results / "champion" / DATASET).calibrated.known.errors)
+    )
+    assert f"{len(made[1])} of {len(made[1])} known set-ups lie outside the 99 % interval: a change of time" in output
+    assert f"forecasts of {UNTIL}, results to 2026-01: {len(made[0])} results\n" in output
+    assert f"\n  known cpu models: {len(made[0])} results of 1, MAPE " in output
+
+
+def test_each_dump_has_a_section_of_the_page(results, tmp_path, capsys):
+    path, page = tmp_path / "dump.csv", results / "dumps" / DATASET / "forecasts.md"
+    first, second = make_dump(1.0), make_dump(1.1, month="Mar-2026").splitlines()[-4:]
+    for dump in (first, first + b"\n".join([*(line.replace(b"-0000", b"-0900") for line in second), b""])):
+        path.write_bytes(dump)
+        assert update(results, "--from", path) == 0
+    text = page.read_text()
+    assert f"{page}: forecasts" in capsys.readouterr().out
+    assert re.findall("^## (.+)$", text, re.MULTILINE) == [
+        f"Forecasts of {UNTIL}, results to 2026-01",
+        "Forecasts of 2026-01, results to 2026-03",
+    ]
+    assert "| all | all | known | 4 | 1 |" in text.partition("results to 2026-03")[2]
+    assert "| all | 2026-03 | known | 4 | 1 |" in text
+    shutil.rmtree(results / "champion")
+    shutil.copytree(project().folder, results / "champion" / DATASET)
+    assert update(results, "--from", path) == 0, "a champion that was made anew learns the dump"
+    assert page.read_text() == text, "what it would forecast now is no forecast"
+
+
+def test_known_and_new_entities_are_apart_and_results_without_a_forecast_are_counted():
+    predictions = pd.DataFrame(
+        {
+            **{"row": list("abcd"), "task": ["x", "x", "y", "y"], "entity": ["e", "f", "f", "g"], "month": "2026-01"},
+            **{"known": [True, False, False, False], "measured": 100.0, "estimate": [110.0, 100.0, 80.0, None]},
+            **{"low": [100.0, 90.0, 70.0, None], "high": [120.0, 110.0, 90.0, None], "agrees": [1.0, None, None, None]},
+        }
+    )
+    summary = summarize_scores(predictions).set_index(["task", "month", "known"])
+    assert summary.loc[("", "", True)].tolist() == [1, 1, pytest.approx(10), pytest.approx(10), 100]
+    assert summary.loc[("", "", False)].tolist() == [2, 1, pytest.approx(10), pytest.approx(10), 50]
+    assert summary.loc[("y", "2026-01", False)].tolist() == [1, 1, pytest.approx(20), pytest.approx(20), 0]
+    assert list(list_scores(predictions, "cpu model")) == [
+        "new cpu models: 2 results of 1, MAPE 10.0 %, MedAPE 10.0 %, 50 % inside their 90 % intervals",
+        "known cpu models: 1 results of 1, MAPE 10.0 %, MedAPE 10.0 %, 100 % inside their 90 % intervals",
+        "1 of 4 new results have no forecast: nothing is known of their design",
+    ]
+
+
 def test_what_cannot_be_updated_is_refused_in_one_line(results, tmp_path, capsys):
     for words, match in (
         (["--from", tmp_path / "none.csv"], "--from must be a file"),
@@ -172,7 +245,7 @@ def test_the_official_address_gives_the_dump(results, internet, tmp_path, capsys
     internet.pages["/dump"] = Page(make_dump(), announces_length=False)
     assert update(results, "--project", tmp_path) == 0
     assert "answers moved" in capsys.readouterr().out
-    (folder,) = (results / "dumps" / DATASET).iterdir()
+    (folder,) = (results / "dumps" / DATASET).glob("*/")
     assert read_json(folder / "manifest.json")["origin"] == internet.url("/dump")
 
 

@@ -8,41 +8,21 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from champion_project import FEATURES, KNOWN, SUITES, TITLES, project
+from bridged_project import DATASET, LATER, bridged_results
+from champion_project import KNOWN, TITLES
 
 from perfcast.cli.main import main
-from perfcast.domains.servers.datasets.spec_cpu.cpu2026 import build
 from perfcast.domains.servers.processors.announcements import find_core, find_core_family
-from perfcast.domains.servers.testing import spec_cpu2026
-from perfcast.experiment.champion import fit_all_rows
-from perfcast.inference.bridge import Base
-from perfcast.inference.champion import build_features, load_champion, save_champion
+from perfcast.inference.champion import load_champion
 from perfcast.inference.draws import impute_draws
 from perfcast.inference.machine_files import read_machines
 from perfcast.inference.parse import parse_batch
-from perfcast.predictors.linear import Ridge
-
-DATASET = "spec_cpu2026"
-LATER = [title.replace("2017", "2026") for title in TITLES]
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory):
+def results():
     """Results with the champion of the generated SPEC CPU2017, and one of SPEC CPU2026 that rests on it."""
-    folder = tmp_path_factory.mktemp("bridge")
-    shutil.copytree(project().folder, folder / "champion" / "spec_cpu2017")
-    raw = {DATASET: folder / "raw" / DATASET, "cpu_catalog": project().raw["cpu_catalog"]}
-    spec_cpu2026.write(raw[DATASET], rows=200, seed=5)
-    standard = build(raw, {}).table
-    tasks = {suite.replace("2017", "2026"): suite for suite in SUITES}
-    table = build_features(DATASET, standard.frame, standard.columns, FEATURES)
-    table = Base(project().champion, "cpu2017", tasks).add_estimates(table)
-    predictor, _ = fit_all_rows(table, {"params": lambda seed: Ridge()}, 0, None)
-    about = {"dataset": DATASET, "predictor": "ridge", "preset": "quick", "features": list(FEATURES)}
-    about |= {"bridge": {"dataset": "spec_cpu2017", "name": "cpu2017", "tasks": tasks, "without": None}}
-    later = folder / "champion" / DATASET
-    save_champion(later, predictor, None, standard=standard, table=table, raw=raw, about=about, base=project().folder)
-    return folder
+    return bridged_results()
 
 
 def run(capsys, *arguments):

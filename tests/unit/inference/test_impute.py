@@ -11,7 +11,7 @@ from champion_project import FEATURES, KNOWN, PLAIN, SUITES, is_possible, make_c
 
 from perfcast.domains.servers.server_rules import SPEC_CPU2017 as RULES
 from perfcast.inference import parse_machines, read_machines
-from perfcast.inference.cells import ASSUMED, GIVEN, ORIGINS, Cells, EntityFacts
+from perfcast.inference.cells import ASSUMED, GIVEN, ORIGINS, Cells, EntityFacts, list_rows
 from perfcast.inference.champion import build_features
 from perfcast.inference.donors import BY_TASK, HotDeck, JointDeck
 from perfcast.inference.draws import complete_machines, impute_draws
@@ -179,6 +179,19 @@ def test_draws_repeat_exactly_and_do_not_depend_on_the_batch():
     )
     last = both.completed.frame[both.completed.frame.index == both.completed.frame.index[-1]]
     pd.testing.assert_frame_equal(last.reset_index(drop=True), first.completed.frame.reset_index(drop=True))
+
+
+def test_machines_that_are_draws_of_one_share_out_its_draws():
+    champion = project().champion
+    machine = {**KNOWN, champion.task: champion.tasks[0]}
+    whole = draws(machine)
+    assert len(whole.owners) > 3
+    parsed = parse_machines(read_machines([machine] * 3), champion)
+    parts = impute_draws(parsed, champion, shares=np.array([[0, 3], [1, 3], [2, 3]]))
+    np.testing.assert_allclose(np.bincount(parts.owners, parts.weights), 1.0)
+    rows, shared = (list_rows(each.completed.cells, whole.completed.frame.columns) for each in (whole, parts))
+    assert set(shared) == set(rows)
+    assert len(shared) < 2 * len(rows)
 
 
 def test_donors_of_the_same_cpu_model_come_first_and_the_newest_of_them():

@@ -101,7 +101,7 @@ def test_absurd_measured_score_is_named_by_every_command_whatever_the_form_of_th
         assert main([command.split()[0], *options, *common]) == 0
         shown = capsys.readouterr()
         assert "other compiler options, or a typo?" in shown.err, command
-        assert command != "predict" or "changed by your own measurements: SPECrate2017_fp_base" in shown.out
+        assert command != "predict" or "changed by your own measurements: SPECrate2017_int_base from" in shown.out
 
 
 def test_rank_and_what_if_correct_by_measurements(tmp_path, capsys):

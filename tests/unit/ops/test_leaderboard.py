@@ -12,6 +12,7 @@ from perfcast.ops.leaderboard import (
     NOISE_FLOOR,
     collect_leaderboard,
     headline_table,
+    read_headline,
     read_leaderboard,
     render_readme,
     replace_block,
@@ -76,6 +77,19 @@ def test_headline_table_shows_the_best_in_bold_and_a_dash_for_what_was_not_run(b
     assert lines[3].startswith("| lookup | ")
     assert "**" not in lines[3]
     assert all(line.endswith("| - |") for line in lines[2:4])
+
+
+def test_a_further_column_of_a_headline_has_another_datasets_predictors_in_the_rows(board, tmp_path):
+    unseen = board[board["split"] == "unseen_cpu"]
+    update_leaderboard(tmp_path / "first.csv", board[board["split"] == "random"])
+    update_leaderboard(tmp_path / "second.csv", unseen)
+    further = {"next suite": {"dataset": "second", "split": "unseen_cpu", "predictors": {"nearest": "ridge"}}}
+    spec = SPEC | {"dataset": "first", "splits": ["random", "next suite"], "further": further}
+    lines = headline_table(read_headline(tmp_path, spec), spec).splitlines()
+    error = unseen.query("predictor == 'nearest' and task == 'average' and metric == 'mape'")["value"].item()
+    assert lines[0].endswith("| next suite |")
+    assert f"| **{error:.1f} %** (" in lines[2]
+    assert lines[3].endswith("| - |")
 
 
 def test_a_block_is_replaced_between_its_marks():

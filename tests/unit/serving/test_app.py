@@ -73,7 +73,7 @@ def test_fields_lists_fields_and_columns(server):
     assert "provenance" not in {column["group"] for column in columns.values()}
     fields = {field["name"]: field for field in payload["fields"]}
     tdp = {"meaning": "thermal design power of each processor", "example": "360 W", "unit": "W", "columns": ["tdp_w"]}
-    assert fields["tdp"] == {"name": "tdp", "number": True, "capacity": None, "aliases": [], **tdp}
+    assert fields["tdp"] == {"name": "tdp", "label": "tdp", "number": True, "capacity": None, "aliases": [], **tdp}
     assert "cpu" in fields["processor"]["aliases"]
     capacities = {name: fields[name]["capacity"] for name in ("sockets", "cores", "memory.channels")}
     of_cores, of_channels = "cores_per_chip_of_cpu_model", "mem_channels_per_chip"
@@ -90,7 +90,8 @@ def test_health_returns_predictor_and_limits(server):
     payload = request(f"{server}/health").json()
     response_models.HealthResponse.model_validate(payload, extra="forbid")
     assert (payload["status"], payload["dataset"], payload["champion"]) == ("ok", "spec_cpu2017", "ridge")
-    assert (payload["tasks"], payload["limits"]["body"]) == (TITLES, 1 << 20)
+    (suite,) = payload["suites"]
+    assert (suite["basis"]["tasks"], payload["limits"]["body"]) == (TITLES, 1 << 20)
 
 
 def test_metrics_count_requests_machines_and_times(server):
@@ -128,7 +129,7 @@ def test_openapi_lists_every_route_with_existing_models(server):
         <= set(payload["components"]["schemas"])
     )
     options = {parameter["name"] for parameter in payload["paths"]["/predict"]["post"]["parameters"]}
-    assert options == {"level", "when", "assume", "neighbors", "explain", "strict"}
+    assert options == {"level", "when", "assume", "suite", "neighbors", "explain", "strict"}
 
 
 def test_pages_load_nothing_from_elsewhere(server):

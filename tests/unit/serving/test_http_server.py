@@ -12,10 +12,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from bridged_project import DATASET, bridged_results
 from champion_project import project
 from serving_project import KNOWN, PLAIN, Reply, request
 
 import perfcast
+from perfcast.cli.main import main
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds processes as Linux has them")
 
@@ -70,11 +72,11 @@ class Server:
 
 
 @contextmanager
-def command(*options, host="127.0.0.1"):
+def command(*options, host="127.0.0.1", champion=None):
     words = [sys.executable, "-m", "perfcast", "serve", "--port", "0", "--host", host, *options]
     source = str(perfcast.__path__[0]).removesuffix("perfcast")
     process = subprocess.Popen(
-        [*words, "--champion", str(project().folder)],
+        [*words, "--champion", str(champion or project().folder)],
         env={**os.environ, "PYTHONPATH": source},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -95,6 +97,20 @@ def test_command_serves_until_it_is_interrupted_and_says_that_it_is_open():
         seconds, errors = server.end(signal.SIGINT)
         assert (server.process.returncode, seconds < 10) == (0, True)
     assert "is open to other machines" in errors and "Traceback" not in errors
+
+
+@pytest.mark.parametrize("exports", [False, True])
+def test_exported_file_is_served_alone_and_a_folder_with_what_rests_on_it(tmp_path, exports):
+    champion = bridged_results() / "champion" / "spec_cpu2017"
+    if exports:
+        file = tmp_path / "champion.zip"
+        assert main(["champion", "export", "--champion", str(champion), "--with-scores", "--out", str(file)]) == 0
+        champion = file
+    with command("--workers", "1", champion=champion) as server:
+        suites = request(f"{server.address}/health").json()["suites"]
+        assert [suite["basis"]["dataset"] for suite in suites] == ["spec_cpu2017", DATASET][: 2 - exports]
+        (machine,) = request(f"{server.address}/predict{PLAIN}", KNOWN).json()["machines"]
+        assert len(machine["estimates"]) == 4 * len(suites)
 
 
 @pytest.mark.reliability("workers of the server killed or stopped", cases=3)

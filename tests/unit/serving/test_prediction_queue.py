@@ -25,7 +25,7 @@ def run(scenario, limits=DEFAULT_LIMITS):
     """Run a scenario with a queue that is busy until the event is set."""
 
     async def start():
-        queue = PredictionQueue(project().champion, limits, ServerMetrics())
+        queue = PredictionQueue(limits, ServerMetrics())
         gate = threading.Event()
         busy = asyncio.create_task(queue.call(gate.wait))
         await asyncio.sleep(0)
@@ -39,7 +39,8 @@ def run(scenario, limits=DEFAULT_LIMITS):
 
 
 def enqueue(queue, machines, options=PLAIN, encode=lambda answer: answer):
-    return asyncio.create_task(queue.predict(read_tree(machines, "the body"), options, encode))
+    entries = read_tree(machines, "the body")
+    return asyncio.create_task(queue.predict(project().champion, entries, options, encode))
 
 
 @pytest.fixture

@@ -10,7 +10,8 @@ DOMAIN = Domain(
     descriptions={
         **dict.fromkeys(("perfcastdb", "spec_cpu2017_detail", "spec_jbb2015", "spec_power"), "server_rules.SERVERS"),
         **dict.fromkeys(("spec_cpu2026", "spec_cpu2026_unseen_2017"), "server_rules.SPEC_CPU2026"),
-        **{"spec_cpu2006": "server_rules.SPEC_CPU2006", "spec_cpu2017": "server_rules.SPEC_CPU2017"},
+        **dict.fromkeys(("spec_cpu2017", "spec_cpu2017_from_2006"), "server_rules.SPEC_CPU2017"),
+        "spec_cpu2006": "server_rules.SPEC_CPU2006",
     },
     commands=("facts add", "facts list"),
     tables={"error_sources": "error_sources.tabulate_error_sources"},
@@ -18,12 +19,16 @@ DOMAIN = Domain(
     shift="predictors.training_shift.TrainingShift",
     leakage_checks=("leakage.ANNOUNCEMENTS", "leakage.FACT_DATES"),
     labels={
-        "cores_per_chip_of_cpu_model": "cores per chip of the CPU model",
-        "cpu_model": "CPU model",
-        "cpu_series": "CPU series",
-        "cpu_vendor": "CPU vendor",
-        "hw_vendor": "system vendor",
-        "sku_code": "SKU",
+        **{"spec_cpu2006": "SPEC CPU2006", "spec_cpu2017": "SPEC CPU2017", "spec_cpu2026": "SPEC CPU2026"},
+        **{"cores_per_chip_of_cpu_model": "cores per chip of the CPU model", "cpu_model": "CPU model"},
+        **{"cpu_series": "CPU series", "cpu_vendor": "CPU vendor", "hw_vendor": "system vendor", "sku_code": "SKU"},
+        **{"os": "operating system", "os_name": "operating system", "hw_avail": "hardware availability"},
+        **{"base_mhz": "nominal clock", "max_turbo_mhz": "highest clock", "all_core_turbo_mhz": "all-core clock"},
+        **{"l1i_kb": "L1 instruction cache", "l1d_kb": "L1 data cache", "l2_kb_per_core": "L2 cache per core"},
+        **{"l3_mb_per_chip": "L3 cache per chip", "l3_slice_mb": "L3 cache slice", "hbm_gb": "HBM", "tdp_w": "TDP"},
+        **{"mem_total_gb": "memory", "dimm_gb": "DIMM capacity", "sw_avail": "software availability", "isa": "ISA"},
+        **{"mem_rated_mts": "rated memory rate", "mem_eff_mts": "effective memory rate", "storage_gb": "storage size"},
+        **{"mem_max_mts_1dpc": "highest memory rate", "mem_channels_per_chip": "memory channels per chip"},
     },
     flags={
         "servers (spec_cpu2017, spec_cpu2006)": {

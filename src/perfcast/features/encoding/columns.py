@@ -30,7 +30,12 @@ def numbers(frame: pd.DataFrame, column: Column) -> np.ndarray:
 
     Shapes: (n,) float64. A decimal year is 1970 plus the days since 1970-01-01 over 365.2425.
     """
-    return number_matrix(frame, [column])[:, 0]
+    read = frame[column.name]
+    if column.kind is Kind.DATE or read.dtype != np.float64:
+        return number_matrix(frame, [column])[:, 0]
+    values = read.to_numpy(copy=True)  # without a frame of one column, which takes longer than a prediction of few rows
+    values[~np.isfinite(values)] = np.nan
+    return values
 
 
 def number_matrix(frame: pd.DataFrame, columns: Sequence[Column]) -> np.ndarray:

@@ -2,8 +2,9 @@
 
 import { copyText, formatCurl, saveCsv } from "./answer_tools.js";
 import { drawRows, formatNumber } from "./charts.js";
-import { createElement, createFigures, createLegend, createTable, formatInterval } from "./prediction_view.js";
+import { countResults, createElement, createFigures, createLegend, createTable, formatInterval } from "./prediction_view.js";
 
+export const BOTH = "both";
 const form = document.getElementById("choose");
 const output = document.getElementById("decision");
 const state = { address: "", body: null, table: null, prices: [] };
@@ -13,6 +14,9 @@ let namedField = "processor";
 export function setNamedField(name) {
   namedField = name;
 }
+
+// Return the chosen suites as a field of a request, nothing where the server has one dataset.
+export const readSuite = ({ suite }) => (suite.options.length > 1 ? { suite: suite.value } : {});
 
 // Return the machine of a line such as `2 x EPYC 9654; price=18000`.
 export function readLine(line) {
@@ -44,7 +48,7 @@ const letter = (place) => String.fromCharCode(65 + place);
 function readRequest(action) {
   const machines = readLines(form.elements.machines.value);
   if (!machines.length) throw new Error("machines: empty. Write one machine a line, such as 2 x EPYC 9654.");
-  const body = { machines };
+  const body = { machines, ...readSuite(form.elements) };
   state.prices = machines.map((machine) => machine.price ?? "");
   const measured = readMeasured(form.elements.measured.value);
   if (measured.length && action !== "similar") body.measured = measured;
@@ -71,7 +75,7 @@ function showComparison(answer) {
     task,
     ...machines.map((machine) => {
       const each = machine.estimates.find((estimate) => estimate.task === task);
-      return each ? `${formatNumber(each.median)} (${formatInterval(each)})${each.published?.median ? `; published ${formatNumber(each.published.median)}, ${each.published.count} results` : ""}` : "";
+      return each ? `${formatNumber(each.median)} (${formatInterval(each)})${each.published?.median ? `; published ${formatNumber(each.published.median)}, ${countResults(each.published.count)}` : ""}` : "";
     }),
   ]);
   const prices = machines.map((machine) => state.prices[machine.line - 1]);
@@ -159,7 +163,7 @@ async function decide(action) {
 function updateLink(action) {
   const link = new URLSearchParams(location.search);
   link.set("decide", action);
-  for (const input of form.elements) if (input.name) (input.value.trim() ? link.set(`d.${input.name}`, input.value.trim()) : link.delete(`d.${input.name}`));
+  for (const input of form.elements) if (input.name) (input.value.trim() && input.value !== BOTH ? link.set(`d.${input.name}`, input.value.trim()) : link.delete(`d.${input.name}`));
   history.replaceState(null, "", `?${link}`);
 }
 

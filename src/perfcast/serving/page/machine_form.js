@@ -2,11 +2,12 @@
 
 import { copyText, formatCurl, listEstimates, saveCsv } from "./answer_tools.js";
 import { formatNumber } from "./charts.js";
-import { readMeasured, restoreDecision, setNamedField } from "./decisions.js";
-import { createBasis, createCurves, createElement, createPrediction } from "./prediction_view.js";
+import { BOTH, readMeasured, readSuite, restoreDecision, setNamedField } from "./decisions.js";
+import { createBasis, createCurves, createElement, createPrediction, describeBasis } from "./prediction_view.js";
 
 const EXAMPLES = { processor: "AMD EPYC 9654", chips: "2", cores: "96", memory: "24 x 64 GB DDR5-4800", os: "SLES 15 SP4", compiler: "AOCC 4.0", storage: "1 x 960 GB NVMe SSD" };
-const OPTIONS = ["level", "when", "neighbors"];
+const LABELS = { cores: "Cores of each processor", chips: "Chips (processors)", gpu: "GPU" };
+const OPTIONS = ["level", "when", "neighbors", "suite"];
 const MEASURED = "measured";
 const RANGE = ["vary", "from", "to", "step"];
 const MAX_STEPS = 40;
@@ -40,12 +41,19 @@ function showProblem(id, text) {
 // Return the field whose names the server completes.
 const namedField = () => state.health.named_field;
 
+const findEntry = (name) => [...state.known.fields, ...state.known.columns].find((entry) => entry.name === name);
+
+// Return the label and the meaning of a field or a column.
+const describeName = (name) => findEntry(name) ?? { label: name.replaceAll("_", " "), meaning: name };
+
+const capitalize = (text) => text[0].toUpperCase() + text.slice(1);
+
 function createField(name) {
-  const match = state.known.fields.find((entry) => entry.name === name) ?? state.known.columns.find((entry) => entry.name === name);
+  const match = findEntry(name);
   const input = createElement("input", { name: `m.${name}`, placeholder: EXAMPLES[name] ?? match?.example ?? match?.unit ?? "", title: match ? match.meaning : name });
   if (name === namedField()) input.setAttribute("list", "cpu-models");
   if (name === "chips" || name === "cores") input.setAttribute("inputmode", "numeric");
-  const label = name === "cores" ? "Cores of each processor" : name === "os" ? "Operating system" : name === "chips" ? "Chips (processors)" : name === "gpu" ? "GPU" : (name[0].toUpperCase() + name.slice(1)).replaceAll("-", " ");
+  const label = LABELS[name] ?? capitalize(describeName(name).label.replaceAll("-", " "));
   return createElement("label", { class: name === namedField() ? "wide" : "" }, `${label} `, input);
 }
 
@@ -67,7 +75,7 @@ function addCharacteristic(field = "", value = "") {
   const row = createElement("fieldset", { class: "pair" }, createElement("label", {}, "Characteristic ", name), createElement("label", {}, "Value ", cell), drop);
   drop.addEventListener("click", () => row.remove());
   name.addEventListener("change", () => {
-    const match = [...state.known.fields, ...state.known.columns].find((entry) => entry.name === name.value.trim());
+    const match = findEntry(readName(name));
     cell.placeholder = match ? (match.example ?? match.unit) || match.meaning : "";
   });
   name.value = field;
@@ -76,11 +84,18 @@ function addCharacteristic(field = "", value = "") {
   return name;
 }
 
+// Return the name of a typed name or label.
+function readName(input) {
+  const text = input.value.trim();
+  const isNamed = (entry) => entry.label.toLowerCase() === text.toLowerCase();
+  return findEntry(text) ? text : (state.known.fields.find(isNamed) ?? state.known.columns.find(isNamed))?.name ?? text;
+}
+
 // Return the filled fields in the order of the page.
 function readMachine() {
   const pairs = [...form.querySelectorAll("#fields input")].map((input) => [input.name.slice(2), input.value.trim()]);
   for (const row of form.querySelectorAll(".pair")) {
-    const name = row.querySelector(".field").value.trim();
+    const name = readName(row.querySelector(".field"));
     const value = row.querySelector(".cell").value.trim();
     if (name || value) pairs.push([name, value]);
   }
@@ -98,7 +113,7 @@ function buildQuery(extra = {}) {
   const query = new URLSearchParams();
   for (const name of OPTIONS) {
     const value = form.elements[name].value.trim();
-    if (value) query.set(name, value);
+    if (value && value !== BOTH) query.set(name, value);
   }
   for (const [name, value] of Object.entries(extra)) query.set(name, value);
   return query;
@@ -148,7 +163,7 @@ function buildRequest(machine) {
 function readShared() {
   const { level, when } = Object.fromEntries(buildQuery());
   const measured = readMeasured(form.elements.measured.value);
-  return { level: Number(level), ...(when ? { when } : {}), ...(measured.length ? { measured } : {}) };
+  return { level: Number(level), ...(when ? { when } : {}), ...readSuite(form.elements), ...(measured.length ? { measured } : {}) };
 }
 
 async function predict() {
@@ -177,14 +192,12 @@ function showAnswer() {
   section.hidden = false;
   getElement("csv").hidden = false;
   const machine = state.answer.machines[0];
-  getElement("prediction").replaceChildren(...state.answer.machines.flatMap((each) => createPrediction(each, section.clientWidth)));
-  getElement("basis").replaceChildren(...createBasis(machine, state.health.origins, listMeanings()));
+  getElement("prediction").replaceChildren(...state.answer.machines.flatMap((each) => createPrediction(each, section.clientWidth, state.health.suites, describeName)));
+  getElement("basis").replaceChildren(...createBasis(machine, state.health, describeName));
   if (!state.curves) getElement("curves").replaceChildren();
   else getElement("curves").replaceChildren(...createCurves(state.curves.answer, state.curves.values, state.curves.label, getElement("curves").clientWidth));
   suggestRange();
 }
-
-const listMeanings = () => Object.fromEntries(state.known.columns.map((entry) => [entry.name, entry.meaning || entry.name]));
 
 const listNumericFields = () => [...state.known.fields, ...state.known.columns].filter((entry) => entry.number);
 
@@ -199,7 +212,7 @@ function addVaried(name) {
   const { vary } = range.elements;
   if ([...vary.options].some((option) => option.value === name)) return;
   const words = listNumericFields().find((entry) => entry.name === name).meaning || name;
-  vary.append(createElement("option", { value: name }, `${words[0].toUpperCase()}${words.slice(1)} (${name})`));
+  vary.append(createElement("option", { value: name }, capitalize(words)));
 }
 
 // Suggest a range around the value of the machine, unless a range was typed.
@@ -252,7 +265,7 @@ async function predictRange() {
       refused: combinations.filter((each) => each.violation).map((each) => ({ line: each.line, message: each.violation })),
       notes: grid.notes,
     };
-    state.curves = { answer, values, label: `${varied}${match.unit ? ` (${match.unit})` : ""}` };
+    state.curves = { answer, values, label: `${match.meaning || varied}${match.unit ? ` (${match.unit})` : ""}` };
     updateLink();
     showAnswer();
   } catch (error) {
@@ -333,11 +346,16 @@ async function initialize() {
   const asked = state.health.form.length ? state.health.form : state.known.columns.slice(0, 8).map((entry) => entry.name);
   getElement("fields").append(...asked.map(createField));
   const all = [...state.known.fields, ...state.known.columns.filter((entry) => !state.known.fields.some((other) => other.name === entry.name))];
-  getElement("field-names").append(...all.map((entry) => createElement("option", { value: entry.name }, entry.meaning)));
+  getElement("field-names").append(...all.map((entry) => createElement("option", { value: entry.name }, `${entry.label}: ${entry.meaning}`)));
   listVaried().forEach(addVaried);
   if (all.some((entry) => entry.name === "memory.channels")) range.elements.vary.value = "memory.channels";
+  const { suites } = state.health;
+  if (suites.length > 1) {
+    for (const { suite } of [form.elements, getElement("choose").elements]) suite.append(...suites.map((each) => createElement("option", { value: each.basis.dataset }, each.title)));
+    for (const label of document.querySelectorAll(".of-suites")) label.hidden = false;
+  }
   for (const name of OPTIONS) form.elements[name].dataset.initial = form.elements[name].value;
-  getElement("champion").textContent = `Predictor: ${state.health.champion}, the best one on ${state.health.dataset} (training preset: ${state.health.preset}); perfcast ${state.health.version}.`;
+  getElement("champion").textContent = `${suites.map((each) => `${each.title}: ${each.champion}, ${describeBasis(each.basis, suites)} (training preset: ${each.preset})`).join(". ")}. perfcast ${state.health.version}.`;
   addListeners();
   suggestNames("").catch(() => {});
   const { described, varied: hasCurves } = restoreLink();

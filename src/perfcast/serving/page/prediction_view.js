@@ -11,6 +11,8 @@ export function createElement(name, attributes = {}, ...children) {
 
 const formatPercent = (level) => `${Number((100 * level).toPrecision(4))} %`;
 
+export const countResults = (count) => `${count.toLocaleString("en")} ${count === 1 ? "result" : "results"}`;
+
 export function describeTrust(estimate) {
   const advice = estimate.trust.startsWith("low") ? " Rely on the interval rather than on the estimate." : "";
   return `Trust: ${estimate.trust || "unknown"}.${advice}`;
@@ -28,7 +30,7 @@ export function createTable(caption, header, rows) {
 }
 
 // Return the legend of a chart; `marks` names its diamonds, `published` is whether it has the strip of published results.
-export function createLegend(level, { marks, published }) {
+export function createLegend(level, { marks, published, unit }) {
   const item = (text, ...shapes) => {
     const svg = createShape("svg", { viewBox: "0 0 26 14", "aria-hidden": "true" });
     svg.append(...shapes);
@@ -38,6 +40,7 @@ export function createLegend(level, { marks, published }) {
   const items = [item("estimate", createShape("circle", { class: "median", cx: 13, cy: 7, r: 6 })), item(`${formatPercent(level)} interval`, bar)];
   if (marks) items.push(item(marks, createShape("path", { class: "near", d: "M13 0l6 7l-6 7l-6 -7z" })));
   if (published) items.unshift(item("published results, median", createShape("rect", { class: "measured", x: 3, y: 1, width: 20, height: 12 }), createShape("line", { class: "measured-median", x1: 13, x2: 13, y1: 1, y2: 13 })));
+  if (unit) items.push(createElement("li", {}, `unit: ${unit}`));
   return createElement("ul", { class: "legend" }, ...items);
 }
 
@@ -45,35 +48,61 @@ export function formatInterval(estimate) {
   return estimate.low === null ? "no interval" : `${formatNumber(estimate.low)} to ${formatNumber(estimate.high)}`;
 }
 
-// Return the measured answer of exactly this machine, nothing without one.
-function describePublished(published) {
-  if (!published) return [];
-  const results = published.count === 1 ? "1 result" : `${published.count} results`;
-  const which = published.differs.length ? `nearest to this machine (the newest of them have ${published.differs.join("; ")})` : "of this machine";
-  const kind = published.quartiles ? `of such machines in any set-up, ${published.months}` : which;
-  const range = published.low === published.high ? "" : `, ${published.quartiles ? "quartiles " : ""}${formatNumber(published.low)} to ${formatNumber(published.high)}`;
-  const median = published.median ? `, median ${formatNumber(published.median)}` : "";
-  return [createElement("p", { class: "published" }, createElement("strong", {}, `Published: ${results} ${kind}${range}${median}.`))];
+// Return the published results as a table, nothing without any.
+function createPublished(estimates) {
+  const found = estimates.filter((each) => each.published);
+  const isExact = found.every(({ published }) => !published.quartiles && !published.differs.length);
+  const rows = found.map(({ task, published }) => {
+    const which = published.quartiles ? `such machines in any set-up, ${published.months}` : published.differs.length ? `the nearest machine; its newest results have ${published.differs.join("; ")}` : "this machine";
+    const range = published.low === null ? "" : published.low === published.high ? formatNumber(published.low) : `${formatNumber(published.low)} to ${formatNumber(published.high)}`;
+    return [task, String(published.count), published.median ? formatNumber(published.median) : "", published.quartiles && range ? `quartiles ${range}` : range, ...(isExact ? [] : [which])];
+  });
+  const [caption, header] = [`Published results${isExact ? " of this machine" : ""}`, ["suite", "results", "median", "range", ...(isExact ? [] : ["of"])]];
+  return rows.length ? [createElement("div", { class: "published" }, createTable(caption, header, rows))] : [];
 }
 
-// Return a heading, a chart and a text for every suite, and the same as tables.
-export function createPrediction(machine, width) {
+// Return the measured results behind the answers of a suite, and the suite whose estimates it rests on.
+export function describeBasis({ results, until, bridged_from: base }, suites) {
+  const from = base ? `bridged from ${suites.find((suite) => suite.basis.dataset === base)?.title ?? base}; ` : "";
+  return `${from}${countResults(results)}${until ? ` to ${until}` : ""}`;
+}
+
+// Return the heading, the chart, the trust and the ratio of one estimate.
+function createEstimate(estimate, { ratio, heading, width, unit }) {
+  const nearest = estimate.neighbors.map((near) => `${near.machine} ${formatNumber(near.score)}`).join(", ");
+  const label = `${estimate.task}: estimate ${formatNumber(estimate.median)}, ${formatPercent(estimate.level)} interval ${formatInterval(estimate)}${nearest ? `; nearest measured: ${nearest}` : ""}`;
+  return createElement(
+    "div",
+    {},
+    createElement(heading, { class: "suite" }, `${estimate.task} `, createElement("strong", {}, formatNumber(estimate.median)), " ", createElement("small", {}, `${formatInterval(estimate)}${unit && ` ${unit}`}`)),
+    drawAxis(estimate, width, label),
+    createElement("p", { class: "trust" }, describeTrust(estimate)),
+    ratio ? createElement("p", { class: "ratio" }, `Ratio to ${ratio.base_task}: `, createElement("strong", {}, formatNumber(ratio.median)), `, ${formatInterval(ratio)}`) : "",
+  );
+}
+
+// Return published results, then a heading, a chart and a text for every estimate by suite, and the same as tables.
+export function createPrediction(machine, width, suites, words) {
   const parts = [createElement("p", {}, createElement("strong", {}, machine.machine))];
   for (const note of machine.notes) parts.push(createElement("p", { class: "problem note" }, `Note: ${note}.`));
-  const estimates = machine.estimates;
+  const { estimates } = machine;
+  const ratios = Object.fromEntries((machine.ratios ?? []).map((each) => [each.task, each]));
   const hasNearest = estimates.some((estimate) => estimate.neighbors.length);
-  parts.push(createLegend(estimates[0].level, { marks: hasNearest && "nearest measured machines", published: estimates.some((estimate) => estimate.published) }));
-  for (const estimate of estimates) {
-    const nearest = estimate.neighbors.map((near) => `${near.machine} ${formatNumber(near.score)}`).join(", ");
-    const label = `${estimate.task}: estimate ${formatNumber(estimate.median)}, ${formatPercent(estimate.level)} interval ${formatInterval(estimate)}${nearest ? `; nearest measured: ${nearest}` : ""}`;
-    parts.push(
-      createElement("h3", { class: "suite" }, `${estimate.task} `, createElement("strong", {}, formatNumber(estimate.median)), " ", createElement("small", {}, `${formatInterval(estimate)}${estimate.unit ? ` ${estimate.unit}` : ""}`)),
-      ...describePublished(estimate.published),
-      drawAxis(estimate, width, label),
-      createElement("p", { class: "trust" }, describeTrust(estimate)),
-    );
-  }
-  const most = (machine.basis?.assumptions ?? []).slice(0, 3).map((each) => `${each.field} (${(100 * each.spread).toFixed(1)} %)`);
+  const units = [...new Set(estimates.map((estimate) => estimate.unit))].filter(Boolean);
+  parts.push(...createPublished(estimates));
+  parts.push(createLegend(estimates[0].level, { marks: hasNearest && "nearest measured machines", published: estimates.some((estimate) => estimate.published), unit: units.length === 1 ? units[0] : "" }));
+  const answered = suites.map((suite) => ({ ...suite, estimates: estimates.filter((estimate) => suite.basis.tasks.includes(estimate.task)) })).filter((suite) => suite.estimates.length);
+  const isSplit = answered.length > 1 && width >= 730;
+  for (const suite of answered) suite.width = isSplit ? Math.floor((width - 32) / 2) : width;
+  const sections = answered.map((suite) => {
+    const title = answered.length > 1 ? [createElement("div", {}, createElement("h3", { class: "dataset" }, suite.title), createElement("p", { class: "quiet" }, describeBasis(suite.basis, suites)))] : [];
+    const blocks = suite.estimates.map((estimate) => createEstimate(estimate, { ratio: ratios[estimate.task], heading: title.length ? "h4" : "h3", width: suite.width, unit: units.length > 1 ? estimate.unit : "" }));
+    const section = createElement("section", {}, ...title, ...blocks);
+    section.style.gridRow = `span ${title.length + blocks.length}`;
+    return section;
+  });
+  parts.push(createElement("div", { class: isSplit ? "suites split" : "suites" }, ...sections));
+  const most = (machine.basis?.assumptions ?? []).slice(0, 3).map((each) => `${words(each.field).label} (${(100 * each.spread).toFixed(1)} %)`);
   if (most.length) parts.push(createElement("p", {}, `Assumed, what changes the estimates most: ${most.join(", ")}. Stating them narrows the intervals.`));
   const rows = estimates.map((estimate) => [estimate.task, formatNumber(estimate.median), estimate.low === null ? "" : formatNumber(estimate.low), estimate.high === null ? "" : formatNumber(estimate.high), estimate.trust]);
   const tables = [createTable(`Estimates with ${formatPercent(estimates[0].level)} intervals; not official results`, ["suite", "estimate", "low", "high", "trust"], rows)];
@@ -89,8 +118,8 @@ export function createPrediction(machine, width) {
   return parts;
 }
 
-// Return the drivers by group and all inputs by their origin.
-export function createBasis(machine, origins, meanings) {
+// Return the drivers by group and all inputs by their origin; `words` returns the label and the meaning of a name.
+export function createBasis(machine, { origins, suites }, words) {
   const parts = [];
   const driven = machine.estimates.filter((estimate) => estimate.typical_machine);
   if (driven.length) {
@@ -101,14 +130,15 @@ export function createBasis(machine, origins, meanings) {
     });
     parts.push(createTable("Drivers: factors on the prediction of a typical machine of the last year", ["suite", ...groups, "typical machine"], rows));
   }
-  if (machine.basis) parts.push(...createFoundation(machine.basis));
+  if (machine.basis) parts.push(...createFoundation(machine.basis, suites, words));
   for (const [origin, meaning] of Object.entries(origins)) {
     const values = machine.values.filter((value) => value.origin === origin);
     if (!values.length) continue;
     const cells = values.map((value) => {
       const unit = value.unit && value.unit !== "month" && value.unit !== "quarter" ? ` ${value.unit}` : "";
       const shown = typeof value.value === "number" ? Number(value.value.toPrecision(6)).toString() : value.value;
-      return createElement("li", { title: meanings[value.column] ?? value.column }, createElement("span", {}, `${value.column} `), `${shown}${unit}`);
+      const { label, meaning } = words(value.column);
+      return createElement("li", { title: `${value.column}: ${meaning}` }, createElement("span", {}, `${label} `), `${shown}${unit}`);
     });
     const title = createElement("h3", {}, origin[0].toUpperCase() + origin.slice(1), " ", createElement("small", {}, meaning));
     parts.push(createElement("div", { class: `origin ${origin.replace(" ", "-")}` }, title, createElement("ul", { class: "cells" }, ...cells)));
@@ -117,11 +147,11 @@ export function createBasis(machine, origins, meanings) {
 }
 
 // Return data, errors and facts with their dates, and how to check the answer.
-function createFoundation(basis) {
-  const parts = [createElement("p", {}, `Trained on ${basis.measured_results} measured results${basis.trained_until ? ` up to ${basis.trained_until}` : ""}.`)];
+function createFoundation(basis, suites, words) {
+  const parts = [createElement("p", {}, `Basis: ${suites.map((suite) => `${suite.title}, ${describeBasis(suite.basis, suites)}`).join(". ")}.`)];
   if (basis.later_results) parts.push(createElement("p", {}, `${basis.later_results}.`));
   if (basis.errors.length) parts.push(createTable("Errors in backtests at this distance from measured machines", ["suite", "half are below", "nine tenths are below"], basis.errors.map((each) => [each.task, `${(100 * each.median).toFixed(1)} %`, `${(100 * each.p90).toFixed(1)} %`])));
-  for (const each of basis.facts) parts.push(createElement("p", {}, createElement("strong", {}, `Facts of ${each.subject}`), `, public from ${each.known_from || "an unknown day"} (${each.source}): ${each.facts.join(", ")}.`));
+  for (const each of basis.facts) parts.push(createElement("p", {}, createElement("strong", {}, `Facts of ${each.subject}`), `, public from ${each.known_from || "an unknown day"} (${each.source}): ${each.facts.map((fact) => fact.replace(/^\w+/, (name) => words(name).label)).join(", ")}.`));
   if (basis.checks.length) {
     const checks = basis.checks.flatMap((each) => [createElement("h4", {}, each.task), createElement("pre", {}, `${each.command}\n\n${each.configuration}`)]);
     parts.push(createElement("details", {}, createElement("summary", {}, "How to measure it"), ...checks));

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from perfcast import plugins
-from perfcast.domains.servers.datasets.spec_cpu import cpu2006, cpu2017, cpu2026
+from perfcast.domains.servers.datasets.spec_cpu import cpu2006, cpu2017, cpu2017_first, cpu2026
 from perfcast.domains.servers.datasets.spec_cpu.repairs import MIN_PEERS, mark_far_below_peers
 from perfcast.domains.servers.parsing.names import extract_system_stem
 from perfcast.domains.servers.testing import cpu_catalog, spec_cpu2006, spec_cpu2017, spec_cpu2026
@@ -276,6 +276,31 @@ def test_cpu2026_reads_energy_of_the_official_dump_and_not_the_numbers_of_june(t
     assert rejected == {6: "energy_measured", 31: "energy_measured", 16: "copies_unknown", 17: "copies_unknown"}
 
 
+def test_cpu2026_is_read_by_the_names_of_its_columns(tmp_path):
+    """Another order, further columns, blanks around names and texts, and one name more than fields change nothing."""
+    write_official(tmp_path, 60)
+    path = tmp_path / spec_cpu2026.FILE
+    expected = cpu2026.build({"spec_cpu2026": tmp_path}, {})
+    header, *lines = csv.reader(path.read_text().splitlines())
+    order = np.random.default_rng(0).permutation(len(header) - 2)
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\r\n")
+        writer.writerow([*(f" {header[place]}\t" for place in order), "Remarks", *header[-2:]])
+        for line in lines:
+            writer.writerow([*(f" {line[place]} " for place in order), "", line[-1]])
+    built = cpu2026.build({"spec_cpu2026": tmp_path}, {})
+    pd.testing.assert_frame_equal(built.table.frame, expected.table.frame)
+    assert built.rejected["reason"].tolist() == expected.rejected["reason"].tolist()
+
+
+def test_cpu2026_with_its_last_names_in_the_other_order_is_refused(tmp_path):
+    write_official(tmp_path, 60)
+    path = tmp_path / spec_cpu2026.FILE
+    path.write_text(path.read_text().replace("Disclosure,Disclosures", "Disclosures,Disclosure", 1))
+    with pytest.raises(UserError, match="wrong_field_count"):
+        cpu2026.build({"spec_cpu2026": tmp_path}, {})
+
+
 def test_cpu2026_rejects_one_copy_by_the_system_or_the_score_per_core(tmp_path):
     spec_cpu2026.write(tmp_path, rows=200, seed=0)
     frame = cpu2026.build({"spec_cpu2026": tmp_path}, {}).table.frame
@@ -296,3 +321,27 @@ def test_cpu2026_has_near_copies_in_one_block_and_marks_processors_without_a_fam
     assert frame["submission_id"].nunique() > 5
     assert frame.index[frame["q_no_family"] == 1].tolist() == [2]
     assert frame["core_family"].isna().equals(frame["q_no_family"] == 1)
+
+
+def test_first_results_of_cpu2017_are_whole_systems_of_drawn_cpu_models(tmp_path, monkeypatch):
+    monkeypatch.setattr(cpu2017_first, "_CPU_MODELS", 5)
+    monkeypatch.setattr(cpu2017_first, "_RESULTS", 4)
+    spec_cpu2017.write(tmp_path, rows=2000, seed=0)
+    whole = cpu2017.build({"spec_cpu2017": tmp_path}, {}).table.frame
+    built = cpu2017_first.build({"spec_cpu2017": tmp_path}, {"dataset": "first"})
+    frame = built.table.frame
+    early = whole[whole["published_month"] <= "2018-06"].set_index("result_id")
+    assert len(early) > len(frame) > 0
+    assert frame["cpu_model"].nunique() == 5
+    assert frame["published_month"].max() <= pd.Timestamp("2018-06")
+    assert frame["core_family"].notna().all()
+    is_drawn = early.index.isin(frame["result_id"])
+    per_system = pd.Series(is_drawn, early.index).groupby([early["cpu_model"], early["system_stem"]], observed=True)
+    assert set(per_system.mean()) <= {0.0, 1.0}
+    of_models = early[early["cpu_model"].isin(frame["cpu_model"])]
+    for model, rows in of_models.groupby("cpu_model", observed=True):
+        results = frame[frame["cpu_model"] == model]
+        systems = results["system_stem"].value_counts()
+        assert len(results) == len(rows) or len(results) >= 4
+        assert len(results) - systems.max() < 4
+    assert set(built.rejected["reason"]) > {"not_drawn"}

@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
     entries = asking.read_entries(options, champion)
     if len(entries) != 1:
         raise UserError("the large run must be one", f"{options.machines} describes {len(entries)}", "keep one")
-    measurements = asking.read_user_measurements(options, entries, champion)
+    measurements = asking.read_user_measurements(options, entries, champion)[0]
     limits = {"budget": options.budget, "count": options.count}
     plan = plan_runs(entries[0], champion, chosen, **limits, measurements=measurements)
     counted = f"{asking.count_words(len(plan.runs), 'run')} planned"

@@ -91,7 +91,8 @@ def _read_rows(
     header = _read_header(path, file, columns)
     columns = [*columns, *(name for name in optional if name in header)]
     pick = itemgetter(*(header.index(column) for column in columns))
-    widths = {len(header), len(header) - sum(name in _UNUSED_LAST for name in header[-len(_UNUSED_LAST) :])}
+    unused = sum(name in _UNUSED_LAST for name in header[-len(_UNUSED_LAST) :]) if header[-1] in _UNUSED_LAST else 0
+    widths = {len(header), len(header) - unused}
     rejections: list[Rejection] = []
     block: list[tuple[object, ...]] = []
     blocks: list[pa.Table] = []

@@ -101,7 +101,8 @@ class SpecDump:
 
     `screen` quarantines rows that are no results, `derive` adds columns after parsing, `repair` corrects joined rows.
     `optional` raw columns are read for `screen` where the dump has them. Rows that are equal in the columns of
-    `near_copies` are of one block. `facts` are those of the table.
+    `near_copies` are of one block. `facts` are those of the table. `table` names that of `columns.csv`, by default
+    the source.
     """
 
     source: str
@@ -115,11 +116,12 @@ class SpecDump:
     optional: tuple[str, ...] = ()
     near_copies: tuple[str, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
+    table: str = ""
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
         """Standard columns in table order."""
-        return read_columns(__package__, "columns.csv", self.source.removeprefix("spec_"))
+        return read_columns(__package__, "columns.csv", self.table or self.source.removeprefix("spec_"))
 
     @cached_property
     def described(self) -> Mapping[str, list[RawColumn]]:

@@ -1,0 +1,226 @@
+"""Answers of a champion and of one that rests on it: one draw, ratios, measurements across, and every command."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from bridged_project import DATASET, LATER, bridged_pair, bridged_results
+from champion_project import KNOWN, SUITES, TITLES, project
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import perfcast
+from perfcast.cli.main import main
+from perfcast.decisions.what_if import predict_grids
+from perfcast.domains.servers.server_rules import SPEC_CPU2026
+from perfcast.inference.bridged import draw_sides, predict_pair
+from perfcast.inference.champion_pair import BridgedPair, parse_pair, read_measured
+from perfcast.inference.machine_files import read_machines
+from perfcast.inference.predict import PredictOptions, predict_batch
+from perfcast.utils.errors import UserError
+
+PLAIN = PredictOptions(neighbors=0, explain=False)
+
+
+def without(entity):
+    """Return the pair without the results of an entity behind the base."""
+    pair = bridged_pair()
+    data = pair.base.reference_data
+    frame = data.measured.frame
+    measured = replace(data.measured, frame=frame[frame[pair.base.entity] != entity].reset_index(drop=True))
+    base = replace(pair.base, reference_data=replace(data, measured=measured))
+    bridge = replace(pair.bridge, champion=base)
+    return BridgedPair(base, replace(pair.bridged, base=bridge))
+
+
+def answer(machine, measured=None, pair=None, options=PLAIN):
+    pair, entries = pair or bridged_pair(), read_machines(machine)
+    known = read_measured(read_machines(measured), pair, machine) if measured else (None, None)
+    [prediction] = predict_pair(entries, pair, options, known).machines
+    return prediction
+
+
+def scores(prediction):
+    return {each.task: each for each in prediction.estimates}
+
+
+def test_a_machine_has_the_estimates_of_both_and_their_ratios():
+    prediction = answer(KNOWN)
+    assert sorted(scores(prediction)) == sorted(TITLES + LATER)
+    assert [(each.task, each.base_task) for each in prediction.ratios] == list(zip(LATER, TITLES, strict=True))
+
+
+def test_the_interval_of_a_ratio_is_narrower_than_that_of_two_intervals():
+    prediction = answer(KNOWN)
+    by_task = scores(prediction)
+    for ratio in prediction.ratios:
+        new, old = by_task[ratio.task], by_task[ratio.base_task]
+        assert ratio.low < ratio.median < ratio.high
+        assert ratio.median == pytest.approx(new.median / old.median, rel=0.05)
+        assert ratio.high / ratio.low < (new.high / old.low) / (new.low / old.high)
+
+
+ENTITIES = sorted(project().standard.frame["cpu_model"].dropna().unique())
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.lists(st.sampled_from(ENTITIES), min_size=1, max_size=4, unique=True))
+def test_both_assume_the_same_hardware_whichever_has_results(entities):
+    pair = bridged_pair()
+    base, bridged = draw_sides(
+        parse_pair(read_machines([{"processor": entity} for entity in entities]), pair), pair, PLAIN
+    )
+    joint, of_base, of_bridged = pair.base.rules.joint, base.completed.cells, bridged.completed.cells
+    hardware = ({*joint.taken} - {*joint.software, joint.day}) & {*of_base} & {*of_bridged}
+    assert "dimm_count" in hardware
+    led = np.isin(of_base.index, of_base.index[base.other >= 0])
+    assert not np.isin(of_bridged.index[bridged.other >= 0], of_base.index[led]).any()
+    for follower, leader in ((base, bridged), (bridged, base)):
+        follows = follower.other >= 0
+        for name in hardware:
+            values = follower.completed.cells[name][follows].tolist()
+            other = leader.completed.cells[name][follower.other[follows]].tolist()
+            assert all(a == b or a != a for a, b in zip(values, other, strict=True)), name
+    shared = np.intersect1d(of_base.index, of_bridged.index)
+    assert np.union1d(of_base.index[base.other >= 0], of_bridged.index[bridged.other >= 0]).tolist() == shared.tolist()
+
+
+@settings(max_examples=5, deadline=None)
+@given(st.lists(st.sampled_from(ENTITIES), min_size=2, max_size=5, unique=True))
+def test_a_machine_has_the_same_answer_in_any_batch(entities):
+    machines = [{"processor": entity} for entity in entities]
+    together = predict_pair(read_machines(machines), bridged_pair(), PLAIN).machines
+    alone = [each for machine in machines for each in predict_pair(read_machines(machine), bridged_pair(), PLAIN)]
+    for first, second in zip(together, alone, strict=True):
+        assert [each.task for each in first.ratios] == [each.task for each in second.ratios]
+        for name in ("estimates", "ratios"):
+            medians = [[each.median for each in getattr(made, name)] for made in (first, second)]
+            assert medians[0] == pytest.approx(medians[1], rel=1e-9)
+
+
+def test_one_suite_alone_has_the_answer_of_its_champion(capsys):
+    results = bridged_results()
+    entries = read_machines(KNOWN)
+    for suite, champion in zip(("2017", "2026"), bridged_pair(), strict=True):
+        options = ["predict", "--processor", KNOWN["processor"], "--chips", "2", "--results", str(results)]
+        assert main([*options, "--suite", suite, "--json", "--brief"]) == 0
+        [machine] = json.loads(capsys.readouterr().out)["machines"]
+        [expected] = predict_batch(entries, champion, replace(PLAIN, explain=True, neighbors=3)).machines
+        assert [each["median"] for each in machine["estimates"]] == [each.median for each in expected.estimates]
+        assert machine["ratios"] == []
+
+
+def test_a_machine_that_one_champion_refuses_has_the_answer_of_the_other():
+    pair = bridged_pair()
+    with_task = answer({**KNOWN, "task": "CINT2026rate"})
+    assert [list(scores(with_task)), with_task.ratios, with_task.notes[-1:]] == [[LATER[2]], (), with_task.notes[-1:]]
+    assert not any("no answer" in note for note in with_task.notes)
+    lines = read_machines([KNOWN, {"processor": "nonsense"}])
+    known, refused = predict_pair(lines, pair, PLAIN).machines
+    assert (known.status, refused.status) == ("ok", "refused")
+    with pytest.raises(UserError, match="nonsense"):
+        predict_pair(lines, pair, PLAIN, strict=True)
+
+
+def test_a_result_of_the_base_moves_an_entity_that_the_base_has_not_seen():
+    later = {*bridged_pair().bridged.reference_data.measured.frame["cpu_model"]}
+    entity = next(each for each in ENTITIES if each not in later)
+    machine, pair = {"processor": entity, "chips": 1}, without(entity)
+    before = scores(answer(machine, pair=pair))
+    after = scores(answer(machine, {"task": SUITES[2], "score": 1.2 * before[TITLES[2]].median}, pair))
+    base, carried = (np.log(after[task].median / before[task].median) for task in (TITLES[2], LATER[2]))
+    assert base > 0
+    assert carried == pytest.approx(SPEC_CPU2026.carried * base)
+    assert after[LATER[2]].user_factor == pytest.approx(np.exp(carried))
+
+
+def test_a_result_of_the_base_moves_no_entity_that_the_base_has_seen():
+    before = scores(answer(KNOWN))
+    after = answer(KNOWN, {"task": SUITES[2], "score": 1.2 * before[TITLES[2]].median})
+    assert scores(after)[TITLES[2]].median > before[TITLES[2]].median
+    assert [scores(after)[task].median for task in LATER] == [before[task].median for task in LATER]
+    assert any(note.startswith(f"{DATASET} is not moved by your results of spec_cpu2017") for note in after.notes)
+
+
+def test_a_later_result_moves_its_own_suite_alone_and_says_so():
+    before = scores(answer(KNOWN))
+    after = answer(KNOWN, {"task": LATER[2], "score": 1.2 * before[LATER[2]].median})
+    assert scores(after)[LATER[2]].median > before[LATER[2]].median
+    assert [scores(after)[task].median for task in TITLES] == [before[task].median for task in TITLES]
+    assert any(note.startswith(f"spec_cpu2017 is not moved by your results of {DATASET}") for note in after.notes)
+
+
+def test_a_measured_task_of_neither_is_refused(tmp_path, capsys):
+    (tmp_path / "mine.csv").write_text("task,score\nSPECrate2010_int_base,100\n")
+    options = ["--processor", KNOWN["processor"], "--measured", str(tmp_path / "mine.csv")]
+    assert main(["predict", *options, "--results", str(bridged_results())]) == 2
+    refusal = capsys.readouterr().err
+    assert refusal.count("\n") == 1 and "CINT2017rate" in refusal and "CINT2026rate" in refusal
+
+
+COMMANDS = {
+    "predict": ("--processor", KNOWN["processor"], "--chips", "1"),
+    "compare": (f"1 x {KNOWN['processor']}", f"2 x {KNOWN['processor']}"),
+    "rank": ("candidates.csv", "--target", f"{LATER[2]} >= 10", "--target", f"{TITLES[2]} >= 10"),
+    "what-if": ("--processor", KNOWN["processor"], "--vary", "chips=1,2"),
+    "similar": ("--processor", KNOWN["processor"], "--chips", "1", "--count", "1"),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_answers_in_both_suites(tmp_path, capsys, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "candidates.csv").write_text(f"processor,chips\n{KNOWN['processor']},1\n{KNOWN['processor']},2\n")
+    common = ["--results", str(bridged_results()), "--suite", "both"]
+    for form in ((), ("--json",), ("--csv",)):
+        assert main([command, *COMMANDS[command], *common, *form]) == 0
+        shown = capsys.readouterr()
+        for title in (LATER[2], TITLES[2]):
+            assert title in shown.out, form
+        assert DATASET in shown.out + shown.err or command != "similar"
+
+
+def test_the_text_has_ratios_and_the_results_behind_each_suite(capsys):
+    options = ["--processor", KNOWN["processor"], "--chips", "2", "--results", str(bridged_results())]
+    assert main(["predict", *options]) == 0
+    out = capsys.readouterr().out
+    later, first = (len(each.reference_data.measured.frame) for each in reversed(bridged_pair()))
+    assert f"{LATER[2]} / {TITLES[2]}" in out
+    assert f"basis: spec_cpu2017: {first} results to" in out
+    assert f"{DATASET}: bridged from spec_cpu2017, {later} results to 2026-06" in " ".join(out.split())
+
+
+def test_rank_refuses_a_candidate_that_one_champion_cannot_use():
+    pair = bridged_pair()
+    champion = perfcast.load_champion(bridged_results() / "champion" / DATASET)
+    ranking = champion.rank([KNOWN, {"processor": "nonsense"}, {**KNOWN, "chips": 1}], suite="both")
+    assert [len(ranking.candidates), len(ranking.refused)] == [2, 1]
+    assert {*ranking.weights} == {*TITLES, *LATER}
+    assert ranking.dataset == ", ".join(each.dataset for each in pair)
+
+
+def test_a_grid_of_one_suite_is_that_of_its_champion():
+    entries = read_machines({"processor": KNOWN["processor"]})
+    both, alone = (
+        predict_grids(entries[0], ["chips=1,2"], champions, ["CINT2026rate"])
+        for champions in (bridged_pair(), bridged_pair()[1])
+    )
+    assert both == alone
+
+
+def test_python_answers_in_both_suites_when_asked():
+    champion = perfcast.load_champion(bridged_results() / "champion" / DATASET)
+    both = perfcast.predict(KNOWN, champion, suite="both", explain=False)
+    assert both.machines[0].estimates == answer(KNOWN, options=replace(PLAIN, neighbors=3)).estimates
+    assert [each.dataset for each in both.bases] == ["spec_cpu2017", DATASET]
+    assert {each.task for each in champion.predict(KNOWN).machines[0].estimates} == {*LATER}
+    comparison = champion.compare([KNOWN, {**KNOWN, "chips": 1}], suite="both")
+    assert {pair.task for pair in comparison.pairs} == {*TITLES, *LATER}
+    assert {each.task for each in champion.similar(KNOWN, suite="both").machines[0].similar} <= {*TITLES, *LATER}
+    with pytest.raises(UserError, match="rests on another"):
+        perfcast.predict(KNOWN, project().champion, suite="both")
+    with pytest.raises(UserError, match="suite must be"):
+        champion.predict(KNOWN, suite="2010")
