@@ -269,6 +269,7 @@ PARTS: dict[str, Callable[[Path], str]] = {
     "bridge_machines": partial(study, "bridge_machines"),
     "structure_shares": partial(study, "structure_shares"),
     "learners": partial(study, "learners"),
+    "fleet_pairs": partial(study, "fleet_pairs"),
     "levels": partial(study, "levels"),
     "kind_quantiles": partial(study, "kind_quantiles"),
     "network_learners": partial(study, "network_learners"),

@@ -1,4 +1,4 @@
-"""Public interface for Python: a champion with its four operations, and the predictors as estimators.
+"""Public interface for Python: a champion with its operations, and the predictors as estimators.
 
 Defaults and answers are those of the commands of the same names.
 """
@@ -18,9 +18,11 @@ from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypedDict, TypeGuard, TypeVar, Unpack
 
 from perfcast.decisions.criteria import read_request
+from perfcast.decisions.fleet import Sizing, size_fleet
 from perfcast.decisions.machine_comparison import Comparison, compare_machines
 from perfcast.decisions.nearest_machines import MAX_COUNT, NearestMachines, find_nearest
 from perfcast.decisions.ranking import Ranking, rank_machines
+from perfcast.decisions.sizing_request import read_sizing
 from perfcast.decisions.what_if import Grid, predict_grids
 from perfcast.inference import champion as champion_folder
 from perfcast.inference.bridged import predict_pair
@@ -51,6 +53,7 @@ __all__ = [
     "Preset",
     "PublishedScores",
     "Ranking",
+    "Sizing",
     "UserError",
     "Value",
     "estimator",
@@ -233,6 +236,37 @@ class Champion(champion_folder.Champion):
         champions, entries = self._ask(given, machines)
         chosen, measured = self._prepare(given, [], champions)
         return compare_machines(entries, champions, chosen, measurements=measured)
+
+    @for_python
+    def size(
+        self,
+        fleet: Machines,
+        onto: Machines,
+        *,
+        mix: str | Mapping[str, float] = "",
+        sure: float = 0.9,
+        headroom: float = 0.0,
+        growth: float = 0.0,
+        years: float = 1.0,
+        spare: int = 0,
+        electricity_price: float = 0.0,
+        carbon: float = 0.0,
+        **options: Unpack[Asked],
+    ) -> Sizing:
+        """Size a fleet: how many machines of each kind of `onto` replace it, with the probability that they suffice.
+
+        Args: a machine of `fleet` has a `count`, and perhaps its `utilization`; those of `onto` may have a price and
+        watts. `mix` has the share of the fleet's time by task, `sure` is the asked probability; `headroom` stays free,
+        the need grows by `growth` a year for `years`, and `spare` machines are added. Of two suites the older counts.
+        """
+        numbers: dict[str, float] = {"sure": sure, "headroom": headroom, "growth": growth, "years": years}
+        numbers |= {"spare": spare, "electricity_price": electricity_price, "carbon": carbon}
+        given = dict[str, Any](options)
+        champion = self if given.pop("suite", None) is None else with_operations(self.pair.base)
+        request = read_sizing(champion, mix, **numbers)
+        chosen, (measured, *_) = champion._prepare(given, [], champion)
+        rows, targets = champion.read_entries(fleet), champion.read_entries(onto)
+        return size_fleet(rows, targets, champion, request, chosen, measurements=measured)
 
     @for_python
     def published(self, machine: Machines, *, tasks: Sequence[str] | str = ()) -> dict[str, PublishedScores]:

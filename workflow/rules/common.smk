@@ -122,9 +122,10 @@ STATUS = {source: planned.status for source, planned in SOURCES.items()}
 
 
 def manifests(wildcards):
-    """Return the manifests of a dataset's sources."""
+    """Return the manifests of a dataset's sources; optional ones that the experiment does not list are left out."""
     sources = GRAPH.datasets[wildcards.dataset].sources
-    return [f"{RESULTS}/raw/{source}/manifest.json" for source in (*sources.required, *sources.optional)]
+    used = [*sources.required, *(source for source in sources.optional if source in PARAMS.sources)]
+    return [f"{RESULTS}/raw/{source}/manifest.json" for source in used]
 
 
 def begin():

@@ -160,6 +160,20 @@ def read_entries(options: argparse.Namespace, champion: Champion, *, allow_empty
     raise UserError("a machine must be described", fact, f"try {champion.rules.example}")
 
 
+def read_short_machines(texts: Sequence[str], champion: Champion) -> list[MachineEntry]:
+    """Return the machines of short texts and of files, numbered from 1."""
+    from perfcast.inference.machine_files import ENDINGS, read_short_machine
+
+    machines: list[MachineEntry] = []
+    for text in texts:
+        if text.lower().endswith(ENDINGS):
+            machines += read_file(text, champion)
+        else:
+            entry = read_short_machine(text, champion.named_field, champion.rules.short_example)
+            machines += champion.read_files([entry])
+    return [entry._replace(line=number) for number, entry in enumerate(machines, start=1)]
+
+
 def read_file(path: Path | str, champion: Champion) -> list[MachineEntry]:
     """Return the machines of a file; its unknown columns are named on standard error."""
     entries = champion.read_entries(path)

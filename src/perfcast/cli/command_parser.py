@@ -20,8 +20,8 @@ from perfcast.cli import new, pipeline
 from perfcast.domain import domains
 from perfcast.utils.errors import UserError
 
-_ASK = ("predict", "rank", "what_if", "similar", "compare")
-_RUN = ("ui", "doctor", "sources", "update", "tune", "serve", "summary", "reproduced", "config", "leaderboard")
+_ASK = ("predict", "rank", "what_if", "similar", "compare", "size")
+_RUN = ("ui", "doctor", "sources", "update", "tune", "serve", "mcp", "summary", "reproduced", "config", "leaderboard")
 STAGES = tuple(pipeline.STAGES)
 """Stages of the pipeline."""
 _OF_DOMAINS = sorted(tuple(command.split()) for domain in domains() for command in domain.commands)

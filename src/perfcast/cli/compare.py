@@ -32,20 +32,13 @@ def run(options: argparse.Namespace) -> int:
     from perfcast.decisions.display import format_comparison
     from perfcast.decisions.machine_comparison import compare_machines
     from perfcast.inference.champion_pair import list_champions
-    from perfcast.inference.machine_files import ENDINGS, add_fields, read_short_machine
+    from perfcast.inference.machine_files import add_fields
 
     asking.check_out(options, ".csv", ".json")
     chosen = asking.read_options(options)
     champions = asking.read_champions(options)
-    champion, rules = list_champions(champions)[0], champions.rules
-    machines = []
-    for text in options.machines:
-        if text.lower().endswith(ENDINGS):
-            machines += asking.read_file(text, champion)
-        else:
-            machines += champion.read_files([read_short_machine(text, champion.named_field, rules.short_example)])
-    machines = [entry._replace(line=number) for number, entry in enumerate(machines, start=1)]
-    entries = add_fields(machines, rules.read_files(asking.read_machine_flags(options)))
+    machines = asking.read_short_machines(options.machines, list_champions(champions)[0])
+    entries = add_fields(machines, champions.rules.read_files(asking.read_machine_flags(options)))
     measurements = asking.read_user_measurements(options, entries, champions)
     comparison = compare_machines(entries, champions, chosen, measurements=measurements)
     counted = f"{asking.count_words(len(comparison.machines), 'machine')} compared"

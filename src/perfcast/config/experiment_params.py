@@ -84,7 +84,7 @@ def _check_dataset(name: str, dataset: DatasetConf, params: Params, predictors: 
     """Check that a dataset has its sources, a split, a predictor and the tables of its domain."""
     dataset.load_tables()
     remedy = f"or take {name!r} out of datasets"
-    for source in (*dataset.sources.required, *dataset.sources.optional):
+    for source in dataset.sources.required:
         if source not in params.sources:
             requirement = f"sources in params.yaml must have what dataset {name!r} uses"
             raise UserError(requirement, f"{source!r} is not listed", f"add it, {remedy}")

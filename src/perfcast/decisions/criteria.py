@@ -28,7 +28,7 @@ _WORDS = {"watt": WATTS, **{word: word for word in (SCORE, WATTS, PRICE, COST, P
 _MAX_WORDS = 8
 _MAX_LOGARITHM, _LOGARITHM_OF_ZERO = 700.0, -1e9
 """Largest logarithm of a value that a floating-point number holds, and one whose value is 0."""
-_HOURS_PER_YEAR = 8766
+HOURS_PER_YEAR = 8766
 _SURE = 0.5
 """Least probability of the targets above the line, where the user gives none."""
 MAX_NAME_LETTERS = 80
@@ -259,7 +259,7 @@ class RankingRequest:
         """Return the cost over all years, None where a fact that it needs is unknown."""
         if price is None or (self.electricity_price and watts is None):
             return None
-        return price + (watts or 0.0) / 1000 * _HOURS_PER_YEAR * self.years * self.electricity_price
+        return price + (watts or 0.0) / 1000 * HOURS_PER_YEAR * self.years * self.electricity_price
 
 
 def read_request(

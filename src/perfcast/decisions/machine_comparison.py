@@ -19,6 +19,7 @@ from perfcast.inference.explain import attribute_difference, list_drivers
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.predict import DrawnAnswers, PredictOptions
 from perfcast.inference.prediction import ESTIMATE, ChampionAnswer, Driver, Estimate, Prediction, name_tasks
+from perfcast.inference.user_measurements import UserMeasurements
 from perfcast.schema.table import Tag
 from perfcast.uncertainty.conformal import probability_at_least
 from perfcast.uncertainty.levels import ErrorRows, outputs_of, shared_labels
@@ -132,9 +133,11 @@ def _list_pairs(side: DrawnAnswers, answer: Sequence[Prediction]) -> list[Compar
     """Return every pair of machines in every output of one champion."""
     drawn, champion = side.predicted, side.champion
     drivers, targets = _find_drivers(drawn, champion), champion.predictor.targets_
-    correlations = _correlate_errors(side)
-    lines = drawn.completed.cells.index.tolist()
-    tasks = drawn.table.frame[drawn.table.column_of(Tag.TASK)].astype(str).tolist()
+    of_rows = drawn.table.frame[drawn.table.column_of(Tag.TASK)]
+    labels = pd.concat([shared_labels(drawn.table)] * len(targets), ignore_index=True)
+    rows_of_errors = ErrorRows(labels, np.concatenate([outputs_of(of_rows, target) for target in targets]))
+    correlations = correlate_errors(rows_of_errors, champion, side.measurements)
+    lines, tasks = drawn.completed.cells.index.tolist(), of_rows.astype(str).tolist()
     row_of = {key: row for row, key in enumerate(zip(lines, tasks, strict=True))}
     by_line = {each.line: {Output.of(estimate): estimate for estimate in each.estimates} for each in answer}
     pairs = []
@@ -151,19 +154,11 @@ def _list_pairs(side: DrawnAnswers, answer: Sequence[Prediction]) -> list[Compar
     return pairs
 
 
-def _correlate_errors(side: DrawnAnswers) -> np.ndarray:
-    """Return the correlations of the errors of drawn machines that known errors leave, target by target.
-
-    Without fitted levels the errors are taken as independent. Shapes: (n targets, n targets) for n rows.
-    """
-    table, calibrated, targets = side.predicted.table, side.champion.calibrated, side.champion.predictor.targets_
-    known = side.measurements.known if side.measurements else calibrated.known if calibrated else None
-    if known is None:
-        return np.eye(len(targets) * len(table.frame))
-    tasks = table.frame[table.column_of(Tag.TASK)]
-    labels = pd.concat([shared_labels(table)] * len(targets), ignore_index=True)
-    rows = ErrorRows(labels, np.concatenate([outputs_of(tasks, target) for target in targets]))
-    return known.correlations(rows)
+def correlate_errors(rows: ErrorRows, champion: Champion, measurements: UserMeasurements | None) -> np.ndarray:
+    """Return the correlations of the errors of rows that known errors leave, (n, n); without fitted levels, none."""
+    calibrated = champion.calibrated
+    known = measurements.known if measurements else calibrated.known if calibrated else None
+    return np.eye(len(rows.outputs)) if known is None else known.correlations(rows)
 
 
 def _compare(first: Estimate, second: Estimate, correlation: float, champion: Champion) -> ComparedPair:

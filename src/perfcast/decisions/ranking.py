@@ -141,7 +141,7 @@ def rank_machines(
     (machines, *others), candidates, refusals = _read_candidates(entries, champion, strict=strict)
     first = list_champions(champion)[0]
     machines, held = hold_equal(machines, first) if options.assume and not others else (machines, ())
-    candidates |= _complete_facts(machines, candidates, first, assume=options.assume)
+    candidates |= complete_facts(machines, candidates, first, assume=options.assume)
     by_key = predict_sides([machines, *others], champion, options, measurements, progress=progress)
     predictions = list(by_key.values())
     ranked = []
@@ -237,12 +237,16 @@ def sort_candidates(ranked: Sequence[Ranked], request: RankingRequest, *, lower_
     return sorted(ranked, key=order)
 
 
-def _complete_facts(
+def complete_facts(
     machines: ParsedMachines, candidates: Mapping[int, Candidate], champion: Champion, *, assume: bool
 ) -> dict[int, Candidate]:
     """Return candidates by key: watts that they do not give are assumed, and what prices need is completed."""
     rules = champion.rules
-    read = list(dict.fromkeys([*rules.price_columns, *(name for each in rules.derived for name in each.columns)]))
+    read = list(
+        dict.fromkeys(
+            [*rules.price_columns, *rules.sized.values(), *(name for each in rules.derived for name in each.columns)]
+        )
+    )
     if not machines.keys or not (rules.power_columns or read):
         return {}
     one_task = machines.for_tasks([next(iter(champion.typical_rows))], champion)

@@ -18,7 +18,7 @@ from perfcast.inference.cells import Cells
 from perfcast.inference.champion_archive import WITHOUT_SCORES, LeftOutScores, unpack_champion
 from perfcast.inference.donors import HotDeck, JointDeck
 from perfcast.inference.machine_fields import MachineFields, alias_field
-from perfcast.inference.machine_files import EXTRAS, MachineEntry, Machines, is_table, read_machines
+from perfcast.inference.machine_files import EXTRAS, OF_FLEETS, MachineEntry, Machines, is_table, read_machines
 from perfcast.inference.measured_index import NeighborIndex, PublishedIndex, group_distinct
 from perfcast.inference.name_lookup import EntityNames, TaskNames
 from perfcast.inference.reference_data import ReferenceData, describing_columns
@@ -186,7 +186,8 @@ class Champion:
 
     def describe_carried(self, entries: Sequence[MachineEntry]) -> str:
         """Return the unknown columns that machines carry, with the names that a typo may stand for; "" without any."""
-        names = {name: None for entry in entries for name in entry.carried if name not in EXTRAS}
+        given = {name: None for entry in entries for name in entry.carried}
+        names = [name for name in given if name.strip().lower() not in (*EXTRAS, *OF_FLEETS)]
         near = {name: self.fields.find_near(name, 0.8)[:1] for name in names}
         shown = [f"{name} (did you mean {near[name][0]}?)" if near[name] else name for name in names]
         return f"no field of a machine, carried to the answer unread: {', '.join(shown)}" if shown else ""

@@ -29,6 +29,9 @@ ENDINGS = (".csv", ".json", ".yaml", ".yml")
 NAME, PRICE, WATTS = "name", "price", "watts"
 EXTRAS = (NAME, PRICE, WATTS)
 """Fields of an offer beside those of its machine: a ranking reads them, other answers carry them."""
+COUNT, UTILIZATION = "count", "utilization"
+OF_FLEETS = dict.fromkeys((COUNT, "quantity", "qty"), COUNT) | {UTILIZATION: UTILIZATION}
+"""Names of the fields of a fleet's row beside those of its machine, with the field."""
 
 Machines = Mapping[str, Any] | Sequence[Mapping[str, Any]] | pd.DataFrame | Path | str
 """One machine or several: names with values, a frame with one machine per row, or the path of a file."""

@@ -178,6 +178,10 @@ class DescriptionRules:
     """What the product of `power_columns` includes."""
     power_remedy: ClassVar[str] = "add the column watts"
     """What gives the power of a machine where it is not known."""
+    sized: ClassVar[Mapping[str, str]] = {}
+    """Columns of numbers that a fleet has in total, by the name of the total."""
+    throughput_ending: ClassVar[str] = ""
+    """End of the tasks whose scores machines add up to: only these can size a fleet."""
     kind_columns: ClassVar[tuple[str, ...]] = ()
     """Columns that tell the kinds of a machine."""
     capacities: ClassVar[Mapping[str, str]] = {}

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, RootModel, Tag
 
-from perfcast.api import Comparison, Grid, NearestMachines, Predictions, Ranking, for_python
+from perfcast.api import Comparison, Grid, NearestMachines, Predictions, Ranking, Sizing, for_python
 from perfcast.decisions.variants import read_varied_fields
 from perfcast.inference.champion_pair import BridgedPair, list_champions
 from perfcast.inference.machine_fields import MONTH, is_month
@@ -105,9 +105,9 @@ class PredictQuery(_Options):
         return make_options(level=self.level, when=self.when, assume=self.assume, neighbors=neighbors, explain=explain)
 
 
-Answer = Comparison | Grid | NearestMachines | Predictions | Ranking
+Answer = Comparison | Grid | NearestMachines | Predictions | Ranking | Sizing
 _MACHINES = Field(min_length=1, description="Names from GET /fields with values.")
-_DESCRIBED = ("machine", "machines", "measured")
+_DESCRIBED = ("machine", "machines", "measured", "fleet", "onto")
 """Fields that hold machines."""
 
 
@@ -169,6 +169,35 @@ class RankRequest(_MeasuredRequest):
     years: float = Field(1.0, strict=True, description="Years of use in the cost.")
 
 
+class SizeRequest(_MeasuredRequest):
+    """Fleet of machines with a count and perhaps a utilization, and the machines that may replace it."""
+
+    operation = "size"
+    fleet: list[MachineRequest] = _MACHINES
+    onto: list[MachineRequest] = _MACHINES
+    mix: dict[str, float] | str = Field("", description="Share of the fleet's time by task, or TASK:SHARE,TASK:SHARE.")
+    sure: float = Field(0.9, strict=True, gt=0, lt=1, description="Probability that the number suffices.")
+    headroom: float = Field(0.0, strict=True, ge=0, lt=1, description="Share of the new machines that stays free.")
+    growth: float = Field(0.0, strict=True, ge=0, description="Growth of the need in a year.")
+    years: float = Field(1.0, strict=True, description="Years of growth, over which prices are spread.")
+    spare: int = Field(0, ge=0, description="Further machines, which may fail.")
+    electricity_price: float = Field(0.0, strict=True, description="Price of a kWh in the cost.")
+    carbon: float = Field(0.0, strict=True, description="CO2 of a kWh in kg.")
+
+
+class PublishedRequest(DecisionRequest):
+    """One described machine whose published results are wanted."""
+
+    operation = "published"
+    machine: MachineRequest
+    tasks: list[str] = Field([], max_length=64, description="All by default.")
+
+    def answer(self, champion: Served, limits: RequestLimits, **further: Any) -> Any:
+        """Return the published results by task."""
+        first: Any = list_champions(champion)[0]
+        return first.published(list_entries(self.machine, limits), tasks=self.tasks)
+
+
 class SimilarRequest(DecisionRequest):
     """Described machines whose nearest measured results are wanted."""
 
@@ -200,6 +229,7 @@ class WhatIfRequest(_MeasuredRequest):
 DECISIONS: dict[str, tuple[type[DecisionRequest], type[Any], str]] = {
     "compare": (CompareRequest, Comparison, "Compare machines side by side"),
     "rank": (RankRequest, Ranking, "Rank candidates by score, watts, price, cost and probability"),
+    "size": (SizeRequest, Sizing, "Size a fleet: how many machines replace it, and how sure that is"),
     "similar": (SimilarRequest, NearestMachines, "Find the measured machines that are nearest"),
     "what-if": (WhatIfRequest, Grid, "Predict one machine with some fields varied"),
     "predict-measured": (MeasuredRequest, Predictions, "Predict machines, corrected by own measurements"),

@@ -51,11 +51,11 @@ def embedded_folder(project: Path) -> Path:
 
 
 def present_sources(raw: Path, names: Iterable[str]) -> dict[str, Path]:
-    """Return the folders of the sources that were ingested, by name.
+    """Return the folders of the sources that were ingested, by name; one that no experiment listed has no folder.
 
     Raises: UserError when a file differs from the checksum of its ingestion.
     """
-    manifests = {name: read_object(raw / name / MANIFEST, "status") for name in names}
+    manifests = {name: read_object(raw / name / MANIFEST, "status") for name in names if (raw / name).is_dir()}
     present = {name: raw / name for name, manifest in manifests.items() if manifest["status"] == "present"}
     for name, folder in present.items():
         for file in manifests[name].get("files", ()):

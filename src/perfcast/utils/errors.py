@@ -93,6 +93,7 @@ _MODULES = {
     "pipeline": "dvc dvc_data filelock hydra jinja2 markupsafe mlflow omegaconf openpyxl optuna pooch pydantic "
     "requests snakemake urllib3",
     "plot": "matplotlib",
+    "mcp": "mcp mcp_types",
     "postgresql": "psycopg2",
 }
 EXTRAS = {module: extra for extra, modules in _MODULES.items() for module in modules.split()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -22,6 +22,7 @@ from perfcast.domains.servers.processors.catalog import (
     read_catalog,
     read_project_catalog,
 )
+from perfcast.domains.servers.processors.cloud_instances import SOURCE, fill_host, is_instance, join_instances
 from perfcast.domains.servers.processors.cpu_names import (
     cpu_model_id,
     cpu_model_key,
@@ -154,6 +155,10 @@ class ServerRules(ServerNames):
         self.task_aliases = task_aliases
         self.task_titles = {task: metric for metric, task in task_aliases.items()}
 
+    def alias_tasks(self, tasks: list[str]) -> Mapping[str, str]:
+        """Return SPEC's metrics, and short names such as int_rate, of tasks."""
+        return {**{re.sub(r"^c(int|fp)\d+", r"\1_", task.lower()): task for task in tasks}, **self.task_aliases}
+
     fields = SERVER_FIELDS
     form_fields = ("processor", "chips", "cores", "memory", "os", "compiler", "storage")
     new_entity_fields: ClassVar[Mapping[str, tuple[str, ...]]] = {
@@ -176,6 +181,8 @@ class ServerRules(ServerNames):
     power_columns = ("tdp_w", "chips")
     power_meaning = "TDP of the processors alone"
     power_remedy = "the power of its processors is unknown, too: add the column watts, or tdp"
+    sized: ClassVar[Mapping[str, str]] = {"cores": "cores_enabled_total"}
+    throughput_ending = "rate"
     kind_columns = ("cpu_vendor", "family", "cpu_model")
     # fewer cores are the same CPU model with some cores off; more cores are another model
     capacities: ClassVar[Mapping[str, str]] = {"cores_per_chip_stated": "cores_per_chip_of_cpu_model"}
@@ -229,7 +236,9 @@ class ServerRules(ServerNames):
             cores_per_chip_of_cpu_model=known["catalog_cores"],
             ddr_gen=known["family_ddr_gen"],
         )
-        return known.set_index("cpu_model")
+        facts = known.set_index("cpu_model")
+        # no day tells from when an instance was known
+        return join_instances(facts, raw[SOURCE]) if SOURCE in raw and as_of is None else facts
 
     def read_entity_name(self, name: str) -> NamedEntity:
         """Return the family of a name that matches a naming rule, its vendor, and cores and clock that it contains."""
@@ -300,7 +309,7 @@ class ServerRules(ServerNames):
 
         ids = {name: cpu_model_id(name) for name in named}
         identified = {"cpu_model_id": np.array([ids.get(name) for name in models], dtype=object)}
-        filled = fill_missing(cells, {**facts.look_up(models, cells), **identified})
+        filled = fill_missing(fill_missing(cells, facts.look_up(models, cells)), identified)
         if not is_missing(filled["cpu_vendor"]).any():
             return filled
         vendors: dict[object, Any] = {name: _find_vendor(name) or (None, None) for name in named}
@@ -359,7 +368,30 @@ class ServerRules(ServerNames):
         """Return the numbers of processors that every CPU model is sold for: 1 and 2 without a known limit."""
         usual = np.array([1.0 if _SINGLE_SOCKET.search(name or "") else 2.0 for name in cells["cpu_model"].tolist()])
         most = np.where(np.isnan(cells["max_sockets"]), usual, cells["max_sockets"])
-        return [tuple(count for count in _SOCKETS if count <= largest) for largest in most.tolist()]
+        return [
+            (largest,) if shared else tuple(count for count in _SOCKETS if count <= largest)
+            for largest, shared in zip(most.tolist(), is_instance(cells), strict=True)
+        ]
+
+    def predict_logs(self, cells: Cells, predict: Callable[[Cells], np.ndarray]) -> np.ndarray:
+        """Return the logarithms of results; in a rate suite an instance has its share of the cores of a loaded host."""
+        logs = predict(cells)
+        suites = cells["suite"].tolist()
+        rows = np.flatnonzero(is_instance(cells) & np.array([str(suite).endswith("rate") for suite in suites]))
+        if len(rows):
+            hosts, shares = fill_host(cells, rows)
+            logs = logs.copy()
+            logs[rows] = predict(hosts) + shares[:, None]
+        return logs
+
+    def list_completed_notes(self, cells: Mapping[str, Any]) -> Iterator[str]:
+        """Yield a note on an instance."""
+        if is_instance(cells)[0]:
+            cores, whole = cells["cores_enabled_total"], cells["cores_per_chip_of_cpu_model"] * cells["chips"]
+            yield (
+                f"{cells['cpu_model']} is a share of a host, {cores:g} of {whole:g} cores of {cells['cpu_model_id']}: "
+                "no SPEC result was measured there; rate scores are those with busy neighbors"
+            )
 
     def list_notes(self, cells: Mapping[str, Cell], typed: Mapping[str, TypedField], label: str) -> Iterator[str]:
         """Yield a note on modules that the processors do not share equally."""

@@ -1,0 +1,342 @@
+"""Size of a fleet: how many of a machine replace the machines of a fleet, with the probability that a number suffices.
+
+A mix gives the share of the fleet's time that each task takes. A machine of the fleet then needs utilization x sum over
+tasks of share x its score / score of the new machine; all scores are drawn jointly, see `joint_scores`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from perfcast.decisions.criteria import HOURS_PER_YEAR, Candidate, read_candidate
+from perfcast.decisions.joint_scores import MachineScores, predict_scores
+from perfcast.decisions.ranking import RefusedCandidate, complete_facts
+from perfcast.decisions.sizing_request import SizingRequest, carry_fleet_fields, read_count, read_utilization
+from perfcast.inference.champion import Champion
+from perfcast.inference.machine_files import MachineEntry
+from perfcast.inference.predict import PredictOptions
+from perfcast.inference.prediction import (
+    ESTIMATE,
+    OK,
+    REFUSED,
+    ChampionAnswer,
+    name_carried,
+)
+from perfcast.inference.user_measurements import UserMeasurements
+from perfcast.utils.errors import UserError
+
+MAX_TARGETS = 20
+_MAX_ESTIMATES = 2500
+"""Most different machines x tasks: the correlations of their errors are a matrix."""
+_MAX_COUNTS = 41
+_TAIL = 0.005
+_MAX_DRIVERS, _MAX_NARROWINGS = 5, 3
+_MAX_WIDTH_LEFT = 0.95
+"""Remaining width of the interval above which a result is not worth a line."""
+_ROUNDING = 1e-9
+MEASURED, PARTLY, ESTIMATED = "measured", "partly measured", "estimated"
+
+
+@dataclass(frozen=True)
+class CountChance:
+    """Number of machines, and the probability that it suffices."""
+
+    count: int
+    suffices: float
+
+
+@dataclass(frozen=True)
+class FleetShare:
+    """Machine of the fleet, its number and its share of the need; `measured` is one of MEASURED, PARTLY, ESTIMATED."""
+
+    machine: str
+    count: int
+    share: float
+    measured: str
+
+
+@dataclass(frozen=True)
+class Narrowing:
+    """Interval of the number, `low` to `high`, once the scores of a machine are known; `width` is the share left."""
+
+    machine: str
+    low: int
+    high: int
+    width: float
+
+
+@dataclass(frozen=True)
+class SizedTarget:
+    """Number of machines of one kind that replace the fleet.
+
+    `needed`, spares included, suffices with the asked probability; `low` to `high` is the interval of the number.
+    `ratio` is that of replaced machines to new ones, without spares and rounding. `measured` is MEASURED where
+    published results of this very machine are the source of all scores. `speedups` are its scores over the mean of the
+    machines that it replaces. `totals` are those of the `needed` machines.
+    Units: `watts` W at full load and `energy` kWh a year of all, `carbon` kg a year, `price` of one, `cost` a year.
+    """
+
+    line: int
+    name: str
+    machine: str
+    needed: int
+    low: int
+    high: int
+    counts: tuple[CountChance, ...]
+    ratio: float
+    ratio_low: float
+    ratio_high: float
+    measured: str
+    trust: str
+    speedups: Mapping[str, float]
+    totals: Mapping[str, float]
+    watts: float | None
+    watts_assumed: bool
+    price: float | None
+    energy: float | None
+    carbon: float | None
+    cost: float | None
+    narrowed_by: tuple[Narrowing, ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, repr=False)
+class Sizing(ChampionAnswer):
+    """Targets in their order, and the fleet of `machines` that they replace, without the `refused` rows.
+
+    `drivers` are the machines with the largest shares of the need. Units: `watts` W of the fleet at full load, None
+    where those of a machine are not known.
+    """
+
+    level: float
+    mix: Mapping[str, float]
+    options: Mapping[str, float]
+    machines: int
+    rows: int
+    watts: float | None
+    drivers: tuple[FleetShare, ...]
+    targets: tuple[SizedTarget, ...]
+    notes: tuple[str, ...] = ()
+    kind: str = ESTIMATE
+    refused: tuple[RefusedCandidate, ...] = ()
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row per target and number of machines, the refused rows last."""
+        rows: list[dict[str, Any]] = []
+        for target in self.targets:
+            plain = {name: value for name, value in vars(target).items() if not isinstance(value, (tuple, Mapping))}
+            speedups = {f"speedup {task}": value for task, value in target.speedups.items()}
+            common = {**plain, **target.totals, **speedups, "status": OK, "message": ""}
+            rows += [{**common, **asdict(chance)} for chance in target.counts]
+        for each in self.refused:
+            row = {**asdict(each), "status": REFUSED}
+            rows.append({**row, **name_carried(row.pop("carried"), tuple(row))})
+        return pd.DataFrame(rows)
+
+
+@dataclass(frozen=True)
+class _Row:
+    """Row of the fleet, or a target: `place` is that of its machine among the different ones."""
+
+    entry: MachineEntry
+    place: int
+    candidate: Candidate
+    count: int
+    load: float
+
+
+def size_fleet(
+    fleet: Sequence[MachineEntry],
+    onto: Sequence[MachineEntry],
+    champion: Champion,
+    request: SizingRequest,
+    options: PredictOptions | None = None,
+    *,
+    measurements: UserMeasurements | None = None,
+) -> Sizing:
+    """Size every target for a fleet; rows and targets that cannot be used are refused with the reason.
+
+    Equal machines are predicted once, and equal requests have equal draws.
+    Raises: UserError where no row or no target can be used, and for more than can be computed.
+    """
+    if not 1 <= len(onto) <= MAX_TARGETS:
+        raise UserError(f"a fleet must have 1 to {MAX_TARGETS} targets", f"it has {len(onto)}", "name them with --onto")
+    options = replace(options or PredictOptions(), neighbors=0, explain=False)
+    rows, targets, refused = list[_Row](), list[_Row](), list[RefusedCandidate]()
+    machines, candidates = dict[Any, MachineEntry](), dict[int, Candidate]()
+    for number, entry in enumerate([*fleet, *onto]):
+        try:
+            of_fleet = number < len(fleet)
+            entry = carry_fleet_fields(entry) if of_fleet else entry  # noqa: PLW2901
+            count, used = (read_count(entry), read_utilization(entry)) if of_fleet else (1, 1.0)
+            candidate = read_candidate(entry)
+        except UserError as error:
+            refused.append(_refuse(entry, str(error)))
+            continue
+        texts = sorted((name.strip().lower(), str(value).strip()) for name, value in entry.values.items())
+        place = machines.setdefault((candidate.watts, *texts), entry._replace(line=len(machines))).line
+        candidates.setdefault(place, candidate)
+        (rows if of_fleet else targets).append(_Row(entry, place, candidate, count, count * used))
+    placed, most = [*machines.values()], _MAX_ESTIMATES // len(request.mix)
+    if len(placed) > most:
+        fact = f"there are {len(placed)}"
+        raise UserError(f"a fleet may have {most} different machines", fact, "leave out fields that matter little")
+    scores, errors = predict_scores(placed, champion, request.mix, options, measurements)
+    for row in (*rows, *targets):
+        if row.place in errors:
+            message = str(errors[row.place]).replace(placed[row.place].label, row.entry.label)
+            refused.append(_refuse(row.entry, message))
+    rows, targets = ([row for row in listed if row.place not in errors] for listed in (rows, targets))
+    if not rows or not targets or scores is None:
+        first = refused[0].message if refused else f"it has {len(fleet)} rows"
+        raise UserError(f"a fleet must have a {'target' if rows else 'row'} that can be used", first)
+    facts = complete_facts(scores.machines, candidates, champion, assume=options.assume)
+    sizer = _Sizer(rows, scores, facts, champion, request)
+    sized = tuple(sizer.size(target, options.level) for target in targets)
+    watts = [facts[row.place].watts for row in rows]
+    notes = [f"{100 * sizer.measured_share:.0f} % of the need is of machines with published results"]
+    if refused:
+        notes.append(f"{len(refused)} of {len(fleet) + len(onto)} rows and targets are refused: no number counts them")
+    notes += [f"watts: {champion.rules.power_meaning}"] if any(each.watts_assumed for each in sized) else []
+    return Sizing(
+        *champion.identity,
+        level=options.level,
+        mix={champion.rules.task_titles.get(output.task, output.task): share for output, share in request.mix.items()},
+        options={name: value for name, value in vars(request).items() if name != "mix"},
+        machines=sum(row.count for row in rows),
+        rows=len(rows),
+        watts=sum(row.count * (each or 0.0) for row, each in zip(rows, watts, strict=True)) if all(watts) else None,
+        drivers=sizer.drivers(),
+        targets=sized,
+        notes=(*notes, *(measurements.notes if measurements else ())),
+        refused=tuple(sorted(refused, key=lambda each: each.line)),
+    )
+
+
+def _refuse(entry: MachineEntry, message: str) -> RefusedCandidate:
+    return RefusedCandidate(entry.line, entry.label, message, entry.plain_carried)
+
+
+class _Sizer:
+    """Need of a fleet, and the numbers of targets that meet it."""
+
+    def __init__(
+        self,
+        rows: Sequence[_Row],
+        scores: MachineScores,
+        facts: Mapping[int, Candidate],
+        champion: Champion,
+        request: SizingRequest,
+    ) -> None:
+        self._scores, self._facts, self._champion, self._request = scores, facts, champion, request
+        self._joint = scores.joint
+        self._tasks = {output.task: share for output, share in request.mix.items()}
+        self._loads, self._counts = Counter[int](), Counter[int]()
+        for row in rows:
+            self._loads[row.place] += row.load  # type: ignore[assignment]
+            self._counts[row.place] += row.count
+        middles = np.exp([spread.middle for spread in self._joint.spreads])
+        demands = {place: [load * middles[row] for row in self._rows(place)] for place, load in self._loads.items()}
+        totals = np.sum([*demands.values()], axis=0)
+        weights = np.array([*self._tasks.values()])
+        self._means = dict(zip(self._tasks, (totals / self._loads.total()).tolist(), strict=True))
+        self._shares = {place: float(weights @ (np.array(each) / totals)) for place, each in demands.items()}
+        self._order = sorted(self._shares, key=lambda place: (-self._shares[place], place))
+        self.measured_share = sum(share for place, share in self._shares.items() if self._describe(place) == MEASURED)
+
+    def drivers(self) -> tuple[FleetShare, ...]:
+        """Return the machines of the fleet with the largest shares of the need."""
+        names = self._scores.predictions
+        return tuple(
+            FleetShare(names[place].machine, self._counts[place], self._shares[place], self._describe(place))
+            for place in self._order[:_MAX_DRIVERS]
+        )
+
+    def size(self, target: _Row, level: float) -> SizedTarget:
+        """Return the number of machines of a target, with intervals of a level."""
+        scores, request, place = self._scores, self._request, target.place
+        prediction, facts = scores.predictions[place], self._facts[place]
+        low_end, high_end = ends = (1 - level) / 2, (1 + level) / 2
+        needs = self._needs(place, self._joint.logs)
+        counts = np.ceil(needs - _ROUNDING)
+        needed = int(_quantile(counts, request.sure)) + request.spare
+        low, high = (int(each) + request.spare for each in _quantile(counts, ends))
+        ratios = self._counts.total() / _quantile(needs, [high_end, 0.5, low_end])
+        estimates = [scores.estimates[row] for row in self._rows(place)]
+        watts = None if facts.watts is None else needed * facts.watts
+        energy = None if watts is None else watts / 1000 * HOURS_PER_YEAR
+        cost = None
+        if (price := target.candidate.price) is not None and (energy is not None or not request.electricity_price):
+            cost = needed * price / request.years + (energy or 0.0) * request.electricity_price
+        titles = self._champion.rules.task_titles
+        middles = np.exp([self._joint.spreads[row].middle for row in self._rows(place)])
+        pairs = zip(self._means.items(), middles.tolist(), strict=True)
+        speedups = {titles.get(task, task): middle / mean for (task, mean), middle in pairs}
+        return SizedTarget(
+            line=target.entry.line,
+            name=target.candidate.name or prediction.machine,
+            machine=prediction.machine,
+            needed=needed,
+            low=low,
+            high=high,
+            counts=_list_chances(counts + request.spare),
+            **dict(zip(("ratio_low", "ratio", "ratio_high"), map(float, ratios), strict=True)),
+            measured=self._describe(place),
+            trust=min(estimates, key=lambda each: each.in_domain_score or 0.0).trust,
+            speedups=speedups,
+            totals={name: needed * facts.cells[column] for name, column in self._champion.rules.sized.items()},
+            watts=watts,
+            watts_assumed=facts.watts_assumed,
+            price=price,
+            energy=energy,
+            carbon=None if energy is None or not request.carbon else energy * request.carbon,
+            cost=cost,
+            narrowed_by=self._list_narrowings(place, ends, needs),
+            notes=prediction.notes,
+        )
+
+    def _rows(self, place: int) -> list[int]:
+        return [self._scores.row_of[place, task] for task in self._tasks]
+
+    def _describe(self, place: int) -> str:
+        published = [self._joint.spreads[row].is_published for row in self._rows(place)]
+        return MEASURED if all(published) else PARTLY if any(published) else ESTIMATED
+
+    def _needs(self, target: int, logs: np.ndarray) -> np.ndarray:
+        """Return the number of machines of a target that every draw needs, no whole number, (draws,)."""
+        places, loads = [*self._loads], np.array([*self._loads.values()], dtype=float)
+        needs = np.zeros(logs.shape[1])
+        for task, share in self._tasks.items():
+            rows = [self._scores.row_of[place, task] for place in places]
+            needs += share * (loads @ np.exp(logs[rows] - logs[self._scores.row_of[target, task]]))
+        return needs * self._request.factor
+
+    def _list_narrowings(self, target: int, ends: Sequence[float], needs: np.ndarray) -> tuple[Narrowing, ...]:
+        """Return what the scores of the target, or of a large share of the fleet, would leave of the interval."""
+        low, high = _quantile(np.log(needs), ends)
+        narrowings = []
+        for place in dict.fromkeys([target, *self._order[:_MAX_NARROWINGS]]):
+            left = self._needs(target, self._joint.know(self._rows(place)))
+            first, last = _quantile(np.log(left), ends)
+            width = float((last - first) / max(high - low, _ROUNDING))
+            if width < _MAX_WIDTH_LEFT:
+                count = [int(np.ceil(np.exp(each) - _ROUNDING)) + self._request.spare for each in (first, last)]
+                narrowings.append(Narrowing(self._scores.predictions[place].machine, count[0], count[1], width))
+        return tuple(sorted(narrowings, key=lambda each: each.width)[:_MAX_NARROWINGS])
+
+
+def _quantile(values: np.ndarray, levels: float | Sequence[float]) -> Any:
+    return np.quantile(values, levels, method="inverted_cdf")
+
+
+def _list_chances(counts: np.ndarray) -> tuple[CountChance, ...]:
+    """Return numbers from one that hardly suffices to one that nearly surely does, with their probabilities."""
+    first, last = (int(each) for each in _quantile(counts, [_TAIL, 1 - _TAIL]))
+    step = max(1, -(-(last - first) // (_MAX_COUNTS - 1)))
+    return tuple(CountChance(each, float(np.mean(counts <= each))) for each in range(first, last + step, step))

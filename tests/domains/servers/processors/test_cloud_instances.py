@@ -1,0 +1,100 @@
+"""Cloud instances: shares of hosts, as machines that every answer takes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from champion_project import project
+
+from perfcast.api import Champion, with_operations
+from perfcast.domains.servers.processors.cloud_instances import SOURCE, read_instances
+from perfcast.inference.reference_data import ReferenceData
+from perfcast.utils.errors import UserError
+
+HEADER = "instance_type,vcpus,cpu_model,threads_per_core,other_families\n"
+ROWS = """x1.large,4,xeon gold 6148,2,
+x1.metal,80,xeon gold 6148,2,
+Standard_X8_v1,8,Intel Xeon Gold 6148,2,Milan/Genoa
+x2.large,2,xeon gold 6148,1,
+x3.large,2,,2,Rome
+x4.large,2,xeon gibberish,2,
+"""
+
+
+@pytest.fixture(scope="module")
+def champion(tmp_path_factory) -> Champion:
+    folder = tmp_path_factory.mktemp("instances")
+    (folder / "cloud_instances.csv").write_text(HEADER + ROWS)
+    loaded = project().champion
+    raw = {**project().raw, SOURCE: folder}
+    facts = loaded.rules.read_entity_facts(raw, loaded.reference_data.measured.frame["cpu_model"].unique())
+    return with_operations(replace(loaded, reference_data=ReferenceData(loaded.reference_data.measured, facts)))
+
+
+def scores(champion: Champion, name: str, **fields) -> dict[str, float]:
+    (machine,) = champion.predict({"processor": name, **fields}, neighbors=0, explain=False).machines
+    return {each.task: each.median for each in machine.estimates}
+
+
+def test_rate_of_an_instance_is_its_share_of_the_host(champion):
+    whole, instance = scores(champion, "Xeon Gold 6148", chips=1), scores(champion, "x1.large")
+    for task, score in instance.items():
+        if "rate" in task:
+            assert score == pytest.approx(whole[task] * 2 / 20, rel=0.2)  # with software of its own draws
+
+
+def test_several_sockets_and_single_threads_count_as_cores(champion):
+    metal, pair = scores(champion, "x1.metal"), scores(champion, "Xeon Gold 6148", chips=2)
+    assert metal["SPECrate2017_int_base"] == pytest.approx(pair["SPECrate2017_int_base"], rel=0.2)
+    assert scores(champion, "x2.large")["SPECrate2017_int_base"] == pytest.approx(
+        scores(champion, "x1.large")["SPECrate2017_int_base"], rel=0.2
+    )
+
+
+def test_answers_say_that_a_share_of_a_host_was_not_measured(champion):
+    (machine,) = champion.predict({"processor": "standard_x8_v1"}).machines
+    (note,) = [each for each in machine.notes if "share of a host" in each]
+    assert "no SPEC result was measured there" in note
+    assert "4 of 20 cores of xeon-gold-6148 (other hosts are Milan, Genoa)" in note
+    assert all(each.published is None for each in machine.estimates)
+    (processor,) = champion.predict({"processor": "Xeon Gold 6148", "chips": 1}).machines
+    assert not any("share of a host" in each for each in processor.notes)
+
+
+def test_instances_stand_in_comparisons_rankings_and_fleets(champion):
+    assert champion.compare([{"processor": "x1.large"}, {"processor": "x1.metal"}]).pairs
+    ranking = champion.rank([{"processor": "x1.large"}, {"processor": "x1.metal"}])
+    assert [each.line for each in ranking.candidates] == [2, 1]
+    fleet = [{"processor": "x1.large", "count": 200}]
+    target = champion.size(fleet, {"processor": "x1.metal"}, mix="int_rate").targets[0]
+    assert target.ratio == pytest.approx(20, rel=0.1)
+    assert target.totals["cores"] == target.needed * 40
+
+
+@pytest.mark.parametrize("name", ["x3.large", "x4.large", "x9.large"])
+def test_instance_without_a_known_processor_is_refused(champion, name):
+    with pytest.raises(UserError, match="known CPU model"):
+        champion.predict({"processor": name})
+
+
+def test_instance_has_no_more_sockets_than_its_host(champion):
+    with pytest.raises(UserError, match="sockets"):
+        champion.predict({"processor": "x1.large", "chips": 2})
+
+
+@pytest.mark.parametrize("text", ["", "instance_type\nx1.large\n", "a\x00b\n"])
+def test_other_files_are_one_line(tmp_path: Path, text):
+    (tmp_path / "cloud_instances.csv").write_text(text)
+    with pytest.raises(UserError) as caught:
+        read_instances(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_facts_before_a_day_have_no_instances(champion, tmp_path):
+    (tmp_path / "cloud_instances.csv").write_text(HEADER + ROWS)
+    raw = {**project().raw, SOURCE: tmp_path}
+    facts = champion.rules.read_entity_facts(raw, [], as_of=np.datetime64("2020-01-01"))
+    assert "x1.large" not in facts.index

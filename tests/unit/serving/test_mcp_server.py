@@ -1,0 +1,101 @@
+"""Tools of the Model Context Protocol, asked with the client of its SDK."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+import pytest
+from champion_project import project
+
+import perfcast
+
+pytest.importorskip("mcp")
+
+import anyio
+from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
+
+from perfcast.serving.mcp_server import TOOLS, create_server
+from perfcast.serving.request_limits import RequestLimits
+
+MACHINE = {"processor": "2 x Xeon Gold 6148"}
+OTHER = {"processor": "Xeon Gold 6148", "chips": 1}
+REQUESTS: dict[str, dict[str, Any]] = {
+    "predict": {"machines": [MACHINE]},
+    "published": {"machine": MACHINE},
+    "compare": {"machines": [MACHINE, OTHER]},
+    "rank": {"machines": [MACHINE, OTHER], "by": "score"},
+    "size": {"fleet": [{**OTHER, "count": 10}], "onto": [MACHINE], "mix": {"int_rate": 1.0}},
+    "similar": {"machines": [MACHINE], "count": 2},
+}
+
+
+def ask(question: Callable[[Client], Any], server: Any = None) -> Any:
+    async def run() -> Any:
+        async with Client(server or create_server(project().champion)) as client:
+            return await question(client)
+
+    return anyio.run(run)
+
+
+def call(name: str, arguments: dict[str, Any], server: Any = None) -> Any:
+    return ask(lambda client: client.call_tool(name, arguments), server)
+
+
+def test_tools_have_schemas_and_only_read():
+    tools = ask(lambda client: client.list_tools()).tools
+    assert [tool.name for tool in tools] == [*TOOLS] == [*REQUESTS]
+    for tool in tools:
+        assert tool.annotations.read_only_hint
+        assert tool.input_schema["properties"]
+        assert tool.output_schema["type"] == "object"
+        assert "estimates" in tool.description
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_every_tool_answers_as_python_does(name):
+    answered = call(name, REQUESTS[name])  # the client checks it against the schema
+    assert not answered.is_error, answered.content
+    champion = perfcast.load_champion(project().folder)
+    expected = getattr(champion, name)(**REQUESTS[name])
+    expected = {task: asdict(each) for task, each in expected.items()} if name == "published" else expected.to_dict()
+    assert answered.structured_content == json.loads(json.dumps(expected))
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("nothing", {}),
+        ("predict", {}),
+        ("predict", {"machines": []}),
+        ("predict", {"machines": [MACHINE], "more": 1}),
+        ("predict", {"machines": [{"processor": "Xeon Gibberish"}]}),
+        ("size", {"fleet": [OTHER], "onto": [MACHINE], "mix": "int_rate:0.5"}),
+        ("size", {"fleet": [OTHER], "onto": [MACHINE], "sure": 7}),
+    ],
+)
+def test_request_that_cannot_be_answered_gets_one_line(name, arguments):
+    answered = call(name, arguments)
+    assert answered.is_error
+    (content,) = answered.content
+    assert content.text and "\n" not in content.text
+
+
+def test_sizes_are_bounded():
+    small = create_server(project().champion, RequestLimits(machines=1))
+    assert call("compare", REQUESTS["compare"], small).is_error
+    small = create_server(project().champion, RequestLimits(body=20))
+    assert "bytes" in call("compare", REQUESTS["compare"], small).content[0].text
+
+
+def test_command_serves_on_standard_input_and_output():
+    command = ["-m", "perfcast", "mcp", "--results", str(project().results)]
+    parameters = StdioServerParameters(command=sys.executable, args=command, env=dict(os.environ))
+    answered = call("size", REQUESTS["size"], stdio_client(parameters))
+    assert not answered.is_error
+    assert answered.structured_content["machines"] == 10
