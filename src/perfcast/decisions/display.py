@@ -20,6 +20,7 @@ from perfcast.inference.prediction import (
     Estimate,
     Prediction,
     Predictions,
+    Ratio,
     Value,
     list_outside,
 )
@@ -36,8 +37,7 @@ from perfcast.utils.terminal_tables import (
 
 _MAX_GROUPS = 4
 """Groups of published results that the text shows of a task, the newest first; JSON has all."""
-_HEADER = ["task", "estimate", "interval", "unit", "trust"]
-_RATIO_HEADER = ["tasks", "ratio", "interval"]
+_HEADER = ["task", "estimate", "interval", "unit", "trust", "ratio to older suite"]
 _MAX_ASSUMPTIONS = 3
 """Assumptions that are shown without an explanation, and values of each."""
 _HINT = "--explain shows the nearest measured machines, drivers, all values and the basis"
@@ -92,7 +92,7 @@ def format_predictions(predictions: Predictions, width: int | None = None, *, ex
     for each in answered:
         values: tuple[Estimate | DerivedValue, ...] = (*each.estimates, *each.derived)
         for value in values:
-            name, *cells = _estimate_cells(value)
+            name, *cells = _estimate_cells(value, each.ratios)
             rows.append([each.machine, name, _count_published(value) if explained else "", *cells])
     notes: dict[str, list[str]] = {}
     for each in answered:
@@ -104,9 +104,6 @@ def format_predictions(predictions: Predictions, width: int | None = None, *, ex
     table = [render_table(*drop_empty_columns(header, rows), width)] if rows else []
     alternatives = answered if len({each.line for each in answered}) == 1 else ()
     weights = [wrap_text(f"{each.machine}: {line}", width) for each in alternatives for line in _list_weights(each)]
-    ratio_rows = _list_ratios(answered)
-    if ratio_rows:
-        table += ["ratios", render_table(["machine", *_RATIO_HEADER], ratio_rows, width)]
     bases = _list_bases(predictions, width)
     return "\n".join([*lines, *table, *weights, *[_HINT][:explained], *refused, *bases])
 
@@ -115,15 +112,6 @@ def _list_bases(predictions: Predictions, width: int | None) -> list[str]:
     """Return one line on the results behind the answers, none for one dataset: the line of the command has these."""
     several = len(predictions.bases) > 1
     return [wrap_text(f"basis: {'; '.join(map(str, predictions.bases))}", width)] if several else []
-
-
-def _list_ratios(predictions: Sequence[Prediction]) -> list[list[str]]:
-    """Return one row per machine and pair of tasks."""
-    return [
-        [machine.machine, f"{each.task} / {each.base_task}", f"{each.median:.3g}", format_interval(each.low, each.high)]
-        for machine in predictions
-        for each in machine.ratios
-    ]
 
 
 def _list_differences(prediction: Prediction) -> list[str]:
@@ -180,11 +168,11 @@ def _format_prediction(prediction: Prediction, origins: Mapping[str, str], width
     add(f"published results {which}", *drop_empty_columns(header, published))
     parts += [wrap_text(line, width) for line in differs]
     header = [interval if name == "interval" else name for name in _HEADER]
-    add("prediction" if published else "", header, [_estimate_cells(each) for each in estimates])
+    rows = [_estimate_cells(each, prediction.ratios) for each in estimates]
+    add("prediction" if published else "", *drop_empty_columns(header, rows))
     title = "derived from the estimates, as if their errors were fully correlated"
     rows = [[*_estimate_cells(each)[:4], each.formula] for each in prediction.derived]
     add(title, [DERIVED, "estimate", interval, "unit", "formula"], rows)
-    add("ratios", [*_RATIO_HEADER[:-1], interval], [row[1:] for row in _list_ratios([prediction])])
     changes = [
         f"{each.task} from {format_number(each.median / each.user_factor)} to {format_number(each.median)}"
         for each in estimates
@@ -215,9 +203,10 @@ def _format_prediction(prediction: Prediction, origins: Mapping[str, str], width
     return "\n".join([*parts, *(wrap_text(line, width) for line in format_basis(prediction.basis))])
 
 
-def _estimate_cells(each: Estimate | DerivedValue) -> list[str]:
+def _estimate_cells(each: Estimate | DerivedValue, ratios: Sequence[Ratio] = ()) -> list[str]:
     name, trust = (each.name, DERIVED) if isinstance(each, DerivedValue) else (each.task, each.trust)
-    return [name, *_format_spread(each), each.unit, trust]
+    by_task = {ratio.task: f"{ratio.median:.3g}, {format_interval(ratio.low, ratio.high)}" for ratio in ratios}
+    return [name, *_format_spread(each), each.unit, trust, by_task.get(name, "")]
 
 
 def _published_rows(estimate: Estimate, *, explain: bool) -> list[list[str]]:

@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from perfcast import __version__
+from perfcast.inference.rules import find_rules
 from perfcast.predictors.predictor import Predictor
 from perfcast.schema.table import Role, Tag
-from perfcast.schema.table_files import read_table, write_table
+from perfcast.schema.table_files import read_parquet, read_table, write_table
 from perfcast.sources.bounded_files import check_zip
 from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError
@@ -42,7 +43,7 @@ _SUFFIXES = (".json", ".npy", ".npz", ".parquet", ".txt")
 """Formats that execute nothing when they are read."""
 _OPEN_LICENSES = ("Apache-2.0", "BSD-3-Clause", "CC-BY-4.0", "CC0-1.0", "MIT", "MIT License")
 _EPOCH = (1980, 1, 1, 0, 0, 0)
-_MEASURED = "reference_data/measured.parquet"
+_MEASURED, _FACTS = "reference_data/measured.parquet", "reference_data/cpu_models.parquet"
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,9 @@ def pack_champion(folder: Path, out: Path, left_out: LeftOutScores | None, terms
             names = [*table.select(role=Role.TARGET), *table.select(tag=Tag.BLOCK)]
             without: dict[str, Any] = {**dict.fromkeys(names, np.nan), table.column_of(Tag.ROW): ""}
             write_table(replace(table, frame=table.frame.assign(**without)), copy / _MEASURED)
+            facts, unshared = read_parquet(folder / _FACTS), find_rules(table.dataset).unshared_column
+            if unshared in facts:
+                facts[facts[unshared].isna()].drop(columns=unshared).to_parquet(copy / _FACTS)
             about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
             write_json(copy / "about.json", {**about, WITHOUT_SCORES: asdict(left_out)})
         write_json(copy / TERMS, {"perfcast": __version__, "scores": left_out is None, "terms": terms})

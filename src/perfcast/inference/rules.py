@@ -178,6 +178,8 @@ class DescriptionRules:
     """What the product of `power_columns` includes."""
     power_remedy: ClassVar[str] = "add the column watts"
     """What gives the power of a machine where it is not known."""
+    unshared_column: ClassVar[str] = ""
+    """Column of `read_entity_facts` that rows have whose source does not let everybody pass them on."""
     sized: ClassVar[Mapping[str, str]] = {}
     """Columns of numbers that a fleet has in total, by the name of the total."""
     throughput_ending: ClassVar[str] = ""

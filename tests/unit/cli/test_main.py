@@ -105,6 +105,7 @@ def test_fake_writes_sources_that_ingest_accepts(tmp_path):
 HEAVY = (*("torch", "pytorch_lightning", "sklearn", "scipy"), *("mlflow", "lightgbm", "matplotlib", "fastapi"))
 
 ALLOWED = {
+    "cli mcp": {"fastapi"},
     "cli serve": {"fastapi"},
     "cli what_if": {"matplotlib"},
     "cli.measure gemm": {"torch"},

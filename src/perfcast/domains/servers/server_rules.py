@@ -181,6 +181,7 @@ class ServerRules(ServerNames):
     power_columns = ("tdp_w", "chips")
     power_meaning = "TDP of the processors alone"
     power_remedy = "the power of its processors is unknown, too: add the column watts, or tdp"
+    unshared_column = "cpu_model_id"  # that of an instance
     sized: ClassVar[Mapping[str, str]] = {"cores": "cores_enabled_total"}
     throughput_ending = "rate"
     kind_columns = ("cpu_vendor", "family", "cpu_model")
