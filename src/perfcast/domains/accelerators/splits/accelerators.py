@@ -49,9 +49,9 @@ def check_earlier(shots: int) -> Check:
     """Return the check that training is of earlier rounds than test, but for `shots` of each tested accelerator."""
 
     def check(table: Table, fold: pd.Series) -> list[str]:
-        rounds, entity = (table.frame[name].astype(str) for name in ("round", table.column_of(Tag.ENTITY)))
+        of_round, entity = (table.frame[name].astype(str) for name in ("round", table.column_of(Tag.ENTITY)))
         tested, learned = fold == "test", fold.isin(["train", "validation"])
-        late, known = learned & (rounds >= rounds[tested].min()), learned & entity.isin(entity[tested])
+        late, known = learned & (of_round >= of_round[tested].min()), learned & entity.isin(entity[tested])
         others, earlier = int((late & ~known).sum()), int((known & ~late).sum())
         problems = [f"{others} training rows of a tested round"] if others else []
         problems += [f"{earlier} earlier rows of a new accelerator"] if earlier else []
