@@ -15,7 +15,7 @@ from perfcast.schema.table import Column, Kind, Role, Tag
 
 PAIR, ENTITY, GENERATION, NEW = "known pair", "new pair", "new accelerator", "new generation"
 SHARES = {PAIR: 0.75, ENTITY: 0.5, GENERATION: 0.25, NEW: 0.0}
-"""Share of the learners by distance: the farther the accelerator, the less they know. Chosen on the backtests."""
+"""Share of the learners by distance: the farther the accelerator, the less they know. Set by hand, not on data."""
 
 
 @dataclass(frozen=True)
