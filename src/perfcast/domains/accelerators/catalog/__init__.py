@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 
@@ -71,11 +70,6 @@ def names_by_key() -> dict[str, str]:
 def find_accelerator(name: str) -> str | None:
     """Return the catalog's name of a typed or published name, None where it knows none."""
     return names_by_key().get(accelerator_key(name))
-
-
-def peak(facts: pd.DataFrame, names: Iterable[str]) -> pd.Series:
-    """Return the first known peak of each row."""
-    return facts[list(names)].bfill(axis=1).iloc[:, 0]
 
 
 def _read(name: str) -> pd.DataFrame:

@@ -78,9 +78,6 @@ class PooledEffectsPredictor(Predictor):
     Source: Henderson, 1975, Best Linear Unbiased Estimation and Prediction under a Selection Model, Biometrics 31(2).
     """
 
-    scale: float = 1.0
-    """Factor of all standard deviations but that of the task and the noise."""
-
     centers_: dict[str, float] = field(init=False)
     levels_: dict[str, float] = field(init=False)
     times_: list[float] = field(init=False)
@@ -137,8 +134,7 @@ class PooledEffectsPredictor(Predictor):
         effects = {}
         for name, (columns, multiplied, deviation) in EFFECTS.items():
             codes = pd.factorize(self._keys(X, columns))[0]
-            factor = 1.0 if name == "task" else self.scale
-            effects[name] = (codes, bases[multiplied], inner[multiplied], (factor * deviation) ** 2)
+            effects[name] = (codes, bases[multiplied], inner[multiplied], deviation**2)
         return effects
 
     def _bases(self, X: pd.DataFrame) -> dict[str, np.ndarray]:
