@@ -270,6 +270,8 @@ PARTS: dict[str, Callable[[Path], str]] = {
     "structure_shares": partial(study, "structure_shares"),
     "learners": partial(study, "learners"),
     "fleet_pairs": partial(study, "fleet_pairs"),
+    "accelerators": partial(study, "accelerators"),
+    "accelerators_energy": partial(study, "accelerators_energy"),
     "levels": partial(study, "levels"),
     "kind_quantiles": partial(study, "kind_quantiles"),
     "network_learners": partial(study, "network_learners"),

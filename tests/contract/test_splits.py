@@ -38,12 +38,14 @@ def test_has_a_label_and_a_description_of_its_own(name):
     assert not splits.describe_split(name).endswith(".")
 
 
-SOUND = [name for name in NAMES if name not in LEAKING and not name.startswith("known_")]
+SOUND = [name for name in NAMES if name not in {*LEAKING, "model_on_one"} and not name.startswith("known_")]
 BY_TEST_MONTH = "forward_2026_05"
 """Its validation rows are drawn, and its dates those of the tests."""
 FORWARD = [name for name in NAMES if name.startswith(("forward", "rolling")) and name != BY_TEST_MONTH]
 FEW_SHOT = [name for name in NAMES if name.startswith("few_shot")]
-KNOW_ONE = [name for name in NAMES if name.startswith("known_")]
+KNOW_SOME = {"known_1_of_new": 1, "known_3_of_new": 3, "known_10_of_new": 10}
+"""Splits that know so many results of each new entity, which may be of the same block."""
+KNOW_ONE = [name for name in NAMES if name.startswith("known_") and name not in KNOW_SOME]
 """Splits that know a result of the tested entity, which may be of the same block."""
 UNSEEN = [name for name in NAMES if name.startswith("unseen")]
 HELD_OUT = {
@@ -56,6 +58,8 @@ HELD_OUT = {
         "unseen_core_family": "core_family",
         "unseen_system_vendor": "hw_vendor",
     },
+    **{"unseen_silicon": "silicon", "unseen_machine": "system", "unseen_submitter": "submitter"},
+    "unseen_organization": "organization",
     **{"unseen_victim": "victim", "unseen_aggressor": "aggressors", "unseen_pair": "tenants"},
 }
 """Columns of the unseen splits that do not hold out the entity."""
@@ -95,8 +99,12 @@ COLUMNS = (
     Column("training_set", Kind.CATEGORICAL, Role.KEY, "training"),
     *(Column(name, Kind.CATEGORICAL, Role.KEY, "run") for name in ("victim", "tenants", "aggressors", "scenario")),
     *(Column(name, Kind.NUMERICAL, Role.KEY, "run") for name in ("intensity", "aggressor_intensity")),
+    *(Column(name, Kind.CATEGORICAL, Role.KEY, "result") for name in ("round", "model", "silicon", "system")),
+    *(Column(name, Kind.CATEGORICAL, Role.KEY, "result") for name in ("submitter", "organization")),
     Column("score", Kind.NUMERICAL, Role.TARGET, "workload"),
 )
+ROUNDS = ["v2.0", "v2.1", "v3.0", "v3.1", "v4.0", "v4.1", "v5.0", "v5.1"]
+ROUND_STARTS = pd.to_datetime(["2022-09", "2023-04", "2023-09", "2024-03", "2024-08", "2025-04", "2025-09"])
 WORKLOADS = ("chase", "fft", "http", "json", "matrix", "sort", "text", "triad")
 
 
@@ -120,23 +128,27 @@ def generate(seed, rows=300):
     """Parts with several submissions of one to four rows; some straddle months, some rows repeat another's features.
 
     Rows are of 2006 to 2025, so that every split by date has some on both sides; a quarter of the parts is new
-    in 2023.
+    in 2023, and one of many rows in the last months.
     """
     rng = np.random.default_rng(seed)
     block = np.sort(rng.integers(0, rows // 2, rows))
     part = rng.integers(0, 40, rows)[block]
     month = rng.integers(0, 240, rows)[block] + (rng.random(rows) < 0.05)
     month = np.where(part >= 30, 204 + month % 24, month)
+    last = rows // 2 - block  # of the last blocks, 16 are of one part in 2025-09 to 11, and some of 2025-05 to 07
+    part = np.where(last <= 16, 29, part)
+    month = np.where(part == 29, 237 + month % 3, np.where(last <= 24, 233 + month % 3, month))
     params = 1e7 * 3.0 ** (block % 7)
     tokens = 20 * params * 2.0 ** (block // 7 % 5)
-    published = pd.to_datetime("2006-01-01") + pd.to_timedelta(month * 30.4, unit="D")
+    published = pd.Series(pd.to_datetime("2006-01-01") + pd.to_timedelta(month * 30.4, unit="D"))
+    published = published.dt.to_period("M").dt.to_timestamp()
     frame = pd.DataFrame(
         {
             "id": rng.permutation([f"r{index:04d}" for index in range(rows)]),
             "block": [f"b{number}" for number in block],
             "part": [f"p{number}" for number in part],
             "suite": [f"s{number}" for number in block % 4],
-            "published": pd.Series(published).dt.to_period("M").dt.to_timestamp(),
+            "published": published,
             PUBLISHED_SUBSET: np.where(block % 4 == 0, "test", "train"),
             "cores": part % 7 * 8.0,
             "cores_enabled_total": 32.0 * (1 + block % 5),
@@ -167,6 +179,12 @@ def generate(seed, rows=300):
             **draw_tenants(rng, block),
             "scenario": np.where(block % 3 == 0, "dynamic", "pair"),
             "intensity": np.where(block % 4 < 2, 1.0, 0.4),
+            "round": np.array(ROUNDS)[np.searchsorted(ROUND_STARTS, published, side="right")],
+            "model": [f"m{number}" for number in block % 4],
+            "silicon": [f"n{number}" for number in block % 9],
+            "system": [f"y{number}" for number in block // 2],
+            "submitter": [f"u{number}" for number in block % 29],
+            "organization": [f"o{number}" for number in block % 11],
             "score": rng.random(rows),
         }
     )
@@ -201,7 +219,7 @@ def test_nothing_leaks(name, seed, split_seed):
     folds = splits.make(name, table, split_seed)
     assert splits.leaks(table, folds, name) == []
     assert folds.index.equals(table.frame.index)
-    assert list(folds) == [f"fold_{number}" for number in range(folds.shape[1])]
+    assert list(folds) == [f"fold_{number}" for number in range(folds.shape[1])] != []
     assert (folds == "train").any().all()
     assert (folds == "test").any().all()
 
@@ -262,8 +280,9 @@ def test_deterministic_and_free_of_row_order(name):
 WITHOUT_DRAWS = {
     *("compute_300x", "larger_model_1b", "larger_model_2b", "largest_compute", "longer_training", "published_more"),
     "unseen_microarchitecture",
+    *("new_accelerator", "model_on_one", *KNOW_SOME),
 }
-"""Splits whose validation rows are the largest of the training rows, or one of two groups."""
+"""Splits whose validation rows are the largest or the last of the training rows, or the smallest of few groups."""
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in {*FORWARD, *WITHOUT_DRAWS}])
@@ -422,6 +441,37 @@ def test_one_result_of_the_tested_entity_is_known_and_no_other(name):
     assert tested.max() == 1 and tested.sum() > 100
     row = folds.index[folds["fold_0"] == "test"][0]
     assert any("tested entities" in problem for problem in splits.leaks(table, moved(folds, row, "train"), name))
+
+
+@pytest.mark.parametrize("name", KNOW_SOME)
+def test_so_many_results_of_each_new_entity_are_known_and_no_later_ones(name):
+    table, folds = made(name, rows=900)
+    frame, shots = table.frame, KNOW_SOME[name]
+    assert list(folds)
+    for fold in folds:
+        test, learned = folds[fold] == "test", folds[fold].isin(["train", "validation"])
+        (round_,) = frame["round"][test].unique()
+        is_new = frame["part"].isin(frame["part"][test])
+        assert (frame["part"][learned & is_new].value_counts() == shots).all()
+        assert (frame["round"][learned & ~is_new] < round_).all()
+        assert set(frame["part"][test]) == set(frame["part"][learned & is_new])
+    row = companions(table, ["part"], test)
+    assert any("more than" in problem for problem in splits.leaks(table, moved(folds, row, "train", fold), name))
+    other = frame.index[learned & ~is_new][0]
+    late = replace(table, frame=frame.assign(round=frame["round"].where(frame.index != other, round_)))
+    assert any("tested round" in problem for problem in splits.leaks(late, folds, name))
+
+
+def test_a_check_catches_a_second_known_entity_of_a_tested_model():
+    table, folds = made("model_on_one")
+    for fold in folds:
+        test = folds[fold] == "test"
+        known = folds[fold].isin(["train", "validation"]) & table.frame["model"].isin(table.frame["model"][test])
+        assert (table.frame["part"][known].groupby(table.frame["suite"][known]).nunique() == 1).all()
+        assert not set(table.frame["part"][known]) & set(table.frame["part"][test])
+    row = folds.index[folds["fold_0"] == "test"][0]
+    broken = moved(folds, row, "train")
+    assert any("2 accelerators known" in problem for problem in splits.leaks(table, broken, "model_on_one"))
 
 
 def test_small_tables_hold_out_one_entity_at_a_time_and_leave_unused_rows_out():

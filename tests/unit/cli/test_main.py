@@ -44,7 +44,7 @@ def test_older_metadata_of_perfcast_are_told_in_one_line(tmp_path):
     command = [sys.executable, "-m", "perfcast", "predict"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
-    assert "its metadata lack perfcast.domains.gemm" in done.stderr
+    assert "its metadata lack perfcast.domains.accelerators" in done.stderr
 
 
 def test_a_reader_that_stops_early_is_no_error():

@@ -1,0 +1,21 @@
+"""Accelerators of machine learning: published throughput of real machines, and the energy of what they run."""
+
+from __future__ import annotations
+
+from perfcast.domain import Domain
+
+DOMAIN = Domain(
+    name="accelerators",
+    package=__name__,
+    shift="predictors.distance.PairShift",
+    descriptions={
+        "mlperf_inference": "accelerator_rules.MLPERF_INFERENCE",
+        "ml_energy": "accelerator_rules.ML_ENERGY",
+    },
+    flags={
+        "systems of accelerators (mlperf_inference)": {
+            ("accelerator",): "name: MI355X, or '8 x MI355X'",
+            ("accelerators",): "number of accelerators, of all nodes",
+        },
+    },
+)

@@ -1,0 +1,184 @@
+"""Rules of described accelerators and served models: names, facts, usual systems, and what their answers must say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from perfcast.domains.accelerators.catalog import FACTS, find_accelerator, read_accelerators
+from perfcast.inference.cells import Cells, EntityFacts, fill_missing
+from perfcast.inference.donors import Block
+from perfcast.inference.machine_fields import Cell, TypedField, alias_field, counted_field
+from perfcast.inference.rules import DerivedOutput, DescriptionRules
+from perfcast.utils.errors import UserError
+
+ESTIMATE = "an estimate by perfcast, not verified by MLCommons"
+_NODE = 8.0
+_LABELS = ("generation", "vendor")
+_NEEDED = ("bf16_tflops", "memory_gb_per_s", "memory_gib")
+"""Facts that an accelerator of no table requires."""
+
+
+def _read_known(column: str, cells: Mapping[str, Cell], typed: Mapping[str, TypedField], label: str) -> bool:
+    """Return whether an accelerator is in the catalog. Raises: UserError for another one without facts."""
+    name = str(cells.get(column, ""))
+    if name and find_accelerator(name) is not None:
+        return True
+    missing = [fact for fact in _NEEDED if fact not in cells]
+    if missing:
+        field = typed[column].name if column in typed else column
+        fact = f"{label} has {name[:60]!r}" if name else f"{label} names none"
+        raise UserError(
+            f"{field} must be a known accelerator", fact, f"write one such as MI355X, or add {', '.join(missing)}"
+        )
+    return False
+
+
+class AcceleratorRules(DescriptionRules):
+    """Rules of systems of accelerators in MLPerf inference."""
+
+    fields = (
+        counted_field(
+            alias_field("accelerator", "accelerator", "name of the accelerator", "MI355X"), "count", find_accelerator
+        ),
+        alias_field("accelerators", "count", "number of accelerators, of all nodes", "8"),
+    )
+    form_fields = ("accelerator", "count", "nodes", "variant", "engine")
+    entity_name = "accelerator"
+    named_field = "accelerator"
+    short_example = "'8 x MI355X' or 'B200; count=4'"
+    example = "--accelerator MI355X --accelerators 8"
+    page_texts: ClassVar[Mapping[str, str]] = {
+        "question": "How fast will this accelerator run the model?",
+        "machines": "8 x MI355X; price=25000\n8 x B200; price=40000",
+        "targets": "llama2-70b/Server >= 9000",
+        "measured": "llama2-70b/Offline = 10000",
+    }
+    price_columns = ("count",)
+    blocks = (Block("software", ("engine", "engine_version"), (("accelerator",), ("generation",), ()), recent=True),)
+    naming_columns = ("count", "variant")
+    kind_columns = ("generation", "vendor")
+    setup_columns = ("engine",)
+    named_columns = ("generation", "vendor", "silicon")
+    replaced: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "count": ("nodes",),
+        "accelerator": (*FACTS, *_LABELS, "silicon", "is_processor"),
+    }
+
+    def read_entity_facts(
+        self, raw: Mapping[str, Path], measured: Iterable[str], as_of: pd.Timestamp | None = None
+    ) -> pd.DataFrame:
+        """Return the facts of the catalog that were public before a day."""
+        table = read_accelerators()
+        known = table if as_of is None else table[pd.to_datetime(table["known_from"]) < as_of]
+        facts = known[[*FACTS, *_LABELS]].assign(is_processor=known["kind"].eq("cpu"))
+        return facts.astype(dict.fromkeys((*FACTS, "is_processor"), "float64"))
+
+    def fill_entity_facts(self, cells: Cells, facts: EntityFacts) -> Cells:
+        """Fill the facts of the accelerator."""
+        return fill_missing(cells, facts.look_up(cells["accelerator"].tolist(), cells))
+
+    def fill_implied(self, cells: Cells) -> Cells:
+        """Fill the nodes: eight accelerators each."""
+        return fill_missing(cells, {"nodes": np.ceil(cells["count"] / _NODE)})
+
+    def fill_usual(self, cells: Cells, last: pd.Timestamp) -> Cells:
+        """Fill a node of accelerators or two sockets of processors, a host of two processors, and the last round."""
+        count = len(cells.index)
+        sockets = np.where(cells["is_processor"] == 1, 2.0, _NODE)
+        filled = fill_missing(cells, {"count": sockets})
+        usual = {
+            "nodes": np.ceil(filled["count"] / _NODE),
+            "variant": np.full(count, "base", dtype=object),
+            "triton": np.zeros(count),
+            "sockets": np.full(count, 2.0),
+            "year": np.full(count, last.year + (last.month - 1) / 12),
+        }
+        return fill_missing(filled, usual)
+
+    def list_notes(self, cells: Mapping[str, Cell], typed: Mapping[str, TypedField], label: str) -> tuple[str, ...]:
+        """Return what every answer must say. Raises: UserError for an unknown accelerator without facts."""
+        notes = (f"every predicted value is {ESTIMATE}; throughput is per accelerator, a derived metric",)
+        if _read_known("accelerator", cells, typed, label):
+            return notes
+        return (*notes, f"no data names the accelerator {cells.get('accelerator', '')!r}: its given facts count")
+
+    def list_completed_notes(self, cells: Mapping[str, Any]) -> Iterator[str]:
+        """Yield a remark on weights that do not fit."""
+        weights, room = 0.5 * cells["params_1e9"], cells["count"] * cells["memory_gib"] * 2**30 / 1e9
+        if weights > room:
+            yield f"the weights alone, {weights:.0f} GB in 4 bits, do not fit into {room:.0f} GB of memory"
+
+    def name_machine(self, entity: str, cells: Mapping[str, Any]) -> str:
+        """Return the number and the name of the accelerators."""
+        name = "a new accelerator" if pd.isna(cells[entity]) else str(cells[entity])
+        count = cells.get("count", np.nan)
+        return name if pd.isna(count) else f"{count:g} x {name}"
+
+
+_QUANTITIES = ("watts", "token_ms")
+
+
+class EnergyRules(DescriptionRules):
+    """Rules of served models with their energy: facts of the GPU, the layout, and joules per token."""
+
+    fields = (
+        counted_field(alias_field("gpu", "gpu", "name of the GPU", "B200"), "gpus", find_accelerator),
+        alias_field("batch", "concurrency", "requests in progress at once", "64"),
+    )
+    form_fields = ("model", "gpu", "gpus", "batch", "workload", "precision")
+    entity_name = "model"
+    named_field = "model"
+    short_example = "'Qwen/Qwen3-14B; gpu=B200; batch=64'"
+    example = "--set model=Qwen/Qwen3-14B --gpu B200 --batch 64"
+    lower_is_better = True
+    naming_columns = ("gpu", "gpus", "concurrency")
+    kind_columns = ("model", "gpu")
+    power_meaning = "the GPUs alone"
+    blocks = (Block("workload", ("workload",), (("model",), ()), recent=False),)
+    derived = (
+        DerivedOutput(
+            *("joules_per_token", "J/token", "watts x ms per token / 1000, of the GPUs alone", _QUANTITIES, ()),
+            lambda scores, cells: scores["watts"] * scores["token_ms"] / 1000,
+        ),
+        DerivedOutput(
+            *("tokens_per_second", "tokens/s", "1000 / ms per token", _QUANTITIES[1:], ()),
+            lambda scores, cells: 1000 / scores["token_ms"],
+        ),
+    )
+
+    def fill_implied(self, cells: Cells) -> Cells:
+        """Fill the facts of the GPU and the bytes of a weight."""
+        table = read_accelerators()
+        rows = table.index.get_indexer(pd.Index(cells["gpu"].astype(str)))  # -1 for an unknown one
+        names = [name for name in (*FACTS, "generation_year") if name in cells]
+        facts = {name: np.append(table[name].to_numpy(dtype=float), np.nan)[rows] for name in dict.fromkeys(names)}
+        sizes = {"bfloat16": 2.0, "fp8": 1.0, "mxfp4": 0.5}
+        stored = np.array([sizes.get(str(name), np.nan) for name in cells["precision"].tolist()])
+        return fill_missing(cells, {**facts, "weight_bytes": stored})
+
+    def fill_usual(self, cells: Cells, last: pd.Timestamp) -> Cells:
+        """Fill one GPU that has each part of the model, bfloat16, and a chat."""
+        count = len(cells.index)
+        filled = fill_missing(cells, {"gpus": np.ones(count), "expert_parallel": np.ones(count)})
+        usual = {
+            "tensor_parallel": filled["gpus"],
+            "data_parallel": np.ones(count),
+            "precision": np.full(count, "bfloat16", dtype=object),
+            "workload": np.full(count, "lm-arena-chat", dtype=object),
+        }
+        return self.fill_implied(fill_missing(filled, usual))
+
+    def list_notes(self, cells: Mapping[str, Cell], typed: Mapping[str, TypedField], label: str) -> tuple[str, ...]:
+        """Return what the power includes. Raises: UserError for an unknown GPU without facts, or without a batch."""
+        _read_known("gpu", cells, typed, label)
+        if "concurrency" not in cells:
+            raise UserError("a served model must have a batch", f"{label} has none", "add batch, such as 64")
+        return ("power and energy are those of the GPUs alone, without host, network and cooling",)
+
+
+MLPERF_INFERENCE, ML_ENERGY = AcceleratorRules(), EnergyRules()

@@ -1,0 +1,77 @@
+"""Catalogs of accelerators and of benchmarked models: public facts that ship with the project, typed and dated."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib.resources import files
+
+import pandas as pd
+
+FACTS = {
+    "fp32_tflops": ("TFLOP/s", "dense peak of single precision"),
+    "bf16_tflops": ("TFLOP/s", "dense peak of bfloat16"),
+    "fp16_tflops": ("TFLOP/s", "dense peak of half precision"),
+    "fp8_tflops": ("TFLOP/s", "dense peak of 8-bit floats"),
+    "fp4_tflops": ("TFLOP/s", "dense peak of 4-bit floats"),
+    "int8_tops": ("TOP/s", "dense peak of 8-bit integers"),
+    "memory_gib": ("GiB", "memory"),
+    "memory_gb_per_s": ("GB/s", "memory bandwidth"),
+    "link_gb_per_s": ("GB/s", "bandwidth of the links between accelerators, one direction"),
+    "power_w": ("W", "power limit"),
+    "generation_year": ("year", "year of the generation's first product"),
+    "quality": ("", "sources that agree on the facts: 2, 1, or 0 for remembered ones"),
+}
+"""Unit and meaning of each numerical fact of an accelerator."""
+MODEL_FACTS = {
+    "params_1e9": ("1e9", "parameters of the model"),
+    "active_params_1e9": ("1e9", "parameters that compute a token or a sample"),
+    "first_limit_ms": ("ms", "limit of the latency, or of the time to the first token"),
+    "token_limit_ms": ("ms", "limit of the time per further token"),
+}
+"""Unit and meaning of each numerical fact of a model in a scenario; without a limit it is missing."""
+
+WITHOUT_FACTS = ("recaccel", "x220", "speedai", "biren", "neuron")
+"""Generations whose facts are too incomplete to predict from."""
+
+_MARKS = re.compile(
+    r"\((?:r|tm|c)\)|[®™©]|@.*$|\d+-core processor|\bcpu(?! max)\b|^nvidia |^amd (?:instinct )?|^intel\b"
+)
+
+
+@cache
+def read_accelerators() -> pd.DataFrame:
+    """Return the catalog of accelerators, indexed by name."""
+    return _read("accelerators.csv").set_index("accelerator")
+
+
+@cache
+def read_models() -> pd.DataFrame:
+    """Return the catalog of benchmarked models, indexed by name."""
+    return _read("mlperf_models.csv").set_index("model")
+
+
+def accelerator_key(name: str) -> str:
+    """Return the name of an accelerator or a processor without marks, vendor and clock, in lower case."""
+    return " ".join(_MARKS.sub(" ", _MARKS.sub(" ", " ".join(name.lower().split()))).replace("-", " ").split())
+
+
+@cache
+def names_by_key() -> dict[str, str]:
+    """Return the catalog's name of every key of a name and an alias; an alias of two accelerators has none."""
+    table = read_accelerators()
+    keys: dict[str, set[str]] = {}
+    for name, aliases in table["aliases"].fillna("").items():
+        for alias in [str(name), *aliases.split("|")]:
+            keys.setdefault(accelerator_key(alias), set()).add(str(name))
+    return {key: names.pop() for key, names in keys.items() if key and len(names) == 1}
+
+
+def find_accelerator(name: str) -> str | None:
+    """Return the catalog's name of a typed or published name, None where it knows none."""
+    return names_by_key().get(accelerator_key(name))
+
+
+def _read(name: str) -> pd.DataFrame:
+    with (files(__package__) / name).open(encoding="utf-8") as file:
+        return pd.read_csv(file)

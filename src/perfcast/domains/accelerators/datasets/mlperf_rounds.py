@@ -1,0 +1,148 @@
+"""Parsers of the three forms in which rounds of MLPerf inference were published: entries, a summary, a pivot table."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pandas as pd
+
+from perfcast.domains.accelerators.sources.mlperf_inference import PIVOT, SOURCE, SUMMARY
+from perfcast.sources.bounded_files import FETCH_AGAIN
+from perfcast.utils.errors import UserError
+from perfcast.utils.io import read_json_text
+
+PUBLISHED = {
+    "v2.0": "2022-04-06",
+    "v2.1": "2022-09-08",
+    "v3.0": "2023-04-05",
+    "v3.1": "2023-09-11",
+    "v4.0": "2024-03-27",
+    "v4.1": "2024-08-28",
+    "v5.0": "2025-04-02",
+    "v5.1": "2025-09-09",
+}
+"""Round -> day of its publication."""
+FIELDS = (
+    *("round", "uid", "submitter", "system", "platform", "model", "scenario", "unit", "result", "watts", "power_unit"),
+    *("accelerator_text", "per_node", "nodes", "processor", "sockets", "cores", "software", "availability"),
+    *("inferred", "formats", "division"),
+)
+"""Text fields of a record; "" for what a form does not have."""
+_ENTRY = {
+    "round": "version",
+    "uid": "uid",
+    "submitter": "Organization",
+    "system": "SystemName",
+    "platform": "Platform",
+    "model": "Model",
+    "scenario": "Scenario",
+    "unit": "Units",
+    "result": "Result",
+    "watts": "Result_Power",
+    "power_unit": "Result_Power_Units",
+    "accelerator_text": "accelerator_model_name",
+    "per_node": "accelerators_per_node",
+    "nodes": "number_of_nodes",
+    "processor": "host_processor_model_name",
+    "sockets": "host_processors_per_node",
+    "cores": "host_processor_core_count",
+    "software": "framework",
+    "availability": "Availability",
+    "inferred": "inferred",
+    "division": "Division",
+}
+_SUMMARY = {
+    **_ENTRY,
+    "uid": "ID",
+    "submitter": "Submitter",
+    "system": "System",
+    "unit": "Performance_Units",
+    "result": "Performance_Result",
+    "watts": "Power_Result",
+    "power_unit": "Power_Units",
+    "accelerator_text": "Accelerator",
+    "per_node": "a#",
+    "nodes": "Nodes",
+    "processor": "Processor",
+    "software": "Software",
+    "division": "Category",
+    "formats": "weight_data_types",
+}
+_PIVOT = {
+    "uid": 0,
+    "submitter": 1,
+    "availability": 2,
+    "system": 3,
+    "processor": 5,
+    "accelerator_text": 7,
+    "cores": 11,
+    "division": 14,
+}
+_MODELS, _SCENARIOS, _UNITS, _FIRST, _LABEL = 2, 3, 4, 5, 15
+"""Rows of the head of the pivot table, its first row of results, and the column that names the content of a row."""
+_CONTENTS = {
+    "# of Accelerators": "per_node",
+    "# of Nodes": "nodes",
+    "Avg. Result at System Name": "result",
+    "Sum of # of  Processors ": "sockets",
+}
+_LETTERS = 300
+
+
+def read_records(contents: Mapping[str, bytes]) -> pd.DataFrame:
+    """Return one row of texts per published entry, with its `file` and `line`, the number of the entry in the file.
+
+    Raises: UserError when a file is not of its form.
+    """
+    rows: list[dict[str, Any]] = []
+    for path, content in contents.items():
+        records = _read_pivot(content) if path.endswith(PIVOT) else _read_entries(path, content)
+        rows += ({"file": path, "line": number, **record} for number, record in enumerate(records, 1))
+    return pd.DataFrame(rows, columns=["file", "line", *FIELDS]).fillna("")
+
+
+def _read_entries(path: str, content: bytes) -> Iterator[dict[str, str]]:
+    entries = read_json_text(content, path)
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise UserError(f"{path} must be a list of entries", "it is something else", FETCH_AGAIN)
+    names = _SUMMARY if path.endswith(SUMMARY) else _ENTRY
+    for entry in entries:
+        suite = "" if entry.get("Suite", "datacenter") == "datacenter" else f" {_text(entry['Suite'])}"
+        record = {field: _text(entry.get(name)) for field, name in names.items()}
+        yield {**record, "division": record["division"] + suite}
+
+
+def _read_pivot(content: bytes) -> Iterator[dict[str, str]]:
+    """Yield a record per result: each system has a row with the fields, and below them the same cells of others."""
+    rows = list(csv.reader(io.StringIO(content.decode("utf-8-sig", errors="replace"))))
+    if len(rows) <= _FIRST or any(len(row) != len(rows[_UNITS]) for row in rows) or len(rows[_UNITS]) <= _LABEL:
+        raise UserError(f"{PIVOT} of {SOURCE} must be the pivot table", "rows have other fields", FETCH_AGAIN)
+    models = pd.Series(rows[_MODELS]).replace("", None).ffill()
+    system: dict[str, str] = {}
+    cells: dict[int, dict[str, str]] = {}
+    for row in [*rows[_FIRST:], [*rows[_FIRST]]]:
+        if row[0]:
+            yield from (
+                {
+                    **system,
+                    **cell,
+                    "model": str(models[place]),
+                    "scenario": rows[_SCENARIOS][place],
+                    "unit": rows[_UNITS][place],
+                }
+                for place, cell in cells.items()
+                if cell.get("result")
+            )
+            system = {"round": "v5.0"} | {name: _text(row[place]) for name, place in _PIVOT.items()}
+            cells = {}
+        for place in range(_LABEL + 1, len(row)):
+            if row[place].strip() and (name := _CONTENTS.get(row[_LABEL])):
+                cells.setdefault(place, {})[name] = _text(row[place]).replace(",", "")
+
+
+def _text(value: object) -> str:
+    """Return a value of a file as one line of text."""
+    return " ".join(str(value).split())[:_LETTERS] if isinstance(value, (str, int, float)) else ""

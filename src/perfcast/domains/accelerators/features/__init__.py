@@ -1,0 +1,1 @@
+"""Derived characteristics of accelerators and what they run."""

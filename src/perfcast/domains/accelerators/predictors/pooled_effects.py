@@ -1,0 +1,181 @@
+"""Throughput as a sum of effects that share strength: tasks, peaks, generations, accelerators, software over time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+from perfcast.features.encoding.columns import numbers
+from perfcast.predictors.predictor import Predictor
+from perfcast.predictors.task_rows import measured_rows
+from perfcast.schema.table import Column, Kind, Role
+
+ONE, PEAKS, COUNT, AGE, DRIFT, HOST = "one", "peaks", "count", "age", "drift", "host"
+"""What an effect multiplies: 1, the peaks and the bandwidth, the number of accelerators, the ages of task and
+accelerator, a random walk over the years, and the cores of the host."""
+EFFECTS: dict[str, tuple[tuple[str, ...], str, float]] = {
+    "task": (("task",), ONE, 3.0),
+    "peaks": ((), PEAKS, 0.514),
+    "peaks of kind": (("kind",), PEAKS, 0.2),
+    "peaks of model": (("model",), PEAKS, 0.2),
+    "peaks of task": (("task",), PEAKS, 0.1),
+    "processor": (("is_processor",), ONE, 0.5),
+    "processor of model": (("is_processor", "model"), ONE, 0.8),
+    "vendor": (("vendor",), ONE, 0.4),
+    "vendor of model": (("vendor", "model"), ONE, 0.153),
+    "generation": (("generation",), ONE, 0.216),
+    "generation of kind": (("generation", "kind"), ONE, 0.083),
+    "generation of model": (("generation", "model"), ONE, 0.064),
+    "generation of task": (("generation", "task"), ONE, 0.108),
+    "accelerator": (("accelerator",), ONE, 0.151),
+    "accelerator of kind": (("accelerator", "kind"), ONE, 0.031),
+    "accelerator of model": (("accelerator", "model"), ONE, 0.032),
+    "accelerator of task": (("accelerator", "task"), ONE, 0.039),
+    "variant": (("variant", "generation"), ONE, 0.139),
+    "variant of accelerator": (("variant", "accelerator", "model"), ONE, 0.035),
+    "triton": (("triton", "scenario"), ONE, 0.106),
+    "triton of task": (("triton", "task"), ONE, 0.098),
+    "accuracy": (("accuracy", "model"), ONE, 0.082),
+    "accuracy of generation": (("accuracy", "model", "generation"), ONE, 0.105),
+    "scale": ((), COUNT, 0.021),
+    "scale of task": (("task",), COUNT, 0.026),
+    "host of task": (("task",), HOST, 0.011),
+    "age": ((), AGE, 0.1),
+    "age of kind": (("kind",), AGE, 0.2),
+    "age of model": (("model",), AGE, 0.1),
+    "drift of model": (("model",), DRIFT, 0.023),
+    "drift of generation": (("generation", "model"), DRIFT, 0.08),
+    "drift of accelerator": (("accelerator", "task"), DRIFT, 0.15),
+    "block": (("block",), ONE, 0.038),
+    "run": (("block", "model"), ONE, 0.028),
+}
+"""Effect -> the columns whose values have one each, what it multiplies, and its standard deviation (logarithm).
+
+The deviations start from the largest marginal likelihood of the rounds before v4.1, and were then chosen on the
+backtests v3.1, v4.0 and v5.0. Software has no effect: v5.0 does not state it."""
+NOISE = 0.08
+"""Standard deviation of the results of one system."""
+Sums = dict[str, list[float]]
+"""Value of the columns of an effect -> coefficients of what it multiplies."""
+_NUMBERS = ("log_low_tflops", "log_half_tflops", "log_bandwidth", "log_count", "task_age", "accelerator_age")
+_FRESH_YEARS = 0.75
+_MIN_WEIGHT = 0.05
+_ROBUST = 3.0
+"""Errors beyond so many standard deviations of the noise weigh less."""
+_ITERATIONS = 3
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PooledEffectsPredictor(Predictor):
+    """log y = sum of effects, each normal around 0 with a variance of its own: partial pooling.
+
+    What nobody measured has an effect of 0, so a new accelerator has the level of its generation, a new generation that
+    of its peaks, and a known pair of task and accelerator its own, the last rounds first. The effects are the best
+    linear unbiased predictions; rows far off weigh less. A column that a dataset lacks has no effect.
+
+    Source: Henderson, 1975, Best Linear Unbiased Estimation and Prediction under a Selection Model, Biometrics 31(2).
+    """
+
+    centers_: dict[str, float] = field(init=False)
+    levels_: dict[str, float] = field(init=False)
+    times_: list[float] = field(init=False)
+    sums_: dict[str, dict[str, Sums]] = field(init=False)
+    """Target -> effect -> coefficients."""
+
+    def _fit(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> None:
+        self.centers_ = {name: _known_median(self._number(X, name)) for name in _NUMBERS}
+        self.times_ = np.unique(self._years(X)).tolist()
+        self.levels_, self.sums_ = {}, {}
+        for target, rows, logs in zip(self.targets_, measured_rows(log_y, self.targets_), log_y.T, strict=True):
+            self.levels_[target] = float(np.median(logs[rows]))
+            self.sums_[target] = self._fit_effects(X[rows], logs[rows] - self.levels_[target])
+
+    def _fit_effects(self, X: pd.DataFrame, residual: np.ndarray) -> dict[str, Sums]:
+        """Return the coefficients of the effects that explain a residual, (n,)."""
+        from scipy.linalg import cho_factor, cho_solve  # a prediction does without this import
+
+        effects = self._effects(X)
+        covariance = np.zeros((len(X), len(X)))
+        for codes, basis, inner, variance in effects.values():
+            covariance += variance * (codes[:, None] == codes[None, :]) * (basis @ inner @ basis.T)
+        weights = np.ones(len(X))
+        for _ in range(_ITERATIONS):
+            noise = NOISE**2 / weights
+            solved = cho_solve(cho_factor(covariance + np.diag(noise), lower=True), residual)
+            far = np.abs(noise * solved) / NOISE  # what the effects leave over
+            weights = np.clip(_ROBUST / np.maximum(far, 1e-9), _MIN_WEIGHT, 1.0)
+        sums: dict[str, Sums] = {}
+        for name, (_, basis, inner, variance) in effects.items():
+            weighted = pd.DataFrame(variance * (solved[:, None] * basis) @ inner)
+            if name not in ("block", "run"):
+                of_key = weighted.groupby(self._keys(X, EFFECTS[name][0])).sum()
+                sums[name] = dict(zip(map(str, of_key.index), of_key.to_numpy().tolist(), strict=True))
+        return sums
+
+    def _predict(self, X: pd.DataFrame) -> np.ndarray:
+        logs = np.empty((len(X), len(self.targets_)))
+        bases = self._bases(X)
+        for place, target in enumerate(self.targets_):
+            logs[:, place] = self.levels_[target]
+            for name, sums in self.sums_[target].items():
+                columns, multiplied, _ = EFFECTS[name]
+                basis = bases[multiplied]
+                keys, places = np.unique(self._keys(X, columns), return_inverse=True)
+                none = [0.0] * basis.shape[1]
+                known = np.array([sums.get(key, none) for key in keys])
+                logs[:, place] += (basis * known[places]).sum(axis=1)
+        return logs
+
+    def _effects(self, X: pd.DataFrame) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray, float]]:
+        """Return codes of the values, what they multiply, its covariance, and the variance, by effect."""
+        bases, inner = self._bases(X), self._inner()
+        effects = {}
+        for name, (columns, multiplied, deviation) in EFFECTS.items():
+            codes = pd.factorize(self._keys(X, columns))[0]
+            effects[name] = (codes, bases[multiplied], inner[multiplied], deviation**2)
+        return effects
+
+    def _bases(self, X: pd.DataFrame) -> dict[str, np.ndarray]:
+        """Return what effects multiply, (n, terms) each."""
+        of = {name: np.nan_to_num(self._number(X, name) - center) for name, center in self.centers_.items()}
+        ages = [np.exp(-np.maximum(of[name] + self.centers_[name], 0.0) / _FRESH_YEARS) for name in _NUMBERS[4:]]
+        # a random walk: between training rounds and after the last one, that of the round before
+        places = np.searchsorted(np.array(self.times_), self._years(X), side="right") - 1
+        walk = np.eye(len(self.times_))[np.maximum(places, 0)]
+        return {
+            ONE: np.ones((len(X), 1)),
+            PEAKS: np.column_stack([of[name] for name in _NUMBERS[:3]]),
+            COUNT: of["log_count"][:, None],
+            HOST: np.nan_to_num(self._number(X, "log_host_cores"))[:, None],
+            AGE: np.column_stack(ages),
+            DRIFT: walk,
+        }
+
+    def _inner(self) -> dict[str, np.ndarray]:
+        """Return the covariance of what effects multiply."""
+        times = np.array(self.times_) - self.times_[0] + 1.0
+        sizes = {ONE: 1, PEAKS: 3, COUNT: 1, HOST: 1, AGE: 2}
+        fixed = {name: np.eye(size) for name, size in sizes.items()}
+        return {**fixed, DRIFT: np.minimum(times[:, None], times[None, :])}
+
+    def _years(self, X: pd.DataFrame) -> np.ndarray:
+        """Return the year of every row; a missing one is later than all."""
+        return np.asarray(np.round(np.nan_to_num(self._number(X, "year"), nan=9999.0), 2))
+
+    def _number(self, X: pd.DataFrame, name: str) -> np.ndarray:
+        column = Column(name, Kind.NUMERICAL, Role.FEATURE, "")
+        return numbers(X, column) if name in X else np.full(len(X), np.nan)
+
+    def _keys(self, X: pd.DataFrame, columns: tuple[str, ...]) -> np.ndarray:
+        joined: np.ndarray = np.full(len(X), "", dtype=object)
+        for name in columns:
+            if name in X:
+                values = X[name].astype(object).where(X[name].notna(), "").astype(str).to_numpy(object)
+                joined = joined + values + "\x1f"
+        return joined
+
+
+def _known_median(values: np.ndarray) -> float:
+    return float(np.nanmedian(values)) if not np.isnan(values).all() else 0.0

@@ -1,0 +1,1 @@
+"""Sources: the structure of their files."""

@@ -1,0 +1,1 @@
+"""Splits of accelerators."""
