@@ -58,7 +58,7 @@ HELD_OUT = {
         "unseen_core_family": "core_family",
         "unseen_system_vendor": "hw_vendor",
     },
-    **{"unseen_silicon": "silicon", "unseen_machine": "system", "unseen_submitter": "submitter"},
+    **{"unseen_silicon": "silicon", "unseen_system": "system", "unseen_submitter": "submitter"},
     "unseen_organization": "organization",
     **{"unseen_victim": "victim", "unseen_aggressor": "aggressors", "unseen_pair": "tenants"},
 }

@@ -55,7 +55,8 @@ def present_sources(raw: Path, names: Iterable[str]) -> dict[str, Path]:
 
     Raises: UserError when a file differs from the checksum of its ingestion.
     """
-    manifests = {name: read_object(raw / name / MANIFEST, "status") for name in names if (raw / name).is_dir()}
+    ingested = [name for name in names if (raw / name).is_dir() or not raw.is_dir()]
+    manifests = {name: read_object(raw / name / MANIFEST, "status") for name in ingested}
     present = {name: raw / name for name, manifest in manifests.items() if manifest["status"] == "present"}
     for name, folder in present.items():
         for file in manifests[name].get("files", ()):

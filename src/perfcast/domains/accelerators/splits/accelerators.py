@@ -174,7 +174,7 @@ def hold_out(
 
 unseen_accelerator = hold_out("unseen accelerators", "", check_entities)
 unseen_silicon = hold_out("unseen silicon", "silicon", check_values("silicon"))
-unseen_machine = hold_out("unseen machines", "system", check_values("system"), _fifths)
+unseen_system = hold_out("unseen machines", "system", check_values("system"), _fifths)
 unseen_submitter = hold_out("unseen submitters", "submitter", check_values("submitter"), _fifths)
 
 
