@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
+from perfcast.domains.accelerators.predictors.distance import join
 from perfcast.predictors.factory import Composite, Nested, load_nested, save_nested
 from perfcast.predictors.predictor import Predictor, predict_logs
 from perfcast.predictors.task_rows import measured_rows
@@ -55,7 +56,7 @@ class LastRoundPredictor(Composite):
         for target, rows, logs in zip(self.targets_, measured_rows(log_y, self.targets_), log_y.T, strict=True):
             medians = self.medians_[target] = {}
             for level in self._levels(X):
-                keys = _join(X, level)
+                keys = f"{len(level)} " + join(X, level)  # levels do not mix
                 last = rows & (years == years.where(rows).groupby(keys).transform("max")).to_numpy()
                 of_key = pd.Series(logs[last]).groupby(keys[last]).median()
                 medians |= {str(key): float(median) for key, median in of_key.items()}
@@ -63,7 +64,7 @@ class LastRoundPredictor(Composite):
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
         logs = np.full((len(X), len(self.targets_)), np.nan)
         for level in self._levels(X):
-            keys = _join(X, level)
+            keys = f"{len(level)} " + join(X, level)  # levels do not mix
             known = [[self.medians_[target].get(key, np.nan) for target in self.targets_] for key in keys]
             logs = np.where(np.isnan(logs), np.array(known), logs)
         first, *later = (predict_logs(other, X) for other in self.others_.values())
@@ -80,11 +81,3 @@ class LastRoundPredictor(Composite):
     def _load(self, folder: Path) -> None:
         state = read_state(folder / "last_round.json")
         self.medians_, self.others_ = state["medians"], load_nested(folder, state["others"])
-
-
-def _join(X: pd.DataFrame, names: tuple[str, ...]) -> np.ndarray:
-    """Return one text per row of its values in some columns, with their number: levels do not mix."""
-    joined = np.full(len(X), str(len(names)), dtype=object)
-    for name in names:
-        joined = joined + "\x1f" + X[name].astype(object).where(X[name].notna(), "").astype(str).to_numpy(object)
-    return joined

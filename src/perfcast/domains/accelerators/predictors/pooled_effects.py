@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from perfcast.domains.accelerators.predictors.distance import join
 from perfcast.features.encoding.columns import numbers
 from perfcast.predictors.predictor import Predictor
 from perfcast.predictors.task_rows import measured_rows
@@ -107,7 +108,7 @@ class PooledEffectsPredictor(Predictor):
         bases, size = self._bases(X), len(X)
         keys, halves, designs = {}, {}, []
         for name, (columns, multiplied, deviation) in EFFECTS.items():
-            codes, keys[name] = pd.factorize(self._keys(X, columns))
+            codes, keys[name] = pd.factorize(join(X, columns))
             halves[name] = half = deviation * self._half(multiplied)
             places = codes[:, None] * len(half) + np.arange(len(half))
             rows = np.repeat(np.arange(size), len(half))
@@ -138,7 +139,7 @@ class PooledEffectsPredictor(Predictor):
             for name, sums in self.sums_[target].items():
                 columns, multiplied, _ = EFFECTS[name]
                 basis = bases[multiplied]
-                keys, places = np.unique(self._keys(X, columns), return_inverse=True)
+                keys, places = np.unique(join(X, columns), return_inverse=True)
                 none = [0.0] * basis.shape[1]
                 known = np.array([sums.get(key, none) for key in keys])
                 logs[:, place] += (basis * known[places]).sum(axis=1)
@@ -174,14 +175,6 @@ class PooledEffectsPredictor(Predictor):
     def _number(self, X: pd.DataFrame, name: str) -> np.ndarray:
         column = Column(name, Kind.NUMERICAL, Role.FEATURE, "")
         return numbers(X, column) if name in X else np.full(len(X), np.nan)
-
-    def _keys(self, X: pd.DataFrame, columns: tuple[str, ...]) -> np.ndarray:
-        joined: np.ndarray = np.full(len(X), "", dtype=object)
-        for name in columns:
-            if name in X:
-                values = X[name].astype(object).where(X[name].notna(), "").astype(str).to_numpy(object)
-                joined = joined + values + "\x1f"
-        return joined
 
 
 def _multiply(design: Any, turned: Any, noise: np.ndarray, values: np.ndarray) -> np.ndarray:
