@@ -1,11 +1,12 @@
-"""Errors and intervals of accelerators: results/leaderboard/studies/accelerators*.csv and accelerators_energy*.csv.
+"""Errors and intervals of accelerators, in results/leaderboard/studies, and their picture, in docs/images.
 
     python benchmarks/accelerator_tables.py results/systems/accelerators results/systems/accelerators_headline
 
 Reads the predictions of finished experiments; a later folder replaces the runs of an earlier one. MAPE / MedAPE in %
 over all rows, by what training knows: the pair of task and accelerator, or not. `less the best baseline` is the
 difference of the mean errors to the baseline with the smallest one on these very rows, with its 95 % interval from
-1,000 draws of (accelerator, round), or of the served model. Energy per token is the product of two predictions.
+1,000 draws of (accelerator, round), or of the served model. Energy per token is the product of two predictions. The
+picture has the accelerators that were new in each round.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import matplotlib
 import numpy as np
 import pandas as pd
 
+from perfcast.domains.accelerators.catalog import read_accelerators
 from perfcast.domains.accelerators.predictors.distance import PAIR
 from perfcast.evaluation.error_metrics import draw_weights, percentile_interval
 from perfcast.evaluation.run_predictions import (
@@ -27,12 +30,13 @@ from perfcast.evaluation.run_predictions import (
     read_predictions,
     with_intervals,
 )
+from perfcast.report.plots.drawing import MUTED, PALETTE, STYLE, panels
 
 BASELINES = ("nearest", "ridge", "random_forest", "roofline", "last_round")
 OURS = {"mlperf_inference": "accelerators_mean", "ml_energy": "energy_mean"}
 QUANTITIES = {"energy": "energy per token", "watts": "watts", "median_itl": "median time between tokens"}
 QUANTITIES |= {"p99_itl": "99 % quantile of it"}
-FOLDER = Path("results/leaderboard/studies")
+FOLDER, IMAGE = Path("results/leaderboard/studies"), Path("docs/images/accelerators.png")
 Runs = dict[str, pd.DataFrame]
 
 
@@ -83,7 +87,10 @@ def tabulate(key: dict[str, object], runs: Runs, ours: str) -> tuple[dict[str, o
         clusters = first["entity"].set_axis(first["row"])
     sure = {"coverage": "", "width": ""}
     if first[HALF_WIDTH].notna().all():
-        sure = {"coverage": f"{100 * is_covered(first).mean():.0f}", "width": f"{np.median(interval_widths(first)):.0f}"}
+        sure = {
+            "coverage": f"{100 * is_covered(first).mean():.0f}",
+            "width": f"{np.median(interval_widths(first)):.0f}",
+        }
     paired = difference(first, runs[best], clusters[~clusters.index.duplicated()])
     return {**key, **cells}, {**key, **sure, "best baseline": best, "less the best baseline": paired}
 
@@ -97,19 +104,47 @@ def parts(split: str, runs: Runs) -> list[tuple[dict[str, object], Runs]]:
     return [({"split": split, "pairs": pairs}, each) for pairs, each in of.items() if mixed or pairs == "all"]
 
 
+def served(split: str, runs: Runs) -> list[tuple[dict[str, object], Runs]]:
+    """Return the rows of ML.ENERGY that a split tests, by quantity."""
+    joined = {name: energy(part) for name, part in runs.items()}
+    of = {task: {name: part[part["task"] == task] for name, part in joined.items()} for task in QUANTITIES}
+    return [({"split": split, "quantity": QUANTITIES[task]}, each) for task, each in of.items()]
+
+
+def draw(frame: pd.DataFrame) -> None:
+    """Draw measured and predicted throughput of new accelerators by round: medians of a task and an accelerator."""
+    rounds = frame["row"].str.partition("/")[0]
+    vendor = frame["entity"].map(read_accelerators()["vendor"])
+    keys = [rounds.rename("round"), vendor.rename("vendor"), frame["entity"], frame["task"]]
+    points = frame.groupby(keys)[["measured", "predicted"]].median().reset_index()
+    names = points["vendor"].value_counts().index
+    with matplotlib.rc_context(STYLE):
+        figure, axes = panels(points["round"].nunique(), columns=3, height=2.7, sharex=True, sharey=True)
+        ends = np.array([points["measured"].min() / 2, points["measured"].max() * 2])
+        for panel, (name, of_round) in zip(axes, points.groupby("round"), strict=True):
+            panel.fill_between(ends, ends / 1.25, ends * 1.25, color=MUTED, alpha=0.25, linewidth=0)
+            for number, maker in enumerate(names):
+                part = of_round[of_round["vendor"] == maker]
+                look = {"color": PALETTE[number], "marker": "osD^vP"[number], "label": maker}
+                panel.scatter(part["measured"], part["predicted"], s=12, alpha=0.8, linewidths=0, **look)
+            new = sorted(set(of_round["entity"]))
+            more = f" and {len(new) - 3} more" if len(new) > 3 else ""
+            panel.set_title(f"{name}: {', '.join(new[:3])}{more}", fontsize=6.5)
+            panel.set(xscale="log", yscale="log", xlim=ends, ylim=ends, box_aspect=1)
+        axes[0].legend(fontsize=6.5, loc="upper left")
+        figure.supxlabel("measured throughput per accelerator, per s (derived from MLPerf results)", fontsize=7.5)
+        figure.supylabel("estimate by perfcast, not verified by MLCommons", fontsize=7.5)
+        figure.savefig(IMAGE, dpi=110)
+
+
 def main() -> None:
     folders = [Path(name) for name in sys.argv[1:]]
     for dataset, ours in OURS.items():
         lines = []
         for split, runs in read(folders, dataset).items():
-            if dataset == "ml_energy":
-                by_name = {name: energy(part) for name, part in runs.items()}
-                of = [
-                    ({"split": split, "quantity": QUANTITIES[task]}, {n: p[p["task"] == task] for n, p in by_name.items()})
-                    for task in QUANTITIES
-                ]
-            else:
-                of = parts(split, runs)
+            if split == "new_accelerator":
+                draw(runs[ours][runs[ours]["seed"] == 0])
+            of = served(split, runs) if dataset == "ml_energy" else parts(split, runs)
             lines += [tabulate(key, each, ours) for key, each in of]
         stem = "accelerators" if dataset == "mlperf_inference" else "accelerators_energy"
         for name, part in zip((stem, f"{stem}_intervals"), zip(*lines, strict=True), strict=True):
