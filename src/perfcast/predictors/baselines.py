@@ -12,7 +12,7 @@ import pandas as pd
 from perfcast.features.encoding.columns import feature_columns, numbers
 from perfcast.features.encoding.dense import LinearEncoder
 from perfcast.predictors.predictor import Predictor
-from perfcast.predictors.task_rows import joined_labels, measured_rows, task_labels
+from perfcast.predictors.task_rows import POOLED, joined_labels, measured_rows, task_labels
 from perfcast.schema.table import Column, Kind, Role, Tag, select
 from perfcast.utils.io import write_json
 from perfcast.utils.model_files import read_arrays, read_state
@@ -154,13 +154,13 @@ class PowerLawPredictor(Predictor):
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
         logs, tasks = self._logs(X), task_labels(X, self.columns_)
-        predicted = np.full((len(X), len(self.targets_)), np.nan)
-        for index, task, rows in self._outputs(tasks):
-            target = self.targets_[index]
-            powers = self.powers_[target].get(task, self.pooled_[target])
+
+        def apply(powers: Powers, rows: np.ndarray) -> np.ndarray:
             exponents = np.array([powers[name] for name in self.medians_])
-            predicted[rows, index] = powers[""] + (logs[rows] * exponents).sum(axis=1)
-        return predicted
+            return np.asarray(powers[""] + (logs[rows] * exponents).sum(axis=1))
+
+        models = {target: {**self.powers_[target], POOLED: pooled} for target, pooled in self.pooled_.items()}
+        return self._apply_models(tasks, models, apply)
 
     def _fit_powers(self, logs: np.ndarray, log_y: np.ndarray) -> Powers:
         from scipy.optimize import lsq_linear
