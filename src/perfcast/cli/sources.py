@@ -32,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
 
     params = validate(read_yaml(options.project / "params.yaml"), options.project / "conf")
     specs = [parse_source(name, read_conf(options.project / "conf", "source", name)) for name in params.sources]
-    rows = tabulate_sources(specs, **find_places(options.project, params.mirrors, os.environ))
+    rows = tabulate_sources(specs, find_places(options.project, params.mirrors, os.environ))
     table = Table(title="Sources", title_justify="left")
     for heading in rows[0]:
         table.add_column(str(heading).capitalize(), overflow="fold")
