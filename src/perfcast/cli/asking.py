@@ -239,6 +239,13 @@ def add_output(parser: argparse.ArgumentParser, files: str) -> None:
     parser.add_argument("--out", type=Path, metavar="FILE", help=f"write to this file, by its ending: {files}")
 
 
+def add_answer(parser: argparse.ArgumentParser) -> None:
+    """Declare the champion, how predictions are made, and the form of an answer that is a CSV or JSON file."""
+    add_champion(parser)
+    add_prediction(parser)
+    add_output(parser, ".csv or .json")
+
+
 def check_out(options: argparse.Namespace, *endings: str) -> None:
     """Refuse an --out with another ending than the given ones, if any, and an input."""
     if options.out is None:
@@ -289,15 +296,14 @@ def finish(
     counted: str,
     *,
     level: float,
-    refused: int = 0,
     total: int = 0,
 ) -> int:
-    """Write the answer and, on standard error, who made it and how many machines were refused; return the exit code."""
+    """Write the answer and, on standard error, who made it and how many of `total` it refused; return the exit code."""
     write_answer(options, answer, format_text)
     learned = f", results to {answer.results_until}" if answer.results_until else ""
     by = f"{counted} by {answer.champion} ({answer.preset} preset{learned}), {100 * level:g} % intervals"
     print(f"{by}; estimates are not official results", file=sys.stderr)
-    if refused:
+    if refused := len(getattr(answer, "refused", ())):
         counted = f"{refused} of {count_words(total, 'machine')} refused"
         print(f"{counted}: {'its' if refused == 1 else 'their'} status and message tell why", file=sys.stderr)
         return PARTLY_ANSWERED if refused < total else NONE_ANSWERED
