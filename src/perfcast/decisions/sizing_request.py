@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -115,7 +116,7 @@ def carry_fleet_fields(entry: MachineEntry) -> MachineEntry:
 
 def read_count(entry: MachineEntry) -> int:
     """Return the number of machines of a row. Raises: UserError unless it is a positive whole number."""
-    text = str(_given(entry, COUNT)).strip().replace(" ", "")
+    text = re.sub(r"(?<=\d)[\s,'’](?=\d{3}\b)", "", str(_given(entry, COUNT)).strip())  # 1,200 is no decimal of a count
     requirement = f"{COUNT} must be a whole number from 1 to {MAX_COUNT}"
     try:
         value = float(text)
@@ -139,7 +140,7 @@ def _given(entry: MachineEntry, name: str) -> object:
 
 def _read_share(text: str, label: str) -> float:
     """Return a share, typed as 0.45 or 45 %."""
-    plain = text.strip()
+    plain = text.strip().replace(",", ".")
     percent = plain.endswith("%")
     try:
         value = float(plain.removesuffix("%")) / (100 if percent else 1)
