@@ -1,5 +1,6 @@
 // Steps of a visitor; the texts of every step are recorded.
 const texts = {};
+const SIZED = "#sizing th, #sizing figcaption, #sizing li, #sizing .problem";
 const at = (selector) => document.querySelector(selector);
 const form = at("#machine");
 const record = (name, selector) => { texts[name] = [...document.querySelectorAll(selector)].map((one) => one.textContent); };
@@ -19,7 +20,7 @@ async function visit() {
   record("published", ".published caption, .published tbody th");
   texts.chosen = [...document.querySelectorAll(".of-suites:not([hidden]) select")].map((one) => one.value);
   texts.wide = document.documentElement.scrollWidth - innerWidth;
-  record("sized at first", "#sizing tbody th");
+  record("sized at first", SIZED);
   if (location.search || location.hash) return;
   await press("#machine .main");
   record("empty form", "#problem:not([hidden])");
@@ -93,7 +94,7 @@ async function visit() {
   record("bad headroom", "#size-problem:not([hidden])");
   fleet.headroom.value = "20 %";
   await size();
-  record("sized", "#sizing thead th, #sizing tbody th, #sizing figcaption");
+  record("sized", SIZED);
   record("refused", "#sizing .problem");
   record("sizing notes", "#sizing .quiet");
   texts.steps = [...document.querySelectorAll("#sizing svg")].map((one) => [one.getAttribute("aria-label"), [...one.querySelectorAll("text")].map((text) => text.textContent), [...one.querySelectorAll("title")].map((title) => title.textContent)]);
