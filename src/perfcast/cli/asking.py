@@ -15,16 +15,12 @@ from perfcast.domain import domains
 from perfcast.utils.errors import UserError
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from perfcast.inference import Champion, MachineEntry
     from perfcast.inference.champion_pair import BridgedPair, Measured
     from perfcast.inference.predict import PredictOptions
 
 NONE_ANSWERED, PARTLY_ANSWERED = 2, 3
 """Exit codes of a batch of which no machine, or not every one, could be used."""
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""Beginnings of a cell that spreadsheets compute."""
 # first the domain whose configuration is the project's own: what most users ask about
 _DOMAINS = sorted(domains(), key=lambda domain: domain.conf.is_dir())
 FLAGS = {title: flags for domain in _DOMAINS for title, flags in domain.flags.items()}
@@ -276,6 +272,7 @@ def write_answer(options: argparse.Namespace, answer: Any, format_text: Callable
 
     Args: `answer` has `to_dict()` and `to_frame()`; `format_text` takes it and the width of the terminal.
     """
+    from perfcast.inference.prediction import as_csv
     from perfcast.utils.io import write_text
     from perfcast.utils.terminal_tables import terminal_width
 
@@ -315,17 +312,6 @@ def finish(
 def _as_json(tree: dict[str, Any]) -> str:
     """Return indented JSON."""
     return json.dumps(tree, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def as_csv(frame: pd.DataFrame) -> str:
-    """Return CSV with six significant digits; a text that a spreadsheet would compute begins with an apostrophe."""
-
-    def quote(cell: object) -> object:
-        return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
-
-    texts = frame.select_dtypes(exclude=["number", "bool", "datetime"]).columns
-    frame = frame.assign(**{name: frame[name].map(quote) for name in texts})
-    return str(frame.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
 
 
 def count_words(count: int, noun: str) -> str:

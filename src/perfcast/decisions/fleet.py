@@ -203,6 +203,7 @@ def size_fleet(
     notes = [f"{100 * sizer.measured_share:.0f} % of the need is of machines with published results"]
     if refused:
         notes.append(f"{len(refused)} of {len(fleet) + len(onto)} rows and targets are refused: no number counts them")
+    notes += filter(None, [champion.describe_carried(fleet)])
     notes += [f"watts: {champion.rules.power_meaning}"] if any(each.watts_assumed for each in sized) else []
     return Sizing(
         *champion.identity,

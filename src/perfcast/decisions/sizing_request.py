@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -77,23 +78,18 @@ def _read_mix(mix: str | Mapping[str, float], champion: Champion) -> dict[Output
     useful = [task for task in champion.tasks if task.endswith(ending)]
     if not mix:
         return {read_output(task, champion, "--mix"): 1 / len(useful) for task in useful}
-    texts = {name: str(share) for name, share in mix.items()} if not isinstance(mix, str) else {}
-    for piece in mix.split(",") if isinstance(mix, str) else ():
-        name, colon, share = (part.strip() for part in piece.rpartition(":"))
-        name, share = (name, share) if colon else (share, "1")
-        if not name or name in texts:
+    pieces = [piece if ":" in piece else f"{piece}:1" for piece in mix.split(",")] if isinstance(mix, str) else ()
+    given = [piece.rpartition(":")[::2] for piece in pieces] if isinstance(mix, str) else mix.items()
+    shares: dict[Output, float] = {}
+    for name, share in given:
+        output = read_output(name.strip(), champion, "--mix")
+        if output.task in {each.task for each in shares}:
             fact = f"it is {str(mix)[:80]!r}"
             raise UserError("--mix must be TASK:SHARE,TASK:SHARE with every task once", fact, f"such as {useful[0]}:1")
-        texts[name] = share
-    shares: dict[Output, float] = {}
-    for name, text in texts.items():
-        output = read_output(name, champion, "--mix")
-        if output.task in {each.task for each in shares}:
-            raise UserError("--mix must name every task once", f"it is {str(mix)[:80]!r}")
         if output.task not in useful:
             fact = f"{name[:40]!r} counts the time of one run"
             raise UserError("--mix must name tasks of throughput", fact, f"write {' or '.join(useful)}")
-        shares[output] = _read_share(text, f"--mix {name[:40]}")
+        shares[output] = _read_share(str(share), f"--mix {name[:40]}")
     total = math.fsum(shares.values())
     if not abs(total - 1) <= _TOLERANCE:
         raise UserError("the shares of --mix must sum to 1", f"they sum to {total:g}", "such as 0.7 and 0.3")
@@ -115,7 +111,7 @@ def carry_fleet_fields(entry: MachineEntry) -> MachineEntry:
 
 def read_count(entry: MachineEntry) -> int:
     """Return the number of machines of a row. Raises: UserError unless it is a positive whole number."""
-    text = str(_given(entry, COUNT)).strip().replace(" ", "")
+    text = re.sub(r"(?<=\d)[\s,'’](?=\d{3}\b)", "", str(_given(entry, COUNT)).strip())  # 1,200 is no decimal of a count
     requirement = f"{COUNT} must be a whole number from 1 to {MAX_COUNT}"
     try:
         value = float(text)
@@ -139,7 +135,7 @@ def _given(entry: MachineEntry, name: str) -> object:
 
 def _read_share(text: str, label: str) -> float:
     """Return a share, typed as 0.45 or 45 %."""
-    plain = text.strip()
+    plain = text.strip().replace(",", ".")
     percent = plain.endswith("%")
     try:
         value = float(plain.removesuffix("%")) / (100 if percent else 1)

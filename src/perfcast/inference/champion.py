@@ -178,11 +178,13 @@ class Champion:
         Unknown columns of a table are carried; see `describe_carried`.
         """
         entries = read_machines(machines)
-        if is_table(machines):
-            unknown = {name: name for name in entries[0].values if self.fields.get(name) is None}
-            if len(unknown) < len(entries[0].values):  # a table without any known column is none of machines
-                entries = [entry.carry(unknown) for entry in entries]
-        return self.read_files(entries)
+        return self.read_files(self.carry_unknown(entries) if is_table(machines) else entries)
+
+    def carry_unknown(self, entries: list[MachineEntry]) -> list[MachineEntry]:
+        """Return rows of a table that carry its unknown columns; a table without any known one is none of machines."""
+        names = [name for entry in entries[:1] for name in entry.values]
+        unknown = {name: name for name in names if self.fields.get(name) is None}
+        return [entry.carry(unknown) for entry in entries] if len(unknown) < len(names) else entries
 
     def describe_carried(self, entries: Sequence[MachineEntry]) -> str:
         """Return the unknown columns that machines carry, with the names that a typo may stand for; "" without any."""

@@ -338,6 +338,21 @@ _WITHOUT_TASKS = frozenset(("values", "published", "drivers", "typical_machine")
 """Fields of answers in which no task is named."""
 
 
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""Beginnings of a cell that spreadsheets compute."""
+
+
+def as_csv(frame: pd.DataFrame) -> str:
+    """Return CSV with six significant digits; a text that a spreadsheet would compute begins with an apostrophe."""
+
+    def quote(cell: object) -> object:
+        return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
+
+    texts = frame.select_dtypes(exclude=["number", "bool", "datetime"]).columns
+    frame = frame.assign(**{name: frame[name].map(quote) for name in texts})
+    return str(frame.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
+
+
 @dataclass(frozen=True)
 class Answer(ABC):
     """Base of what a command answers, as JSON; its subclasses have no `repr` of their own."""

@@ -107,6 +107,15 @@ def test_mix_weighs_the_time_of_the_fleet():
     assert size(mix={"int_rate": 0.5, "fp_rate": 0.5}).mix == size(mix="").mix
 
 
+@pytest.mark.parametrize(
+    ("count", "read"),
+    [("1,200", 1200), ("1 200", 1200), ("1\u202f234\u00a0567", 0), ("12'500", 12500), ("1,2", 0), ("1.200", 0)],
+)
+def test_count_may_have_separators_of_thousands_but_no_decimals(count, read):
+    answer = size([OLD, {**OLD, "count": count}])
+    assert (answer.machines, len(answer.refused)) == (40 + read, not read)
+
+
 def test_rows_of_equal_machines_are_one():
     assert size([{**OLD, "count": 30}, {**OLD, "count": 10}]).targets == size().targets
 
