@@ -42,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--electricity-price", type=rate, default=0.0, metavar="PRICE", help=price)
     parser.add_argument("--carbon", type=rate, default=0.0, metavar="KG", help="CO2 of a kWh, in kg")
     asking.add_champion(parser)
+    asking.add_power(parser)
     asking.add_prediction(parser)
     asking.add_output(parser, ".csv or .json")
 

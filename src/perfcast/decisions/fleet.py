@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from perfcast.decisions.criteria import HOURS_PER_YEAR, Candidate, read_candidate
+from perfcast.decisions.criteria import Candidate, read_candidate
+from perfcast.decisions.fleet_power import PowerDraws, draw_power, list_power_notes
 from perfcast.decisions.joint_scores import MachineScores, predict_scores
 from perfcast.decisions.ranking import RefusedCandidate, complete_facts
 from perfcast.decisions.sizing_request import SizingRequest, carry_fleet_fields, read_count, read_utilization
@@ -78,8 +79,10 @@ class SizedTarget:
     `needed`, spares included, suffices with the asked probability; `low` to `high` is the interval of the number.
     `ratio` is that of replaced machines to new ones, without spares and rounding. `measured` is MEASURED where
     published results of this very machine are the source of all scores. `speedups` are its scores over the mean of the
-    machines that it replaces. `totals` are those of the `needed` machines.
-    Units: `watts` W at full load and `energy` kWh a year of all, `carbon` kg a year, `price` of one, `cost` a year.
+    machines that it replaces. `totals` are those of the `needed` machines, `load` is the share of them that is used, the
+    mean over the years, and `watts_basis` one of the words of `fleet_power`, None without watts.
+    Units: `watts` W at full load of all; `energy`, with its interval, kWh a year at `load`; `carbon` kg a year; `price`
+    of one; `cost` a year.
     """
 
     line: int
@@ -97,10 +100,15 @@ class SizedTarget:
     speedups: Mapping[str, float]
     totals: Mapping[str, float]
     watts: float | None
-    watts_assumed: bool
+    watts_basis: str | None
+    load: float
     price: float | None
     energy: float | None
+    energy_low: float | None
+    energy_high: float | None
     carbon: float | None
+    carbon_low: float | None
+    carbon_high: float | None
     cost: float | None
     narrowed_by: tuple[Narrowing, ...]
     notes: tuple[str, ...] = ()
@@ -110,8 +118,8 @@ class SizedTarget:
 class Sizing(ChampionAnswer):
     """Targets in their order, and the fleet of `machines` that they replace, without the `refused` rows.
 
-    `drivers` are the machines with the largest shares of the need. Units: `watts` W of the fleet at full load, None
-    where those of a machine are not known.
+    `drivers` are the machines with the largest shares of the need. Units: `watts` W of the fleet at full load and
+    `energy` kWh a year, with its interval, at its utilization; None where the watts of a machine are not known.
     """
 
     level: float
@@ -120,6 +128,9 @@ class Sizing(ChampionAnswer):
     machines: int
     rows: int
     watts: float | None
+    energy: float | None
+    energy_low: float | None
+    energy_high: float | None
     drivers: tuple[FleetShare, ...]
     targets: tuple[SizedTarget, ...]
     notes: tuple[str, ...] = ()
@@ -197,13 +208,13 @@ def size_fleet(
         first = refused[0].message if refused else f"it has {len(fleet)} rows"
         raise UserError(f"a fleet must have a {'target' if rows else 'row'} that can be used", first)
     facts = complete_facts(scores.machines, candidates, champion, assume=options.assume)
-    sizer = _Sizer(rows, scores, facts, champion, request)
+    power = draw_power(placed, facts, champion, options)
+    sizer = _Sizer(rows, scores, facts, power, champion, request)
     sized = tuple(sizer.size(target, options.level) for target in targets)
-    watts = [facts[row.place].watts for row in rows]
     notes = [f"{100 * sizer.measured_share:.0f} % of the need is of machines with published results"]
     if refused:
         notes.append(f"{len(refused)} of {len(fleet) + len(onto)} rows and targets are refused: no number counts them")
-    notes += [f"watts: {champion.rules.power_meaning}"] if any(each.watts_assumed for each in sized) else []
+    notes += list_power_notes(champion, {each.watts_basis for each in sized})
     return Sizing(
         *champion.identity,
         level=options.level,
@@ -211,7 +222,7 @@ def size_fleet(
         options={name: value for name, value in vars(request).items() if name != "mix"},
         machines=sum(row.count for row in rows),
         rows=len(rows),
-        watts=sum(row.count * (each or 0.0) for row, each in zip(rows, watts, strict=True)) if all(watts) else None,
+        **sizer.fleet_power(options.level),
         drivers=sizer.drivers(),
         targets=sized,
         notes=(*notes, *(measurements.notes if measurements else ())),
@@ -231,10 +242,12 @@ class _Sizer:
         rows: Sequence[_Row],
         scores: MachineScores,
         facts: Mapping[int, Candidate],
+        power: Mapping[int, PowerDraws],
         champion: Champion,
         request: SizingRequest,
     ) -> None:
         self._scores, self._facts, self._champion, self._request = scores, facts, champion, request
+        self._power = power
         self._joint = scores.joint
         self._tasks = {output.task: share for output, share in request.mix.items()}
         self._loads, self._counts = Counter[int](), Counter[int]()
@@ -258,6 +271,15 @@ class _Sizer:
             for place in self._order[:_MAX_DRIVERS]
         )
 
+    def fleet_power(self, level: float) -> dict[str, float | None]:
+        """Return the watts of the fleet at full load, and its energy with an interval at its utilization."""
+        if not self._loads.keys() <= self._power.keys():
+            return {"watts": None, **_summarize("energy", None, ())}
+        powers = {place: (self._power[place], count) for place, count in self._counts.items()}
+        watts = sum(count * float(np.median(power.full)) for power, count in powers.values())
+        energies = np.sum([power.energy(count, self._loads[place]) for place, (power, count) in powers.items()], axis=0)
+        return {"watts": watts, **_summarize("energy", energies, ((1 - level) / 2, (1 + level) / 2))}
+
     def size(self, target: _Row, level: float) -> SizedTarget:
         """Return the number of machines of a target, with intervals of a level."""
         scores, request, place = self._scores, self._request, target.place
@@ -267,13 +289,14 @@ class _Sizer:
         counts = np.ceil(needs - _ROUNDING)
         needed = int(_quantile(counts, request.sure)) + request.spare
         low, high = (int(each) + request.spare for each in _quantile(counts, ends))
-        ratios = self._counts.total() / _quantile(needs, [high_end, 0.5, low_end])
         estimates = [scores.estimates[row] for row in self._rows(place)]
-        watts = None if facts.watts is None else needed * facts.watts
-        energy = None if watts is None else watts / 1000 * HOURS_PER_YEAR
+        load = np.minimum(needs * (request.mean_growth / request.factor) / needed, 1.0)
+        power = self._power.get(place)
+        energies = None if power is None else power.energy(needed, needed * load)
+        energy = _summarize("energy", energies, ends)
         cost = None
-        if (price := target.candidate.price) is not None and (energy is not None or not request.electricity_price):
-            cost = needed * price / request.years + (energy or 0.0) * request.electricity_price
+        if (price := target.candidate.price) is not None and (power is not None or not request.electricity_price):
+            cost = needed * price / request.years + (energy["energy"] or 0.0) * request.electricity_price
         titles = self._champion.rules.task_titles
         middles = np.exp([self._joint.spreads[row].middle for row in self._rows(place)])
         pairs = zip(self._means.items(), middles.tolist(), strict=True)
@@ -286,16 +309,17 @@ class _Sizer:
             low=low,
             high=high,
             counts=_list_chances(counts + request.spare),
-            **dict(zip(("ratio_low", "ratio", "ratio_high"), map(float, ratios), strict=True)),
+            **_summarize("ratio", self._counts.total() / needs, ends),
             measured=self._describe(place),
             trust=min(estimates, key=lambda each: each.in_domain_score or 0.0).trust,
             speedups=speedups,
             totals={name: needed * facts.cells[column] for name, column in self._champion.rules.sized.items()},
-            watts=watts,
-            watts_assumed=facts.watts_assumed,
+            watts=None if power is None else needed * float(np.median(power.full)),
+            watts_basis=None if power is None else power.basis,
+            load=float(np.median(load)),
             price=price,
-            energy=energy,
-            carbon=None if energy is None or not request.carbon else energy * request.carbon,
+            **energy,
+            **_summarize("carbon", None if energies is None or not request.carbon else energies * request.carbon, ends),
             cost=cost,
             narrowed_by=self._list_narrowings(place, ends, needs),
             notes=prediction.notes,
@@ -333,6 +357,14 @@ class _Sizer:
 
 def _quantile(values: np.ndarray, levels: float | Sequence[float]) -> Any:
     return np.quantile(values, levels, method="inverted_cdf")
+
+
+def _summarize(name: str, values: np.ndarray | None, ends: Sequence[float]) -> dict[str, Any]:
+    """Return the median of draws under a name, and the ends of their interval; None of each without draws."""
+    names = (f"{name}_low", name, f"{name}_high")
+    if values is None:
+        return dict.fromkeys(names)
+    return dict(zip(names, map(float, _quantile(values, (ends[0], 0.5, ends[1]))), strict=True))
 
 
 def _list_chances(counts: np.ndarray) -> tuple[CountChance, ...]:

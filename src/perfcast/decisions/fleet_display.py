@@ -18,10 +18,12 @@ def format_sizing(sizing: Sizing, width: int | None = None) -> str:
     interval = f"{100 * sizing.level:g} % interval"
     sure = f"needed ({100 * sizing.options['sure']:g} %)"
     totals = list(dict.fromkeys(name for target in sizing.targets for name in target.totals))
-    header = ["onto", sure, interval, "for each new one", interval, *totals, "watts", "MWh a year", "t CO2 a year"]
-    header += ["cost a year", "scores", "trust"]
+    header = ["onto", sure, interval, "for each new one", interval, *totals, "watts", "watts from", "load"]
+    header += ["MWh a year", interval, "t CO2 a year", interval, "cost a year", "scores", "trust"]
+    energy, between = _format_spread(sizing.energy, sizing.energy_low, sizing.energy_high)
+    used = f"; {energy} MWh a year, {interval} {between}" if energy else ""
     parts = [
-        wrap_text(f"fleet: {count}; mix of its time: {mix}", width),
+        wrap_text(f"fleet: {count}{used}; mix of its time: {mix}", width),
         render_table(*drop_empty_columns(header, [_cells(target, totals) for target in sizing.targets]), width),
     ]
     for target in sizing.targets:
@@ -49,11 +51,20 @@ def _cells(target: SizedTarget, totals: Sequence[str]) -> list[str]:
         f"{target.ratio:.3g}",
         format_interval(target.ratio_low, target.ratio_high),
         *(format_number(target.totals[name]) if name in target.totals else "" for name in totals),
-        *(_format(value, scale) for value, scale in ((target.watts, 1), (target.energy, 1000), (target.carbon, 1000))),
+        _format(target.watts, 1),
+        target.watts_basis or "",
+        "" if target.watts is None else format_percent(target.load),
+        *_format_spread(target.energy, target.energy_low, target.energy_high),
+        *_format_spread(target.carbon, target.carbon_low, target.carbon_high),
         _format(target.cost, 1),
         target.measured,
         target.trust,
     ]
+
+
+def _format_spread(*thousands: float | None) -> tuple[str, str]:
+    middle, low, high = (None if each is None else each / 1000 for each in thousands)
+    return _format(middle, 1), format_interval(low, high)
 
 
 def _format(value: float | None, scale: float) -> str:

@@ -8,10 +8,11 @@ DOMAIN = Domain(
     name="servers",
     package=__name__,
     descriptions={
-        **dict.fromkeys(("perfcastdb", "spec_cpu2017_detail", "spec_jbb2015", "spec_power"), "server_rules.SERVERS"),
+        **dict.fromkeys(("perfcastdb", "spec_cpu2017_detail", "spec_jbb2015"), "server_rules.SERVERS"),
         **dict.fromkeys(("spec_cpu2026", "spec_cpu2026_unseen_2017"), "server_rules.SPEC_CPU2026"),
         **dict.fromkeys(("spec_cpu2017", "spec_cpu2017_from_2006"), "server_rules.SPEC_CPU2017"),
         "spec_cpu2006": "server_rules.SPEC_CPU2006",
+        "spec_power": "server_rules.SPEC_POWER",
     },
     commands=("facts add", "facts list"),
     tables={"error_sources": "error_sources.tabulate_error_sources"},
