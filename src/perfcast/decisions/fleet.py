@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.decisions.criteria import Candidate, read_candidate
-from perfcast.decisions.fleet_power import PowerDraws, draw_power, list_power_notes
+from perfcast.decisions.fleet_power import PowerDraws, draw_power, list_power_notes, summarize_power
 from perfcast.decisions.joint_scores import MachineScores, predict_scores
 from perfcast.decisions.ranking import RefusedCandidate, complete_facts
 from perfcast.decisions.sizing_request import SizingRequest, carry_fleet_fields, read_count, read_utilization
@@ -79,8 +79,8 @@ class SizedTarget:
     `needed`, spares included, suffices with the asked probability; `low` to `high` is the interval of the number.
     `ratio` is that of replaced machines to new ones, without spares and rounding. `measured` is MEASURED where
     published results of this very machine are the source of all scores. `speedups` are its scores over the mean of the
-    machines that it replaces. `totals` are those of the `needed` machines, `load` is the share of them that is used, the
-    mean over the years, and `watts_basis` one of the words of `fleet_power`, None without watts.
+    machines that it replaces. `totals` are those of the `needed` machines, `load` is their mean utilization
+    over the years, and `watts_basis` one of the words of `fleet_power`, None without watts.
     Units: `watts` W at full load of all; `energy`, with its interval, kWh a year at `load`; `carbon` kg a year; `price`
     of one; `cost` a year.
     """
@@ -107,8 +107,6 @@ class SizedTarget:
     energy_low: float | None
     energy_high: float | None
     carbon: float | None
-    carbon_low: float | None
-    carbon_high: float | None
     cost: float | None
     narrowed_by: tuple[Narrowing, ...]
     notes: tuple[str, ...] = ()
@@ -209,7 +207,7 @@ def size_fleet(
         raise UserError(f"a fleet must have a {'target' if rows else 'row'} that can be used", first)
     facts = complete_facts(scores.machines, candidates, champion, assume=options.assume)
     power = draw_power(placed, facts, champion, options)
-    sizer = _Sizer(rows, scores, facts, power, champion, request)
+    sizer = _Sizer(rows, scores, (facts, power), champion, request)
     sized = tuple(sizer.size(target, options.level) for target in targets)
     notes = [f"{100 * sizer.measured_share:.0f} % of the need is of machines with published results"]
     if refused:
@@ -241,13 +239,12 @@ class _Sizer:
         self,
         rows: Sequence[_Row],
         scores: MachineScores,
-        facts: Mapping[int, Candidate],
-        power: Mapping[int, PowerDraws],
+        facts: tuple[Mapping[int, Candidate], Mapping[int, PowerDraws]],
         champion: Champion,
         request: SizingRequest,
     ) -> None:
-        self._scores, self._facts, self._champion, self._request = scores, facts, champion, request
-        self._power = power
+        self._scores, self._champion, self._request = scores, champion, request
+        self._facts, self._power = facts
         self._joint = scores.joint
         self._tasks = {output.task: share for output, share in request.mix.items()}
         self._loads, self._counts = Counter[int](), Counter[int]()
@@ -272,13 +269,9 @@ class _Sizer:
         )
 
     def fleet_power(self, level: float) -> dict[str, float | None]:
-        """Return the watts of the fleet at full load, and its energy with an interval at its utilization."""
-        if not self._loads.keys() <= self._power.keys():
-            return {"watts": None, **_summarize("energy", None, ())}
-        powers = {place: (self._power[place], count) for place, count in self._counts.items()}
-        watts = sum(count * float(np.median(power.full)) for power, count in powers.values())
-        energies = np.sum([power.energy(count, self._loads[place]) for place, (power, count) in powers.items()], axis=0)
-        return {"watts": watts, **_summarize("energy", energies, ((1 - level) / 2, (1 + level) / 2))}
+        """Return what `summarize_power` tells of the fleet at its utilization."""
+        counts = self._counts.items()
+        return summarize_power([(self._power.get(place), count, self._loads[place]) for place, count in counts], level)
 
     def size(self, target: _Row, level: float) -> SizedTarget:
         """Return the number of machines of a target, with intervals of a level."""
@@ -289,14 +282,14 @@ class _Sizer:
         counts = np.ceil(needs - _ROUNDING)
         needed = int(_quantile(counts, request.sure)) + request.spare
         low, high = (int(each) + request.spare for each in _quantile(counts, ends))
+        ratios = self._counts.total() / _quantile(needs, [high_end, 0.5, low_end])
         estimates = [scores.estimates[row] for row in self._rows(place)]
         load = np.minimum(needs * (request.mean_growth / request.factor) / needed, 1.0)
         power = self._power.get(place)
-        energies = None if power is None else power.energy(needed, needed * load)
-        energy = _summarize("energy", energies, ends)
-        cost = None
-        if (price := target.candidate.price) is not None and (power is not None or not request.electricity_price):
-            cost = needed * price / request.years + (energy["energy"] or 0.0) * request.electricity_price
+        used = summarize_power([(power, needed, needed * load)], level)
+        energy, cost = used["energy"], None
+        if (price := target.candidate.price) is not None and (energy is not None or not request.electricity_price):
+            cost = needed * price / request.years + (energy or 0.0) * request.electricity_price
         titles = self._champion.rules.task_titles
         middles = np.exp([self._joint.spreads[row].middle for row in self._rows(place)])
         pairs = zip(self._means.items(), middles.tolist(), strict=True)
@@ -309,17 +302,16 @@ class _Sizer:
             low=low,
             high=high,
             counts=_list_chances(counts + request.spare),
-            **_summarize("ratio", self._counts.total() / needs, ends),
+            **dict(zip(("ratio_low", "ratio", "ratio_high"), map(float, ratios), strict=True)),
             measured=self._describe(place),
             trust=min(estimates, key=lambda each: each.in_domain_score or 0.0).trust,
             speedups=speedups,
             totals={name: needed * facts.cells[column] for name, column in self._champion.rules.sized.items()},
-            watts=None if power is None else needed * float(np.median(power.full)),
+            **used,
             watts_basis=None if power is None else power.basis,
             load=float(np.median(load)),
             price=price,
-            **energy,
-            **_summarize("carbon", None if energies is None or not request.carbon else energies * request.carbon, ends),
+            carbon=None if energy is None or not request.carbon else energy * request.carbon,
             cost=cost,
             narrowed_by=self._list_narrowings(place, ends, needs),
             notes=prediction.notes,
@@ -357,14 +349,6 @@ class _Sizer:
 
 def _quantile(values: np.ndarray, levels: float | Sequence[float]) -> Any:
     return np.quantile(values, levels, method="inverted_cdf")
-
-
-def _summarize(name: str, values: np.ndarray | None, ends: Sequence[float]) -> dict[str, Any]:
-    """Return the median of draws under a name, and the ends of their interval; None of each without draws."""
-    names = (f"{name}_low", name, f"{name}_high")
-    if values is None:
-        return dict.fromkeys(names)
-    return dict(zip(names, map(float, _quantile(values, (ends[0], 0.5, ends[1]))), strict=True))
 
 
 def _list_chances(counts: np.ndarray) -> tuple[CountChance, ...]:

@@ -20,7 +20,7 @@ def format_sizing(sizing: Sizing, width: int | None = None) -> str:
     totals = list(dict.fromkeys(name for target in sizing.targets for name in target.totals))
     header = ["onto", sure, interval, "for each new one", interval, *totals, "watts", "watts from", "load"]
     header += ["MWh a year", interval, "t CO2 a year", interval, "cost a year", "scores", "trust"]
-    energy, between = _format_spread(sizing.energy, sizing.energy_low, sizing.energy_high)
+    energy, between = _energy(sizing)
     used = f"; {energy} MWh a year, {interval} {between}" if energy else ""
     parts = [
         wrap_text(f"fleet: {count}{used}; mix of its time: {mix}", width),
@@ -51,24 +51,27 @@ def _cells(target: SizedTarget, totals: Sequence[str]) -> list[str]:
         f"{target.ratio:.3g}",
         format_interval(target.ratio_low, target.ratio_high),
         *(format_number(target.totals[name]) if name in target.totals else "" for name in totals),
-        _format(target.watts, 1),
+        _format(target.watts),
         target.watts_basis or "",
         "" if target.watts is None else format_percent(target.load),
-        *_format_spread(target.energy, target.energy_low, target.energy_high),
-        *_format_spread(target.carbon, target.carbon_low, target.carbon_high),
-        _format(target.cost, 1),
+        *_energy(target),
+        *(_energy(target, target.carbon / target.energy) if target.carbon and target.energy else ("", "")),
+        _format(target.cost),
         target.measured,
         target.trust,
     ]
 
 
-def _format_spread(*thousands: float | None) -> tuple[str, str]:
-    middle, low, high = (None if each is None else each / 1000 for each in thousands)
-    return _format(middle, 1), format_interval(low, high)
+def _energy(of: SizedTarget | Sizing, factor: float = 1.0) -> tuple[str, str]:
+    """Return MWh, or what a factor makes of them, with their interval."""
+    middle, low, high = (
+        None if each is None else each * factor / 1000 for each in (of.energy, of.energy_low, of.energy_high)
+    )
+    return _format(middle), format_interval(low, high)
 
 
-def _format(value: float | None, scale: float) -> str:
-    return "" if value is None else format_number(value / scale)
+def _format(value: float | None) -> str:
+    return "" if value is None else format_number(value)
 
 
 def _describe_chances(target: SizedTarget) -> str:

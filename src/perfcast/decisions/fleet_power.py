@@ -30,7 +30,7 @@ class PowerDraws(NamedTuple):
 
         Watts rise linearly with the load from idle to full.
         """
-        watts: np.ndarray = count * self.idle + load * (self.full - self.idle)
+        watts: np.ndarray = count * self.idle + load * np.maximum(self.full - self.idle, 0.0)
         return watts / 1000 * HOURS_PER_YEAR
 
 
@@ -42,54 +42,57 @@ def draw_power(
     Watts that the user gives are those at full load. Else the champion of power tells both, or the design power with
     the ratios of `DescriptionRules.power_ratios`.
     """
-    known = _predict(placed, champion.power, options) if champion.power else {}
+    draws = _predict(placed, champion.power, options) if champion.power else {}
     normals = np.random.default_rng(_SEED).standard_normal((2, DRAWS))
-    full_ratio, idle_share = (
-        np.exp(middle + spread * normal)
-        for (middle, spread), normal in zip(champion.rules.power_ratios, normals, strict=True)
-    )
-    draws = {}
-    for place, candidate in facts.items():
-        power = known.get(place)
-        if candidate.watts is None:
-            if power is not None:
-                draws[place] = power
+    ratios = np.array(champion.rules.power_ratios)
+    full_ratio, idle_share = np.exp(ratios[:, :1] + ratios[:, 1:] * normals)
+    for place, each in facts.items():
+        if each.watts is None:
             continue
-        share = np.minimum(idle_share if power is None else power.idle / power.full, 1.0)
-        if not candidate.watts_assumed:
-            full, basis = np.full(DRAWS, candidate.watts), GIVEN
-        elif power is None:
-            full, basis = candidate.watts * full_ratio, DESIGN
-        else:
-            full, basis = power.full, power.basis
-        draws[place] = PowerDraws(full * share, full, basis)
+        full = each.watts * full_ratio
+        power = draws.setdefault(place, PowerDraws(full * idle_share, full, DESIGN))
+        if not each.watts_assumed:
+            draws[place] = PowerDraws(each.watts * power.idle / power.full, np.full(DRAWS, each.watts), GIVEN)
     return draws
 
 
 def _predict(placed: Sequence[MachineEntry], power: Champion, options: PredictOptions) -> dict[int, PowerDraws]:
     """Return the watts of the machines that a champion of power can use, by place; it reads no field of others."""
+    fields, (task,) = power.fields, power.tasks
     entries = [
-        each._replace(values={name: value for name, value in each.values.items() if power.fields.get(name)})
+        each._replace(values={name: value for name, value in each.values.items() if fields.get(name)})
         for each in placed
     ]
-    sides = []
-    for target in power.rules.power_targets:
-        mix = {Output(task, target): 1.0 for task in power.tasks}
-        scores, _ = predict_scores(entries, power, mix, options, None, _SEED)
-        sides.append(
-            {}
-            if scores is None
-            else {
-                place: (scores.joint.logs[row], scores.joint.spreads[row].is_published)
-                for (place, _), row in scores.row_of.items()
-            }
-        )
-    idles, fulls = sides
+    mixes = [{Output(task, target): 1.0} for target in power.rules.power_targets]
+    idle, full = (predict_scores(entries, power, mix, options, None, seed=_SEED)[0] for mix in mixes)
+    if idle is None or full is None:
+        return {}
     return {
-        place: PowerDraws(np.exp(idles[place][0]), np.exp(logs), MEASURED if published else ESTIMATED)
-        for place, (logs, published) in fulls.items()
-        if place in idles
+        key[0]: PowerDraws(
+            np.exp(idle.joint.logs[idle.row_of[key]]),
+            np.exp(full.joint.logs[row]),
+            MEASURED if full.joint.spreads[row].is_published else ESTIMATED,
+        )
+        for key, row in full.row_of.items()
+        if key in idle.row_of
     }
+
+
+def summarize_power(
+    machines: Sequence[tuple[PowerDraws | None, float, float | np.ndarray]], level: float
+) -> dict[str, float | None]:
+    """Return the watts at full load, and the energy with its interval, of machines with their numbers and loads.
+
+    None of each where the watts of a machine are not known.
+    """
+    names = ("watts", "energy_low", "energy", "energy_high")
+    known = [(power, count, load) for power, count, load in machines if power is not None]
+    if len(known) < len(machines):
+        return dict.fromkeys(names)
+    watts = sum(count * float(np.median(power.full)) for power, count, _ in known)
+    energy = np.sum([power.energy(count, load) for power, count, load in known], axis=0)
+    ends = np.quantile(energy, [(1 - level) / 2, 0.5, (1 + level) / 2], method="inverted_cdf")
+    return dict(zip(names, (watts, *ends.tolist()), strict=True))
 
 
 def list_power_notes(champion: Champion, bases: Collection[str | None]) -> list[str]:

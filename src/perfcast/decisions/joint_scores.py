@@ -129,6 +129,7 @@ def predict_scores(
     mix: Mapping[Output, float],
     options: PredictOptions,
     measurements: UserMeasurements | None,
+    *,
     seed: int = 0,
 ) -> tuple[MachineScores | None, Mapping[int, UserError]]:
     """Return the scores of different machines, and the errors of those that cannot be used, by place.

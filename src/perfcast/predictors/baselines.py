@@ -179,10 +179,8 @@ class PowerLawPredictor(Predictor):
 
     def _scaling(self) -> list[Column]:
         tagged = select(self.columns_, kind=Kind.NUMERICAL, tag=Tag.SCALING)
-        chosen = self.columns
-        return [
-            column for column in tagged if column.role is not Role.TARGET and (chosen is None or column.name in chosen)
-        ]
+        named = [column for column in tagged if self.columns is None or column.name in self.columns]
+        return [column for column in named if column.role is not Role.TARGET]
 
     def _logs(self, X: pd.DataFrame) -> np.ndarray:
         logs = np.empty((len(X), len(self.medians_)))

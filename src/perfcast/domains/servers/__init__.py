@@ -14,7 +14,7 @@ DOMAIN = Domain(
         "spec_cpu2006": "server_rules.SPEC_CPU2006",
         "spec_power": "server_rules.SPEC_POWER",
     },
-    commands=("facts add", "facts list"),
+    commands=("facts add", "facts list", "facts power"),
     tables={"error_sources": "error_sources.tabulate_error_sources"},
     sections={"error_sources": "error_sources.error_sources_section"},
     shift="predictors.training_shift.TrainingShift",
