@@ -49,6 +49,12 @@ def add_champion(parser: argparse.ArgumentParser, *, facts: bool = True) -> None
         add_shared(parser, "--facts")
 
 
+def add_power(parser: argparse.ArgumentParser) -> None:
+    """Declare the champion of power."""
+    meaning = "champion of the watts of machines at idle and at full load: its folder or exported file"
+    parser.add_argument("--power", type=Path, metavar="PATH", help=meaning)
+
+
 BOTH = "both"
 """Value of --suite for every champion."""
 
@@ -93,8 +99,8 @@ def read_champions(options: argparse.Namespace) -> Champion | BridgedPair:
 def _read_champions(options: argparse.Namespace, most: int) -> list[Champion]:
     from perfcast.inference.champion import load_champion
 
-    folders = list(find_champions(options).items())[:most]
-    return [_add_facts(options, load_champion(path, name).require_described()) for name, path in folders]
+    folders, power = list(find_champions(options).items())[:most], getattr(options, "power", None)
+    return [_add_facts(options, load_champion(path, name, power).require_described()) for name, path in folders]
 
 
 def _add_facts(options: argparse.Namespace, champion: Champion) -> Champion:
@@ -102,6 +108,8 @@ def _add_facts(options: argparse.Namespace, champion: Champion) -> Champion:
     if options.facts is None:
         return champion
     champion = cast("Champion", champion.rules.add_user_facts(champion, options.facts))
+    if champion.power is not None:
+        champion.power = champion.power.rules.add_user_facts(champion.power, options.facts)
     count = len(champion.reference_data.user_entities)
     print(f"{options.facts}: {count} {champion.rules.entity_name}{'s'[: count != 1]} of yours", file=sys.stderr)
     return champion

@@ -42,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--electricity-price", type=rate, default=0.0, metavar="PRICE", help=price)
     parser.add_argument("--carbon", type=rate, default=0.0, metavar="KG", help="CO2 of a kWh, in kg")
     asking.add_answer(parser)
+    asking.add_power(parser)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -49,6 +49,12 @@ class SizingRequest:
         """The capacity that is needed, over that which is used today."""
         return float((1 + self.growth) ** self.years / (1 - self.headroom))
 
+    @property
+    def mean_growth(self) -> float:
+        """The need over that of today, the mean over the years."""
+        rate = self.years * math.log1p(self.growth)
+        return math.expm1(rate) / rate if rate else 1.0
+
 
 def read_sizing(champion: Champion, mix: str | Mapping[str, float] = "", **options: float) -> SizingRequest:
     """Return the request of a typed mix, `TASK:SHARE,TASK:SHARE` or one task, and of the options of `SizingRequest`.

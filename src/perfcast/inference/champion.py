@@ -42,8 +42,9 @@ class Champion:
     """Best predictor of a dataset, fitted on every row, with its reference data and calibration.
 
     `calibrated` and `neighbor_index` are None where too few rows were there for a calibration. `left_out` replaces the
-    published scores in a champion that was exported without them, `base` estimates features of the machines. The other
-    attributes follow from these; they are not there for a champion that describes no machines.
+    published scores in a champion that was exported without them, `base` estimates features of the machines, `power`
+    the watts of machines at idle and at full load. The other attributes follow from these; they are not there for a
+    champion that describes no machines.
 
     `entity` and `task` are the columns with these tags. `tasks` have predictions, in the order of the answers;
     `targets_of` are the targets that each was measured in, `typical_rows` the measured row whose first target is the
@@ -62,6 +63,7 @@ class Champion:
     neighbor_index: NeighborIndex | None = None
     left_out: LeftOutScores | None = None
     base: Base | None = None
+    power: Champion | None = None
     rules: DescriptionRules = field(init=False)
     describes_machines: bool = field(init=False)
     entity: str = field(init=False)
@@ -127,6 +129,14 @@ class Champion:
         fact = f"that of {self.dataset!r} predicts from the last seconds of a running one"
         remedy = "use perfcast watch, with a champion of host_interference"
         raise UserError("the champion must predict described machines", fact, remedy)
+
+    def require_power(self) -> Self:
+        """Return the champion. Raises: UserError when it does not predict watts at idle and at full load."""
+        targets = self.describes_machines and self.rules.power_targets
+        if targets and {*targets} <= {*self.predictor.targets_}:
+            return self
+        fact = f"that of {self.dataset!r} does not"
+        raise UserError("a champion of power must predict watts at idle and at full load", fact, "name another one")
 
     @property
     def identity(self) -> tuple[str, str, str, str]:
@@ -222,9 +232,10 @@ def build_features(dataset: str, frame: pd.DataFrame, columns: Sequence[Column],
     return table
 
 
-def load_champion(folder: Path | str, dataset: str | None = None) -> Champion:
+def load_champion(folder: Path | str, dataset: str | None = None, power: Path | str | None = None) -> Champion:
     """Read the folder that `perfcast pipeline champion` wrote, or the file that `perfcast champion export` wrote.
 
+    Args: `power` has the champion of power that it takes along.
     Raises: UserError when there is none, it is of another dataset or schema version, a file in it has changed, or it is
     no fitted model.
     """
@@ -258,6 +269,7 @@ def load_champion(folder: Path | str, dataset: str | None = None) -> Champion:
                 NeighborIndex.load(index, reference_data.measured, calibrated) if calibrated else None,
                 LeftOutScores(**{**without, "sources": tuple(without["sources"])}) if without else None,
                 load_base(unpacked / _BASE, about.get("bridge")),
+                None if power is None else load_champion(power).require_power(),
             )
         except UserError:
             raise

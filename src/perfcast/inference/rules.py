@@ -178,6 +178,11 @@ class DescriptionRules:
     """What the product of `power_columns` includes."""
     power_remedy: ClassVar[str] = "add the column watts"
     """What gives the power of a machine where it is not known."""
+    power_ratios: ClassVar[tuple[tuple[float, float], tuple[float, float]]] = ((0.0, 0.0), (0.0, 0.0))
+    """Mean and standard deviation of the natural logarithms of two ratios: watts of a whole machine at full load over
+    the product of `power_columns`, and watts at idle over those at full load."""
+    power_targets: ClassVar[tuple[str, ...]] = ()
+    """Targets of a champion of power: watts of a machine at idle and at full load."""
     unshared_column: ClassVar[str] = ""
     """Column of `read_entity_facts` that rows have whose source does not let everybody pass them on."""
     sized: ClassVar[Mapping[str, str]] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
@@ -124,12 +125,13 @@ class PowerLawPredictor(Predictor):
     An exponent of 1 is perfect scaling with a quantity and 0 none; more of a SCALING quantity never lowers the
     prediction. A missing or non-positive quantity is the training median. A task that training did not have gets the
     exponents of all rows. `shrinkage` moves exponents that the rows do not determine to 0; it is the weight of one more
-    row per exponent.
+    row per exponent. With `columns`, only these SCALING columns count.
     """
 
     reads_tags_only: ClassVar[bool] = True
 
     shrinkage: float = 1e-3
+    columns: Sequence[str] | None = None
 
     medians_: dict[str, float] = field(init=False)
     powers_: dict[str, dict[str, Powers]] = field(init=False)
@@ -177,7 +179,8 @@ class PowerLawPredictor(Predictor):
 
     def _scaling(self) -> list[Column]:
         tagged = select(self.columns_, kind=Kind.NUMERICAL, tag=Tag.SCALING)
-        return [column for column in tagged if column.role is not Role.TARGET]
+        named = [column for column in tagged if self.columns is None or column.name in self.columns]
+        return [column for column in named if column.role is not Role.TARGET]
 
     def _logs(self, X: pd.DataFrame) -> np.ndarray:
         logs = np.empty((len(X), len(self.medians_)))

@@ -180,6 +180,9 @@ class ServerRules(ServerNames):
     named_columns = ("cpu_model_id", "family", "series", "tier", "suffix")
     power_columns = ("tdp_w", "chips")
     power_meaning = "TDP of the processors alone"
+    # CPU models x sockets of SPECpower results from 2012 to 2023, see benchmarks/power_errors.py
+    power_ratios = ((0.152, 0.213), (-1.430, 0.345))
+    power_targets = ("watts_idle", "watts_100")
     power_remedy = "the power of its processors is unknown, too: add the column watts, or tdp"
     unshared_column = "cpu_model_id"  # that of an instance
     sized: ClassVar[Mapping[str, str]] = {"cores": "cores_enabled_total"}
@@ -419,6 +422,7 @@ class ServerRules(ServerNames):
 
 
 SERVERS = ServerNames()
+SPEC_POWER = ServerRules({})
 SPEC_CPU2006 = ServerRules(
     {
         "SPECint_rate_base2006": "CINT2006rate",
