@@ -296,6 +296,14 @@ class DescriptionRules:
         """Return the values of `enumerated` that every row can have, beside those of measured results."""
         return [()] * len(cells.index)
 
+    def count_variants(self, cells: Cells) -> np.ndarray:
+        """Return of how many kinds every row may be, with equal chances, (n,) int."""
+        return np.ones(len(cells.index), dtype=int)
+
+    def fill_variant(self, cells: Cells, numbers: np.ndarray, facts: EntityFacts) -> Cells:
+        """Fill the facts of one of the kinds that every row may be, by its number from 0, -1 for none, (n,) int."""
+        return cells
+
     def find_violations(self, cells: Cells) -> Iterator[Violation]:
         """Yield every limit that a row breaks; `Violation.line` is its index."""
         yield from ()

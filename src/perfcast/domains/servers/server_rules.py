@@ -22,7 +22,15 @@ from perfcast.domains.servers.processors.catalog import (
     read_catalog,
     read_project_catalog,
 )
-from perfcast.domains.servers.processors.cloud_instances import SOURCE, fill_host, is_instance, join_instances
+from perfcast.domains.servers.processors.cloud_instances import (
+    SOURCE,
+    fill_host,
+    fill_host_facts,
+    is_instance,
+    join_instances,
+    list_all_hosts,
+    list_hosts,
+)
 from perfcast.domains.servers.processors.cpu_names import (
     cpu_model_id,
     cpu_model_key,
@@ -124,7 +132,7 @@ class ServerNames(DescriptionRules):
     named_field = "processor"
     short_example = "'2 x EPYC 9654' or 'EPYC 9654; chips=2'"
     example = "--processor 'EPYC 9654' --chips 2"
-    naming_columns = ("chips", "system_stem", "cores_per_chip_stated", "cores_per_chip_of_cpu_model")
+    naming_columns = ("chips", "system_stem", "cores_per_chip_stated", "cores_per_chip_of_cpu_model", "cpu_model_id")
     origin_meanings: ClassVar[Mapping[str, str]] = {
         "looked up": "a fact of the CPU model, from the catalog or its family",
         "measured": "all measured results of the CPU model, or of the task, have it",
@@ -137,7 +145,8 @@ class ServerNames(DescriptionRules):
         name = name if chips is None or pd.isna(chips) else f"{chips:g} x {name}"
         enabled, whole = cells.get("cores_per_chip_stated"), cells.get("cores_per_chip_of_cpu_model")
         if enabled is not None and whole is not None and enabled < whole:
-            name += f" with {enabled:g} of {whole:g} cores"
+            of_host = "" if list_hosts(str(cells.get("cpu_model_id"))) else f" of {whole:g}"
+            name += f" with {enabled:g}{of_host} cores"
         return name if stem is None or pd.isna(stem) else f"{stem}, {name}"
 
     read_key = staticmethod(typed_cpu_key)
@@ -374,6 +383,12 @@ class ServerRules(ServerNames):
             for largest, shared in zip(most.tolist(), is_instance(cells), strict=True)
         ]
 
+    def count_variants(self, cells: Cells) -> np.ndarray:
+        """Return the number of hosts that an instance may be on."""
+        return np.array([len(hosts) or 1 for hosts in list_all_hosts(cells)], dtype=int)
+
+    fill_variant = staticmethod(fill_host_facts)
+
     def predict_logs(self, cells: Cells, predict: Callable[[Cells], np.ndarray]) -> np.ndarray:
         """Return the logarithms of results; in a rate suite an instance has its share of the cores of a loaded host."""
         logs = predict(cells)
@@ -389,8 +404,13 @@ class ServerRules(ServerNames):
         """Yield a note on an instance."""
         if is_instance(cells)[0]:
             cores, whole = cells["cores_enabled_total"], cells["cores_per_chip_of_cpu_model"] * cells["chips"]
+            share = f"{cores:g} of {whole:g} cores of {cells['cpu_model_id']}"
+            if hosts := dict.fromkeys(list_hosts(cells["cpu_model_id"])):
+                share = (
+                    f"{cores:g} cores of one of several, which the estimate mixes without a family: {', '.join(hosts)}"
+                )
             yield (
-                f"{cells['cpu_model']} is a share of a host, {cores:g} of {whole:g} cores of {cells['cpu_model_id']}: "
+                f"{cells['cpu_model']} is a share of a host, {share}: "
                 "no SPEC result was measured there; rate scores are those with busy neighbors"
             )
 

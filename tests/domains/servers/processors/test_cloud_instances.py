@@ -17,13 +17,16 @@ from perfcast.inference.reference_data import ReferenceData
 from perfcast.utils.errors import UserError
 from perfcast.utils.result_digests import record_digests
 
-HEADER = "instance_type,vcpus,cpu_model,threads_per_core,other_families\n"
-ROWS = """x1.large,4,xeon gold 6148,2,
-x1.metal,80,xeon gold 6148,2,
-Standard_X8_v1,8,Intel Xeon Gold 6148,2,Milan/Genoa
-x2.large,2,xeon gold 6148,1,
-x3.large,2,,2,Rome
-x4.large,2,xeon gibberish,2,
+HEADER = "instance_type,vcpus,cpu_model,family,threads_per_core,other_families\n"
+ROWS = """x1.large,4,xeon gold 6148,,2,
+x1.metal,80,xeon gold 6148,,2,
+Standard_X8_v1,8,Intel Xeon Gold 6148,,2,Milan/Genoa
+x2.large,2,xeon gold 6148,,1,
+x3.large,8,,Milan,,
+x4.large,2,xeon gibberish,,2,
+x5.large,2,,No Such Lake,2,
+x6.large,8,xeon gibberish,Genoa,2,
+x7.large,8,xeon gold 6148,,2,
 """
 
 
@@ -71,13 +74,42 @@ def test_several_sockets_and_single_threads_count_as_cores(champion):
 
 
 def test_answers_say_that_a_share_of_a_host_was_not_measured(champion):
-    (machine,) = champion.predict({"processor": "standard_x8_v1"}).machines
+    (machine,) = champion.predict({"processor": "x1.large"}).machines
     (note,) = [each for each in machine.notes if "share of a host" in each]
     assert "no SPEC result was measured there" in note
-    assert "4 of 20 cores of xeon-gold-6148 (other hosts are Milan, Genoa)" in note
+    assert "2 of 20 cores of xeon-gold-6148" in note
     assert all(each.published is None for each in machine.estimates)
     (processor,) = champion.predict({"processor": "Xeon Gold 6148", "chips": 1}).machines
     assert not any("share of a host" in each for each in processor.notes)
+
+
+def test_hosts_of_several_families_are_mixed(champion):
+    (mixed,) = champion.predict({"processor": "Standard_X8_v1"}, neighbors=0).machines
+    families = ("Skylake-SP", "Milan", "Genoa")
+    (note,) = [each for each in mixed.notes if "share of a host" in each]
+    assert "4 cores" in note
+    assert all(f"({family})" in note for family in families)
+    assert mixed.machine == "1 x standard_x8_v1 with 4 cores"
+    by_family = [scores(champion, "standard_x8_v1", family=family) for family in families]
+    for each in mixed.estimates:
+        alone = sorted(medians[each.task] for medians in by_family)
+        assert alone[0] <= each.median <= alone[-1]
+        assert each.low < alone[0]
+        assert each.high > alone[-1]
+
+
+def test_a_given_family_leaves_its_host_alone(champion):
+    mixed, alone = scores(champion, "standard_x8_v1", family="Skylake-SP"), scores(champion, "x7.large")
+    assert mixed == pytest.approx(alone, rel=0.02)
+
+
+def test_instance_of_a_family_is_on_hosts_of_this_family(champion):
+    (machine,) = champion.predict({"processor": "x3.large"}).machines
+    (note,) = [each for each in machine.notes if "share of a host" in each]
+    assert "(Milan)" in note
+    assert "4 of " in note or "4 cores" in note  # 8 threads
+    (other,) = champion.predict({"processor": "x6.large"}).machines
+    assert any("(Genoa)" in each or "epyc-9" in each for each in other.notes)
 
 
 def test_instances_stand_in_comparisons_rankings_and_fleets(champion):
@@ -90,8 +122,8 @@ def test_instances_stand_in_comparisons_rankings_and_fleets(champion):
     assert target.totals["cores"] == target.needed * 40
 
 
-@pytest.mark.parametrize("name", ["x3.large", "x4.large", "x9.large"])
-def test_instance_without_a_known_processor_is_refused(champion, name):
+@pytest.mark.parametrize("name", ["x4.large", "x5.large", "x9.large"])
+def test_instance_without_a_known_processor_and_family_is_refused(champion, name):
     with pytest.raises(UserError, match="known CPU model"):
         champion.predict({"processor": name})
 
