@@ -8,11 +8,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from bridged_project import bridged_pair
 from champion_project import project
 
 from perfcast.api import Champion, with_operations
 from perfcast.domains.servers.processors.cloud_instances import SOURCE, read_instances
+from perfcast.inference.bridged import predict_pair
 from perfcast.inference.champion_archive import list_left_out, pack_champion, unpack_champion
+from perfcast.inference.champion_pair import BridgedPair
+from perfcast.inference.machine_files import make_entry
+from perfcast.inference.predict import PredictOptions
 from perfcast.inference.reference_data import ReferenceData
 from perfcast.utils.errors import UserError
 from perfcast.utils.result_digests import record_digests
@@ -31,13 +36,21 @@ x7.large,8,xeon gold 6148,,2,
 
 
 @pytest.fixture(scope="module")
-def champion(tmp_path_factory) -> Champion:
+def listed(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("instances")
     (folder / "cloud_instances.csv").write_text(HEADER + ROWS)
-    loaded = project().champion
-    raw = {**project().raw, SOURCE: folder}
-    facts = loaded.rules.read_entity_facts(raw, loaded.reference_data.measured.frame["cpu_model"].unique())
-    return with_operations(replace(loaded, reference_data=ReferenceData(loaded.reference_data.measured, facts)))
+    return folder
+
+
+def add_instances(champion, listed: Path):
+    measured = champion.reference_data.measured
+    facts = champion.rules.read_entity_facts({**project().raw, SOURCE: listed}, measured.frame["cpu_model"].unique())
+    return replace(champion, reference_data=ReferenceData(measured, facts))
+
+
+@pytest.fixture(scope="module")
+def champion(listed) -> Champion:
+    return with_operations(add_instances(project().champion, listed))
 
 
 def test_a_shared_champion_has_no_instances(champion, tmp_path):
@@ -110,6 +123,20 @@ def test_instance_of_a_family_is_on_hosts_of_this_family(champion):
     assert "4 of " in note or "4 cores" in note  # 8 threads
     (other,) = champion.predict({"processor": "x6.large"}).machines
     assert any("(Genoa)" in each or "epyc-9" in each for each in other.notes)
+
+
+@pytest.mark.parametrize("name", ["x1.large", "standard_x8_v1", "x3.large"])
+def test_instances_have_answers_in_both_suites(champion, listed, name):
+    bridged = add_instances(bridged_pair().bridged, listed)
+    bridged = replace(bridged, base=replace(bridged.base, champion=champion))
+    pair, options = BridgedPair(champion, bridged), PredictOptions(neighbors=0, explain=False)
+    (machine,) = predict_pair([make_entry(1, name, {"processor": name})], pair, options).machines
+    assert len(machine.estimates) == 8
+    assert len(machine.ratios) == 4
+    alone = {each.task: each.median for each in machine.estimates}
+    for ratio in machine.ratios:
+        assert ratio.low < ratio.median < ratio.high
+        assert ratio.median == pytest.approx(alone[ratio.task] / alone[ratio.base_task], rel=0.25)
 
 
 def test_instances_stand_in_comparisons_rankings_and_fleets(champion):

@@ -50,8 +50,8 @@ def join_instances(facts: pd.DataFrame, folder: Path) -> pd.DataFrame:
     rows = {}
     for row in listed:
         model, key = cpu_model_key(row["cpu_model"]), cpu_model_key(row["instance_type"])
-        own = [model] * _STAND_INS if model in by_model else stand_ins.get(row["family"], [])
-        families = [own, *(stand_ins.get(family, []) for family in row["other_families"].split("/"))]
+        hosts_of_model = [model] * _STAND_INS if model in by_model else stand_ins.get(row["family"], [])
+        families = [hosts_of_model, *(stand_ins.get(family, []) for family in row["other_families"].split("/"))]
         # in turn, so that all families have nearly as many draws
         hosts = [host for turn in zip(*filter(None, families), strict=True) for host in turn]
         if key in facts.index or not hosts:
@@ -60,7 +60,7 @@ def join_instances(facts: pd.DataFrame, folder: Path) -> pd.DataFrame:
         # a vCPU is a thread of x86 processors, and a core of others
         threads = float(row["threads_per_core"] or (2 if first["isa"] == "x86" else 1))
         cores = max(float(row["vcpus"]) / threads, 0.5)
-        chips = float(np.ceil(cores / max(by_model[host][_WHOLE] for host in own or hosts)))
+        chips = float(np.ceil(cores / max(by_model[host][_WHOLE] for host in hosts_of_model or hosts)))
         named_hosts = _OR.join(f"{host} ({by_model[host]['family']})" for host in hosts)
         rows[key] = {
             **{name: value for name, value in first.items() if all(by_model[each][name] == value for each in hosts)},
