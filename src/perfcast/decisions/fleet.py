@@ -6,6 +6,7 @@ tasks of share x its score / score of the new machine; all scores are drawn join
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -21,13 +22,7 @@ from perfcast.decisions.sizing_request import SizingRequest, carry_fleet_fields,
 from perfcast.inference.champion import Champion
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.predict import PredictOptions
-from perfcast.inference.prediction import (
-    ESTIMATE,
-    OK,
-    REFUSED,
-    ChampionAnswer,
-    name_carried,
-)
+from perfcast.inference.prediction import ESTIMATE, OK, REFUSED, ChampionAnswer, name_carried
 from perfcast.inference.user_measurements import UserMeasurements
 from perfcast.utils.errors import UserError
 
@@ -110,8 +105,8 @@ class SizedTarget:
 class Sizing(ChampionAnswer):
     """Targets in their order, and the fleet of `machines` that they replace, without the `refused` rows.
 
-    `drivers` are the machines with the largest shares of the need. Units: `watts` W of the fleet at full load, None
-    where those of a machine are not known.
+    `drivers` are the machines with the largest shares of the need, `totals` those of the fleet. Units: `watts` W of the
+    fleet at full load, None where those of a machine are not known.
     """
 
     level: float
@@ -120,6 +115,7 @@ class Sizing(ChampionAnswer):
     machines: int
     rows: int
     watts: float | None
+    totals: Mapping[str, float]
     drivers: tuple[FleetShare, ...]
     targets: tuple[SizedTarget, ...]
     notes: tuple[str, ...] = ()
@@ -212,6 +208,7 @@ def size_fleet(
         machines=sum(row.count for row in rows),
         rows=len(rows),
         watts=sum(row.count * (each or 0.0) for row, each in zip(rows, watts, strict=True)) if all(watts) else None,
+        totals=sizer.add_up(),
         drivers=sizer.drivers(),
         targets=sized,
         notes=(*notes, *(measurements.notes if measurements else ())),
@@ -249,6 +246,16 @@ class _Sizer:
         self._shares = {place: float(weights @ (np.array(each) / totals)) for place, each in demands.items()}
         self._order = sorted(self._shares, key=lambda place: (-self._shares[place], place))
         self.measured_share = sum(share for place, share in self._shares.items() if self._describe(place) == MEASURED)
+
+    def add_up(self) -> dict[str, float]:
+        """Return the totals of the fleet, by name."""
+        measured = [(count, self._measure(place)) for place, count in self._counts.items()]
+        return {name: sum(count * each[name] for count, each in measured) for name in self._champion.rules.sized}
+
+    def _measure(self, place: int) -> dict[str, float]:
+        """Return what totals add up of one machine, by name."""
+        cells = self._facts[place].cells
+        return {name: math.prod(cells[each] for each in read) for name, read in self._champion.rules.sized.items()}
 
     def drivers(self) -> tuple[FleetShare, ...]:
         """Return the machines of the fleet with the largest shares of the need."""
@@ -290,7 +297,7 @@ class _Sizer:
             measured=self._describe(place),
             trust=min(estimates, key=lambda each: each.in_domain_score or 0.0).trust,
             speedups=speedups,
-            totals={name: needed * facts.cells[column] for name, column in self._champion.rules.sized.items()},
+            totals={name: needed * value for name, value in self._measure(place).items()},
             watts=watts,
             watts_assumed=facts.watts_assumed,
             price=price,

@@ -242,11 +242,8 @@ def complete_facts(
 ) -> dict[int, Candidate]:
     """Return candidates by key: watts that they do not give are assumed, and what prices need is completed."""
     rules = champion.rules
-    read = list(
-        dict.fromkeys(
-            [*rules.price_columns, *rules.sized.values(), *(name for each in rules.derived for name in each.columns)]
-        )
-    )
+    groups = (rules.price_columns, *rules.sized.values(), *(each.columns for each in rules.derived))
+    read = list(dict.fromkeys(name for columns in groups for name in columns))
     if not machines.keys or not (rules.power_columns or read):
         return {}
     one_task = machines.for_tasks([next(iter(champion.typical_rows))], champion)

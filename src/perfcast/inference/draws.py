@@ -78,12 +78,11 @@ def impute_draws(
     steps.fill(steps.cells.assign({task: np.array([name for names in tasks for name in names], dtype=object)}), GIVEN)
     steps.fill(champion.reference_data.fill_common(steps.cells, Tag.TASK), MEASURED)
     of_other = np.full((len(by_task), DRAWS), -1) if followed is None else followed.find(steps.cells, task)
-    owners_of, is_first = np.arange(len(by_task)), np.ones(len(by_task), dtype=bool)
+    owners_of = np.arange(len(by_task))
+    is_first = np.ones(len(by_task), dtype=bool) if shares is None else shares[:, 0] == 0
     if shares is None:
         owners_of, shares = _mix_variants(steps, champion, (of_other >= 0).any(axis=1))
         of_other, is_first = of_other[owners_of], is_first[owners_of]
-    else:
-        is_first = shares[:, 0] == 0
     deck, rows = champion.joint_deck if assume else None, np.arange(len(owners_of))
     if deck is None:
         none = np.full(len(rows), -1)

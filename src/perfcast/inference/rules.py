@@ -180,8 +180,8 @@ class DescriptionRules:
     """What gives the power of a machine where it is not known."""
     unshared_column: ClassVar[str] = ""
     """Column of `read_entity_facts` that rows have whose source does not let everybody pass them on."""
-    sized: ClassVar[Mapping[str, str]] = {}
-    """Columns of numbers that a fleet has in total, by the name of the total."""
+    sized: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    """Columns whose product a fleet has in total, by the name of the total."""
     throughput_ending: ClassVar[str] = ""
     """End of the tasks whose scores machines add up to: only these can size a fleet."""
     kind_columns: ClassVar[tuple[str, ...]] = ()
