@@ -6,7 +6,6 @@ tasks of share x its score / score of the new machine; all scores are drawn join
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -249,13 +248,8 @@ class _Sizer:
 
     def add_up(self) -> dict[str, float]:
         """Return the totals of the fleet, by name."""
-        measured = [(count, self._measure(place)) for place, count in self._counts.items()]
-        return {name: sum(count * each[name] for count, each in measured) for name in self._champion.rules.sized}
-
-    def _measure(self, place: int) -> dict[str, float]:
-        """Return what totals add up of one machine, by name."""
-        cells = self._facts[place].cells
-        return {name: math.prod(cells[each] for each in read) for name, read in self._champion.rules.sized.items()}
+        measured = [(count, self._facts[place].sizes) for place, count in self._counts.items()]
+        return {name: sum(count * sizes[name] for count, sizes in measured) for name in measured[0][1]}
 
     def drivers(self) -> tuple[FleetShare, ...]:
         """Return the machines of the fleet with the largest shares of the need."""
@@ -297,7 +291,7 @@ class _Sizer:
             measured=self._describe(place),
             trust=min(estimates, key=lambda each: each.in_domain_score or 0.0).trust,
             speedups=speedups,
-            totals={name: needed * value for name, value in self._measure(place).items()},
+            totals={name: needed * value for name, value in facts.sizes.items()},
             watts=watts,
             watts_assumed=facts.watts_assumed,
             price=price,

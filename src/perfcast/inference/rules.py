@@ -180,8 +180,6 @@ class DescriptionRules:
     """What gives the power of a machine where it is not known."""
     unshared_column: ClassVar[str] = ""
     """Column of `read_entity_facts` that rows have whose source does not let everybody pass them on."""
-    sized: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-    """Columns whose product a fleet has in total, by the name of the total."""
     throughput_ending: ClassVar[str] = ""
     """End of the tasks whose scores machines add up to: only these can size a fleet."""
     kind_columns: ClassVar[tuple[str, ...]] = ()
@@ -303,6 +301,10 @@ class DescriptionRules:
     def fill_variant(self, cells: Cells, numbers: np.ndarray, facts: EntityFacts) -> Cells:
         """Fill the facts of one of the kinds that every row may be, by its number from 0, -1 for none, (n,) int."""
         return cells
+
+    def find_sizes(self, known: Cells, completed: Cells) -> dict[str, np.ndarray]:
+        """Return numbers that a fleet has in total, of machines before and after imputation, (n,) each by name."""
+        return {}
 
     def find_violations(self, cells: Cells) -> Iterator[Violation]:
         """Yield every limit that a row breaks; `Violation.line` is its index."""

@@ -124,7 +124,7 @@ def test_costs_watts_energy_and_totals_are_those_of_all_machines():
     assert [(each.price, each.name) for each in both] == [(100, "2 x xeon gold 6148"), (900, "dear")]
 
 
-@pytest.mark.parametrize(("smt", "threads"), [("on", 2), ("off", 1)])
+@pytest.mark.parametrize(("smt", "threads"), [("on", 2), ("off", 1), ("", 2)])
 def test_virtual_processors_are_threads_with_smt_and_cores_without(smt, threads):
     answer = size({**OLD, "smt": smt}, {**NEW, "smt": smt})
     (target,) = answer.targets

@@ -171,10 +171,6 @@ class ServerRules(ServerNames):
     power_meaning = "TDP of the processors alone"
     power_remedy = "the power of its processors is unknown, too: add the column watts, or tdp"
     unshared_column = "cpu_model_id"  # that of an instance
-    sized: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "cores": ("cores_enabled_total",),
-        "vCPUs": ("cores_enabled_total", "threads_per_core"),
-    }
     throughput_ending = "rate"
     kind_columns = ("cpu_vendor", "family", "cpu_model")
     # fewer cores are the same CPU model with some cores off; more cores are another model
@@ -383,6 +379,12 @@ class ServerRules(ServerNames):
             logs = logs.copy()
             logs[rows] = predict(hosts) + shares[:, None]
         return logs
+
+    def find_sizes(self, known: Cells, completed: Cells) -> dict[str, np.ndarray]:
+        """Count cores and threads. Those of a core are the most of its family where a user states none."""
+        given, most = known["threads_per_core"], find_threads(completed["family"])
+        threads = np.where(np.isnan(given), np.where(np.isnan(most), completed["threads_per_core"], most), given)
+        return {"cores": completed["cores_enabled_total"], "vCPUs": completed["cores_enabled_total"] * threads}
 
     def list_completed_notes(self, cells: Mapping[str, Any]) -> Iterator[str]:
         """Yield a note on an instance."""
