@@ -250,10 +250,10 @@ def test_outputs_of_commands_are_pasted_in_their_order(load, tmp_path: Path) -> 
 
 
 def test_every_command_of_the_page_on_fleets_has_its_output(load) -> None:
-    asked = []
+    commands = []
     load("example_outputs").paste(
-        (PROJECT / "docs/size.md").read_text(encoding="utf-8"), lambda text: asked.append(text) or ""
+        (PROJECT / "docs/size.md").read_text(encoding="utf-8"), lambda text: commands.append(text) or ""
     )
-    assert len(asked) >= 3
-    assert all("perfcast size" in each for each in asked)
-    assert any("Standard_D8s_v5" in each for each in asked)
+    assert len(commands) >= 3
+    assert all("perfcast size" in each for each in commands)
+    assert any("Standard_D8s_v5" in each for each in commands)

@@ -86,7 +86,8 @@ def impute_draws(
     deck, rows = champion.joint_deck if assume else None, np.arange(len(owners_of))
     if deck is None:
         none = np.full(len(rows), -1)
-        return DrawnMachines(_assume(steps, champion, assume=assume), owners_of, 1 / shares[:, 1], none, none)
+        weights = 1 / np.bincount(owners_of)[owners_of]
+        return DrawnMachines(_assume(steps, champion, assume=assume), owners_of, weights, none, none)
     dates = when.iloc[by_task[owners_of]] if isinstance(when, pd.Series) else when
     steps.fill(deck.date(steps.cells, dates), ASSUMED)
     first_cells, machine = steps.cells.take(np.flatnonzero(is_first)), np.cumsum(is_first) - 1
