@@ -22,13 +22,7 @@ from perfcast.decisions.sizing_request import SizingRequest, carry_fleet_fields,
 from perfcast.inference.champion import Champion
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.predict import PredictOptions
-from perfcast.inference.prediction import (
-    ESTIMATE,
-    OK,
-    REFUSED,
-    ChampionAnswer,
-    name_carried,
-)
+from perfcast.inference.prediction import ESTIMATE, OK, REFUSED, ChampionAnswer, name_carried
 from perfcast.inference.user_measurements import UserMeasurements
 from perfcast.utils.errors import UserError
 
@@ -116,8 +110,9 @@ class SizedTarget:
 class Sizing(ChampionAnswer):
     """Targets in their order, and the fleet of `machines` that they replace, without the `refused` rows.
 
-    `drivers` are the machines with the largest shares of the need. Units: `watts` W of the fleet at full load and
-    `energy` kWh a year, with its interval, at its utilization; None where the watts of a machine are not known.
+    `drivers` are the machines with the largest shares of the need, `totals` those of the fleet. Units: `watts` W of the
+    fleet at full load and `energy` kWh a year, with its interval, at its utilization; None where the watts of a machine
+    are not known.
     """
 
     level: float
@@ -129,6 +124,7 @@ class Sizing(ChampionAnswer):
     energy: float | None
     energy_low: float | None
     energy_high: float | None
+    totals: Mapping[str, float]
     drivers: tuple[FleetShare, ...]
     targets: tuple[SizedTarget, ...]
     notes: tuple[str, ...] = ()
@@ -222,6 +218,7 @@ def size_fleet(
         machines=sum(row.count for row in rows),
         rows=len(rows),
         **sizer.fleet_power(options.level),
+        totals=sizer.add_up(),
         drivers=sizer.drivers(),
         targets=sized,
         notes=(*notes, *(measurements.notes if measurements else ())),
@@ -260,6 +257,11 @@ class _Sizer:
         self._shares = {place: float(weights @ (np.array(each) / totals)) for place, each in demands.items()}
         self._order = sorted(self._shares, key=lambda place: (-self._shares[place], place))
         self.measured_share = sum(share for place, share in self._shares.items() if self._describe(place) == MEASURED)
+
+    def add_up(self) -> dict[str, float]:
+        """Return the totals of the fleet, by name."""
+        measured = [(count, self._facts[place].sizes) for place, count in self._counts.items()]
+        return {name: sum(count * sizes[name] for count, sizes in measured) for name in measured[0][1]}
 
     def drivers(self) -> tuple[FleetShare, ...]:
         """Return the machines of the fleet with the largest shares of the need."""
@@ -307,7 +309,7 @@ class _Sizer:
             measured=self._describe(place),
             trust=min(estimates, key=lambda each: each.in_domain_score or 0.0).trust,
             speedups=speedups,
-            totals={name: needed * facts.cells[column] for name, column in self._champion.rules.sized.items()},
+            totals={name: needed * value for name, value in facts.sizes.items()},
             **used,
             watts_basis=None if power is None else power.basis,
             load=float(np.median(load)),

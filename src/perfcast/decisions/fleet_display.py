@@ -15,6 +15,7 @@ def format_sizing(sizing: Sizing, width: int | None = None) -> str:
     """Return the numbers of all targets in a table, with what drives and what would narrow them."""
     mix = ", ".join(f"{task} {100 * share:g} %" for task, share in sizing.mix.items())
     count = f"{sizing.machines} machines" if sizing.machines > 1 else "1 machine"
+    has = [f"{format_number(value)} {name}" for name, value in sizing.totals.items()]
     interval = f"{100 * sizing.level:g} % interval"
     sure = f"needed ({100 * sizing.options['sure']:g} %)"
     totals = list(dict.fromkeys(name for target in sizing.targets for name in target.totals))
@@ -23,14 +24,13 @@ def format_sizing(sizing: Sizing, width: int | None = None) -> str:
     energy, between = _energy(sizing)
     used = f"; {energy} MWh a year, {interval} {between}" if energy else ""
     parts = [
-        wrap_text(f"fleet: {count}{used}; mix of its time: {mix}", width),
+        wrap_text(f"fleet: {', '.join([count, *has])}{used}; mix of its time: {mix}", width),
         render_table(*drop_empty_columns(header, [_cells(target, totals) for target in sizing.targets]), width),
     ]
     for target in sizing.targets:
-        speedups = ", ".join(f"{task} {value:.2f}" for task, value in target.speedups.items())
-        parts.append(
-            wrap_text(f"{target.name}: {_describe_chances(target)}; scores over the fleet's: {speedups}", width)
-        )
+        over = {**target.speedups, **{name: target.totals[name] / value for name, value in sizing.totals.items()}}
+        ratios = ", ".join(f"{name} {value:.2f}" for name, value in over.items())
+        parts.append(wrap_text(f"{target.name}: {_describe_chances(target)}; over the fleet's: {ratios}", width))
         for each in target.narrowed_by:
             left = f"{each.low} to {each.high}, {100 * each.width:.0f} % of the width"
             parts.append(wrap_text(f"  its number if the scores of {each.machine} were known: {left}", width))

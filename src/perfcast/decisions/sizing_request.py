@@ -63,9 +63,7 @@ def read_sizing(champion: Champion, mix: str | Mapping[str, float] = "", **optio
     Raises: UserError for a task that cannot size a fleet, shares whose sum is not 1, and a number out of its bounds.
     """
     if champion.rules.lower_is_better or champion.calibrated is None:
-        fact = (
-            "this champion has times or costs" if champion.rules.lower_is_better else "this champion has no intervals"
-        )
+        fact = f"this champion has {'times or costs' if champion.rules.lower_is_better else 'no intervals'}"
         raise UserError("a fleet is sized by scores of which more is better, with intervals", fact)
     for name, value in options.items():
         low, high = _BOUNDS[name]

@@ -127,15 +127,25 @@ def test_costs_watts_energy_and_totals_are_those_of_all_machines():
     assert target.energy == pytest.approx(target.watts * 8.766)
     assert target.carbon == pytest.approx(target.energy * 0.4)
     assert target.cost == pytest.approx(target.needed * 50 + target.energy * 0.5)
-    assert target.totals == {"cores": target.needed * 40.0}
+    assert target.totals["cores"] == target.needed * 40
     dear = {**NEW, "price": 900, "watts": 500, "name": "dear"}
     both = size([{**NEW, "count": 4, "watts": 500}, OLD], [onto, dear]).targets
     assert [(each.price, each.name) for each in both] == [(100, "2 x xeon gold 6148"), (900, "dear")]
 
 
+@pytest.mark.parametrize(("smt", "threads"), [("on", 2), ("off", 1), ("", 2)])
+def test_virtual_processors_are_threads_with_smt_and_cores_without(smt, threads):
+    answer = size({**OLD, "smt": smt}, {**NEW, "smt": smt})
+    (target,) = answer.targets
+    assert answer.totals == {"cores": 40 * 20, "vCPUs": 40 * 20 * threads}
+    assert target.totals == {"cores": target.needed * 40, "vCPUs": target.needed * 40 * threads}
+
+
 @pytest.mark.parametrize(
     ("row", "message"),
     [
+        ({"smt": "maybe"}, "smt must be on or off"),
+        ({"processor": "Altra Q80-30", "smt": "on"}, "threads per core"),
         ({"count": 0}, "count must be a whole number"),
         ({"count": -3}, "count must be a whole number"),
         ({"count": 2.5}, "count must be a whole number"),
