@@ -26,6 +26,8 @@ from perfcast.inference.prediction import (
     OK,
     REFUSED,
     ChampionAnswer,
+    find_shared_notes,
+    lowest_trust,
     name_carried,
 )
 from perfcast.inference.user_measurements import UserMeasurements
@@ -198,11 +200,14 @@ def size_fleet(
         raise UserError(f"a fleet must have a {'target' if rows else 'row'} that can be used", first)
     facts = complete_facts(scores.machines, candidates, champion, assume=options.assume)
     sizer = _Sizer(rows, scores, facts, champion, request)
-    sized = tuple(sizer.size(target, options.level) for target in targets)
+    sized = [sizer.size(target, options.level) for target in targets]
+    common = find_shared_notes([each.notes for each in sized])
+    sized = [replace(each, notes=tuple(note for note in each.notes if note not in common)) for each in sized]
     watts = [facts[row.place].watts for row in rows]
     notes = [f"{100 * sizer.measured_share:.0f} % of the need is of machines with published results"]
     if refused:
         notes.append(f"{len(refused)} of {len(fleet) + len(onto)} rows and targets are refused: no number counts them")
+    notes += filter(None, [champion.rules.size_note])
     notes += [f"watts: {champion.rules.power_meaning}"] if any(each.watts_assumed for each in sized) else []
     return Sizing(
         *champion.identity,
@@ -213,8 +218,8 @@ def size_fleet(
         rows=len(rows),
         watts=sum(row.count * (each or 0.0) for row, each in zip(rows, watts, strict=True)) if all(watts) else None,
         drivers=sizer.drivers(),
-        targets=sized,
-        notes=(*notes, *(measurements.notes if measurements else ())),
+        targets=tuple(sized),
+        notes=(*notes, *common, *(measurements.notes if measurements else ())),
         refused=tuple(sorted(refused, key=lambda each: each.line)),
     )
 
@@ -268,7 +273,6 @@ class _Sizer:
         needed = int(_quantile(counts, request.sure)) + request.spare
         low, high = (int(each) + request.spare for each in _quantile(counts, ends))
         ratios = self._counts.total() / _quantile(needs, [high_end, 0.5, low_end])
-        estimates = [scores.estimates[row] for row in self._rows(place)]
         watts = None if facts.watts is None else needed * facts.watts
         energy = None if watts is None else watts / 1000 * HOURS_PER_YEAR
         cost = None
@@ -288,7 +292,7 @@ class _Sizer:
             counts=_list_chances(counts + request.spare),
             **dict(zip(("ratio_low", "ratio", "ratio_high"), map(float, ratios), strict=True)),
             measured=self._describe(place),
-            trust=min(estimates, key=lambda each: each.in_domain_score or 0.0).trust,
+            trust=lowest_trust(scores.estimates[row] for row in self._rows(place)),
             speedups=speedups,
             totals={name: needed * facts.cells[column] for name, column in self._champion.rules.sized.items()},
             watts=watts,

@@ -54,11 +54,12 @@ class AcceleratorRules(DescriptionRules):
     example = "--accelerator MI355X --accelerators 8"
     page_texts: ClassVar[Mapping[str, str]] = {
         "question": "How fast will this accelerator run the model?",
-        "machines": "8 x MI355X; price=25000\n8 x B200; price=40000",
-        "targets": "llama2-70b/Server >= 9000",
+        "machines": "8 x MI355X; price=250000\n8 x B200; price=400000",
+        "targets": "llama2-70b/Server >= 80000",
         "measured": "llama2-70b/Offline = 10000",
     }
-    price_columns = ("count",)
+    score_columns = ("count",)
+    power_remedy = "add the column watts, measured of the whole system: a power limit says nothing of efficiency"
     blocks = (Block("software", ("engine", "engine_version"), (("accelerator",), ("generation",), ()), recent=True),)
     naming_columns = ("count", "variant")
     kind_columns = ("generation", "vendor")
@@ -83,8 +84,9 @@ class AcceleratorRules(DescriptionRules):
         return fill_missing(cells, facts.look_up(cells["accelerator"].tolist(), cells))
 
     def fill_implied(self, cells: Cells) -> Cells:
-        """Fill the nodes: eight accelerators each."""
-        return fill_missing(cells, {"nodes": np.ceil(cells["count"] / _NODE)})
+        """Fill the nodes, eight accelerators each, and the power mode, which a system names where it has one."""
+        modes = np.full(len(cells.index), "base", dtype=object)
+        return fill_missing(cells, {"nodes": np.ceil(cells["count"] / _NODE), "variant": modes})
 
     def fill_usual(self, cells: Cells, last: pd.Timestamp) -> Cells:
         """Fill a node of accelerators or two sockets of processors, a host of two processors, and the last round."""
@@ -93,7 +95,6 @@ class AcceleratorRules(DescriptionRules):
         filled = fill_missing(cells, {"count": sockets})
         usual = {
             "nodes": np.ceil(filled["count"] / _NODE),
-            "variant": np.full(count, "base", dtype=object),
             "triton": np.zeros(count),
             "sockets": np.full(count, 2.0),
             "year": np.full(count, last.year + (last.month - 1) / 12),
