@@ -10,7 +10,7 @@ import struct
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, cast
@@ -146,7 +146,7 @@ def check_zip(path: Path, what: str, wanted: Callable[[str], bool], most: int, *
         raise UserError(f"{name} must be {what}", "its members are encrypted or compressed in another way", remedy)
 
 
-def read_tar_files(path: Path, wanted: Callable[[str], bool]) -> list[tuple[str, bytes]]:
+def read_tar_files(path: Path, wanted: Callable[[str], object]) -> list[tuple[str, bytes]]:
     """Return the path and the content of the regular files of a gzip-compressed tar archive whose path is `wanted`.
 
     Links, devices and other members are skipped unread. Nothing is extracted, so no member can be written anywhere.
@@ -172,28 +172,6 @@ def read_tar_files(path: Path, wanted: Callable[[str], bool]) -> list[tuple[str,
     except (tarfile.TarError, ValueError, OverflowError, RecursionError) as error:
         raise UserError(f"{path.name} must be a whole tar archive", f"it is damaged ({error})", FETCH_AGAIN) from None
     return contents
-
-
-def read_tar_members(path: Path, names: Sequence[str]) -> dict[str, bytes]:
-    """Return the content of the regular files `names` of a gzip-compressed tar archive.
-
-    Each must lie in exactly one folder, whatever the name of that folder.
-
-    Raises: UserError when the archive cannot be read (see `read_tar_files`), or lacks one of the names or has it twice.
-    """
-
-    def is_wanted(member: str) -> bool:
-        folder, _, name = member.rpartition("/")
-        # one named folder: not the root, not nested, not a parent
-        return name in names and folder not in {"", ".", ".."} and "/" not in folder and "\\" not in folder
-
-    contents: dict[str, list[bytes]] = {name: [] for name in names}
-    for member, content in read_tar_files(path, is_wanted):
-        contents[member.rpartition("/")[2]].append(content)
-    for name, matches in contents.items():
-        if len(matches) != 1:
-            raise UserError(f"{path.name} must have one file {name}", f"it has {len(matches)}", FETCH_AGAIN)
-    return {name: matches[0] for name, matches in contents.items()}
 
 
 def text_lines(file: IO[bytes], name: str, *, remedy: str) -> Iterator[str]:
