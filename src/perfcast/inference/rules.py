@@ -131,8 +131,8 @@ class DescriptionRules:
     short_example: ClassVar[str] = "'NAME' or 'NAME; FIELD=VALUE'"
     """Short texts of a machine, as a remedy for others."""
     page_texts: ClassVar[Mapping[str, str]] = {}
-    """Texts of the web page that differ from its own: its `question`, and examples of `machines`,
-    `targets`, `measured` and `measured_machines`."""
+    """Texts of the web page that differ from its own: its `question`, the name of an `estimate` beside
+    every figure, the trademarks (`marks`), and examples of `machines`, `targets`, `measured` and `measured_machines`."""
     example: ClassVar[str] = "--set NAME=VALUE"
     """Flags of a machine, as a remedy where none is described."""
     lower_is_better: ClassVar[bool] = False

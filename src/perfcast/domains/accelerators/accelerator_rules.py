@@ -18,7 +18,7 @@ from perfcast.inference.machine_fields import Cell, TypedField, alias_field, cou
 from perfcast.inference.rules import DerivedOutput, DescriptionRules, Numbers
 from perfcast.utils.errors import UserError
 
-ESTIMATE = "an estimate by perfcast, not verified by MLCommons"
+ESTIMATE = "estimate by perfcast, not verified by MLCommons"
 _NODE = 8.0
 _LABELS = ("generation", "vendor")
 _NEEDED = ("bf16_tflops", "memory_gb_per_s", "memory_gib")
@@ -49,7 +49,7 @@ class AcceleratorRules(DescriptionRules):
         ),
         alias_field("accelerators", "count", "number of accelerators, of all nodes", "8"),
     )
-    form_fields = ("accelerator", "count", "nodes", "variant", "engine")
+    form_fields = ("accelerator", "count", "task", "variant", "engine")
     metric: ClassVar[str] = (
         "tokens (of language models), samples or queries a second, per accelerator: a derived metric"
     )
@@ -59,9 +59,12 @@ class AcceleratorRules(DescriptionRules):
     example = "--accelerator MI355X --accelerators 8"
     page_texts: ClassVar[Mapping[str, str]] = {
         "question": "How fast will this accelerator run the model?",
+        "estimate": ESTIMATE,
+        "marks": "MLPerf® is a registered trademark of MLCommons. The estimates are no MLPerf results.",
         "machines": "8 x MI355X; price=250000\n8 x B200; price=400000",
         "targets": "llama2-70b/Server >= 80000",
         "measured": "llama2-70b/Offline = 10000",
+        "measured_machines": "8 x MI355X; task=llama2-70b/Offline; throughput=10000",
     }
     score_columns = ("count",)
     power_remedy = "add the column watts, measured of the whole system: a power limit says nothing of efficiency"
@@ -108,7 +111,7 @@ class AcceleratorRules(DescriptionRules):
 
     def list_notes(self, cells: Mapping[str, Cell], typed: Mapping[str, TypedField], label: str) -> tuple[str, ...]:
         """Return what every answer must say. Raises: UserError for an unknown accelerator without facts."""
-        notes = (f"every predicted value is {ESTIMATE}; {self.metric}",)
+        notes = (f"every predicted value is an {ESTIMATE}; {self.metric}",)
         if _read_known("accelerator", cells, typed, label):
             return notes
         return (*notes, f"no data names the accelerator {cells.get('accelerator', '')!r}: its given facts count")

@@ -111,7 +111,7 @@ def list_columns(load: Load) -> tuple[Column, ...]:
         ),
         *(number(name, "gpu", FACTS[name][1], unit=FACTS[name][0], low=0) for name in _HARDWARE),
         Column("generation_year", Kind.NUMERICAL, Role.KEY, "gpu", "year", "year of the generation's first product"),
-        Column("kwh_price", Kind.NUMERICAL, Role.KEY, "load", "", "price of a kWh: given by users, of no result", 0),
+        Column("kwh_price", Kind.NUMERICAL, Role.KEY, "load", "per kWh", "price of electricity: given by users", 0),
         Column("value", Kind.NUMERICAL, Role.TARGET, "load", "", "see the quantity; lower is better", 1e-6),
     )
 

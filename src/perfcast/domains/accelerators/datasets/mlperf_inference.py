@@ -70,9 +70,11 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     name, columns = SOURCE, COLUMNS
     if options.get("measured_power"):
         name, columns = "mlperf_power", POWER_COLUMNS
-        frame, without = quarantine(
-            SOURCE, ARCHIVE, frame, {"no_power": frame["result_id"].where(frame["watts"].isna())}
-        )
+        systems = frame["system"].where(frame["watts"].notna()).groupby(frame["task"]).transform("nunique")
+        # a task that one system has is left without a level where that system is tested
+        rules = {"no_power": frame["watts"].isna(), "task_of_one_system": systems < 2}
+        details = {reason: frame["result_id"].where(hit) for reason, hit in rules.items()}
+        frame, without = quarantine(SOURCE, ARCHIVE, frame, details)
         rejected, frame = [*rejected, *without], frame.assign(per_joule=frame["total"] / frame["watts"])
     return Standardized(
         table=build_table(name, frame, columns),

@@ -64,7 +64,7 @@ def _entry(name: str, number: int, place: int, random: np.random.Generator) -> d
         **{"system": f"System {system} ({count}x {accelerator}, TensorRT)", "platform": f"P{system}"},
         **{"model": model_name, "scenario": ("Offline", "Server")[scenario], "result": value},
         **{"unit": ("Samples/s", "Queries/s")[scenario], "accelerator_text": "N/A" if is_processor else accelerator},
-        **{"per_node": 0 if is_processor else count, "nodes": 1, "sockets": 2, "cores": 64},
+        **{"per_node": 0 if is_processor else count, "nodes": 1, "sockets": 2, "cores": 64, "watts": 300 + 400 * count},
         **{"processor": accelerator if is_processor else "EPYC 7742", "software": f"TensorRT {8 + number}.0, CUDA 12"},
         **{"availability": "available", "inferred": 0, "division": "closed"},
     }
