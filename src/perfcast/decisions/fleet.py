@@ -22,7 +22,15 @@ from perfcast.decisions.sizing_request import SizingRequest, carry_fleet_fields,
 from perfcast.inference.champion import Champion
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.predict import PredictOptions
-from perfcast.inference.prediction import ESTIMATE, OK, REFUSED, ChampionAnswer, name_carried
+from perfcast.inference.prediction import (
+    ESTIMATE,
+    OK,
+    REFUSED,
+    ChampionAnswer,
+    find_shared_notes,
+    lowest_trust,
+    name_carried,
+)
 from perfcast.inference.user_measurements import UserMeasurements
 from perfcast.utils.errors import UserError
 
@@ -204,11 +212,13 @@ def size_fleet(
     facts = complete_facts(scores.machines, candidates, champion, assume=options.assume)
     power = draw_power(placed, facts, champion, options)
     sizer = _Sizer(rows, scores, (facts, power), champion, request)
-    sized = tuple(sizer.size(target, options.level) for target in targets)
+    sized = [sizer.size(target, options.level) for target in targets]
+    common = find_shared_notes([each.notes for each in sized])
+    sized = [replace(each, notes=tuple(note for note in each.notes if note not in common)) for each in sized]
     notes = [f"{100 * sizer.measured_share:.0f} % of the need is of machines with published results"]
     if refused:
         notes.append(f"{len(refused)} of {len(fleet) + len(onto)} rows and targets are refused: no number counts them")
-    notes += filter(None, [champion.describe_carried(fleet)])
+    notes += filter(None, [champion.rules.size_note, champion.describe_carried(fleet)])
     notes += list_power_notes(champion, {each.watts_basis for each in sized})
     return Sizing(
         *champion.identity,
@@ -220,8 +230,8 @@ def size_fleet(
         **sizer.fleet_power(options.level),
         totals=sizer.add_up(),
         drivers=sizer.drivers(),
-        targets=sized,
-        notes=(*notes, *(measurements.notes if measurements else ())),
+        targets=tuple(sized),
+        notes=(*notes, *common, *(measurements.notes if measurements else ())),
         refused=tuple(sorted(refused, key=lambda each: each.line)),
     )
 
@@ -286,7 +296,6 @@ class _Sizer:
         needed = int(_quantile(counts, request.sure)) + request.spare
         low, high = (int(each) + request.spare for each in _quantile(counts, ends))
         ratios = self._counts.total() / _quantile(needs, [high_end, 0.5, low_end])
-        estimates = [scores.estimates[row] for row in self._rows(place)]
         load = np.minimum(needs * (request.mean_growth / request.factor) / needed, 1.0)
         power = self._power.get(place)
         used = summarize_power([(power, needed, needed * load)], level)
@@ -307,7 +316,7 @@ class _Sizer:
             counts=_list_chances(counts + request.spare),
             **dict(zip(("ratio_low", "ratio", "ratio_high"), map(float, ratios), strict=True)),
             measured=self._describe(place),
-            trust=min(estimates, key=lambda each: each.in_domain_score or 0.0).trust,
+            trust=lowest_trust(scores.estimates[row] for row in self._rows(place)),
             speedups=speedups,
             totals={name: needed * value for name, value in facts.sizes.items()},
             **used,

@@ -80,6 +80,8 @@ def read_sizing(champion: Champion, mix: str | Mapping[str, float] = "", **optio
 def _read_mix(mix: str | Mapping[str, float], champion: Champion) -> dict[Output, float]:
     ending = champion.rules.throughput_ending
     useful = [task for task in champion.tasks if task.endswith(ending)]
+    if not useful:
+        raise UserError("a fleet is sized by scores that machines add up to", f"those of {champion.dataset} do not")
     if not mix:
         return {read_output(task, champion, "--mix"): 1 / len(useful) for task in useful}
     pieces = [piece if ":" in piece else f"{piece}:1" for piece in mix.split(",")] if isinstance(mix, str) else ()

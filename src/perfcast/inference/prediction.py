@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from html import escape
 from operator import is_
@@ -105,6 +105,11 @@ class Estimate:
         interval = format_interval(self.low, self.high)
         shown = f", {100 * self.level:g} % interval {interval}" if interval else ""
         return f"<Estimate {self.task} {self.target}: {format_number(self.median)}{shown}>"
+
+    def times(self, factor: float) -> Estimate:
+        """Return the estimate with its interval multiplied by a factor; its published results stay."""
+        ends = (None if end is None else end * factor for end in (self.low, self.high))
+        return replace(self, median=self.median * factor, **dict(zip(("low", "high"), ends, strict=True)))
 
     def cells(self) -> dict[str, Any]:
         """Return the columns of a table of estimates."""
@@ -313,6 +318,17 @@ class Prediction:
 def _html_table(estimates: pd.DataFrame | list[dict[str, Any]]) -> str:
     options: dict[str, Any] = {"index": False, "max_rows": _MAX_HTML_ROWS, "na_rep": "", "border": 0}
     return f"{pd.DataFrame(estimates).to_html(float_format=format_number, **options)}<p>{ESTIMATE}</p>"
+
+
+def lowest_trust(estimates: Iterable[Estimate]) -> str:
+    """Return the trust of the estimate farthest from the training data."""
+    return min(estimates, key=lambda estimate: estimate.in_domain_score or 0.0).trust
+
+
+def find_shared_notes(lists: Sequence[Sequence[str]]) -> list[str]:
+    """Return the notes of all machines, in their order; none of a single one."""
+    first, *others = lists or [()]
+    return [note for note in first if others and all(note in other for other in others)]
 
 
 Named = TypeVar("Named")

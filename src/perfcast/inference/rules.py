@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -130,8 +131,8 @@ class DescriptionRules:
     short_example: ClassVar[str] = "'NAME' or 'NAME; FIELD=VALUE'"
     """Short texts of a machine, as a remedy for others."""
     page_texts: ClassVar[Mapping[str, str]] = {}
-    """Texts of the web page that differ from its own: its `question`, and examples of `machines`,
-    `targets`, `measured` and `measured_machines`."""
+    """Texts of the web page that differ from its own: its `question`, the name of an `estimate` beside
+    every figure, the trademarks (`marks`), and examples of `machines`, `targets`, `measured` and `measured_machines`."""
     example: ClassVar[str] = "--set NAME=VALUE"
     """Flags of a machine, as a remedy where none is described."""
     lower_is_better: ClassVar[bool] = False
@@ -140,6 +141,8 @@ class DescriptionRules:
     """Quantities that follow from the predictions of several tasks."""
     price_columns: ClassVar[tuple[str, ...]] = ()
     """Columns whose product multiplies the given price of one unit; a price is then one of an hour."""
+    score_columns: ClassVar[tuple[str, ...]] = ()
+    """Columns whose product multiplies a score, which is that of one unit, to the score of the whole machine."""
     origin_meanings: ClassVar[Mapping[str, str]] = {}
     """Meanings of origins of values that differ from `cells.ORIGINS`."""
     held_equal: ClassVar[tuple[str, ...]] = ()
@@ -200,6 +203,16 @@ class DescriptionRules:
     """By varied column: columns that are derived anew even where the user gave them, since they would contradict it."""
     adapted: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """By varied column: columns that are derived anew where the user did not give them."""
+
+    @property
+    def size_note(self) -> str:
+        """Text on scores that are multiplied by `score_columns`, "" without any."""
+        columns = " x ".join(self.score_columns)
+        return f"scores are those of whole machines: estimates x {columns}" if columns else ""
+
+    def size_of(self, cells: Mapping[str, Any]) -> float:
+        """Return the factor from a score to that of the whole machine, NaN where it is not known."""
+        return float(math.prod(cells[name] for name in self.score_columns))
 
     def read_entity_facts(
         self, raw: Mapping[str, Path], measured: Iterable[str], as_of: pd.Timestamp | None = None

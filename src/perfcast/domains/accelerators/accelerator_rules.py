@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -10,13 +11,14 @@ import numpy as np
 import pandas as pd
 
 from perfcast.domains.accelerators.catalog import FACTS, find_accelerator, read_accelerators
+from perfcast.domains.accelerators.datasets.ml_energy import BYTES
 from perfcast.inference.cells import Cells, EntityFacts, fill_missing
 from perfcast.inference.donors import Block
 from perfcast.inference.machine_fields import Cell, TypedField, alias_field, counted_field
-from perfcast.inference.rules import DerivedOutput, DescriptionRules
+from perfcast.inference.rules import DerivedOutput, DescriptionRules, Numbers
 from perfcast.utils.errors import UserError
 
-ESTIMATE = "an estimate by perfcast, not verified by MLCommons"
+ESTIMATE = "estimate by perfcast, not verified by MLCommons"
 _NODE = 8.0
 _LABELS = ("generation", "vendor")
 _NEEDED = ("bf16_tflops", "memory_gb_per_s", "memory_gib")
@@ -47,18 +49,25 @@ class AcceleratorRules(DescriptionRules):
         ),
         alias_field("accelerators", "count", "number of accelerators, of all nodes", "8"),
     )
-    form_fields = ("accelerator", "count", "nodes", "variant", "engine")
+    form_fields = ("accelerator", "count", "task", "variant", "engine")
+    metric: ClassVar[str] = (
+        "tokens (of language models), samples or queries a second, per accelerator: a derived metric"
+    )
     entity_name = "accelerator"
     named_field = "accelerator"
     short_example = "'8 x MI355X' or 'B200; count=4'"
     example = "--accelerator MI355X --accelerators 8"
     page_texts: ClassVar[Mapping[str, str]] = {
         "question": "How fast will this accelerator run the model?",
-        "machines": "8 x MI355X; price=25000\n8 x B200; price=40000",
-        "targets": "llama2-70b/Server >= 9000",
+        "estimate": ESTIMATE,
+        "marks": "MLPerf® is a registered trademark of MLCommons. The estimates are no MLPerf results.",
+        "machines": "8 x MI355X; price=250000\n8 x B200; price=400000",
+        "targets": "llama2-70b/Server >= 80000",
         "measured": "llama2-70b/Offline = 10000",
+        "measured_machines": "8 x MI355X; task=llama2-70b/Offline; throughput=10000",
     }
-    price_columns = ("count",)
+    score_columns = ("count",)
+    power_remedy = "add the column watts, measured of the whole system: a power limit says nothing of efficiency"
     blocks = (Block("software", ("engine", "engine_version"), (("accelerator",), ("generation",), ()), recent=True),)
     naming_columns = ("count", "variant")
     kind_columns = ("generation", "vendor")
@@ -83,8 +92,9 @@ class AcceleratorRules(DescriptionRules):
         return fill_missing(cells, facts.look_up(cells["accelerator"].tolist(), cells))
 
     def fill_implied(self, cells: Cells) -> Cells:
-        """Fill the nodes: eight accelerators each."""
-        return fill_missing(cells, {"nodes": np.ceil(cells["count"] / _NODE)})
+        """Fill the nodes, eight accelerators each, and the power mode, which a system names where it has one."""
+        modes = np.full(len(cells.index), "base", dtype=object)
+        return fill_missing(cells, {"nodes": np.ceil(cells["count"] / _NODE), "variant": modes})
 
     def fill_usual(self, cells: Cells, last: pd.Timestamp) -> Cells:
         """Fill a node of accelerators or two sockets of processors, a host of two processors, and the last round."""
@@ -93,7 +103,6 @@ class AcceleratorRules(DescriptionRules):
         filled = fill_missing(cells, {"count": sockets})
         usual = {
             "nodes": np.ceil(filled["count"] / _NODE),
-            "variant": np.full(count, "base", dtype=object),
             "triton": np.zeros(count),
             "sockets": np.full(count, 2.0),
             "year": np.full(count, last.year + (last.month - 1) / 12),
@@ -102,7 +111,7 @@ class AcceleratorRules(DescriptionRules):
 
     def list_notes(self, cells: Mapping[str, Cell], typed: Mapping[str, TypedField], label: str) -> tuple[str, ...]:
         """Return what every answer must say. Raises: UserError for an unknown accelerator without facts."""
-        notes = (f"every predicted value is {ESTIMATE}; throughput is per accelerator, a derived metric",)
+        notes = (f"every predicted value is an {ESTIMATE}; {self.metric}",)
         if _read_known("accelerator", cells, typed, label):
             return notes
         return (*notes, f"no data names the accelerator {cells.get('accelerator', '')!r}: its given facts count")
@@ -120,7 +129,38 @@ class AcceleratorRules(DescriptionRules):
         return name if pd.isna(count) else f"{count:g} x {name}"
 
 
-_QUANTITIES = ("watts", "token_ms")
+class PowerRules(AcceleratorRules):
+    """Rules of systems whose power MLPerf measured: work per joule, which no number of systems changes."""
+
+    metric = "tokens, samples or queries per joule of measured system power: a derived metric"
+    score_columns = ()
+    throughput_ending = "a second"
+    """No task has it: these scores do not add up."""
+
+
+_KWH_PER_JOULE = 1 / 3.6e6
+_CHOSEN = {"gpus": 1.0, "precision": "bfloat16"}
+
+
+def _energy(item: str, many: float, tasks: tuple[str, str], columns: tuple[str, ...]) -> tuple[DerivedOutput, ...]:
+    """Return joules per item, kWh of many items, and what they cost. `tasks` are watts, and s or ms per batch."""
+    scale = 1e-3 if tasks[1].endswith("_ms") else 1.0
+
+    def joules(scores: Numbers, cells: Numbers) -> Any:
+        return math.prod(scores[task] for task in tasks) * scale / math.prod(cells[name] for name in columns)
+
+    def kwh(scores: Numbers, cells: Numbers) -> Any:
+        return joules(scores, cells) * many * _KWH_PER_JOULE
+
+    of_many, formula = f"per_{many:,.0f}_{item}s".replace(",", "_"), f"{' x '.join(tasks)}, of the GPUs alone"
+    return (
+        DerivedOutput(f"joules_per_{item}", f"J/{item}", formula, tasks, columns, joules),
+        DerivedOutput(f"kwh_{of_many}", "kWh", formula, tasks, columns, kwh),
+        DerivedOutput(
+            *(f"electricity_{of_many}", "", "kWh x kwh_price", tasks, (*columns, "kwh_price")),
+            lambda scores, cells: kwh(scores, cells) * cells["kwh_price"],
+        ),
+    )
 
 
 class EnergyRules(DescriptionRules):
@@ -128,9 +168,10 @@ class EnergyRules(DescriptionRules):
 
     fields = (
         counted_field(alias_field("gpu", "gpu", "name of the GPU", "B200"), "gpus", find_accelerator),
-        alias_field("batch", "concurrency", "requests in progress at once", "64"),
+        alias_field("batch", "concurrency", "requests in progress at once, or items of a batch", "64"),
+        alias_field("electricity-price", "kwh_price", "price of a kWh", "0.25"),
     )
-    form_fields = ("model", "gpu", "gpus", "batch", "workload", "precision")
+    form_fields = ("model", "gpu", "gpus", "batch", "workload", "precision", "electricity-price")
     entity_name = "model"
     named_field = "model"
     short_example = "'Qwen/Qwen3-14B; gpu=B200; batch=64'"
@@ -141,15 +182,16 @@ class EnergyRules(DescriptionRules):
     power_meaning = "the GPUs alone"
     blocks = (Block("workload", ("workload",), (("model",), ()), recent=False),)
     derived = (
+        *_energy("token", 1e6, ("watts", "token_ms"), ()),
         DerivedOutput(
-            *("joules_per_token", "J/token", "watts x ms per token / 1000, of the GPUs alone", _QUANTITIES, ()),
-            lambda scores, cells: scores["watts"] * scores["token_ms"] / 1000,
-        ),
-        DerivedOutput(
-            *("tokens_per_second", "tokens/s", "1000 / ms per token", _QUANTITIES[1:], ()),
+            *("tokens_per_second", "tokens/s", "1000 / ms per token", ("token_ms",), ()),
             lambda scores, cells: 1000 / scores["token_ms"],
         ),
     )
+    usual: ClassVar[Mapping[str, Any]] = {
+        **{"expert_parallel": 1.0, "tensor_parallel": "gpus", "data_parallel": 1.0, "workload": "lm-arena-chat"},
+    }
+    """Usual values of columns, or the name of another column."""
 
     def fill_implied(self, cells: Cells) -> Cells:
         """Fill the facts of the GPU and the bytes of a weight."""
@@ -157,21 +199,16 @@ class EnergyRules(DescriptionRules):
         rows = table.index.get_indexer(pd.Index(cells["gpu"].astype(str)))  # -1 for an unknown one
         names = [name for name in (*FACTS, "generation_year") if name in cells]
         facts = {name: np.append(table[name].to_numpy(dtype=float), np.nan)[rows] for name in dict.fromkeys(names)}
-        sizes = {"bfloat16": 2.0, "fp8": 1.0, "mxfp4": 0.5}
-        stored = np.array([sizes.get(str(name), np.nan) for name in cells["precision"].tolist()])
+        stored = np.array([BYTES.get(str(name), np.nan) for name in cells["precision"].tolist()])
         return fill_missing(cells, {**facts, "weight_bytes": stored})
 
     def fill_usual(self, cells: Cells, last: pd.Timestamp) -> Cells:
-        """Fill one GPU that has each part of the model, bfloat16, and a chat."""
+        """Fill one GPU that has each part of the model, bfloat16, and the usual values of the load."""
         count = len(cells.index)
-        filled = fill_missing(cells, {"gpus": np.ones(count), "expert_parallel": np.ones(count)})
-        usual = {
-            "tensor_parallel": filled["gpus"],
-            "data_parallel": np.ones(count),
-            "precision": np.full(count, "bfloat16", dtype=object),
-            "workload": np.full(count, "lm-arena-chat", dtype=object),
-        }
-        return self.fill_implied(fill_missing(filled, usual))
+        for name, value in {**_CHOSEN, **self.usual}.items():
+            kind = object if isinstance(value, str) else float
+            cells = fill_missing(cells, {name: cells[value] if value in cells else np.full(count, value, dtype=kind)})
+        return self.fill_implied(cells)
 
     def list_notes(self, cells: Mapping[str, Cell], typed: Mapping[str, TypedField], label: str) -> tuple[str, ...]:
         """Return what the power includes. Raises: UserError for an unknown GPU without facts, or without a batch."""
@@ -181,4 +218,18 @@ class EnergyRules(DescriptionRules):
         return ("power and energy are those of the GPUs alone, without host, network and cooling",)
 
 
-MLPERF_INFERENCE, ML_ENERGY = AcceleratorRules(), EnergyRules()
+class DiffusionRules(EnergyRules):
+    """Rules of diffusion models with their energy per image or video."""
+
+    short_example = "'black-forest-labs/FLUX.1-dev; gpu=B200; batch=4'"
+    example = "--set model=black-forest-labs/FLUX.1-dev --gpu B200 --batch 4"
+    form_fields = ("model", "gpu", "gpus", "batch", "height", "width", "frames", "steps", "electricity-price")
+    derived = _energy("item", 1e3, ("watts", "batch_s"), ("concurrency",))
+    usual: ClassVar[Mapping[str, Any]] = {
+        **{"ulysses": "gpus", "ring": 1.0, "workload": "text-to-image"},
+        **{"height": 1024.0, "width": 1024.0, "frames": 1.0, "steps": 28.0},
+    }
+
+
+MLPERF_INFERENCE, MLPERF_POWER = AcceleratorRules(), PowerRules()
+ML_ENERGY, ML_ENERGY_DIFFUSION = EnergyRules(), DiffusionRules()

@@ -37,7 +37,7 @@ export const readLines = (text) => text.split("\n").map((line) => line.trim()).f
 // Return own measurements: lines such as `CINT2017rate = 1650`, or machines with task and score.
 export function readMeasured(text) {
   return text.split("\n").map((line) => line.trim()).filter(Boolean).map((line) => {
-    const match = /^([\w.]+)\s*=\s*([\d.]+)$/.exec(line);
+    const match = /^([^=;]+?)\s*=\s*([\d.]+)$/.exec(line);
     return match ? { task: match[1], score: match[2] } : readLine(line);
   });
 }

@@ -4,7 +4,7 @@ import { copyText, fetchAnswer, formatCurl, listEstimates, post, saveCsv } from 
 import { formatNumber } from "./charts.js";
 import { BOTH, readMeasured, readSuite, restoreDecision, setNamedField } from "./decisions.js";
 import { restoreFleet } from "./fleet.js";
-import { createBasis, createCurves, createElement, createPrediction, describeBasis } from "./prediction_view.js";
+import { createBasis, createCurves, createElement, createPrediction, describeBasis, setEstimateLabel } from "./prediction_view.js";
 
 const EXAMPLES = { processor: "AMD EPYC 9654", chips: "2", cores: "96", memory: "24 x 64 GB DDR5-4800", os: "SLES 15 SP4", compiler: "AOCC 4.0", storage: "1 x 960 GB NVMe SSD" };
 const LABELS = { cores: "Cores of each processor", chips: "Chips (processors)", gpu: "GPU" };
@@ -50,6 +50,8 @@ function showTexts(texts) {
     document.title = `perfcast: ${texts.question}`;
     document.querySelector("h1").textContent = texts.question;
   }
+  if (texts.marks) getElement("marks").textContent = texts.marks;
+  if (texts.estimate) setEstimateLabel(texts.estimate);
   if (texts.measured) form.elements.measured.placeholder = texts.measured;
   for (const name of ["machines", "targets"]) if (texts[name]) getElement("choose").elements[name].placeholder = texts[name];
   if (texts.measured_machines) getElement("choose").elements.measured.placeholder = texts.measured_machines;

@@ -13,9 +13,17 @@ const formatPercent = (level) => `${Number((100 * level).toPrecision(4))} %`;
 
 export const countResults = (count) => `${count.toLocaleString("en")} ${count === 1 ? "result" : "results"}`;
 
+let estimateLabel = "estimate";
+
+// Set the name of estimates that stands beside every figure, where their publisher asks for another.
+export function setEstimateLabel(text) {
+  estimateLabel = text;
+}
+
 export function describeTrust(estimate) {
   const advice = estimate.trust.startsWith("low") ? " Rely on the interval rather than on the estimate." : "";
-  return `Trust: ${estimate.trust || "unknown"}.${advice}`;
+  const label = estimateLabel === "estimate" ? "" : ` An ${estimateLabel}.`;
+  return `Trust: ${estimate.trust || "unknown"}.${advice}${label}`;
 }
 
 export function createTable(caption, header, rows) {
@@ -38,7 +46,7 @@ export function createLegend(level, { marks, published, unit }) {
     return createElement("li", {}, svg, text);
   };
   const bar = createShape("line", { class: "interval", x1: 5, x2: 21, y1: 7, y2: 7 });
-  const items = [item("estimate", createShape("circle", { class: "median", cx: 13, cy: 7, r: 6 })), item(`${formatPercent(level)} interval`, bar)];
+  const items = [item(estimateLabel, createShape("circle", { class: "median", cx: 13, cy: 7, r: 6 })), item(`${formatPercent(level)} interval`, bar)];
   if (marks) items.push(item(marks, createShape("path", { class: "near", d: "M13 0l6 7l-6 7l-6 -7z" })));
   if (published) items.unshift(item("published results, median", createShape("rect", { class: "measured", x: 3, y: 1, width: 20, height: 12 }), createShape("line", { class: "measured-median", x1: 13, x2: 13, y1: 1, y2: 13 })));
   if (unit) items.push(createElement("li", {}, `unit: ${unit}`));

@@ -1,4 +1,4 @@
-"""Columns of the table of MLPerf inference results."""
+"""Columns of the tables of MLPerf inference results: throughput, and that per watt of measured power."""
 
 from __future__ import annotations
 
@@ -48,3 +48,9 @@ COLUMNS = (
     *(category(name, Role.PROVENANCE, "result", name.replace("_", " ")) for name in _PROVENANCE),
     Column("source_line", Kind.NUMERICAL, Role.PROVENANCE, "result", meaning="entry of that file", low=1),
 )
+_PER_JOULE = Column(
+    *("per_joule", Kind.NUMERICAL, Role.TARGET, "result", "per J"),
+    "samples, queries or tokens per joule of measured system power: a metric derived from the result",
+    1e-9,
+)
+POWER_COLUMNS = tuple(_PER_JOULE if column.role is Role.TARGET else column for column in COLUMNS)

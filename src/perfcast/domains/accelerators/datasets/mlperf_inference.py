@@ -23,7 +23,7 @@ from perfcast.data.measured_tables import describe_first_bad, parse_numbers, qua
 from perfcast.data.standardized import Standardized
 from perfcast.data.strict_csv import build_rejected_frame, require_rows
 from perfcast.domains.accelerators.catalog import FACTS, MODEL_FACTS, find_accelerator, read_accelerators, read_models
-from perfcast.domains.accelerators.datasets.mlperf_columns import COLUMNS
+from perfcast.domains.accelerators.datasets.mlperf_columns import COLUMNS, POWER_COLUMNS
 from perfcast.domains.accelerators.datasets.mlperf_rounds import PUBLISHED, read_records
 from perfcast.domains.accelerators.sources.mlperf_inference import ARCHIVE, SOURCE, read_archive
 from perfcast.features.feature_math import decimal_year, version_number
@@ -54,7 +54,6 @@ _SAPPHIRE_RAPIDS = "Xeon Platinum 8480+"
 
 def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     """Standardize the results. Raises: UserError when the archive is broken or every entry is rejected."""
-    del options
     records = _name_models(read_records(read_archive(raw[SOURCE] / ARCHIVE)))
     rows_in = len(records)
     repeated = records.duplicated(["round", "uid"]) & (records["round"] < "v5")
@@ -68,8 +67,17 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
         "same_run_at_lower_accuracy": len(good) - len(chosen),
     }
     frame = _describe(chosen)
+    name, columns = SOURCE, COLUMNS
+    if options.get("measured_power"):
+        name, columns = "mlperf_power", POWER_COLUMNS
+        systems = frame["system"].where(frame["watts"].notna()).groupby(frame["task"]).transform("nunique")
+        # a task that one system has is left without a level where that system is tested
+        rules = {"no_power": frame["watts"].isna(), "task_of_one_system": systems < 2}
+        details = {reason: frame["result_id"].where(hit) for reason, hit in rules.items()}
+        frame, without = quarantine(SOURCE, ARCHIVE, frame, details)
+        rejected, frame = [*rejected, *without], frame.assign(per_joule=frame["total"] / frame["watts"])
     return Standardized(
-        table=build_table(SOURCE, frame, COLUMNS),
+        table=build_table(name, frame, columns),
         rejected=build_rejected_frame(rejected),
         rows_in=rows_in,
         merged=merged,
