@@ -272,6 +272,8 @@ PARTS: dict[str, Callable[[Path], str]] = {
     "fleet_pairs": partial(study, "fleet_pairs"),
     "accelerators": partial(study, "accelerators"),
     "accelerators_energy": partial(study, "accelerators_energy"),
+    "accelerators_intervals": partial(study, "accelerators_intervals"),
+    "accelerators_energy_intervals": partial(study, "accelerators_energy_intervals"),
     "levels": partial(study, "levels"),
     "kind_quantiles": partial(study, "kind_quantiles"),
     "network_learners": partial(study, "network_learners"),
