@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import argparse
 import os
-from pathlib import Path
 
-from perfcast.cli.arguments import add_shared
-from perfcast.utils.packaged_project import default_project
+from perfcast.cli.arguments import add_project
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    add_shared(parser, "--project")
-    parser.set_defaults(project=default_project(Path()))
+    add_project(parser)
 
 
 def run(options: argparse.Namespace) -> int:

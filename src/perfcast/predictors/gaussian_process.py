@@ -90,8 +90,7 @@ def fit_inverse_length_scales(
             optimizer.step()
             scheduler.step()
         factors = torch.exp(log_factors)[variable].detach().numpy().astype(float)
-    inverse_length_scales: np.ndarray = start * factors
-    return inverse_length_scales
+    return np.asarray(start * factors)
 
 
 def _negative_log_likelihood(points: Tensor, values: Tensor, log_noise: Tensor) -> Tensor:
@@ -217,8 +216,7 @@ class GaussianProcessPredictor(Predictor):
         self.projection_ = np.sqrt(3.0) * scales[:, None] * directions[:, ::-1][:, : self.n_components]
 
     def _project(self, encoded: np.ndarray) -> np.ndarray:
-        points: np.ndarray = (encoded - self.center_) @ self.projection_
-        return points
+        return np.asarray((encoded - self.center_) @ self.projection_)
 
     def _fit_process(self, points: np.ndarray, logs: np.ndarray) -> FittedProcess:
         constant = float(np.median(logs))

@@ -224,5 +224,4 @@ class ElasticNet(Lasso):
 def apply_weights(encoded: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return the weighted sums of rows, the constant being the first weight. Shapes: (n, p), (1 + p,) -> (n,)."""
     # A row's sum in a fixed order: a matrix product may round differently for one row than for many.
-    logs: np.ndarray = weights[0] + (encoded * weights[1:]).sum(axis=1)
-    return logs
+    return np.asarray(weights[0] + (encoded * weights[1:]).sum(axis=1))

@@ -287,8 +287,7 @@ def _is_learned(name: str) -> bool:
 
 def predict_logs(predictor: Predictor, X: pd.DataFrame) -> np.ndarray:
     """Return the natural logarithms of the predictions, (n, targets)."""
-    logs: np.ndarray = np.log(predictor.predict(X).to_numpy(dtype=float))
-    return logs
+    return np.asarray(np.log(predictor.predict(X).to_numpy(dtype=float)))
 
 
 def load_predictor(folder: Path) -> Predictor:

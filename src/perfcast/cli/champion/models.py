@@ -10,19 +10,16 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 
-from perfcast.cli.arguments import add_shared
+from perfcast.cli.arguments import add_project, add_shared
 from perfcast.cli.asking import add_champion, read_champion
-from perfcast.utils.packaged_project import default_project
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add_champion(parser)
     add_shared(parser, "--out", out="folder of the page and its table")
-    add_shared(parser, "--project")
-    parser.set_defaults(project=default_project(Path()))
+    add_project(parser)
 
 
 def run(options: argparse.Namespace) -> int:

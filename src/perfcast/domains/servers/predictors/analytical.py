@@ -204,8 +204,7 @@ class BaseAnalyticalPredictor(Predictor):
     def predict_rows(self, rows: TermRows) -> np.ndarray:
         """Return the natural logarithms of the predictions, (n, targets)."""
         base = self._apply_structure(rows.X, rows.tasks, rows.quantities, self.terms_, self.structure_)
-        logs: np.ndarray = base + self._apply_weights(rows.matrix, rows.tasks, self._weights)
-        return logs
+        return np.asarray(base + self._apply_weights(rows.matrix, rows.tasks, self._weights))
 
     @property
     def weights_(self) -> dict[str, dict[str, dict[str, float]]]:

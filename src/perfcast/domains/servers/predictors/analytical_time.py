@@ -104,8 +104,7 @@ def _log_score(form: str, p: np.ndarray, q: dict[str, np.ndarray]) -> np.ndarray
         compute = np.logaddexp(p[0] - q["ipc"] - q["turbo"], p[1] - q["ipc"] - q["power_clock"] - q["cores"])
         memory = p[2] - q["bandwidth"] - p[3] * (q["l3"] - 5)
         overhead, copies = p[4] * q["chips"], np.zeros(1)
-    score: np.ndarray = copies - np.logaddexp(compute, memory) - overhead
-    return score
+    return np.asarray(copies - np.logaddexp(compute, memory) - overhead)
 
 
 def _fit_time(inputs: dict[str, np.ndarray], log_y: np.ndarray) -> dict[str, Any]:
