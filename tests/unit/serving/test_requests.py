@@ -10,6 +10,7 @@ from serving_project import JSON, KNOWN, PLAIN, WRONG, request
 
 import perfcast
 from perfcast.cli.main import main
+from perfcast.inference.prediction import as_csv
 from perfcast.serving import api_models as response_models
 from perfcast.utils.errors import UserError
 
@@ -136,6 +137,9 @@ def test_decisions_equal_those_of_python(server):
         reply = request(f"{server}/{name}", body)
         assert reply.status == 200, (name, reply.body[:300])
         assert reply.json() == json.loads(json.dumps(answer.to_dict())), name
+        reply = request(f"{server}/{name}", body, {**JSON, "Accept": "text/csv"})
+        assert reply.headers["content-type"].startswith("text/csv")
+        assert reply.body.decode() == as_csv(answer.to_frame()), name
 
 
 FLEET = "Qty\tCPU\tchips\tutilization\track\n1,200\tXeon Gold 6148\t1\t45,5 %\tA\n0\tXeon Gold 6148\t1\t\tB\n"

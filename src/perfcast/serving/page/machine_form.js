@@ -54,6 +54,7 @@ function showTexts(texts) {
   if (texts.estimate) setEstimateLabel(texts.estimate);
   if (texts.measured) form.elements.measured.placeholder = texts.measured;
   for (const name of ["machines", "targets"]) if (texts[name]) getElement("choose").elements[name].placeholder = texts[name];
+  if (texts.machines) for (const name of ["fleet", "onto", "mix"]) getElement("size").elements[name].placeholder = "";
   if (texts.measured_machines) getElement("choose").elements.measured.placeholder = texts.measured_machines;
 }
 
