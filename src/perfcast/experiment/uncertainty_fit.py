@@ -91,6 +91,8 @@ def plan_final_backtests(table: Table, seed: int, label_outlier: float | None, l
             parts = np.array_split(rng.permutation(np.setdiff1d(distinct, drawn)), _ENTITY_SHARE - 1)
             others = [units.isin(part).to_numpy() for part in parts]
     subset[np.flatnonzero(known)[validation]] = "validation"
+    # a late label outlier would be a training row among those of the last year
+    subset[~known] = "unused"
     backtests = plan_backtests(table, subset, label_outlier, limit)
     return [*backtests, *(_hold_out_each(table, Tag.ENTITY, known, limit) or _hold_out(table, others, known, limit))]
 

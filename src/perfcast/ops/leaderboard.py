@@ -82,7 +82,7 @@ def read_leaderboard(path: Path) -> pd.DataFrame:
 
 
 def update_leaderboard(path: Path, frame: pd.DataFrame) -> int:
-    """Put the runs of `frame` into a CSV; runs of the same split, predictor and preset are replaced.
+    """Put the runs of `frame` into a CSV; runs of the same split, predictor and preset and no more seeds are replaced.
 
     Runs of another version of a split than today's are removed, because they test other rows.
     Returns: the number of runs in the file. Raises: UserError when the file has another dataset version.
@@ -97,8 +97,11 @@ def update_leaderboard(path: Path, frame: pd.DataFrame) -> int:
                 f"{path} has {earlier['dataset_version'].iloc[0]}, the results {frame['dataset_version'].iloc[0]}",
                 "delete the file to begin a new leaderboard",
             )
-        replaced = pd.MultiIndex.from_frame(frame[_RUN].drop_duplicates())
         earlier = earlier[earlier["split_version"].fillna(1) == earlier["split"].map(split_version)]
+        seeds = earlier.groupby(_RUN)["seeds"].first().str.count(" ")
+        more = seeds.reindex(pd.MultiIndex.from_frame(frame[_RUN])).fillna(0).to_numpy()
+        frame = frame[frame["seeds"].str.count(" ") >= more]
+        replaced = pd.MultiIndex.from_frame(frame[_RUN].drop_duplicates())
         frame = pd.concat([earlier[~pd.MultiIndex.from_frame(earlier[_RUN]).isin(replaced)], frame])
     frame = frame.sort_values([*_RUN, "task", "metric"], kind="stable").astype(dict.fromkeys(_COUNTS, "Int64"))
     path.parent.mkdir(parents=True, exist_ok=True)

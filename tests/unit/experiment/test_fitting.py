@@ -201,6 +201,13 @@ def test_a_last_year_without_an_earlier_date_is_no_forecast():
     assert first.testing.sum() == 500, "a sixth of many is drawn"
 
 
+def test_a_late_label_outlier_leaves_the_earlier_backtests():
+    demo = growing(part=[f"p{number % 12}" for number in range(72)], score=100.0)
+    demo.frame.loc[69, "score"] = 500.0
+    each = plan_final_backtests(demo, 0, 0.3, 2)
+    assert [backtest.testing.sum() for backtest in each] == [5, 11], "the outlier is of the last year and not in it"
+
+
 def test_of_few_entities_each_is_held_out_once():
     names = np.array(["a", "a", "b", "b", "b", "c"])[np.arange(72) % 6]
     names[0] = "d"

@@ -70,6 +70,18 @@ def test_a_second_run_replaces_its_rows_alone(board, tmp_path):
         update_leaderboard(path, board.assign(dataset_version="0" * 12))
 
 
+def test_a_run_of_fewer_seeds_replaces_none_of_more(board, tmp_path):
+    path = tmp_path / "demo.csv"
+    three = board[board["split"] == "random"].assign(seeds="0 1 2", value=1.0)
+    update_leaderboard(path, three)
+    update_leaderboard(path, board)
+    kept = read_leaderboard(path)
+    assert set(kept.loc[kept["split"] == "random", "seeds"]) == {"0 1 2"}
+    assert set(kept["split"]) >= set(board["split"].dropna()), "its other runs are added"
+    update_leaderboard(path, three.assign(value=2.0))
+    assert set(read_leaderboard(path).query("split == 'random'")["value"]) == {2.0}
+
+
 def test_headline_table_shows_the_best_in_bold_and_a_dash_for_what_was_not_run(board):
     lines = headline_table(board[board["split"] != "unseen_cpu"], SPEC).splitlines()
     assert lines[-1].startswith("Preset `full`, seeds 0, 1.")
