@@ -2,11 +2,12 @@
 
     python benchmarks/power_errors.py results/power --out results/leaderboard/studies/power_errors.csv
 
-For every split, on the same test rows, whose TDP is known: watts at full load, and at half load, which the dump has and
-no predictor sees; they are interpolated between idle and full load. `power_trees` is the predictor of the experiment
-power; `TDP x ratio` learns median and spread of watts over TDP x processors, and of idle over full load, from the
-training rows of the fold, one value for each CPU model and number of processors, of results since 2012. The errors are
-mean absolute relative ones with a 95 % interval of a bootstrap over CPU models; the coverage is that of 90 % intervals.
+For every split, on the same test rows, those since 2012 whose TDP is known: watts at full load, and at half load, which
+the dump has and no predictor sees; they are interpolated between idle and full load. `power_trees` is the predictor of
+the experiment power; `TDP x ratio` learns mean and standard deviation of the logarithms of watts over TDP x processors,
+and of idle over full load, from the training rows of the fold since 2012, with equal weights of CPU models x number of
+processors. The errors are mean absolute relative ones with a 95 % interval of a bootstrap over CPU models; the coverage
+is that of 90 % intervals.
 
 The last lines printed are the ratios of all results, which `ServerRules.power_ratios` has.
 """
@@ -41,8 +42,10 @@ def fit_ratios(frame: pd.DataFrame) -> np.ndarray:
     """Return mean and standard deviation of both logarithms, (2, 2), see `DescriptionRules.power_ratios`."""
     recent = frame[frame["published_month"] >= SINCE]
     logs = np.log(pd.DataFrame({"full": recent[FULL] / recent["design"], "idle": recent[IDLE] / recent[FULL]}))
-    models = logs.groupby([recent["cpu_model"].astype(str), recent["chips"]]).median()
-    return np.array([models.mean(), models.std()]).T
+    weights = 1 / logs.groupby([recent["cpu_model"].astype(str), recent["chips"]])["full"].transform("size")
+    means = logs.mul(weights, axis=0).sum() / weights.sum()
+    spreads = np.sqrt(((logs - means) ** 2).mul(weights, axis=0).sum() / weights.sum())
+    return np.array([means, spreads]).T
 
 
 def compare(results: Path, split: str, frame: pd.DataFrame) -> pd.DataFrame:
@@ -52,7 +55,8 @@ def compare(results: Path, split: str, frame: pd.DataFrame) -> pd.DataFrame:
     wide = points.pivot(index="row", columns="target", values=["predicted", "half_width"])
     folds = pd.read_parquet(results / "splits" / "spec_power" / f"{split}.parquet")
     parts = [pd.concat(_judge_design(frame, folds)), *_judge_predictor(frame.loc[wide.index], wide)]
-    return pd.concat(parts).assign(split=split)
+    lines = pd.concat(parts).assign(split=split)
+    return lines[frame.loc[lines.index, "published_month"] >= SINCE]
 
 
 def _judge_design(frame: pd.DataFrame, folds: pd.DataFrame) -> Iterator[pd.DataFrame]:
