@@ -24,6 +24,8 @@ import pandas as pd
 
 SPLITS = ("unseen_cpu", "unseen_family", "forward_2021")
 PREDICTOR, SEED, SINCE, Z = "power_trees", 0, "2012-01", 1.645
+NAMED = 2
+"""Level of description: name and number of processors."""
 FULL, IDLE, HALF = "watts_100", "watts_idle", "watts_50"
 
 
@@ -51,10 +53,13 @@ def fit_ratios(frame: pd.DataFrame) -> np.ndarray:
 def compare(results: Path, split: str, frame: pd.DataFrame) -> pd.DataFrame:
     """Return a row per test row and method with the errors in logarithms and whether intervals hold the truth."""
     points = pd.read_parquet(results / "evaluation" / "spec_power" / "points.parquet")
-    points = points[(points["split"] == split) & (points["predictor"] == PREDICTOR) & points["row"].isin(frame.index)]
-    wide = points.pivot(index="row", columns="target", values=["predicted", "half_width"])
+    points = points[(points["split"] == split) & (points["predictor"] == PREDICTOR)]
     folds = pd.read_parquet(results / "splits" / "spec_power" / f"{split}.parquet")
-    parts = [pd.concat(_judge_design(frame, folds)), *_judge_predictor(frame.loc[wide.index], wide)]
+    parts = [*_judge_design(frame, folds), _judge_predictor(PREDICTOR, frame, points)]
+    described = pd.read_parquet(results / "described" / "spec_power.parquet")
+    described = described[(described["split"] == split) & (described["level"] == NAMED)]
+    if len(described):
+        parts.append(_judge_predictor(f"{PREDICTOR}, from name and number of processors", frame, described))
     lines = pd.concat(parts).assign(split=split)
     return lines[frame.loc[lines.index, "published_month"] >= SINCE]
 
@@ -72,11 +77,14 @@ def _judge_design(frame: pd.DataFrame, folds: pd.DataFrame) -> Iterator[pd.DataF
         yield _judge("TDP x ratio", test, (full, full * half), (Z * spread, np.quantile(np.abs(halves), 0.9)))
 
 
-def _judge_predictor(test: pd.DataFrame, wide: pd.DataFrame) -> Iterator[pd.DataFrame]:
+def _judge_predictor(method: str, frame: pd.DataFrame, points: pd.DataFrame) -> pd.DataFrame:
+    wide = points[points["row"].isin(frame.index)].pivot(
+        index="row", columns="target", values=["predicted", "half_width"]
+    )
     predicted, width = wide["predicted"], wide["half_width"]
     half = (predicted[IDLE] + predicted[FULL]) / 2
     upper = (predicted[IDLE] * np.exp(width[IDLE]) + predicted[FULL] * np.exp(width[FULL])) / 2
-    yield _judge(PREDICTOR, test, (predicted[FULL], half), (width[FULL], np.log(upper / half)))
+    return _judge(method, frame.loc[wide.index], (predicted[FULL], half), (width[FULL], np.log(upper / half)))
 
 
 def _judge(method: str, test: pd.DataFrame, watts: Sequence[Any], widths: Sequence[Any]) -> pd.DataFrame:
