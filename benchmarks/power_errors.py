@@ -55,16 +55,16 @@ def compare(results: Path, split: str, frame: pd.DataFrame) -> pd.DataFrame:
     points = pd.read_parquet(results / "evaluation" / "spec_power" / "points.parquet")
     points = points[(points["split"] == split) & (points["predictor"] == PREDICTOR)]
     folds = pd.read_parquet(results / "splits" / "spec_power" / f"{split}.parquet")
-    parts = [*_judge_design(frame, folds), _judge_predictor(PREDICTOR, frame, points)]
+    parts = [*_measure_design(frame, folds), _measure_predictor(PREDICTOR, frame, points)]
     described = pd.read_parquet(results / "described" / "spec_power.parquet")
     described = described[(described["split"] == split) & (described["level"] == NAMED)]
     if len(described):
-        parts.append(_judge_predictor(f"{PREDICTOR}, from name and number of processors", frame, described))
+        parts.append(_measure_predictor(f"{PREDICTOR}, from name and number of processors", frame, described))
     lines = pd.concat(parts).assign(split=split)
     return lines[frame.loc[lines.index, "published_month"] >= SINCE]
 
 
-def _judge_design(frame: pd.DataFrame, folds: pd.DataFrame) -> Iterator[pd.DataFrame]:
+def _measure_design(frame: pd.DataFrame, folds: pd.DataFrame) -> Iterator[pd.DataFrame]:
     """Yield the rows of TDP alone, and those of TDP x ratio."""
     folds = folds.set_index("result_id").loc[frame.index]
     for fold in folds:
@@ -73,21 +73,21 @@ def _judge_design(frame: pd.DataFrame, folds: pd.DataFrame) -> Iterator[pd.DataF
         full, half = test["design"] * np.exp(middle), (1 + np.exp(share)) / 2
         widths = np.random.default_rng(SEED).standard_normal((2, 4096))
         halves = spread * widths[0] + np.log((1 + np.exp(share + of_share * widths[1])) / 2) - np.log(half)
-        yield _judge("TDP alone", test, (test["design"], test["design"]), (np.nan, np.nan))
-        yield _judge("TDP x ratio", test, (full, full * half), (Z * spread, np.quantile(np.abs(halves), 0.9)))
+        yield _measure("TDP alone", test, (test["design"], test["design"]), (np.nan, np.nan))
+        yield _measure("TDP x ratio", test, (full, full * half), (Z * spread, np.quantile(np.abs(halves), 0.9)))
 
 
-def _judge_predictor(method: str, frame: pd.DataFrame, points: pd.DataFrame) -> pd.DataFrame:
+def _measure_predictor(method: str, frame: pd.DataFrame, points: pd.DataFrame) -> pd.DataFrame:
     wide = points[points["row"].isin(frame.index)].pivot(
         index="row", columns="target", values=["predicted", "half_width"]
     )
     predicted, width = wide["predicted"], wide["half_width"]
     half = (predicted[IDLE] + predicted[FULL]) / 2
     upper = (predicted[IDLE] * np.exp(width[IDLE]) + predicted[FULL] * np.exp(width[FULL])) / 2
-    return _judge(method, frame.loc[wide.index], (predicted[FULL], half), (width[FULL], np.log(upper / half)))
+    return _measure(method, frame.loc[wide.index], (predicted[FULL], half), (width[FULL], np.log(upper / half)))
 
 
-def _judge(method: str, test: pd.DataFrame, watts: Sequence[Any], widths: Sequence[Any]) -> pd.DataFrame:
+def _measure(method: str, test: pd.DataFrame, watts: Sequence[Any], widths: Sequence[Any]) -> pd.DataFrame:
     """Return the errors at full and at half load, and whether half the width of the interval is larger."""
     columns: dict[str, Any] = {"cpu_model": test["cpu_model"].astype(str), "method": method}
     for name, column, estimate, width in zip(("full", "half"), (FULL, HALF), watts, widths, strict=True):
