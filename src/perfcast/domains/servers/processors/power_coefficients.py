@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _ENDS = {"": 0.5, " Low": 0.05, " High": 0.95}
 """End of a column -> quantile among the machines of a family."""
+_KINDS = ("Min", "Max")
 _OF_SERVERS = ("server", "dense")
 """Ends of the lineages of families of servers."""
 _RECENT = pd.DateOffset(years=3)
@@ -38,26 +39,25 @@ def tabulate_coefficients(power: Champion, *, progress: bool = False) -> pd.Data
     measured = _read_measured(power)
     estimated = _read_estimates(power, measured, progress=progress)
     frame = pd.concat([measured, estimated[~estimated["family"].isin(measured["family"])]], ignore_index=True)
-    groups = frame.groupby("family")
-    watts = {
-        f"{kind} Watts{end}": (frame[f"{kind}{end}"] / frame["threads"]).groupby(frame["family"]).quantile(quantile)
-        for end, quantile in _ENDS.items()
-        for kind in ("Min", "Max")
+    families = frame["family"]
+    groups = frame.groupby(families)
+
+    def per(unit: str, kind: str, end: str = "") -> pd.Series:
+        return (frame[f"{kind}{end}"] / frame[unit]).groupby(families).quantile(_ENDS[end])
+
+    watts = {f"{kind} Watts{end}": per("threads", kind, end) for end in _ENDS for kind in _KINDS}
+    columns = {
+        **{name: watts.pop(name) for name in ("Min Watts", "Max Watts")},
+        **{"GB/Chip": groups["gib"].median(), "Results": groups["results"].sum()},
+        **{"CPU Models": groups["cpu_model"].nunique()},
+        **{name: groups[name].first() for name in ("From", "Until")},
+        **{f"{kind} Watts/Core": per("cores", kind) for kind in _KINDS},
     }
-    per_core = {
-        f"{kind} Watts/Core": (frame[kind] / frame["cores"]).groupby(frame["family"]).median()
-        for kind in ("Min", "Max")
-    }
-    counts = {"Results": groups["results"].sum(), "CPU Models": groups["cpu_model"].nunique()}
-    months = {name: groups[name].first() for name in ("From", "Until")}
-    memory = groups["gib"].median()
-    basis = np.where(counts["Results"] > 0, "measured", "estimated")
-    table = pd.DataFrame(
-        {"Architecture": memory.index.map(lambda name: _NAMES.get(name, name)), "Family": memory.index}
-    )
-    two = {name: values for name, values in watts.items() if name.endswith("Watts")}
-    columns = {**two, "GB/Chip": memory, "Basis": basis, **counts, **months, **per_core, **watts}
-    table = table.assign(**{name: np.asarray(values) for name, values in columns.items()})
+    table = pd.DataFrame({**columns, **watts}).rename_axis("Family").reset_index()
+    basis = np.where(table["Results"] > 0, "measured", "estimated")
+    table = table.assign(Architecture=table["Family"].map(_NAMES).fillna(table["Family"]), Basis=basis)
+    first = [*["Architecture", *columns][:4], "Family", "Basis"]
+    table = table[[*first, *(name for name in table if name not in first)]]
     return table.sort_values(["Basis", "Architecture"], ascending=[False, True], ignore_index=True)
 
 
@@ -65,7 +65,7 @@ def _read_measured(power: Champion) -> pd.DataFrame:
     measured = power.reference_data.measured
     frame = measured.frame.dropna(subset=["family", "threads_per_core", *power.rules.power_targets])
     idle, full = (frame[name] for name in power.rules.power_targets)
-    watts = {f"{kind}{end}": values for kind, values in (("Min", idle), ("Max", full)) for end in _ENDS}
+    watts = {f"{kind}{end}": values for kind, values in zip(_KINDS, (idle, full), strict=True) for end in _ENDS}
     month, family = frame[measured.select(tag=Tag.TIME)[0]], frame["family"].astype("str")
     cores = frame["cores_enabled_total"]
     return pd.DataFrame(
@@ -91,7 +91,7 @@ def _read_estimates(power: Champion, measured: pd.DataFrame, *, progress: bool) 
     cores = rows["chips"] * rows["cpu_model"].map(facts)
     watts = {
         f"{kind}{end}": wide[column, target].to_numpy()
-        for kind, target in zip(("Min", "Max"), power.rules.power_targets, strict=True)
+        for kind, target in zip(_KINDS, power.rules.power_targets, strict=True)
         for end, column in zip(_ENDS, ESTIMATED, strict=False)
     }
     watts |= {f"Min{end}": np.minimum(watts[f"Min{end}"], watts[f"Max{end}"]) for end in _ENDS}
