@@ -227,8 +227,8 @@ class ServerRules(ServerNames):
         )
         facts = known.set_index("cpu_model")
         # no day tells from when an instance was known
-        listed = raw.get(cloud_instances.SOURCE) if as_of is None else None
-        return facts if listed is None else cloud_instances.join_instances(facts, listed)
+        folder = raw.get(cloud_instances.SOURCE) if as_of is None else None
+        return facts if folder is None else cloud_instances.join_instances(facts, folder)
 
     def read_entity_name(self, name: str) -> NamedEntity:
         """Return the family of a name that matches a naming rule, its vendor, and cores and clock that it contains."""
