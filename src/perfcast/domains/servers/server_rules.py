@@ -391,10 +391,8 @@ class ServerRules(ServerNames):
         if cloud_instances.is_instance(cells)[0]:
             cores, whole = cells["cores_enabled_total"], cells["cores_per_chip_of_cpu_model"] * cells["chips"]
             share = f"{cores:g} of {whole:g} cores of {cells['cpu_model_id']}"
-            if hosts := dict.fromkeys(cloud_instances.list_hosts(cells["cpu_model_id"])):
-                share = (
-                    f"{cores:g} cores of one of several, which the estimate mixes without a family: {', '.join(hosts)}"
-                )
+            if hosts := ", ".join(dict.fromkeys(cloud_instances.list_hosts(cells["cpu_model_id"]))):
+                share = f"{cores:g} cores; unless you give a family, the estimate mixes hosts of {hosts}"
             yield (
                 f"{cells['cpu_model']} is a share of a host, {share}: "
                 "no SPEC result was measured there; rate scores are those with busy neighbors"
