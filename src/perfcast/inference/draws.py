@@ -81,7 +81,7 @@ def impute_draws(
     owners_of = np.arange(len(by_task))
     is_first = np.ones(len(by_task), dtype=bool) if shares is None else shares[:, 0] == 0
     if shares is None:
-        owners_of, shares = _mix_variants(steps, champion, (of_other >= 0).any(axis=1))
+        owners_of, shares = _mix_variants(steps, champion, of_other[:, 0] >= 0)
         of_other, is_first = of_other[owners_of], is_first[owners_of]
     deck, rows = champion.joint_deck if assume else None, np.arange(len(owners_of))
     if deck is None:

@@ -230,8 +230,8 @@ class ServerRules(ServerNames):
         )
         facts = known.set_index("cpu_model")
         # no day tells from when an instance was known
-        listed = raw.get(cloud_instances.SOURCE) if as_of is None else None
-        return facts if listed is None else cloud_instances.join_instances(facts, listed)
+        folder = raw.get(cloud_instances.SOURCE) if as_of is None else None
+        return facts if folder is None else cloud_instances.join_instances(facts, folder)
 
     def read_entity_name(self, name: str) -> NamedEntity:
         """Return the family of a name that matches a naming rule, its vendor, and cores and clock that it contains."""
@@ -394,10 +394,8 @@ class ServerRules(ServerNames):
         if cloud_instances.is_instance(cells)[0]:
             cores, whole = cells["cores_enabled_total"], cells["cores_per_chip_of_cpu_model"] * cells["chips"]
             share = f"{cores:g} of {whole:g} cores of {cells['cpu_model_id']}"
-            if hosts := dict.fromkeys(cloud_instances.list_hosts(cells["cpu_model_id"])):
-                share = (
-                    f"{cores:g} cores of one of several, which the estimate mixes without a family: {', '.join(hosts)}"
-                )
+            if hosts := ", ".join(dict.fromkeys(cloud_instances.list_hosts(cells["cpu_model_id"]))):
+                share = f"{cores:g} cores; unless you give a family, the estimate mixes hosts of {hosts}"
             yield (
                 f"{cells['cpu_model']} is a share of a host, {share}: "
                 "no SPEC result was measured there; rate scores are those with busy neighbors"
