@@ -173,8 +173,8 @@ def _describe(chosen: pd.DataFrame) -> pd.DataFrame:
     total = chosen["result"] * chosen["factor"]
     system = chosen["submitter"] + " " + chosen["system"]
     engine = chosen["software"].str.lower().str.extract(_ENGINES)
-    limits = {"Server": "server", "Interactive": "interactive"}
-    served = {field: models[[f"{of}{field}" for of in limits.values()]] for field in ("_ms", "_token_ms")}
+    limits = models.filter(regex="_ms$").stack()
+    asked = {field: pd.MultiIndex.from_arrays([base, scenario.str.lower() + field]) for field in ("_ms", "_token_ms")}
     words = (chosen["platform"] + " " + chosen["system"] + " " + chosen["text"]).str.lower()
     later = {"v5.0", "v5.1"}
     row_id = chosen["round"] + "/" + chosen["uid"]
@@ -186,8 +186,8 @@ def _describe(chosen: pd.DataFrame) -> pd.DataFrame:
         kind=base.map(models["kind"]),
         **{column: base.map(models[column]) for column in list(MODEL_FACTS)[:2]},
         **{
-            column: _limit(served[field], base, scenario, limits)
-            for column, field in zip(list(MODEL_FACTS)[2:], served, strict=True)
+            name: limits.reindex(key).to_numpy()
+            for name, key in zip(list(MODEL_FACTS)[2:], asked.values(), strict=True)
         },
         **{column: chosen["accelerator"].map(facts[column]) for column in (*FACTS, "generation", "vendor")},
         silicon=chosen["accelerator"].map(facts["generation"].where(facts["generation"].isin(_SILICON))),
@@ -235,12 +235,6 @@ def check_units(frame: pd.DataFrame) -> list[str]:
     steps = medians.ffill(axis=1).map(np.log).diff(axis=1).abs()
     jumps = steps[steps > np.log(MIN_UNIT_STEP)].stack().dropna()
     return [f"{task} on {name} in {of_round}: x {np.exp(step):.0f}" for (task, name, of_round), step in jumps.items()]
-
-
-def _limit(served: pd.DataFrame, base: pd.Series, scenario: pd.Series, limits: Mapping[str, str]) -> np.ndarray:
-    """Return the limit of the latency of every row, missing for Offline."""
-    columns = [base.map(served[name]) for name in served]
-    return np.select([scenario == name for name in limits], columns, np.nan)
 
 
 def _count_repaired(records: pd.DataFrame) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Derived characteristics of a diffusion model: the work of a batch, its time at the peak, and the power limits."""
+"""Derived characteristics of a diffusion model: work of a batch at the peak, and its energy at the power limit."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _COLUMNS = (
     feature("t_linear", "load", "", "1e9 parameters x pixels x steps of a batch / peak", 0),
     feature("t_attention", "load", "", "the same for attention, which grows with the square of the pixels", 0),
     feature("gpu_watts", "gpu", "W", "power limits of all GPUs", 0),
-    feature("cost_linear", "load", "", "time of the layers, or power", 0, tags=[Tag.COST]),
-    feature("cost_attention", "load", "", "time of attention; 0 for power", 0, tags=[Tag.COST]),
+    feature("cost_linear", "load", "", "energy of the layers at the power limit, or power", 0, tags=[Tag.COST]),
+    feature("cost_attention", "load", "", "energy of attention; 0 for power", 0, tags=[Tag.COST]),
 )
 _LOGS = (*("pixels", "t_linear", "t_attention", "gpu_watts"), *("gpus", "concurrency", "active_params_1e9", "steps"))
 
@@ -32,7 +32,7 @@ def derive(table: Table) -> Table:
     watts = of["gpus"] * of["power_w"]
     values = {
         **{"pixels": pixels, "t_linear": linear, "t_attention": attention, "gpu_watts": watts},
-        "cost_linear": np.where(is_power, watts, linear),
-        "cost_attention": np.where(is_power, 0.0, attention),
+        "cost_linear": np.where(is_power, watts, ratio(linear * watts, of["concurrency"])),
+        "cost_attention": np.where(is_power, 0.0, ratio(attention * watts, of["concurrency"])),
     }
     return append(table, _COLUMNS, values, logs=_LOGS)

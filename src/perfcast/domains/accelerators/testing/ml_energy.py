@@ -53,7 +53,13 @@ def _configuration(
     }
     if workload.startswith("text-to"):
         sizes = {"batch_size": batch, "image_height": 1024, "image_width": 1024, "inference_steps": 20}
-        return {**common, **sizes, "ulysses_degree": gpus, "ring_degree": 1, "batch_latency_s": step * batch / 10}
+        return {
+            **common,
+            **sizes,
+            "ulysses_degree": gpus,
+            "ring_degree": 1,
+            "energy_per_image_joules": watts * step / 10,
+        }
     return {
         **{**common, "architecture": "MoE" if active < total else "Dense Transformer", "max_num_seqs": batch},
         **{"tensor_parallel": gpus, "expert_parallel": 1, "data_parallel": 1, "median_itl_ms": step},
