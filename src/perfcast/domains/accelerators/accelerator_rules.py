@@ -99,15 +99,13 @@ class AcceleratorRules(DescriptionRules):
     def fill_usual(self, cells: Cells, last: pd.Timestamp) -> Cells:
         """Fill a node of accelerators or two sockets of processors, a host of two processors, and the last round."""
         count = len(cells.index)
-        sockets = np.where(cells["is_processor"] == 1, 2.0, _NODE)
-        filled = fill_missing(cells, {"count": sockets})
+        filled = fill_missing(cells, {"count": np.where(cells["is_processor"] == 1, 2.0, _NODE)})
         usual = {
-            "nodes": np.ceil(filled["count"] / _NODE),
             "triton": np.zeros(count),
             "sockets": np.full(count, 2.0),
             "year": np.full(count, last.year + (last.month - 1) / 12),
         }
-        return fill_missing(filled, usual)
+        return self.fill_implied(fill_missing(filled, usual))
 
     def list_notes(self, cells: Mapping[str, Cell], typed: Mapping[str, TypedField], label: str) -> tuple[str, ...]:
         """Return what every answer must say. Raises: UserError for an unknown accelerator without facts."""
@@ -179,6 +177,14 @@ class EnergyRules(DescriptionRules):
     named_field = "model"
     short_example = "'Qwen/Qwen3-14B; gpu=B200; batch=64'"
     example = "--set model=Qwen/Qwen3-14B --gpu B200 --batch 64"
+    page_texts: ClassVar[Mapping[str, str]] = {
+        **{
+            "question": "What power and energy will this model take?",
+            "targets": "watts <= 700",
+            "measured": "watts = 650",
+        },
+        **{"machines": "Qwen/Qwen3-14B; gpu=B200; batch=64", "marks": "Of the data: the ML.ENERGY benchmark."},
+    }
     lower_is_better = True
     naming_columns = ("gpu", "gpus", "concurrency")
     kind_columns = ("model", "gpu")
@@ -200,8 +206,7 @@ class EnergyRules(DescriptionRules):
         """Fill the facts of the GPU and the bytes of a weight."""
         table = read_accelerators()
         rows = table.index.get_indexer(pd.Index(cells["gpu"].astype(str)))  # -1 for an unknown one
-        names = [name for name in (*FACTS, "generation_year") if name in cells]
-        facts = {name: np.append(table[name].to_numpy(dtype=float), np.nan)[rows] for name in dict.fromkeys(names)}
+        facts = {name: np.append(table[name].to_numpy(dtype=float), np.nan)[rows] for name in FACTS if name in cells}
         stored = np.array([BYTES.get(str(name), np.nan) for name in cells["precision"].tolist()])
         return fill_missing(cells, {**facts, "weight_bytes": stored})
 
@@ -219,6 +224,11 @@ class EnergyRules(DescriptionRules):
         if "concurrency" not in cells:
             raise UserError("a served model must have a batch", f"{label} has none", "add batch, such as 64")
         return ("power and energy are those of the GPUs alone, without host, network and cooling",)
+
+    def name_machine(self, entity: str, cells: Mapping[str, Any]) -> str:
+        """Return the model, its GPUs and its batch."""
+        name = super().name_machine(entity, cells)
+        return f"{name}, {cells['gpus']:g} x {cells['gpu']}, batch {cells['concurrency']:g}"
 
 
 class DiffusionRules(EnergyRules):

@@ -136,7 +136,8 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
         parts.append(good)
     good = pd.concat(parts, ignore_index=True)
     require_rows(len(good), SOURCE, rejections)
-    long = pd.concat([_melt(good, quantity, *how) for quantity, how in load.quantities.items()], ignore_index=True)
+    parts = [_melt(good, quantity, *how[:2]) for quantity, how in load.quantities.items()]
+    long = pd.concat(parts, ignore_index=True)
     usable = long["value"].between(1e-6, size_limits.CELLS)
     _, bad = quarantine(SOURCE, "", long, {"not_positive": long["result_id"].where(~usable)})
     return Standardized(
@@ -190,9 +191,8 @@ def find_gpu(name: str) -> str | None:
     return find_accelerator(f"{name} SXM" if name.upper() == "H100" else name)
 
 
-def _melt(good: pd.DataFrame, quantity: str, field: str, factor: float, meaning: str) -> pd.DataFrame:
+def _melt(good: pd.DataFrame, quantity: str, field: str, factor: float) -> pd.DataFrame:
     """Return the rows of a quantity."""
-    del meaning
     values = pd.to_numeric(good[field], errors="coerce").astype(float)
     values = -factor / values.where(values > 0) if factor < 0 else values * factor
     return good.assign(quantity=quantity, result_id=good["configuration"] + "/" + quantity, value=values)

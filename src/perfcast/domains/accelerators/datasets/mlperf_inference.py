@@ -132,24 +132,21 @@ def _fold_power(records: pd.DataFrame) -> pd.DataFrame:
 def _rules(records: pd.DataFrame) -> dict[str, pd.Series]:
     """Return the reason and details of rejection, in order; missing where a row satisfies the rule."""
     text = records["text"]
-    slices = text.str.contains("MIG", regex=False)
-    virtual = text.str.startswith("Virtualized") | text.str.contains(r"-\d+[CQ]$", regex=True)
     numbers = records[["result", "nodes"]].assign(
         per_node=records["per_node"].mask(records["is_processor"] == 1, records["sockets"])
     )
-    bad = numbers.isna() | (numbers <= 0)
     return {
         "not_closed_datacenter": records["division"].where(records["division"].str.lower() != "closed"),
         "latency_scenario": records["scenario"].where(~records["scenario"].isin(SCENARIOS)),
         "offline_of_interactive": records["model"].where(records["kept_offline"]),
         "unknown_model": records["model"].where(records["base"].isna()),
         "unknown_round": records["round"].where(~records["round"].isin(PUBLISHED)),
-        "slice_of_gpu": text.where(slices),
-        "virtual_gpu": text.where(virtual),
+        "slice_of_gpu": text.where(text.str.contains("MIG", regex=False)),
+        "virtual_gpu": text.where(text.str.contains(r"^Virtualized|-\d+[CQ]$", regex=True)),
         "mixed_cluster": text.where(text.str.contains(r"\(x\d+\),", regex=True)),
         "inferred": records["uid"].where(records["inferred"] == "1"),
         "unknown_accelerator": text.where(records["accelerator"].isna()),
-        "not_a_number": describe_first_bad(bad, records),
+        "not_a_number": describe_first_bad(numbers.isna() | (numbers <= 0), records),
     }
 
 
