@@ -66,7 +66,7 @@ class AcceleratorRules(DescriptionRules):
         "measured": "llama2-70b/Offline = 10000",
         "measured_machines": "8 x MI355X; task=llama2-70b/Offline; throughput=10000",
     }
-    score_columns = ("count",)
+    score_columns: ClassVar[tuple[str, ...]] = ("count",)
     power_remedy = "add the column watts, measured of the whole system: a power limit says nothing of efficiency"
     blocks = (Block("software", ("engine", "engine_version"), (("accelerator",), ("generation",), ()), recent=True),)
     naming_columns = ("count", "variant")
@@ -172,7 +172,7 @@ class EnergyRules(DescriptionRules):
         alias_field("batch", "concurrency", "requests in progress at once, or items of a batch", "64"),
         alias_field("electricity-price", "kwh_price", "price of a kWh", "0.25"),
     )
-    form_fields = ("model", "gpu", "gpus", "batch", "workload", "precision", "electricity-price")
+    form_fields: ClassVar[tuple[str, ...]] = ("model", "gpu", "batch", "workload", "precision", "electricity-price")
     entity_name = "model"
     named_field = "model"
     short_example = "'Qwen/Qwen3-14B; gpu=B200; batch=64'"
@@ -236,7 +236,7 @@ class DiffusionRules(EnergyRules):
 
     short_example = "'black-forest-labs/FLUX.1-dev; gpu=B200; batch=4'"
     example = "--set model=black-forest-labs/FLUX.1-dev --gpu B200 --batch 4"
-    form_fields = ("model", "gpu", "gpus", "batch", "height", "width", "frames", "steps", "electricity-price")
+    form_fields = ("model", "gpu", "batch", "height", "width", "frames", "steps", "electricity-price")
     derived = (
         *_cost(1e3, "thousand_items", _ITEM),
         DerivedOutput(

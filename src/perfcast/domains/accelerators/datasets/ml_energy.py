@@ -75,7 +75,7 @@ LOADS = {
             "height": ("height", "", "pixels"),
             "width": ("width", "", "pixels"),
             "frames": ("num_frames", "", "frames of a video, 1 of an image"),
-            "steps": ("inference_steps", "", "steps of denoising"),
+            "steps": ("inference_steps", "", "steps of the sampler"),
         },
     ),
 }

@@ -171,7 +171,7 @@ def _describe(chosen: pd.DataFrame) -> pd.DataFrame:
     system = chosen["submitter"] + " " + chosen["system"]
     engine = chosen["software"].str.lower().str.extract(_ENGINES)
     limits = models.filter(regex="_ms$").stack()
-    asked = {field: pd.MultiIndex.from_arrays([base, scenario.str.lower() + field]) for field in ("_ms", "_token_ms")}
+    keys = {field: pd.MultiIndex.from_arrays([base, scenario.str.lower() + field]) for field in ("_ms", "_token_ms")}
     words = (chosen["platform"] + " " + chosen["system"] + " " + chosen["text"]).str.lower()
     later = {"v5.0", "v5.1"}
     row_id = chosen["round"] + "/" + chosen["uid"]
@@ -183,8 +183,7 @@ def _describe(chosen: pd.DataFrame) -> pd.DataFrame:
         kind=base.map(models["kind"]),
         **{column: base.map(models[column]) for column in list(MODEL_FACTS)[:2]},
         **{
-            name: limits.reindex(key).to_numpy()
-            for name, key in zip(list(MODEL_FACTS)[2:], asked.values(), strict=True)
+            name: limits.reindex(key).to_numpy() for name, key in zip(list(MODEL_FACTS)[2:], keys.values(), strict=True)
         },
         **{column: chosen["accelerator"].map(facts[column]) for column in (*FACTS, "generation", "vendor")},
         silicon=chosen["accelerator"].map(facts["generation"].where(facts["generation"].isin(_SILICON))),

@@ -10,7 +10,7 @@ import numpy as np
 from perfcast.features.feature_math import append, arrays, feature
 from perfcast.schema.table import Table, Tag
 
-REQUIRES = ("quantity", "active_params_1e9", "gpus", "height", "width", "frames", "steps", "power_w")
+REQUIRES = ("quantity", "active_params_1e9", "gpus", "concurrency", "height", "width", "frames", "steps", "power_w")
 _COLUMNS = (
     feature("pixels", "load", "", "pixels of all frames of an item", 0),
     feature("linear_work", "load", "", "1e9 parameters x 1e6 pixels x steps", 0),
