@@ -108,8 +108,8 @@ class Estimate:
 
     def times(self, factor: float) -> Estimate:
         """Return the estimate with its interval multiplied by a factor; its published results stay."""
-        ends = (None if end is None else end * factor for end in (self.low, self.high))
-        return replace(self, median=self.median * factor, **dict(zip(("low", "high"), ends, strict=True)))
+        low, high = (None if end is None else end * factor for end in (self.low, self.high))
+        return replace(self, median=self.median * factor, low=low, high=high)
 
     def cells(self) -> dict[str, Any]:
         """Return the columns of a table of estimates."""

@@ -132,7 +132,7 @@ class DescriptionRules:
     """Short texts of a machine, as a remedy for others."""
     page_texts: ClassVar[Mapping[str, str]] = {}
     """Texts of the web page that differ from its own: its `question`, the name of an `estimate` beside
-    every figure, the trademarks (`marks`), and examples of `machines`, `targets`, `measured` and `measured_machines`."""
+    every figure, trademarks (`marks`), and examples of `machines`, `targets`, `measured` and `measured_machines`."""
     example: ClassVar[str] = "--set NAME=VALUE"
     """Flags of a machine, as a remedy where none is described."""
     lower_is_better: ClassVar[bool] = False

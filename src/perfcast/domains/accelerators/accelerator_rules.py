@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -11,11 +10,11 @@ import numpy as np
 import pandas as pd
 
 from perfcast.domains.accelerators.catalog import FACTS, find_accelerator, read_accelerators
-from perfcast.domains.accelerators.datasets.ml_energy import BYTES
+from perfcast.domains.accelerators.datasets.ml_energy import BYTES, find_gpu
 from perfcast.inference.cells import Cells, EntityFacts, fill_missing
 from perfcast.inference.donors import Block
 from perfcast.inference.machine_fields import Cell, TypedField, alias_field, counted_field
-from perfcast.inference.rules import DerivedOutput, DescriptionRules, Numbers
+from perfcast.inference.rules import DerivedOutput, DescriptionRules
 from perfcast.utils.errors import UserError
 
 ESTIMATE = "estimate by perfcast, not verified by MLCommons"
@@ -31,11 +30,12 @@ def _read_known(column: str, cells: Mapping[str, Cell], typed: Mapping[str, Type
     if name and find_accelerator(name) is not None:
         return True
     missing = [fact for fact in _NEEDED if fact not in cells]
+    near = [known for known in read_accelerators().index if name and name.lower() in known.lower()] or ["MI355X"]
     if missing:
         field = typed[column].name if column in typed else column
         fact = f"{label} has {name[:60]!r}" if name else f"{label} names none"
         raise UserError(
-            f"{field} must be a known accelerator", fact, f"write one such as MI355X, or add {', '.join(missing)}"
+            f"{field} must be a known accelerator", fact, f"write {' or '.join(near)}, or add {', '.join(missing)}"
         )
     return False
 
@@ -66,7 +66,7 @@ class AcceleratorRules(DescriptionRules):
         "measured": "llama2-70b/Offline = 10000",
         "measured_machines": "8 x MI355X; task=llama2-70b/Offline; throughput=10000",
     }
-    score_columns = ("count",)
+    score_columns: ClassVar[tuple[str, ...]] = ("count",)
     power_remedy = "add the column watts, measured of the whole system: a power limit says nothing of efficiency"
     blocks = (Block("software", ("engine", "engine_version"), (("accelerator",), ("generation",), ()), recent=True),)
     naming_columns = ("count", "variant")
@@ -99,15 +99,13 @@ class AcceleratorRules(DescriptionRules):
     def fill_usual(self, cells: Cells, last: pd.Timestamp) -> Cells:
         """Fill a node of accelerators or two sockets of processors, a host of two processors, and the last round."""
         count = len(cells.index)
-        sockets = np.where(cells["is_processor"] == 1, 2.0, _NODE)
-        filled = fill_missing(cells, {"count": sockets})
+        filled = fill_missing(cells, {"count": np.where(cells["is_processor"] == 1, 2.0, _NODE)})
         usual = {
-            "nodes": np.ceil(filled["count"] / _NODE),
             "triton": np.zeros(count),
             "sockets": np.full(count, 2.0),
             "year": np.full(count, last.year + (last.month - 1) / 12),
         }
-        return fill_missing(filled, usual)
+        return self.fill_implied(fill_missing(filled, usual))
 
     def list_notes(self, cells: Mapping[str, Cell], typed: Mapping[str, TypedField], label: str) -> tuple[str, ...]:
         """Return what every answer must say. Raises: UserError for an unknown accelerator without facts."""
@@ -138,51 +136,62 @@ class PowerRules(AcceleratorRules):
     """No task has it: these scores do not add up."""
 
 
-_KWH_PER_JOULE = 1 / 3.6e6
 _CHOSEN = {"gpus": 1.0, "precision": "bfloat16"}
 
 
-def _energy(item: str, many: float, tasks: tuple[str, str], columns: tuple[str, ...]) -> tuple[DerivedOutput, ...]:
-    """Return joules per item, kWh of many items, and what they cost. `tasks` are watts, and s or ms per batch."""
-    scale = 1e-3 if tasks[1].endswith("_ms") else 1.0
-
-    def joules(scores: Numbers, cells: Numbers) -> Any:
-        return math.prod(scores[task] for task in tasks) * scale / math.prod(cells[name] for name in columns)
-
-    def kwh(scores: Numbers, cells: Numbers) -> Any:
-        return joules(scores, cells) * many * _KWH_PER_JOULE
-
-    of_many, formula = f"per_{many:,.0f}_{item}s".replace(",", "_"), f"{' x '.join(tasks)}, of the GPUs alone"
+def _cost(many: float, named: str, joules: DerivedOutput) -> tuple[DerivedOutput, ...]:
+    """Return the kWh of many items, and what they cost."""
+    scale = many / 3.6e6  # joules of a kWh
     return (
-        DerivedOutput(f"joules_per_{item}", f"J/{item}", formula, tasks, columns, joules),
-        DerivedOutput(f"kwh_{of_many}", "kWh", formula, tasks, columns, kwh),
         DerivedOutput(
-            *(f"electricity_{of_many}", "", "kWh x kwh_price", tasks, (*columns, "kwh_price")),
-            lambda scores, cells: kwh(scores, cells) * cells["kwh_price"],
+            *(f"kwh_per_{named}", "kWh", joules.formula, joules.tasks, ()),
+            lambda scores, cells: joules.compute(scores, cells) * scale,
+        ),
+        DerivedOutput(
+            *(f"electricity_per_{named}", "", "kWh x kwh_price", joules.tasks, ("kwh_price",)),
+            lambda scores, cells: joules.compute(scores, cells) * scale * cells["kwh_price"],
         ),
     )
+
+
+_TOKEN = DerivedOutput(
+    *("joules_per_token", "J/token", "watts x ms per token / 1000, of the GPUs alone", ("watts", "token_ms"), ()),
+    lambda scores, cells: scores["watts"] * scores["token_ms"] / 1000,
+)
+_ITEM = DerivedOutput(
+    *("joules_per_item", "J/item", "item_joules, of the GPUs alone", ("item_joules",), ()),
+    lambda scores, cells: scores["item_joules"],
+)
 
 
 class EnergyRules(DescriptionRules):
     """Rules of served models with their energy: facts of the GPU, the layout, and joules per token."""
 
     fields = (
-        counted_field(alias_field("gpu", "gpu", "name of the GPU", "B200"), "gpus", find_accelerator),
+        counted_field(alias_field("gpu", "gpu", "name of the GPU", "B200"), "gpus", find_gpu),
         alias_field("batch", "concurrency", "requests in progress at once, or items of a batch", "64"),
         alias_field("electricity-price", "kwh_price", "price of a kWh", "0.25"),
     )
-    form_fields = ("model", "gpu", "gpus", "batch", "workload", "precision", "electricity-price")
+    form_fields: ClassVar[tuple[str, ...]] = ("model", "gpu", "batch", "workload", "precision", "electricity-price")
     entity_name = "model"
     named_field = "model"
     short_example = "'Qwen/Qwen3-14B; gpu=B200; batch=64'"
     example = "--set model=Qwen/Qwen3-14B --gpu B200 --batch 64"
+    page_texts: ClassVar[Mapping[str, str]] = {
+        **{
+            "question": "What power and energy will this model take?",
+            "targets": "watts <= 700",
+            "measured": "watts = 650",
+        },
+        **{"machines": "Qwen/Qwen3-14B; gpu=B200; batch=64", "marks": "Of the data: the ML.ENERGY benchmark."},
+    }
     lower_is_better = True
     naming_columns = ("gpu", "gpus", "concurrency")
     kind_columns = ("model", "gpu")
     power_meaning = "the GPUs alone"
     blocks = (Block("workload", ("workload",), (("model",), ()), recent=False),)
     derived = (
-        *_energy("token", 1e6, ("watts", "token_ms"), ()),
+        *(_TOKEN, *_cost(1e6, "million_tokens", _TOKEN)),
         DerivedOutput(
             *("tokens_per_second", "tokens/s", "1000 / ms per token", ("token_ms",), ()),
             lambda scores, cells: 1000 / scores["token_ms"],
@@ -197,8 +206,7 @@ class EnergyRules(DescriptionRules):
         """Fill the facts of the GPU and the bytes of a weight."""
         table = read_accelerators()
         rows = table.index.get_indexer(pd.Index(cells["gpu"].astype(str)))  # -1 for an unknown one
-        names = [name for name in (*FACTS, "generation_year") if name in cells]
-        facts = {name: np.append(table[name].to_numpy(dtype=float), np.nan)[rows] for name in dict.fromkeys(names)}
+        facts = {name: np.append(table[name].to_numpy(dtype=float), np.nan)[rows] for name in FACTS if name in cells}
         stored = np.array([BYTES.get(str(name), np.nan) for name in cells["precision"].tolist()])
         return fill_missing(cells, {**facts, "weight_bytes": stored})
 
@@ -217,14 +225,25 @@ class EnergyRules(DescriptionRules):
             raise UserError("a served model must have a batch", f"{label} has none", "add batch, such as 64")
         return ("power and energy are those of the GPUs alone, without host, network and cooling",)
 
+    def name_machine(self, entity: str, cells: Mapping[str, Any]) -> str:
+        """Return the model, its GPUs and its batch."""
+        name = super().name_machine(entity, cells)
+        return f"{name}, {cells['gpus']:g} x {cells['gpu']}, batch {cells['concurrency']:g}"
+
 
 class DiffusionRules(EnergyRules):
     """Rules of diffusion models with their energy per image or video."""
 
     short_example = "'black-forest-labs/FLUX.1-dev; gpu=B200; batch=4'"
     example = "--set model=black-forest-labs/FLUX.1-dev --gpu B200 --batch 4"
-    form_fields = ("model", "gpu", "gpus", "batch", "height", "width", "frames", "steps", "electricity-price")
-    derived = _energy("item", 1e3, ("watts", "batch_s"), ("concurrency",))
+    form_fields = ("model", "gpu", "batch", "height", "width", "frames", "steps", "electricity-price")
+    derived = (
+        *_cost(1e3, "thousand_items", _ITEM),
+        DerivedOutput(
+            *("seconds_per_batch", "s", "item_joules x batch / watts", ("item_joules", "watts"), ("concurrency",)),
+            lambda scores, cells: scores["item_joules"] * cells["concurrency"] / scores["watts"],
+        ),
+    )
     usual: ClassVar[Mapping[str, Any]] = {
         **{"ulysses": "gpus", "ring": 1.0, "workload": "text-to-image"},
         **{"height": 1024.0, "width": 1024.0, "frames": 1.0, "steps": 28.0},

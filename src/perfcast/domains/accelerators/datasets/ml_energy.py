@@ -1,8 +1,8 @@
 """ML.ENERGY: power and times of served models on H100 and B200, one row per configuration and quantity.
 
-Language models and diffusion have other quantities, and are two datasets. The power is that of the GPUs alone. Energy
-per token or item is power x time, and no target of its own; throughput is the inverse of that time. The measured batch
-and the measured length of answers are left out: they are results.
+Language models and diffusion have other quantities, and are two datasets. The power is that of the GPUs alone. Of
+energy, power and time two are targets, and the third follows: energy per token is power x time per token, and the time
+of a batch of images energy / power. The measured batch and the measured length of answers are results: left out.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ LOADS = {
     ),
     "diffusion": Load(
         *("ml_energy_diffusion", ("text-to-image", "text-to-video")),
-        {"watts": _WATTS, "batch_s": ("batch_latency_s", 1.0, "s per batch of images or videos")},
+        {"watts": _WATTS, "item_joules": ("energy_per_joules", 1.0, "J of all GPUs per image or video")},
         {
             **_MODEL,
             "ulysses": ("ulysses_degree", "", "GPUs that share the heads of attention"),
@@ -75,7 +75,7 @@ LOADS = {
             "height": ("height", "", "pixels"),
             "width": ("width", "", "pixels"),
             "frames": ("num_frames", "", "frames of a video, 1 of an image"),
-            "steps": ("inference_steps", "", "steps of denoising"),
+            "steps": ("inference_steps", "", "steps of the sampler"),
         },
     ),
 }
@@ -136,7 +136,8 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
         parts.append(good)
     good = pd.concat(parts, ignore_index=True)
     require_rows(len(good), SOURCE, rejections)
-    long = pd.concat([_melt(good, quantity, *how) for quantity, how in load.quantities.items()], ignore_index=True)
+    parts = [_melt(good, quantity, *how[:2]) for quantity, how in load.quantities.items()]
+    long = pd.concat(parts, ignore_index=True)
     usable = long["value"].between(1e-6, size_limits.CELLS)
     _, bad = quarantine(SOURCE, "", long, {"not_positive": long["result_id"].where(~usable)})
     return Standardized(
@@ -158,11 +159,11 @@ def _read(path: Path, workload: str, load: Load) -> pd.DataFrame:
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise UserError(f"{path.name} must have a list of configurations", "it has none", FETCH_AGAIN)
     fields = {field for field, *_ in (*load.numbers.values(), *load.quantities.values())}
-    frame = pd.DataFrame(entries).rename(columns=lambda name: str(name).removeprefix("image_").removeprefix("video_"))
+    frame = pd.DataFrame(entries).rename(columns=lambda name: str(name).replace("image_", "").replace("video_", ""))
     frame = frame.reindex(columns=sorted({*frame, *fields, *_TEXTS}))
     texts = {name: frame[name].astype("str") for name in _TEXTS}
     facts = read_accelerators()
-    gpu = texts["gpu_model"].map({name: find_accelerator(_gpu(name)) for name in texts["gpu_model"].unique()})
+    gpu = texts["gpu_model"].map({name: find_gpu(name) for name in texts["gpu_model"].unique()})
     numbers = {
         name: pd.to_numeric(frame[field], errors="coerce").astype(float) for name, (field, *_) in load.numbers.items()
     }
@@ -185,13 +186,13 @@ def _read(path: Path, workload: str, load: Load) -> pd.DataFrame:
     )
 
 
-def _gpu(name: str) -> str:
-    return f"{name} SXM" if name.upper() == "H100" else name
+def find_gpu(name: str) -> str | None:
+    """Return the catalog's name of a GPU; the only H100 of the data is that on SXM."""
+    return find_accelerator(f"{name} SXM" if name.upper() == "H100" else name)
 
 
-def _melt(good: pd.DataFrame, quantity: str, field: str, factor: float, meaning: str) -> pd.DataFrame:
+def _melt(good: pd.DataFrame, quantity: str, field: str, factor: float) -> pd.DataFrame:
     """Return the rows of a quantity."""
-    del meaning
     values = pd.to_numeric(good[field], errors="coerce").astype(float)
     values = -factor / values.where(values > 0) if factor < 0 else values * factor
     return good.assign(quantity=quantity, result_id=good["configuration"] + "/" + quantity, value=values)

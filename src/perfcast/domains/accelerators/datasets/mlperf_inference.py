@@ -132,24 +132,21 @@ def _fold_power(records: pd.DataFrame) -> pd.DataFrame:
 def _rules(records: pd.DataFrame) -> dict[str, pd.Series]:
     """Return the reason and details of rejection, in order; missing where a row satisfies the rule."""
     text = records["text"]
-    slices = text.str.contains("MIG", regex=False)
-    virtual = text.str.startswith("Virtualized") | text.str.contains(r"-\d+[CQ]$", regex=True)
     numbers = records[["result", "nodes"]].assign(
         per_node=records["per_node"].mask(records["is_processor"] == 1, records["sockets"])
     )
-    bad = numbers.isna() | (numbers <= 0)
     return {
         "not_closed_datacenter": records["division"].where(records["division"].str.lower() != "closed"),
         "latency_scenario": records["scenario"].where(~records["scenario"].isin(SCENARIOS)),
         "offline_of_interactive": records["model"].where(records["kept_offline"]),
         "unknown_model": records["model"].where(records["base"].isna()),
         "unknown_round": records["round"].where(~records["round"].isin(PUBLISHED)),
-        "slice_of_gpu": text.where(slices),
-        "virtual_gpu": text.where(virtual),
+        "slice_of_gpu": text.where(text.str.contains("MIG", regex=False)),
+        "virtual_gpu": text.where(text.str.contains(r"^Virtualized|-\d+[CQ]$", regex=True)),
         "mixed_cluster": text.where(text.str.contains(r"\(x\d+\),", regex=True)),
         "inferred": records["uid"].where(records["inferred"] == "1"),
         "unknown_accelerator": text.where(records["accelerator"].isna()),
-        "not_a_number": describe_first_bad(bad, records),
+        "not_a_number": describe_first_bad(numbers.isna() | (numbers <= 0), records),
     }
 
 
@@ -173,8 +170,8 @@ def _describe(chosen: pd.DataFrame) -> pd.DataFrame:
     total = chosen["result"] * chosen["factor"]
     system = chosen["submitter"] + " " + chosen["system"]
     engine = chosen["software"].str.lower().str.extract(_ENGINES)
-    limits = {"Server": "server", "Interactive": "interactive"}
-    served = {field: models[[f"{of}{field}" for of in limits.values()]] for field in ("_ms", "_token_ms")}
+    limits = models.filter(regex="_ms$").stack()
+    keys = {field: pd.MultiIndex.from_arrays([base, scenario.str.lower() + field]) for field in ("_ms", "_token_ms")}
     words = (chosen["platform"] + " " + chosen["system"] + " " + chosen["text"]).str.lower()
     later = {"v5.0", "v5.1"}
     row_id = chosen["round"] + "/" + chosen["uid"]
@@ -186,8 +183,7 @@ def _describe(chosen: pd.DataFrame) -> pd.DataFrame:
         kind=base.map(models["kind"]),
         **{column: base.map(models[column]) for column in list(MODEL_FACTS)[:2]},
         **{
-            column: _limit(served[field], base, scenario, limits)
-            for column, field in zip(list(MODEL_FACTS)[2:], served, strict=True)
+            name: limits.reindex(key).to_numpy() for name, key in zip(list(MODEL_FACTS)[2:], keys.values(), strict=True)
         },
         **{column: chosen["accelerator"].map(facts[column]) for column in (*FACTS, "generation", "vendor")},
         silicon=chosen["accelerator"].map(facts["generation"].where(facts["generation"].isin(_SILICON))),
@@ -235,12 +231,6 @@ def check_units(frame: pd.DataFrame) -> list[str]:
     steps = medians.ffill(axis=1).map(np.log).diff(axis=1).abs()
     jumps = steps[steps > np.log(MIN_UNIT_STEP)].stack().dropna()
     return [f"{task} on {name} in {of_round}: x {np.exp(step):.0f}" for (task, name, of_round), step in jumps.items()]
-
-
-def _limit(served: pd.DataFrame, base: pd.Series, scenario: pd.Series, limits: Mapping[str, str]) -> np.ndarray:
-    """Return the limit of the latency of every row, missing for Offline."""
-    columns = [base.map(served[name]) for name in served]
-    return np.select([scenario == name for name in limits], columns, np.nan)
 
 
 def _count_repaired(records: pd.DataFrame) -> dict[str, int]:

@@ -12,12 +12,8 @@ from perfcast.domains.accelerators.datasets.ml_energy import LOADS
 from perfcast.utils.io import write_json
 
 _MODELS = (
-    ("acorn/A-1B", 1.0, 1.0),
-    ("acorn/A-8B", 8.0, 8.0),
-    ("birch/B-30B-A3B", 30.0, 3.0),
-    ("cedar/C-70B", 70.0, 70.0),
-    ("cedar/C-3B", 3.0, 3.0),
-    ("elm/E-14B", 14.0, 14.0),
+    *(("acorn/A-1B", 1.0, 1.0), ("acorn/A-8B", 8.0, 8.0), ("birch/B-30B-A3B", 30.0, 3.0)),
+    *(("cedar/C-70B", 70.0, 70.0), ("cedar/C-3B", 3.0, 3.0), ("elm/E-14B", 14.0, 14.0)),
 )
 
 
@@ -53,7 +49,13 @@ def _configuration(
     }
     if workload.startswith("text-to"):
         sizes = {"batch_size": batch, "image_height": 1024, "image_width": 1024, "inference_steps": 20}
-        return {**common, **sizes, "ulysses_degree": gpus, "ring_degree": 1, "batch_latency_s": step * batch / 10}
+        return {
+            **common,
+            **sizes,
+            "ulysses_degree": gpus,
+            "ring_degree": 1,
+            "energy_per_image_joules": watts * step / 10,
+        }
     return {
         **{**common, "architecture": "MoE" if active < total else "Dense Transformer", "max_num_seqs": batch},
         **{"tensor_parallel": gpus, "expert_parallel": 1, "data_parallel": 1, "median_itl_ms": step},

@@ -23,11 +23,11 @@ def read_archive(path: Path) -> dict[str, str]:
     # in one named folder: not the root, not nested, not a parent
     members = read_tar_files(path, re.compile(rf"(?!\.\.?/)[^/\\]+/(?:{RESULTS}|{FAILED})").fullmatch)
     for name in (RESULTS, FAILED):
-        found = [content for member, content in members if member.endswith(f"/{name}")]
-        if len(found) != 1:
-            raise UserError(f"{path.name} must have one file {name}", f"it has {len(found)}", FETCH_AGAIN)
+        contents = [content for member, content in members if member.endswith(f"/{name}")]
+        if len(contents) != 1:
+            raise UserError(f"{path.name} must have one file {name}", f"it has {len(contents)}", FETCH_AGAIN)
         try:
-            texts[name] = found[0].decode("utf-8")
+            texts[name] = contents[0].decode("utf-8")
         except UnicodeDecodeError as error:
             raise UserError(
                 f"{name} in {path.name} must be UTF-8 text", f"byte {error.start} is not", FETCH_AGAIN
