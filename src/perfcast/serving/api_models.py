@@ -63,11 +63,9 @@ def list_entries(
     """
     if isinstance(body, MachineRequest):
         return read_tree([body.root], BODY)
-    machines: list[Any]
+    machines: Any = body.machines if isinstance(body, PredictRequest) else body
     if isinstance(body, str):
         machines = list(islice(read_table("the table", body), limits.machines + 1))
-    else:
-        machines = body.machines if isinstance(body, PredictRequest) else list(body)
     if len(machines) > limits.machines:
         fact = f"this one has {'more' if isinstance(body, str) else len(machines)}"
         remedy = "send several requests, or give the command the file"
