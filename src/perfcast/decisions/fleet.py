@@ -281,7 +281,7 @@ class _Sizer:
             for place in self._order[:_MAX_DRIVERS]
         )
 
-    def fleet_power(self, level: float) -> dict[str, float | None]:
+    def fleet_power(self, level: float) -> dict[str, Any]:
         """Return what `summarize_power` tells of the fleet at its utilization."""
         counts = self._counts.items()
         return summarize_power([(self._power.get(place), count, self._loads[place]) for place, count in counts], level)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -52,7 +52,8 @@ def draw_power(
         full = each.watts * full_ratio
         power = draws.setdefault(place, PowerDraws(full * idle_share, full, DESIGN))
         if not each.watts_assumed:
-            draws[place] = PowerDraws(each.watts * power.idle / power.full, np.full(DRAWS, each.watts), GIVEN)
+            share = np.minimum(power.idle / power.full, 1.0)
+            draws[place] = PowerDraws(each.watts * share, np.full(DRAWS, each.watts), GIVEN)
     return draws
 
 
@@ -80,7 +81,7 @@ def _predict(placed: Sequence[MachineEntry], power: Champion, options: PredictOp
 
 def summarize_power(
     machines: Sequence[tuple[PowerDraws | None, float, float | np.ndarray]], level: float
-) -> dict[str, float | None]:
+) -> dict[str, Any]:
     """Return the watts at full load, and the energy with its interval, of machines with their numbers and loads.
 
     None of each where the watts of a machine are not known.
@@ -103,5 +104,7 @@ def list_power_notes(champion: Champion, bases: Collection[str | None]) -> list[
         times = f" x {np.exp(middle):.2f}, within a factor of {np.exp(1.645 * spread):.2f} with 90 %" if spread else ""
         notes.append(f"watts: {champion.rules.power_meaning}{times}")
     if power is not None and {MEASURED, ESTIMATED} & {*bases}:
-        notes.append(f"watts of the wall: {power.basis}; machines with more memory, storage or fans take more")
+        notes.append(
+            f"watts at the wall by {power.name} of {power.basis}; machines with more memory, storage or fans take more"
+        )
     return notes

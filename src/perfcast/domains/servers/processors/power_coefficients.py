@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -96,6 +96,6 @@ def _read_estimates(power: Champion, measured: pd.DataFrame, *, progress: bool) 
     }
     watts |= {f"Min{end}": np.minimum(watts[f"Min{end}"], watts[f"Max{end}"]) for end in _ENDS}
     recent = measured["month"] > measured["month"].max() - _RECENT
-    given = {"results": 0, "cores": cores, "threads": cores * rows["family"].map(threads)}
+    given: dict[str, Any] = {"results": 0, "cores": cores, "threads": cores * rows["family"].map(threads)}
     rows = rows.assign(**given, gib=measured["gib"][recent].median(), From="", Until=power.results_until, **watts)
     return rows.dropna(subset=["threads"])
