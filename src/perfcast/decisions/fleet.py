@@ -194,7 +194,7 @@ def size_fleet(
     facts = complete_facts(scores.machines, candidates, champion, assume=options.assume)
     sizer = _Sizer(rows, scores, facts, champion, request)
     sized = tuple(sizer.size(target, options.level) for target in targets)
-    watts = [facts[row.place].watts for row in rows]
+    watts, sizes = [facts[row.place].watts for row in rows], facts[rows[0].place].sizes
     notes = [f"{100 * sizer.measured_share:.0f} % of the need is of machines with published results"]
     if refused:
         notes.append(f"{len(refused)} of {len(fleet) + len(onto)} rows and targets are refused: no number counts them")
@@ -207,7 +207,7 @@ def size_fleet(
         machines=sum(row.count for row in rows),
         rows=len(rows),
         watts=sum(row.count * (each or 0.0) for row, each in zip(rows, watts, strict=True)) if all(watts) else None,
-        totals=sizer.add_up(),
+        totals={name: sum(row.count * facts[row.place].sizes[name] for row in rows) for name in sizes},
         drivers=sizer.drivers(),
         targets=sized,
         notes=(*notes, *(measurements.notes if measurements else ())),
@@ -245,11 +245,6 @@ class _Sizer:
         self._shares = {place: float(weights @ (np.array(each) / totals)) for place, each in demands.items()}
         self._order = sorted(self._shares, key=lambda place: (-self._shares[place], place))
         self.measured_share = sum(share for place, share in self._shares.items() if self._describe(place) == MEASURED)
-
-    def add_up(self) -> dict[str, float]:
-        """Return the totals of the fleet, by name."""
-        measured = [(count, self._facts[place].sizes) for place, count in self._counts.items()]
-        return {name: sum(count * sizes[name] for count, sizes in measured) for name in measured[0][1]}
 
     def drivers(self) -> tuple[FleetShare, ...]:
         """Return the machines of the fleet with the largest shares of the need."""
