@@ -210,7 +210,7 @@ def size_fleet(
         first = refused[0].message if refused else f"it has {len(fleet)} rows"
         raise UserError(f"a fleet must have a {'target' if rows else 'row'} that can be used", first)
     facts = complete_facts(scores.machines, candidates, champion, assume=options.assume)
-    power = draw_power(placed, facts, champion, options)
+    power, sizes = draw_power(placed, facts, champion, options), facts[rows[0].place].sizes
     sizer = _Sizer(rows, scores, (facts, power), champion, request)
     sized = [sizer.size(target, options.level) for target in targets]
     common = find_shared_notes([each.notes for each in sized])
@@ -228,7 +228,7 @@ def size_fleet(
         machines=sum(row.count for row in rows),
         rows=len(rows),
         **sizer.fleet_power(options.level),
-        totals=sizer.add_up(),
+        totals={name: sum(row.count * facts[row.place].sizes[name] for row in rows) for name in sizes},
         drivers=sizer.drivers(),
         targets=tuple(sized),
         notes=(*notes, *common, *(measurements.notes if measurements else ())),
@@ -267,11 +267,6 @@ class _Sizer:
         self._shares = {place: float(weights @ (np.array(each) / totals)) for place, each in demands.items()}
         self._order = sorted(self._shares, key=lambda place: (-self._shares[place], place))
         self.measured_share = sum(share for place, share in self._shares.items() if self._describe(place) == MEASURED)
-
-    def add_up(self) -> dict[str, float]:
-        """Return the totals of the fleet, by name."""
-        measured = [(count, self._facts[place].sizes) for place, count in self._counts.items()]
-        return {name: sum(count * sizes[name] for count, sizes in measured) for name in measured[0][1]}
 
     def drivers(self) -> tuple[FleetShare, ...]:
         """Return the machines of the fleet with the largest shares of the need."""

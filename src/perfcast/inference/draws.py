@@ -110,22 +110,20 @@ def impute_draws(
     return _complete_draws(steps, DrawnMachines(steps, owners_of[owners], counts / DRAWS, shared, other), champion)
 
 
-def _mix_variants(
-    steps: CompletedMachines, champion: Champion, are_followed: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def _mix_variants(steps: CompletedMachines, champion: Champion, follow: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Repeat machines by task for each kind that they may be, with its facts, and return their numbers and shares.
 
-    Machines whose draws follow others have the kinds of these. What few known facts imply may differ by kind.
-    Shapes: `are_followed` (n,) bool -> (rows,) int and (rows, 2) int, see `impute_draws`.
+    Machines that `follow` other draws have the kinds of these. What few known facts imply may differ by kind.
+    Shapes: `follow` (n,) bool -> (rows,) int and (rows, 2) int, see `impute_draws`.
     """
     possible = np.minimum(champion.rules.count_variants(steps.cells), DRAWS)
-    counts = np.where(are_followed, 1, possible)
+    counts = np.where(follow, 1, possible)
     owners = np.repeat(np.arange(len(counts)), counts)
     shares = np.column_stack([np.arange(len(owners)) - (np.cumsum(counts) - counts)[owners], counts[owners]])
     if (possible > 1).any():
         steps.repeat(owners)
-        mixed, numbers = shares[:, 1] > 1, np.where(shares[:, 1] > 1, shares[:, 0], -1)
-        steps.clear(mixed, list(steps.cells), IMPLIED)
+        numbers = np.where(shares[:, 1] > 1, shares[:, 0], -1)
+        steps.clear(numbers >= 0, list(steps.cells), IMPLIED)
         steps.fill(champion.rules.fill_variant(steps.cells, numbers, champion.reference_data.facts_by_model), ASSUMED)
         steps.conclude(champion.rules.fill_implied, IMPLIED)
         steps.clear(possible[owners] > counts[owners], list(steps.cells), IMPLIED)

@@ -66,7 +66,8 @@ _LIMITS = (
     ),
     _Limit(
         ("cores_enabled_total", "cores_per_chip_stated", "chips"),
-        lambda f: f["cores_enabled_total"] % f["chips"] > 0,
+        # one vCPU of an instance may be half a core
+        lambda f: (f["cores_enabled_total"] % f["chips"] > 0) & (f["chips"] > 1),
         lambda r: f"{r.cores_enabled_total:g} in total cannot be shared equally by {r.chips:g} chips",
         "correct it, or the number of chips",
     ),

@@ -32,6 +32,8 @@ x4.large,2,xeon gibberish,,2,
 x5.large,2,,No Such Lake,2,
 x6.large,8,xeon gibberish,Genoa,2,
 x7.large,8,xeon gold 6148,,2,
+x7.nano,1,xeon gold 6148,,2,
+x7.huge,112,xeon gold 6148,,2,
 """
 
 
@@ -84,6 +86,13 @@ def test_several_sockets_and_single_threads_count_as_cores(champion):
     assert scores(champion, "x2.large")["SPECrate2017_int_base"] == pytest.approx(
         scores(champion, "x1.large")["SPECrate2017_int_base"], rel=0.2
     )
+
+
+def test_an_instance_may_be_half_a_core_or_on_four_sockets(champion):
+    small, large = (scores(champion, name)["SPECrate2017_int_base"] for name in ("x7.nano", "x7.large"))
+    assert small == pytest.approx(large / 8, rel=0.05)
+    (huge,) = champion.predict({"processor": "x7.huge"}).machines
+    assert huge.machine == "4 x x7.huge with 14 of 20 cores"
 
 
 def test_answers_say_that_a_share_of_a_host_was_not_measured(champion):

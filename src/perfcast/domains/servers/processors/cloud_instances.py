@@ -60,7 +60,8 @@ def join_instances(facts: pd.DataFrame, folder: Path) -> pd.DataFrame:
         # a vCPU is a thread of x86 processors, and a core of others
         threads = float(row["threads_per_core"] or (2 if first["isa"] == "x86" else 1))
         cores = max(float(row["vcpus"]) / threads, 0.5)
-        chips = float(np.ceil(cores / max(by_model[host][_WHOLE] for host in hosts_of_model or hosts)))
+        whole = max(by_model[host][_WHOLE] for host in hosts_of_model or hosts)
+        chips = 2.0 ** max(np.ceil(np.log2(cores / whole)), 0)
         named_hosts = _OR.join(f"{host} ({by_model[host]['family']})" for host in hosts)
         rows[key] = {
             **{name: value for name, value in first.items() if all(by_model[each][name] == value for each in hosts)},
