@@ -65,7 +65,7 @@ DEFAULT_CHAMPION = Path("results/champion/spec_cpu2017")
 Preset = Literal["quick", "full"]
 Hyperparameter = bool | int | float | str | None | Sequence[float] | Sequence[str] | Mapping[str, object]
 Month = str | date | None
-"""`2026-03` or a date; None is the month of the newest result, as for the commands."""
+"""`2026-03` or a date; None is the month of the newest result or of a later launch."""
 
 _OPTIONS = {"target": "targets", "task": "tasks", "no-assume": "assume"}
 """Options of the commands whose arguments in Python have another name."""
@@ -135,7 +135,7 @@ class Champion(champion_folder.Champion):
     `machines` is one machine or several: names with values, a list of them, a frame with a machine per row, or a .csv,
     .json or .yaml file. Arguments of several operations:
 
-    - `when`: month of the measurement, None for that of the newest result.
+    - `when`: month of the measurement, None for that of the newest result or of a later launch.
     - `level`: level of the intervals, 0 to 1.
     - `assume`: whether usual values are imputed for what a description leaves out.
     - `measured`: scores of these machines or of similar ones, as machines with a task and a score; they correct the

@@ -191,7 +191,9 @@ def add_prediction(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="scores measured of these machines or of similar ones: machines with a task and a score",
     )
-    parser.add_argument("--when", metavar="YYYY-MM", help="month of the measurement (default: the newest result's)")
+    parser.add_argument(
+        "--when", metavar="YYYY-MM", help="month of the measurement (default: the newest result's, or a later launch)"
+    )
     add_shared(parser, "--no-assume")
 
 

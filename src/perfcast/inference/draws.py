@@ -357,8 +357,8 @@ class DrawPredictions:
     ) -> pd.DataFrame | None:
         """Return the uncertainty of the predictions of a target, None without a calibration.
 
-        Args: `target` is the number of the target, `when` the months of the measurements, index as `table.frame`;
-        `mixed` has other logarithms than those of the draws.
+        Args: `target` is the number of the target, `when` the months of the measurements, index as `table.frame`, by
+        default the days of their set-ups; `mixed` has other logarithms than those of the draws.
         Returns: as `UncertaintyModel.intervals`, with `below` and `above` of the mixture, widened by the factor of the
         level of description less 1, times `half_width`, that of a single draw in logarithms. All draws of a machine
         have the errors of the draw that is shown. What is assumed was measured on some machine: it adds no distance to
@@ -368,6 +368,9 @@ class DrawPredictions:
         if calibrated is None:
             return None
         X, mixed = self.table.frame, mixed or self.mix(target)
+        deck = self._champion.joint_deck
+        if when is None and deck is not None and deck.rules.day in self.completed.cells:
+            when = pd.Series(self.completed.cells[deck.rules.day], X.index)
         outputs = outputs_of(X[self.table.column_of(Tag.TASK)], self._champion.predictor.targets_[target])
         deviations = self._champion.predictor.predict_deviations(X)
         known = None if deviations is None else deviations[:, target]

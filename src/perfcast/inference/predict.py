@@ -84,7 +84,7 @@ def make_options(
 
 
 def read_month(when: str | date | None, name: str = "when") -> pd.Timestamp | None:
-    """Return the month of a measurement, as `2026-03` or a date; None stays, for the month of the newest result.
+    """Return the month of a measurement, as `2026-03` or a date; None stays, for that of the newest result or a launch.
 
     Raises: UserError, which names the option `name`, when it is no month.
     """

@@ -76,7 +76,7 @@ def check_month(text: str) -> str:
 class _Options(BaseModel):
     model_config = ConfigDict(extra="forbid")
     when: Annotated[str, AfterValidator(check_month)] | None = Field(
-        None, description="Month of the measurement, YYYY-MM (default: that of the newest result)."
+        None, description="Month of the measurement, YYYY-MM (default: that of the newest result or a later launch)."
     )
     assume: bool = Field(True, description="Fill unknown values with those of similar machines (default: true).")
     suite: str | None = Field(None, max_length=_MAX_SHOWN, description=_SUITE + " (default: the first)")

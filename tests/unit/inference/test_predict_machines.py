@@ -56,6 +56,17 @@ def test_intervals_widen_with_level_and_time():
     assert later["estimate"].equals(usual["estimate"])
 
 
+def test_an_entity_launched_after_the_newest_result_is_measured_on_the_day_of_its_launch():
+    """The default month would be one before it existed, and the interval would know no later software."""
+    launched = {**KNOWN, "launch_quarter": "2031-01"}
+    default, then, before = (
+        predict(launched, options=PredictOptions(when=None if day is None else pd.Timestamp(day))).to_frame()
+        for day in (None, "2031-01-01", "2020-01-01")
+    )
+    assert default[["low", "high"]].equals(then[["low", "high"]])
+    assert (before["high"] / before["low"] < default["high"] / default["low"]).all()
+
+
 def test_uncalibrated_champion_gives_no_interval_and_no_neighbor():
     bare = replace(project().champion, calibrated=None, neighbor_index=None)
     answer = predict(KNOWN, bare, PredictOptions())
