@@ -63,7 +63,7 @@ class InDomainModel:
         self.entity = next((column.name for column in self.columns if Tag.ENTITY in column.tags), None)
         counts = pd.Series(dtype=int) if self.entity is None else X[self.entity].astype(str).value_counts()
         self.results = {str(entity): int(count) for entity, count in counts.items()}
-        self.pairs = self._label_pairs(X).value_counts().to_dict()
+        self.pairs = {str(pair): int(count) for pair, count in self._label_pairs(X).value_counts().items()}
         last = None if when is None else pd.DatetimeIndex(when).max()
         self.last = None if pd.isna(last) else last
         self._groups = {group: _Group.fit(X, members) for group, members in _by_group(features).items()}

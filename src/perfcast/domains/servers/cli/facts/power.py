@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 from perfcast.cli.arguments import add_shared
-from perfcast.cli.asking import add_power, as_csv, check_out, replacing
+from perfcast.cli.asking import add_power, check_out, replacing
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,6 +28,7 @@ def run(options: argparse.Namespace) -> int:
     """Estimate, and write the table."""
     from perfcast.domains.servers.processors.power_coefficients import tabulate_coefficients
     from perfcast.inference.champion import load_champion
+    from perfcast.inference.prediction import as_csv
     from perfcast.utils.io import write_text
 
     check_out(options, ".csv")
