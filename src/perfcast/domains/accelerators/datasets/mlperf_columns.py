@@ -6,6 +6,7 @@ from perfcast.domains.accelerators.catalog import FACTS, MODEL_FACTS
 from perfcast.schema.declare import category, number
 from perfcast.schema.table import Column, Kind, Role, Tag
 
+_ACCELERATOR = (Tag.ENTITY, Tag.IDENTITY, Tag.CONFIG, Tag.PAIR)
 _PROVENANCE = ("platform", "availability", "formats", "source_file")
 COLUMNS = (
     category("result_id", Role.KEY, "result", "round and published id", Tag.ROW),
@@ -15,10 +16,7 @@ COLUMNS = (
     category("kind", Role.FEATURE, "benchmark", "kind of model"),
     number("accuracy", "benchmark", "share of the full accuracy that is kept", unit="%", low=90, high=100),
     *(number(name, "benchmark", meaning, unit=unit, low=0) for name, (unit, meaning) in MODEL_FACTS.items()),
-    category(
-        *("accelerator", Role.KEY, "accelerator", "accelerator, or processor"),
-        *(Tag.ENTITY, Tag.IDENTITY, Tag.CONFIG, Tag.PAIR),
-    ),
+    category("accelerator", Role.KEY, "accelerator", "accelerator, or processor", *_ACCELERATOR),
     category("generation", Role.FEATURE, "accelerator", "generation of the accelerator", Tag.SLICE),
     category("silicon", Role.KEY, "accelerator", "generation of many results, whose design others do not share"),
     category("vendor", Role.FEATURE, "accelerator", "maker of the accelerator", Tag.SLICE),
