@@ -1,89 +1,156 @@
-"""Errors of predictors of accelerators: results/leaderboard/studies/accelerators.csv, or accelerators_energy.csv.
+"""Errors and intervals of accelerators, in results/leaderboard/studies, and their picture, in docs/images.
 
-    python benchmarks/accelerator_tables.py results/systems/accelerators/features/mlperf_inference.parquet forward_v3_1
-    python benchmarks/accelerator_tables.py results/systems/accelerators/features/ml_energy.parquet unseen_entity
+    python benchmarks/accelerator_tables.py results/systems/accelerators results/systems/accelerators_headline
 
-Fits predictors with seed 0 and their full parameters, outside the experiment. MAPE / MedAPE in %; energy per token is
-the product of two predictions. Lines of splits that are not named stay as they are.
+Reads the predictions of finished experiments; a later folder replaces the runs of an earlier one. MAPE / MedAPE in %
+over all rows, by what training knows: the pair of task and accelerator, or not. `less the best baseline` is the
+difference of the mean errors to the baseline with the smallest one on these very rows, with its 95 % interval from
+1,000 draws of (accelerator, round), or of the served model. Energy per token is the product of two predictions. The
+picture has the accelerators that were new in each round.
 """
 
 from __future__ import annotations
 
-import argparse
+import sys
 from pathlib import Path
 
+import matplotlib
+import numpy as np
 import pandas as pd
 
-from perfcast import splits
-from perfcast.config.predictor_conf import read_predictor
-from perfcast.domains.accelerators.predictors.distance import PAIR, PairShift
-from perfcast.experiment.fitting import fit_rows, predict_rows, tested_rows, training_rows
-from perfcast.predictors.factory import predictor_class
-from perfcast.schema.table import Table
-from perfcast.schema.table_files import read_table
+from perfcast.domains.accelerators.catalog import read_accelerators
+from perfcast.domains.accelerators.predictors.distance import PAIR
+from perfcast.evaluation.error_metrics import draw_weights, percentile_interval
+from perfcast.evaluation.run_predictions import (
+    HALF_WIDTH,
+    SHIFT,
+    interval_widths,
+    is_covered,
+    read_backtests,
+    read_predictions,
+    with_intervals,
+)
+from perfcast.report.plots.drawing import MUTED, PALETTE, STYLE, panels
 
-PREDICTORS = ("pooled_trees", "last_round_gate", "accelerators_mean")
-QUANTITIES = {"watts": "watts", "median_itl": "median time between tokens", "p99_itl": "99 % quantile"}
-FOLDER = Path("results/leaderboard/studies")
-
-
-def predict(table: Table, split: str, name: str) -> pd.DataFrame:
-    """Return the predictions of all folds, and whether training has the pair of task and entity."""
-    conf, folds, parts = read_predictor(Path("conf"), name), splits.make(split, table, 0), []
-    params = conf.settings("full")["params"] | ({"random_state": 0} if conf.stochastic else {})
-    for number, fold in enumerate(folds):
-        subset = folds[fold].to_numpy()
-        learned, tested = training_rows(table, subset, None), tested_rows(table, subset)
-        model = predictor_class(conf.target)(**params)
-        fit_rows(model, table, learned, subset[learned] == "validation")
-        distance = PairShift.fit(table.frame[learned], table.columns).of(table.frame[tested])
-        known = pd.Series(distance == PAIR, table.frame.loc[tested, "result_id"].astype(str).to_numpy())
-        part = predict_rows(model, table, tested, number, 0)
-        parts.append(part.assign(known=part["row"].astype(str).map(known)))
-    return pd.concat(parts, ignore_index=True)
+BASELINES = ("nearest", "ridge", "random_forest", "roofline", "last_round")
+OURS = {"mlperf_inference": "accelerators_mean", "ml_energy": "energy_mean"}
+QUANTITIES = {"energy": "energy per token", "watts": "watts", "median_itl": "median time between tokens"}
+QUANTITIES |= {"p99_itl": "99 % quantile of it"}
+FOLDER, IMAGE = Path("results/leaderboard/studies"), Path("docs/images/accelerators.png")
+Runs = dict[str, pd.DataFrame]
 
 
-def errors(measured: pd.Series, predicted: pd.Series) -> str:
-    """Return MAPE / MedAPE in %; nothing without rows."""
-    error = 100 * (predicted / measured - 1).abs().dropna()
-    return f"{error.mean():.1f} / {error.median():.1f}" if len(error) else ""
+def read(folders: list[Path], dataset: str) -> dict[str, Runs]:
+    """Return the predictions with intervals by split and predictor."""
+    splits: dict[str, Runs] = {}
+    for folder in folders:
+        for run in sorted((folder / "runs" / dataset).glob("*/*/record.json")):
+            split, name = run.parts[-3:-1]
+            distances = pd.read_parquet(folder / "in_domain" / dataset / f"{split}.parquet")
+            frame = read_predictions(split, name, run.parent).frame
+            frame = with_intervals(frame, read_backtests(run.parent), distances, 0.9)
+            splits.setdefault(split, {})[name] = frame.astype({"row": str, "task": str, "entity": str})
+    return splits
 
 
-def throughput_lines(table: Table, split: str) -> list[dict[str, object]]:
-    """Return the lines of a split of MLPerf inference: all rows, known pairs, other pairs."""
-    of = {name: predict(table, split, name) for name in PREDICTORS}
-    known = next(iter(of.values()))["known"].astype(bool)
-    lines = []
-    for label, rows in (("all", known | True), ("known", known), ("others", ~known)):
-        cells = {name: errors(part["measured"][rows], part["predicted"][rows]) for name, part in of.items()}
-        lines.append({"split": split, "pairs": label, "rows": int(rows.sum()), **cells})
-    return lines if known.any() and not known.all() else lines[:1]
+def energy(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the predictions of a run with those of energy per token: watts x time per token."""
+    load = frame.assign(row=frame["row"].str.rpartition("/")[0])
+    keys, values = ["row", "seed", "entity"], ["measured", "predicted"]
+    watts, times = (load[load["task"] == name].set_index(keys)[values] for name in ("watts", "token_ms"))
+    return pd.concat([frame, (watts * times).dropna().reset_index().assign(task="energy")])
 
 
-def energy_lines(table: Table, split: str) -> list[dict[str, object]]:
-    """Return the line of a split of ML.ENERGY."""
-    part = predict(table, split, "energy_mean")
-    load = part["row"].astype(str).str.rpartition("/")[0]
-    of = part.assign(load=load).pivot(index="load", columns="task", values=["measured", "predicted"]).astype(float)
-    energy = of.xs("watts", axis=1, level="task") * of.xs("token_ms", axis=1, level="task")
-    cells = {meaning: errors(of["measured"][name], of["predicted"][name]) for name, meaning in QUANTITIES.items()}
-    energies = {"energy per token": errors(energy["measured"], energy["predicted"])}
-    return [{"split": split, "configurations": len(of), **energies, **cells}]
+def error(frame: pd.DataFrame) -> np.ndarray:
+    """Return the absolute errors in %."""
+    return np.asarray(100 * (frame["predicted"] / frame["measured"] - 1).abs())
+
+
+def difference(ours: pd.DataFrame, other: pd.DataFrame, clusters: pd.Series) -> str:
+    """Return the difference of two mean errors, averaged over seeds, and its interval."""
+    rows = [pd.Series(error(each)).groupby(each["row"].to_numpy()).mean() for each in (ours, other)]
+    codes, names = pd.factorize(clusters.reindex(rows[0].index))
+    weights = draw_weights(len(names), 1000, 0)
+    total = weights @ np.bincount(codes, rows[0] - rows[1], len(names))
+    low, high = percentile_interval(total / (weights @ np.bincount(codes, minlength=len(names))), len(names))
+    return f"{(rows[0] - rows[1]).mean():.1f} ({low:.1f} to {high:.1f})"
+
+
+def tabulate(key: dict[str, object], runs: Runs, ours: str) -> tuple[dict[str, object], dict[str, object]]:
+    """Return a line of errors of every predictor and one of the intervals of ours, of the same rows."""
+    first = runs[ours]
+    key = {**key, "rows": first["row"].nunique()}
+    cells = {name: f"{error(part).mean():.1f} / {np.median(error(part)):.1f}" for name, part in runs.items()}
+    best = min((name for name in BASELINES if name in runs), key=lambda name: error(runs[name]).mean())
+    clusters = (first["entity"] + "\x1f" + first["row"].str.partition("/")[0]).set_axis(first["row"])
+    if ours == OURS["ml_energy"]:
+        clusters = first["entity"].set_axis(first["row"])
+    sure = {"coverage": "", "width": ""}
+    if first[HALF_WIDTH].notna().all():
+        sure = {
+            "coverage": f"{100 * is_covered(first).mean():.0f}",
+            "width": f"{np.median(interval_widths(first)):.0f}",
+        }
+    paired = difference(first, runs[best], clusters[~clusters.index.duplicated()])
+    return {**key, **cells}, {**key, **sure, "best baseline": best, "less the best baseline": paired}
+
+
+def parts(split: str, runs: Runs) -> list[tuple[dict[str, object], Runs]]:
+    """Return the rows of MLPerf inference that a split tests: all, and known and other pairs where both are there."""
+    known = {name: (part[SHIFT] == PAIR).to_numpy() for name, part in runs.items()}
+    of = {"all": runs, "known": {name: part[known[name]] for name, part in runs.items()}}
+    of["others"] = {name: part[~known[name]] for name, part in runs.items()}
+    mixed = 0 < known[OURS["mlperf_inference"]].mean() < 1
+    return [({"split": split, "pairs": pairs}, each) for pairs, each in of.items() if mixed or pairs == "all"]
+
+
+def served(split: str, runs: Runs) -> list[tuple[dict[str, object], Runs]]:
+    """Return the rows of ML.ENERGY that a split tests, by quantity."""
+    joined = {name: energy(part) for name, part in runs.items()}
+    of = {task: {name: part[part["task"] == task] for name, part in joined.items()} for task in QUANTITIES}
+    return [({"split": split, "quantity": QUANTITIES[task]}, each) for task, each in of.items()]
+
+
+def draw(frame: pd.DataFrame) -> None:
+    """Draw measured and predicted throughput of new accelerators by round: medians of a task and an accelerator."""
+    rounds = frame["row"].str.partition("/")[0]
+    vendor = frame["entity"].map(read_accelerators()["vendor"])
+    keys = [rounds.rename("round"), vendor.rename("vendor"), frame["entity"], frame["task"]]
+    points = frame.groupby(keys)[["measured", "predicted"]].median().reset_index()
+    names = points["vendor"].value_counts().index
+    with matplotlib.rc_context(STYLE):
+        figure, axes = panels(points["round"].nunique(), columns=3, height=2.7, sharex=True, sharey=True)
+        ends = np.array([points["measured"].min() / 2, points["measured"].max() * 2])
+        for panel, (name, of_round) in zip(axes, points.groupby("round"), strict=True):
+            panel.fill_between(ends, ends / 1.25, ends * 1.25, color=MUTED, alpha=0.25, linewidth=0)
+            for number, maker in enumerate(names):
+                part = of_round[of_round["vendor"] == maker]
+                look = {"color": PALETTE[number], "marker": "osD^vP"[number], "label": maker}
+                panel.scatter(part["measured"], part["predicted"], s=12, alpha=0.8, linewidths=0, **look)
+            new = sorted(set(of_round["entity"]))
+            more = f" and {len(new) - 3} more" if len(new) > 3 else ""
+            panel.set_title(f"{name}: {', '.join(new[:3])}{more}", fontsize=6.5)
+            panel.set(xscale="log", yscale="log", xlim=ends, ylim=ends, box_aspect=1)
+        axes[0].legend(fontsize=6.5, loc="upper left")
+        figure.supxlabel("measured throughput per accelerator, per s (derived from MLPerf results)", fontsize=7.5)
+        figure.supylabel("estimate by perfcast, not verified by MLCommons", fontsize=7.5)
+        figure.savefig(IMAGE, dpi=110)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("table", type=Path)
-    parser.add_argument("splits", nargs="+")
-    arguments = parser.parse_args()
-    table = read_table(arguments.table)
-    is_energy = table.dataset == "ml_energy"
-    path = FOLDER / ("accelerators_energy.csv" if is_energy else "accelerators.csv")
-    for split in arguments.splits:
-        lines = pd.DataFrame((energy_lines if is_energy else throughput_lines)(table, split)).astype(str)
-        old = pd.read_csv(path, dtype=str, keep_default_na=False) if path.is_file() else lines.iloc[:0]
-        pd.concat([old[old["split"] != split], lines]).to_csv(path, index=False, lineterminator="\n")
-        print(lines.to_string(), flush=True)
+    folders = [Path(name) for name in sys.argv[1:]]
+    for dataset, ours in OURS.items():
+        lines = []
+        for split, runs in read(folders, dataset).items():
+            if split == "new_accelerator":
+                draw(runs[ours][runs[ours]["seed"] == 0])
+            of = served(split, runs) if dataset == "ml_energy" else parts(split, runs)
+            lines += [tabulate(key, each, ours) for key, each in of]
+        stem = "accelerators" if dataset == "mlperf_inference" else "accelerators_energy"
+        for name, part in zip((stem, f"{stem}_intervals"), zip(*lines, strict=True), strict=True):
+            frame = pd.DataFrame(part)
+            frame.to_csv(FOLDER / f"{name}.csv", index=False, lineterminator="\n")
+            print(frame.to_string())
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ ROOM = 512
 def doors():
     from perfcast.config.conf_files import read_yaml
     from perfcast.data.strict_csv import read_rows
-    from perfcast.domains.servers.datasets.perfcastdb.sample_skus import read_skus
+    from perfcast.domains.servers.datasets.perfcastdb.runs_table import read_skus
     from perfcast.domains.servers.datasets.spec_cpu.dump_file import read_dump
     from perfcast.domains.servers.processors.catalog import read_catalog
     from perfcast.inference.machine_files import read_entries

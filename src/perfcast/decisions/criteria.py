@@ -318,7 +318,7 @@ def read_request(
 class Candidate:
     """Facts of a candidate beside its machine: `cells` are numbers that its price or derived quantities need.
 
-    Units: `price` any currency, `watts` W.
+    `sizes` are those of `DescriptionRules.find_sizes`. Units: `price` any currency, `watts` W.
     """
 
     line: int
@@ -327,6 +327,7 @@ class Candidate:
     watts: float | None
     watts_assumed: bool = False
     cells: Mapping[str, float] = field(default_factory=dict)
+    sizes: Mapping[str, float] = field(default_factory=dict)
 
 
 def read_candidate(entry: MachineEntry) -> Candidate:

@@ -155,13 +155,7 @@ def _format_prediction(prediction: Prediction, origins: Mapping[str, str], width
         parts.extend([*([title] if title else []), render_table(header, rows, width)] if rows else [])
 
     published = [row for estimate in estimates for row in _published_rows(estimate, explain=explain)]
-    header, title = (
-        ["task", "results", "median", "range", "compiler, year", "newest"],
-        "published results of this machine",
-    )
-    differs = _list_differences(prediction)
-    if any(each.published and each.published.quartiles for each in estimates):
-        header = ["task", "results", "median", "range", "compiler, year", "newest"]
+    header = ["task", "results", "median", "range", "compiler, year", "newest"]
     differs = _list_differences(prediction)
     which = f"{'nearest to' if differs else 'of'} this machine"
     if any(each.published and each.published.quartiles for each in estimates):

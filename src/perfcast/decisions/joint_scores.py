@@ -129,10 +129,12 @@ def predict_scores(
     mix: Mapping[Output, float],
     options: PredictOptions,
     measurements: UserMeasurements | None,
+    *,
+    seed: int = 0,
 ) -> tuple[MachineScores | None, Mapping[int, UserError]]:
     """Return the scores of different machines, and the errors of those that cannot be used, by place.
 
-    Args: the line of every entry is its place.
+    Args: the line of every entry is its place; draws of equal seeds have equal normal values.
     """
     parsed = parse_batch(placed, champion, has_task=False)
     lines = [parsed.line_of(key) for key in parsed.keys]
@@ -183,7 +185,7 @@ def predict_scores(
     rows = reduce(ErrorRows.join, parts).take(usable_rows)
     whole = np.log(np.array(sizes)[usable_rows]).tolist()
     spreads = [each._replace(middle=each.middle + size) for each, size in zip(spreads, whole, strict=True)]
-    joint = JointScores(spreads, correlate_errors(rows, champion, measurements))
+    joint = JointScores(spreads, correlate_errors(rows, champion, measurements), seed)
     row_of = {key: row for row, key in enumerate(keys)}
     parsed = parsed.take(np.array([place not in errors for place in parsed.keys], dtype=bool))
     return MachineScores(parsed, row_of, estimates, joint, predictions), errors

@@ -254,25 +254,21 @@ def complete_facts(
 ) -> dict[int, Candidate]:
     """Return candidates by key: watts that they do not give are assumed, and what prices need is completed."""
     rules = champion.rules
-    read = list(
-        dict.fromkeys(
-            [
-                *(*rules.price_columns, *rules.score_columns, *rules.sized.values()),
-                *(name for each in rules.derived for name in each.columns),
-            ]
-        )
-    )
+    groups = (rules.price_columns, rules.score_columns, *(each.columns for each in rules.derived))
+    read = list(dict.fromkeys(name for columns in groups for name in columns))
     if not machines.keys or not (rules.power_columns or read):
         return {}
     one_task = machines.for_tasks([next(iter(champion.typical_rows))], champion)
-    completed = complete_machines(one_task, champion, assume=assume).frame
+    steps = complete_machines(one_task, champion, assume=assume)
+    completed, sizes = steps.frame, rules.find_sizes(one_task.cells, steps.cells)
     power = completed[list(rules.power_columns)].prod(axis=1, skipna=False) if rules.power_columns else pd.Series()
     facts = {}
-    for line in map(int, completed.index):
+    for place, line in enumerate(map(int, completed.index)):
         known, watts = candidates[line], power.get(line)
         if known.watts is None and pd.notna(watts):
             known = replace(known, watts=float(watts), watts_assumed=True)
-        facts[line] = replace(known, cells={name: float(completed[name][line]) for name in read})
+        of_machine = {name: float(values[place]) for name, values in sizes.items()}
+        facts[line] = replace(known, cells={name: float(completed[name][line]) for name in read}, sizes=of_machine)
     return facts
 
 

@@ -13,7 +13,7 @@ import pandas as pd
 
 from perfcast.inference.measured_index import OTHER_SOFTWARE, PublishedScores
 from perfcast.inference.rules import Check, DatasetBasis, DerivedOutput, FactSource, Numbers, is_known
-from perfcast.uncertainty.in_domain import AHEAD, RESULTS
+from perfcast.uncertainty.in_domain import AHEAD, OF_PAIR, RESULTS
 from perfcast.utils.terminal_tables import format_interval, format_number
 
 DERIVED, RATIO = "derived", "ratio"
@@ -59,7 +59,7 @@ _HIGH_SCORE, _FAIR_SCORE = 0.75, 0.4
 """Least in-domain scores: errors of backtests were at most 1.33 and 2.5 times the smallest at such distances."""
 NEVER = "low: never measured"
 """Trust in an answer about a kind without any measured result."""
-_REASONS = {RESULTS: "few results", AHEAD: "years after the data"}
+_REASONS = {RESULTS: "few results", OF_PAIR: "few results of this task", AHEAD: "years after the data"}
 
 
 def rate_trust(score: float | None, group: str) -> str:
@@ -352,6 +352,21 @@ def name_tasks(answer: Named, titles: Mapping[str, str]) -> Named:
 _TASK_FIELDS = ("task", "base_task", "measured_task")
 _WITHOUT_TASKS = frozenset(("values", "published", "drivers", "typical_machine"))
 """Fields of answers in which no task is named."""
+
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""Beginnings of a cell that spreadsheets compute."""
+
+
+def as_csv(frame: pd.DataFrame) -> str:
+    """Return CSV with six significant digits; a text that a spreadsheet would compute begins with an apostrophe."""
+
+    def quote(cell: object) -> object:
+        return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
+
+    texts = frame.select_dtypes(exclude=["number", "bool", "datetime"]).columns
+    frame = frame.assign(**{name: frame[name].map(quote) for name in texts})
+    return str(frame.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
 
 
 @dataclass(frozen=True)

@@ -181,10 +181,13 @@ class DescriptionRules:
     """What the product of `power_columns` includes."""
     power_remedy: ClassVar[str] = "add the column watts"
     """What gives the power of a machine where it is not known."""
+    power_ratios: ClassVar[tuple[tuple[float, float], tuple[float, float]]] = ((0.0, 0.0), (0.0, 0.0))
+    """Mean and standard deviation of the natural logarithms of two ratios: watts of a whole machine at full load over
+    the product of `power_columns`, and watts at idle over those at full load."""
+    power_targets: ClassVar[tuple[str, ...]] = ()
+    """Targets of a champion of power: watts of a machine at idle and at full load."""
     unshared_column: ClassVar[str] = ""
     """Column of `read_entity_facts` that rows have whose source does not let everybody pass them on."""
-    sized: ClassVar[Mapping[str, str]] = {}
-    """Columns of numbers that a fleet has in total, by the name of the total."""
     throughput_ending: ClassVar[str] = ""
     """End of the tasks whose scores machines add up to: only these can size a fleet."""
     kind_columns: ClassVar[tuple[str, ...]] = ()
@@ -308,6 +311,18 @@ class DescriptionRules:
     def list_alternatives(self, cells: Cells) -> list[tuple[float, ...]]:
         """Return the values of `enumerated` that every row can have, beside those of measured results."""
         return [()] * len(cells.index)
+
+    def count_variants(self, cells: Cells) -> np.ndarray:
+        """Return of how many kinds every row may be, with equal chances, (n,) int."""
+        return np.ones(len(cells.index), dtype=int)
+
+    def fill_variant(self, cells: Cells, numbers: np.ndarray, facts: EntityFacts) -> Cells:
+        """Fill the facts of one of the kinds that every row may be, by its number from 0, -1 for none, (n,) int."""
+        return cells
+
+    def find_sizes(self, known: Cells, completed: Cells) -> dict[str, np.ndarray]:
+        """Return numbers that a fleet has in total, of machines before and after imputation, (n,) each by name."""
+        return {}
 
     def find_violations(self, cells: Cells) -> Iterator[Violation]:
         """Yield every limit that a row breaks; `Violation.line` is its index."""

@@ -78,6 +78,7 @@ class Tag(StrEnum):
     WORK      the quantity that a rate counts: work / score is the time; without it a score is a time or a cost
     PARALLEL  workers that share the work of a row; scaling splits hold out higher numbers
     SETUP     software that an ENTITY runs: its rows err alike, as those of another software do
+    PAIR      rows equal on every PAIR column tell about each other: intervals depend on how many training has
     LEVEL     rows of one value err alike, beside those of one ENTITY: compiler, model of the system
     CONFIG    rows equal on every CONFIG column are repetitions of one configuration (noise floor)
     """
@@ -98,6 +99,7 @@ class Tag(StrEnum):
     PARALLEL = "parallel"
     SLICE = "slice"
     SETUP = "setup"
+    PAIR = "pair"
     LEVEL = "level"
     CONFIG = "config"
     EXCLUDED = "excluded"

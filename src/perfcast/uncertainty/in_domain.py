@@ -17,8 +17,8 @@ from perfcast.utils.errors import UserError
 from perfcast.utils.io import write_json
 from perfcast.utils.model_files import read_arrays, read_state
 
-RESULTS, AHEAD = "few results", "years ahead"
-"""Names of the two distances that belong to no group of columns."""
+RESULTS, OF_PAIR, AHEAD = "few results", "few results of the pair", "years ahead"
+"""Names of the distances that belong to no group of columns."""
 
 _MAX_REFERENCES = 4000
 """Distinct machines that a group is compared with: more only cost time."""
@@ -42,7 +42,8 @@ class InDomainModel:
     For every group of FEATURE columns: Gower's distance to the nearest of the group's distinct training values, 0
     (seen exactly so) to 1 (differs in everything). A number's distance is in units of the range that holds 90 % of the
     training rows, at most 1. `few results` is 1 / (1 + the training results of the same ENTITY), `years ahead` the time
-    between the last training row and the row, 0 to 2.
+    between the last training row and the row, 0 to 2. A table with PAIR columns has `few results of the pair`, too:
+    of rows that are equal on all of them.
     Source: Gower, 1971, A General Coefficient of Similarity and Some of Its Properties, Biometrics 27(4).
     """
 
@@ -50,6 +51,7 @@ class InDomainModel:
         self.columns: tuple[Column, ...] = ()
         self.entity: str | None = None
         self.results: dict[str, int] = {}
+        self.pairs: dict[str, int] = {}
         self.last: pd.Timestamp | None = None
         self._groups: dict[str, _Group] = {}
         self._encoder: TreeEncoder | None = None
@@ -61,6 +63,7 @@ class InDomainModel:
         self.entity = next((column.name for column in self.columns if Tag.ENTITY in column.tags), None)
         counts = pd.Series(dtype=int) if self.entity is None else X[self.entity].astype(str).value_counts()
         self.results = {str(entity): int(count) for entity, count in counts.items()}
+        self.pairs = {str(pair): int(count) for pair, count in self._label_pairs(X).value_counts().items()}
         last = None if when is None else pd.DatetimeIndex(when).max()
         self.last = None if pd.isna(last) else last
         self._groups = {group: _Group.fit(X, members) for group, members in _by_group(features).items()}
@@ -69,7 +72,12 @@ class InDomainModel:
     @property
     def names(self) -> list[str]:
         """The name of every distance."""
-        return [*self._groups, RESULTS, AHEAD]
+        return [*self._groups, RESULTS, *([OF_PAIR] if self.pairs else []), AHEAD]
+
+    def _label_pairs(self, X: pd.DataFrame) -> pd.Series:
+        """Return the joined values of the PAIR columns, no row without such columns."""
+        names = [column.name for column in self.columns if Tag.PAIR in column.tags]
+        return X[names].astype(str).agg("\x1f".join, axis=1) if names else pd.Series(dtype=str)
 
     def distances(
         self,
@@ -87,6 +95,8 @@ class InDomainModel:
         distances = {name: self._groups[name].distances(encoded[:, span]) for name, span, _ in self.parts()}
         counts = np.zeros(len(X)) if self.entity is None else X[self.entity].astype(str).map(self.results).fillna(0)
         distances[RESULTS] = 1 / (1 + np.asarray(counts, dtype=float))
+        if self.pairs:
+            distances[OF_PAIR] = 1 / (1 + self._label_pairs(X).map(self.pairs).fillna(0).to_numpy(dtype=float))
         ahead = np.zeros(len(X))
         if when is not None and self.last is not None:
             years = (pd.DatetimeIndex(when) - self.last).days.to_numpy(dtype=float) / 365.25
@@ -104,8 +114,7 @@ class InDomainModel:
             self._encoder = TreeEncoder.from_state(state, feature_columns(self.columns))
         places = {name: place for place, name in enumerate(self._encoder.names_)}
         scales = np.concatenate([np.ones(0), *(group.scales for group in self._groups.values())])
-        encoded: np.ndarray = self._encoder.transform(X)[:, [places[name] for name in self._encoded_names]] / scales
-        return encoded
+        return np.asarray(self._encoder.transform(X)[:, [places[name] for name in self._encoded_names]] / scales)
 
     def mask(self, encoded: np.ndarray, ignored: pd.DataFrame | None) -> np.ndarray:
         """Return encoded rows without the weight of some cells, see `distances`."""
@@ -133,6 +142,7 @@ class InDomainModel:
             "columns": [asdict(column) for column in self.columns],
             "entity": self.entity,
             "results": self.results,
+            "pairs": self.pairs,
             "last": None if self.last is None else self.last.isoformat(),
             "encoders": {name: group.encoder.to_state() for name, group in self._groups.items()},
         }
@@ -145,7 +155,7 @@ class InDomainModel:
         """Read what `save` wrote."""
         model, state = cls(), read_state(folder / "in_domain.json")
         model.columns = tuple(Column(**{**entry, "tags": tuple(entry["tags"])}) for entry in state["columns"])
-        model.entity, model.results = state["entity"], state["results"]
+        model.entity, model.results, model.pairs = state["entity"], state["results"], state.get("pairs", {})
         model.last = None if state["last"] is None else pd.Timestamp(state["last"])
         for name, columns in _by_group(feature_columns(model.columns)).items():
             arrays = read_arrays(folder / f"{name}.npz")
@@ -171,8 +181,7 @@ def gower_distances(row: np.ndarray, others: np.ndarray, numeric: np.ndarray) ->
     apart[:, missing] = np.where(np.isnan(others[:, missing]), 0.0, _UNKNOWN)
     apart[:, categorical] = others[:, categorical] != row[categorical]
     apart[:, row == _IGNORED] = 0.0
-    distances: np.ndarray = apart.sum(axis=1) / max(1, len(numeric))
-    return distances
+    return np.asarray(apart.sum(axis=1) / max(1, len(numeric)))
 
 
 def _by_group(columns: Iterable[Column]) -> dict[str, list[Column]]:

@@ -1,5 +1,7 @@
 """Distances from the training data, expected errors by distance, independent scores, and mixtures of draws."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,7 +12,7 @@ from perfcast.schema.table import Column, Kind, Role, Tag
 from perfcast.uncertainty import in_domain
 from perfcast.uncertainty.backtest import backtest_pairs
 from perfcast.uncertainty.conformal import fit_expected_error, independent_count, units_of_error
-from perfcast.uncertainty.in_domain import AHEAD, RESULTS, InDomainModel
+from perfcast.uncertainty.in_domain import AHEAD, OF_PAIR, RESULTS, InDomainModel
 from perfcast.uncertainty.mixture import mixture_quantiles, weighted_medians
 
 COLUMNS = [
@@ -36,6 +38,17 @@ def distances(train=TRAIN, when=None, asked_when=None, **changes):
     """The distances of the first training row with some of its values changed."""
     model = InDomainModel().fit(train, COLUMNS, when)
     return model.distances(train.iloc[[0]].assign(**changes), asked_when).iloc[0]
+
+
+def test_results_of_a_pair_count_those_equal_on_all_its_columns_also_after_a_reading(tmp_path):
+    paired = [replace(column, tags=(*column.tags, Tag.PAIR)) for column in COLUMNS[:2]]
+    model = InDomainModel().fit(TRAIN, [*paired, *COLUMNS[2:]])
+    model.save(tmp_path)
+    rows = pd.concat([TRAIN.iloc[[0, 3]], TRAIN.iloc[[0]].assign(family="new")])
+    for each in (model, InDomainModel.load(tmp_path)):
+        assert each.distances(rows)[OF_PAIR].tolist() == [1 / 4, 1 / 2, 1]
+        assert OF_PAIR in each.names
+    assert OF_PAIR not in InDomainModel().fit(TRAIN, COLUMNS).distances(rows)
 
 
 @pytest.mark.parametrize(

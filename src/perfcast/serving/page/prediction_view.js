@@ -28,7 +28,8 @@ export function describeTrust(estimate) {
 
 export function createTable(caption, header, rows) {
   const isText = (cell) => typeof cell !== "string" || /[a-z]{3}/i.test(cell);
-  const kinds = header.map((_, index) => (rows.some((row) => isText(row[index])) ? "text" : ""));
+  const isLong = (cell) => typeof cell !== "string" || cell.length > 20;
+  const kinds = header.map((_, index) => (rows.some((row) => isText(row[index])) ? `text${rows.some((row) => isLong(row[index])) ? " long" : ""}` : ""));
   const head = createElement("tr", {}, ...header.map((name, index) => createElement("th", { scope: "col", class: kinds[index] }, name)));
   const lines = rows.map((row) =>
     createElement("tr", {}, ...row.map((cell, index) => (index ? createElement("td", { class: kinds[index] }, cell) : createElement("th", { scope: "row" }, cell)))),
@@ -171,10 +172,10 @@ function createFoundation(basis, suites, words) {
   return parts;
 }
 
-// Return a figure for every suite, in as many columns as fit the width.
+// Return a figure for every suite or name, in as many columns as fit the width.
 export function createFigures(tasks, available, draw) {
-  const width = available >= 730 ? Math.floor((available - 26) / 2) : available;
-  return createElement("div", { class: "charts" }, ...tasks.map((task) => createElement("figure", {}, createElement("figcaption", {}, task), draw(task, width))));
+  const width = available >= 730 && tasks.length > 1 ? Math.floor((available - 26) / 2) : available;
+  return createElement("div", { class: "charts" }, ...tasks.map((task, place) => createElement("figure", {}, createElement("figcaption", {}, task), draw(task, width, place))));
 }
 
 // Return a curve for every suite over the values with a prediction, and the same as a table.

@@ -9,13 +9,16 @@ from perfcast.schema.table import Column, Kind, Role, Tag
 _PROVENANCE = ("platform", "availability", "formats", "source_file")
 COLUMNS = (
     category("result_id", Role.KEY, "result", "round and published id", Tag.ROW),
-    category("task", Role.KEY, "benchmark", "model and scenario", Tag.TASK, Tag.CONFIG),
+    category("task", Role.KEY, "benchmark", "model and scenario", Tag.TASK, Tag.CONFIG, Tag.PAIR),
     category("model", Role.FEATURE, "benchmark", "benchmarked model", Tag.LEVEL),
     category("scenario", Role.FEATURE, "benchmark", "Offline, or Server and Interactive under limits of the latency"),
     category("kind", Role.FEATURE, "benchmark", "kind of model"),
     number("accuracy", "benchmark", "share of the full accuracy that is kept", unit="%", low=90, high=100),
     *(number(name, "benchmark", meaning, unit=unit, low=0) for name, (unit, meaning) in MODEL_FACTS.items()),
-    category("accelerator", Role.KEY, "accelerator", "accelerator, or processor", Tag.ENTITY, Tag.IDENTITY, Tag.CONFIG),
+    category(
+        *("accelerator", Role.KEY, "accelerator", "accelerator, or processor"),
+        *(Tag.ENTITY, Tag.IDENTITY, Tag.CONFIG, Tag.PAIR),
+    ),
     category("generation", Role.FEATURE, "accelerator", "generation of the accelerator", Tag.SLICE),
     category("silicon", Role.KEY, "accelerator", "generation of many results, whose design others do not share"),
     category("vendor", Role.FEATURE, "accelerator", "maker of the accelerator", Tag.SLICE),

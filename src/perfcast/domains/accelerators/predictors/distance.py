@@ -10,12 +10,13 @@ import numpy as np
 import pandas as pd
 
 from perfcast.predictors.residual_stack import EqualWeights, ResidualStack, Weights
-from perfcast.predictors.task_rows import POOLED, joined_labels
-from perfcast.schema.table import Column, Kind, Role, Tag
+from perfcast.predictors.task_rows import POOLED
+from perfcast.schema.table import Column
 
 PAIR, ENTITY, GENERATION, NEW = "known pair", "new pair", "new accelerator", "new generation"
 SHARES = {PAIR: 0.75, ENTITY: 0.5, GENERATION: 0.25, NEW: 0.0}
 """Share of the learners by distance: the farther the accelerator, the less they know. Set by hand, not on data."""
+_LEVELS = (("task", "accelerator"), ("accelerator",), ("generation",))
 
 
 @dataclass(frozen=True)
@@ -30,12 +31,12 @@ class PairShift:
     def fit(cls, X: pd.DataFrame, columns: Iterable[Column]) -> Self:
         """Store the pairs, entities and generations of training rows."""
         del columns
-        return cls(*(sorted({str(label) for label in labels if label}) for labels in _labels(X)))
+        return cls(*(sorted(set(join(X, level))) for level in _LEVELS))
 
     def of(self, X: pd.DataFrame) -> np.ndarray:
         """Return the distance of every row, (n,) object."""
-        known = zip(_labels(X), (self.pairs, self.entities, self.generations), strict=True)
-        pair, entity, generation = (np.isin(labels.astype(str), names) for labels, names in known)
+        known = zip(_LEVELS, (self.pairs, self.entities, self.generations), strict=True)
+        pair, entity, generation = (np.isin(join(X, level).astype(str), names) for level, names in known)
         return np.where(pair, PAIR, np.where(entity, ENTITY, np.where(generation, GENERATION, NEW))).astype(object)
 
 
@@ -70,12 +71,11 @@ class DistanceWeights(EqualWeights):
         self.shift_ = PairShift(**state)
 
 
-def _labels(X: pd.DataFrame) -> list[np.ndarray]:
-    """Return the pair, the entity and the generation of every row; None where one is unknown."""
-    levels = (("task", "accelerator"), ("accelerator",), ("generation",))
-    return [
-        joined_labels(X, [Column(name, Kind.CATEGORICAL, Role.KEY, "", tags=(Tag.ENTITY,)) for name in level])
-        if set(level) <= set(X.columns)
-        else np.full(len(X), None, dtype=object)
-        for level in levels
-    ]
+def join(X: pd.DataFrame, names: Iterable[str]) -> np.ndarray:
+    """Return one text per row of its values in the columns that are there, nothing where one is missing, (n,)."""
+    joined: np.ndarray = np.full(len(X), "", dtype=object)
+    for name in names:
+        if name in X:
+            values = X[name].astype(object).where(X[name].notna(), "").astype(str).to_numpy(object)
+            joined = joined + values + "\x1f"
+    return joined

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from perfcast.domains.accelerators.predictors.distance import join
 from perfcast.features.encoding.columns import numbers
 from perfcast.predictors.predictor import Predictor
 from perfcast.predictors.task_rows import measured_rows
@@ -65,6 +68,8 @@ _MIN_WEIGHT = 0.05
 _ROBUST = 3.0
 """Errors beyond so many standard deviations of the noise weigh less."""
 _ITERATIONS = 3
+_TOLERANCE = 1e-6
+"""Of the equations' solution: effects of a row change by about 1e-5 with a smaller one."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -93,26 +98,38 @@ class PooledEffectsPredictor(Predictor):
             self.sums_[target] = self._fit_effects(X[rows], logs[rows] - self.levels_[target])
 
     def _fit_effects(self, X: pd.DataFrame, residual: np.ndarray) -> dict[str, Sums]:
-        """Return the coefficients of the effects that explain a residual, (n,)."""
-        from scipy.linalg import cho_factor, cho_solve  # a prediction does without this import
+        """Return the coefficients of the effects that explain a residual, (n,).
 
-        effects = self._effects(X)
-        covariance = np.zeros((len(X), len(X)))
-        for codes, basis, inner, variance in effects.values():
-            covariance += variance * (codes[:, None] == codes[None, :]) * (basis @ inner @ basis.T)
-        weights = np.ones(len(X))
+        The covariance of the rows is design @ design.T + noise, and is never made: conjugate gradients multiply by it.
+        """
+        from scipy.sparse import csr_array, hstack  # a prediction does without these imports
+        from scipy.sparse.linalg import LinearOperator, cg
+
+        bases, size = self._bases(X), len(X)
+        keys, halves, designs = {}, {}, []
+        for name, (columns, multiplied, deviation) in EFFECTS.items():
+            codes, keys[name] = pd.factorize(join(X, columns))
+            halves[name] = half = deviation * self._half(multiplied)
+            places = codes[:, None] * len(half) + np.arange(len(half))
+            rows = np.repeat(np.arange(size), len(half))
+            of_effect = ((bases[multiplied] @ half).ravel(), (rows, places.ravel()))
+            designs.append(csr_array(of_effect, shape=(size, len(keys[name]) * len(half))))
+        design = hstack(designs, format="csr")
+        design.eliminate_zeros()
+        turned, weights, solved = design.T.tocsr(), np.ones(size), np.zeros(size)
         for _ in range(_ITERATIONS):
             noise = NOISE**2 / weights
-            solved = cho_solve(cho_factor(covariance + np.diag(noise), lower=True), residual)
+            multiply = partial(_multiply, design, turned, noise)
+            solved = cg(LinearOperator((size, size), multiply, dtype=float), residual, x0=solved, rtol=_TOLERANCE)[0]
             far = np.abs(noise * solved) / NOISE  # what the effects leave over
             weights = np.clip(_ROBUST / np.maximum(far, 1e-9), _MIN_WEIGHT, 1.0)
-        sums: dict[str, Sums] = {}
-        for name, (_, basis, inner, variance) in effects.items():
-            weighted = pd.DataFrame(variance * (solved[:, None] * basis) @ inner)
-            if name not in ("block", "run"):
-                of_key = weighted.groupby(self._keys(X, EFFECTS[name][0])).sum()
-                sums[name] = dict(zip(map(str, of_key.index), of_key.to_numpy().tolist(), strict=True))
-        return sums
+        ends = np.cumsum([each.shape[1] for each in designs])[:-1]
+        parts = zip(halves.items(), np.split(turned @ solved, ends), strict=True)
+        return {
+            name: dict(zip(map(str, keys[name]), (part.reshape(-1, len(half)) @ half.T).tolist(), strict=True))
+            for (name, half), part in parts
+            if name not in ("block", "run")
+        }
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
         logs = np.empty((len(X), len(self.targets_)))
@@ -122,20 +139,11 @@ class PooledEffectsPredictor(Predictor):
             for name, sums in self.sums_[target].items():
                 columns, multiplied, _ = EFFECTS[name]
                 basis = bases[multiplied]
-                keys, places = np.unique(self._keys(X, columns), return_inverse=True)
+                keys, places = np.unique(join(X, columns), return_inverse=True)
                 none = [0.0] * basis.shape[1]
                 known = np.array([sums.get(key, none) for key in keys])
                 logs[:, place] += (basis * known[places]).sum(axis=1)
         return logs
-
-    def _effects(self, X: pd.DataFrame) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray, float]]:
-        """Return codes of the values, what they multiply, its covariance, and the variance, by effect."""
-        bases, inner = self._bases(X), self._inner()
-        effects = {}
-        for name, (columns, multiplied, deviation) in EFFECTS.items():
-            codes = pd.factorize(self._keys(X, columns))[0]
-            effects[name] = (codes, bases[multiplied], inner[multiplied], deviation**2)
-        return effects
 
     def _bases(self, X: pd.DataFrame) -> dict[str, np.ndarray]:
         """Return what effects multiply, (n, terms) each."""
@@ -153,12 +161,12 @@ class PooledEffectsPredictor(Predictor):
             DRIFT: walk,
         }
 
-    def _inner(self) -> dict[str, np.ndarray]:
-        """Return the covariance of what effects multiply."""
+    def _half(self, multiplied: str) -> np.ndarray:
+        """Return a root of the covariance of the coefficients of what effects multiply, (terms, terms)."""
+        if multiplied != DRIFT:
+            return np.eye({PEAKS: 3, AGE: 2}.get(multiplied, 1))
         times = np.array(self.times_) - self.times_[0] + 1.0
-        sizes = {ONE: 1, PEAKS: 3, COUNT: 1, HOST: 1, AGE: 2}
-        fixed = {name: np.eye(size) for name, size in sizes.items()}
-        return {**fixed, DRIFT: np.minimum(times[:, None], times[None, :])}
+        return np.linalg.cholesky(np.minimum(times[:, None], times[None, :]))
 
     def _years(self, X: pd.DataFrame) -> np.ndarray:
         """Return the year of every row; a missing one is later than all."""
@@ -168,13 +176,9 @@ class PooledEffectsPredictor(Predictor):
         column = Column(name, Kind.NUMERICAL, Role.FEATURE, "")
         return numbers(X, column) if name in X else np.full(len(X), np.nan)
 
-    def _keys(self, X: pd.DataFrame, columns: tuple[str, ...]) -> np.ndarray:
-        joined: np.ndarray = np.full(len(X), "", dtype=object)
-        for name in columns:
-            if name in X:
-                values = X[name].astype(object).where(X[name].notna(), "").astype(str).to_numpy(object)
-                joined = joined + values + "\x1f"
-        return joined
+
+def _multiply(design: Any, turned: Any, noise: np.ndarray, values: np.ndarray) -> np.ndarray:
+    return np.asarray(design @ (turned @ values) + noise * values)
 
 
 def _known_median(values: np.ndarray) -> float:
