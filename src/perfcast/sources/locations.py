@@ -177,7 +177,7 @@ def locate_source(spec: SourceSpec, places: SourcePlaces) -> LocatedSource:
                     break
                 attempts.append(FailedAttempt(file.name, location.kind, str(location.folder), reason))
         if len(located) == len(snapshot.files):
-            return LocatedSource(snapshot.name, tuple(located), _total_bytes(snapshot, found))
+            return LocatedSource(snapshot.name, tuple(located), _total_bytes(snapshot, located))
     reason = format_attempts(attempts, with_paths=True)
     return LocatedSource(None, (), _total_bytes(spec.snapshots[0], []), reason)
 
