@@ -308,7 +308,7 @@ class _Sizer:
             needed=needed,
             low=low,
             high=high,
-            counts=_list_chances(counts + request.spare),
+            counts=_list_chances(counts + request.spare, needed),
             **dict(zip(("ratio_low", "ratio", "ratio_high"), map(float, ratios), strict=True)),
             measured=self._describe(place),
             trust=lowest_trust(scores.estimates[row] for row in self._rows(place)),
@@ -358,8 +358,9 @@ def _quantile(values: np.ndarray, levels: float | Sequence[float]) -> Any:
     return np.quantile(values, levels, method="inverted_cdf")
 
 
-def _list_chances(counts: np.ndarray) -> tuple[CountChance, ...]:
-    """Return numbers from one that hardly suffices to one that nearly surely does, with their probabilities."""
+def _list_chances(counts: np.ndarray, needed: int) -> tuple[CountChance, ...]:
+    """Return numbers, the needed one among them, from one that hardly suffices to one that nearly surely does."""
     first, last = (int(each) for each in _quantile(counts, [_TAIL, 1 - _TAIL]))
-    step = max(1, -(-(last - first) // (_MAX_COUNTS - 1)))
+    step = max(1, -(-(last - first) // (_MAX_COUNTS - 2)))
+    first -= (first - needed) % step
     return tuple(CountChance(each, float(np.mean(counts <= each))) for each in range(first, last + step, step))
