@@ -41,15 +41,16 @@ Runs = dict[str, pd.DataFrame]
 
 
 def read(folders: list[Path], dataset: str) -> dict[str, Runs]:
-    """Return the predictions with intervals by split and predictor."""
+    """Return the predictions with intervals by split and predictor, of the splits that are finished."""
     splits: dict[str, Runs] = {}
     for folder in folders:
-        for run in sorted((folder / "runs" / dataset).glob("*/*/record.json")):
-            split, name = run.parts[-3:-1]
-            distances = pd.read_parquet(folder / "in_domain" / dataset / f"{split}.parquet")
-            frame = read_predictions(split, name, run.parent).frame
-            frame = with_intervals(frame, read_backtests(run.parent), distances, 0.9)
-            splits.setdefault(split, {})[name] = frame.astype({"row": str, "task": str, "entity": str})
+        for path in sorted((folder / "in_domain" / dataset).glob("*.parquet")):
+            distances = pd.read_parquet(path)
+            for run in sorted((folder / "runs" / dataset / path.stem).glob("*/record.json")):
+                frame = read_predictions(path.stem, run.parent.name, run.parent).frame
+                frame = with_intervals(frame, read_backtests(run.parent), distances, 0.9)
+                named = splits.setdefault(path.stem, {})
+                named[run.parent.name] = frame.astype({"row": str, "task": str, "entity": str})
     return splits
 
 
@@ -141,14 +142,16 @@ def main() -> None:
     folders = [Path(name) for name in sys.argv[1:]]
     for dataset, ours in OURS.items():
         lines = []
-        for split, runs in read(folders, dataset).items():
+        for split, runs in sorted(read(folders, dataset).items()):
+            if ours not in runs:
+                continue
             if split == "new_accelerator":
                 draw(runs[ours][runs[ours]["seed"] == 0])
             of = served(split, runs) if dataset == "ml_energy" else parts(split, runs)
             lines += [tabulate(key, each, ours) for key, each in of]
         stem = "accelerators" if dataset == "mlperf_inference" else "accelerators_energy"
         for name, part in zip((stem, f"{stem}_intervals"), zip(*lines, strict=True), strict=True):
-            frame = pd.DataFrame(part)
+            frame = pd.DataFrame(part).fillna("")
             frame.to_csv(FOLDER / f"{name}.csv", index=False, lineterminator="\n")
             print(frame.to_string())
 

@@ -299,9 +299,8 @@ def read_request(
             raise UserError(f"--{name} must be {rule}", f"it is {value:g}")
     constraints = tuple(read_constraint(text, champion) for text in targets)
     criterion = read_criterion(by, champion)
-    outputs = list(dict.fromkeys(constraint.output for constraint in constraints))
-    if not outputs and SCORE not in criterion.exponents:
-        outputs = [factor for factor in criterion.exponents if isinstance(factor, Output)]
+    named = [] if SCORE in criterion.exponents else [each for each in criterion.exponents if isinstance(each, Output)]
+    outputs = list(dict.fromkeys(constraint.output for constraint in constraints)) or named
     if not outputs:
         outputs = [Output(task, target) for task in champion.tasks for target in champion.targets_of[task]]
     if COST in criterion.exponents and champion.rules.price_columns:

@@ -189,11 +189,7 @@ def _numbers_sentence(numbers: Mapping[str, Any]) -> str:
 
 _SHOWN = 6
 _LOW = 0.1
-_GROUP_TEXTS = {
-    RESULTS: "its few results",
-    OF_PAIR: "its few results of the task",
-    AHEAD: "the time since the end of the data",
-}
+_GROUP_TEXTS = {RESULTS: "its few results", OF_PAIR: "few of this task", AHEAD: "the time since the end of the data"}
 _MIN_ROWS = 5
 """Results of a family in a task below which its error is not shown."""
 _OF_ERRORS = ("in-domain score", "probable reason")

@@ -169,15 +169,15 @@ def locate_source(spec: SourceSpec, places: SourcePlaces) -> LocatedSource:
     """Return the first snapshot that is whole on this machine, evaluated by names and sizes; nothing is read."""
     attempts: list[FailedAttempt] = []
     for snapshot in spec.snapshots:
-        found = []
+        located = []
         for file in snapshot.files:
             for location in list_locations(file, places):
                 if not (reason := find_obstacle(file, location)):
-                    found.append(location)
+                    located.append(location)
                     break
                 attempts.append(FailedAttempt(file.name, location.kind, str(location.folder), reason))
-        if len(found) == len(snapshot.files):
-            return LocatedSource(snapshot.name, tuple(found), _total_bytes(snapshot, found))
+        if len(located) == len(snapshot.files):
+            return LocatedSource(snapshot.name, tuple(located), _total_bytes(snapshot, located))
     reason = format_attempts(attempts, with_paths=True)
     return LocatedSource(None, (), _total_bytes(spec.snapshots[0], []), reason)
 

@@ -66,8 +66,8 @@ def check_window(start: str, end: str) -> Check:
         inside = (time >= pd.Timestamp(start)) & (time < pd.Timestamp(end))
         learned = fold.isin(["train", "validation"])
         late, stray = learned & ~(time < pd.Timestamp(start)), (fold == "test") & ~inside
-        found = {f"training rows not known before {start}": late, f"test rows outside {start} .. {end}": stray}
-        problems = count_rows(found)
+        wrong = {f"training rows not known before {start}": late, f"test rows outside {start} .. {end}": stray}
+        problems = count_rows(wrong)
         if (fold == "validation").any() and time[fold == "train"].max() >= time[fold == "validation"].min():
             problems.append("validation rows not later than every train row")
         return problems

@@ -63,7 +63,8 @@ class InDomainModel:
         self.entity = next((column.name for column in self.columns if Tag.ENTITY in column.tags), None)
         counts = pd.Series(dtype=int) if self.entity is None else X[self.entity].astype(str).value_counts()
         self.results = {str(entity): int(count) for entity, count in counts.items()}
-        self.pairs = {str(pair): int(count) for pair, count in self._label_pairs(X).value_counts().items()}
+        labels = self._label_pairs(X)
+        self.pairs = {str(pair): int(count) for pair, count in labels[labels != ""].value_counts().items()}
         last = None if when is None else pd.DatetimeIndex(when).max()
         self.last = None if pd.isna(last) else last
         self._groups = {group: _Group.fit(X, members) for group, members in _by_group(features).items()}
@@ -75,9 +76,11 @@ class InDomainModel:
         return [*self._groups, RESULTS, *([OF_PAIR] if self.pairs else []), AHEAD]
 
     def _label_pairs(self, X: pd.DataFrame) -> pd.Series:
-        """Return the joined values of the PAIR columns, no row without such columns."""
-        names = [column.name for column in self.columns if Tag.PAIR in column.tags]
-        return X[names].astype(str).agg("\x1f".join, axis=1) if names else pd.Series(dtype=str)
+        """Return the joined values of the PAIR columns, (n,), "" without such columns."""
+        joined = pd.Series("", index=X.index, dtype=object)
+        for column in self.columns:
+            joined = joined + X[column.name].astype(str) + "\x1f" if Tag.PAIR in column.tags else joined
+        return joined
 
     def distances(
         self,

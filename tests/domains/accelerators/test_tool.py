@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from accelerator_project import champion, results
 
@@ -106,6 +107,27 @@ def test_published_results_of_a_system_are_found() -> None:
     answer = predicted(MLPERF, {"accelerator": row["accelerator"], "accelerators": row["count"], "task": row["task"]})
     (estimate,) = answer.estimates
     assert estimate.published is not None and not estimate.published.differs
+
+
+@pytest.mark.parametrize(("dataset", "batch"), [("ml_energy", 64), ("ml_energy_diffusion", 32)])
+def test_published_results_of_a_served_model_are_those_of_its_gpus_and_batch(dataset: str, batch: int) -> None:
+    frame = champion(dataset).reference_data.measured.frame
+    chosen = frame[frame["concurrency"] == batch].iloc[0]
+    machine = {"model": chosen["model"], "gpu": chosen["gpu"], "gpus": chosen["gpus"], "batch": batch}
+    same = {"gpus": chosen["gpus"], "model": chosen["model"], "gpu": chosen["gpu"], "concurrency": batch}
+    if dataset == "ml_energy":
+        machine["workload"] = same["workload"] = chosen["workload"]
+    alike = frame[(frame[list(same)] == pd.Series(same)).all(axis=1)]
+    for estimate in predicted(dataset, machine, level=0.5).estimates:
+        assert estimate.published is not None
+        assert estimate.published.count == (alike["quantity"] == estimate.task).sum()
+
+
+def test_a_gpu_without_a_number_is_one() -> None:
+    answer = predicted("ml_energy", {"model": "acorn/A-8B", "gpu": "B200", "batch": 64})
+    assert answer.machine == "acorn/A-8B, 1 x B200, batch 64"
+    four = predicted("ml_energy", {"model": "acorn/A-8B", "gpu": "B200", "batch": 64, "tensor_parallel": 4})
+    assert four.machine == "acorn/A-8B, 4 x B200, batch 64"
 
 
 def test_measured_power_is_named() -> None:

@@ -7,7 +7,7 @@ import pandas as pd
 from leakage_project import machines
 
 from perfcast import splits
-from perfcast.experiment.training import average_first_results, fit_folds
+from perfcast.experiment.training import average_first_results, fit_folds, of_known_tasks
 from perfcast.predictors.linear import Ridge
 from perfcast.uncertainty.levels import ErrorLevels
 
@@ -34,7 +34,7 @@ def test_predictions_of_a_few_shot_split_know_first_results_and_no_test_score():
     assert errors[0] < errors[1], "the hidden factor of a CPU model is a level of its errors"
 
 
-def test_a_common_error_of_first_results_corrects_half_of_the_mean():
+def test_a_common_error_of_first_results_corrects_half_of_the_mean_where_the_task_was_known():
     table = machines(60)
     levels = ErrorLevels()
     levels.variances, levels.noise = {"everything": 1.0}, 1e-8
@@ -43,3 +43,6 @@ def test_a_common_error_of_first_results_corrects_half_of_the_mean():
     trained = frozen.tail(15).assign(predicted=2.0, measured=9.0)
     answer = average_first_results(trained, frozen, levels, table)
     np.testing.assert_allclose(answer["predicted"], np.sqrt(2.0 * 1.25), rtol=1e-6)
+    few = average_first_results(trained, frozen.head(12), levels, table)["predicted"]
+    np.testing.assert_allclose(few, [np.sqrt(2.0 * 1.25)] * 7 + [2.0] * 8, rtol=1e-6)
+    assert of_known_tasks(table, np.zeros(len(table.frame), dtype=bool)).sum() == 0

@@ -47,6 +47,7 @@ def test_results_of_a_pair_count_those_equal_on_all_its_columns_also_after_a_rea
     rows = pd.concat([TRAIN.iloc[[0, 3]], TRAIN.iloc[[0]].assign(family="new")])
     for each in (model, InDomainModel.load(tmp_path)):
         assert each.distances(rows)[OF_PAIR].tolist() == [1 / 4, 1 / 2, 1]
+        assert each.distances(rows[:0])[OF_PAIR].tolist() == []
         assert OF_PAIR in each.names
     assert OF_PAIR not in InDomainModel().fit(TRAIN, COLUMNS).distances(rows)
 

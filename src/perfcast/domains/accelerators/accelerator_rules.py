@@ -136,9 +136,6 @@ class PowerRules(AcceleratorRules):
     """No task has it: these scores do not add up."""
 
 
-_CHOSEN = {"gpus": 1.0, "precision": "bfloat16"}
-
-
 def _cost(many: float, named: str, joules: DerivedOutput) -> tuple[DerivedOutput, ...]:
     """Return the kWh of many items, and what they cost."""
     scale = many / 3.6e6  # joules of a kWh
@@ -197,26 +194,29 @@ class EnergyRules(DescriptionRules):
             lambda scores, cells: 1000 / scores["token_ms"],
         ),
     )
+    identifying_columns = ("gpus", "concurrency")
+    shared_by: ClassVar[str] = "tensor_parallel"
+    """Column of the GPUs that share a model."""
     usual: ClassVar[Mapping[str, Any]] = {
-        **{"expert_parallel": 1.0, "tensor_parallel": "gpus", "data_parallel": 1.0, "workload": "lm-arena-chat"},
+        **{"expert_parallel": 1.0, "data_parallel": 1.0, "precision": "bfloat16", "workload": "lm-arena-chat"},
     }
-    """Usual values of columns, or the name of another column."""
 
     def fill_implied(self, cells: Cells) -> Cells:
-        """Fill the facts of the GPU and the bytes of a weight."""
+        """Fill the number of GPUs, one where none is stated, their facts, and the bytes of a weight."""
         table = read_accelerators()
         rows = table.index.get_indexer(pd.Index(cells["gpu"].astype(str)))  # -1 for an unknown one
         facts = {name: np.append(table[name].to_numpy(dtype=float), np.nan)[rows] for name in FACTS if name in cells}
         stored = np.array([BYTES.get(str(name), np.nan) for name in cells["precision"].tolist()])
-        return fill_missing(cells, {**facts, "weight_bytes": stored})
+        return fill_missing(cells, {**facts, "weight_bytes": stored, "gpus": np.fmax(1.0, cells[self.shared_by])})
 
     def fill_usual(self, cells: Cells, last: pd.Timestamp) -> Cells:
-        """Fill one GPU that has each part of the model, bfloat16, and the usual values of the load."""
+        """Fill a model that all GPUs share, and the usual values of the load."""
         count = len(cells.index)
-        for name, value in {**_CHOSEN, **self.usual}.items():
-            kind = object if isinstance(value, str) else float
-            cells = fill_missing(cells, {name: cells[value] if value in cells else np.full(count, value, dtype=kind)})
-        return self.fill_implied(cells)
+        usual = {
+            name: np.full(count, value, dtype=object if isinstance(value, str) else float)
+            for name, value in self.usual.items()
+        }
+        return self.fill_implied(fill_missing(cells, {**usual, self.shared_by: cells["gpus"]}))
 
     def list_notes(self, cells: Mapping[str, Cell], typed: Mapping[str, TypedField], label: str) -> tuple[str, ...]:
         """Return what the power includes. Raises: UserError for an unknown GPU without facts, or without a batch."""
@@ -244,10 +244,9 @@ class DiffusionRules(EnergyRules):
             lambda scores, cells: scores["item_joules"] * cells["concurrency"] / scores["watts"],
         ),
     )
-    usual: ClassVar[Mapping[str, Any]] = {
-        **{"ulysses": "gpus", "ring": 1.0, "workload": "text-to-image"},
-        **{"height": 1024.0, "width": 1024.0, "frames": 1.0, "steps": 28.0},
-    }
+    blocks = (Block("load", ("workload", "height", "width", "frames", "steps"), (("model",), ()), recent=False),)
+    shared_by = "ulysses"
+    usual: ClassVar[Mapping[str, Any]] = {"ring": 1.0, "precision": "bfloat16"}
 
 
 MLPERF_INFERENCE, MLPERF_POWER = AcceleratorRules(), PowerRules()

@@ -88,12 +88,14 @@ _HARDWARE = ("bf16_tflops", "fp8_tflops", "fp4_tflops", "memory_gib", "memory_gb
 
 def list_columns(load: Load) -> tuple[Column, ...]:
     """Return the columns of a dataset."""
+    # a diffusion model has one workload
+    workload_tags = (Tag.CONFIG, Tag.IDENTITY)[: 1 + (load.dataset == SOURCE)]
     meanings = "; ".join(f"{name}: {meaning}" for name, (_, _, meaning) in load.quantities.items())
     return (
         category("result_id", Role.KEY, "load", "file, entry and quantity", Tag.ROW),
         category("configuration", Role.KEY, "load", "file and entry", Tag.BLOCK),
         category("quantity", Role.KEY, "load", meanings, Tag.TASK, Tag.CONFIG),
-        category("workload", Role.FEATURE, "load", "requests that are served", Tag.IDENTITY, Tag.CONFIG),
+        category("workload", Role.FEATURE, "load", "requests that are served", *workload_tags),
         category("model", Role.KEY, "model", "name of the model", Tag.ENTITY, Tag.IDENTITY, Tag.CONFIG),
         category("organization", Role.KEY, "model", "who published the model", Tag.SLICE),
         category("gpu", Role.KEY, "gpu", "GPU", Tag.IDENTITY, Tag.CONFIG, Tag.SLICE),

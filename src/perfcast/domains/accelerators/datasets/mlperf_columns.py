@@ -6,6 +6,7 @@ from perfcast.domains.accelerators.catalog import FACTS, MODEL_FACTS
 from perfcast.schema.declare import category, number
 from perfcast.schema.table import Column, Kind, Role, Tag
 
+_ACCELERATOR = (Tag.ENTITY, Tag.IDENTITY, Tag.CONFIG, Tag.PAIR)
 _PROVENANCE = ("platform", "availability", "formats", "source_file")
 COLUMNS = (
     category("result_id", Role.KEY, "result", "round and published id", Tag.ROW),
@@ -15,10 +16,7 @@ COLUMNS = (
     category("kind", Role.FEATURE, "benchmark", "kind of model"),
     number("accuracy", "benchmark", "share of the full accuracy that is kept", unit="%", low=90, high=100),
     *(number(name, "benchmark", meaning, unit=unit, low=0) for name, (unit, meaning) in MODEL_FACTS.items()),
-    category(
-        *("accelerator", Role.KEY, "accelerator", "accelerator, or processor"),
-        *(Tag.ENTITY, Tag.IDENTITY, Tag.CONFIG, Tag.PAIR),
-    ),
+    category("accelerator", Role.KEY, "accelerator", "accelerator, or processor", *_ACCELERATOR),
     category("generation", Role.FEATURE, "accelerator", "generation of the accelerator", Tag.SLICE),
     category("silicon", Role.KEY, "accelerator", "generation of many results, whose design others do not share"),
     category("vendor", Role.FEATURE, "accelerator", "maker of the accelerator", Tag.SLICE),
@@ -41,9 +39,7 @@ COLUMNS = (
     category("round", Role.KEY, "result", "round of MLPerf inference", Tag.CONFIG, Tag.SLICE),
     Column("published", Kind.DATE, Role.KEY, "result", meaning="day of publication", tags=(Tag.TIME,)),
     Column(
-        *("throughput", Kind.NUMERICAL, Role.TARGET, "result", "per s"),
-        "samples, queries or tokens per second and accelerator: a metric derived from the result",
-        1e-6,
+        "throughput", Kind.NUMERICAL, Role.TARGET, "result", "per s", "rate per accelerator, a derived metric", 1e-6
     ),
     Column("total", Kind.NUMERICAL, Role.PROVENANCE, "result", "per s", "published result of the whole system", 0),
     Column("watts", Kind.NUMERICAL, Role.PROVENANCE, "result", "W", "measured power of the whole system", 0),
@@ -51,9 +47,6 @@ COLUMNS = (
     *(category(name, Role.PROVENANCE, "result", name.replace("_", " ")) for name in _PROVENANCE),
     Column("source_line", Kind.NUMERICAL, Role.PROVENANCE, "result", meaning="entry of that file", low=1),
 )
-_PER_JOULE = Column(
-    *("per_joule", Kind.NUMERICAL, Role.TARGET, "result", "per J"),
-    "samples, queries or tokens per joule of measured system power: a metric derived from the result",
-    1e-9,
-)
+_MEANING = "work per joule of measured system power, a derived metric"
+_PER_JOULE = Column("per_joule", Kind.NUMERICAL, Role.TARGET, "result", "per J", _MEANING, 1e-9)
 POWER_COLUMNS = tuple(_PER_JOULE if column.role is Role.TARGET else column for column in COLUMNS)

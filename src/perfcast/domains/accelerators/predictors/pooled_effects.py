@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -119,8 +117,8 @@ class PooledEffectsPredictor(Predictor):
         turned, weights, solved = design.T.tocsr(), np.ones(size), np.zeros(size)
         for _ in range(_ITERATIONS):
             noise = NOISE**2 / weights
-            multiply = partial(_multiply, design, turned, noise)
-            solved = cg(LinearOperator((size, size), multiply, dtype=float), residual, x0=solved, rtol=_TOLERANCE)[0]
+            covariance = LinearOperator((size, size), lambda v, n=noise: design @ (turned @ v) + n * v, dtype=float)
+            solved = cg(covariance, residual, x0=solved, rtol=_TOLERANCE)[0]
             far = np.abs(noise * solved) / NOISE  # what the effects leave over
             weights = np.clip(_ROBUST / np.maximum(far, 1e-9), _MIN_WEIGHT, 1.0)
         ends = np.cumsum([each.shape[1] for each in designs])[:-1]
@@ -175,10 +173,6 @@ class PooledEffectsPredictor(Predictor):
     def _number(self, X: pd.DataFrame, name: str) -> np.ndarray:
         column = Column(name, Kind.NUMERICAL, Role.FEATURE, "")
         return numbers(X, column) if name in X else np.full(len(X), np.nan)
-
-
-def _multiply(design: Any, turned: Any, noise: np.ndarray, values: np.ndarray) -> np.ndarray:
-    return np.asarray(design @ (turned @ values) + noise * values)
 
 
 def _known_median(values: np.ndarray) -> float:

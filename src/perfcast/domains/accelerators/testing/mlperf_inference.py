@@ -51,12 +51,8 @@ def _entry(name: str, number: int, place: int, random: np.random.Generator) -> d
     accelerator = _NAMES[(system + number) % len(_NAMES)]
     is_processor = facts["kind"][accelerator] == "cpu"
     size = float(read_models()["params_1e9"].to_dict()[model_name.partition("-9")[0]])
-    rate = (
-        float(facts["bf16_tflops"][accelerator]) ** 0.6
-        * float(facts["memory_gb_per_s"][accelerator]) ** 0.4
-        / size**0.7
-        * 1.05**number
-    )
+    rate = float(facts["bf16_tflops"][accelerator]) ** 0.6 * float(facts["memory_gb_per_s"][accelerator]) ** 0.4
+    rate *= 1.05**number / size**0.7
     count = 2 if is_processor else int(2 ** (system % 4))
     value = rate * count * (1.0, 0.9)[scenario] * float(np.exp(random.normal(0, 0.03)))
     record = {
