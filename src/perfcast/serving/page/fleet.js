@@ -34,11 +34,15 @@ function readRequest() {
   return body;
 }
 
+function thousands(value) {
+  return show(value === null ? null : value / 1000);
+}
+
 // Return the targets as a table, without the columns that are empty in every row.
 function createTargets({ targets, level, options }) {
   const totals = [...new Set(targets.flatMap((target) => Object.keys(target.totals)))];
   const interval = `${share(level)} interval`;
-  const header = ["onto", `needed (${share(options.sure)})`, interval, "for each new one", interval, ...totals, "watts", "MWh a year", "t CO2 a year", "cost a year", "scores", "trust"];
+  const header = ["onto", `needed (${share(options.sure)})`, interval, "for each new one", interval, ...totals, "watts", "watts from", "load", "MWh a year", interval, "t CO2 a year", "cost a year", "scores", "trust"];
   const rows = targets.map((each) => [
     each.name,
     show(each.needed),
@@ -47,7 +51,11 @@ function createTargets({ targets, level, options }) {
     showInterval(each.ratio_low, each.ratio_high),
     ...totals.map((name) => show(each.totals[name] ?? null)),
     show(each.watts),
-    ...[each.energy, each.carbon].map((value) => show(value === null ? null : value / 1000)),
+    each.watts_basis ?? "",
+    each.watts === null ? "" : formatPercent(each.load),
+    thousands(each.energy),
+    each.energy === null ? "" : showInterval(each.energy_low / 1000, each.energy_high / 1000),
+    thousands(each.carbon),
     show(each.cost),
     each.measured,
     each.trust,
