@@ -129,8 +129,8 @@ def draw(frame: pd.DataFrame) -> None:
                 look = {"color": PALETTE[number], "marker": "osD^vP"[number], "label": maker}
                 panel.scatter(part["measured"], part["predicted"], s=12, alpha=0.8, linewidths=0, **look)
             new = sorted(set(of_round["entity"]))
-            more = f" and {len(new) - 3} more" if len(new) > 3 else ""
-            panel.set_title(f"{name}: {', '.join(new[:3])}{more}", fontsize=6.5)
+            more = f" and {len(new) - 2} more" if len(new) > 2 else ""
+            panel.set_title(f"{name}: {', '.join(new[:2])}{more}", fontsize=5.5)
             panel.set(xscale="log", yscale="log", xlim=ends, ylim=ends, box_aspect=1)
         axes[0].legend(fontsize=6.5, loc="upper left")
         figure.supxlabel("measured throughput per accelerator, per s (derived from MLPerf results)", fontsize=7.5)

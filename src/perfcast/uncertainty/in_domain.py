@@ -63,8 +63,8 @@ class InDomainModel:
         self.entity = next((column.name for column in self.columns if Tag.ENTITY in column.tags), None)
         counts = pd.Series(dtype=int) if self.entity is None else X[self.entity].astype(str).value_counts()
         self.results = {str(entity): int(count) for entity, count in counts.items()}
-        labels = self._label_pairs(X)
-        self.pairs = {str(pair): int(count) for pair, count in labels[labels != ""].value_counts().items()}
+        pairs = self._label_pairs(X).value_counts()
+        self.pairs = {str(pair): int(count) for pair, count in pairs.items() if pair}
         last = None if when is None else pd.DatetimeIndex(when).max()
         self.last = None if pd.isna(last) else last
         self._groups = {group: _Group.fit(X, members) for group, members in _by_group(features).items()}
