@@ -30,7 +30,6 @@ from perfcast.decisions.sizing_request import read_sizing
 from perfcast.domains.servers.processors.announcements import announced_index, find_core
 from perfcast.experiment.champion import fit_all_rows
 from perfcast.experiment.described import DescribedData, fit_described_uncertainty
-from perfcast.experiment.fitting import training_rows
 from perfcast.experiment.selection import predictor_factories
 from perfcast.inference.champion import Champion
 from perfcast.inference.machine_files import make_entry
@@ -44,6 +43,8 @@ DATASET, CUTS, SEED = "spec_cpu2017", ("2022-01", "2023-01", "2024-01"), 0
 TASKS = ("CINT2017rate", "CFP2017rate")
 MIXES = ("int_rate", "fp_rate", "int_rate:0.5,fp_rate:0.5")
 FLEETS, TARGETS = 40, 5
+BACKTESTS = 2
+"""Those of a champion, see `max_backtests` of params.yaml."""
 AGE = pd.DateOffset(years=2)
 BASELINES = ("cores x clock", "cores x clock x announced gains", "nearest measured machine")
 KEYS = ["cpu_model", "chips"]
@@ -56,14 +57,12 @@ def fit_champion(results: Path, project: Path, predictor: str, preset: str, cut:
     files = (results / kind / f"{DATASET}.parquet" for kind in ("features", "standard"))
     data = DescribedData.read(declared, *files, results / "raw")
     before = (data.table.frame[data.table.select(tag=Tag.TIME)[0]] < cut).to_numpy()
-    # a label outlier of the last year would hide that all validation rows are later: one backtest instead of two
-    before = before & training_rows(data.table, np.full(len(before), "train", dtype=object), declared.label_outlier)
     table, standard = (_take(each, before) for each in (data.table, data.standard))
     data = DescribedData(standard, table, data.raw, data.features)
     factories = predictor_factories(read_predictor(conf, predictor), preset, read_yaml(conf / "trainer/default.yaml"))
-    fitted, choice = fit_all_rows(table, factories, SEED, None)
+    fitted, choice = fit_all_rows(table, factories, SEED, declared.label_outlier)
     make = factories[choice.candidate]
-    calibrated = fit_described_uncertainty(data, make, SEED, None, 2)
+    calibrated = fit_described_uncertainty(data, make, SEED, declared.label_outlier, BACKTESTS)
     reference = ReferenceData.gather(standard, data.raw, data.features)
     row = table.column_of(Tag.ROW)
     ordered = table.frame.set_index(row).loc[reference.measured.frame[row]].reset_index()
@@ -232,11 +231,10 @@ def main() -> None:
     parser.add_argument("--project", type=Path, default=Path())
     parser.add_argument("--predictor", default="hybrid_trees")
     parser.add_argument("--preset", default="quick")
-    parser.add_argument("--cut", action="append", choices=CUTS)
     options = parser.parse_args()
     scores, generator, parts = read_scores(options.results), np.random.default_rng(SEED), []
     cases = {cut: draw_cases(scores, pd.Timestamp(cut), generator) for cut in CUTS}
-    for cut in options.cut or CUTS:
+    for cut in CUTS:
         champion = fit_champion(options.results, options.project, options.predictor, options.preset, pd.Timestamp(cut))
         parts.append(evaluate(champion, scores, pd.Timestamp(cut), cases[cut]))
         print(tabulate(parts[-1]).iloc[-1].to_string(), flush=True)

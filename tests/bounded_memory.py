@@ -18,18 +18,18 @@ ROOM = 512
 def doors():
     from perfcast.config.conf_files import read_yaml
     from perfcast.data.strict_csv import read_rows
-    from perfcast.domains.servers.datasets.perfcastdb.sample_skus import read_skus
+    from perfcast.domains.servers.datasets.perfcastdb.runs_table import read_skus
     from perfcast.domains.servers.datasets.spec_cpu.dump_file import read_dump
     from perfcast.domains.servers.processors.catalog import read_catalog
     from perfcast.inference.machine_files import read_entries
     from perfcast.schema.table_files import read_table
-    from perfcast.sources.bounded_files import check_zip, read_tar_members
+    from perfcast.sources.bounded_files import check_zip, read_tar_files
     from perfcast.utils.io import read_json
 
     return {
         "rows": lambda path: read_rows("source", path, ["a"]),
         "dump": lambda path: read_dump("source", path, ["a", "b"]),
-        "archive": lambda path: read_tar_members(path, ["x.csv"]),
+        "archive": lambda path: read_tar_files(path, bool),
         "workbook": read_skus,
         "ingested workbook": lambda path: check_zip(path, "a book", bool, 64 << 20, remedy=""),
         "torch": lambda path: check_zip(path, "a PyTorch file", bool, 16 << 20, remedy=""),

@@ -1,4 +1,4 @@
-"""Champions of generated results: fitted and saved as the pipeline does, with a linear predictor."""
+"""Champions of generated results: fitted and saved as the pipeline does, with a linear predictor by default."""
 
 from __future__ import annotations
 
@@ -12,10 +12,16 @@ from perfcast.experiment.champion import fit_all_rows
 from perfcast.experiment.uncertainty_fit import fit_uncertainty
 from perfcast.inference.champion import build_features, save_champion
 from perfcast.predictors.linear import Ridge
+from perfcast.predictors.predictor import Predictor
 
 
 def write_champion(
-    dataset: str, features: tuple[str, ...], build: Callable[..., Standardized], source: str, rows: int
+    dataset: str,
+    features: tuple[str, ...],
+    build: Callable[..., Standardized],
+    source: str,
+    rows: int,
+    make: Callable[[], Predictor] = Ridge,
 ) -> Path:
     """Write the champion of a dataset made of one generated source, and return its folder of results."""
     folder = Path(mkdtemp(prefix=f"perfcast-{dataset}-"))
@@ -23,8 +29,8 @@ def write_champion(
     plugins.load("testing", source).write(raw[source], rows=rows, seed=3)
     standard = build(raw, {}).table
     table = build_features(dataset, standard.frame, standard.columns, features)
-    predictor, _ = fit_all_rows(table, {"params": lambda seed: Ridge()}, 0, None)
-    calibrated = fit_uncertainty(table, lambda seed: Ridge(), 0, None, 1)
+    predictor, _ = fit_all_rows(table, {"params": lambda seed: make()}, 0, None)
+    calibrated = fit_uncertainty(table, lambda seed: make(), 0, None, 1)
     about = {"dataset": dataset, "predictor": "ridge", "preset": "quick", "features": list(features)}
     path = folder / "champion" / dataset
     path.mkdir(parents=True)

@@ -10,6 +10,7 @@ from typing import Any
 
 from perfcast.sources.download import DownloadLimits
 from perfcast.sources.ingestion import ingest_source
+from perfcast.sources.locations import SourcePlaces
 from perfcast.sources.source_spec import SourceSpec, parse_source
 
 GOOD, BAD = b"good bytes\n" * 500, b"evil bytes\n" * 500
@@ -29,14 +30,13 @@ def make_spec(*files: dict[str, Any], **more: Any) -> SourceSpec:
     return parse_source("src", {**ABOUT, **({"files": list(files)} if files else {}), **more})
 
 
-def places_of(folders: SimpleNamespace) -> dict[str, Any]:
+def places_of(folders: SimpleNamespace, earlier: Path | None = None) -> SourcePlaces:
     """Return where files of a source are looked for."""
-    return {"cache": folders.cache, "mirrors": [folders.mirror, folders.second], "embedded": folders.embedded}
+    return SourcePlaces(folders.cache, [folders.mirror, folders.second], folders.embedded, earlier)
 
 
 def ingest(spec: SourceSpec, folders: SimpleNamespace, *, network: bool = False, **more: Any) -> Any:
-    options = {"limits": LIMITS, **places_of(folders), **more}
-    return ingest_source(spec, folders.out, network=network, **options)
+    return ingest_source(spec, folders.out, places_of(folders), network=network, **{"limits": LIMITS, **more})
 
 
 def read_manifest(folders: SimpleNamespace) -> dict[str, Any]:

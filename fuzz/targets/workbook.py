@@ -9,8 +9,7 @@ from pathlib import Path
 
 from _refusing import refusing, written
 
-from perfcast.domains.servers.datasets.perfcastdb.runs_table import SKU_TABLE
-from perfcast.domains.servers.datasets.perfcastdb.sample_skus import read_skus
+from perfcast.domains.servers.datasets.perfcastdb.runs_table import SKU_TABLE, read_skus
 from perfcast.domains.servers.testing import perfcastdb as fake
 
 _made = Path(tempfile.mkdtemp(prefix="perfcast-fuzz-seeds-"))

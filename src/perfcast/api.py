@@ -353,14 +353,16 @@ def _list_varied(vary: Mapping[str, object] | Sequence[str] | str) -> list[str]:
 
 
 @for_python
-def load_champion(path: Path | str = DEFAULT_CHAMPION, *, dataset: str | None = None) -> Champion:
+def load_champion(
+    path: Path | str = DEFAULT_CHAMPION, *, dataset: str | None = None, power: Path | str | None = None
+) -> Champion:
     """Read a champion: the folder that a run leaves, or the file that `perfcast champion export` writes.
 
-    Args: `dataset` is the one that the champion must be of. Raises: UserError when it is absent, damaged or of another
-    dataset or format.
+    Args: `dataset` is the one that the champion must be of; `power` has the champion of the watts of its machines, for
+    `Champion.size`. Raises: UserError when one is absent, damaged or of another dataset or format.
     """
     path = default_champion(Path("results"), "spec_cpu2017") if path == DEFAULT_CHAMPION else path
-    return with_operations(champion_folder.load_champion(path, dataset).require_described())
+    return with_operations(champion_folder.load_champion(path, dataset, power).require_described())
 
 
 def with_operations(champion: champion_folder.Champion) -> Champion:

@@ -62,8 +62,8 @@ LOOSE_BOUND = {
     **dict.fromkeys(("composition_ensemble", "composition_trees", "roofline_ensemble"), 0.2),
     **dict.fromkeys(("resource_shares_trees", "work_of_alone_trees"), 0.1),
 }
-LEVEL_ALONE = {"pooled_effects", "pooled_trees", "accelerators_mean"}
-"""Predictors of accelerators by the names of their columns: of a table without these they know the level alone, and
+LEVEL_ALONE = {"pooled_effects", "pooled_trees", "accelerators_mean", "power_trees"}
+"""Predictors by the names of their columns: of a table without these they know the level alone, and
 trees on their residual do not count, so the bound is that of the mean."""
 
 

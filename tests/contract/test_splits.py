@@ -56,6 +56,7 @@ HELD_OUT = {
     **{
         "unseen_microarchitecture": "generation",
         "unseen_core_family": "core_family",
+        "unseen_family": "family",
         "unseen_system_vendor": "hw_vendor",
     },
     **{"unseen_silicon": "silicon", "unseen_system": "system", "unseen_submitter": "submitter"},
@@ -80,7 +81,10 @@ COLUMNS = (
     Column("model_family", Kind.CATEGORICAL, Role.KEY, "model"),
     Column("gpu", Kind.CATEGORICAL, Role.KEY, "gpu"),
     Column("generation", Kind.CATEGORICAL, Role.KEY, "gpu"),
-    *(Column(name, Kind.CATEGORICAL, Role.KEY, "server") for name in ("core_family", "hw_vendor", "system_stem")),
+    *(
+        Column(name, Kind.CATEGORICAL, Role.KEY, "server")
+        for name in ("core_family", "family", "hw_vendor", "system_stem")
+    ),
     *(Column(name, Kind.CATEGORICAL, Role.KEY, "server") for name in ("compiler_vendor", "compiler_major_minor")),
     *(Column(name, Kind.NUMERICAL, Role.KEY, "server") for name in ("chips", "threads_per_core", "dimm_count")),
     *(Column(name, Kind.NUMERICAL, Role.KEY, "server") for name in ("dimm_gb", "mem_eff_mts")),
@@ -159,6 +163,7 @@ def generate(seed, rows=300):
             "gpu": [f"g{number}" for number in block % 5],
             "generation": [f"n{number}" for number in block % 5 // 2],
             "core_family": [f"c{number}" for number in block % 19],
+            "family": [f"f{number}" for number in block % 17],
             "hw_vendor": [f"v{number}" for number in block % 23],
             **dict.fromkeys(("system_stem", "compiler_vendor", "compiler_major_minor"), "same"),
             **dict.fromkeys(("threads_per_core", "dimm_count", "dimm_gb", "mem_eff_mts"), 2.0),

@@ -1,5 +1,6 @@
 // Steps of a visitor; the texts of every step are recorded.
 const texts = {};
+const SIZED = "#sizing th, #sizing figcaption, #sizing li, #sizing .problem";
 const at = (selector) => document.querySelector(selector);
 const form = at("#machine");
 const record = (name, selector) => { texts[name] = [...document.querySelectorAll(selector)].map((one) => one.textContent); };
@@ -19,7 +20,8 @@ async function visit() {
   record("published", ".published caption, .published tbody th");
   texts.chosen = [...document.querySelectorAll(".of-suites:not([hidden]) select")].map((one) => one.value);
   texts.wide = document.documentElement.scrollWidth - innerWidth;
-  if (location.search) return;
+  record("sized at first", SIZED);
+  if (location.search || location.hash) return;
   await press("#machine .main");
   record("empty form", "#problem:not([hidden])");
   type(form.elements["m.processor"], "gold 6");
@@ -78,6 +80,30 @@ async function visit() {
     texts.decisions[action] = [...document.querySelectorAll("#decision caption, #decision thead th, #choose-problem:not([hidden])")].map((one) => one.textContent);
   }
   texts.decided = location.search;
+  const fleet = at("#size").elements;
+  const size = async () => { at("#size .main").click(); await until(() => !at("#busy-sizing").textContent); };
+  await size();
+  record("no fleet", "#size-problem:not([hidden])");
+  fleet.fleet.value = "Qty\tProcessor\tchips\tUtilization\track\n1,200\tXeon Gold 6148\t1\t45 %\tA\n0\tXeon Gold 6148\t1\t\tB\n";
+  await size();
+  record("no target", "#size-problem:not([hidden])");
+  fleet.onto.value = "2 x Xeon Gold 6148; cores=3\n2 x Zeus 1";
+  fleet.mix.value = "int_rate";
+  fleet.headroom.value = "x";
+  await size();
+  record("bad headroom", "#size-problem:not([hidden])");
+  fleet.headroom.value = "20 %";
+  await size();
+  record("sized", SIZED);
+  record("refused", "#sizing .problem");
+  record("sizing notes", "#sizing .quiet");
+  texts.steps = [...document.querySelectorAll("#sizing svg")].map((one) => [one.getAttribute("aria-label"), [...one.querySelectorAll("text")].map((text) => text.textContent), [...one.querySelectorAll("title")].map((title) => title.textContent)]);
+  let saved;
+  URL.createObjectURL = (blob) => { saved = blob.text(); return "#"; };
+  at("#size-csv").click();
+  await until(() => saved);
+  texts.csv = await saved;
+  texts.hash = location.hash;
   form.elements.measured.value = "CINT2017rate = 150";
   await press("#machine .main");
   record("measured", "#answer:not([hidden]) .suite");

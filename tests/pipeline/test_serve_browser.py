@@ -1,5 +1,7 @@
 """The served page in a real browser: describe a machine, predict it, vary a characteristic, share the link."""
 
+import csv
+import io
 import json
 import re
 import shutil
@@ -14,6 +16,7 @@ from browser import BROWSER, QUIET
 from champion_project import TITLES, project
 from serving_project import served
 
+import perfcast
 from perfcast.serving import app
 
 VISIT = Path(__file__).parent / "serve_visit.js"
@@ -100,6 +103,9 @@ def test_visitor_predicts_varies_and_shares(address, tmp_path, width):
     assert texts["measured"] != texts["suites"]
     decided, console = browse(f"{address}/{texts['decided']}", tmp_path / "third")
     assert decided["decision at first"] == texts["decisions"]["similar"][:1]
+    check_sizing(texts)
+    sized, console = browse(f"{address}/{texts['hash']}", tmp_path / "fourth")
+    assert console == [] and sized["sized at first"] == texts["sized"]
     assert texts["curves"] == TITLES
     assert texts["points"] == [5, 5, 5, 5]
     assert texts["wide"] <= 0, "the page scrolls sideways"
@@ -119,6 +125,30 @@ def test_visitor_predicts_varies_and_shares(address, tmp_path, width):
     assert shared["curves at first"] == TITLES
 
 
+def check_sizing(texts):
+    """The page shows what Python answers to the table, and saves its CSV."""
+    assert texts["no fleet"] == ["fleet: empty. Paste a table with a header, such as count, processor, chips."]
+    assert texts["no target"] == ["onto: empty. Write one machine a line, such as 2 x EPYC 9755."]
+    assert texts["bad headroom"] == ['headroom: "x" is not a number. Type one such as 0.3 or 30 %.']
+    old = {"count": 1200, "processor": "Xeon Gold 6148", "chips": 1, "utilization": 0.45}
+    new = {"processor": "Xeon Gold 6148", "chips": 2, "cores": 3}
+    (target,) = perfcast.load_champion(project().folder).size(old, new, mix="int_rate", headroom=0.2).targets
+    assert {"onto", "needed (90\xa0%)", "for each new one", target.name, "trust"} <= {*texts["sized"]}
+    ((label, words, steps),) = texts["steps"]
+    assert label.startswith(f"{target.name}: {target.needed} needed, interval {target.low} to {target.high}; ")
+    assert {"wanted: 90 %", f"{target.needed} needed"} <= {*words}
+    assert [int(step.split()[0]) for step in steps] == [each.count for each in target.counts]
+    assert [text.partition(" must")[0] for text in texts["refused"]] == [
+        "target 2: refused, processor",
+        "line 3: refused, count",
+    ]
+    assert "carried to the answer unread: rack" in " ".join(texts["sizing notes"])
+    rows = [row for row in csv.DictReader(io.StringIO(texts["csv"])) if row["status"] == "ok"]
+    assert [(row["name"], row["needed"], float(row["suffices"])) for row in rows] == [
+        (target.name, str(target.needed), pytest.approx(each.suffices, rel=1e-5)) for each in target.counts
+    ]
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(BROWSER is None, reason="no browser is installed")
 @pytest.mark.parametrize("address", [bridged_pair], indirect=True)
@@ -136,7 +166,7 @@ def test_page_of_two_datasets_shows_both_or_one(address, tmp_path, width):
     for text, title in zip(texts["ratios"], TITLES, strict=True):
         assert re.fullmatch(rf"Ratio to {title}: [\d.]+, [\d.]+ to [\d.]+", text)
     assert texts["published"][0].startswith("Published results")
-    assert texts["chosen"] == ["both", "both"] and texts["wide"] <= 0
+    assert texts["chosen"] == ["both", "both", "spec_cpu2017"] and texts["wide"] <= 0
     texts, console = browse(f"{address}/{machine}&suite=spec_cpu2026", tmp_path / "one")
     assert console == []
     assert [text.split()[0] for text in texts["at first"]] == LATER == texts["curves at first"]

@@ -21,6 +21,7 @@ import training_run_project
 import yaml
 from bridged_project import bridged_results
 from champion_project import project
+from power_project import power_folder
 from serving_project import request, served
 
 import perfcast.cli.main
@@ -29,6 +30,8 @@ from perfcast.cli.command_parser import FAMILIES, MEMBERS, load_command
 from perfcast.cli.main import COMMANDS, main
 from perfcast.config.conf_files import read_yaml
 from perfcast.config.experiment_params import validate
+from perfcast.inference.reference_data import ReferenceData
+from perfcast.utils.result_digests import record_digests
 
 PROJECT = Path(__file__).parents[2]
 ROOT_PAGES = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
@@ -183,18 +186,36 @@ PYTHON_PARSED = ("mlflow",)
 """Modules of code that needs a finished run."""
 
 
+def add_instances(folder: Path, listed: Path) -> None:
+    """Copy the generated champion, with generated facts of the instances that the pages name."""
+    pattern = r"[a-z]\d\w*\.\w+large|n2-standard-32|Standard_D8s_v5"
+    names = {name for text in TEXT.values() for name in re.findall(pattern, text)}
+    lines = ["instance_type,vcpus,cpu_model,family,threads_per_core,other_families"]
+    lines += [f"{name},8,xeon gold 6148,,2,Milan" for name in sorted(names)]
+    (listed / "cloud_instances.csv").write_text("\n".join(lines))
+    shutil.copytree(project().folder, folder)
+    measured = project().champion.reference_data.measured
+    raw = {**project().raw, "cloud_instances": listed}
+    facts = project().champion.rules.read_entity_facts(raw, measured.frame["cpu_model"].unique())
+    ReferenceData(measured, facts).save(folder / "reference_data")
+    record_digests(folder)
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project with a champion of generated results, as the pages have it."""
     place = tmp_path_factory.mktemp("project")
     (place / "results" / "champion").mkdir(parents=True)
+    add_instances(place / "results" / "champion" / "spec_cpu2017", tmp_path_factory.mktemp("listed"))
     for folder in (project().results, deployment_project.results(), training_run_project.results()):
         for entry in (folder / "champion").iterdir():
-            (place / "results" / "champion" / entry.name).symlink_to(entry)
+            if entry.name != "spec_cpu2017":
+                (place / "results" / "champion" / entry.name).symlink_to(entry)
         for entry in folder.iterdir():
             if entry.name not in ("champion", "raw"):
                 (place / "results" / entry.name).symlink_to(entry)
     (place / "results" / "cpu2026").symlink_to(bridged_results())
+    (place / "results" / "power").symlink_to(power_folder().parents[1])
     (place / "results" / "systems").mkdir()
     for name in ("llm", "scaling"):
         (place / "results" / "systems" / name).symlink_to(place / "results")

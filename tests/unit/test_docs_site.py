@@ -215,3 +215,45 @@ def test_sections_of_the_navigation(load) -> None:
     pages = {"a/index.md": load("markdown_text").page("A", "text")}
     pages |= {f"a/{name}.md": load("markdown_text").page(name, section="S") for name in ("b", "c")}
     assert load("hooks").nest(pages) == ["a/index.md", {"S": [{"b": "a/b.md"}, {"c": "a/c.md"}]}]
+
+
+PAGE = """```bash
+echo 1 | tee kept
+```
+
+```text
+0
+```
+
+```text
+no output
+```
+
+```bash
+cat kept; {last}
+```
+
+```text
+```
+"""
+
+
+def test_outputs_of_commands_are_pasted_in_their_order(load, tmp_path: Path) -> None:
+    outputs = load("example_outputs")
+    pasted = outputs.paste(PAGE.format(last="echo 2"), outputs.run_in(tmp_path))
+    assert pasted == PAGE.format(last="echo 2").replace("text\n0", "text\n1").replace("text\n```", "text\n1\n2\n```")
+    page = tmp_path / "page.md"
+    page.write_text(PAGE.format(last="false"))
+    with pytest.raises(subprocess.CalledProcessError):
+        outputs.main([str(page)])
+    assert page.read_text() == PAGE.format(last="false")
+
+
+def test_every_command_of_the_page_on_fleets_has_its_output(load) -> None:
+    commands = []
+    load("example_outputs").paste(
+        (PROJECT / "docs/size.md").read_text(encoding="utf-8"), lambda text: commands.append(text) or ""
+    )
+    assert len(commands) >= 3
+    assert all("perfcast size" in each for each in commands)
+    assert any("Standard_D8s_v5" in each for each in commands)

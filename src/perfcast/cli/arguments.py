@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from perfcast.utils.packaged_project import default_project
+
 LARGEST_SEED = 2**32 - 1
 """The largest seed of numpy."""
 
@@ -88,6 +90,12 @@ def add_shared(parser: argparse.ArgumentParser, *names: str, **changed: str) -> 
     for name in names:
         help_text = changed.get(name.lstrip("-"), SHARED[name]["help"])
         parser.add_argument(name, **{**SHARED[name], "help": help_text})
+
+
+def add_project(parser: argparse.ArgumentParser) -> None:
+    """Declare the project, by default that of the working directory, or else the one that is packaged."""
+    add_shared(parser, "--project")
+    parser.set_defaults(project=default_project(Path()))
 
 
 def chosen(options: argparse.Namespace, *names: str) -> dict[str, Any]:

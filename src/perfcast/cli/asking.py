@@ -15,16 +15,12 @@ from perfcast.domain import domains
 from perfcast.utils.errors import UserError
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from perfcast.inference import Champion, MachineEntry
     from perfcast.inference.champion_pair import BridgedPair, Measured
     from perfcast.inference.predict import PredictOptions
 
 NONE_ANSWERED, PARTLY_ANSWERED = 2, 3
 """Exit codes of a batch of which no machine, or not every one, could be used."""
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""Beginnings of a cell that spreadsheets compute."""
 # first the domain whose configuration is the project's own: what most users ask about
 _DOMAINS = sorted(domains(), key=lambda domain: domain.conf.is_dir())
 FLAGS = {title: flags for domain in _DOMAINS for title, flags in domain.flags.items()}
@@ -51,6 +47,12 @@ def add_champion(parser: argparse.ArgumentParser, *, facts: bool = True) -> None
     )
     if facts:
         add_shared(parser, "--facts")
+
+
+def add_power(parser: argparse.ArgumentParser) -> None:
+    """Declare the champion of power."""
+    meaning = "champion of the watts of machines at idle and at full load: its folder or exported file"
+    parser.add_argument("--power", type=Path, metavar="PATH", help=meaning)
 
 
 BOTH = "both"
@@ -97,8 +99,8 @@ def read_champions(options: argparse.Namespace) -> Champion | BridgedPair:
 def _read_champions(options: argparse.Namespace, most: int) -> list[Champion]:
     from perfcast.inference.champion import load_champion
 
-    folders = list(find_champions(options).items())[:most]
-    return [_add_facts(options, load_champion(path, name).require_described()) for name, path in folders]
+    folders, power = list(find_champions(options).items())[:most], getattr(options, "power", None)
+    return [_add_facts(options, load_champion(path, name, power).require_described()) for name, path in folders]
 
 
 def _add_facts(options: argparse.Namespace, champion: Champion) -> Champion:
@@ -106,6 +108,8 @@ def _add_facts(options: argparse.Namespace, champion: Champion) -> Champion:
     if options.facts is None:
         return champion
     champion = cast("Champion", champion.rules.add_user_facts(champion, options.facts))
+    if champion.power is not None:
+        champion.power = champion.power.rules.add_user_facts(champion.power, options.facts)
     count = len(champion.reference_data.user_entities)
     print(f"{options.facts}: {count} {champion.rules.entity_name}{'s'[: count != 1]} of yours", file=sys.stderr)
     return champion
@@ -241,6 +245,13 @@ def add_output(parser: argparse.ArgumentParser, files: str) -> None:
     parser.add_argument("--out", type=Path, metavar="FILE", help=f"write to this file, by its ending: {files}")
 
 
+def add_answer(parser: argparse.ArgumentParser) -> None:
+    """Declare the champion, how predictions are made, and the form of an answer that is a CSV or JSON file."""
+    add_champion(parser)
+    add_prediction(parser)
+    add_output(parser, ".csv or .json")
+
+
 def check_out(options: argparse.Namespace, *endings: str) -> None:
     """Refuse an --out with another ending than the given ones, if any, and an input."""
     if options.out is None:
@@ -269,6 +280,7 @@ def write_answer(options: argparse.Namespace, answer: Any, format_text: Callable
 
     Args: `answer` has `to_dict()` and `to_frame()`; `format_text` takes it and the width of the terminal.
     """
+    from perfcast.inference.prediction import as_csv
     from perfcast.utils.io import write_text
     from perfcast.utils.terminal_tables import terminal_width
 
@@ -291,15 +303,14 @@ def finish(
     counted: str,
     *,
     level: float,
-    refused: int = 0,
     total: int = 0,
 ) -> int:
-    """Write the answer and, on standard error, who made it and how many machines were refused; return the exit code."""
+    """Write the answer and, on standard error, who made it and how many of `total` it refused; return the exit code."""
     write_answer(options, answer, format_text)
     learned = f", results to {answer.results_until}" if answer.results_until else ""
     by = f"{counted} by {answer.champion} ({answer.preset} preset{learned}), {100 * level:g} % intervals"
     print(f"{by}; estimates are not official results", file=sys.stderr)
-    if refused:
+    if refused := len(getattr(answer, "refused", ())):
         counted = f"{refused} of {count_words(total, 'machine')} refused"
         print(f"{counted}: {'its' if refused == 1 else 'their'} status and message tell why", file=sys.stderr)
         return PARTLY_ANSWERED if refused < total else NONE_ANSWERED
@@ -309,17 +320,6 @@ def finish(
 def _as_json(tree: dict[str, Any]) -> str:
     """Return indented JSON."""
     return json.dumps(tree, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def as_csv(frame: pd.DataFrame) -> str:
-    """Return CSV with six significant digits; a text that a spreadsheet would compute begins with an apostrophe."""
-
-    def quote(cell: object) -> object:
-        return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
-
-    texts = frame.select_dtypes(exclude=["number", "bool", "datetime"]).columns
-    frame = frame.assign(**{name: frame[name].map(quote) for name in texts})
-    return str(frame.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
 
 
 def count_words(count: int, noun: str) -> str:

@@ -118,7 +118,11 @@ def build_parser(command: TypedCommand) -> CommandParser:
     if command.module:
         text, examples = _read_docstring(command.package, command.module)
         parser = CommandParser(prog=command.prog, description=text, epilog=_format_examples(examples))
-        load_command(command.package, command.module).add_arguments(parser)
+        try:
+            load_command(command.package, command.module).add_arguments(parser)
+        except argparse.ArgumentError as error:
+            requirement = f"flags of domains must not be options of {command.prog}"
+            raise UserError(requirement, str(error), "rename the flag in its Domain") from None
         return parser
     family = command.package.removeprefix("cli").lstrip(".")
     if family:

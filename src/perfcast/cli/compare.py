@@ -42,6 +42,5 @@ def run(options: argparse.Namespace) -> int:
     measurements = asking.read_user_measurements(options, entries, champions)
     comparison = compare_machines(entries, champions, chosen, measurements=measurements)
     counted = f"{asking.count_words(len(comparison.machines), 'machine')} compared"
-    counts = {"refused": len(comparison.refused), "total": len(entries)}
     format_text = partial(format_comparison, explain=options.explain)
-    return asking.finish(options, comparison, format_text, counted, level=chosen.level, **counts)
+    return asking.finish(options, comparison, format_text, counted, level=chosen.level, total=len(entries))

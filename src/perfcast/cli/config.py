@@ -10,17 +10,14 @@ Examples:
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from perfcast.cli.arguments import add_shared
-from perfcast.utils.packaged_project import default_project
+from perfcast.cli.arguments import add_project
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("--path", metavar="GROUP/NAME", help="print where a file of conf/ is, that of a domain too")
-    add_shared(parser, "--project")
-    parser.set_defaults(project=default_project(Path()))
+    add_project(parser)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -13,16 +13,13 @@ import argparse
 import json
 import os
 from dataclasses import asdict
-from pathlib import Path
 
-from perfcast.cli.arguments import add_shared
-from perfcast.utils.packaged_project import default_project
+from perfcast.cli.arguments import add_project
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    add_shared(parser, "--project")
-    parser.set_defaults(project=default_project(Path()))
+    add_project(parser)
     parser.add_argument("--deep", action="store_true", help="verify every result by its SHA-256 as well")
     parser.add_argument("--json", action="store_true", help="print JSON")
 

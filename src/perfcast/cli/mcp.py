@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import argparse
 
-from perfcast.cli.asking import add_champion, read_champion
+from perfcast.cli.asking import add_champion, add_power, read_champion
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add_champion(parser)
+    add_power(parser)
 
 
 def run(options: argparse.Namespace) -> int:

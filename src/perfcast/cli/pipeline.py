@@ -365,9 +365,9 @@ def ingest(
     from perfcast.sources.source_spec import parse_source
 
     spec = parse_source(source, read_conf(project / "conf", "source", source))
-    places = find_places(project, mirror, os.environ)
-    is_local = locate_source(spec, **places, earlier=out).is_local
-    result = ingest_source(spec, out, **places, network=not offline, strict=strict)
+    places = find_places(project, mirror, os.environ, out)
+    is_local = locate_source(spec, places).is_local
+    result = ingest_source(spec, out, places, network=not offline, strict=strict)
     if origin:
         origins = {file.name: file.origin for file in result.files}
         means = {"at_hand": is_local, "network": not offline, "strict": strict}

@@ -48,9 +48,9 @@ def run(options: argparse.Namespace) -> int:
         options.suite = asking.BOTH
     predictions = _predict(options, asking.read_champions(options))
     counted = asking.count_words(sum(len(each.estimates) for each in predictions.machines), "estimate")
-    counts = {"refused": len(predictions.refused), "total": len(predictions.machines)}
+    level, total = asking.read_options(options).level, len(predictions.machines)
     format_text = partial(format_predictions, explain=options.explain)
-    return asking.finish(options, predictions, format_text, counted, level=asking.read_options(options).level, **counts)
+    return asking.finish(options, predictions, format_text, counted, level=level, total=total)
 
 
 def _predict(options: argparse.Namespace, champions: Champion | BridgedPair) -> Predictions:

@@ -71,8 +71,7 @@ def run(options: argparse.Namespace) -> int:
     names = {"measurements": measurements, "strict": options.strict, "progress": len(entries) > 20}
     ranking = rank_machines(entries, champions, request, chosen, **names)
     counted = f"{asking.count_words(len(ranking.candidates), 'machine')} predicted"
-    counts = {"refused": len(ranking.refused), "total": len(entries)}
-    return asking.finish(options, ranking, format_ranking, counted, level=chosen.level, **counts)
+    return asking.finish(options, ranking, format_ranking, counted, level=chosen.level, total=len(entries))
 
 
 def _read_candidates(options: argparse.Namespace, champion: Champion) -> list[MachineEntry]:

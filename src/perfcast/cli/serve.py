@@ -16,12 +16,13 @@ from functools import partial
 from typing import Any
 
 from perfcast.cli.arguments import whole
-from perfcast.cli.asking import BOTH, add_champion, read_champions
+from perfcast.cli.asking import BOTH, add_champion, add_power, read_champions
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add_champion(parser)
+    add_power(parser)
     parser.add_argument("--host", default="127.0.0.1", metavar="ADDRESS", help="address to listen on")
     parser.add_argument("--port", type=whole(0, 65535), default=8000, metavar="N", help="port to listen on, 0 for any")
     parser.add_argument(

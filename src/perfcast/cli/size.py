@@ -41,9 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     rate, price = number(0, 1e9), "of a kWh, in the cost"
     parser.add_argument("--electricity-price", type=rate, default=0.0, metavar="PRICE", help=price)
     parser.add_argument("--carbon", type=rate, default=0.0, metavar="KG", help="CO2 of a kWh, in kg")
-    asking.add_champion(parser)
-    asking.add_prediction(parser)
-    asking.add_output(parser, ".csv or .json")
+    asking.add_answer(parser)
+    asking.add_power(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -61,5 +60,5 @@ def run(options: argparse.Namespace) -> int:
     measurements, *_ = asking.read_user_measurements(options, [], champion)
     sizing = size_fleet(fleet, onto, champion, request, chosen, measurements=measurements)
     counted = f"{asking.count_words(sizing.machines, 'machine')} replaced"
-    counts = {"refused": len(sizing.refused), "total": len(fleet) + len(onto)}
-    return asking.finish(options, sizing, format_sizing, counted, level=chosen.level, **counts)
+    total = len(fleet) + len(onto)
+    return asking.finish(options, sizing, format_sizing, counted, level=chosen.level, total=total)

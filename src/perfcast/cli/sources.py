@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import argparse
 import os
-from pathlib import Path
 
-from perfcast.cli.arguments import add_shared
-from perfcast.utils.packaged_project import default_project
+from perfcast.cli.arguments import add_project
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    add_shared(parser, "--project")
-    parser.set_defaults(project=default_project(Path()))
+    add_project(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -32,7 +29,7 @@ def run(options: argparse.Namespace) -> int:
 
     params = validate(read_yaml(options.project / "params.yaml"), options.project / "conf")
     specs = [parse_source(name, read_conf(options.project / "conf", "source", name)) for name in params.sources]
-    rows = tabulate_sources(specs, **find_places(options.project, params.mirrors, os.environ))
+    rows = tabulate_sources(specs, find_places(options.project, params.mirrors, os.environ))
     table = Table(title="Sources", title_justify="left")
     for heading in rows[0]:
         table.add_column(str(heading).capitalize(), overflow="fold")

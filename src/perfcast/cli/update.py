@@ -11,8 +11,7 @@ import argparse
 from pathlib import Path
 
 from perfcast.cli import asking
-from perfcast.cli.arguments import add_shared
-from perfcast.utils.packaged_project import default_project
+from perfcast.cli.arguments import add_project
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,8 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="dump of all results, .csv or .csv.gz (default: that at the official address)",
     )
     asking.add_champion(parser, facts=False)
-    add_shared(parser, "--project")
-    parser.set_defaults(project=default_project(Path()))
+    add_project(parser)
 
 
 def run(options: argparse.Namespace) -> int:

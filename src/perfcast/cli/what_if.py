@@ -22,9 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     asking.add_machines(parser)
     parser.add_argument("--vary", action="append", default=[], metavar="NAME=VALUES", help=_VALUES)
     add_shared(parser, "--task")
-    asking.add_champion(parser)
-    asking.add_prediction(parser)
-    asking.add_output(parser, ".csv or .json")
+    asking.add_answer(parser)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -11,7 +11,7 @@ import pandas as pd
 
 from perfcast.data.strict_csv import Rejection
 from perfcast.schema.declare import number
-from perfcast.schema.table import Column, Kind, Role
+from perfcast.schema.table import Column, Kind, Role, Table, build_table, out_of_bounds
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import read_object
 
@@ -68,6 +68,23 @@ def quarantine(
             for line, text in zip(frame.loc[hit, "line"], detail[hit], strict=True)
         ]
     return frame[good], rejections
+
+
+def reject_outside(table: Table, source: str, file: str = "") -> tuple[Table, list[Rejection]]:
+    """Return the rows with every value inside its bounds, and the rejections of the others, by their `source_line`.
+
+    Args: `file` is that of the rows; without one it is in `source_file`.
+    """
+    outside = out_of_bounds(table)
+    wrong = outside.any(axis=1)
+    if not wrong.any():
+        return table, []
+    rows = table.frame[wrong].assign(column=outside[wrong].idxmax(axis=1)).to_dict("records")
+    rejections = [
+        Rejection(source, file or str(row["source_file"]), int(row["source_line"]), "out_of_bounds", str(row["column"]))
+        for row in rows
+    ]
+    return build_table(table.dataset, table.frame[~wrong], table.columns), rejections
 
 
 def read_machine(source: str, path: Path, remedy: str) -> dict[str, Any]:

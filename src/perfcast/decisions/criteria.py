@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
@@ -15,6 +15,7 @@ from perfcast.inference.champion import Champion
 from perfcast.inference.champion_pair import BridgedPair, list_champions
 from perfcast.inference.machine_fields import read_number
 from perfcast.inference.machine_files import EXTRAS, NAME, PRICE, WATTS, MachineEntry, tidy_text
+from perfcast.inference.name_lookup import TaskNames
 from perfcast.inference.prediction import DerivedValue, Estimate
 from perfcast.inference.rules import DerivedOutput
 from perfcast.uncertainty.conformal import probability_at_least
@@ -143,18 +144,18 @@ def read_criterion(text: str, champion: Champion | BridgedPair) -> Criterion:
     Raises: UserError for any other text, and where one word of it is better when it rises, and another when it falls.
     """
     names, lower = champion.task_names, champion.rules.lower_is_better
-    pieces = _OPERATOR.split(text.strip())
-    if len(pieces) > 2 * _MAX_WORDS:
-        raise UserError(f"--by must have at most {_MAX_WORDS} words", f"it has {len(pieces) // 2 + 1}")
+    words = list(_split_words(text, names))
+    if len(words) > _MAX_WORDS:
+        raise UserError(f"--by must have at most {_MAX_WORDS} words", "it has more")
     exponents: dict[Factor, int] = {}
     typed: dict[Factor, str] = {}
     derived = {each.name: each for each in champion.rules.derived}
-    for word, operator in zip(map(str.strip, pieces[::2]), ["*", *pieces[1::2]], strict=True):
+    for operator, word in words:
         if not word:
             raise UserError("--by must be words joined by * and /, such as score/watt", f"it is {text[:80]!r}")
         factor: Factor | None = derived.get(word.lower()) or _WORDS.get(word.lower())
         if factor is None:
-            if names.find(word.rpartition(".")[0] or word) is None and names.find(word) is None:
+            if not _names_task(word, names):
                 requirement = f"--by must name {', '.join([*sorted(set(_WORDS.values())), *derived])} or a task"
                 raise UserError(requirement, f"it names {word[:40]!r}", f"tasks are {', '.join(names.tasks)}")
             factor = read_output(word, champion, "--by")
@@ -174,6 +175,21 @@ def read_criterion(text: str, champion: Champion | BridgedPair) -> Criterion:
         fact = f"it is {text.strip()!r}{', and less is better in every score' if lower else ''}"
         raise UserError(requirement, fact, f"write --by {right!r}")
     return Criterion(text.strip(), exponents, ascending)
+
+
+def _names_task(word: str, names: TaskNames) -> bool:
+    """Return whether a word is `TASK` or `TASK.TARGET`."""
+    return any(names.find(name) is not None for name in (word, word.rpartition(".")[0]))
+
+
+def _split_words(text: str, names: TaskNames) -> Iterator[tuple[str, str]]:
+    """Yield the words with the operator before each; the name of a task may have operators in it."""
+    pieces = ["*", *_OPERATOR.split(text.strip(), 4 * _MAX_WORDS)]
+    while pieces:
+        ends = range(len(pieces), 2, -2)
+        end = next((end for end in ends if _names_task("".join(pieces[1:end]), names)), 2)
+        yield pieces[0], "".join(pieces[1:end]).strip()
+        pieces = pieces[end:]
 
 
 def _sense(factor: Factor, *, lower: bool) -> int:
@@ -271,7 +287,8 @@ def read_request(
     electricity_price: float = 0.0,
     years: float = 1.0,
 ) -> RankingRequest:
-    """Return the request of typed targets and a criterion; the score is that of all tasks of the targets, or of all.
+    """Return the request of typed targets and a criterion; the score is that of all tasks of the targets, else of
+    the criterion, else of all.
 
     Raises: UserError for a word that has no meaning, a number that cannot be, and for `sure` or a probability without
     targets.
@@ -281,10 +298,11 @@ def read_request(
             rule = "0 or a positive number" if low == 0 else "a positive number"
             raise UserError(f"--{name} must be {rule}", f"it is {value:g}")
     constraints = tuple(read_constraint(text, champion) for text in targets)
-    outputs = list(dict.fromkeys(constraint.output for constraint in constraints))
+    criterion = read_criterion(by, champion)
+    named = [] if SCORE in criterion.exponents else [each for each in criterion.exponents if isinstance(each, Output)]
+    outputs = list(dict.fromkeys(constraint.output for constraint in constraints)) or named
     if not outputs:
         outputs = [Output(task, target) for task in champion.tasks for target in champion.targets_of[task]]
-    criterion = read_criterion(by, champion)
     if COST in criterion.exponents and champion.rules.price_columns:
         raise UserError("--by must not name the cost where prices are per hour", f"it is {by!r}", "name the price")
     if not constraints and (sure is not None or PROBABILITY in criterion.exponents):
@@ -300,7 +318,7 @@ def read_request(
 class Candidate:
     """Facts of a candidate beside its machine: `cells` are numbers that its price or derived quantities need.
 
-    Units: `price` any currency, `watts` W.
+    `sizes` are those of `DescriptionRules.find_sizes`. Units: `price` any currency, `watts` W.
     """
 
     line: int
@@ -309,6 +327,7 @@ class Candidate:
     watts: float | None
     watts_assumed: bool = False
     cells: Mapping[str, float] = field(default_factory=dict)
+    sizes: Mapping[str, float] = field(default_factory=dict)
 
 
 def read_candidate(entry: MachineEntry) -> Candidate:

@@ -23,6 +23,7 @@ from perfcast.inference.prediction import (
     Ratio,
     Value,
     list_outside,
+    lowest_trust,
 )
 from perfcast.inference.rules import find_rules
 from perfcast.utils.terminal_tables import (
@@ -154,13 +155,7 @@ def _format_prediction(prediction: Prediction, origins: Mapping[str, str], width
         parts.extend([*([title] if title else []), render_table(header, rows, width)] if rows else [])
 
     published = [row for estimate in estimates for row in _published_rows(estimate, explain=explain)]
-    header, title = (
-        ["task", "results", "median", "range", "compiler, year", "newest"],
-        "published results of this machine",
-    )
-    differs = _list_differences(prediction)
-    if any(each.published and each.published.quartiles for each in estimates):
-        header = ["task", "results", "median", "range", "compiler, year", "newest"]
+    header = ["task", "results", "median", "range", "compiler, year", "newest"]
     differs = _list_differences(prediction)
     which = f"{'nearest to' if differs else 'of'} this machine"
     if any(each.published and each.published.quartiles for each in estimates):
@@ -337,8 +332,7 @@ def _format_combinations(grid: Grid, width: int | None) -> str:
             shown = _format_spread(estimates[output]) if output in estimates else ("", "")
             cells |= zip((title, f"{_name_interval(grid.level)}{_DISTINCT}{title}"), shown, strict=True)
         cells |= derived | {value.name: format_number(value.median) for value in combination.derived}
-        lowest = min(combination.estimates, key=lambda estimate: estimate.in_domain_score or 0.0)
-        rows.append({**cells, "trust": lowest.trust, _LIKE: combination.base_entity})
+        rows.append({**cells, "trust": lowest_trust(combination.estimates), _LIKE: combination.base_entity})
     return _format_table(rows, width)
 
 

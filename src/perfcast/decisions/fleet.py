@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from perfcast.decisions.criteria import HOURS_PER_YEAR, Candidate, read_candidate
+from perfcast.decisions.criteria import Candidate, read_candidate
+from perfcast.decisions.fleet_power import PowerDraws, draw_power, list_power_notes, summarize_power
 from perfcast.decisions.joint_scores import MachineScores, predict_scores
 from perfcast.decisions.ranking import RefusedCandidate, complete_facts
 from perfcast.decisions.sizing_request import SizingRequest, carry_fleet_fields, read_count, read_utilization
@@ -26,6 +27,8 @@ from perfcast.inference.prediction import (
     OK,
     REFUSED,
     ChampionAnswer,
+    find_shared_notes,
+    lowest_trust,
     name_carried,
 )
 from perfcast.inference.user_measurements import UserMeasurements
@@ -78,8 +81,10 @@ class SizedTarget:
     `needed`, spares included, suffices with the asked probability; `low` to `high` is the interval of the number.
     `ratio` is that of replaced machines to new ones, without spares and rounding. `measured` is MEASURED where
     published results of this very machine are the source of all scores. `speedups` are its scores over the mean of the
-    machines that it replaces. `totals` are those of the `needed` machines.
-    Units: `watts` W at full load and `energy` kWh a year of all, `carbon` kg a year, `price` of one, `cost` a year.
+    machines that it replaces. `totals` are those of the `needed` machines, `load` is their mean utilization
+    over the years, and `watts_basis` one of the words of `fleet_power`, None without watts.
+    Units: `watts` W at full load of all; `energy`, with its interval, kWh a year at `load`; `carbon` kg a year; `price`
+    of one; `cost` a year.
     """
 
     line: int
@@ -97,9 +102,12 @@ class SizedTarget:
     speedups: Mapping[str, float]
     totals: Mapping[str, float]
     watts: float | None
-    watts_assumed: bool
+    watts_basis: str | None
+    load: float
     price: float | None
     energy: float | None
+    energy_low: float | None
+    energy_high: float | None
     carbon: float | None
     cost: float | None
     narrowed_by: tuple[Narrowing, ...]
@@ -110,8 +118,9 @@ class SizedTarget:
 class Sizing(ChampionAnswer):
     """Targets in their order, and the fleet of `machines` that they replace, without the `refused` rows.
 
-    `drivers` are the machines with the largest shares of the need. Units: `watts` W of the fleet at full load, None
-    where those of a machine are not known.
+    `drivers` are the machines with the largest shares of the need, `totals` those of the fleet. Units: `watts` W of the
+    fleet at full load and `energy` kWh a year, with its interval, at its utilization; None where the watts of a machine
+    are not known.
     """
 
     level: float
@@ -120,6 +129,10 @@ class Sizing(ChampionAnswer):
     machines: int
     rows: int
     watts: float | None
+    energy: float | None
+    energy_low: float | None
+    energy_high: float | None
+    totals: Mapping[str, float]
     drivers: tuple[FleetShare, ...]
     targets: tuple[SizedTarget, ...]
     notes: tuple[str, ...] = ()
@@ -197,13 +210,16 @@ def size_fleet(
         first = refused[0].message if refused else f"it has {len(fleet)} rows"
         raise UserError(f"a fleet must have a {'target' if rows else 'row'} that can be used", first)
     facts = complete_facts(scores.machines, candidates, champion, assume=options.assume)
-    sizer = _Sizer(rows, scores, facts, champion, request)
-    sized = tuple(sizer.size(target, options.level) for target in targets)
-    watts = [facts[row.place].watts for row in rows]
+    power, sizes = draw_power(placed, facts, champion, options), facts[rows[0].place].sizes
+    sizer = _Sizer(rows, scores, (facts, power), champion, request)
+    sized = [sizer.size(target, options.level) for target in targets]
+    common = find_shared_notes([each.notes for each in sized])
+    sized = [replace(each, notes=tuple(note for note in each.notes if note not in common)) for each in sized]
     notes = [f"{100 * sizer.measured_share:.0f} % of the need is of machines with published results"]
     if refused:
         notes.append(f"{len(refused)} of {len(fleet) + len(onto)} rows and targets are refused: no number counts them")
-    notes += [f"watts: {champion.rules.power_meaning}"] if any(each.watts_assumed for each in sized) else []
+    notes += filter(None, [champion.rules.size_note, champion.describe_carried(fleet)])
+    notes += list_power_notes(champion, {each.watts_basis for each in sized})
     return Sizing(
         *champion.identity,
         level=options.level,
@@ -211,10 +227,11 @@ def size_fleet(
         options={name: value for name, value in vars(request).items() if name != "mix"},
         machines=sum(row.count for row in rows),
         rows=len(rows),
-        watts=sum(row.count * (each or 0.0) for row, each in zip(rows, watts, strict=True)) if all(watts) else None,
+        **sizer.fleet_power(options.level),
+        totals={name: sum(row.count * facts[row.place].sizes[name] for row in rows) for name in sizes},
         drivers=sizer.drivers(),
-        targets=sized,
-        notes=(*notes, *(measurements.notes if measurements else ())),
+        targets=tuple(sized),
+        notes=(*notes, *common, *(measurements.notes if measurements else ())),
         refused=tuple(sorted(refused, key=lambda each: each.line)),
     )
 
@@ -230,11 +247,12 @@ class _Sizer:
         self,
         rows: Sequence[_Row],
         scores: MachineScores,
-        facts: Mapping[int, Candidate],
+        facts: tuple[Mapping[int, Candidate], Mapping[int, PowerDraws]],
         champion: Champion,
         request: SizingRequest,
     ) -> None:
-        self._scores, self._facts, self._champion, self._request = scores, facts, champion, request
+        self._scores, self._champion, self._request = scores, champion, request
+        self._facts, self._power = facts
         self._joint = scores.joint
         self._tasks = {output.task: share for output, share in request.mix.items()}
         self._loads, self._counts = Counter[int](), Counter[int]()
@@ -258,6 +276,11 @@ class _Sizer:
             for place in self._order[:_MAX_DRIVERS]
         )
 
+    def fleet_power(self, level: float) -> dict[str, Any]:
+        """Return what `summarize_power` tells of the fleet at its utilization."""
+        counts = self._counts.items()
+        return summarize_power([(self._power.get(place), count, self._loads[place]) for place, count in counts], level)
+
     def size(self, target: _Row, level: float) -> SizedTarget:
         """Return the number of machines of a target, with intervals of a level."""
         scores, request, place = self._scores, self._request, target.place
@@ -268,10 +291,10 @@ class _Sizer:
         needed = int(_quantile(counts, request.sure)) + request.spare
         low, high = (int(each) + request.spare for each in _quantile(counts, ends))
         ratios = self._counts.total() / _quantile(needs, [high_end, 0.5, low_end])
-        estimates = [scores.estimates[row] for row in self._rows(place)]
-        watts = None if facts.watts is None else needed * facts.watts
-        energy = None if watts is None else watts / 1000 * HOURS_PER_YEAR
-        cost = None
+        load = np.minimum(needs * (request.mean_growth / request.factor) / needed, 1.0)
+        power = self._power.get(place)
+        used = summarize_power([(power, needed, needed * load)], level)
+        energy, cost = used["energy"], None
         if (price := target.candidate.price) is not None and (energy is not None or not request.electricity_price):
             cost = needed * price / request.years + (energy or 0.0) * request.electricity_price
         titles = self._champion.rules.task_titles
@@ -285,16 +308,16 @@ class _Sizer:
             needed=needed,
             low=low,
             high=high,
-            counts=_list_chances(counts + request.spare),
+            counts=_list_chances(counts + request.spare, needed),
             **dict(zip(("ratio_low", "ratio", "ratio_high"), map(float, ratios), strict=True)),
             measured=self._describe(place),
-            trust=min(estimates, key=lambda each: each.in_domain_score or 0.0).trust,
+            trust=lowest_trust(scores.estimates[row] for row in self._rows(place)),
             speedups=speedups,
-            totals={name: needed * facts.cells[column] for name, column in self._champion.rules.sized.items()},
-            watts=watts,
-            watts_assumed=facts.watts_assumed,
+            totals={name: needed * value for name, value in facts.sizes.items()},
+            **used,
+            watts_basis=None if power is None else power.basis,
+            load=float(np.median(load)),
             price=price,
-            energy=energy,
             carbon=None if energy is None or not request.carbon else energy * request.carbon,
             cost=cost,
             narrowed_by=self._list_narrowings(place, ends, needs),
@@ -335,8 +358,9 @@ def _quantile(values: np.ndarray, levels: float | Sequence[float]) -> Any:
     return np.quantile(values, levels, method="inverted_cdf")
 
 
-def _list_chances(counts: np.ndarray) -> tuple[CountChance, ...]:
-    """Return numbers from one that hardly suffices to one that nearly surely does, with their probabilities."""
+def _list_chances(counts: np.ndarray, needed: int) -> tuple[CountChance, ...]:
+    """Return numbers, the needed one among them, from one that hardly suffices to one that nearly surely does."""
     first, last = (int(each) for each in _quantile(counts, [_TAIL, 1 - _TAIL]))
-    step = max(1, -(-(last - first) // (_MAX_COUNTS - 1)))
+    step = max(1, -(-(last - first) // (_MAX_COUNTS - 2)))
+    first -= (first - needed) % step
     return tuple(CountChance(each, float(np.mean(counts <= each))) for each in range(first, last + step, step))

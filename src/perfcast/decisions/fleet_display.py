@@ -15,20 +15,22 @@ def format_sizing(sizing: Sizing, width: int | None = None) -> str:
     """Return the numbers of all targets in a table, with what drives and what would narrow them."""
     mix = ", ".join(f"{task} {100 * share:g} %" for task, share in sizing.mix.items())
     count = f"{sizing.machines} machines" if sizing.machines > 1 else "1 machine"
+    has = [f"{format_number(value)} {name}" for name, value in sizing.totals.items()]
     interval = f"{100 * sizing.level:g} % interval"
     sure = f"needed ({100 * sizing.options['sure']:g} %)"
     totals = list(dict.fromkeys(name for target in sizing.targets for name in target.totals))
-    header = ["onto", sure, interval, "for each new one", interval, *totals, "watts", "MWh a year", "t CO2 a year"]
-    header += ["cost a year", "scores", "trust"]
+    header = ["onto", sure, interval, "for each new one", interval, *totals, "watts", "watts from", "load"]
+    header += ["MWh a year", interval, "t CO2 a year", interval, "cost a year", "scores", "trust"]
+    energy, between = _energy(sizing)
+    used = f"; {energy} MWh a year, {interval} {between}" if energy else ""
     parts = [
-        wrap_text(f"fleet: {count}; mix of its time: {mix}", width),
+        wrap_text(f"fleet: {', '.join([count, *has])}{used}; mix of its time: {mix}", width),
         render_table(*drop_empty_columns(header, [_cells(target, totals) for target in sizing.targets]), width),
     ]
     for target in sizing.targets:
-        speedups = ", ".join(f"{task} {value:.2f}" for task, value in target.speedups.items())
-        parts.append(
-            wrap_text(f"{target.name}: {_describe_chances(target)}; scores over the fleet's: {speedups}", width)
-        )
+        over = {**target.speedups, **{name: target.totals[name] / value for name, value in sizing.totals.items()}}
+        ratios = ", ".join(f"{name} {value:.2f}" for name, value in over.items())
+        parts.append(wrap_text(f"{target.name}: {_describe_chances(target)}; over the fleet's: {ratios}", width))
         for each in target.narrowed_by:
             left = f"{each.low} to {each.high}, {100 * each.width:.0f} % of the width"
             parts.append(wrap_text(f"  its number if the scores of {each.machine} were known: {left}", width))
@@ -49,15 +51,27 @@ def _cells(target: SizedTarget, totals: Sequence[str]) -> list[str]:
         f"{target.ratio:.3g}",
         format_interval(target.ratio_low, target.ratio_high),
         *(format_number(target.totals[name]) if name in target.totals else "" for name in totals),
-        *(_format(value, scale) for value, scale in ((target.watts, 1), (target.energy, 1000), (target.carbon, 1000))),
-        _format(target.cost, 1),
+        _format(target.watts),
+        target.watts_basis or "",
+        "" if target.watts is None else format_percent(target.load),
+        *_energy(target),
+        *(_energy(target, target.carbon / target.energy) if target.carbon and target.energy else ("", "")),
+        _format(target.cost),
         target.measured,
         target.trust,
     ]
 
 
-def _format(value: float | None, scale: float) -> str:
-    return "" if value is None else format_number(value / scale)
+def _energy(of: SizedTarget | Sizing, factor: float = 1.0) -> tuple[str, str]:
+    """Return MWh, or what a factor makes of them, with their interval."""
+    middle, low, high = (
+        None if each is None else each * factor / 1000 for each in (of.energy, of.energy_low, of.energy_high)
+    )
+    return _format(middle), format_interval(low, high)
+
+
+def _format(value: float | None) -> str:
+    return "" if value is None else format_number(value)
 
 
 def _describe_chances(target: SizedTarget) -> str:

@@ -129,10 +129,12 @@ def predict_scores(
     mix: Mapping[Output, float],
     options: PredictOptions,
     measurements: UserMeasurements | None,
+    *,
+    seed: int = 0,
 ) -> tuple[MachineScores | None, Mapping[int, UserError]]:
     """Return the scores of different machines, and the errors of those that cannot be used, by place.
 
-    Args: the line of every entry is its place.
+    Args: the line of every entry is its place; draws of equal seeds have equal normal values.
     """
     parsed = parse_batch(placed, champion, has_task=False)
     lines = [parsed.line_of(key) for key in parsed.keys]
@@ -151,6 +153,7 @@ def predict_scores(
     by_task = parsed.for_tasks(list(target_of), champion)
     keys, predictions, parts = list[tuple[int, str]](), dict[int, Prediction](), list[ErrorRows]()
     of_key: dict[tuple[int, str], Estimate] = {}
+    sizes, columns = list[float](), champion.rules.score_columns
     for numbers in batches(len(by_task.known.codes)):
         batch = replace(by_task, known=by_task.known.take(numbers))
         drawn = impute_draws(batch, champion, options.when, assume=options.assume)
@@ -159,6 +162,8 @@ def predict_scores(
         tasks = table.frame[table.column_of(Tag.TASK)].astype(str)
         parts.append(ErrorRows.of(table, outputs_of(tasks, tasks.map(target_of))))
         keys += zip(batch.keys, tasks, strict=True)
+        cells = answers.predicted.completed.cells
+        sizes += [champion.rules.size_of({name: cells[name][row] for name in columns}) for row in range(len(tasks))]
         for each in answers.list_predictions(parsed.notes):
             before = predictions.get(each.line, each)  # a machine may stand in two batches
             predictions[each.line] = replace(before, unpredicted=before.unpredicted + each.unpredicted)
@@ -168,12 +173,19 @@ def predict_scores(
             errors[place] = UserError(f"{placed[place].label} must have an estimate", refused.message)
     known_errors = champion.calibrated.known if champion.calibrated else None
     noise = np.inf if known_errors is None else float(np.sqrt(known_errors.levels.noise))
+    for (place, _), size in zip(keys, sizes, strict=True):
+        if not size > 0:
+            errors[place] = UserError(f"a machine must give {' and '.join(columns)}", f"{placed[place].label} has none")
     usable_rows = np.array([place not in errors and (place, task) in of_key for place, task in keys], dtype=bool)
     keys = [key for key, keep in zip(keys, usable_rows, strict=True) if keep]
+    if not keys:
+        return None, errors
     estimates = [of_key[key] for key in keys]
     spreads = [spread_estimate(each, error_quantiles(each, champion) or (0.0, 1.0), noise) for each in estimates]
     rows = reduce(ErrorRows.join, parts).take(usable_rows)
-    joint = JointScores(spreads, correlate_errors(rows, champion, measurements))
+    whole = np.log(np.array(sizes)[usable_rows]).tolist()
+    spreads = [each._replace(middle=each.middle + size) for each, size in zip(spreads, whole, strict=True)]
+    joint = JointScores(spreads, correlate_errors(rows, champion, measurements), seed)
     row_of = {key: row for row, key in enumerate(keys)}
     parsed = parsed.take(np.array([place not in errors for place in parsed.keys], dtype=bool))
     return MachineScores(parsed, row_of, estimates, joint, predictions), errors

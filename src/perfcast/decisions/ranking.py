@@ -28,7 +28,16 @@ from perfcast.inference.draws import complete_machines, hold_equal
 from perfcast.inference.machine_files import EXTRAS, PRICE, WATTS, MachineEntry
 from perfcast.inference.parse import ParsedMachines
 from perfcast.inference.predict import PredictOptions
-from perfcast.inference.prediction import ESTIMATE, OK, REFUSED, ChampionAnswer, Prediction, name_carried
+from perfcast.inference.prediction import (
+    ESTIMATE,
+    OK,
+    REFUSED,
+    ChampionAnswer,
+    Prediction,
+    find_shared_notes,
+    lowest_trust,
+    name_carried,
+)
 from perfcast.uncertainty.conformal import joint_bounds
 from perfcast.utils.errors import UserError
 
@@ -153,9 +162,12 @@ def rank_machines(
                 raise
             refusals[machines.line_of(prediction.line)] = error
     ranked = sort_candidates(ranked, request, lower_is_better=champion.rules.lower_is_better)
+    # a candidate is refused for a task without an estimate that the request reads
+    unread = {each.message for prediction in predictions for each in prediction.unpredicted}
     common = [note for each in measurements if each for note in each.notes]
-    notes_of = {each.line: [note for note in each.notes if note not in common] for each in predictions}
-    notes = [f"{each.name}: {note}" for each in ranked for note in notes_of[each.line]]
+    common = list(dict.fromkeys([*find_shared_notes([each.notes for each in predictions]), *common]))
+    notes_of, left_out = {each.line: each.notes for each in predictions}, unread.union(common)
+    notes = [f"{each.name}: {note}" for each in ranked for note in notes_of[each.line] if note not in left_out]
     carried = {
         entry.line: {name: cell for name, cell in entry.plain_carried.items() if name not in EXTRAS}
         for entry in entries
@@ -242,22 +254,21 @@ def complete_facts(
 ) -> dict[int, Candidate]:
     """Return candidates by key: watts that they do not give are assumed, and what prices need is completed."""
     rules = champion.rules
-    read = list(
-        dict.fromkeys(
-            [*rules.price_columns, *rules.sized.values(), *(name for each in rules.derived for name in each.columns)]
-        )
-    )
+    groups = (rules.price_columns, rules.score_columns, *(each.columns for each in rules.derived))
+    read = list(dict.fromkeys(name for columns in groups for name in columns))
     if not machines.keys or not (rules.power_columns or read):
         return {}
     one_task = machines.for_tasks([next(iter(champion.typical_rows))], champion)
-    completed = complete_machines(one_task, champion, assume=assume).frame
+    steps = complete_machines(one_task, champion, assume=assume)
+    completed, sizes = steps.frame, rules.find_sizes(one_task.cells, steps.cells)
     power = completed[list(rules.power_columns)].prod(axis=1, skipna=False) if rules.power_columns else pd.Series()
     facts = {}
-    for line in map(int, completed.index):
+    for place, line in enumerate(map(int, completed.index)):
         known, watts = candidates[line], power.get(line)
         if known.watts is None and pd.notna(watts):
             known = replace(known, watts=float(watts), watts_assumed=True)
-        facts[line] = replace(known, cells={name: float(completed[name][line]) for name in read})
+        of_machine = {name: float(values[place]) for name, values in sizes.items()}
+        facts[line] = replace(known, cells={name: float(completed[name][line]) for name in read}, sizes=of_machine)
     return facts
 
 
@@ -271,6 +282,9 @@ def _evaluate(
         if refused.task in tasks:
             raise UserError(f"{name} cannot be ranked", refused.message)
     estimates = {Output.of(estimate): estimate for estimate in prediction.estimates}
+    if not (size := rules.size_of(candidate.cells)) > 0:
+        raise UserError(f"a machine must give {' and '.join(rules.score_columns)}", f"{name} has none")
+    estimates = {output: each.times(size) for output, each in estimates.items()} if size != 1 else estimates
     shares = tuple(each.probability(estimates[each.output], champion) for each in request.constraints)
     least, most = joint_bounds(shares) if shares else (None, None)
     price = candidate.price
@@ -297,7 +311,7 @@ def _evaluate(
         value=math.nan,
         value_low=None,
         value_high=None,
-        trust=min(estimates.values(), key=lambda estimate: estimate.in_domain_score or 0.0).trust,
+        trust=lowest_trust(each for output, each in estimates.items() if output in read),
         cost=cost,
         cost_per_score_year=None if cost is None else cost / (score.median * request.years),
     )
@@ -313,7 +327,7 @@ def _evaluate(
 
 
 def _list_notes(ranked: Sequence[Ranked], request: RankingRequest, champion: Champion | BridgedPair) -> list[str]:
-    notes = []
+    notes = list(filter(None, [champion.rules.size_note]))
     assumed = sum(candidate.watts_assumed for candidate in ranked)
     if assumed:
         which = "" if assumed == len(ranked) else " where marked ~"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -48,6 +49,12 @@ class SizingRequest:
         """The capacity that is needed, over that which is used today."""
         return float((1 + self.growth) ** self.years / (1 - self.headroom))
 
+    @property
+    def mean_growth(self) -> float:
+        """The need over that of today, the mean over the years."""
+        rate = self.years * math.log1p(self.growth)
+        return math.expm1(rate) / rate if rate else 1.0
+
 
 def read_sizing(champion: Champion, mix: str | Mapping[str, float] = "", **options: float) -> SizingRequest:
     """Return the request of a typed mix, `TASK:SHARE,TASK:SHARE` or one task, and of the options of `SizingRequest`.
@@ -56,9 +63,7 @@ def read_sizing(champion: Champion, mix: str | Mapping[str, float] = "", **optio
     Raises: UserError for a task that cannot size a fleet, shares whose sum is not 1, and a number out of its bounds.
     """
     if champion.rules.lower_is_better or champion.calibrated is None:
-        fact = (
-            "this champion has times or costs" if champion.rules.lower_is_better else "this champion has no intervals"
-        )
+        fact = f"this champion has {'times or costs' if champion.rules.lower_is_better else 'no intervals'}"
         raise UserError("a fleet is sized by scores of which more is better, with intervals", fact)
     for name, value in options.items():
         low, high = _BOUNDS[name]
@@ -75,25 +80,22 @@ def read_sizing(champion: Champion, mix: str | Mapping[str, float] = "", **optio
 def _read_mix(mix: str | Mapping[str, float], champion: Champion) -> dict[Output, float]:
     ending = champion.rules.throughput_ending
     useful = [task for task in champion.tasks if task.endswith(ending)]
+    if not useful:
+        raise UserError("a fleet is sized by scores that machines add up to", f"those of {champion.dataset} do not")
     if not mix:
         return {read_output(task, champion, "--mix"): 1 / len(useful) for task in useful}
-    texts = {name: str(share) for name, share in mix.items()} if not isinstance(mix, str) else {}
-    for piece in mix.split(",") if isinstance(mix, str) else ():
-        name, colon, share = (part.strip() for part in piece.rpartition(":"))
-        name, share = (name, share) if colon else (share, "1")
-        if not name or name in texts:
+    pieces = [piece if ":" in piece else f"{piece}:1" for piece in mix.split(",")] if isinstance(mix, str) else ()
+    given = [piece.rpartition(":")[::2] for piece in pieces] if isinstance(mix, str) else mix.items()
+    shares: dict[Output, float] = {}
+    for name, share in given:
+        output = read_output(name.strip(), champion, "--mix")
+        if output.task in {each.task for each in shares}:
             fact = f"it is {str(mix)[:80]!r}"
             raise UserError("--mix must be TASK:SHARE,TASK:SHARE with every task once", fact, f"such as {useful[0]}:1")
-        texts[name] = share
-    shares: dict[Output, float] = {}
-    for name, text in texts.items():
-        output = read_output(name, champion, "--mix")
-        if output.task in {each.task for each in shares}:
-            raise UserError("--mix must name every task once", f"it is {str(mix)[:80]!r}")
         if output.task not in useful:
             fact = f"{name[:40]!r} counts the time of one run"
             raise UserError("--mix must name tasks of throughput", fact, f"write {' or '.join(useful)}")
-        shares[output] = _read_share(text, f"--mix {name[:40]}")
+        shares[output] = _read_share(str(share), f"--mix {name[:40]}")
     total = math.fsum(shares.values())
     if not abs(total - 1) <= _TOLERANCE:
         raise UserError("the shares of --mix must sum to 1", f"they sum to {total:g}", "such as 0.7 and 0.3")
@@ -115,7 +117,7 @@ def carry_fleet_fields(entry: MachineEntry) -> MachineEntry:
 
 def read_count(entry: MachineEntry) -> int:
     """Return the number of machines of a row. Raises: UserError unless it is a positive whole number."""
-    text = str(_given(entry, COUNT)).strip().replace(" ", "")
+    text = re.sub(r"(?<=\d)[\s,'’](?=\d{3}\b)", "", str(_given(entry, COUNT)).strip())  # 1,200 is no decimal of a count
     requirement = f"{COUNT} must be a whole number from 1 to {MAX_COUNT}"
     try:
         value = float(text)
@@ -139,7 +141,7 @@ def _given(entry: MachineEntry, name: str) -> object:
 
 def _read_share(text: str, label: str) -> float:
     """Return a share, typed as 0.45 or 45 %."""
-    plain = text.strip()
+    plain = text.strip().replace(",", ".")
     percent = plain.endswith("%")
     try:
         value = float(plain.removesuffix("%")) / (100 if percent else 1)

@@ -280,8 +280,8 @@ class Graph:
 
     def _locate(self, source: str) -> LocatedSource:
         spec = parse_source(source, read_conf(self.conf, "source", source))
-        places = find_places(self.project, self.params.mirrors, os.environ)
-        return locate_source(spec, **places, earlier=self.results / "raw" / source)
+        earlier = self.results / "raw" / source
+        return locate_source(spec, find_places(self.project, self.params.mirrors, os.environ, earlier))
 
     def available(self, status: Mapping[str, SourceStatus]) -> list[str]:
         """Return the experiment's datasets whose required sources, and those of their bridge, are not missing."""

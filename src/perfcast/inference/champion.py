@@ -42,8 +42,9 @@ class Champion:
     """Best predictor of a dataset, fitted on every row, with its reference data and calibration.
 
     `calibrated` and `neighbor_index` are None where too few rows were there for a calibration. `left_out` replaces the
-    published scores in a champion that was exported without them, `base` estimates features of the machines. The other
-    attributes follow from these; they are not there for a champion that describes no machines.
+    published scores in a champion that was exported without them, `base` estimates features of the machines, `power`
+    the watts of machines at idle and at full load. The other attributes follow from these; they are not there for a
+    champion that describes no machines.
 
     `entity` and `task` are the columns with these tags. `tasks` have predictions, in the order of the answers;
     `targets_of` are the targets that each was measured in, `typical_rows` the measured row whose first target is the
@@ -62,6 +63,7 @@ class Champion:
     neighbor_index: NeighborIndex | None = None
     left_out: LeftOutScores | None = None
     base: Base | None = None
+    power: Champion | None = None
     rules: DescriptionRules = field(init=False)
     describes_machines: bool = field(init=False)
     entity: str = field(init=False)
@@ -128,6 +130,14 @@ class Champion:
         remedy = "use perfcast watch, with a champion of host_interference"
         raise UserError("the champion must predict described machines", fact, remedy)
 
+    def require_power(self) -> Self:
+        """Return the champion. Raises: UserError when it does not predict watts at idle and at full load."""
+        targets = self.describes_machines and self.rules.power_targets
+        if targets and {*targets} <= {*self.predictor.targets_}:
+            return self
+        fact = f"that of {self.dataset!r} does not"
+        raise UserError("a champion of power must predict watts at idle and at full load", fact, "name another one")
+
     @property
     def identity(self) -> tuple[str, str, str, str]:
         """The dataset, the predictor, its preset and the month of the newest result, which answers name."""
@@ -178,11 +188,13 @@ class Champion:
         Unknown columns of a table are carried; see `describe_carried`.
         """
         entries = read_machines(machines)
-        if is_table(machines):
-            unknown = {name: name for name in entries[0].values if self.fields.get(name) is None}
-            if len(unknown) < len(entries[0].values):  # a table without any known column is none of machines
-                entries = [entry.carry(unknown) for entry in entries]
-        return self.read_files(entries)
+        return self.read_files(self.carry_unknown(entries) if is_table(machines) else entries)
+
+    def carry_unknown(self, entries: list[MachineEntry]) -> list[MachineEntry]:
+        """Return rows of a table that carry its unknown columns; a table without any known one is none of machines."""
+        names = [name for entry in entries[:1] for name in entry.values]
+        unknown = {name: name for name in names if self.fields.get(name) is None}
+        return [entry.carry(unknown) for entry in entries] if len(unknown) < len(names) else entries
 
     def describe_carried(self, entries: Sequence[MachineEntry]) -> str:
         """Return the unknown columns that machines carry, with the names that a typo may stand for; "" without any."""
@@ -220,9 +232,10 @@ def build_features(dataset: str, frame: pd.DataFrame, columns: Sequence[Column],
     return table
 
 
-def load_champion(folder: Path | str, dataset: str | None = None) -> Champion:
+def load_champion(folder: Path | str, dataset: str | None = None, power: Path | str | None = None) -> Champion:
     """Read the folder that `perfcast pipeline champion` wrote, or the file that `perfcast champion export` wrote.
 
+    Args: `power` has the champion of power that it takes along.
     Raises: UserError when there is none, it is of another dataset or schema version, a file in it has changed, or it is
     no fitted model.
     """
@@ -256,6 +269,7 @@ def load_champion(folder: Path | str, dataset: str | None = None) -> Champion:
                 NeighborIndex.load(index, reference_data.measured, calibrated) if calibrated else None,
                 LeftOutScores(**{**without, "sources": tuple(without["sources"])}) if without else None,
                 load_base(unpacked / _BASE, about.get("bridge")),
+                None if power is None else load_champion(power).require_power(),
             )
         except UserError:
             raise

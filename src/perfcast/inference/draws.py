@@ -77,21 +77,25 @@ def impute_draws(
     steps.repeat(by_task)
     steps.fill(steps.cells.assign({task: np.array([name for names in tasks for name in names], dtype=object)}), GIVEN)
     steps.fill(champion.reference_data.fill_common(steps.cells, Tag.TASK), MEASURED)
-    deck = champion.joint_deck if assume else None
-    rows = np.arange(len(steps.cells.index))
+    of_other = np.full((len(by_task), DRAWS), -1) if followed is None else followed.find(steps.cells, task)
+    owners_of = np.arange(len(by_task))
+    is_first = np.ones(len(by_task), dtype=bool) if shares is None else shares[:, 0] == 0
+    if shares is None:
+        owners_of, shares = _mix_variants(steps, champion, of_other[:, 0] >= 0)
+        of_other, is_first = of_other[owners_of], is_first[owners_of]
+    deck, rows = champion.joint_deck if assume else None, np.arange(len(owners_of))
     if deck is None:
         none = np.full(len(rows), -1)
-        return DrawnMachines(_assume(steps, champion, assume=assume), rows, np.ones(len(rows)), none, none)
-    steps.fill(deck.date(steps.cells, when.iloc[by_task] if isinstance(when, pd.Series) else when), ASSUMED)
-    of_other = np.full((len(rows), DRAWS), -1) if followed is None else followed.find(steps.cells, task)
-    is_first = np.ones(len(rows), dtype=bool) if shares is None else shares[:, 0] == 0
+        weights = 1 / np.bincount(owners_of)[owners_of]
+        return DrawnMachines(_assume(steps, champion, assume=assume), owners_of, weights, none, none)
+    dates = when.iloc[by_task[owners_of]] if isinstance(when, pd.Series) else when
+    steps.fill(deck.date(steps.cells, dates), ASSUMED)
     first_cells, machine = steps.cells.take(np.flatnonzero(is_first)), np.cumsum(is_first) - 1
     donor_rows = [
         np.where((of_other < 0) | (part == SOFTWARE), deck.draw(first_cells, part)[machine], -1) for part in deck.parts
     ]
     draws = np.column_stack([np.repeat(rows, DRAWS), *(each.ravel() for each in (of_other, *donor_rows))])
-    if shares is not None:
-        draws = draws[(np.arange(DRAWS) % shares[:, 1:] == shares[:, :1]).ravel()]
+    draws = draws[(np.arange(DRAWS) % shares[:, 1:] == shares[:, :1]).ravel()]
     ordered = draws[np.lexsort(draws.T[::-1])]
     first = np.flatnonzero(np.append(True, (ordered[1:] != ordered[:-1]).any(axis=1))[: len(ordered)])
     (owners, other, *by_part), counts = ordered[first].T, np.diff(np.append(first, len(ordered)))
@@ -103,7 +107,27 @@ def impute_draws(
     for part, numbers in zip(deck.parts, by_part, strict=True):
         steps.fill(deck.fill(steps.cells, numbers, part), ASSUMED)
     steps.conclude(champion.rules.fill_implied, IMPLIED)
-    return _complete_draws(steps, DrawnMachines(steps, owners, counts / DRAWS, shared, other), champion)
+    return _complete_draws(steps, DrawnMachines(steps, owners_of[owners], counts / DRAWS, shared, other), champion)
+
+
+def _mix_variants(steps: CompletedMachines, champion: Champion, follow: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Repeat machines by task for each kind that they may be, with its facts, and return their numbers and shares.
+
+    Machines that `follow` other draws have the kinds of these. What few known facts imply may differ by kind.
+    Shapes: `follow` (n,) bool -> (rows,) int and (rows, 2) int, see `impute_draws`.
+    """
+    possible = np.minimum(champion.rules.count_variants(steps.cells), DRAWS)
+    counts = np.where(follow, 1, possible)
+    owners = np.repeat(np.arange(len(counts)), counts)
+    shares = np.column_stack([np.arange(len(owners)) - (np.cumsum(counts) - counts)[owners], counts[owners]])
+    if (possible > 1).any():
+        steps.repeat(owners)
+        numbers = np.where(shares[:, 1] > 1, shares[:, 0], -1)
+        steps.clear(numbers >= 0, list(steps.cells), IMPLIED)
+        steps.fill(champion.rules.fill_variant(steps.cells, numbers, champion.reference_data.facts_by_model), ASSUMED)
+        steps.conclude(champion.rules.fill_implied, IMPLIED)
+        steps.clear(possible[owners] > counts[owners], list(steps.cells), IMPLIED)
+    return owners, shares
 
 
 @dataclass(frozen=True)

@@ -221,14 +221,14 @@ class MachineFields:
     def _read(self, field: Column | Field, text: str, name: str, label: str) -> Reading:
         if isinstance(field, Column):
             return Reading({field.name: self._read_cell(text, field, name, label)})
-        if len(field.columns) == 1:
-            ((column, cell),) = field.read(text).cells.items()
-            return Reading({column: self._read_cell(str(cell), self.columns[column], name, label)})
         try:
-            read = self._read_text(field, text)
+            read = self._read_text(field, text) if len(field.columns) > 1 else field.read(text)
         except ValueError:
             requirement = f"{name} must be {field.meaning}, such as {field.example!r}"
             raise UserError(requirement, f"{label} has {text[:_SHOWN_LETTERS]!r}") from None
+        if len(field.columns) == 1:
+            ((column, cell),) = read.cells.items()
+            return Reading({column: self._read_cell(str(cell), self.columns[column], name, label)})
         known = {column: cell for column, cell in read.cells.items() if column in self.columns}  # of this dataset
         cells = {
             column: self._read_cell(str(cell), self.columns[column], f"{name} ({column})", label)

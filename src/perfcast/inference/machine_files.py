@@ -164,7 +164,7 @@ def read_entries(path: Path) -> list[MachineEntry]:
         raise UserError("the file of machines must exist", f"there is no file {path}")
     is_table = path.suffix.lower() == ".csv"
     text = _read_text(path, MAX_BYTES if is_table else MAX_NESTED_BYTES)
-    entries = list(islice(_read_csv(path, text), MAX_MACHINES + 1)) if is_table else _read_nested(path, text)
+    entries = list(islice(read_table(path, text), MAX_MACHINES + 1)) if is_table else _read_nested(path, text)
     if len(entries) > MAX_MACHINES:
         raise UserError(f"{path} must describe at most {MAX_MACHINES} machines", "it describes more", "split it")
     if not entries:
@@ -209,8 +209,13 @@ def _read_text(path: Path, limit: int) -> str:
     return text
 
 
-def _read_csv(path: Path, text: str) -> Iterator[MachineEntry]:
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+def read_table(path: Path | str, text: str) -> Iterator[MachineEntry]:
+    """Yield the machines of a table whose cells are separated by commas, tabs or semicolons, as its header tells.
+
+    Args: `path` names the table in errors. Raises: UserError, one line, for any other text.
+    """
+    delimiter = max(",\t;", key=text.partition("\n")[0].count)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     try:
         header = _read_header(path, next(reader, []))
         begin = reader.line_num + 1
@@ -226,7 +231,7 @@ def _read_csv(path: Path, text: str) -> Iterator[MachineEntry]:
         raise UserError(f"{path} must be CSV", f"line {reader.line_num}: {error}") from None
 
 
-def _read_header(path: Path, fields: list[str]) -> list[str]:
+def _read_header(path: Path | str, fields: list[str]) -> list[str]:
     if len(fields) > size_limits.COLUMNS:
         raise UserError(f"{path} must have at most {size_limits.COLUMNS} columns", f"it has {len(fields)}")
     header: list[str] = []

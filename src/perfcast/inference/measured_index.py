@@ -290,7 +290,7 @@ class PublishedIndex:
         frame, times = measured.frame, measured.select(tag=Tag.TIME)
         when = frame[times[0]] if times else pd.Series(pd.NaT, frame.index, dtype="datetime64[us]")
         setups = pd.Series("", frame.index)
-        for name in self._rules.setup_columns:
+        for name in filter(frame.columns.__contains__, self._rules.setup_columns):
             setups = (setups + " " + frame[name].astype("object").fillna("").astype("str")).str.strip()
         dated = when.to_numpy(dtype="datetime64[M]")
         months = np.where(np.isnat(dated), _NO_MONTH, dated.astype(np.int64))

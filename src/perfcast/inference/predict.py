@@ -23,6 +23,7 @@ from perfcast.inference.prediction import (
     NEVER,
     OK,
     REFUSED,
+    DerivedValue,
     Estimate,
     Prediction,
     Predictions,
@@ -231,6 +232,12 @@ def _answer(
         further = (f"never measured: {', '.join(kinds)}", *further)
         estimates = [replace(each, trust=NEVER) for each in estimates]
     reasons = [each.message for each in refusals]
+    formula = " x ".join(("estimate", *champion.rules.score_columns))
+    size = champion.rules.size_of(cells) if champion.rules.score_columns else 0.0
+    totals = [
+        DerivedValue(f"{each.task} of the whole machine", each.median, each.low, each.high, each.unit, formula)
+        for each in (each.times(size) for each in estimates if size > 0)
+    ]
     outside = list_outside(name_tasks(tuple(estimates), champion.rules.task_titles))
     return Prediction(
         line,
@@ -239,7 +246,7 @@ def _answer(
         notes=(*outside, *(reasons if estimates else ()), *further, *notes),
         status=OK if estimates else REFUSED,
         message="" if estimates else "; ".join(reasons),
-        derived=derive_values(champion.rules.derived, scores, cells),
+        derived=(*derive_values(champion.rules.derived, scores, cells), *totals),
         unpredicted=tuple(refusals),
     )
 

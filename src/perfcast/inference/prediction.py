@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from html import escape
 from operator import is_
@@ -105,6 +105,11 @@ class Estimate:
         interval = format_interval(self.low, self.high)
         shown = f", {100 * self.level:g} % interval {interval}" if interval else ""
         return f"<Estimate {self.task} {self.target}: {format_number(self.median)}{shown}>"
+
+    def times(self, factor: float) -> Estimate:
+        """Return the estimate with its interval multiplied by a factor; its published results stay."""
+        low, high = (None if end is None else end * factor for end in (self.low, self.high))
+        return replace(self, median=self.median * factor, low=low, high=high)
 
     def cells(self) -> dict[str, Any]:
         """Return the columns of a table of estimates."""
@@ -315,6 +320,17 @@ def _html_table(estimates: pd.DataFrame | list[dict[str, Any]]) -> str:
     return f"{pd.DataFrame(estimates).to_html(float_format=format_number, **options)}<p>{ESTIMATE}</p>"
 
 
+def lowest_trust(estimates: Iterable[Estimate]) -> str:
+    """Return the trust of the estimate farthest from the training data."""
+    return min(estimates, key=lambda estimate: estimate.in_domain_score or 0.0).trust
+
+
+def find_shared_notes(lists: Sequence[Sequence[str]]) -> list[str]:
+    """Return the notes of all machines, in their order; none of a single one."""
+    first, *others = lists or [()]
+    return [note for note in first if others and all(note in other for other in others)]
+
+
 Named = TypeVar("Named")
 
 
@@ -336,6 +352,21 @@ def name_tasks(answer: Named, titles: Mapping[str, str]) -> Named:
 _TASK_FIELDS = ("task", "base_task", "measured_task")
 _WITHOUT_TASKS = frozenset(("values", "published", "drivers", "typical_machine"))
 """Fields of answers in which no task is named."""
+
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""Beginnings of a cell that spreadsheets compute."""
+
+
+def as_csv(frame: pd.DataFrame) -> str:
+    """Return CSV with six significant digits; a text that a spreadsheet would compute begins with an apostrophe."""
+
+    def quote(cell: object) -> object:
+        return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
+
+    texts = frame.select_dtypes(exclude=["number", "bool", "datetime"]).columns
+    frame = frame.assign(**{name: frame[name].map(quote) for name in texts})
+    return str(frame.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -130,8 +131,8 @@ class DescriptionRules:
     short_example: ClassVar[str] = "'NAME' or 'NAME; FIELD=VALUE'"
     """Short texts of a machine, as a remedy for others."""
     page_texts: ClassVar[Mapping[str, str]] = {}
-    """Texts of the web page that differ from its own: its `question`, and examples of `machines`,
-    `targets`, `measured` and `measured_machines`."""
+    """Texts of the web page that differ from its own: its `question`, the name of an `estimate` beside
+    every figure, trademarks (`marks`), and examples of `machines`, `targets`, `measured` and `measured_machines`."""
     example: ClassVar[str] = "--set NAME=VALUE"
     """Flags of a machine, as a remedy where none is described."""
     lower_is_better: ClassVar[bool] = False
@@ -140,6 +141,8 @@ class DescriptionRules:
     """Quantities that follow from the predictions of several tasks."""
     price_columns: ClassVar[tuple[str, ...]] = ()
     """Columns whose product multiplies the given price of one unit; a price is then one of an hour."""
+    score_columns: ClassVar[tuple[str, ...]] = ()
+    """Columns whose product multiplies a score, which is that of one unit, to the score of the whole machine."""
     origin_meanings: ClassVar[Mapping[str, str]] = {}
     """Meanings of origins of values that differ from `cells.ORIGINS`."""
     held_equal: ClassVar[tuple[str, ...]] = ()
@@ -178,10 +181,13 @@ class DescriptionRules:
     """What the product of `power_columns` includes."""
     power_remedy: ClassVar[str] = "add the column watts"
     """What gives the power of a machine where it is not known."""
+    power_ratios: ClassVar[tuple[tuple[float, float], tuple[float, float]]] = ((0.0, 0.0), (0.0, 0.0))
+    """Mean and standard deviation of the natural logarithms of two ratios: watts of a whole machine at full load over
+    the product of `power_columns`, and watts at idle over those at full load."""
+    power_targets: ClassVar[tuple[str, ...]] = ()
+    """Targets of a champion of power: watts of a machine at idle and at full load."""
     unshared_column: ClassVar[str] = ""
     """Column of `read_entity_facts` that rows have whose source does not let everybody pass them on."""
-    sized: ClassVar[Mapping[str, str]] = {}
-    """Columns of numbers that a fleet has in total, by the name of the total."""
     throughput_ending: ClassVar[str] = ""
     """End of the tasks whose scores machines add up to: only these can size a fleet."""
     kind_columns: ClassVar[tuple[str, ...]] = ()
@@ -197,6 +203,16 @@ class DescriptionRules:
     """By varied column: columns that are derived anew even where the user gave them, since they would contradict it."""
     adapted: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """By varied column: columns that are derived anew where the user did not give them."""
+
+    @property
+    def size_note(self) -> str:
+        """Text on scores that are multiplied by `score_columns`, "" without any."""
+        columns = " x ".join(self.score_columns)
+        return f"scores are those of whole machines: estimates x {columns}" if columns else ""
+
+    def size_of(self, cells: Mapping[str, Any]) -> float:
+        """Return the factor from a score to that of the whole machine, NaN where it is not known."""
+        return float(math.prod(cells[name] for name in self.score_columns))
 
     def read_entity_facts(
         self, raw: Mapping[str, Path], measured: Iterable[str], as_of: pd.Timestamp | None = None
@@ -295,6 +311,18 @@ class DescriptionRules:
     def list_alternatives(self, cells: Cells) -> list[tuple[float, ...]]:
         """Return the values of `enumerated` that every row can have, beside those of measured results."""
         return [()] * len(cells.index)
+
+    def count_variants(self, cells: Cells) -> np.ndarray:
+        """Return of how many kinds every row may be, with equal chances, (n,) int."""
+        return np.ones(len(cells.index), dtype=int)
+
+    def fill_variant(self, cells: Cells, numbers: np.ndarray, facts: EntityFacts) -> Cells:
+        """Fill the facts of one of the kinds that every row may be, by its number from 0, -1 for none, (n,) int."""
+        return cells
+
+    def find_sizes(self, known: Cells, completed: Cells) -> dict[str, np.ndarray]:
+        """Return numbers that a fleet has in total, of machines before and after imputation, (n,) each by name."""
+        return {}
 
     def find_violations(self, cells: Cells) -> Iterator[Violation]:
         """Yield every limit that a row breaks; `Violation.line` is its index."""

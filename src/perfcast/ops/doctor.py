@@ -22,7 +22,7 @@ from perfcast.config.dataset_conf import read_dataset
 from perfcast.config.experiment_params import Params, validate
 from perfcast.experiment.experiment_check import check_experiment
 from perfcast.ops.run_lock import LOCK, hold_results
-from perfcast.sources.locations import find_places, locate_source
+from perfcast.sources.locations import SourcePlaces, find_places, locate_source
 from perfcast.sources.source_spec import parse_source
 from perfcast.tracking import explain_failure, open_client, store_from
 from perfcast.utils.errors import UserError
@@ -51,9 +51,7 @@ class ProjectPlace:
     """Project in which a run would start. `params` is None where params.yaml is not valid."""
 
     project: Path
-    cache: Path
-    mirrors: Sequence[Path]
-    embedded: Path
+    sources: SourcePlaces
     params: Params | None
 
     @property
@@ -124,10 +122,7 @@ def check_data_sources(place: ProjectPlace) -> list[Finding]:
     conf, params = place.project / "conf", place.params
     required = {source for name in params.datasets for source in read_dataset(conf, name).sources.required}
     specs = [parse_source(name, read_conf(conf, "source", name)) for name in params.sources]
-    locations = {
-        spec.name: locate_source(spec, cache=place.cache, mirrors=place.mirrors, embedded=place.embedded)
-        for spec in specs
-    }
+    locations = {spec.name: locate_source(spec, place.sources) for spec in specs}
     here = [name for name, location in locations.items() if location.is_local]
     absent = [name for name in locations if name not in here]
     findings = [Finding("sources", FINE, f"on this machine: {', '.join(here)}")] if here else []
@@ -219,7 +214,7 @@ def find_place(project: Path, environment: Mapping[str, str]) -> ProjectPlace:
         params = validate(read_yaml(project / "params.yaml"), project / "conf")
     except UserError:  # check_configuration reports it
         params = None
-    return ProjectPlace(project, **find_places(project, params.mirrors if params else (), environment), params=params)
+    return ProjectPlace(project, find_places(project, params.mirrors if params else (), environment), params)
 
 
 def examine(place: ProjectPlace, progress: Progress = ignore_progress) -> list[Finding]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
@@ -12,7 +13,7 @@ import pandas as pd
 from perfcast.features.encoding.columns import feature_columns, numbers
 from perfcast.features.encoding.dense import LinearEncoder
 from perfcast.predictors.predictor import Predictor
-from perfcast.predictors.task_rows import joined_labels, measured_rows, task_labels
+from perfcast.predictors.task_rows import POOLED, joined_labels, measured_rows, task_labels
 from perfcast.schema.table import Column, Kind, Role, Tag, select
 from perfcast.utils.io import write_json
 from perfcast.utils.model_files import read_arrays, read_state
@@ -124,12 +125,13 @@ class PowerLawPredictor(Predictor):
     An exponent of 1 is perfect scaling with a quantity and 0 none; more of a SCALING quantity never lowers the
     prediction. A missing or non-positive quantity is the training median. A task that training did not have gets the
     exponents of all rows. `shrinkage` moves exponents that the rows do not determine to 0; it is the weight of one more
-    row per exponent.
+    row per exponent. With `columns`, only these SCALING columns count.
     """
 
     reads_tags_only: ClassVar[bool] = True
 
     shrinkage: float = 1e-3
+    columns: Sequence[str] | None = None
 
     medians_: dict[str, float] = field(init=False)
     powers_: dict[str, dict[str, Powers]] = field(init=False)
@@ -154,13 +156,13 @@ class PowerLawPredictor(Predictor):
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
         logs, tasks = self._logs(X), task_labels(X, self.columns_)
-        predicted = np.full((len(X), len(self.targets_)), np.nan)
-        for index, task, rows in self._outputs(tasks):
-            target = self.targets_[index]
-            powers = self.powers_[target].get(task, self.pooled_[target])
+
+        def apply(powers: Powers, rows: np.ndarray) -> np.ndarray:
             exponents = np.array([powers[name] for name in self.medians_])
-            predicted[rows, index] = powers[""] + (logs[rows] * exponents).sum(axis=1)
-        return predicted
+            return np.asarray(powers[""] + (logs[rows] * exponents).sum(axis=1))
+
+        models = {target: {**self.powers_[target], POOLED: pooled} for target, pooled in self.pooled_.items()}
+        return self._apply_models(tasks, models, apply)
 
     def _fit_powers(self, logs: np.ndarray, log_y: np.ndarray) -> Powers:
         from scipy.optimize import lsq_linear
@@ -177,7 +179,8 @@ class PowerLawPredictor(Predictor):
 
     def _scaling(self) -> list[Column]:
         tagged = select(self.columns_, kind=Kind.NUMERICAL, tag=Tag.SCALING)
-        return [column for column in tagged if column.role is not Role.TARGET]
+        named = [column for column in tagged if self.columns is None or column.name in self.columns]
+        return [column for column in named if column.role is not Role.TARGET]
 
     def _logs(self, X: pd.DataFrame) -> np.ndarray:
         logs = np.empty((len(X), len(self.medians_)))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -20,7 +20,7 @@ from perfcast.predictors.predictor import Predictor
 from perfcast.predictors.task_rows import POOLED, fitted_by_group, groups_of, measured_rows, task_labels
 from perfcast.training.loop import reproducible
 from perfcast.utils.io import write_json
-from perfcast.utils.model_files import read_arrays, read_state
+from perfcast.utils.model_files import read_arrays, read_models, read_state, write_models
 
 _MIN_SAMPLES = 10
 """Outputs with fewer rows do not count in the fit of the length scales."""
@@ -90,8 +90,7 @@ def fit_inverse_length_scales(
             optimizer.step()
             scheduler.step()
         factors = torch.exp(log_factors)[variable].detach().numpy().astype(float)
-    inverse_length_scales: np.ndarray = start * factors
-    return inverse_length_scales
+    return np.asarray(start * factors)
 
 
 def _negative_log_likelihood(points: Tensor, values: Tensor, log_noise: Tensor) -> Tensor:
@@ -217,8 +216,7 @@ class GaussianProcessPredictor(Predictor):
         self.projection_ = np.sqrt(3.0) * scales[:, None] * directions[:, ::-1][:, : self.n_components]
 
     def _project(self, encoded: np.ndarray) -> np.ndarray:
-        points: np.ndarray = (encoded - self.center_) @ self.projection_
-        return points
+        return np.asarray((encoded - self.center_) @ self.projection_)
 
     def _fit_process(self, points: np.ndarray, logs: np.ndarray) -> FittedProcess:
         constant = float(np.median(logs))
@@ -238,32 +236,21 @@ class GaussianProcessPredictor(Predictor):
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
         points, tasks = self._project(self.encoder_.transform(X)), task_labels(X, self.columns_)
-        logs = np.full((len(X), len(self.targets_)), np.nan)
-        for index, task, rows in self._outputs(tasks):
-            processes = self.processes_[self.targets_[index]]
-            logs[rows, index] = processes.get(task, processes[POOLED]).predict(points[rows])
-        return logs
+        return self._apply_models(tasks, self.processes_, lambda process, rows: process.predict(points[rows]))
 
     def _save(self, folder: Path) -> None:
         names = {target: list(processes) for target, processes in self.processes_.items()}
         write_json(folder / "gaussian_process.json", {"encoder": self.encoder_.to_state(), "processes": names})
         np.savez_compressed(folder / "projection.npz", center=self.center_, projection=self.projection_)
-        for index, processes in enumerate(self.processes_.values()):
-            for number, process in enumerate(processes.values()):
-                np.savez_compressed(folder / f"process_{index}_{number}.npz", **vars(process))
+        write_models(folder, "process", self.processes_)
 
     def _load(self, folder: Path) -> None:
         state = read_state(folder / "gaussian_process.json")
         self.encoder_ = LinearEncoder.from_state(state["encoder"], feature_columns(self.columns_))
         arrays = read_arrays(folder / "projection.npz")
         self.center_, self.projection_ = arrays["center"], arrays["projection"]
-        self.processes_ = {
-            target: {
-                name: _read_process(folder / f"process_{index}_{number}.npz")
-                for number, name in enumerate(state["processes"][target])
-            }
-            for index, target in enumerate(self.targets_)
-        }
+        names = {target: state["processes"][target] for target in self.targets_}
+        self.processes_ = read_models(folder, "process", names, FittedProcess)
 
 
 def matern_kernel(inputs: np.ndarray, points: np.ndarray, norms: np.ndarray, scratch: np.ndarray) -> np.ndarray:
@@ -286,8 +273,3 @@ def matern_kernel(inputs: np.ndarray, points: np.ndarray, norms: np.ndarray, scr
     distance += 1.0
     kernel *= distance
     return kernel
-
-
-def _read_process(path: Path) -> FittedProcess:
-    process: dict[str, Any] = {name: each if each.ndim else float(each) for name, each in read_arrays(path).items()}
-    return FittedProcess(**process)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -13,9 +13,9 @@ import pandas as pd
 from perfcast.features.encoding.columns import feature_columns
 from perfcast.features.encoding.dense import LinearEncoder
 from perfcast.predictors.predictor import Predictor
-from perfcast.predictors.task_rows import POOLED, choice_split, groups_of, measured_rows, task_labels
+from perfcast.predictors.task_rows import choice_split, groups_of, measured_rows, task_labels
 from perfcast.utils.io import write_json
-from perfcast.utils.model_files import read_arrays, read_state
+from perfcast.utils.model_files import read_models, read_state, write_models
 
 _BLOCK = 1024
 """Rows of one block of a prediction, which bounds the memory for the kernel."""
@@ -139,36 +139,20 @@ class SvmPredictor(Predictor):
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
         encoded, tasks = self._encode(X), task_labels(X, self.columns_)
-        logs = np.full((len(X), len(self.targets_)), np.nan)
-        for index, task, rows in self._outputs(tasks):
-            models = self.models_[self.targets_[index]]
-            logs[rows, index] = models.get(task, models[POOLED]).predict(encoded[rows])
-        return logs
+        return self._apply_models(tasks, self.models_, lambda model, rows: model.predict(encoded[rows]))
 
     def _save(self, folder: Path) -> None:
         names = {target: list(models) for target, models in self.models_.items()}
         write_json(folder / "svm.json", {"encoder": self.encoder_.to_state(), "models": names})
-        for target, models in enumerate(self.models_.values()):
-            for number, model in enumerate(models.values()):
-                np.savez_compressed(folder / f"model_{target}_{number}.npz", **vars(model))
+        write_models(folder, "model", self.models_)
 
     def _load(self, folder: Path) -> None:
         state = read_state(folder / "svm.json")
         self.encoder_ = LinearEncoder.from_state(state["encoder"], feature_columns(self.columns_))
-        self.models_ = {
-            target: {
-                name: _read(folder / f"model_{self.targets_.index(target)}_{number}.npz")
-                for number, name in enumerate(names)
-            }
-            for target, names in state["models"].items()
-        }
+        names = {target: state["models"][target] for target in self.targets_}
+        self.models_ = read_models(folder, "model", names, SvrModel)
 
 
 def _spread(values: np.ndarray) -> float:
     """Return the standard deviation of rows, over all columns together; 1 where all rows are equal."""
     return float(np.sqrt(values.var(axis=0).sum())) or 1.0
-
-
-def _read(path: Path) -> SvrModel:
-    model: dict[str, Any] = {name: each if each.ndim else float(each) for name, each in read_arrays(path).items()}
-    return SvrModel(**model)

@@ -17,7 +17,7 @@ import pandas as pd
 from perfcast.features.encoding.columns import feature_columns
 from perfcast.features.encoding.dense import LinearEncoder
 from perfcast.predictors.predictor import Predictor
-from perfcast.predictors.task_rows import POOLED, choice_split, fitted_by_group, groups_of, measured_rows, task_labels
+from perfcast.predictors.task_rows import choice_split, fitted_by_group, groups_of, measured_rows, task_labels
 from perfcast.utils.io import write_json
 from perfcast.utils.model_files import read_state
 
@@ -84,11 +84,7 @@ class LinearPredictor(Predictor):
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
         encoded, tasks = self.encoder_.transform(X), task_labels(X, self.columns_)
-        logs = np.full((len(X), len(self.targets_)), np.nan)
-        for index, task, rows in self._outputs(tasks):
-            models = self.weights_[self.targets_[index]]
-            logs[rows, index] = apply_weights(encoded[rows], np.array(models.get(task, models[POOLED])))
-        return logs
+        return self._apply_models(tasks, self.weights_, lambda each, rows: apply_weights(encoded[rows], np.array(each)))
 
     def _save(self, folder: Path) -> None:
         state = {"encoder": self.encoder_.to_state(), "penalties": self.penalties_, "weights": self.weights_}
@@ -228,5 +224,4 @@ class ElasticNet(Lasso):
 def apply_weights(encoded: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return the weighted sums of rows, the constant being the first weight. Shapes: (n, p), (1 + p,) -> (n,)."""
     # A row's sum in a fixed order: a matrix product may round differently for one row than for many.
-    logs: np.ndarray = weights[0] + (encoded * weights[1:]).sum(axis=1)
-    return logs
+    return np.asarray(weights[0] + (encoded * weights[1:]).sum(axis=1))

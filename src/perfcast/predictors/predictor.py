@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast import plugins
-from perfcast.predictors.task_rows import measured_rows, partly_measured, task_labels
+from perfcast.predictors.task_rows import POOLED, measured_rows, partly_measured, task_labels
 from perfcast.schema.table import Column, Kind, Role, infer_columns, require_usable_numbers
 from perfcast.schema.table_files import SCHEMA_KEY, SCHEMA_VERSION, check_schema_version
 from perfcast.utils.errors import UserError, explain_missing_module
@@ -213,6 +213,19 @@ class Predictor(ABC):
             targets = self.partial_.get(task, self.targets_)
             yield from ((index, task, rows) for index, name in enumerate(self.targets_) if name in targets)
 
+    def _apply_models(
+        self, tasks: np.ndarray, models: Mapping[str, Mapping[str, Any]], apply: Callable[[Any, np.ndarray], Any]
+    ) -> np.ndarray:
+        """Return the log targets, (n, targets), that `apply` makes of a model and of the positions of its rows.
+
+        Args: `models` are those by target and task. A task that training did not have gets the model of POOLED.
+        """
+        logs = np.full((len(tasks), len(self.targets_)), np.nan)
+        for index, task, rows in self._outputs(tasks):
+            by_task = models[self.targets_[index]]
+            logs[rows, index] = apply(by_task[task if task in by_task else POOLED], rows)
+        return logs
+
     def _is_left_out(self, column: Column) -> bool:
         if column.kind is Kind.SEQUENCE and not self.reads_sequences:
             return True
@@ -274,8 +287,7 @@ def _is_learned(name: str) -> bool:
 
 def predict_logs(predictor: Predictor, X: pd.DataFrame) -> np.ndarray:
     """Return the natural logarithms of the predictions, (n, targets)."""
-    logs: np.ndarray = np.log(predictor.predict(X).to_numpy(dtype=float))
-    return logs
+    return np.asarray(np.log(predictor.predict(X).to_numpy(dtype=float)))
 
 
 def load_predictor(folder: Path) -> Predictor:

@@ -61,8 +61,7 @@ class EqualWeights:
 
     def predict_structure(self, structure: Mapping[str, Predictor], X: pd.DataFrame) -> np.ndarray:
         """Return the mean of the analytical models, (n, targets)."""
-        logs: np.ndarray = np.mean([predict_logs(model, X) for model in structure.values()], axis=0)
-        return logs
+        return np.asarray(np.mean([predict_logs(model, X) for model in structure.values()], axis=0))
 
     def to_state(self) -> dict[str, Any]:
         """Return what `fit` learned as values that JSON can hold."""

@@ -106,6 +106,9 @@ class Tag(StrEnum):
     UNUSED = "unused"
 
 
+_COLUMNS_OF_PREDICTIONS = ("row", "task", "entity", "fold", "seed", "target", "measured", "predicted", "backtest")
+
+
 @dataclass(frozen=True)
 class Column:
     """Declaration of one column: name, type, role, group, unit, meaning, bounds and tags.
@@ -125,6 +128,9 @@ class Column:
     tags: tuple[Tag, ...] = ()
 
     def __post_init__(self) -> None:
+        if self.group in _COLUMNS_OF_PREDICTIONS:
+            requirement = f"the group of the column {self.name!r} must be no column of predictions"
+            raise UserError(requirement, f"it is {self.group!r}", "name the group otherwise")
         object.__setattr__(self, "kind", Kind(self.kind))
         object.__setattr__(self, "role", Role(self.role))
         object.__setattr__(self, "tags", tuple(sorted(Tag(tag) for tag in self.tags)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, RootModel, Tag
@@ -12,7 +13,7 @@ from perfcast.api import Comparison, Grid, NearestMachines, Predictions, Ranking
 from perfcast.decisions.variants import read_varied_fields
 from perfcast.inference.champion_pair import BridgedPair, list_champions
 from perfcast.inference.machine_fields import MONTH, is_month
-from perfcast.inference.machine_files import MachineEntry, read_tree
+from perfcast.inference.machine_files import MachineEntry, read_table, read_tree
 from perfcast.inference.predict import PredictOptions, make_options
 from perfcast.inference.prediction import Prediction
 from perfcast.inference.rules import DatasetBasis
@@ -54,16 +55,22 @@ RequestBody = Annotated[
 
 
 def list_entries(
-    body: MachineRequest | Sequence[MachineRequest] | PredictRequest, limits: RequestLimits
+    body: MachineRequest | Sequence[MachineRequest] | PredictRequest | str, limits: RequestLimits
 ) -> list[MachineEntry]:
-    """Return the machines of a body. Raises: RefusedRequest for too many; UserError for values that are nested."""
+    """Return the machines of a body, or of the text of a table.
+
+    Raises: RefusedRequest for too many; UserError for values that are nested, and a text that is no table of machines.
+    """
     if isinstance(body, MachineRequest):
         return read_tree([body.root], BODY)
-    machines = body.machines if isinstance(body, PredictRequest) else body
+    machines: Any = body.machines if isinstance(body, PredictRequest) else body
+    if isinstance(body, str):
+        machines = list(islice(read_table("the table", body), limits.machines + 1))
     if len(machines) > limits.machines:
-        requirement, fact = f"a request can have at most {limits.machines} machines", f"this one has {len(machines)}"
-        raise RefusedRequest(413, requirement, fact, "send several requests")
-    return read_tree([machine.root for machine in machines], BODY)
+        fact = f"this one has {'more' if isinstance(body, str) else len(machines)}"
+        remedy = "send several requests, or give the command the file"
+        raise RefusedRequest(413, f"a request can have at most {limits.machines} machines", fact, remedy)
+    return machines if isinstance(body, str) else read_tree([machine.root for machine in machines], BODY)
 
 
 def check_month(text: str) -> str:
@@ -125,8 +132,10 @@ class DecisionRequest(_Options):
         by, suite = (champion.bridged, BOTH) if isinstance(champion, BridgedPair) else (champion, None)
         chosen = {name: getattr(self, name) for name in type(self).model_fields if name not in self.unread}
         for name in _DESCRIBED:
-            if name in chosen:
-                chosen[name] = list_entries(chosen[name], limits) if chosen[name] else None
+            if isinstance(given := chosen.get(name), str):
+                chosen[name] = by.carry_unknown(list_entries(given, limits))
+            elif given is not None:
+                chosen[name] = list_entries(given, limits) if given else None
         answer: Answer = getattr(by, self.operation)(**chosen, **further, suite=suite)
         return answer
 
@@ -173,7 +182,11 @@ class SizeRequest(_MeasuredRequest):
     """Fleet of machines with a count and perhaps a utilization, and the machines that may replace it."""
 
     operation = "size"
-    fleet: list[MachineRequest] = _MACHINES
+    fleet: Annotated[
+        Annotated[list[MachineRequest], _MACHINES, Tag("list")] | Annotated[str, Tag("table")],
+        Discriminator(lambda given: "table" if isinstance(given, str) else "list"),
+        Field(description="Machines with a count; or the text of a table of them, as a file or a spreadsheet has it."),
+    ]
     onto: list[MachineRequest] = _MACHINES
     mix: dict[str, float] | str = Field("", description="Share of the fleet's time by task, or TASK:SHARE,TASK:SHARE.")
     sure: float = Field(0.9, strict=True, gt=0, lt=1, description="Probability that the number suffices.")
@@ -249,7 +262,7 @@ def describe_errors(errors: Sequence[Mapping[str, Any]]) -> tuple[int, str]:
         extra = UserError(unknown.requirement, unknown.fact, unknown.remedy.replace("see conf/", "see /docs"))
         return 422, str(_describe_value(error, str(path[0]), extra))
     if path and path[0] not in _FORMS and isinstance(path[0], str):
-        name = ".".join(map(str, path))
+        name = ".".join(str(each) for each in path if each != "list")
         extra = UserError("a request must have known fields", f"it has {_show(name)}", "see /docs")
         return 422, str(_describe_value(error, name, extra))
     path = [name for name in path if name not in _FORMS]

@@ -28,7 +28,7 @@ from perfcast.inference.cells import ORIGINS
 from perfcast.inference.champion import Champion
 from perfcast.inference.champion_pair import BridgedPair, list_champions
 from perfcast.inference.machine_fields import name_group
-from perfcast.inference.prediction import ESTIMATE, Predictions
+from perfcast.inference.prediction import ESTIMATE, Answer, Predictions, as_csv
 from perfcast.schema.display_names import column_label
 from perfcast.schema.table import Role, select
 from perfcast.serving.api_models import (
@@ -286,9 +286,10 @@ def _create_prediction_router(champion: Served, limits: RequestLimits, queue: Pr
         return await queue.predict(choose_champion(champion, query.suite), entries, options, encode)
 
     def add_decision(name: str, model: type, response: type, summary: str) -> None:
-        async def post_decision(body: Any) -> Response:
+        async def post_decision(body: Any, request: Request) -> Response:
             chosen = choose_champion(champion, body.suite)
-            return await queue.call(lambda: JSONResponse(body.answer(chosen, limits).to_dict()))
+            accept = request.headers.get("accept", "")
+            return await queue.call(lambda: _encode_answer(body.answer(chosen, limits), accept))
 
         # FastAPI reads the model of the body from the annotation
         post_decision.__annotations__["body"] = model
@@ -308,6 +309,13 @@ def _encode_predictions(answer: Predictions, *, strict: bool) -> Response:
     refused = answer.refused
     if refused and (strict or len(refused) == len(answer.machines)):
         return _refuse(422, refused[0].message)
+    return JSONResponse(answer.to_dict())
+
+
+def _encode_answer(answer: Answer, accept: str) -> Response:
+    """Return an answer as JSON, or as the CSV of the commands for an Accept header that asks for it."""
+    if "text/csv" in accept:
+        return Response(as_csv(answer.to_frame()), media_type="text/csv")
     return JSONResponse(answer.to_dict())
 
 

@@ -10,7 +10,7 @@ import struct
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, cast
@@ -146,15 +146,14 @@ def check_zip(path: Path, what: str, wanted: Callable[[str], bool], most: int, *
         raise UserError(f"{name} must be {what}", "its members are encrypted or compressed in another way", remedy)
 
 
-def read_tar_members(path: Path, names: Sequence[str]) -> dict[str, bytes]:
-    """Return the content of the regular files `names` of a gzip-compressed tar archive.
+def read_tar_files(path: Path, wanted: Callable[[str], object]) -> list[tuple[str, bytes]]:
+    """Return the path and the content of the regular files of a gzip-compressed tar archive whose path is `wanted`.
 
-    Each must lie in exactly one folder, whatever the name of that folder. Links, devices and other members are skipped
-    unread. Nothing is extracted, so no member can be written outside a folder.
+    Links, devices and other members are skipped unread. Nothing is extracted, so no member can be written anywhere.
 
-    Raises: UserError when the archive is absent, damaged or too large, or lacks one of the names or has it twice.
+    Raises: UserError when the archive is absent, damaged or too large.
     """
-    contents: dict[str, list[bytes]] = {name: [] for name in names}
+    contents: list[tuple[str, bytes]] = []
     try:
         with unpacked(path, GZIP, most=size_limits.ARCHIVE) as file:
             content = io.BytesIO(file.read())
@@ -163,22 +162,16 @@ def read_tar_members(path: Path, names: Sequence[str]) -> dict[str, bytes]:
                 if number >= size_limits.MEMBERS:
                     requirement = f"{path.name} must have at most {size_limits.MEMBERS} members"
                     raise UserError(requirement, "it has more", FETCH_AGAIN)
-                folder, _, name = member.name.rpartition("/")
-                # one named folder: not the root, not nested, not a parent
-                in_folder = folder not in {"", ".", ".."} and "/" not in folder and "\\" not in folder
                 # a sparse file counts as regular, too, and may declare any size
-                if name in contents and in_folder and member.isreg() and not member.issparse():
-                    contents[name].append(cast(IO[bytes], archive.extractfile(member)).read())
+                if wanted(member.name) and member.isreg() and not member.issparse():
+                    contents.append((member.name, cast(IO[bytes], archive.extractfile(member)).read()))
     except UserError:
         raise
     except FileNotFoundError:
         raise UserError(f"{path.name} must exist", "there is no such file", "ingest the source again") from None
     except (tarfile.TarError, ValueError, OverflowError, RecursionError) as error:
         raise UserError(f"{path.name} must be a whole tar archive", f"it is damaged ({error})", FETCH_AGAIN) from None
-    for name, matches in contents.items():
-        if len(matches) != 1:
-            raise UserError(f"{path.name} must have one file {name}", f"it has {len(matches)}", FETCH_AGAIN)
-    return {name: matches[0] for name, matches in contents.items()}
+    return contents
 
 
 def text_lines(file: IO[bytes], name: str, *, remedy: str) -> Iterator[str]:

@@ -11,7 +11,7 @@ import tempfile
 import zlib
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -24,6 +24,7 @@ from perfcast.sources.locations import (
     NOT_FOUND,
     FailedAttempt,
     FileLocation,
+    SourcePlaces,
     cached_path,
     find_obstacle,
     format_attempts,
@@ -72,10 +73,7 @@ class _Search:
 
     spec: SourceSpec
     staging: Path
-    cache: Path
-    mirrors: Sequence[Path]
-    embedded: Path
-    earlier: Path
+    places: SourcePlaces
     limits: DownloadLimits
     attempts: list[FailedAttempt] = field(default_factory=list)
     staged: dict[SourceFile, tuple[Path, IngestedFile]] = field(default_factory=dict)
@@ -97,7 +95,7 @@ class _Search:
         """Copy a file of this machine and return whether it was there; every file is searched once."""
         if file in self.staged or file in self.missing:
             return file in self.staged
-        for location in list_locations(file, self.cache, self.mirrors, self.embedded, self.earlier):
+        for location in list_locations(file, self.places):
             origin = location.path if location.kind == ARCHIVE else location.folder
             if self._take(file, location, str(origin)):
                 return True
@@ -111,11 +109,11 @@ class _Search:
         """
         if file.url is None or file.sha256 is None:
             return False
-        path, reason = cached_path(self.cache, file.sha256), "not tried, because there is no connection"
+        path, reason = cached_path(self.places.cache, file.sha256), "not tried, because there is no connection"
         if not self.unreachable:
             try:
                 download_file(file, path, self.limits)
-                return self._take(file, FileLocation("address", self.cache, path), file.url)
+                return self._take(file, FileLocation("address", self.places.cache, path), file.url)
             except DownloadError as error:
                 self.unreachable, reason = error.unreachable, str(error)
         self.attempts.append(FailedAttempt(file.name, "address", file.url, reason))
@@ -137,7 +135,7 @@ class _Search:
         ingested = IngestedFile(file.name, digest, copy.stat().st_size, f"{location.kind} {origin}")
         self.staged[file] = (copy, ingested)
         if location.kind in ("mirror", ARCHIVE):  # a mirror that is gone later costs no data
-            with suppress(OSError), atomic_path(cached_path(self.cache, digest)) as temporary:
+            with suppress(OSError), atomic_path(cached_path(self.places.cache, digest)) as temporary:
                 shutil.copyfile(copy, temporary)
         return True
 
@@ -181,10 +179,8 @@ class _Search:
 def ingest_source(
     spec: SourceSpec,
     out: Path,
+    places: SourcePlaces,
     *,
-    cache: Path,
-    mirrors: Sequence[Path],
-    embedded: Path,
     network: bool,
     strict: bool = False,
     limits: DownloadLimits = DownloadLimits(),  # noqa: B008
@@ -198,7 +194,7 @@ def ingest_source(
     """
     with atomic_folder(out) as folder:
         with tempfile.TemporaryDirectory(dir=folder) as staging:
-            search = _Search(spec, Path(staging), cache, mirrors, embedded, out, limits)
+            search = _Search(spec, Path(staging), replace(places, earlier=out), limits)
             snapshot = search.find_snapshot(network=network)
             for file in snapshot.files if snapshot else ():
                 target = folder / file.name

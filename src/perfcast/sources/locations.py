@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TypedDict
 
 from rich.filesize import decimal
 
@@ -21,28 +20,31 @@ CACHE_VARIABLE = "PERFCAST_CACHE"
 ARCHIVE = "archive"
 
 
-class SourcePlaces(TypedDict):
-    """Folders of this machine that are searched for files: the cache, the mirrors, the data of the project itself."""
+@dataclass(frozen=True)
+class SourcePlaces:
+    """Folders of this machine that are searched for files: the cache, the mirrors, the data of the project itself.
+
+    `earlier` is that of the last ingestion of a source.
+    """
 
     cache: Path
     mirrors: Sequence[Path]
     embedded: Path
+    earlier: Path | None = None
 
 
-def find_places(project: Path, mirrors: Sequence[str], environment: Mapping[str, str]) -> SourcePlaces:
+def find_places(
+    project: Path, mirrors: Sequence[str], environment: Mapping[str, str], earlier: Path | None = None
+) -> SourcePlaces:
     """Return the folders of a project: PERFCAST_CACHE or one inside it, and the mirrors.
 
     Mirrors of PERFCAST_MIRROR come first, and the folders `data` of domains last.
     """
     named = [entry for entry in environment.get(MIRROR_VARIABLE, "").split(os.pathsep) if entry]
-    return {
-        "cache": project / environment.get(CACHE_VARIABLE, ".perfcast-cache"),
-        "mirrors": [
-            *(project / entry for entry in (*named, *mirrors)),
-            *(domain.folder / "data" for domain in domains()[1:]),
-        ],
-        "embedded": embedded_folder(project),
-    }
+    folders = [project / entry for entry in (*named, *mirrors)]
+    folders += [domain.folder / "data" for domain in domains()[1:]]
+    cache = project / environment.get(CACHE_VARIABLE, ".perfcast-cache")
+    return SourcePlaces(cache, folders, embedded_folder(project), earlier)
 
 
 def embedded_folder(project: Path) -> Path:
@@ -118,23 +120,21 @@ def cached_path(cache: Path, sha256: str) -> Path:
     return cache / "sha256" / sha256[:2] / sha256
 
 
-def list_locations(
-    file: SourceFile, cache: Path, mirrors: Sequence[Path], embedded: Path, earlier: Path | None = None
-) -> list[FileLocation]:
+def list_locations(file: SourceFile, places: SourcePlaces) -> list[FileLocation]:
     """Return where a file may be on this machine, in the order of the search.
 
-    `earlier` is the folder of an earlier ingestion: where all else is gone, its files are still those of the checksums.
+    Where all else is gone, the files of an earlier ingestion are still those of the checksums.
     """
     if file.sha256 is None:
-        return [FileLocation("embedded", embedded, embedded / file.name)]
-    locations = [FileLocation("cache", cache, cached_path(cache, file.sha256))]
+        return [FileLocation("embedded", places.embedded, places.embedded / file.name)]
+    locations = [FileLocation("cache", places.cache, cached_path(places.cache, file.sha256))]
     if file.mirror is not None:
         top = PurePosixPath(file.mirror).parts[0]
-        locations += [FileLocation("mirror", mirror, mirror / file.mirror) for mirror in mirrors]
-        archives = [FileLocation(ARCHIVE, mirror, mirror / top / f"{top}.tar.gz") for mirror in mirrors]
+        locations += [FileLocation("mirror", mirror, mirror / file.mirror) for mirror in places.mirrors]
+        archives = [FileLocation(ARCHIVE, mirror, mirror / top / f"{top}.tar.gz") for mirror in places.mirrors]
         locations += [location for location in archives if location.path.is_file()]
-    if earlier is not None and (earlier / file.name).is_file():
-        locations.append(FileLocation("results", earlier, earlier / file.name))
+    if places.earlier is not None and (places.earlier / file.name).is_file():
+        locations.append(FileLocation("results", places.earlier, places.earlier / file.name))
     return locations
 
 
@@ -165,21 +165,19 @@ def format_attempts(attempts: Iterable[FailedAttempt], *, with_paths: bool) -> s
     return "; ".join(f"{', '.join(names)} ({line})" for line, names in files.items())
 
 
-def locate_source(
-    spec: SourceSpec, *, cache: Path, mirrors: Sequence[Path], embedded: Path, earlier: Path | None = None
-) -> LocatedSource:
+def locate_source(spec: SourceSpec, places: SourcePlaces) -> LocatedSource:
     """Return the first snapshot that is whole on this machine, evaluated by names and sizes; nothing is read."""
     attempts: list[FailedAttempt] = []
     for snapshot in spec.snapshots:
-        places = []
+        located = []
         for file in snapshot.files:
-            for location in list_locations(file, cache, mirrors, embedded, earlier):
+            for location in list_locations(file, places):
                 if not (reason := find_obstacle(file, location)):
-                    places.append(location)
+                    located.append(location)
                     break
                 attempts.append(FailedAttempt(file.name, location.kind, str(location.folder), reason))
-        if len(places) == len(snapshot.files):
-            return LocatedSource(snapshot.name, tuple(places), _total_bytes(snapshot, places))
+        if len(located) == len(snapshot.files):
+            return LocatedSource(snapshot.name, tuple(located), _total_bytes(snapshot, located))
     reason = format_attempts(attempts, with_paths=True)
     return LocatedSource(None, (), _total_bytes(spec.snapshots[0], []), reason)
 
@@ -192,13 +190,11 @@ def _total_bytes(snapshot: Snapshot, locations: Sequence[FileLocation]) -> int |
     return sum(size or 0 for size in sizes) if sizes and all(size is not None for size in sizes) else None
 
 
-def tabulate_sources(
-    specs: Iterable[SourceSpec], *, cache: Path, mirrors: Sequence[Path], embedded: Path
-) -> list[dict[str, str]]:
+def tabulate_sources(specs: Iterable[SourceSpec], places: SourcePlaces) -> list[dict[str, str]]:
     """Return one table row per source: name, location or why it is not on this machine, size, license."""
     rows = []
     for spec in specs:
-        located = locate_source(spec, cache=cache, mirrors=mirrors, embedded=embedded)
+        located = locate_source(spec, places)
         location = f"not on this machine: {located.reason}"
         if located.is_local:
             snapshot = f" (snapshot {located.snapshot})" if located.snapshot else ""

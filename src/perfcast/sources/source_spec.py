@@ -62,6 +62,7 @@ def _check_distinct(values: list[Any]) -> list[Any]:
 
 _Text = Annotated[str, AfterValidator(_check_text)]
 _Path = Annotated[str, AfterValidator(_check_path)]
+_Url = Annotated[str, AfterValidator(_check_url)]
 
 
 class SourceFile(StrictModel):
@@ -69,14 +70,16 @@ class SourceFile(StrictModel):
 
     `name` is its path in results/raw/<source>/ and `mirror` its path below a mirror folder. `size` is its length in
     bytes, None if unknown; a longer file than `max_bytes` is rejected unread. `sha256` is None for embedded files.
+    `path` is that below the `mirror` and the `url` of its source, `name` if None.
     """
 
     name: _Path
+    path: _Path | None = None
     sha256: Annotated[str, AfterValidator(_check_digest)] | None = None
     size: PositiveInt | None = Field(default=None, alias="bytes")
     bound: PositiveInt | None = Field(default=None, alias="max_bytes")
     mirror: _Path | None = None
-    url: Annotated[str, AfterValidator(_check_url)] | None = None
+    url: _Url | None = None
 
     @property
     def max_bytes(self) -> int:
@@ -102,7 +105,8 @@ class Snapshot(StrictModel):
 class SourceSpec(StrictModel):
     """Source as declared in conf/source; any one of its `snapshots` suffices.
 
-    `live` is the newest file, whose publisher adds results to it: nobody knows its checksum.
+    `live` is the newest file, whose publisher adds results to it: nobody knows its checksum. `mirror` and `url` are the
+    folders of the files that have none of their own.
     """
 
     name: str
@@ -115,6 +119,8 @@ class SourceSpec(StrictModel):
     remedy: _Text = ""
     embedded: bool = False
     live: SourceFile | None = None
+    mirror: _Path | None = None
+    url: _Url | None = None
     files: _Files | None = None
     declared: Annotated[list[Snapshot], Field(min_length=1), AfterValidator(_check_distinct)] | None = Field(
         default=None, alias="snapshots"
@@ -123,7 +129,14 @@ class SourceSpec(StrictModel):
     @property
     def snapshots(self) -> list[Snapshot]:
         """The sets of files, in the order of preference."""
-        return self.declared or [Snapshot(name=None, files=self.files or [])]
+        declared = self.declared or [Snapshot(name=None, files=self.files or [])]
+        return [each.model_copy(update={"files": [self._place(file) for file in each.files]}) for each in declared]
+
+    def _place(self, file: SourceFile) -> SourceFile:
+        """Return a file with the addresses that the source gives it."""
+        folders = {name: folder for name in ("mirror", "url") if (folder := getattr(self, name))}
+        places = {name: f"{folder}/{file.path or file.name}" for name, folder in folders.items()}
+        return file.model_copy(update={name: place for name, place in places.items() if not getattr(file, name)})
 
     @model_validator(mode="after")
     def _check_origins(self) -> Self:

@@ -5,7 +5,8 @@ Apart from the code that makes the splits and from its groupings, so that an err
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -64,10 +65,9 @@ def check_window(start: str, end: str) -> Check:
         time = table.frame[table.column_of(Tag.TIME)]
         inside = (time >= pd.Timestamp(start)) & (time < pd.Timestamp(end))
         learned = fold.isin(["train", "validation"])
-        late = int((learned & ~(time < pd.Timestamp(start))).sum())
-        stray = int(((fold == "test") & ~inside).sum())
-        problems = [f"{late} training rows not known before {start}"] if late else []
-        problems += [f"{stray} test rows outside {start} .. {end}"] if stray else []
+        late, stray = learned & ~(time < pd.Timestamp(start)), (fold == "test") & ~inside
+        wrong = {f"training rows not known before {start}": late, f"test rows outside {start} .. {end}": stray}
+        problems = count_rows(wrong)
         if (fold == "validation").any() and time[fold == "train"].max() >= time[fold == "validation"].min():
             problems.append("validation rows not later than every train row")
         return problems
@@ -80,8 +80,8 @@ def check_oldest(start: str) -> Check:
 
     def check(table: Table, fold: pd.Series) -> list[str]:
         time = table.frame[table.column_of(Tag.TIME)]
-        early = int((fold.isin(["train", "validation"]) & ~(time >= pd.Timestamp(start))).sum())
-        return [f"{early} training rows from before {start}"] if early else []
+        early = fold.isin(["train", "validation"]) & ~(time >= pd.Timestamp(start))
+        return count_rows({f"training rows from before {start}": early})
 
     return check
 
@@ -101,22 +101,24 @@ def check_revealed(start: str, shots: int) -> Check:
             entity = entity.str.cat(names.iloc[:, 1:], sep=" ")
         learned = fold.isin(["train", "validation"])
         shown = entity[learned & late]
-        known = sorted(set(shown) & set(entity[learned & ~late]))
-        many = shown.value_counts()
-        problems = [f"{len(known)} entities revealed that were known before {start}"] if known else []
-        problems += (
-            [f"{int((many > shots).sum())} entities with more than {shots} revealed rows"]
-            if (many > shots).any()
-            else []
-        )
+        counts = shown.value_counts()
         codes = pd.Series(pd.factorize(entity)[0], index=entity.index)
         latest = time.where(learned & late).groupby(codes).transform("max")
-        older = int(((fold == "test") & (time < latest)).sum())
-        problems += [f"{older} test rows older than a revealed row of their entity"] if older else []
-        early = int(((fold == "test") & ~late).sum())
-        return problems + ([f"{early} test rows before {start}"] if early else [])
+        problems = {
+            f"entities revealed that were known before {start}": counts.index.isin(entity[learned & ~late]),
+            f"entities with more than {shots} revealed rows": counts > shots,
+            "test rows older than a revealed row of their entity": (fold == "test") & (time < latest),
+            f"test rows before {start}": (fold == "test") & ~late,
+        }
+        return count_rows(problems)
 
     return check
+
+
+def count_rows(problems: Mapping[str, Any]) -> list[str]:
+    """Return a line with their number for every problem that rows have; the flags of rows, (n,) bool, by problem."""
+    counts = {problem: int(np.sum(flags)) for problem, flags in problems.items()}
+    return [f"{count} {problem}" for problem, count in counts.items() if count]
 
 
 def _crossing(

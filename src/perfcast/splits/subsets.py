@@ -7,6 +7,7 @@ import pandas as pd
 
 from perfcast.schema.table import Table, Tag
 from perfcast.splits.row_groups import draw
+from perfcast.utils.errors import UserError
 
 SUBSETS = ("train", "validation", "test", "unused")
 """Values of a fold; "validation" marks the validation rows inside training."""
@@ -17,8 +18,15 @@ PUBLISHED_SUBSET = "published_subset"
 """Provenance column with the subset of every row, for a dataset published with its own split."""
 
 
-def by_key(table: Table) -> Table:
-    """Sort by the key of the rows, so that random draws do not depend on the order in which rows arrive."""
+def by_key(table: Table, *names: str) -> Table:
+    """Sort by the key of the rows, so that random draws do not depend on the order in which rows arrive.
+
+    Raises: UserError when the table lacks one of the named columns, which the split needs.
+    """
+    for name in names:
+        if name not in table.frame:
+            fact = f"{table.dataset!r} has none"
+            raise UserError(f"the split needs the column {name!r}", fact, "choose another split")
     return Table(table.dataset, table.frame.sort_values(table.column_of(Tag.ROW)), table.columns, table.facts)
 
 

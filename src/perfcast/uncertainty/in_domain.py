@@ -117,8 +117,7 @@ class InDomainModel:
             self._encoder = TreeEncoder.from_state(state, feature_columns(self.columns))
         places = {name: place for place, name in enumerate(self._encoder.names_)}
         scales = np.concatenate([np.ones(0), *(group.scales for group in self._groups.values())])
-        encoded: np.ndarray = self._encoder.transform(X)[:, [places[name] for name in self._encoded_names]] / scales
-        return encoded
+        return np.asarray(self._encoder.transform(X)[:, [places[name] for name in self._encoded_names]] / scales)
 
     def mask(self, encoded: np.ndarray, ignored: pd.DataFrame | None) -> np.ndarray:
         """Return encoded rows without the weight of some cells, see `distances`."""
@@ -185,8 +184,7 @@ def gower_distances(row: np.ndarray, others: np.ndarray, numeric: np.ndarray) ->
     apart[:, missing] = np.where(np.isnan(others[:, missing]), 0.0, _UNKNOWN)
     apart[:, categorical] = others[:, categorical] != row[categorical]
     apart[:, row == _IGNORED] = 0.0
-    distances: np.ndarray = apart.sum(axis=1) / max(1, len(numeric))
-    return distances
+    return np.asarray(apart.sum(axis=1) / max(1, len(numeric)))
 
 
 def _by_group(columns: Iterable[Column]) -> dict[str, list[Column]]:

@@ -48,8 +48,7 @@ _BY_OUTPUT = " by output"
 
 def outputs_of(tasks: pd.Series, targets: pd.Series | str) -> np.ndarray:
     """Return the output of every row, its task and target, (n,) str: each output has its own quantiles."""
-    joined: np.ndarray = (tasks.astype(str) + "\x1f" + targets).to_numpy()
-    return joined
+    return np.asarray((tasks.astype(str) + "\x1f" + targets).to_numpy())
 
 
 def shared_labels(table: Table) -> pd.DataFrame:

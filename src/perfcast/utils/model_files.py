@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import read_json
+
+Model = TypeVar("Model")
 
 LARGEST = 1e30
 """Largest size of a number in a model: logarithms, weights of standardized values and values of features."""
@@ -61,3 +64,25 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
             if largest > LARGEST:
                 raise UserError(f"numbers in {path} must be at most {LARGEST:g}", f"found {largest:g}", _AGAIN)
     return arrays
+
+
+def write_models(folder: Path, stem: str, models: Mapping[str, Mapping[str, Any]]) -> None:
+    """Write models that are dataclasses of arrays and numbers, by target and name, to a file each."""
+    for target, by_name in enumerate(models.values()):
+        for number, model in enumerate(by_name.values()):
+            np.savez_compressed(folder / f"{stem}_{target}_{number}.npz", **vars(model))
+
+
+def read_models(
+    folder: Path, stem: str, names: Mapping[str, Iterable[str]], kind: Callable[..., Model]
+) -> dict[str, dict[str, Model]]:
+    """Read what `write_models` wrote, by the names of the models of every target."""
+
+    def read(target: int, number: int) -> Model:
+        arrays = read_arrays(folder / f"{stem}_{target}_{number}.npz")
+        return kind(**{name: each if each.ndim else float(each) for name, each in arrays.items()})
+
+    return {
+        name: {model: read(target, number) for number, model in enumerate(listed)}
+        for target, (name, listed) in enumerate(names.items())
+    }

@@ -21,9 +21,9 @@ from perfcast.evaluation.leakage.artifacts import Artifacts, Control
 from perfcast.evaluation.leakage.file_checks import check_bridge
 from perfcast.experiment.bridge import estimate_rows
 from perfcast.experiment.champion import fit_all_rows
-from perfcast.experiment.dump_scores import PREDICTIONS
 from perfcast.experiment.experiment_check import check_experiment
 from perfcast.experiment.uncertainty_fit import fit_uncertainty
+from perfcast.experiment.update import PREDICTIONS
 from perfcast.inference.champion import build_features, load_champion, save_champion
 from perfcast.predictors.linear import Ridge
 from perfcast.schema.table import BRIDGE

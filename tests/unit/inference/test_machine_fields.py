@@ -20,7 +20,7 @@ from perfcast.domains.servers.server_rules import SPEC_CPU2017 as RULES
 from perfcast.inference import PredictOptions, machine_files, read_machines
 from perfcast.inference.cells import stack_cells
 from perfcast.inference.machine_fields import MachineFields, alias_field, read_number
-from perfcast.inference.machine_files import MAX_NESTED_BYTES, read_entries
+from perfcast.inference.machine_files import MAX_NESTED_BYTES, read_entries, read_table
 from perfcast.inference.name_lookup import EntityNames
 from perfcast.inference.parse import parse_machine
 from perfcast.schema.table import Column, Kind, Role
@@ -119,6 +119,22 @@ def test_read_entries_bounds_the_size(tmp_path, monkeypatch):
     for path, words in ((nested, "smaller than 10 MiB"), (table, "smaller than")):
         with pytest.raises(UserError, match=words):
             read_entries(path)
+
+
+@given(st.lists(st.lists(st.from_regex(r"[ -!#-+.-:<-~]{1,8}", fullmatch=True), min_size=2, max_size=2), min_size=1))
+def test_table_is_read_alike_with_every_delimiter(rows):
+    header = ["cores", "title"]
+    read = [[*read_table("m", "\n".join(map(each.join, [header, *rows])))] for each in ",\t;"]
+    assert read[0] == read[1] == read[2]
+    assert [[*entry.values.values()] for entry in read[0]] == [row for row in rows if any(map(str.strip, row))]
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_a_table_or_one_line(text):
+    try:
+        assert all(entry.values for entry in read_table("m", text))
+    except UserError as error:
+        assert "\n" not in str(error)
 
 
 @given(st.text(max_size=40), st.text(max_size=40))

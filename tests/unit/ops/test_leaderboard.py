@@ -75,9 +75,9 @@ def test_a_run_of_fewer_seeds_replaces_none_of_more(board, tmp_path):
     three = board[board["split"] == "random"].assign(seeds="0 1 2", value=1.0)
     update_leaderboard(path, three)
     update_leaderboard(path, board)
-    kept = read_leaderboard(path)
-    assert set(kept.loc[kept["split"] == "random", "seeds"]) == {"0 1 2"}
-    assert set(kept["split"]) >= set(board["split"].dropna()), "its other runs are added"
+    read = read_leaderboard(path)
+    assert set(read.loc[read["split"] == "random", "seeds"]) == {"0 1 2"}
+    assert set(read["split"]) >= set(board["split"].dropna()), "its other runs are added"
     update_leaderboard(path, three.assign(value=2.0))
     assert set(read_leaderboard(path).query("split == 'random'")["value"]) == {2.0}
 

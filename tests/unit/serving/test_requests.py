@@ -6,9 +6,11 @@ import json
 
 import pytest
 from champion_project import project
-from serving_project import KNOWN, PLAIN, WRONG, request
+from serving_project import JSON, KNOWN, PLAIN, WRONG, request
 
 import perfcast
+from perfcast.cli.main import main
+from perfcast.inference.prediction import as_csv
 from perfcast.serving import api_models as response_models
 from perfcast.utils.errors import UserError
 
@@ -135,9 +137,63 @@ def test_decisions_equal_those_of_python(server):
         reply = request(f"{server}/{name}", body)
         assert reply.status == 200, (name, reply.body[:300])
         assert reply.json() == json.loads(json.dumps(answer.to_dict())), name
+        reply = request(f"{server}/{name}", body, {**JSON, "Accept": "text/csv"})
+        assert reply.headers["content-type"].startswith("text/csv")
+        assert reply.body.decode() == as_csv(answer.to_frame()), name
+
+
+FLEET = "Qty\tCPU\tchips\tutilization\track\n1,200\tXeon Gold 6148\t1\t45,5 %\tA\n0\tXeon Gold 6148\t1\t\tB\n"
+SIZE = {"onto": [{"processor": "Xeon Gold 6148", "chips": 2, "cores": 3}], "mix": "int_rate"}
+
+
+@pytest.mark.parametrize("text", [FLEET, FLEET.replace("\t", ";"), FLEET.replace(",", ".").replace("\t", ",")])
+def test_pasted_fleet_is_read_as_the_file_of_the_command(server, tmp_path, capsys, text):
+    text = text.replace("1.200", '"1,200"')
+    (tmp_path / "fleet.csv").write_text(text)
+    command = ["size", str(tmp_path / "fleet.csv"), "--results", str(project().results), "--mix", "int_rate"]
+    for accept, form in (("application/json", "--json"), ("text/csv", "--csv")):
+        assert main([*command, "--onto", "2 x Xeon Gold 6148; cores=3", form]) == 3
+        printed = capsys.readouterr().out
+        reply = request(f"{server}/size", {**SIZE, "fleet": text}, {**JSON, "Accept": accept})
+        assert reply.status == 200
+        if accept == "text/csv":
+            assert reply.body.decode() == printed
+        else:
+            answer = json.loads(printed)
+            assert reply.json() == answer
+            assert [each["name"] for each in answer["refused"]] == ["line 3"]
+            assert answer["machines"] == 1200
+            assert any("unread: rack" in note for note in answer["notes"])
+
+
+PASTED = {
+    "": (422, "it has 0 rows"),
+    " \n": (422, "column 1 has none"),
+    "\x00\ufffd\x7fELF": (422, "it has 0 rows"),
+    "count\n3\n": (422, "a row that can be used"),
+    "120\tXeon Gold 6148\n40\tEPYC 7742\n": (422, "line 2 has none"),
+    "count,processor\n1,\ud800\n": (422, "text that can be printed"),
+    'count,processor\n"3,x': (422, "the table must be CSV, but line 2"),
+    "count,processor\n1,x,y\n": (422, "line 2 has 3"),
+    "count,count\n1,2\n": (422, "column 2 repeats it"),
+    "count," * 2000: (422, "at most 1000 columns"),
+    "x" * 900_000: (422, "the table must be CSV"),
+    "processor,chips,count\n" + "Xeon Gold 6148,1,1\n" * 1001: (413, "at most 1000 machines, but this one has more"),
+    "count\n" * 2_000_000: (413, "at most 1048576 bytes"),
+}
+
+
+@pytest.mark.reliability("malformed HTTP requests", cases=len(PASTED))
+def test_pasted_text_that_is_no_fleet_gets_one_line(server):
+    for text, (status, words) in PASTED.items():
+        reply = request(f"{server}/size", {**SIZE, "fleet": text})
+        assert (reply.status, words in reply.error) == (status, True), (text[:40], reply.error)
 
 
 REFUSED = [
+    ("size", {**SIZE, "fleet": 5}, 422, "fleet must be a valid list"),
+    ("size", {**SIZE, "fleet": [5]}, 422, "fleet.0 must be a valid dictionary"),
+    ("size", {**SIZE, "fleet": []}, 422, "at least 1 item"),
     ("compare", {"machines": [KNOWN]}, 422, "2 to 8 machines"),
     ("rank", {"machines": [KNOWN, OTHER], "targets": ["fast"]}, 422, "targets must be TASK >= NUMBER"),
     ("rank", {"machines": [KNOWN, OTHER], "years": 0}, 422, "years must be"),

@@ -1,4 +1,4 @@
-"""read_tar_members reads archives without extracting them and reports a defect in one line."""
+"""read_tar_files reads archives without extracting them and reports a defect in one line."""
 
 import gzip
 import io
@@ -8,7 +8,7 @@ import pytest
 
 from perfcast.domains.gemm.sources import gpperf
 from perfcast.domains.gemm.testing import gpperf as fake
-from perfcast.sources.bounded_files import read_tar_members
+from perfcast.sources.bounded_files import read_tar_files
 from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError
 
@@ -25,16 +25,16 @@ def write_archive(path, members):
     return path
 
 
-def test_read_tar_members_bounds_sizes(tmp_path, monkeypatch):
+def test_read_tar_files_bounds_sizes(tmp_path, monkeypatch):
     path = write_archive(tmp_path / "a.tar.gz", [("run/x.csv", bytes(50_000)), ("run/y.csv", b"")])
     assert path.stat().st_size < 1000
     monkeypatch.setattr(size_limits, "ARCHIVE", 40_000)
     with pytest.raises(UserError, match="at most 40000 bytes"):
-        read_tar_members(path, ["x.csv"])
+        read_tar_files(path, bool)
     monkeypatch.undo()
     monkeypatch.setattr(size_limits, "MEMBERS", 1)
     with pytest.raises(UserError, match="at most 1 members"):
-        read_tar_members(path, ["x.csv"])
+        read_tar_files(path, bool)
 
 
 def test_gpperf_archive_rejects_a_truncated_archive(tmp_path):

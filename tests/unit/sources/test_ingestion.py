@@ -195,7 +195,7 @@ def test_ingest_source_takes_embedded_files_from_the_project_only(folders):
 
 def test_tabulate_sources_compares_sizes_and_reads_nothing(folders):
     def row():
-        (only,) = tabulate_sources([make_spec(file_conf())], **places_of(folders))
+        (only,) = tabulate_sources([make_spec(file_conf())], places_of(folders))
         return only
 
     assert row()["location"].startswith("not on this machine: a.csv (cache ")
@@ -234,7 +234,7 @@ def pack(mirror: Path, **members: bytes | str) -> Path:
 @pytest.mark.parametrize("place", ["mirror", "second"])
 def test_packed_files_are_ingested_and_cached_and_nothing_else_of_the_archive(folders, place):
     path = pack(getattr(folders, place), **WHOLE, other=b"not declared")
-    assert tabulate_sources([PACKED], **places_of(folders))[0]["location"] == f"archive {path}"
+    assert tabulate_sources([PACKED], places_of(folders))[0]["location"] == f"archive {path}"
     result = ingest(PACKED, folders)
     assert (result.status, result.files[0].origin) == ("present", f"archive {path}")
     assert sorted(file.name for file in folders.out.glob("*.csv")) == ["a.csv", "b.csv"]
@@ -279,7 +279,7 @@ def test_a_source_stays_present_where_mirror_network_and_cache_are_gone(folders,
     (folders.mirror / "src/a.csv").unlink()
     if gone == "mirror and cache":
         shutil.rmtree(folders.cache)
-        assert locate_source(make_spec(file_conf()), **places_of(folders), earlier=folders.out).is_local
+        assert locate_source(make_spec(file_conf()), places_of(folders, folders.out)).is_local
     (folders.out / "manifest.json").unlink()  # Snakemake removes the output of a job before the job
     assert ingest(make_spec(file_conf()), folders).status == "present"
     assert (folders.out / "a.csv").read_bytes() == GOOD

@@ -25,6 +25,14 @@ def test_parse_source_returns_the_declared_fields():
     assert [snapshot.derived_from for snapshot in parse_source("s", conf_with_subset("all")).snapshots] == ["all", None]
 
 
+def test_files_without_an_address_are_below_the_folders_of_their_source():
+    files = [{"name": name, "sha256": SHA, "bytes": 5} for name in ("a/b.csv", "c.csv")]
+    files[1] |= {"path": "d/e.csv", "url": "https://example.org/own.csv"}
+    (snapshot,) = parse_source("s", conf_with(files=files, mirror="s/m", url="https://example.org/u")).snapshots
+    assert [file.mirror for file in snapshot.files] == ["s/m/a/b.csv", "s/m/d/e.csv"]
+    assert [file.url for file in snapshot.files] == ["https://example.org/u/a/b.csv", "https://example.org/own.csv"]
+
+
 def conf_with(**values):
     return {**CONF, **values}
 
@@ -55,6 +63,8 @@ def conf_with_subset(derived_from: str):
         (conf_with_file(max_bytes=9), "either 'bytes' or 'max_bytes'"),
         (conf_with_file(url=None), "must declare 'url'"),
         (conf_with(embedded=True), "its name only"),
+        (conf_with(embedded=True, mirror="s", files=[{"name": "a.csv"}]), "its name only"),
+        (conf_with(url="http://example.org"), "must be an https address"),
         (conf_with(live=FILE), "'live' must declare 'url' and 'max_bytes', and no 'sha256'"),
         (conf_with(live={"name": "a.csv", "max_bytes": 9}), "'live' must declare 'url'"),
         (conf_with_subset("none"), "must name a published snapshot, not 'none'"),

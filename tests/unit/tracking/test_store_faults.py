@@ -146,12 +146,6 @@ def fault(original, tmp_path, monkeypatch):
         yield Fault(project, monkeypatch, undo)
 
 
-def place(project):
-    return doctor.ProjectPlace(
-        project, cache=project, mirrors=(), embedded=project, params=doctor.find_place(project, os.environ).params
-    )
-
-
 @pytest.mark.parametrize(
     "name",
     [
@@ -172,7 +166,7 @@ def test_unusable_store_costs_one_line_and_later_recording_catches_up(fault, cap
     assert line.startswith("tracking: NOT recorded: ") and line.endswith("`perfcast pipeline record` catches up")
     assert "secret" not in line
     assert note.read_text().startswith("NOT recorded")
-    (finding,) = doctor.check_tracking(place(fault.project))
+    (finding,) = doctor.check_tracking(doctor.find_place(fault.project, os.environ))
     assert finding.state == doctor.CARE and "the store cannot be used" in finding.fact
 
     fault.undo.close()
@@ -181,7 +175,9 @@ def test_unusable_store_costs_one_line_and_later_recording_catches_up(fault, cap
     assert record(fault.project, "--note", str(note)) == 0
     assert note.read_text() == "1 new runs recorded\n"
     assert recorded_runs(fault.project) == ["FINISHED"]
-    assert [finding.state for finding in doctor.check_tracking(place(fault.project))] == [doctor.FINE]
+    assert [finding.state for finding in doctor.check_tracking(doctor.find_place(fault.project, os.environ))] == [
+        doctor.FINE
+    ]
 
 
 @pytest.mark.reliability("a full disk or a kill left half of a new tracking database")

@@ -11,12 +11,10 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable
-from pathlib import Path
 
-from perfcast.cli.arguments import add_shared
+from perfcast.cli.arguments import add_project, add_shared
 from perfcast.cli.asking import add_champion, check_out, find_champions, replacing
 from perfcast.utils.errors import UserError
-from perfcast.utils.packaged_project import default_project
 
 _TERMS = ("title", "license", "terms", "citation")
 
@@ -30,8 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="keep published scores that the terms of their sources do not let everybody pass on",
     )
-    add_shared(parser, "--project")
-    parser.set_defaults(project=default_project(Path()))
+    add_project(parser)
 
 
 def run(options: argparse.Namespace) -> int:

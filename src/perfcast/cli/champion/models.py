@@ -10,19 +10,16 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 
-from perfcast.cli.arguments import add_shared
-from perfcast.cli.asking import add_champion, as_csv, read_champion
-from perfcast.utils.packaged_project import default_project
+from perfcast.cli.arguments import add_project, add_shared
+from perfcast.cli.asking import add_champion, read_champion
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add_champion(parser)
     add_shared(parser, "--out", out="folder of the page and its table")
-    add_shared(parser, "--project")
-    parser.set_defaults(project=default_project(Path()))
+    add_project(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -30,6 +27,7 @@ def run(options: argparse.Namespace) -> int:
     from perfcast.config.conf_files import read_conf
     from perfcast.config.dataset_conf import read_dataset
     from perfcast.decisions.known_entities import render_entities, tabulate_entities
+    from perfcast.inference.prediction import as_csv
     from perfcast.utils.io import check_writable, write_text
 
     page, file = options.out / "models.html", options.out / "models.csv"

@@ -10,7 +10,9 @@ DOMAIN = Domain(
     shift="predictors.distance.PairShift",
     descriptions={
         "mlperf_inference": "accelerator_rules.MLPERF_INFERENCE",
+        "mlperf_power": "accelerator_rules.MLPERF_POWER",
         "ml_energy": "accelerator_rules.ML_ENERGY",
+        "ml_energy_diffusion": "accelerator_rules.ML_ENERGY_DIFFUSION",
     },
     flags={
         "systems of accelerators (mlperf_inference)": {

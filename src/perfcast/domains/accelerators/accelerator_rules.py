@@ -10,13 +10,14 @@ import numpy as np
 import pandas as pd
 
 from perfcast.domains.accelerators.catalog import FACTS, find_accelerator, read_accelerators
+from perfcast.domains.accelerators.datasets.ml_energy import BYTES, find_gpu
 from perfcast.inference.cells import Cells, EntityFacts, fill_missing
 from perfcast.inference.donors import Block
 from perfcast.inference.machine_fields import Cell, TypedField, alias_field, counted_field
 from perfcast.inference.rules import DerivedOutput, DescriptionRules
 from perfcast.utils.errors import UserError
 
-ESTIMATE = "an estimate by perfcast, not verified by MLCommons"
+ESTIMATE = "estimate by perfcast, not verified by MLCommons"
 _NODE = 8.0
 _LABELS = ("generation", "vendor")
 _NEEDED = ("bf16_tflops", "memory_gb_per_s", "memory_gib")
@@ -29,11 +30,12 @@ def _read_known(column: str, cells: Mapping[str, Cell], typed: Mapping[str, Type
     if name and find_accelerator(name) is not None:
         return True
     missing = [fact for fact in _NEEDED if fact not in cells]
+    near = [known for known in read_accelerators().index if name and name.lower() in known.lower()] or ["MI355X"]
     if missing:
         field = typed[column].name if column in typed else column
         fact = f"{label} has {name[:60]!r}" if name else f"{label} names none"
         raise UserError(
-            f"{field} must be a known accelerator", fact, f"write one such as MI355X, or add {', '.join(missing)}"
+            f"{field} must be a known accelerator", fact, f"write {' or '.join(near)}, or add {', '.join(missing)}"
         )
     return False
 
@@ -47,18 +49,25 @@ class AcceleratorRules(DescriptionRules):
         ),
         alias_field("accelerators", "count", "number of accelerators, of all nodes", "8"),
     )
-    form_fields = ("accelerator", "count", "nodes", "variant", "engine")
+    form_fields = ("accelerator", "count", "task", "variant", "engine")
+    metric: ClassVar[str] = (
+        "tokens (of language models), samples or queries a second, per accelerator: a derived metric"
+    )
     entity_name = "accelerator"
     named_field = "accelerator"
     short_example = "'8 x MI355X' or 'B200; count=4'"
     example = "--accelerator MI355X --accelerators 8"
     page_texts: ClassVar[Mapping[str, str]] = {
         "question": "How fast will this accelerator run the model?",
-        "machines": "8 x MI355X; price=25000\n8 x B200; price=40000",
-        "targets": "llama2-70b/Server >= 9000",
+        "estimate": ESTIMATE,
+        "marks": "MLPerf® is a registered trademark of MLCommons. The estimates are no MLPerf results.",
+        "machines": "8 x MI355X; price=250000\n8 x B200; price=400000",
+        "targets": "llama2-70b/Server >= 80000",
         "measured": "llama2-70b/Offline = 10000",
+        "measured_machines": "8 x MI355X; task=llama2-70b/Offline; throughput=10000",
     }
-    price_columns = ("count",)
+    score_columns: ClassVar[tuple[str, ...]] = ("count",)
+    power_remedy = "add the column watts, measured of the whole system: a power limit says nothing of efficiency"
     blocks = (Block("software", ("engine", "engine_version"), (("accelerator",), ("generation",), ()), recent=True),)
     naming_columns = ("count", "variant")
     kind_columns = ("generation", "vendor")
@@ -83,26 +92,24 @@ class AcceleratorRules(DescriptionRules):
         return fill_missing(cells, facts.look_up(cells["accelerator"].tolist(), cells))
 
     def fill_implied(self, cells: Cells) -> Cells:
-        """Fill the nodes: eight accelerators each."""
-        return fill_missing(cells, {"nodes": np.ceil(cells["count"] / _NODE)})
+        """Fill the nodes, eight accelerators each, and the power mode, which a system names where it has one."""
+        modes = np.full(len(cells.index), "base", dtype=object)
+        return fill_missing(cells, {"nodes": np.ceil(cells["count"] / _NODE), "variant": modes})
 
     def fill_usual(self, cells: Cells, last: pd.Timestamp) -> Cells:
         """Fill a node of accelerators or two sockets of processors, a host of two processors, and the last round."""
         count = len(cells.index)
-        sockets = np.where(cells["is_processor"] == 1, 2.0, _NODE)
-        filled = fill_missing(cells, {"count": sockets})
+        filled = fill_missing(cells, {"count": np.where(cells["is_processor"] == 1, 2.0, _NODE)})
         usual = {
-            "nodes": np.ceil(filled["count"] / _NODE),
-            "variant": np.full(count, "base", dtype=object),
             "triton": np.zeros(count),
             "sockets": np.full(count, 2.0),
             "year": np.full(count, last.year + (last.month - 1) / 12),
         }
-        return fill_missing(filled, usual)
+        return self.fill_implied(fill_missing(filled, usual))
 
     def list_notes(self, cells: Mapping[str, Cell], typed: Mapping[str, TypedField], label: str) -> tuple[str, ...]:
         """Return what every answer must say. Raises: UserError for an unknown accelerator without facts."""
-        notes = (f"every predicted value is {ESTIMATE}; throughput is per accelerator, a derived metric",)
+        notes = (f"every predicted value is an {ESTIMATE}; {self.metric}",)
         if _read_known("accelerator", cells, typed, label):
             return notes
         return (*notes, f"no data names the accelerator {cells.get('accelerator', '')!r}: its given facts count")
@@ -120,58 +127,96 @@ class AcceleratorRules(DescriptionRules):
         return name if pd.isna(count) else f"{count:g} x {name}"
 
 
-_QUANTITIES = ("watts", "token_ms")
+class PowerRules(AcceleratorRules):
+    """Rules of systems whose power MLPerf measured: work per joule, which no number of systems changes."""
+
+    metric = "tokens, samples or queries per joule of measured system power: a derived metric"
+    score_columns = ()
+    throughput_ending = "a second"
+    """No task has it: these scores do not add up."""
+
+
+def _cost(many: float, named: str, joules: DerivedOutput) -> tuple[DerivedOutput, ...]:
+    """Return the kWh of many items, and what they cost."""
+    scale = many / 3.6e6  # joules of a kWh
+    return (
+        DerivedOutput(
+            *(f"kwh_per_{named}", "kWh", joules.formula, joules.tasks, ()),
+            lambda scores, cells: joules.compute(scores, cells) * scale,
+        ),
+        DerivedOutput(
+            *(f"electricity_per_{named}", "", "kWh x kwh_price", joules.tasks, ("kwh_price",)),
+            lambda scores, cells: joules.compute(scores, cells) * scale * cells["kwh_price"],
+        ),
+    )
+
+
+_TOKEN = DerivedOutput(
+    *("joules_per_token", "J/token", "watts x ms per token / 1000, of the GPUs alone", ("watts", "token_ms"), ()),
+    lambda scores, cells: scores["watts"] * scores["token_ms"] / 1000,
+)
+_ITEM = DerivedOutput(
+    *("joules_per_item", "J/item", "item_joules, of the GPUs alone", ("item_joules",), ()),
+    lambda scores, cells: scores["item_joules"],
+)
 
 
 class EnergyRules(DescriptionRules):
     """Rules of served models with their energy: facts of the GPU, the layout, and joules per token."""
 
     fields = (
-        counted_field(alias_field("gpu", "gpu", "name of the GPU", "B200"), "gpus", find_accelerator),
-        alias_field("batch", "concurrency", "requests in progress at once", "64"),
+        counted_field(alias_field("gpu", "gpu", "name of the GPU", "B200"), "gpus", find_gpu),
+        alias_field("batch", "concurrency", "requests in progress at once, or items of a batch", "64"),
+        alias_field("electricity-price", "kwh_price", "price of a kWh", "0.25"),
     )
-    form_fields = ("model", "gpu", "gpus", "batch", "workload", "precision")
+    form_fields: ClassVar[tuple[str, ...]] = ("model", "gpu", "batch", "workload", "precision", "electricity-price")
     entity_name = "model"
     named_field = "model"
     short_example = "'Qwen/Qwen3-14B; gpu=B200; batch=64'"
     example = "--set model=Qwen/Qwen3-14B --gpu B200 --batch 64"
+    page_texts: ClassVar[Mapping[str, str]] = {
+        **{
+            "question": "What power and energy will this model take?",
+            "targets": "watts <= 700",
+            "measured": "watts = 650",
+        },
+        **{"machines": "Qwen/Qwen3-14B; gpu=B200; batch=64", "marks": "Of the data: the ML.ENERGY benchmark."},
+    }
     lower_is_better = True
     naming_columns = ("gpu", "gpus", "concurrency")
     kind_columns = ("model", "gpu")
     power_meaning = "the GPUs alone"
     blocks = (Block("workload", ("workload",), (("model",), ()), recent=False),)
     derived = (
+        *(_TOKEN, *_cost(1e6, "million_tokens", _TOKEN)),
         DerivedOutput(
-            *("joules_per_token", "J/token", "watts x ms per token / 1000, of the GPUs alone", _QUANTITIES, ()),
-            lambda scores, cells: scores["watts"] * scores["token_ms"] / 1000,
-        ),
-        DerivedOutput(
-            *("tokens_per_second", "tokens/s", "1000 / ms per token", _QUANTITIES[1:], ()),
+            *("tokens_per_second", "tokens/s", "1000 / ms per token", ("token_ms",), ()),
             lambda scores, cells: 1000 / scores["token_ms"],
         ),
     )
+    identifying_columns = ("gpus", "concurrency")
+    shared_by: ClassVar[str] = "tensor_parallel"
+    """Column of the GPUs that share a model."""
+    usual: ClassVar[Mapping[str, Any]] = {
+        **{"expert_parallel": 1.0, "data_parallel": 1.0, "precision": "bfloat16", "workload": "lm-arena-chat"},
+    }
 
     def fill_implied(self, cells: Cells) -> Cells:
-        """Fill the facts of the GPU and the bytes of a weight."""
+        """Fill the number of GPUs, one where none is stated, their facts, and the bytes of a weight."""
         table = read_accelerators()
         rows = table.index.get_indexer(pd.Index(cells["gpu"].astype(str)))  # -1 for an unknown one
-        names = [name for name in (*FACTS, "generation_year") if name in cells]
-        facts = {name: np.append(table[name].to_numpy(dtype=float), np.nan)[rows] for name in dict.fromkeys(names)}
-        sizes = {"bfloat16": 2.0, "fp8": 1.0, "mxfp4": 0.5}
-        stored = np.array([sizes.get(str(name), np.nan) for name in cells["precision"].tolist()])
-        return fill_missing(cells, {**facts, "weight_bytes": stored})
+        facts = {name: np.append(table[name].to_numpy(dtype=float), np.nan)[rows] for name in FACTS if name in cells}
+        stored = np.array([BYTES.get(str(name), np.nan) for name in cells["precision"].tolist()])
+        return fill_missing(cells, {**facts, "weight_bytes": stored, "gpus": np.fmax(1.0, cells[self.shared_by])})
 
     def fill_usual(self, cells: Cells, last: pd.Timestamp) -> Cells:
-        """Fill one GPU that has each part of the model, bfloat16, and a chat."""
+        """Fill a model that all GPUs share, and the usual values of the load."""
         count = len(cells.index)
-        filled = fill_missing(cells, {"gpus": np.ones(count), "expert_parallel": np.ones(count)})
         usual = {
-            "tensor_parallel": filled["gpus"],
-            "data_parallel": np.ones(count),
-            "precision": np.full(count, "bfloat16", dtype=object),
-            "workload": np.full(count, "lm-arena-chat", dtype=object),
+            name: np.full(count, value, dtype=object if isinstance(value, str) else float)
+            for name, value in self.usual.items()
         }
-        return self.fill_implied(fill_missing(filled, usual))
+        return self.fill_implied(fill_missing(cells, {**usual, self.shared_by: cells["gpus"]}))
 
     def list_notes(self, cells: Mapping[str, Cell], typed: Mapping[str, TypedField], label: str) -> tuple[str, ...]:
         """Return what the power includes. Raises: UserError for an unknown GPU without facts, or without a batch."""
@@ -180,5 +225,29 @@ class EnergyRules(DescriptionRules):
             raise UserError("a served model must have a batch", f"{label} has none", "add batch, such as 64")
         return ("power and energy are those of the GPUs alone, without host, network and cooling",)
 
+    def name_machine(self, entity: str, cells: Mapping[str, Any]) -> str:
+        """Return the model, its GPUs and its batch."""
+        name = super().name_machine(entity, cells)
+        return f"{name}, {cells['gpus']:g} x {cells['gpu']}, batch {cells['concurrency']:g}"
 
-MLPERF_INFERENCE, ML_ENERGY = AcceleratorRules(), EnergyRules()
+
+class DiffusionRules(EnergyRules):
+    """Rules of diffusion models with their energy per image or video."""
+
+    short_example = "'black-forest-labs/FLUX.1-dev; gpu=B200; batch=4'"
+    example = "--set model=black-forest-labs/FLUX.1-dev --gpu B200 --batch 4"
+    form_fields = ("model", "gpu", "batch", "height", "width", "frames", "steps", "electricity-price")
+    derived = (
+        *_cost(1e3, "thousand_items", _ITEM),
+        DerivedOutput(
+            *("seconds_per_batch", "s", "item_joules x batch / watts", ("item_joules", "watts"), ("concurrency",)),
+            lambda scores, cells: scores["item_joules"] * cells["concurrency"] / scores["watts"],
+        ),
+    )
+    blocks = (Block("load", ("workload", "height", "width", "frames", "steps"), (("model",), ()), recent=False),)
+    shared_by = "ulysses"
+    usual: ClassVar[Mapping[str, Any]] = {"ring": 1.0, "precision": "bfloat16"}
+
+
+MLPERF_INFERENCE, MLPERF_POWER = AcceleratorRules(), PowerRules()
+ML_ENERGY, ML_ENERGY_DIFFUSION = EnergyRules(), DiffusionRules()

@@ -61,11 +61,17 @@ def _show(cells: Mapping[str, Cell]) -> str:
     return ", ".join(shown[:_SHOWN_CELLS]) + (" and more" if len(shown) > _SHOWN_CELLS else "")
 
 
+def _read_smt(text: str) -> Reading:
+    """Return the threads of a core with or without SMT. Raises: ValueError for another text."""
+    return Reading({"threads_per_core": 1.0 + ("off", "on").index(text.strip().lower())})
+
+
 SERVER_FIELDS = (
     counted_field(
         alias_field("processor", "cpu_model", "the processor's name", "AMD EPYC 9654", "cpu", "cpu_model"), "chips"
     ),
     alias_field("cores", "cores_per_chip_stated", "enabled cores of each processor", "96", "cores_per_chip"),
+    Field("smt", "on or off: several threads of each core", "off", ("threads_per_core",), _read_smt),
     alias_field("sockets", "chips", "processors", "2"),
     _text_field("memory", "size and modules of memory", "24 x 64 GB DDR5-4800", _MEMORY, _parse_typed_memory),
     alias_field("memory.channels", "mem_channels_per_chip", "memory channels of each processor", "12", "channels"),

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from perfcast.domains.servers.datasets.spec_cpu.spec_dump import THREADS_PER_CORE
+from perfcast.domains.servers.processors.facts import family_table
 from perfcast.inference.cells import Cells
 from perfcast.inference.rules import Violation
 
@@ -19,6 +20,12 @@ _DIMMS_PER_CHANNEL = 2
 _NODE_SOCKETS = 8
 """Sockets from which node controllers join a CPU model to more of them than it links itself."""
 _CAPACITY_TOLERANCE = 0.02
+
+
+def find_threads(families: np.ndarray) -> np.ndarray:
+    """Return how many threads a core of each family runs, NaN where no table tells. Shapes: (n,) texts -> (n,)."""
+    known = {family: float(row["smt"]) for family, row in family_table().items() if row["smt"]}
+    return np.array([known.get(family, np.nan) for family in families.tolist()])
 
 
 @dataclass(frozen=True)
@@ -59,7 +66,8 @@ _LIMITS = (
     ),
     _Limit(
         ("cores_enabled_total", "cores_per_chip_stated", "chips"),
-        lambda f: f["cores_enabled_total"] % f["chips"] > 0,
+        # one vCPU of an instance may be half a core
+        lambda f: (f["cores_enabled_total"] % f["chips"] > 0) & (f["chips"] > 1),
         lambda r: f"{r.cores_enabled_total:g} in total cannot be shared equally by {r.chips:g} chips",
         "correct it, or the number of chips",
     ),
@@ -74,6 +82,12 @@ _LIMITS = (
         lambda f: ~np.isnan(f["threads_per_core"]) & ~np.isin(f["threads_per_core"], THREADS_PER_CORE),
         lambda r: f"{r.threads_per_core:g} threads per core exist in no processor",
         f"write one of {', '.join(map(str, THREADS_PER_CORE))}",
+    ),
+    _Limit(
+        ("threads_per_core",),
+        lambda f: f["threads_per_core"] > find_threads(f["family"]),
+        lambda r: f"{r.threads_per_core:g} threads per core are more than those of {r.family}",
+        "correct it, or leave it out",
     ),
     _Limit(
         ("base_mhz", "max_turbo_mhz"),

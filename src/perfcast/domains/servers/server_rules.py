@@ -12,6 +12,7 @@ import pandas as pd
 
 from perfcast.domains.servers.data_tables import read_table
 from perfcast.domains.servers.features.server_physics import find_memory_limit
+from perfcast.domains.servers.processors import cloud_instances
 from perfcast.domains.servers.processors.announcements import find_core, find_core_family
 from perfcast.domains.servers.processors.catalog import (
     CATALOG,
@@ -22,7 +23,6 @@ from perfcast.domains.servers.processors.catalog import (
     read_catalog,
     read_project_catalog,
 )
-from perfcast.domains.servers.processors.cloud_instances import SOURCE, fill_host, is_instance, join_instances
 from perfcast.domains.servers.processors.cpu_names import (
     cpu_model_id,
     cpu_model_key,
@@ -31,19 +31,13 @@ from perfcast.domains.servers.processors.cpu_names import (
     shorten_key,
     typed_cpu_key,
 )
-from perfcast.domains.servers.processors.facts import Fact, family_table
+from perfcast.domains.servers.processors.facts import Fact
 from perfcast.domains.servers.server_fields import SERVER_FIELDS
-from perfcast.domains.servers.server_limits import find_server_violations
+from perfcast.domains.servers.server_limits import find_server_violations, find_threads
 from perfcast.inference.cells import Cells, EntityFacts, fill_missing, is_missing
 from perfcast.inference.donors import Block, JointRules
 from perfcast.inference.machine_fields import Cell, TypedField
-from perfcast.inference.rules import (
-    Check,
-    DescriptionRules,
-    FactSource,
-    NamedEntity,
-    name_kinds,
-)
+from perfcast.inference.rules import Check, DescriptionRules, FactSource, NamedEntity, name_kinds
 
 if TYPE_CHECKING:
     from perfcast.inference.champion import Champion
@@ -101,12 +95,6 @@ def _read_rule(rule: str) -> dict[str, tuple[str, ...]]:
     return {row["column"]: tuple(row["value"].split()) for row in rows if row["rule"] == rule}
 
 
-def _find_threads(families: np.ndarray) -> np.ndarray:
-    """Return how many threads a core of each family runs, NaN where no table tells. Shapes: (n,) texts -> (n,)."""
-    known = {family: float(row["smt"]) for family, row in family_table().items() if row["smt"]}
-    return np.array([known.get(family, np.nan) for family in families.tolist()])
-
-
 def _find_vendor(key: str) -> tuple[str, str] | None:
     """Return vendor and instruction set of a CPU model by its name, None for an unknown line."""
     return next(((vendor, isa) for pattern, vendor, isa in _VENDORS if pattern.search(key)), None)
@@ -124,7 +112,7 @@ class ServerNames(DescriptionRules):
     named_field = "processor"
     short_example = "'2 x EPYC 9654' or 'EPYC 9654; chips=2'"
     example = "--processor 'EPYC 9654' --chips 2"
-    naming_columns = ("chips", "system_stem", "cores_per_chip_stated", "cores_per_chip_of_cpu_model")
+    naming_columns = ("chips", "system_stem", "cores_per_chip_stated", "cores_per_chip_of_cpu_model", "cpu_model_id")
     origin_meanings: ClassVar[Mapping[str, str]] = {
         "looked up": "a fact of the CPU model, from the catalog or its family",
         "measured": "all measured results of the CPU model, or of the task, have it",
@@ -137,7 +125,8 @@ class ServerNames(DescriptionRules):
         name = name if chips is None or pd.isna(chips) else f"{chips:g} x {name}"
         enabled, whole = cells.get("cores_per_chip_stated"), cells.get("cores_per_chip_of_cpu_model")
         if enabled is not None and whole is not None and enabled < whole:
-            name += f" with {enabled:g} of {whole:g} cores"
+            of_host = "" if cloud_instances.list_hosts(str(cells.get("cpu_model_id"))) else f" of {whole:g}"
+            name += f" with {enabled:g}{of_host} cores"
         return name if stem is None or pd.isna(stem) else f"{stem}, {name}"
 
     read_key = staticmethod(typed_cpu_key)
@@ -180,9 +169,11 @@ class ServerRules(ServerNames):
     named_columns = ("cpu_model_id", "family", "series", "tier", "suffix")
     power_columns = ("tdp_w", "chips")
     power_meaning = "TDP of the processors alone"
+    # SPECpower results of 2012 to 2023-05 by CPU model and number of processors: benchmarks/power_errors.py prints them
+    power_ratios = ((0.152, 0.219), (-1.429, 0.361))
+    power_targets = ("watts_idle", "watts_100")
     power_remedy = "the power of its processors is unknown, too: add the column watts, or tdp"
     unshared_column = "cpu_model_id"  # that of an instance
-    sized: ClassVar[Mapping[str, str]] = {"cores": "cores_enabled_total"}
     throughput_ending = "rate"
     kind_columns = ("cpu_vendor", "family", "cpu_model")
     # fewer cores are the same CPU model with some cores off; more cores are another model
@@ -211,7 +202,7 @@ class ServerRules(ServerNames):
             "l3_slice_mb": ("l3_mb_per_chip",),
             "threads_per_core": ("smt",),
         },
-        facts={"smt": ("family", _find_threads)},
+        facts={"smt": ("family", find_threads)},
         only_with={"mem_rated_mts": "ddr_gen", "dimm_type": "ddr_gen", "dimm_gb": "mem_total_gb"},
         day="test_month",
         launch="launch_quarter",
@@ -239,7 +230,8 @@ class ServerRules(ServerNames):
         )
         facts = known.set_index("cpu_model")
         # no day tells from when an instance was known
-        return join_instances(facts, raw[SOURCE]) if SOURCE in raw and as_of is None else facts
+        folder = raw.get(cloud_instances.SOURCE) if as_of is None else None
+        return facts if folder is None else cloud_instances.join_instances(facts, folder)
 
     def read_entity_name(self, name: str) -> NamedEntity:
         """Return the family of a name that matches a naming rule, its vendor, and cores and clock that it contains."""
@@ -371,26 +363,41 @@ class ServerRules(ServerNames):
         most = np.where(np.isnan(cells["max_sockets"]), usual, cells["max_sockets"])
         return [
             (largest,) if shared else tuple(count for count in _SOCKETS if count <= largest)
-            for largest, shared in zip(most.tolist(), is_instance(cells), strict=True)
+            for largest, shared in zip(most.tolist(), cloud_instances.is_instance(cells), strict=True)
         ]
+
+    def count_variants(self, cells: Cells) -> np.ndarray:
+        """Return the number of hosts that an instance may be on."""
+        return np.array([len(hosts) or 1 for hosts in cloud_instances.list_all_hosts(cells)], dtype=int)
+
+    fill_variant = staticmethod(cloud_instances.fill_host_facts)
 
     def predict_logs(self, cells: Cells, predict: Callable[[Cells], np.ndarray]) -> np.ndarray:
         """Return the logarithms of results; in a rate suite an instance has its share of the cores of a loaded host."""
         logs = predict(cells)
-        suites = cells["suite"].tolist()
-        rows = np.flatnonzero(is_instance(cells) & np.array([str(suite).endswith("rate") for suite in suites]))
+        is_rate = np.array([str(suite).endswith("rate") for suite in cells["suite"].tolist()])
+        rows = np.flatnonzero(cloud_instances.is_instance(cells) & is_rate)
         if len(rows):
-            hosts, shares = fill_host(cells, rows)
+            hosts, shares = cloud_instances.fill_host(cells, rows)
             logs = logs.copy()
             logs[rows] = predict(hosts) + shares[:, None]
         return logs
 
+    def find_sizes(self, known: Cells, completed: Cells) -> dict[str, np.ndarray]:
+        """Count cores and threads. Those of a core are the most of its family where a user states none."""
+        given, most = known["threads_per_core"], find_threads(completed["family"])
+        threads = np.where(np.isnan(given), np.where(np.isnan(most), completed["threads_per_core"], most), given)
+        return {"cores": completed["cores_enabled_total"], "vCPUs": completed["cores_enabled_total"] * threads}
+
     def list_completed_notes(self, cells: Mapping[str, Any]) -> Iterator[str]:
         """Yield a note on an instance."""
-        if is_instance(cells)[0]:
+        if cloud_instances.is_instance(cells)[0]:
             cores, whole = cells["cores_enabled_total"], cells["cores_per_chip_of_cpu_model"] * cells["chips"]
+            share = f"{cores:g} of {whole:g} cores of {cells['cpu_model_id']}"
+            if hosts := ", ".join(dict.fromkeys(cloud_instances.list_hosts(cells["cpu_model_id"]))):
+                share = f"{cores:g} cores; unless you give a family, the estimate mixes hosts of {hosts}"
             yield (
-                f"{cells['cpu_model']} is a share of a host, {cores:g} of {whole:g} cores of {cells['cpu_model_id']}: "
+                f"{cells['cpu_model']} is a share of a host, {share}: "
                 "no SPEC result was measured there; rate scores are those with busy neighbors"
             )
 
@@ -419,6 +426,7 @@ class ServerRules(ServerNames):
 
 
 SERVERS = ServerNames()
+SPEC_POWER = ServerRules({})
 SPEC_CPU2006 = ServerRules(
     {
         "SPECint_rate_base2006": "CINT2006rate",

@@ -90,8 +90,7 @@ class CategoryVocabulary:
         """Return the outputs of a column; nothing is clipped. Shapes: (n, outputs)."""
         known = codes(frame, column, number_values(self.vocabulary))
         distinct = [*range(len(self.vocabulary)), *[-2] * self.rare, *[-1] * self.missing]
-        encoded: np.ndarray = (known[:, None] == np.array(distinct, dtype=int)).astype(float)
-        return encoded
+        return np.asarray((known[:, None] == np.array(distinct, dtype=int)).astype(float))
 
 
 class LinearEncoder:

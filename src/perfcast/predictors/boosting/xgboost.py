@@ -48,8 +48,7 @@ class XgboostPredictor(BoostingPredictor):
         return xgboost.XGBRegressor(n_estimators=n_estimators, **fixed, **options)
 
     def _predict_model(self, model: xgboost.Booster, encoded: np.ndarray) -> np.ndarray:
-        logs: np.ndarray = model.predict(xgboost.DMatrix(encoded, nthread=self.n_jobs))
-        return logs
+        return np.asarray(model.predict(xgboost.DMatrix(encoded, nthread=self.n_jobs)))
 
     def _write(self, model: xgboost.Booster, path: Path) -> None:
         model.save_model(path)

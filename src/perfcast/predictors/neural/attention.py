@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,7 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
-from perfcast.features.encoding.tokens import TokenSpec
+from perfcast.features.encoding.tokens import TokenEncoder, TokenSpec
 from perfcast.nn.embedding import TokenBatch
 from perfcast.nn.group_attention import GroupAttentionNetwork
 from perfcast.nn.mamba import MambaGroupNetwork
@@ -47,6 +48,15 @@ def mean_weights(network: nn.Module, rows: TokenBatch) -> list[np.ndarray]:
     return [total / len(rows) for total in totals]
 
 
+def name_weights(encoder: TokenEncoder, intra: Sequence[np.ndarray], inter: np.ndarray) -> Attention:
+    """Return the weights within every group and between groups, by the names of their rows and columns."""
+    groups, frames = list(encoder.groups), {}
+    for group, shares in zip(groups, intra, strict=True):
+        names = [*encoder.token_names(group), "(group)"]
+        frames[group] = pd.DataFrame(shares, names[-len(shares) :], names)  # one query for all is that of the group
+    return Attention(frames, pd.DataFrame(inter, groups, groups))
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
 class NCPP(NeuralPredictor):
     """Group attention (arXiv 2407.03385), corrected: attention within groups, between groups, one head for all targets.
@@ -72,13 +82,9 @@ class NCPP(NeuralPredictor):
     def attention(self, X: pd.DataFrame) -> Attention:
         """Return the attention weights of the fitted network, averaged over the rows of X."""
         means = mean_weights(self.network_, self.encode_inputs(X))
-        groups = self.encoder_.groups
-        last_intra = means[(self.n_intra_blocks - 1) * len(groups) : self.n_intra_blocks * len(groups)]
-        intra = {}
-        for group, shares in zip(groups, last_intra, strict=True):
-            names = [*self.encoder_.token_names(group), "(group)"]
-            intra[group] = pd.DataFrame(shares, index=names, columns=names)
-        return Attention(intra, pd.DataFrame(means[-1], index=list(groups), columns=list(groups)))
+        count = len(self.encoder_.groups)
+        last_intra = means[(self.n_intra_blocks - 1) * count : self.n_intra_blocks * count]
+        return name_weights(self.encoder_, last_intra, means[-1])
 
     def build_network(self, spec: TokenSpec, n_outputs: int) -> nn.Module:
         """Return an untrained network for tokens of these sizes."""

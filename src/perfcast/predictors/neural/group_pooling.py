@@ -13,7 +13,7 @@ from torch import nn
 from perfcast.features.encoding.tokens import TokenSpec
 from perfcast.nn.embedding import TokenBatch, distinct_rows
 from perfcast.nn.group_attention import GroupPoolingNetwork
-from perfcast.predictors.neural.attention import Attention, mean_weights
+from perfcast.predictors.neural.attention import Attention, mean_weights, name_weights
 from perfcast.predictors.neural.neural_predictor import PREDICT_BATCH_SIZE, NeuralPredictor
 from perfcast.training.loop import BatchLoader
 
@@ -58,15 +58,10 @@ class GroupPoolingPredictor(NeuralPredictor):
     def attention(self, X: pd.DataFrame) -> Attention:
         """Return the attention weights of the fitted network, averaged over the rows of X."""
         means = mean_weights(self.network_, self.encode_inputs(X))
-        groups = self.encoder_.groups
-        intra, blocks = means[: len(groups)], means[len(groups) :]
+        count = len(self.encoder_.groups)
         # without a block between groups each one attends to itself alone
-        inter = blocks[-1] if blocks else np.eye(len(groups))
-        frames = {
-            group: pd.DataFrame(shares, index=["(group)"], columns=[*self.encoder_.token_names(group), "(group)"])
-            for group, shares in zip(groups, intra, strict=True)
-        }
-        return Attention(frames, pd.DataFrame(inter, index=list(groups), columns=list(groups)))
+        inter = means[-1] if len(means) > count else np.eye(count)
+        return name_weights(self.encoder_, means[:count], inter)
 
     def build_network(self, spec: TokenSpec, n_outputs: int) -> nn.Module:
         """Return an untrained network for tokens of these sizes."""

@@ -56,13 +56,11 @@ class TargetScale:
 
     def standardize(self, tasks: np.ndarray, logs: np.ndarray) -> np.ndarray:
         """Return logs in units of their task's spread around its center."""
-        scaled: np.ndarray = (logs - self._rows(self.centers, tasks)) / self._rows(self.spreads, tasks)
-        return scaled
+        return np.asarray((logs - self._rows(self.centers, tasks)) / self._rows(self.spreads, tasks))
 
     def restore(self, tasks: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Undo `standardize`."""
-        logs: np.ndarray = values * self._rows(self.spreads, tasks) + self._rows(self.centers, tasks)
-        return logs
+        return np.asarray(values * self._rows(self.spreads, tasks) + self._rows(self.centers, tasks))
 
     @staticmethod
     def _rows(values: dict[str, list[float]], tasks: np.ndarray) -> np.ndarray:
@@ -246,8 +244,7 @@ class NeuralPredictor(TrainingConfig, Predictor):
         """Return the log targets of encoded rows. Shapes: tasks (n,) text -> (n, targets)."""
         with reproducible(0), torch.inference_mode():
             scaled = self._predict_scaled(self._without_targets(tokens)).numpy().astype(float)
-        logs: np.ndarray = self.scale_.restore(tasks, scaled) + self.skip_.predict(tokens, tasks)
-        return logs
+        return np.asarray(self.scale_.restore(tasks, scaled) + self.skip_.predict(tokens, tasks))
 
     def _predict_scaled(self, rows: TokenBatch) -> torch.Tensor:
         """Return the network's standardized predictions, (rows, outputs)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from matplotlib import colormaps
@@ -17,6 +17,7 @@ from perfcast.report.plots.drawing import (
     INK,
     MUTED,
     WIDTH,
+    Draw,
     declare_plot,
     draw_curves,
     draw_dots,
@@ -105,33 +106,31 @@ def error_by_in_domain_score(evaluation: Evaluation) -> Figure | None:
     return draw_curves(evaluation, frame, *names, height=2.4, log=True, xlim=(0, 1))
 
 
-@declare_plot(
-    "Error by vendor",
-    "Mean error of the best predictors and the baseline for the vendors with the most test rows, all tasks together, "
-    "with 95 % intervals clustered by entity. The scale is logarithmic. Gray numbers on the right: test "
-    "results.",
-)
+def _declare_slices(by: str, which: str) -> Callable[[Draw], Draw]:
+    """Declare a plot of errors by slice; `which` completes a sentence on the slices that it shows."""
+    return declare_plot(
+        f"Error by {by}",
+        f"Mean error of the best predictors and the baseline {which}, with 95 % intervals clustered by entity. "
+        "The scale is logarithmic. Gray numbers on the right: test results.",
+    )
+
+
+@_declare_slices("vendor", "for the vendors with the most test rows, all tasks together")
 def error_by_vendor(evaluation: Evaluation) -> Figure | None:
     """Draw one panel per vendor column and split; None when the dataset declares none."""
     return _draw_slices(evaluation, evaluation.vendor_slices)
 
 
-@declare_plot(
-    "Error by family",
-    "Mean error of the best predictors and the baseline for the families and generations with the most test rows, all "
-    "tasks together, with 95 % intervals clustered by entity. The scale is logarithmic. Gray numbers on the "
-    "right: test results.",
-)
+@_declare_slices("family", "for the families and generations with the most test rows, all tasks together")
 def error_by_family(evaluation: Evaluation) -> Figure | None:
     """Draw one panel per lineage column and split; None when the dataset declares none."""
     return _draw_slices(evaluation, evaluation.lineage_slices)
 
 
-@declare_plot(
-    "Error by task and configuration",
-    "Mean error of the best predictors and the baseline by task, number of processors, memory configuration, "
-    "compiler, or other columns that the dataset declares: the values with the most test rows, with 95 % "
-    "intervals clustered by entity. The scale is logarithmic. Gray numbers on the right: test results.",
+@_declare_slices(
+    "task and configuration",
+    "by task, number of processors, memory configuration, compiler, or other columns that the dataset declares: the "
+    "values with the most test rows",
 )
 def error_by_setup(evaluation: Evaluation) -> Figure | None:
     """Draw one panel per remaining slice column and split; None when the dataset declares none."""

@@ -1,4 +1,19 @@
-// Files and commands of an answer: CSV of tables, and curl of the request.
+// Requests, and files and commands of their answers: CSV of tables, and curl of the request.
+
+export async function fetchAnswer(address, options) {
+  let response;
+  try {
+    response = await fetch(address, options);
+  } catch {
+    throw new Error("The server does not answer. Check that `perfcast serve` is running.");
+  }
+  if (response.headers.get("content-type")?.startsWith("text/csv")) return response.text();
+  const payload = await response.json();
+  if (!response.ok) throw new Error(payload.error);
+  return payload;
+}
+
+export const post = (address, value, form = "application/json") => fetchAnswer(address, { method: "POST", headers: { "Content-Type": "application/json", Accept: form }, body: JSON.stringify(value) });
 
 const FORMULA = /^[=+\-@\t\r]/;
 
@@ -11,9 +26,11 @@ function quoteCell(cell) {
 
 export const formatCsv = (header, rows) => [header, ...rows].map((row) => row.map(quoteCell).join(",")).join("\n") + "\n";
 
-export function saveCsv(name, header, rows) {
+export const saveCsv = (name, header, rows) => saveText(name, formatCsv(header, rows));
+
+export function saveText(name, text) {
   const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([formatCsv(header, rows)], { type: "text/csv" }));
+  link.href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
   link.download = name;
   link.click();
   URL.revokeObjectURL(link.href);

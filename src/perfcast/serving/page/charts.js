@@ -132,3 +132,33 @@ export function drawCurve(points, width, label, xLabel) {
   }
   return svg;
 }
+
+// Draw the probability that a number suffices as steps, with the number that is needed for the wanted probability.
+export function drawSteps(counts, width, label, { needed, sure }) {
+  const height = 200;
+  const box = { left: 46, right: width - 12, top: 10, bottom: height - 36 };
+  const step = counts.length > 1 ? counts[1].count - counts[0].count : 1;
+  const [from, to] = [counts[0].count - step, counts.at(-1).count + step];
+  const x = (count) => box.left + ((count - from) / (to - from)) * (box.right - box.left);
+  const y = (share) => box.bottom - share * (box.bottom - box.top);
+  const svg = createChart(width, height, label);
+  for (const share of [0, 0.25, 0.5, 0.75, 1]) {
+    svg.append(createShape("line", { class: share ? "grid" : "axis", x1: box.left, x2: box.right, y1: y(share), y2: y(share) }));
+    svg.append(createShape("text", { x: box.left - 6, y: y(share) + 4, "text-anchor": "end" }, `${100 * share} %`));
+  }
+  for (const at of computeTicks(from, to, width / 70).filter(Number.isInteger)) svg.append(createShape("text", { x: x(at), y: box.bottom + 16, "text-anchor": "middle" }, formatNumber(at)));
+  svg.append(createShape("text", { x: (box.left + box.right) / 2, y: height - 3, "text-anchor": "middle" }, "machines"));
+  const steps = `${counts.map((each) => `H${x(each.count)}V${y(each.suffices)}`).join("")}H${box.right}`;
+  svg.append(createShape("path", { class: "band", d: `M${box.left} ${box.bottom}${steps}V${box.bottom}Z` }), createShape("path", { class: "curve", d: `M${box.left} ${box.bottom}${steps}` }));
+  for (const each of counts) {
+    const dot = createShape("circle", { class: each.count === needed ? "median" : "median hollow", cx: x(each.count), cy: y(each.suffices), r: each.count === needed ? 6 : 3.5 });
+    dot.append(createShape("title", {}, `${each.count} suffice with ${(100 * each.suffices).toFixed(1)} %`));
+    svg.append(dot);
+  }
+  const isLate = x(needed) > (box.left + box.right) / 2;
+  svg.append(createShape("line", { class: "measured-median", x1: box.left, x2: box.right, y1: y(sure), y2: y(sure) }));
+  svg.append(createShape("text", { class: "near", x: box.left + 6, y: y(sure) + (sure > 0.85 ? 15 : -6) }, `wanted: ${Number((100 * sure).toPrecision(4))} %`));
+  svg.append(createShape("line", { class: "axis", x1: x(needed), x2: x(needed), y1: y(sure), y2: box.bottom, "stroke-dasharray": "3 2" }));
+  svg.append(createShape("text", { class: "value", x: x(needed) + (isLate ? -6 : 6), y: box.bottom - 8, "text-anchor": isLate ? "end" : "start" }, `${needed} needed`));
+  return svg;
+}

@@ -1,6 +1,6 @@
 // Comparison, ranking and nearest machines of a list, one machine a line.
 
-import { copyText, formatCurl, saveCsv } from "./answer_tools.js";
+import { copyText, formatCurl, post, saveCsv } from "./answer_tools.js";
 import { drawRows, formatNumber } from "./charts.js";
 import { countResults, createElement, createFigures, createLegend, createTable, formatInterval } from "./prediction_view.js";
 
@@ -37,12 +37,12 @@ export const readLines = (text) => text.split("\n").map((line) => line.trim()).f
 // Return own measurements: lines such as `CINT2017rate = 1650`, or machines with task and score.
 export function readMeasured(text) {
   return text.split("\n").map((line) => line.trim()).filter(Boolean).map((line) => {
-    const match = /^([\w.]+)\s*=\s*([\d.]+)$/.exec(line);
+    const match = /^([^=;]+?)\s*=\s*([\d.]+)$/.exec(line);
     return match ? { task: match[1], score: match[2] } : readLine(line);
   });
 }
 
-const formatPercent = (share) => (share === null ? "" : share > 0 && share < 0.01 ? "< 1 %" : share > 0.99 && share < 1 ? "> 99 %" : `${Math.round(100 * share)} %`);
+export const formatPercent = (share) => (share === null ? "" : share > 0 && share < 0.01 ? "< 1 %" : share > 0.99 && share < 1 ? "> 99 %" : `${Math.round(100 * share)} %`);
 const letter = (place) => String.fromCharCode(65 + place);
 
 function readRequest(action) {
@@ -142,9 +142,7 @@ async function decide(action) {
   try {
     state.address = `${location.origin}/${action}`;
     state.body = readRequest(action);
-    const response = await fetch(`/${action}`, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(state.body) });
-    const answer = await response.json();
-    if (!response.ok) throw new Error(answer.error);
+    const answer = await post(`/${action}`, state.body);
     const views = VIEWS[action](answer);
     const notes = (answer.notes ?? []).map((note) => createElement("p", { class: "quiet" }, `Note: ${note}.`));
     output.replaceChildren(...views, ...notes);
@@ -164,7 +162,7 @@ function updateLink(action) {
   const link = new URLSearchParams(location.search);
   link.set("decide", action);
   for (const input of form.elements) if (input.name) (input.value.trim() && input.value !== BOTH ? link.set(`d.${input.name}`, input.value.trim()) : link.delete(`d.${input.name}`));
-  history.replaceState(null, "", `?${link}`);
+  history.replaceState(null, "", `?${link}${location.hash}`);
 }
 
 // Fill the form from the link, and repeat its decision.

@@ -1,9 +1,10 @@
 // Form, shareable link and predictions of the page. All content comes from the server of the page.
 
-import { copyText, formatCurl, listEstimates, saveCsv } from "./answer_tools.js";
+import { copyText, fetchAnswer, formatCurl, listEstimates, post, saveCsv } from "./answer_tools.js";
 import { formatNumber } from "./charts.js";
 import { BOTH, readMeasured, readSuite, restoreDecision, setNamedField } from "./decisions.js";
-import { createBasis, createCurves, createElement, createPrediction, describeBasis } from "./prediction_view.js";
+import { restoreFleet } from "./fleet.js";
+import { createBasis, createCurves, createElement, createPrediction, describeBasis, setEstimateLabel } from "./prediction_view.js";
 
 const EXAMPLES = { processor: "AMD EPYC 9654", chips: "2", cores: "96", memory: "24 x 64 GB DDR5-4800", os: "SLES 15 SP4", compiler: "AOCC 4.0", storage: "1 x 960 GB NVMe SSD" };
 const LABELS = { cores: "Cores of each processor", chips: "Chips (processors)", gpu: "GPU" };
@@ -16,20 +17,6 @@ const getElement = (id) => document.getElementById(id);
 const form = getElement("machine");
 const range = getElement("range");
 const state = { known: { fields: [], columns: [] }, health: null, answer: null, curves: null };
-
-async function fetchJson(address, options) {
-  let response;
-  try {
-    response = await fetch(address, options);
-  } catch {
-    throw new Error("The server does not answer. Check that `perfcast serve` is running.");
-  }
-  const payload = await response.json();
-  if (!response.ok) throw new Error(payload.error);
-  return payload;
-}
-
-const post = (address, value) => fetchJson(address, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(value) });
 
 function showProblem(id, text) {
   getElement(id).textContent = text;
@@ -63,8 +50,11 @@ function showTexts(texts) {
     document.title = `perfcast: ${texts.question}`;
     document.querySelector("h1").textContent = texts.question;
   }
+  if (texts.marks) getElement("marks").textContent = texts.marks;
+  if (texts.estimate) setEstimateLabel(texts.estimate);
   if (texts.measured) form.elements.measured.placeholder = texts.measured;
   for (const name of ["machines", "targets"]) if (texts[name]) getElement("choose").elements[name].placeholder = texts[name];
+  if (texts.machines) for (const name of ["fleet", "onto", "mix"]) getElement("size").elements[name].placeholder = "";
   if (texts.measured_machines) getElement("choose").elements.measured.placeholder = texts.measured_machines;
 }
 
@@ -128,7 +118,7 @@ function updateLink() {
   if (form.elements.measured.value.trim()) link.set("measured", form.elements.measured.value.trim());
   for (const [name, value] of new URLSearchParams(location.search)) if (name === "decide" || name.startsWith("d.")) link.set(name, value);
   if (state.curves) for (const name of RANGE) link.set(name, range.elements[name].value.trim());
-  history.replaceState(null, "", link.size ? `?${link}` : location.pathname);
+  history.replaceState(null, "", (link.size ? `?${link}` : location.pathname) + location.hash);
 }
 
 function restoreLink() {
@@ -282,7 +272,7 @@ async function predictRange() {
 let requests = 0;
 async function suggestNames(text) {
   const number = (requests += 1);
-  const payload = await fetchJson(`/cpu-models?q=${encodeURIComponent(text)}`);
+  const payload = await fetchAnswer(`/cpu-models?q=${encodeURIComponent(text)}`);
   if (number === requests) getElement("cpu-models").replaceChildren(...payload.cpu_models.map((name) => createElement("option", { value: name })));
 }
 
@@ -336,7 +326,7 @@ function addListeners() {
 
 async function initialize() {
   try {
-    [state.health, state.known] = await Promise.all([fetchJson("/health"), fetchJson("/fields")]);
+    [state.health, state.known] = await Promise.all([fetchAnswer("/health"), fetchAnswer("/fields")]);
   } catch (error) {
     showProblem("problem", error.message);
     return;
@@ -351,7 +341,7 @@ async function initialize() {
   if (all.some((entry) => entry.name === "memory.channels")) range.elements.vary.value = "memory.channels";
   const { suites } = state.health;
   if (suites.length > 1) {
-    for (const { suite } of [form.elements, getElement("choose").elements]) suite.append(...suites.map((each) => createElement("option", { value: each.basis.dataset }, each.title)));
+    for (const { suite } of [form, getElement("choose"), getElement("size")].map((each) => each.elements)) suite.append(...suites.map((each) => createElement("option", { value: each.basis.dataset }, each.title)));
     for (const label of document.querySelectorAll(".of-suites")) label.hidden = false;
   }
   for (const name of OPTIONS) form.elements[name].dataset.initial = form.elements[name].value;
@@ -361,6 +351,7 @@ async function initialize() {
   const { described, varied: hasCurves } = restoreLink();
   if (described && (await predict()) && hasCurves) await predictRange();
   await restoreDecision();
+  await restoreFleet();
   document.body.dataset.ready = "yes";
 }
 

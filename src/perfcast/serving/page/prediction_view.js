@@ -13,14 +13,23 @@ const formatPercent = (level) => `${Number((100 * level).toPrecision(4))} %`;
 
 export const countResults = (count) => `${count.toLocaleString("en")} ${count === 1 ? "result" : "results"}`;
 
+let estimateLabel = "estimate";
+
+// Set the name of estimates that stands beside every figure, where their publisher asks for another.
+export function setEstimateLabel(text) {
+  estimateLabel = text;
+}
+
 export function describeTrust(estimate) {
   const advice = estimate.trust.startsWith("low") ? " Rely on the interval rather than on the estimate." : "";
-  return `Trust: ${estimate.trust || "unknown"}.${advice}`;
+  const label = estimateLabel === "estimate" ? "" : ` An ${estimateLabel}.`;
+  return `Trust: ${estimate.trust || "unknown"}.${advice}${label}`;
 }
 
 export function createTable(caption, header, rows) {
   const isText = (cell) => typeof cell !== "string" || /[a-z]{3}/i.test(cell);
-  const kinds = header.map((_, index) => (rows.some((row) => isText(row[index])) ? "text" : ""));
+  const isLong = (cell) => typeof cell !== "string" || cell.length > 20;
+  const kinds = header.map((_, index) => (rows.some((row) => isText(row[index])) ? `text${rows.some((row) => isLong(row[index])) ? " long" : ""}` : ""));
   const head = createElement("tr", {}, ...header.map((name, index) => createElement("th", { scope: "col", class: kinds[index] }, name)));
   const lines = rows.map((row) =>
     createElement("tr", {}, ...row.map((cell, index) => (index ? createElement("td", { class: kinds[index] }, cell) : createElement("th", { scope: "row" }, cell)))),
@@ -37,7 +46,7 @@ export function createLegend(level, { marks, published, unit }) {
     return createElement("li", {}, svg, text);
   };
   const bar = createShape("line", { class: "interval", x1: 5, x2: 21, y1: 7, y2: 7 });
-  const items = [item("estimate", createShape("circle", { class: "median", cx: 13, cy: 7, r: 6 })), item(`${formatPercent(level)} interval`, bar)];
+  const items = [item(estimateLabel, createShape("circle", { class: "median", cx: 13, cy: 7, r: 6 })), item(`${formatPercent(level)} interval`, bar)];
   if (marks) items.push(item(marks, createShape("path", { class: "near", d: "M13 0l6 7l-6 7l-6 -7z" })));
   if (published) items.unshift(item("published results, median", createShape("rect", { class: "measured", x: 3, y: 1, width: 20, height: 12 }), createShape("line", { class: "measured-median", x1: 13, x2: 13, y1: 1, y2: 13 })));
   if (unit) items.push(createElement("li", {}, `unit: ${unit}`));
@@ -163,10 +172,10 @@ function createFoundation(basis, suites, words) {
   return parts;
 }
 
-// Return a figure for every suite, in as many columns as fit the width.
+// Return a figure for every suite or name, in as many columns as fit the width.
 export function createFigures(tasks, available, draw) {
-  const width = available >= 730 ? Math.floor((available - 26) / 2) : available;
-  return createElement("div", { class: "charts" }, ...tasks.map((task) => createElement("figure", {}, createElement("figcaption", {}, task), draw(task, width))));
+  const width = available >= 730 && tasks.length > 1 ? Math.floor((available - 26) / 2) : available;
+  return createElement("div", { class: "charts" }, ...tasks.map((task, place) => createElement("figure", {}, createElement("figcaption", {}, task), draw(task, width, place))));
 }
 
 // Return a curve for every suite over the values with a prediction, and the same as a table.

@@ -5,10 +5,16 @@ import pandas as pd
 import pytest
 
 from perfcast.domains.llm.accelerators.accelerator_catalog import MODEL_FACTS, read_gpus, read_layers, read_models
-from perfcast.domains.llm.accelerators.layer_estimates import estimate_layers
-from perfcast.domains.llm.accelerators.nearest_shapes import average_nearest
 from perfcast.domains.llm.accelerators.served_memory import running_requests, shortest_step
-from perfcast.domains.llm.accelerators.step_operators import PARTS, PEAKS, add_parts, light_of, list_operators
+from perfcast.domains.llm.accelerators.step_operators import (
+    PARTS,
+    PEAKS,
+    add_parts,
+    estimate_layers,
+    light_of,
+    list_operators,
+)
+from perfcast.domains.llm.datasets.operator_lookup import average_nearest
 
 DENSE = {
     **{"model_family": "llama8", "gpu": "H100", "precision": "bf16", "input_tokens": 1000.0, "output_tokens": 200.0},

@@ -9,8 +9,13 @@ from hypothesis import strategies as st
 
 from perfcast.domains.servers.datasets.perfcastdb import runs_table
 from perfcast.domains.servers.datasets.perfcastdb.run_values import NUMERICAL, STATED, characterize_run
-from perfcast.domains.servers.datasets.perfcastdb.runs_table import make_slug, split_unit
-from perfcast.domains.servers.datasets.perfcastdb.sample_skus import FIELDS, parse_quantity, read_skus
+from perfcast.domains.servers.datasets.perfcastdb.runs_table import (
+    FIELDS,
+    make_slug,
+    parse_quantity,
+    read_skus,
+    split_unit,
+)
 from perfcast.domains.servers.features import run
 from perfcast.domains.servers.testing import perfcastdb as fake
 from perfcast.domains.servers.testing.perfcastdb import write_sheet

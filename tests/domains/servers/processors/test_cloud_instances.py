@@ -8,33 +8,51 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from bridged_project import bridged_pair
 from champion_project import project
 
 from perfcast.api import Champion, with_operations
 from perfcast.domains.servers.processors.cloud_instances import SOURCE, read_instances
+from perfcast.inference.bridged import predict_pair
 from perfcast.inference.champion_archive import list_left_out, pack_champion, unpack_champion
+from perfcast.inference.champion_pair import BridgedPair
+from perfcast.inference.machine_files import make_entry
+from perfcast.inference.predict import PredictOptions
 from perfcast.inference.reference_data import ReferenceData
 from perfcast.utils.errors import UserError
 from perfcast.utils.result_digests import record_digests
 
-HEADER = "instance_type,vcpus,cpu_model,threads_per_core,other_families\n"
-ROWS = """x1.large,4,xeon gold 6148,2,
-x1.metal,80,xeon gold 6148,2,
-Standard_X8_v1,8,Intel Xeon Gold 6148,2,Milan/Genoa
-x2.large,2,xeon gold 6148,1,
-x3.large,2,,2,Rome
-x4.large,2,xeon gibberish,2,
+HEADER = "instance_type,vcpus,cpu_model,family,threads_per_core,other_families\n"
+ROWS = """x1.large,4,xeon gold 6148,,2,
+x1.metal,80,xeon gold 6148,,2,
+Standard_X8_v1,8,Intel Xeon Gold 6148,,2,Milan/Genoa
+x2.large,2,xeon gold 6148,,1,
+x3.large,8,,Milan,,
+x4.large,2,xeon gibberish,,2,
+x5.large,2,,No Such Lake,2,
+x6.large,8,xeon gibberish,Genoa,2,
+x7.large,8,xeon gold 6148,,2,
+x7.nano,1,xeon gold 6148,,2,
+x7.huge,112,xeon gold 6148,,2,
 """
 
 
 @pytest.fixture(scope="module")
-def champion(tmp_path_factory) -> Champion:
+def listed(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("instances")
     (folder / "cloud_instances.csv").write_text(HEADER + ROWS)
-    loaded = project().champion
-    raw = {**project().raw, SOURCE: folder}
-    facts = loaded.rules.read_entity_facts(raw, loaded.reference_data.measured.frame["cpu_model"].unique())
-    return with_operations(replace(loaded, reference_data=ReferenceData(loaded.reference_data.measured, facts)))
+    return folder
+
+
+def add_instances(champion, listed: Path):
+    measured = champion.reference_data.measured
+    facts = champion.rules.read_entity_facts({**project().raw, SOURCE: listed}, measured.frame["cpu_model"].unique())
+    return replace(champion, reference_data=ReferenceData(measured, facts))
+
+
+@pytest.fixture(scope="module")
+def champion(listed) -> Champion:
+    return with_operations(add_instances(project().champion, listed))
 
 
 def test_a_shared_champion_has_no_instances(champion, tmp_path):
@@ -70,14 +88,64 @@ def test_several_sockets_and_single_threads_count_as_cores(champion):
     )
 
 
+def test_an_instance_may_be_half_a_core_or_on_four_sockets(champion):
+    small, large = (scores(champion, name)["SPECrate2017_int_base"] for name in ("x7.nano", "x7.large"))
+    assert small == pytest.approx(large / 8, rel=0.05)
+    (huge,) = champion.predict({"processor": "x7.huge"}).machines
+    assert huge.machine == "4 x x7.huge with 14 of 20 cores"
+
+
 def test_answers_say_that_a_share_of_a_host_was_not_measured(champion):
-    (machine,) = champion.predict({"processor": "standard_x8_v1"}).machines
+    (machine,) = champion.predict({"processor": "x1.large"}).machines
     (note,) = [each for each in machine.notes if "share of a host" in each]
     assert "no SPEC result was measured there" in note
-    assert "4 of 20 cores of xeon-gold-6148 (other hosts are Milan, Genoa)" in note
+    assert "2 of 20 cores of xeon-gold-6148" in note
     assert all(each.published is None for each in machine.estimates)
     (processor,) = champion.predict({"processor": "Xeon Gold 6148", "chips": 1}).machines
     assert not any("share of a host" in each for each in processor.notes)
+
+
+def test_hosts_of_several_families_are_mixed(champion):
+    (mixed,) = champion.predict({"processor": "Standard_X8_v1"}, neighbors=0).machines
+    families = ("Skylake-SP", "Milan", "Genoa")
+    (note,) = [each for each in mixed.notes if "share of a host" in each]
+    assert "4 cores" in note
+    assert all(f"({family})" in note for family in families)
+    assert mixed.machine == "1 x standard_x8_v1 with 4 cores"
+    by_family = [scores(champion, "standard_x8_v1", family=family) for family in families]
+    for each in mixed.estimates:
+        alone = sorted(medians[each.task] for medians in by_family)
+        assert alone[0] <= each.median <= alone[-1]
+        assert each.low < alone[0]
+        assert each.high > alone[-1]
+
+
+def test_a_given_family_leaves_its_host_alone(champion):
+    mixed, alone = scores(champion, "standard_x8_v1", family="Skylake-SP"), scores(champion, "x7.large")
+    assert mixed == pytest.approx(alone, rel=0.02)
+
+
+def test_instance_of_a_family_is_on_hosts_of_this_family(champion):
+    (machine,) = champion.predict({"processor": "x3.large"}).machines
+    (note,) = [each for each in machine.notes if "share of a host" in each]
+    assert "(Milan)" in note
+    assert "4 of " in note or "4 cores" in note  # 8 threads
+    (other,) = champion.predict({"processor": "x6.large"}).machines
+    assert any("(Genoa)" in each or "epyc-9" in each for each in other.notes)
+
+
+@pytest.mark.parametrize("name", ["x1.large", "standard_x8_v1", "x3.large"])
+def test_instances_have_answers_in_both_suites(champion, listed, name):
+    bridged = add_instances(bridged_pair().bridged, listed)
+    bridged = replace(bridged, base=replace(bridged.base, champion=champion))
+    pair, options = BridgedPair(champion, bridged), PredictOptions(neighbors=0, explain=False)
+    (machine,) = predict_pair([make_entry(1, name, {"processor": name})], pair, options).machines
+    assert len(machine.estimates) == 8
+    assert len(machine.ratios) == 4
+    alone = {each.task: each.median for each in machine.estimates}
+    for ratio in machine.ratios:
+        assert ratio.low < ratio.median < ratio.high
+        assert ratio.median == pytest.approx(alone[ratio.task] / alone[ratio.base_task], rel=0.25)
 
 
 def test_instances_stand_in_comparisons_rankings_and_fleets(champion):
@@ -90,8 +158,8 @@ def test_instances_stand_in_comparisons_rankings_and_fleets(champion):
     assert target.totals["cores"] == target.needed * 40
 
 
-@pytest.mark.parametrize("name", ["x3.large", "x4.large", "x9.large"])
-def test_instance_without_a_known_processor_is_refused(champion, name):
+@pytest.mark.parametrize("name", ["x4.large", "x5.large", "x9.large"])
+def test_instance_without_a_known_processor_and_family_is_refused(champion, name):
     with pytest.raises(UserError, match="known CPU model"):
         champion.predict({"processor": name})
 

@@ -17,6 +17,7 @@ from perfcast.config.experiment_params import Params, validate
 from perfcast.ops import doctor
 from perfcast.ops.doctor import BROKEN, CARE, FINE, ProjectPlace, check_results, examine
 from perfcast.ops.run_lock import hold_results
+from perfcast.sources.locations import SourcePlaces
 from perfcast.utils.io import atomic_path, remove_path
 from perfcast.utils.result_digests import record_digests
 
@@ -37,7 +38,7 @@ def project(tmp_path, monkeypatch):
 
 def make_place(project, **changed):
     params: Params = validate(read_yaml(project / "params.yaml"), project / "conf").model_copy(update=changed)
-    return ProjectPlace(project, project / "cache", (), project / "data" / "embedded", params)
+    return ProjectPlace(project, SourcePlaces(project / "cache", (), project / "data" / "embedded"), params)
 
 
 def single(findings):

@@ -18,7 +18,7 @@ FACTS = {
     "memory_gib": ("GiB", "memory"),
     "memory_gb_per_s": ("GB/s", "memory bandwidth"),
     "link_gb_per_s": ("GB/s", "bandwidth of the links between accelerators, one direction"),
-    "power_w": ("W", "power limit"),
+    "power_w": ("W", "power limit of the board (TDP), which no watts were measured at"),
     "generation_year": ("year", "year of the generation's first product"),
     "quality": ("", "sources that agree on the facts: 2, 1, or 0 for remembered ones"),
 }

@@ -1,4 +1,4 @@
-"""Columns of the table of MLPerf inference results."""
+"""Columns of the tables of MLPerf inference results: throughput, and that per watt of measured power."""
 
 from __future__ import annotations
 
@@ -39,9 +39,7 @@ COLUMNS = (
     category("round", Role.KEY, "result", "round of MLPerf inference", Tag.CONFIG, Tag.SLICE),
     Column("published", Kind.DATE, Role.KEY, "result", meaning="day of publication", tags=(Tag.TIME,)),
     Column(
-        *("throughput", Kind.NUMERICAL, Role.TARGET, "result", "per s"),
-        "samples, queries or tokens per second and accelerator: a metric derived from the result",
-        1e-6,
+        "throughput", Kind.NUMERICAL, Role.TARGET, "result", "per s", "rate per accelerator, a derived metric", 1e-6
     ),
     Column("total", Kind.NUMERICAL, Role.PROVENANCE, "result", "per s", "published result of the whole system", 0),
     Column("watts", Kind.NUMERICAL, Role.PROVENANCE, "result", "W", "measured power of the whole system", 0),
@@ -49,3 +47,6 @@ COLUMNS = (
     *(category(name, Role.PROVENANCE, "result", name.replace("_", " ")) for name in _PROVENANCE),
     Column("source_line", Kind.NUMERICAL, Role.PROVENANCE, "result", meaning="entry of that file", low=1),
 )
+_MEANING = "work per joule of measured system power, a derived metric"
+_PER_JOULE = Column("per_joule", Kind.NUMERICAL, Role.TARGET, "result", "per J", _MEANING, 1e-9)
+POWER_COLUMNS = tuple(_PER_JOULE if column.role is Role.TARGET else column for column in COLUMNS)

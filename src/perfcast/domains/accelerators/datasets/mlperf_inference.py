@@ -23,7 +23,7 @@ from perfcast.data.measured_tables import describe_first_bad, parse_numbers, qua
 from perfcast.data.standardized import Standardized
 from perfcast.data.strict_csv import build_rejected_frame, require_rows
 from perfcast.domains.accelerators.catalog import FACTS, MODEL_FACTS, find_accelerator, read_accelerators, read_models
-from perfcast.domains.accelerators.datasets.mlperf_columns import COLUMNS
+from perfcast.domains.accelerators.datasets.mlperf_columns import COLUMNS, POWER_COLUMNS
 from perfcast.domains.accelerators.datasets.mlperf_rounds import PUBLISHED, read_records
 from perfcast.domains.accelerators.sources.mlperf_inference import ARCHIVE, SOURCE, read_archive
 from perfcast.features.feature_math import decimal_year, version_number
@@ -54,7 +54,6 @@ _SAPPHIRE_RAPIDS = "Xeon Platinum 8480+"
 
 def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     """Standardize the results. Raises: UserError when the archive is broken or every entry is rejected."""
-    del options
     records = _name_models(read_records(read_archive(raw[SOURCE] / ARCHIVE)))
     rows_in = len(records)
     repeated = records.duplicated(["round", "uid"]) & (records["round"] < "v5")
@@ -68,8 +67,17 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
         "same_run_at_lower_accuracy": len(good) - len(chosen),
     }
     frame = _describe(chosen)
+    name, columns = SOURCE, COLUMNS
+    if options.get("measured_power"):
+        name, columns = "mlperf_power", POWER_COLUMNS
+        systems = frame["system"].where(frame["watts"].notna()).groupby(frame["task"]).transform("nunique")
+        # a task that one system has is left without a level where that system is tested
+        rules = {"no_power": frame["watts"].isna(), "task_of_one_system": systems < 2}
+        details = {reason: frame["result_id"].where(hit) for reason, hit in rules.items()}
+        frame, without = quarantine(SOURCE, ARCHIVE, frame, details)
+        rejected, frame = [*rejected, *without], frame.assign(per_joule=frame["total"] / frame["watts"])
     return Standardized(
-        table=build_table(SOURCE, frame, COLUMNS),
+        table=build_table(name, frame, columns),
         rejected=build_rejected_frame(rejected),
         rows_in=rows_in,
         merged=merged,
@@ -124,24 +132,21 @@ def _fold_power(records: pd.DataFrame) -> pd.DataFrame:
 def _rules(records: pd.DataFrame) -> dict[str, pd.Series]:
     """Return the reason and details of rejection, in order; missing where a row satisfies the rule."""
     text = records["text"]
-    slices = text.str.contains("MIG", regex=False)
-    virtual = text.str.startswith("Virtualized") | text.str.contains(r"-\d+[CQ]$", regex=True)
     numbers = records[["result", "nodes"]].assign(
         per_node=records["per_node"].mask(records["is_processor"] == 1, records["sockets"])
     )
-    bad = numbers.isna() | (numbers <= 0)
     return {
         "not_closed_datacenter": records["division"].where(records["division"].str.lower() != "closed"),
         "latency_scenario": records["scenario"].where(~records["scenario"].isin(SCENARIOS)),
         "offline_of_interactive": records["model"].where(records["kept_offline"]),
         "unknown_model": records["model"].where(records["base"].isna()),
         "unknown_round": records["round"].where(~records["round"].isin(PUBLISHED)),
-        "slice_of_gpu": text.where(slices),
-        "virtual_gpu": text.where(virtual),
+        "slice_of_gpu": text.where(text.str.contains("MIG", regex=False)),
+        "virtual_gpu": text.where(text.str.contains(r"^Virtualized|-\d+[CQ]$", regex=True)),
         "mixed_cluster": text.where(text.str.contains(r"\(x\d+\),", regex=True)),
         "inferred": records["uid"].where(records["inferred"] == "1"),
         "unknown_accelerator": text.where(records["accelerator"].isna()),
-        "not_a_number": describe_first_bad(bad, records),
+        "not_a_number": describe_first_bad(numbers.isna() | (numbers <= 0), records),
     }
 
 
@@ -165,8 +170,8 @@ def _describe(chosen: pd.DataFrame) -> pd.DataFrame:
     total = chosen["result"] * chosen["factor"]
     system = chosen["submitter"] + " " + chosen["system"]
     engine = chosen["software"].str.lower().str.extract(_ENGINES)
-    limits = {"Server": "server", "Interactive": "interactive"}
-    served = {field: models[[f"{of}{field}" for of in limits.values()]] for field in ("_ms", "_token_ms")}
+    limits = models.filter(regex="_ms$").stack()
+    keys = {field: pd.MultiIndex.from_arrays([base, scenario.str.lower() + field]) for field in ("_ms", "_token_ms")}
     words = (chosen["platform"] + " " + chosen["system"] + " " + chosen["text"]).str.lower()
     later = {"v5.0", "v5.1"}
     row_id = chosen["round"] + "/" + chosen["uid"]
@@ -178,8 +183,7 @@ def _describe(chosen: pd.DataFrame) -> pd.DataFrame:
         kind=base.map(models["kind"]),
         **{column: base.map(models[column]) for column in list(MODEL_FACTS)[:2]},
         **{
-            column: _limit(served[field], base, scenario, limits)
-            for column, field in zip(list(MODEL_FACTS)[2:], served, strict=True)
+            name: limits.reindex(key).to_numpy() for name, key in zip(list(MODEL_FACTS)[2:], keys.values(), strict=True)
         },
         **{column: chosen["accelerator"].map(facts[column]) for column in (*FACTS, "generation", "vendor")},
         silicon=chosen["accelerator"].map(facts["generation"].where(facts["generation"].isin(_SILICON))),
@@ -227,12 +231,6 @@ def check_units(frame: pd.DataFrame) -> list[str]:
     steps = medians.ffill(axis=1).map(np.log).diff(axis=1).abs()
     jumps = steps[steps > np.log(MIN_UNIT_STEP)].stack().dropna()
     return [f"{task} on {name} in {of_round}: x {np.exp(step):.0f}" for (task, name, of_round), step in jumps.items()]
-
-
-def _limit(served: pd.DataFrame, base: pd.Series, scenario: pd.Series, limits: Mapping[str, str]) -> np.ndarray:
-    """Return the limit of the latency of every row, missing for Offline."""
-    columns = [base.map(served[name]) for name in served]
-    return np.select([scenario == name for name in limits], columns, np.nan)
 
 
 def _count_repaired(records: pd.DataFrame) -> dict[str, int]:

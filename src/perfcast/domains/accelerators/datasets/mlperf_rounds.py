@@ -25,70 +25,36 @@ PUBLISHED = {
     "v5.1": "2025-09-09",
 }
 """Round -> day of its publication."""
-FIELDS = (
-    *("round", "uid", "submitter", "system", "platform", "model", "scenario", "unit", "result", "watts", "power_unit"),
-    *("accelerator_text", "per_node", "nodes", "processor", "sockets", "cores", "software", "availability"),
-    *("inferred", "formats", "division"),
-)
-"""Text fields of a record; "" for what a form does not have."""
-_ENTRY = {
-    "round": "version",
-    "uid": "uid",
-    "submitter": "Organization",
-    "system": "SystemName",
-    "platform": "Platform",
-    "model": "Model",
-    "scenario": "Scenario",
-    "unit": "Units",
-    "result": "Result",
-    "watts": "Result_Power",
-    "power_unit": "Result_Power_Units",
-    "accelerator_text": "accelerator_model_name",
-    "per_node": "accelerators_per_node",
-    "nodes": "number_of_nodes",
-    "processor": "host_processor_model_name",
-    "sockets": "host_processors_per_node",
-    "cores": "host_processor_core_count",
-    "software": "framework",
-    "availability": "Availability",
-    "inferred": "inferred",
-    "division": "Division",
+ENTRY = {
+    **{"round": "version", "uid": "uid", "submitter": "Organization", "system": "SystemName", "platform": "Platform"},
+    **{"model": "Model", "scenario": "Scenario", "unit": "Units", "result": "Result", "watts": "Result_Power"},
+    **{"power_unit": "Result_Power_Units", "accelerator_text": "accelerator_model_name"},
+    **{"per_node": "accelerators_per_node", "nodes": "number_of_nodes", "processor": "host_processor_model_name"},
+    **{"sockets": "host_processors_per_node", "cores": "host_processor_core_count", "software": "framework"},
+    **{"availability": "Availability", "inferred": "inferred", "division": "Division"},
 }
-_SUMMARY = {
-    **_ENTRY,
-    "uid": "ID",
-    "submitter": "Submitter",
-    "system": "System",
-    "unit": "Performance_Units",
-    "result": "Performance_Result",
-    "watts": "Power_Result",
-    "power_unit": "Power_Units",
-    "accelerator_text": "Accelerator",
-    "per_node": "a#",
-    "nodes": "Nodes",
-    "processor": "Processor",
-    "software": "Software",
-    "division": "Category",
-    "formats": "weight_data_types",
+"""Field of a record -> its name in an entry."""
+SUMMARY_ENTRY = {
+    **{**ENTRY, "uid": "ID", "submitter": "Submitter", "system": "System", "unit": "Performance_Units"},
+    **{"result": "Performance_Result", "watts": "Power_Result", "power_unit": "Power_Units"},
+    **{"accelerator_text": "Accelerator", "per_node": "a#", "nodes": "Nodes", "processor": "Processor"},
+    **{"software": "Software", "division": "Category", "formats": "weight_data_types"},
 }
-_PIVOT = {
-    "uid": 0,
-    "submitter": 1,
-    "availability": 2,
-    "system": 3,
-    "processor": 5,
-    "accelerator_text": 7,
-    "cores": 11,
-    "division": 14,
+"""Field of a record -> its name in an entry of the summary; a record has all of them as text, "" for none."""
+PIVOT_FIELDS = {
+    **{"uid": 0, "submitter": 1, "availability": 2, "system": 3, "processor": 5, "accelerator_text": 7},
+    **{"cores": 11, "division": 14},
 }
+"""Field of a record -> its column in the pivot table."""
 _MODELS, _SCENARIOS, _UNITS, _FIRST, _LABEL = 2, 3, 4, 5, 15
 """Rows of the head of the pivot table, its first row of results, and the column that names the content of a row."""
-_CONTENTS = {
+CONTENTS = {
     "# of Accelerators": "per_node",
     "# of Nodes": "nodes",
     "Avg. Result at System Name": "result",
     "Sum of # of  Processors ": "sockets",
 }
+"""Content of a row of the pivot table -> field of a record."""
 _LETTERS = 300
 
 
@@ -101,14 +67,14 @@ def read_records(contents: Mapping[str, bytes]) -> pd.DataFrame:
     for path, content in contents.items():
         records = _read_pivot(content) if path.endswith(PIVOT) else _read_entries(path, content)
         rows += ({"file": path, "line": number, **record} for number, record in enumerate(records, 1))
-    return pd.DataFrame(rows, columns=["file", "line", *FIELDS]).fillna("")
+    return pd.DataFrame(rows, columns=["file", "line", *SUMMARY_ENTRY]).fillna("")
 
 
 def _read_entries(path: str, content: bytes) -> Iterator[dict[str, str]]:
     entries = read_json_text(content, path)
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise UserError(f"{path} must be a list of entries", "it is something else", FETCH_AGAIN)
-    names = _SUMMARY if path.endswith(SUMMARY) else _ENTRY
+    names = SUMMARY_ENTRY if path.endswith(SUMMARY) else ENTRY
     for entry in entries:
         suite = "" if entry.get("Suite", "datacenter") == "datacenter" else f" {_text(entry['Suite'])}"
         record = {field: _text(entry.get(name)) for field, name in names.items()}
@@ -136,10 +102,10 @@ def _read_pivot(content: bytes) -> Iterator[dict[str, str]]:
                 for place, cell in cells.items()
                 if cell.get("result")
             )
-            system = {"round": "v5.0"} | {name: _text(row[place]) for name, place in _PIVOT.items()}
+            system = {"round": "v5.0"} | {name: _text(row[place]) for name, place in PIVOT_FIELDS.items()}
             cells = {}
         for place in range(_LABEL + 1, len(row)):
-            if row[place].strip() and (name := _CONTENTS.get(row[_LABEL])):
+            if row[place].strip() and (name := CONTENTS.get(row[_LABEL])):
                 cells.setdefault(place, {})[name] = _text(row[place]).replace(",", "")
 
 

@@ -20,14 +20,7 @@ REQUIRES = (
 )
 _GIB = 2.0**30 / 1e9
 _COLUMNS = (
-    feature(
-        "low_tflops",
-        "accelerator",
-        "TFLOP/s",
-        "peak of the best low precision for the kind of model",
-        0,
-        tags=[Tag.SCALING],
-    ),
+    feature("low_tflops", "accelerator", "TFLOP/s", "peak of the best low precision", 0, tags=[Tag.SCALING]),
     feature("low_bytes", "accelerator", "B", "bytes of a weight in that precision", 0),
     feature("half_tflops", "accelerator", "TFLOP/s", "peak of 16 bits", 0, tags=[Tag.SCALING]),
     feature("bandwidth", "accelerator", "GB/s", "memory bandwidth", 0, tags=[Tag.SCALING]),

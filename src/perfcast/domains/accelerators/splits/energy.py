@@ -13,7 +13,8 @@ from perfcast.splits.row_groups import by_tag
 from perfcast.splits.subsets import as_frame, assigned, by_key, draw_validation, without_leaks
 from perfcast.utils.errors import UserError
 
-_LARGEST = 64.0
+_LARGEST, _ITEMS = {"ml_energy_diffusion": 4.0}, 64.0
+"""Largest batch of training, of images or videos and of others."""
 
 
 def _beyond(table: Table, fold: pd.Series, name: str, most: float) -> list[str]:
@@ -30,7 +31,7 @@ def _older_gpus(table: Table, fold: pd.Series) -> list[str]:
 
 def _small_batches(table: Table, fold: pd.Series) -> list[str]:
     """Check that training has small batches alone, and test larger ones."""
-    return _beyond(table, fold, "concurrency", _LARGEST)
+    return _beyond(table, fold, "concurrency", _LARGEST.get(table.dataset, _ITEMS))
 
 
 @declare_split("unseen organizations", "models of organizations without a result", check_values("organization"))
@@ -47,11 +48,11 @@ def newer_gpu(table: Table, seed: int) -> pd.DataFrame:
     return _one_fold(table, "generation_year", float(years[years < years.max()].max()), seed)
 
 
-@declare_split("larger batches", f"batches of more than {_LARGEST:g} requests, trained on smaller ones", _small_batches)
+@declare_split("larger batches", "batches of more than 64 requests or 4 items, trained on smaller ones", _small_batches)
 def larger_batch(table: Table, seed: int) -> pd.DataFrame:
     """Test on larger batches than any training row has."""
     _require(table, "concurrency")
-    return _one_fold(table, "concurrency", _LARGEST, seed)
+    return _one_fold(table, "concurrency", _LARGEST.get(table.dataset, _ITEMS), seed)
 
 
 def _one_fold(table: Table, name: str, most: float, seed: int) -> pd.DataFrame:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from perfcast.domains.accelerators.catalog import read_accelerators, read_models
-from perfcast.domains.accelerators.datasets.mlperf_rounds import PUBLISHED
+from perfcast.domains.accelerators.datasets.mlperf_rounds import CONTENTS, ENTRY, PIVOT_FIELDS, PUBLISHED, SUMMARY_ENTRY
 from perfcast.domains.accelerators.sources.mlperf_inference import ARCHIVE, ENTRIES, PIVOT, SUMMARY
 from perfcast.utils.io import atomic_path
 
@@ -51,38 +51,20 @@ def _entry(name: str, number: int, place: int, random: np.random.Generator) -> d
     accelerator = _NAMES[(system + number) % len(_NAMES)]
     is_processor = facts["kind"][accelerator] == "cpu"
     size = float(read_models()["params_1e9"].to_dict()[model_name.partition("-9")[0]])
-    rate = (
-        float(facts["bf16_tflops"][accelerator]) ** 0.6
-        * float(facts["memory_gb_per_s"][accelerator]) ** 0.4
-        / size**0.7
-        * 1.05**number
-    )
+    rate = float(facts["bf16_tflops"][accelerator]) ** 0.6 * float(facts["memory_gb_per_s"][accelerator]) ** 0.4
+    rate *= 1.05**number / size**0.7
     count = 2 if is_processor else int(2 ** (system % 4))
     value = rate * count * (1.0, 0.9)[scenario] * float(np.exp(random.normal(0, 0.03)))
-    return {
-        "Accuracy": 1.0,
-        "Availability": "available",
-        "Division": "closed",
-        "Location": "x",
-        "Model": model_name,
-        "Organization": _SUBMITTERS[system % len(_SUBMITTERS)],
-        "Platform": f"P{system}",
-        "Result": value,
-        "Scenario": ("Offline", "Server")[scenario],
-        "SystemName": f"System {system} ({count}x {accelerator}, TensorRT)",
-        "Units": ("Samples/s", "Queries/s")[scenario],
-        "accelerator_model_name": "N/A" if is_processor else accelerator,
-        "accelerators_per_node": 0 if is_processor else count,
-        "framework": f"TensorRT {8 + number}.0, CUDA 12",
-        "has_power": False,
-        "host_processor_core_count": 64,
-        "host_processor_model_name": accelerator if is_processor else "EPYC 7742",
-        "host_processors_per_node": 2,
-        "inferred": 0,
-        "number_of_nodes": 1,
-        "uid": f"{name}-{place}",
-        "version": name,
+    record = {
+        **{"round": name, "uid": f"{name}-{place}", "submitter": _SUBMITTERS[system % len(_SUBMITTERS)]},
+        **{"system": f"System {system} ({count}x {accelerator}, TensorRT)", "platform": f"P{system}"},
+        **{"model": model_name, "scenario": ("Offline", "Server")[scenario], "result": value},
+        **{"unit": ("Samples/s", "Queries/s")[scenario], "accelerator_text": "N/A" if is_processor else accelerator},
+        **{"per_node": 0 if is_processor else count, "nodes": 1, "sockets": 2, "cores": 64, "watts": 300 + 400 * count},
+        **{"processor": accelerator if is_processor else "EPYC 7742", "software": f"TensorRT {8 + number}.0, CUDA 12"},
+        **{"availability": "available", "inferred": 0, "division": "closed"},
     }
+    return {ENTRY[field]: cell for field, cell in record.items()}
 
 
 def _defects(entries: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
@@ -100,22 +82,9 @@ def _defects(entries: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
 
 
 def _summary(entry: dict[str, Any]) -> dict[str, Any]:
-    renamed = {
-        "ID": entry["uid"],
-        "Submitter": entry["Organization"],
-        "System": entry["SystemName"],
-        "Performance_Units": entry["Units"],
-        "Performance_Result": entry["Result"],
-        "Accelerator": entry["accelerator_model_name"].replace("N/A", ""),
-        "a#": entry["accelerators_per_node"] or "",
-        "Nodes": 1,
-        "Processor": entry["host_processor_model_name"],
-        "Software": entry["framework"],
-        "Category": "closed",
-        "Suite": "datacenter",
-        "weight_data_types": "fp8",
-    }
-    return {**entry, **renamed}
+    renamed = {SUMMARY_ENTRY[field]: entry[name] for field, name in ENTRY.items() if name in entry}
+    accelerator = entry["accelerator_model_name"].replace("N/A", "")
+    return {**renamed, "Accelerator": accelerator, "Suite": "datacenter", "weight_data_types": "fp8"}
 
 
 def _pivot(entries: list[dict[str, Any]]) -> str:
@@ -128,25 +97,10 @@ def _pivot(entries: list[dict[str, Any]]) -> str:
     for number, system in enumerate(sorted({entry["SystemName"] for entry in entries})):
         of = {(entry["Model"], entry["Scenario"]): entry for entry in entries if entry["SystemName"] == system}
         first = next(iter(of.values()))
-        about = dict.fromkeys(range(_HEAD), "") | {
-            0: f"5.0-{number:04d}",
-            1: first["Organization"],
-            2: "available",
-            3: system,
-            5: first["host_processor_model_name"],
-            7: first["accelerator_model_name"],
-            11: "64",
-            14: "Closed ",
-        }
-        cells = {
-            "# of Accelerators": "accelerators_per_node",
-            "# of Nodes": "number_of_nodes",
-            "Avg. Result at System Name": "Result",
-            "Sum of # of  Processors ": "host_processors_per_node",
-        }
-        for place, (label, field) in enumerate(cells.items()):
-            head = [about[column] if not place else "" for column in range(_HEAD - 1)]
-            rows.append([*head, label, *(str(of[task][field]) if task in of else "" for task in tasks)])
+        about = {place: first[ENTRY[field]] for field, place in PIVOT_FIELDS.items()} | {0: f"5.0-{number:04d}"}
+        for place, (label, field) in enumerate(CONTENTS.items()):
+            head = [about.get(column, "") if not place else "" for column in range(_HEAD - 1)]
+            rows.append([*head, label, *(str(of[task][ENTRY[field]]) if task in of else "" for task in tasks)])
     return "\n".join(",".join(f'"{cell}"' for cell in row) for row in rows) + "\n"
 
 

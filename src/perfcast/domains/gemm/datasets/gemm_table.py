@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from perfcast.data.measured_tables import describe_first_bad, quarantine
+from perfcast.data.measured_tables import describe_first_bad, quarantine, reject_outside
 from perfcast.data.standardized import Standardized
 from perfcast.data.strict_csv import Rejection, build_rejected_frame, require_rows
 from perfcast.domains.gemm.datasets.gemm_records import (
@@ -31,7 +31,7 @@ from perfcast.domains.gemm.datasets.gemm_records import (
     parse_records,
 )
 from perfcast.domains.gemm.sources.gpperf import ARCHIVE, FAILED, RESULTS, read_archive
-from perfcast.schema.table import build_table, out_of_bounds
+from perfcast.schema.table import build_table
 
 SOURCE = "gpperf"
 KERNEL = (
@@ -83,13 +83,8 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     measured = melted[melted["value"].notna()]
     repeated = measured.duplicated("result_id")
     table = build_table(SOURCE, measured[~repeated], COLUMNS)
-    outside = out_of_bounds(table)
-    wrong = outside.any(axis=1)
-    rejections += [
-        _make_rejection(int(line), "out_of_bounds", str(column))
-        for line, column in zip(table.frame.loc[wrong, "source_line"], outside[wrong].idxmax(axis=1), strict=True)
-    ]
-    table = build_table(SOURCE, table.frame[~wrong], COLUMNS)
+    table, outside = reject_outside(table, SOURCE, RESULTS)
+    rejections += outside
     return Standardized(
         table=table,
         rejected=build_rejected_frame(rejections),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
-from perfcast.sources.bounded_files import FETCH_AGAIN, read_tar_members
+from perfcast.sources.bounded_files import FETCH_AGAIN, read_tar_files
 from perfcast.utils.errors import UserError
 
 ARCHIVE = "cutlass_profiling_20241111_195357.tar.gz"
@@ -19,9 +20,14 @@ def read_archive(path: Path) -> dict[str, str]:
     Raises: UserError when the archive is broken, a file of it is not UTF-8, or the results begin with another header.
     """
     texts = {}
-    for name, content in read_tar_members(path, (RESULTS, FAILED)).items():
+    # in one named folder: not the root, not nested, not a parent
+    members = read_tar_files(path, re.compile(rf"(?!\.\.?/)[^/\\]+/(?:{RESULTS}|{FAILED})").fullmatch)
+    for name in (RESULTS, FAILED):
+        contents = [content for member, content in members if member.endswith(f"/{name}")]
+        if len(contents) != 1:
+            raise UserError(f"{path.name} must have one file {name}", f"it has {len(contents)}", FETCH_AGAIN)
         try:
-            texts[name] = content.decode("utf-8")
+            texts[name] = contents[0].decode("utf-8")
         except UnicodeDecodeError as error:
             raise UserError(
                 f"{name} in {path.name} must be UTF-8 text", f"byte {error.start} is not", FETCH_AGAIN

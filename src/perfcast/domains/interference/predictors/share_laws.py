@@ -87,11 +87,8 @@ class ShareLawPredictor(Predictor):
         shares = number_matrix(X, self._share_columns())
         known = ~np.isnan(shares).all(axis=1)
         product = np.log(np.clip(np.where(np.isnan(shares), 1.0, shares).prod(axis=1), MIN_SHARE, None))
-        logs = np.full((len(X), len(self.targets_)), np.nan)
-        for index, task, rows in self._outputs(task_rows.task_labels(X, self.columns_)):
-            by_task = self.medians_[self.targets_[index]]
-            logs[rows, index] = np.where(known[rows], product[rows], by_task.get(task, by_task[task_rows.POOLED]))
-        return logs
+        tasks = task_rows.task_labels(X, self.columns_)
+        return self._apply_models(tasks, self.medians_, lambda each, rows: np.where(known[rows], product[rows], each))
 
     def _share_columns(self) -> list[Column]:
         declared = {column.name: column for column in self.columns_ if column.role is Role.FEATURE}
@@ -185,13 +182,13 @@ class IdleTimePredictor(ShareLawPredictor):
         if not self.rules_:
             return super()._predict(X)
         values = self._read(X)
-        logs = np.full((len(X), len(self.targets_)), np.nan)
-        for index, task, rows in self._outputs(task_rows.task_labels(X, self.columns_)):
-            rules = self.rules_[self.targets_[index]]
-            threshold, name = rules.get(task, rules[task_rows.POOLED])
+
+        def apply(rule: tuple[float, str], rows: np.ndarray) -> np.ndarray:
+            threshold, name = rule
             share = _apply(values[IDLE][rows], values[name][rows], threshold)
-            logs[rows, index] = np.log(np.clip(share, MIN_SHARE, None))
-        return logs
+            return np.asarray(np.log(np.clip(share, MIN_SHARE, None)))
+
+        return self._apply_models(task_rows.task_labels(X, self.columns_), self.rules_, apply)
 
     def _read(self, X: pd.DataFrame) -> dict[str, np.ndarray]:
         """Return the columns of the rule that the table has, by name."""

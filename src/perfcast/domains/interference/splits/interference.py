@@ -18,7 +18,6 @@ from perfcast.splits.checks import check_values
 from perfcast.splits.declaration import declare_split
 from perfcast.splits.row_groups import balanced_folds, by_tag, by_values
 from perfcast.splits.subsets import as_frame, assigned, by_key, draw_validation
-from perfcast.utils.errors import UserError
 
 VICTIM, AGGRESSORS, TENANTS, SCENARIO = "victim", "aggressors", "tenants", "scenario"
 INTENSITY, OTHERS = "intensity", "aggressor_intensity"
@@ -70,7 +69,7 @@ def _lower(table: Table, fold: pd.Series) -> list[str]:
 @declare_split("unseen victims", "workloads without a run in training", check_values(VICTIM), _no_known_tenant)
 def unseen_victim(table: Table, seed: int) -> pd.DataFrame:
     """Test on victims that nobody has measured: five folds; runs with one of them do not train."""
-    ordered = _require(table, VICTIM, TENANTS)
+    ordered = by_key(table, VICTIM, TENANTS)
     victim = ordered.frame[VICTIM].astype(str).to_numpy()
 
     def folds(held: set[str]) -> tuple[np.ndarray, np.ndarray]:
@@ -84,7 +83,7 @@ def unseen_victim(table: Table, seed: int) -> pd.DataFrame:
 )
 def unseen_aggressor(table: Table, seed: int) -> pd.DataFrame:
     """Test on known victims beside neighbors that nobody has measured: five folds; no run with one of them trains."""
-    ordered = _require(table, VICTIM, TENANTS, AGGRESSORS)
+    ordered = by_key(table, VICTIM, TENANTS, AGGRESSORS)
     victim = ordered.frame[VICTIM].astype(str).to_numpy()
 
     def folds(held: set[str]) -> tuple[np.ndarray, np.ndarray]:
@@ -104,7 +103,7 @@ def unseen_aggressor(table: Table, seed: int) -> pd.DataFrame:
 )
 def unseen_pair(table: Table, seed: int) -> pd.DataFrame:
     """Test on pairs that nobody has measured together: five folds by the CRC-32 of both names."""
-    ordered = _require(table, VICTIM, TENANTS, AGGRESSORS)
+    ordered = by_key(table, VICTIM, TENANTS, AGGRESSORS)
     groups, rng = by_values(ordered.frame, [TENANTS]), np.random.default_rng(seed)
     frame = ordered.frame[[VICTIM, AGGRESSORS]].astype(str)
     of_row = np.array([_pair_fold(*row) for row in frame.itertuples(index=False)])
@@ -122,7 +121,7 @@ def unseen_pair(table: Table, seed: int) -> pd.DataFrame:
 @declare_split("dynamic neighbors", "neighbors that start and stop, trained on static ones", _static)
 def static_to_dynamic(table: Table, seed: int) -> pd.DataFrame:
     """Test on runs whose neighbors start and stop at random, trained on the others."""
-    ordered = _require(table, SCENARIO)
+    ordered = by_key(table, SCENARIO)
     test = (ordered.frame[SCENARIO].astype(str) == DYNAMIC).to_numpy()
     validation = draw_validation(by_tag(ordered, Tag.BLOCK), test, np.random.default_rng(seed))
     return as_frame(table, ordered, [assigned(test, validation)])
@@ -131,7 +130,7 @@ def static_to_dynamic(table: Table, seed: int) -> pd.DataFrame:
 @declare_split("higher intensity", "tenants at full intensity, trained beside slower neighbors or alone", _lower)
 def low_to_high_intensity(table: Table, seed: int) -> pd.DataFrame:
     """Test on runs at full intensity. Training has the rows of other runs whose neighbors are all slower, or absent."""
-    ordered = _require(table, INTENSITY, OTHERS)
+    ordered = by_key(table, INTENSITY, OTHERS)
     groups, frame = by_tag(ordered, Tag.BLOCK), ordered.frame
     fast = (frame[OTHERS] >= FULL).to_numpy()
     slow_tenant = ((frame[INTENSITY] < FULL) | (frame[OTHERS] < FULL)).to_numpy()
@@ -139,14 +138,6 @@ def low_to_high_intensity(table: Table, seed: int) -> pd.DataFrame:
     test, unused = full_run & fast, (fast | full_run)
     validation = draw_validation(groups, unused, np.random.default_rng(seed))
     return as_frame(table, ordered, [assigned(test, validation, unused & ~test)])
-
-
-def _require(table: Table, *names: str) -> Table:
-    absent = [name for name in names if name not in table.frame]
-    if absent:
-        fact = f"{table.dataset!r} has none"
-        raise UserError(f"the split needs the column {absent[0]!r}", fact, "choose another split")
-    return by_key(table)
 
 
 def _hold_out(

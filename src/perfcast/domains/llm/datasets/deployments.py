@@ -25,9 +25,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from perfcast.data.measured_tables import describe_first_bad, parse_numbers, quarantine
+from perfcast.data.measured_tables import describe_first_bad, parse_numbers, quarantine, reject_outside
 from perfcast.data.standardized import Standardized
-from perfcast.data.strict_csv import Rejection, build_rejected_frame, read_rows, require_rows
+from perfcast.data.strict_csv import build_rejected_frame, read_rows, require_rows
 from perfcast.domains.llm.accelerators.accelerator_catalog import (
     GPU_FACTS,
     MODEL_FACTS,
@@ -41,7 +41,7 @@ from perfcast.domains.llm.accelerators.served_memory import running_requests, sh
 from perfcast.domains.llm.accelerators.step_operators import PARTS, add_parts, light_of, list_operators
 from perfcast.domains.llm.datasets.operator_lookup import time_operators
 from perfcast.domains.llm.datasets.serving_columns import COLUMNS, PARALLEL_COLUMNS, QUANTITIES
-from perfcast.schema.table import build_table, out_of_bounds
+from perfcast.schema.table import build_table
 
 SOURCE, FILE = "aiconfigurator", "silicon_sample.csv"
 OPERATORS = "aiconfigurator_operators"
@@ -79,13 +79,8 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     require_rows(len(good), str(raw[SOURCE] / FILE), rejections)
     single = _merge_same(good)
     table = build_table("llm_serving", _melt(single, raw.get(OPERATORS)), COLUMNS)
-    outside = out_of_bounds(table)
-    wrong = outside.any(axis=1)
-    rejections += [
-        Rejection(SOURCE, FILE, int(line), "out_of_bounds", str(column))
-        for line, column in zip(table.frame.loc[wrong, "source_line"], outside[wrong].idxmax(axis=1), strict=True)
-    ]
-    inside = build_table("llm_serving", table.frame[~wrong], COLUMNS)
+    inside, outside = reject_outside(table, SOURCE, FILE)
+    rejections += outside
     merged = (len(good) - len(single)) * len(QUANTITIES)
     return Standardized(
         table=inside,

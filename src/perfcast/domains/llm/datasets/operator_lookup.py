@@ -16,7 +16,6 @@ import numpy as np
 import pandas as pd
 
 from perfcast.domains.llm.accelerators.accelerator_catalog import find_gpus
-from perfcast.domains.llm.accelerators.nearest_shapes import average_nearest
 from perfcast.domains.llm.accelerators.step_operators import light_of
 from perfcast.domains.llm.datasets.operator_columns import DTYPES, SHAPES
 from perfcast.domains.llm.sources.aiconfigurator_operators import SYSTEMS, WINDOW, list_tables, read_operators
@@ -117,3 +116,27 @@ def _places(frame: pd.DataFrame, table: str) -> np.ndarray:
         length = np.asarray(frame["sequence"], dtype=float)
         frame = frame.assign(attended=np.where(window > 0, np.minimum(window, length), length))
     return np.asarray(np.log2(np.maximum(frame[list(_AXES[table])].to_numpy(dtype=float), 1.0)))
+
+
+NEIGHBORS = 4
+_MIN_DISTANCE = 0.05
+"""Distance, in powers of two, below which a shape counts as measured."""
+
+
+def average_nearest(places: np.ndarray, values: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Return the mean of the values of the nearest places, weighted by inverse distances.
+
+    Args:
+        places: Measured shapes in powers of two, at least one.
+        values: A value of each of them.
+        wanted: Shapes in question, in powers of two.
+
+    Shapes:
+        places (n, axes), values (n,), wanted (m, axes) -> (m,).
+    """
+    from scipy.spatial import cKDTree
+
+    count = min(NEIGHBORS, len(places))
+    distance, nearest = cKDTree(places).query(wanted, k=list(range(1, count + 1)))
+    weight = 1 / np.maximum(distance, _MIN_DISTANCE)
+    return np.asarray((weight * values[nearest]).sum(axis=1) / weight.sum(axis=1))

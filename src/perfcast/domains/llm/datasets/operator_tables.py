@@ -21,14 +21,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from perfcast.data.measured_tables import quarantine
+from perfcast.data.measured_tables import quarantine, reject_outside
 from perfcast.data.standardized import Standardized
-from perfcast.data.strict_csv import Rejection, build_rejected_frame, require_rows
+from perfcast.data.strict_csv import build_rejected_frame, require_rows
 from perfcast.domains.llm.accelerators.accelerator_catalog import find_gpus, read_gpus
 from perfcast.domains.llm.accelerators.operator_costs import light_time, operator_amounts
 from perfcast.domains.llm.datasets.operator_columns import COLUMNS, DTYPES, SHAPES, SITES
 from perfcast.domains.llm.sources.aiconfigurator_operators import WINDOW, list_tables, read_operators, table_file
-from perfcast.schema.table import build_table, out_of_bounds
+from perfcast.schema.table import build_table
 from perfcast.utils.errors import UserError
 
 SOURCE = "aiconfigurator_operators"
@@ -67,19 +67,8 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     require_rows(len(good), SOURCE, rejections)
     single, ratios = _merge_repeated(good)
     built = build_table(dataset, _add_amounts(_join_gpus(single)), COLUMNS)
-    outside = out_of_bounds(built)
-    wrong = outside.any(axis=1)
-    rejections += [
-        Rejection(SOURCE, str(file), int(line), "out_of_bounds", str(column))
-        for file, line, column in zip(
-            built.frame.loc[wrong, "source_file"],
-            built.frame.loc[wrong, "source_line"],
-            outside[wrong].idxmax(axis=1),
-            strict=True,
-        )
-    ]
-    if wrong.any():
-        built = build_table(dataset, built.frame[~wrong], COLUMNS)
+    built, outside = reject_outside(built, SOURCE)
+    rejections += outside
     return Standardized(
         table=built,
         rejected=build_rejected_frame(rejections),

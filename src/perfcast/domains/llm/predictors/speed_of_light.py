@@ -10,7 +10,7 @@ import pandas as pd
 
 from perfcast.features.encoding.columns import number_matrix
 from perfcast.predictors.predictor import Predictor
-from perfcast.predictors.task_rows import POOLED, task_labels, task_medians
+from perfcast.predictors.task_rows import task_labels, task_medians
 from perfcast.schema.table import Column, Kind, Role, Tag, select
 
 
@@ -33,15 +33,10 @@ class SpeedOfLightPredictor(Predictor):
         self.medians_ = task_medians(task_labels(X, self.columns_), log_y, self.targets_)
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
-        times = self._known_times(X)
-        logs = np.full((len(X), len(self.targets_)), np.nan)
-        for index, task, rows in self._outputs(task_labels(X, self.columns_)):
-            by_task = self.medians_[self.targets_[index]]
-            known = times[rows] > 0
-            logs[rows, index] = np.where(
-                known, np.log(np.where(known, times[rows], 1.0)), by_task.get(task, by_task[POOLED])
-            )
-        return logs
+        times, tasks = self._known_times(X), task_labels(X, self.columns_)
+        known = times > 0
+        times = np.log(np.where(known, times, 1.0))
+        return self._apply_models(tasks, self.medians_, lambda each, rows: np.where(known[rows], times[rows], each))
 
     def _known_times(self, X: pd.DataFrame) -> np.ndarray:
         """Return the time of every row without a fit; not positive where it is unknown. Shapes: (n,)."""

@@ -47,7 +47,7 @@ def unseen_gpu_family(table: Table, seed: int) -> pd.DataFrame:
 
     The family of another vendor is tested in `unseen_vendor` alone.
     """
-    ordered = _require(table, FAMILY, OPERATOR, SHAPE)
+    ordered = by_key(table, FAMILY, OPERATOR, SHAPE)
     family = ordered.frame[FAMILY].astype("str").to_numpy()
     tests = [family == name for name in sorted(set(family) - {APART})]
     return _families_held_out(table, ordered, family, tests, seed)
@@ -59,7 +59,7 @@ def unseen_vendor(table: Table, seed: int) -> pd.DataFrame:
 
     Raises: UserError when the dataset has one vendor.
     """
-    ordered = _require(table, FAMILY, OPERATOR, SHAPE)
+    ordered = by_key(table, FAMILY, OPERATOR, SHAPE)
     family = ordered.frame[FAMILY].astype("str").to_numpy()
     if APART not in family:
         raise UserError("the split 'unseen_vendor' needs two vendors", f"{table.dataset!r} has one", "leave it out")
@@ -85,7 +85,7 @@ def next_gpu_generation(table: Table, seed: int) -> pd.DataFrame:
     Rows of an operator and number format that no older GPU has are unused: see `unseen_format`.
     Raises: UserError when the dataset has less than two of the generations.
     """
-    ordered = _require(table, FAMILY, OPERATOR, FORMAT, SHAPE)
+    ordered = by_key(table, FAMILY, OPERATOR, FORMAT, SHAPE)
     family, blocks = ordered.frame[FAMILY].astype("str").to_numpy(), by_tag(ordered, Tag.BLOCK)
     rng, drawn = np.random.default_rng(seed), _thin(ordered.frame)
     folds = []
@@ -102,7 +102,7 @@ def unseen_format(table: Table, seed: int) -> pd.DataFrame:
 
     Raises: UserError when the dataset has less than two generations, or no such format.
     """
-    ordered = _require(table, FAMILY, OPERATOR, FORMAT)
+    ordered = by_key(table, FAMILY, OPERATOR, FORMAT)
     family, blocks = ordered.frame[FAMILY].astype("str").to_numpy(), by_tag(ordered, Tag.BLOCK)
     older, newest = _generations(table, family)[-1]
     test = newest & ~_is_known_format(ordered, older)
@@ -114,7 +114,7 @@ def unseen_format(table: Table, seed: int) -> pd.DataFrame:
 @declare_split("unseen layer shapes", "layers of a shape without a result on any GPU in training", check_values(SITE))
 def unseen_shape_site(table: Table, seed: int) -> pd.DataFrame:
     """Test on shapes of layers that nobody has measured on any GPU: five folds by the CRC-32 of the layer's name."""
-    ordered = _require(table, SITE)
+    ordered = by_key(table, SITE)
     site, blocks = ordered.frame[SITE].astype("str"), by_tag(ordered, Tag.BLOCK)
     fold_of = site.map({name: zlib.crc32(name.encode()) % SHAPE_FOLDS for name in site.unique()}).to_numpy()
     groups, rng = by_values(ordered.frame, [SITE]), np.random.default_rng(seed)
@@ -134,7 +134,7 @@ def _smaller(table: Table, fold: pd.Series) -> list[str]:
 @declare_split("larger sizes", "more tokens or longer sequences than in training", _smaller)
 def larger_size(table: Table, seed: int) -> pd.DataFrame:
     """Test on larger sizes than any training row of the operator has."""
-    ordered = _require(table, OPERATOR, SITE, *(name for name, _ in SIZES.values()))
+    ordered = by_key(table, OPERATOR, SITE, *(name for name, _ in SIZES.values()))
     test, blocks = _is_large(ordered.frame).to_numpy(), by_tag(ordered, Tag.BLOCK)
     validation = draw_validation(by_values(ordered.frame, [SITE]), test, np.random.default_rng(seed))
     return as_frame(table, ordered, [without_leaks(assigned(test, validation), blocks)])
@@ -176,7 +176,7 @@ gpu_few_shot_1000 = known_rows(1000)
 
 def _few_shot(table: Table, shots: int, seed: int) -> pd.DataFrame:
     """Hold out families but for the rows of smallest CRC-32 of their first GPU by name; so do the validation rows."""
-    ordered = _require(table, FAMILY, GPU, OPERATOR, SHAPE)
+    ordered = by_key(table, FAMILY, GPU, OPERATOR, SHAPE)
     family, blocks = ordered.frame[FAMILY].astype("str").to_numpy(), by_tag(ordered, Tag.BLOCK)
     shown, drawn = _first_rows(ordered, shots), _thin(ordered.frame)
     rng = np.random.default_rng(seed)
@@ -264,11 +264,3 @@ def _is_large(frame: pd.DataFrame) -> pd.Series:
     for operator, (name, bound) in SIZES.items():
         large |= (frame[OPERATOR].astype("str") == operator) & (frame[name] > bound)
     return large
-
-
-def _require(table: Table, *names: str) -> Table:
-    absent = [name for name in names if name not in table.frame]
-    if absent:
-        fact = f"{table.dataset!r} has none"
-        raise UserError(f"the split needs the column {absent[0]!r}", fact, "choose another split")
-    return by_key(table)

@@ -67,7 +67,7 @@ def next_generation(table: Table, seed: int) -> pd.DataFrame:
     The validation rows are those of one GPU, so that backtests are of a GPU without results too.
     Raises: UserError when the dataset has no generations, or one only.
     """
-    ordered = _by_key_with(table, GENERATION)
+    ordered = by_key(table, GENERATION)
     year = _first_years(ordered.frame).to_numpy()
     if len(np.unique(year)) < 2:
         raise UserError(
@@ -79,20 +79,14 @@ def next_generation(table: Table, seed: int) -> pd.DataFrame:
 @declare_split("larger loads", f"more than {MAX_TRAINED_CONCURRENCY} concurrent requests, trained on fewer", _lighter)
 def larger_load(table: Table, seed: int) -> pd.DataFrame:
     """Test on more concurrent requests than any training row has."""
-    ordered = _by_key_with(table, CONCURRENCY)
+    ordered = by_key(table, CONCURRENCY)
     heavy = (ordered.frame[CONCURRENCY] > MAX_TRAINED_CONCURRENCY).to_numpy()
     return _one_fold(table, ordered, heavy, DEPLOYMENT, seed)
 
 
-def _by_key_with(table: Table, name: str) -> Table:
-    if name not in table.frame:
-        raise UserError(f"the split needs the column {name!r}", f"{table.dataset!r} has none", "choose another split")
-    return by_key(table)
-
-
 def _held_out(table: Table, name: str, seed: int, *, folds: int) -> pd.DataFrame:
     """Hold out every value of a column once, in at most so many folds; validation rows are of held-out values too."""
-    ordered = _by_key_with(table, name)
+    ordered = by_key(table, name)
     groups, blocks = by_values(ordered.frame, [name]), by_tag(ordered, Tag.BLOCK)
     if name == DEPLOYMENT:
         groups = connected(groups, by_features(ordered))

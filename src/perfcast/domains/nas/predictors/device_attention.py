@@ -97,5 +97,4 @@ def _softmax(logits: np.ndarray) -> np.ndarray:
     if not logits.shape[-1]:
         return logits
     raised = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    shares: np.ndarray = raised / raised.sum(axis=-1, keepdims=True)
-    return shares
+    return np.asarray(raised / raised.sum(axis=-1, keepdims=True))

@@ -226,8 +226,7 @@ class TaskExpertsPredictor(Predictor):
         weights = self._weigh(FewShotTask(y / scale, predictions / means, outputs, similarity[usable]))
         by_output = [weights.outputs.get(name, np.zeros(values.shape[1])) for name, values in outputs.items()]
         summed = weights.experts @ (stacked / means) if len(stacked) else np.zeros(1 + matrix.shape[1])
-        adapted: np.ndarray = scale * (summed + np.concatenate([[weights.constant], *by_output]))
-        return adapted
+        return np.asarray(scale * (summed + np.concatenate([[weights.constant], *by_output])))
 
     @abstractmethod
     def _weigh(self, task: FewShotTask) -> TaskWeights:

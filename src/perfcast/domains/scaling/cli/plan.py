@@ -31,9 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="operations of all runs together, 6 x parameters x tokens each",
     )
     parser.add_argument("--count", type=arguments.whole(1, 50), default=5, metavar="N", help="most runs")
-    asking.add_champion(parser)
-    asking.add_prediction(parser)
-    asking.add_output(parser, ".csv or .json")
+    asking.add_answer(parser)
 
 
 def run(options: argparse.Namespace) -> int:

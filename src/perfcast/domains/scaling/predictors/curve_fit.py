@@ -53,8 +53,7 @@ class Sigmoid(robust_fit.Law):
     def evaluate(self, x: np.ndarray) -> np.ndarray:
         """Return the share at values of the quantity. Shapes: (n,) -> (n,)."""
         score = np.clip(self.slope * (x - self.middle), -_STEEPEST, _STEEPEST)
-        share: np.ndarray = self.chance + (1 - self.chance) / (1 + np.exp(-score))
-        return share
+        return np.asarray(self.chance + (1 - self.chance) / (1 + np.exp(-score)))
 
 
 class SharesOfRuns(NamedTuple):

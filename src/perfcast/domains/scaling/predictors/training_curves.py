@@ -34,11 +34,8 @@ class LastValuePredictor(Predictor):
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
         last = np.log(np.maximum(self._read(X, (NOW,))[:, 0], _SMALLEST))
-        logs = np.full((len(X), len(self.targets_)), np.nan)
-        for index, task, rows in self._outputs(task_labels(X, self.columns_)):
-            medians = self.medians_[self.targets_[index]]
-            logs[rows, index] = np.where(np.isfinite(last[rows]), last[rows], medians.get(task, medians[POOLED]))
-        return logs
+        known, tasks = np.isfinite(last), task_labels(X, self.columns_)
+        return self._apply_models(tasks, self.medians_, lambda each, rows: np.where(known[rows], last[rows], each))
 
     def _read(self, X: pd.DataFrame, names: tuple[str, ...]) -> np.ndarray:
         """Return columns by name, NaN for one that the table lacks. Shapes: (n, names)."""

@@ -20,6 +20,8 @@ from perfcast.splits.subsets import PUBLISHED_SUBSET, as_frame, assigned, by_key
 from perfcast.utils.errors import UserError
 
 PARAMS, TOKENS, COMPUTE, TRAINING_SET = "params", "tokens", "compute", "training_set"
+LENGTH = "tokens_per_param"
+"""Quantity that is the ratio of two columns."""
 """Columns that the splits compare."""
 LONG_TOKENS_PER_PARAM = 90.0
 """Tokens per parameter above which training is long: between the multiples 4 and 5 of 20."""
@@ -104,13 +106,13 @@ larger_model_2b = larger_than(2e9, "2B")
 @declare_split(
     "longer training",
     f"runs of more than {LONG_TOKENS_PER_PARAM:g} tokens per parameter, trained on shorter ones",
-    _above("tokens_per_param", LONG_TOKENS_PER_PARAM),
+    _above(LENGTH, LONG_TOKENS_PER_PARAM),
     _twins_apart,
 )
 def longer_training(table: Table, seed: int) -> pd.DataFrame:
     """Test on runs of many tokens per parameter, of all sizes; the longest of the other runs validate."""
     del seed
-    ordered, values = _ordered(table, "tokens_per_param")
+    ordered, values = _ordered(table, LENGTH)
     test = values > LONG_TOKENS_PER_PARAM
     # the lengths of one multiple differ a little between sizes
     return _one_fold(table, ordered, test, _top_value(np.round(np.log2(values)), ~test & ~_reserved(ordered)))
@@ -146,9 +148,9 @@ def compute_300x(table: Table, seed: int) -> pd.DataFrame:
     Raises: UserError when no model is left.
     """
     del seed
-    ordered, compute = _ordered(table, COMPUTE)
-    params = _quantity(ordered, PARAMS).to_numpy()
-    sets = by_values(ordered.frame, _columns(ordered, [TRAINING_SET]))
+    ordered, compute = _ordered(table, COMPUTE, PARAMS, TRAINING_SET)
+    params = ordered.frame[PARAMS].to_numpy()
+    sets = by_values(ordered.frame, [TRAINING_SET])
     blocks = by_tag(ordered, Tag.BLOCK)
     folds: list[np.ndarray] = []
     for block in np.unique(blocks[params > LARGE_PARAMS]):
@@ -171,8 +173,8 @@ def compute_300x(table: Table, seed: int) -> pd.DataFrame:
 @declare_split("unseen training sets", "training sets without a run in training", check_values(TRAINING_SET))
 def unseen_training_set(table: Table, seed: int) -> pd.DataFrame:
     """Test on training sets that no run in training has: one fold per set, at most ten."""
-    ordered, _ = _ordered(table, COMPUTE)
-    sets = by_values(ordered.frame, _columns(ordered, [TRAINING_SET]))
+    ordered = by_key(table, COMPUTE, TRAINING_SET)
+    sets = by_values(ordered.frame, [TRAINING_SET])
     rng = np.random.default_rng(seed)
     dealt = balanced_folds(sets, min(MAX_TARGETS, len(np.unique(sets))), rng)
     blocks, folds = by_tag(ordered, Tag.BLOCK), []
@@ -191,31 +193,19 @@ def published_more(table: Table, seed: int) -> pd.DataFrame:
     Raises: UserError when the dataset was published without a split.
     """
     del seed
-    ordered, values = _ordered(table, PARAMS)
-    test = ordered.frame[_columns(ordered, [PUBLISHED_SUBSET])[0]].eq("test").to_numpy()
+    ordered, values = _ordered(table, PARAMS, PUBLISHED_SUBSET)
+    test = ordered.frame[PUBLISHED_SUBSET].eq("test").to_numpy()
     return _one_fold(table, ordered, test, _top_value(values, ~test), reserve=False)
 
 
-def _ordered(table: Table, name: str) -> tuple[Table, np.ndarray]:
-    """Return the table in the order of its keys, and a quantity of its rows."""
-    ordered = by_key(table)
+def _ordered(table: Table, name: str, *others: str) -> tuple[Table, np.ndarray]:
+    """Return the table in the order of its keys, and a quantity of its rows; `others` are columns that it must have."""
+    ordered = by_key(table, *((PARAMS, TOKENS) if name == LENGTH else (name,)), *others)
     return ordered, _quantity(ordered, name).to_numpy()
 
 
-def _columns(table: Table, names: list[str]) -> list[str]:
-    for name in names:
-        if name not in table.frame:
-            raise UserError(
-                f"the split needs the column {name!r}", f"{table.dataset!r} has none", "choose another split"
-            )
-    return names
-
-
 def _quantity(table: Table, name: str) -> pd.Series:
-    if name == "tokens_per_param":
-        params, tokens = (table.frame[column] for column in _columns(table, [PARAMS, TOKENS]))
-        return tokens / params
-    return table.frame[_columns(table, [name])[0]]
+    return table.frame[TOKENS] / table.frame[PARAMS] if name == LENGTH else table.frame[name]
 
 
 def _reserved(table: Table) -> np.ndarray:

@@ -190,13 +190,8 @@ class BaseAnalyticalPredictor(Predictor):
         return [error(*candidate) for candidate in candidates]
 
     def _apply_weights(self, matrix: np.ndarray, tasks: np.ndarray, weights: Weights) -> np.ndarray:
-        logs = np.full((len(matrix), len(self.targets_)), np.nan)
-        for index, task, rows in self._outputs(tasks):
-            by_task = weights[self.targets_[index]]
-            values = by_task[task if task in by_task else POOLED]
-            # A row's sum in a fixed order: a matrix product may round differently for one row than for many.
-            logs[rows, index] = values[0] + (matrix[rows] * values[1:]).sum(axis=1)
-        return logs
+        # A row's sum in a fixed order: a matrix product may round differently for one row than for many.
+        return self._apply_models(tasks, weights, lambda each, rows: each[0] + (matrix[rows] * each[1:]).sum(axis=1))
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
         return self.predict_rows(self.read_rows(X))
@@ -209,8 +204,7 @@ class BaseAnalyticalPredictor(Predictor):
     def predict_rows(self, rows: TermRows) -> np.ndarray:
         """Return the natural logarithms of the predictions, (n, targets)."""
         base = self._apply_structure(rows.X, rows.tasks, rows.quantities, self.terms_, self.structure_)
-        logs: np.ndarray = base + self._apply_weights(rows.matrix, rows.tasks, self._weights)
-        return logs
+        return np.asarray(base + self._apply_weights(rows.matrix, rows.tasks, self._weights))
 
     @property
     def weights_(self) -> dict[str, dict[str, dict[str, float]]]:

@@ -13,7 +13,7 @@ import pandas as pd
 from perfcast.domains.servers.predictors.analytical import BaseAnalyticalPredictor, TrainingRows
 from perfcast.domains.servers.predictors.server_quantities import Quantities
 from perfcast.domains.servers.predictors.terms import AnalyticalTerms
-from perfcast.predictors.task_rows import POOLED, fitted_by_group, groups_of
+from perfcast.predictors.task_rows import fitted_by_group, groups_of
 
 _MAX_SAMPLES = 3000
 """About how many rows the parameters of a task are fitted to; more cost time without a gain."""
@@ -76,13 +76,12 @@ class AnalyticalTimePredictor(BaseAnalyticalPredictor):
         self, X: pd.DataFrame, tasks: np.ndarray, quantities: Quantities, terms: AnalyticalTerms, state: Any
     ) -> np.ndarray:
         inputs = _fill_inputs(quantities, terms.core_gains(X), state["medians"])
-        logs = np.full((len(X), len(self.targets_)), np.nan)
-        for index, task, rows in self._outputs(tasks):
-            models = state["models"][self.targets_[index]]
-            model = models.get(task, models[POOLED])
+
+        def apply(model: dict[str, Any], rows: np.ndarray) -> np.ndarray:
             subset = {name: values[rows] for name, values in inputs.items()}
-            logs[rows, index] = _log_score(model["form"], np.array(model["parameters"]), subset)
-        return logs
+            return _log_score(model["form"], np.array(model["parameters"]), subset)
+
+        return self._apply_models(tasks, state["models"], apply)
 
 
 def _known_median(values: np.ndarray) -> float:
@@ -105,8 +104,7 @@ def _log_score(form: str, p: np.ndarray, q: dict[str, np.ndarray]) -> np.ndarray
         compute = np.logaddexp(p[0] - q["ipc"] - q["turbo"], p[1] - q["ipc"] - q["power_clock"] - q["cores"])
         memory = p[2] - q["bandwidth"] - p[3] * (q["l3"] - 5)
         overhead, copies = p[4] * q["chips"], np.zeros(1)
-    score: np.ndarray = copies - np.logaddexp(compute, memory) - overhead
-    return score
+    return np.asarray(copies - np.logaddexp(compute, memory) - overhead)
 
 
 def _fit_time(inputs: dict[str, np.ndarray], log_y: np.ndarray) -> dict[str, Any]:

@@ -76,8 +76,7 @@ def _uses_one_core(X: pd.DataFrame) -> np.ndarray:
     """Mark runs of one copy without parallelization: they use one core, (n,)."""
     if "metric" not in X or "parallel" not in X:
         return np.zeros(len(X), dtype=bool)
-    mask: np.ndarray = (X["metric"].astype(object) == "speed").to_numpy() & (column_values(X, "parallel") == 0)
-    return mask
+    return np.asarray((X["metric"].astype(object) == "speed").to_numpy() & (column_values(X, "parallel") == 0))
 
 
 def column_values(X: pd.DataFrame, name: str) -> np.ndarray:
@@ -87,15 +86,13 @@ def column_values(X: pd.DataFrame, name: str) -> np.ndarray:
     column = X[name]
     if column.dtype == np.float64:
         return np.asarray(column)
-    values: np.ndarray = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
-    return values
+    return np.asarray(pd.to_numeric(column, errors="coerce").to_numpy(dtype=float, na_value=np.nan))
 
 
 def log_column(X: pd.DataFrame, name: str) -> np.ndarray:
     """Return the natural logarithm of a column, NaN where it is not positive, (n,)."""
     values = column_values(X, name)
-    logs: np.ndarray = np.log(np.where(values > 0, values, np.nan))
-    return logs
+    return np.asarray(np.log(np.where(values > 0, values, np.nan)))
 
 
 def _imputation_inputs(X: pd.DataFrame) -> np.ndarray:

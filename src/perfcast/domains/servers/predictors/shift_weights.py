@@ -107,8 +107,7 @@ class ShiftWeights(EqualWeights):
             analytical, by_time = (np.log(np.exp(model.predict_rows(rows))) for model in models)
         else:
             analytical, by_time = (predict_logs(model, X) for model in models)
-        logs: np.ndarray = share * analytical + (1 - share) * by_time
-        return logs
+        return np.asarray(share * analytical + (1 - share) * by_time)
 
     def to_state(self) -> dict[str, Any]:
         """Return the shift of the training rows."""

@@ -1,7 +1,7 @@
-"""Cloud instances as machines: shares of a host whose CPU model a list names.
+"""Cloud instances as machines: shares of a host whose CPU model or families a list names.
 
 An instance is an entity with the facts of its CPU model. Of these, its cores and the thermal design power are its
-share; `cpu_model_id` names the CPU model, which tells it from a processor, and families of other hosts.
+share; `cpu_model_id` names the CPU model, or those of several hosts, which tells it from a processor.
 """
 
 from __future__ import annotations
@@ -14,51 +14,90 @@ import numpy as np
 import pandas as pd
 
 from perfcast.domains.servers.processors.cpu_names import cpu_model_id, cpu_model_key
-from perfcast.inference.cells import Cells
+from perfcast.inference.cells import Cells, EntityFacts, fill_missing
 from perfcast.sources.bounded_files import PLAIN, header_of, records, text_lines, unpacked
 from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError
 
 SOURCE, _FILE = "cloud_instances", "cloud_instances.csv"
 _REMEDY = "ingest the source cloud_instances again"
-_READ = ("instance_type", "vcpus", "cpu_model", "threads_per_core", "other_families")
-_THREADS = 2.0
-"""Threads of a core where the list states none: those of the x86 processors in it."""
+_READ = ("instance_type", "vcpus", "cpu_model", "family", "threads_per_core", "other_families")
 _WHOLE = "cores_per_chip_of_cpu_model"
+_OR, _STAND_INS = " or ", 2
+"""Between the hosts of `cpu_model_id`, and CPU models that stand for a family: two show how much they differ."""
 
 
 def read_instances(folder: Path) -> list[dict[str, str]]:
-    """Return the rows of the list that name a CPU model. Raises: UserError for another file."""
+    """Return the rows of the list. Raises: UserError for another file."""
     with unpacked(folder / _FILE, PLAIN, most=size_limits.TABLE, remedy=_REMEDY) as file:
         lines = text_lines(file, _FILE, remedy=_REMEDY)
         header = header_of(next(lines, ""), _FILE, remedy=_REMEDY)
         if missing := [name for name in _READ if name not in header]:
             raise UserError(f"{_FILE} must have the column {missing[0]!r}", "it has none", _REMEDY)
-        rows = [dict(zip(header, fields, strict=False)) for _, fields in records(lines, _FILE, remedy=_REMEDY)]
-    return [row for row in rows if row["cpu_model"]]
+        return [dict(zip(header, fields, strict=False)) for _, fields in records(lines, _FILE, remedy=_REMEDY)]
 
 
 def join_instances(facts: pd.DataFrame, folder: Path) -> pd.DataFrame:
-    """Return the facts of CPU models with those of the instances that have one of known family and cores."""
-    known: dict[str, dict[str, Any]] = facts.to_dict("index")  # type: ignore[assignment]
+    """Return the facts of CPU models with those of the instances that have a host of known family and cores.
+
+    An instance with several hosts has the facts in which these agree; `fill_host_facts` adds those of one of them.
+    """
+    listed, known = read_instances(folder), facts[facts["family"].notna() & facts[_WHOLE].notna()]
+    named = pd.Series([cpu_model_key(row["cpu_model"]) for row in listed], dtype="str").value_counts()
+    often = named.sort_index().sort_values(ascending=False, kind="stable").index
+    stand_ins = {str(family): _choose_stand_ins(each, often) for family, each in known.groupby("family")}
+    by_model: dict[str, dict[str, Any]] = known.to_dict("index")  # type: ignore[assignment]
     rows = {}
-    for row in read_instances(folder):
+    for row in listed:
         model, key = cpu_model_key(row["cpu_model"]), cpu_model_key(row["instance_type"])
-        host = known.get(model, {})
-        whole = host.get(_WHOLE)
-        if key in known or pd.isna(whole) or pd.isna(host["family"]):
+        hosts_of_model = [model] * _STAND_INS if model in by_model else stand_ins.get(row["family"], [])
+        families = [hosts_of_model, *(stand_ins.get(family, []) for family in row["other_families"].split("/"))]
+        # in turn, so that all families have nearly as many draws
+        hosts = [host for turn in zip(*filter(None, families), strict=True) for host in turn]
+        if key in facts.index or not hosts:
             continue
-        threads = float(row["threads_per_core"] or _THREADS)
+        first, several = by_model[hosts[0]], len({*hosts}) > 1
+        # a vCPU is a thread of x86 processors, and a core of others
+        threads = float(row["threads_per_core"] or (2 if first["isa"] == "x86" else 1))
         cores = max(float(row["vcpus"]) / threads, 0.5)
-        families = row["other_families"].replace("/", ", ")
-        others = f" (other hosts are {families})" if families else ""
-        chips = float(np.ceil(cores / whole))
+        whole = max(by_model[host][_WHOLE] for host in hosts_of_model or hosts)
+        chips = 2.0 ** max(np.ceil(np.log2(cores / whole)), 0)
+        named_hosts = _OR.join(f"{host} ({by_model[host]['family']})" for host in hosts)
         rows[key] = {
-            **host,
-            **{"cores_per_chip_stated": cores / chips, "tdp_w": host["tdp_w"] * cores / chips / whole},
-            **{"max_sockets": chips, "threads_per_core": threads, "cpu_model_id": cpu_model_id(model) + others},
+            **{name: value for name, value in first.items() if all(by_model[each][name] == value for each in hosts)},
+            **{"max_sockets": chips, "threads_per_core": threads, "cores_per_chip_stated": cores / chips},
+            "cpu_model_id": named_hosts if several else cpu_model_id(hosts[0]),
+            "tdp_w": np.nan if several else first["tdp_w"] * cores / chips / first[_WHOLE],
         }
     return pd.concat([facts, pd.DataFrame.from_dict(rows, orient="index")]).rename_axis(str(facts.index.name))
+
+
+def _choose_stand_ins(models: pd.DataFrame, often: pd.Index) -> list[str]:
+    """Return CPU models of a family: those that instances have most often, or else two of its larger ones."""
+    usual = [str(model) for model in often if model in models.index][:_STAND_INS]
+    larger = models[models[_WHOLE] >= models[_WHOLE].max() / 2].sort_values(_WHOLE, kind="stable").index
+    evenly = [str(larger[len(larger) * place // (2 * _STAND_INS)]) for place in range(1, 2 * _STAND_INS, 2)]
+    return usual if len(usual) == _STAND_INS else evenly
+
+
+def list_hosts(name: str | None) -> list[str]:
+    """Return the hosts that a `cpu_model_id` names, each a CPU model and its family; none where it names one model."""
+    return name.split(_OR) if name and _OR in name else []
+
+
+def list_all_hosts(cells: Cells) -> list[list[str]]:
+    """Return the hosts of every machine, see `list_hosts`: those of its family where it has one."""
+    named = zip(map(list_hosts, cells["cpu_model_id"].tolist()), cells["family"].tolist(), strict=True)
+    return [[host for host in hosts if host.endswith(f"({family})")] or hosts for hosts, family in named]
+
+
+def fill_host_facts(cells: Cells, numbers: np.ndarray, facts: EntityFacts) -> Cells:
+    """Fill the facts of one host of instances with several, by its number from 0, -1 for none, (n,) int."""
+    listed = zip(list_all_hosts(cells), numbers.tolist(), strict=True)
+    chosen = [hosts[number] if hosts and number >= 0 else "" for hosts, number in listed]
+    hosts = facts.look_up([host.partition(" (")[0] for host in chosen], cells)
+    share = cells["cores_per_chip_stated"] / hosts[_WHOLE]
+    return fill_missing(cells, {**hosts, "tdp_w": hosts["tdp_w"] * share})
 
 
 def is_instance(cells: Mapping[str, Any]) -> np.ndarray:

@@ -18,6 +18,10 @@ unseen_microarchitecture = hold_out(
     *("unseen microarchitectures", "machines whose core design has no result in the training data"),
     *("a new design of cores", "generation"),
 )
+unseen_family = hold_out(
+    *("unseen families", "machines whose family of CPU models has no result in the training data"),
+    *("a new family of CPU models", "family"),
+)
 unseen_core_family = hold_out(
     *("unseen core families", "machines whose family of cores has no result in the training data"),
     *("a core without measured siblings", "core_family"),

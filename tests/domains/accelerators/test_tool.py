@@ -1,0 +1,168 @@
+"""Answers about accelerators and served models: whole systems, measured power, energy and its cost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from accelerator_project import champion, results
+
+from perfcast.cli.main import main
+from perfcast.decisions.criteria import Output, read_criterion, read_request
+from perfcast.decisions.fleet import Sizing, size_fleet
+from perfcast.decisions.ranking import Ranking, rank_machines
+from perfcast.decisions.sizing_request import read_sizing
+from perfcast.domains.accelerators.accelerator_rules import ESTIMATE
+from perfcast.inference import PredictOptions, read_machines
+from perfcast.inference.predict import predict_batch
+from perfcast.inference.prediction import Prediction
+from perfcast.utils.errors import UserError
+
+MLPERF, TASK = "mlperf_inference", "llama2-70b-99.9/Offline"
+H100 = {"accelerator": "H100 SXM"}
+
+
+def task_of(dataset: str, start: str = "bert-99.9/Off") -> str:
+    return next(task for task in champion(dataset).tasks if task.startswith(start))
+
+
+def sized(onto: dict[str, object], *rows: dict[str, object], mix: str = "") -> Sizing:
+    chosen = champion(MLPERF)
+    request = read_sizing(chosen, mix or task_of(MLPERF))
+    return size_fleet(read_machines(list(rows)), read_machines([onto]), chosen, request)
+
+
+def ranked(machines: list[dict[str, object]], by: str, targets: tuple[str, ...] = (), dataset: str = MLPERF) -> Ranking:
+    request = read_request(targets, champion(dataset), by=by)
+    return rank_machines(read_machines(machines), champion(dataset), request)
+
+
+def predicted(dataset: str, machine: dict[str, object], level: float = 0.9) -> Prediction:
+    (answer,) = predict_batch(read_machines([machine]), champion(dataset), PredictOptions(level=level)).machines
+    return answer
+
+
+def test_a_system_of_eight_replaces_eight_of_one() -> None:
+    fleet = {**H100, "accelerators": 1, "count": 80, "utilization": 1}
+    (target,) = sized({**H100, "accelerators": 8}, fleet).targets
+    assert target.ratio == pytest.approx(8, rel=0.15)
+    (double,) = sized({**H100, "accelerators": 8}, {**fleet, "accelerators": 2}).targets
+    assert double.ratio == pytest.approx(target.ratio / 2, rel=0.15)
+
+
+def test_a_fleet_counts_whole_systems_and_says_so() -> None:
+    sizing = sized(
+        {"accelerator": "8 x B200"}, {"accelerator": "8 x A100 SXM 80GB", "count": 40}, mix=f"{task_of(MLPERF)}:1"
+    )
+    assert list(sizing.mix) == [task_of(MLPERF)]
+    assert any("whole machines: estimates x count" in note for note in sizing.notes)
+    assert any(ESTIMATE in note for note in (*sizing.notes, *sizing.targets[0].notes))
+
+
+def test_no_fleet_without_an_estimate_and_none_of_efficiency() -> None:
+    with pytest.raises(UserError, match="add up"):
+        read_sizing(champion("mlperf_power"))
+    with pytest.raises(UserError, match="known accelerator"):
+        sized({"accelerator": "Accelerator of nobody"}, {**H100, "count": 3})
+
+
+def test_scores_of_a_ranking_are_those_of_systems() -> None:
+    task = task_of(MLPERF)
+    systems = [{**H100, "accelerators": count, "price": 1000 * count, "name": str(count)} for count in (1, 4, 8)]
+    ranking = ranked(systems, task)
+    assert [each.name for each in ranking.candidates] == ["8", "4", "1"]
+    alone = predicted(MLPERF, {**H100, "accelerators": 8, "task": task})
+    (whole,) = alone.derived
+    assert ranking.candidates[0].score == pytest.approx(whole.median) == pytest.approx(8 * alone.estimates[0].median)
+    assert list(ranking.weights) == [task]
+    by_price = ranked(systems, f"{task}/price")
+    values = [each.value for each in by_price.candidates]
+    assert max(values) / min(values) < 1.5
+
+
+@pytest.mark.parametrize("operator", ["/", " / ", "*"])
+def test_a_criterion_names_a_task_with_a_slash(operator: str) -> None:
+    task = task_of(MLPERF)
+    word = "price" if "/" in operator else "probability"
+    exponents = read_criterion(f"{task.upper()}{operator}{word}", champion(MLPERF)).exponents
+    assert exponents == {Output(task, "throughput"): 1, word: -1 if word == "price" else 1}
+    first, second = champion(MLPERF).tasks[:2]
+    assert len(read_criterion(f"{first}*{second}/watts", champion(MLPERF)).exponents) == 3
+    with pytest.raises(UserError, match="must name"):
+        read_criterion(f"{task}/{task}/nobody", champion(MLPERF))
+
+
+def test_per_watt_needs_measured_watts() -> None:
+    machines = [{**H100, "accelerators": 8, "watts": 6000}, {"accelerator": "8 x B200"}]
+    ranking = ranked(machines, f"{task_of(MLPERF)}/watts")
+    assert len(ranking.candidates) == 1
+    assert "measured of the whole system" in ranking.refused[0].message
+    assert not ranking.candidates[0].watts_assumed
+
+
+def test_published_results_of_a_system_are_found() -> None:
+    frame = champion(MLPERF).reference_data.measured.frame
+    row = frame[(frame["variant"] == "base") & (frame["is_processor"] == 0)].iloc[-1]
+    answer = predicted(MLPERF, {"accelerator": row["accelerator"], "accelerators": row["count"], "task": row["task"]})
+    (estimate,) = answer.estimates
+    assert estimate.published is not None and not estimate.published.differs
+
+
+@pytest.mark.parametrize(("dataset", "batch"), [("ml_energy", 64), ("ml_energy_diffusion", 32)])
+def test_published_results_of_a_served_model_are_those_of_its_gpus_and_batch(dataset: str, batch: int) -> None:
+    frame = champion(dataset).reference_data.measured.frame
+    chosen = frame[frame["concurrency"] == batch].iloc[0]
+    machine = {"model": chosen["model"], "gpu": chosen["gpu"], "gpus": chosen["gpus"], "batch": batch}
+    same = {"gpus": chosen["gpus"], "model": chosen["model"], "gpu": chosen["gpu"], "concurrency": batch}
+    if dataset == "ml_energy":
+        machine["workload"] = same["workload"] = chosen["workload"]
+    alike = frame[(frame[list(same)] == pd.Series(same)).all(axis=1)]
+    for estimate in predicted(dataset, machine, level=0.5).estimates:
+        assert estimate.published is not None
+        assert estimate.published.count == (alike["quantity"] == estimate.task).sum()
+
+
+def test_a_gpu_without_a_number_is_one() -> None:
+    answer = predicted("ml_energy", {"model": "acorn/A-8B", "gpu": "B200", "batch": 64})
+    assert answer.machine == "acorn/A-8B, 1 x B200, batch 64"
+    four = predicted("ml_energy", {"model": "acorn/A-8B", "gpu": "B200", "batch": 64, "tensor_parallel": 4})
+    assert four.machine == "acorn/A-8B, 4 x B200, batch 64"
+
+
+def test_measured_power_is_named() -> None:
+    answer = predicted("mlperf_power", {**H100, "accelerators": 8, "task": task_of("mlperf_power")}, level=0.5)
+    assert any("measured system power" in note and ESTIMATE in note for note in answer.notes)
+    assert answer.estimates[0].unit == "per J"
+    assert answer.derived == ()
+
+
+@pytest.mark.parametrize(("dataset", "batch", "items"), [("ml_energy", 64, 1e6), ("ml_energy_diffusion", 8, 1e3)])
+def test_energy_has_a_cost_where_a_price_is_given(dataset: str, batch: int, items: float) -> None:
+    machine: dict[str, object] = {"model": "acorn/A-8B", "gpu": "H100", "batch": batch}
+    names = {each.name: each for each in predicted(dataset, machine).derived}
+    assert not any(name.startswith("electricity") for name in names)
+    answer = predicted(dataset, {**machine, "electricity-price": 0.25})
+    priced = {each.name: each for each in answer.derived}
+    score = {each.task: each.median for each in answer.estimates}
+    joules = score.get("item_joules") or score["watts"] * score["token_ms"] / 1000
+    kwh = next(each for name, each in priced.items() if name.startswith("kwh"))
+    cost = next(each for name, each in priced.items() if name.startswith("electricity"))
+    assert kwh.median == pytest.approx(joules * items / 3.6e6)
+    assert cost.median == pytest.approx(0.25 * kwh.median)
+    if items == 1e3:
+        assert priced["seconds_per_batch"].median == pytest.approx(joules * batch / score["watts"])
+    assert cost.low is not None and cost.high is not None and cost.low < cost.median < cost.high
+
+
+def test_commands_answer_about_accelerators(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fleet = tmp_path / "fleet.csv"
+    fleet.write_text("accelerator,accelerators,count\nA100 SXM 80GB,8,12\nH100 SXM,8,4\nnobody,8,4\n")
+    chosen = ["--dataset", MLPERF, "--results", str(results(MLPERF))]
+    assert main(["size", str(fleet), "--onto", "8 x B200", "--mix", f"{task_of(MLPERF)}:1", *chosen]) == 3
+    captured = capsys.readouterr()
+    assert "8 x B200" in captured.out and ESTIMATE in " ".join(captured.out.split())
+    assert "nobody" in captured.out
+    vary = ["--accelerator", "B200", "--vary", "accelerators=1,8", "--task", task_of(MLPERF)]
+    assert main(["what-if", *vary, *chosen]) == 0
+    assert "of the whole machine" in capsys.readouterr().out
