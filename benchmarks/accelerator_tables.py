@@ -86,7 +86,7 @@ def tabulate(key: dict[str, object], runs: Runs, ours: str) -> tuple[dict[str, o
     clusters = (first["entity"] + "\x1f" + first["row"].str.partition("/")[0]).set_axis(first["row"])
     if ours == OURS["ml_energy"]:
         clusters = first["entity"].set_axis(first["row"])
-    sure = {"coverage": "", "width": ""}
+    sure = {"coverage": "-", "width": "-"}
     if first[HALF_WIDTH].notna().all():
         sure = {
             "coverage": f"{100 * is_covered(first).mean():.0f}",
@@ -151,7 +151,7 @@ def main() -> None:
             lines += [tabulate(key, each, ours) for key, each in of]
         stem = "accelerators" if dataset == "mlperf_inference" else "accelerators_energy"
         for name, part in zip((stem, f"{stem}_intervals"), zip(*lines, strict=True), strict=True):
-            frame = pd.DataFrame(part).fillna("")
+            frame = pd.DataFrame(part).fillna("-")
             frame.to_csv(FOLDER / f"{name}.csv", index=False, lineterminator="\n")
             print(frame.to_string())
 
