@@ -114,9 +114,9 @@ def served(split: str, runs: Runs) -> list[tuple[dict[str, object], Runs]]:
 
 def draw(frame: pd.DataFrame) -> None:
     """Draw measured and predicted throughput of new accelerators by round: medians of a task and an accelerator."""
-    rounds = frame["row"].str.partition("/")[0]
+    round_of_row = frame["row"].str.partition("/")[0]
     vendor = frame["entity"].map(read_accelerators()["vendor"])
-    keys = [rounds.rename("round"), vendor.rename("vendor"), frame["entity"], frame["task"]]
+    keys = [round_of_row.rename("round"), vendor.rename("vendor"), frame["entity"], frame["task"]]
     points = frame.groupby(keys)[["measured", "predicted"]].median().reset_index()
     names = points["vendor"].value_counts().index
     with matplotlib.rc_context(STYLE):
@@ -124,9 +124,9 @@ def draw(frame: pd.DataFrame) -> None:
         ends = np.array([points["measured"].min() / 2, points["measured"].max() * 2])
         for panel, (name, of_round) in zip(axes, points.groupby("round"), strict=True):
             panel.fill_between(ends, ends / 1.25, ends * 1.25, color=MUTED, alpha=0.25, linewidth=0)
-            for number, maker in enumerate(names):
-                part = of_round[of_round["vendor"] == maker]
-                look = {"color": PALETTE[number], "marker": "osD^vP"[number], "label": maker}
+            for number, vendor_name in enumerate(names):
+                part = of_round[of_round["vendor"] == vendor_name]
+                look = {"color": PALETTE[number], "marker": "osD^vP"[number], "label": vendor_name}
                 panel.scatter(part["measured"], part["predicted"], s=12, alpha=0.8, linewidths=0, **look)
             new = sorted(set(of_round["entity"]))
             more = f" and {len(new) - 2} more" if len(new) > 2 else ""
