@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 
 PROJECT = Path(__file__).resolve().parents[2]
 COLUMNS = "120"
-_PAIR = re.compile(r"^(```bash\n(.*?)^```\n\n```text\n).*?^```$", re.MULTILINE | re.DOTALL)
+_PAIR = re.compile(r"^(```bash\n([^`]*)```\n\n```text\n).*?^```$", re.MULTILINE | re.DOTALL)
 
 
 def paste(page: str, run: Callable[[str], str]) -> str:
