@@ -17,12 +17,12 @@ from perfcast.domains.scaling.predictors.training_curves import LastValuePredict
 from perfcast.schema.table import Column, Kind, Role, Tag
 
 COLUMNS = (
-    Column("task", Kind.CATEGORICAL, Role.KEY, "task", tags=(Tag.TASK,)),
-    Column("task_kind", Kind.CATEGORICAL, Role.KEY, "task"),
-    Column("loss_task", Kind.CATEGORICAL, Role.KEY, "task"),
+    Column("task", Kind.CATEGORICAL, Role.KEY, "problem", tags=(Tag.TASK,)),
+    Column("task_kind", Kind.CATEGORICAL, Role.KEY, "problem"),
+    Column("loss_task", Kind.CATEGORICAL, Role.KEY, "problem"),
     Column("run", Kind.CATEGORICAL, Role.KEY, "run", tags=(Tag.BLOCK,)),
     Column("training_set", Kind.CATEGORICAL, Role.KEY, "run", tags=(Tag.IDENTITY,)),
-    Column("chance", Kind.NUMERICAL, Role.FEATURE, "task"),
+    Column("chance", Kind.NUMERICAL, Role.FEATURE, "problem"),
     Column("params", Kind.NUMERICAL, Role.FEATURE, "run", tags=(Tag.SCALING,)),
     Column("tokens", Kind.NUMERICAL, Role.FEATURE, "run", tags=(Tag.SCALING,)),
 )
