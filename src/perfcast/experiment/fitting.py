@@ -127,7 +127,8 @@ class Backtest:
 def plan_backtests(table: Table, subset: np.ndarray, label_outlier: float | None, limit: int) -> list[Backtest]:
     """Return at most `limit` backtests of a fold, that on its validation rows first; none without such rows.
 
-    Backtests of a few-shot split are few-shot forecasts too: as many first results of every new entity are known.
+    Backtests of a few-shot split are few-shot forecasts too: as many first results of every new entity are known. A task
+    without a row to fit on has no level, and is not tested.
     Shapes: subset (rows of the table,) of train | validation | test | unused.
     """
     known = training_rows(table, subset, None)
@@ -144,9 +145,16 @@ def plan_backtests(table: Table, subset: np.ndarray, label_outlier: float | None
         earlier = inner == "train"
         if shots:
             _reveal_first(table, inner, shots)
-        tested, training = (inner == "test") & evaluated_rows(table), training_rows(table, inner, label_outlier)
+        training = training_rows(table, inner, label_outlier)
+        tested = (inner == "test") & evaluated_rows(table) & of_known_tasks(table, training)
         backtests.append(Backtest(number, training, tested, training & ~earlier))
     return [backtest for backtest in backtests if backtest.fitting.any() and backtest.testing.any()]
+
+
+def of_known_tasks(table: Table, known: np.ndarray) -> np.ndarray:
+    """Return the rows of tasks that the known rows have, (n,) bool."""
+    tasks = table.frame[table.column_of(Tag.TASK)].astype(str)
+    return np.asarray(tasks.isin(tasks[known]))
 
 
 def revealed_rows(table: Table, subset: np.ndarray) -> np.ndarray:

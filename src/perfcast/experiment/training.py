@@ -23,6 +23,7 @@ from perfcast.experiment.fitting import (
     first_error,
     fit_rows,
     measured_rows,
+    of_known_tasks,
     plan_backtests,
     predict_rows,
     revealed_rows,
@@ -70,12 +71,6 @@ def correct_backtests(
         for number, part in predictions.groupby("backtest")
     ]
     return pd.concat(parts, ignore_index=True), levels
-
-
-def of_known_tasks(table: Table, known: np.ndarray) -> np.ndarray:
-    """Return the rows of tasks that the known rows have, (n,) bool."""
-    tasks = table.frame[table.column_of(Tag.TASK)].astype(str)
-    return np.asarray(tasks.isin(tasks[known]))
 
 
 def average_first_results(

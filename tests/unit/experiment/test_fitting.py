@@ -358,3 +358,10 @@ def test_error_summary_is_per_task_and_averaged_over_tasks():
     predictions = pd.DataFrame({"task": ["a", "a", "b"], "measured": [100, 100, 100], "predicted": [110, 130, 90]})
     summary = summarize_errors(predictions)
     assert [summary[name] for name in ("mape/a", "medape/b", "mape")] == pytest.approx([20, 10, 15])
+
+
+def test_a_task_without_an_earlier_row_is_in_no_backtest():
+    demo = growing(suite=["new" if number in (56, 57, 62) else "int" for number in range(72)])
+    first, second = plan_backtests(demo, FORWARD, None, 2)
+    assert np.flatnonzero(first.testing).tolist() == [54, 55, 58, 59]
+    assert second.testing.sum() == 6
