@@ -127,8 +127,8 @@ class Backtest:
 def plan_backtests(table: Table, subset: np.ndarray, label_outlier: float | None, limit: int) -> list[Backtest]:
     """Return at most `limit` backtests of a fold, that on its validation rows first; none without such rows.
 
-    Backtests of a few-shot split are few-shot forecasts too: as many first results of every new entity are known. A task
-    without a row to fit on has no level, and is not tested.
+    Backtests of a few-shot split are few-shot forecasts too: as many first results of every new entity are known.
+    A task without a row to fit on has no level, and is not tested.
     Shapes: subset (rows of the table,) of train | validation | test | unused.
     """
     known = training_rows(table, subset, None)
