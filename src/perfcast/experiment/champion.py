@@ -51,8 +51,8 @@ def select_champion(
 ) -> ChampionChoice:
     """Select the predictor with the smallest inner validation error over the runs of a dataset.
 
-    The error is the MAPE, of shares the MAE in points. Splits that leak on purpose or train on less do not count.
-    Without any error the first predictor is selected.
+    The error is the MAPE, of shares the MAE in points. Splits that leak on purpose or train on less do not count, nor
+    does one without any error. Without any error at all the first predictor is selected.
     """
     compared = [split for split in splits if is_compared(split)]
     metric, words, read = (
@@ -67,7 +67,8 @@ def select_champion(
     elif inner["error"].isna().all():
         name, reason = predictors[0], _NO_VALIDATION
     else:
-        name, reason = choose_champion(inner), _REASON.format(error=words)
+        has_error = inner.groupby("split")["error"].transform("count") > 0
+        name, reason = choose_champion(inner[has_error]), _REASON.format(error=words)
     known = inner.astype(object).where(inner.notna(), None)
     errors = known.pivot(index="split", columns="predictor", values="error").to_dict("index")
     return ChampionChoice(name, reason, metric, errors, [split for split in splits if split not in compared])

@@ -95,3 +95,12 @@ def test_choose_champion_of_shares_counts_points(tmp_path):
     assert (chosen.predictor, chosen.metric) == ("ridge", "validation_mae")
     assert chosen.errors["random"]["ridge"] == pytest.approx(2.5)
     assert select_champion(tmp_path, ["random"], ["nearest", "ridge"]).predictor == "nearest"
+
+
+def test_a_split_without_any_validation_error_does_not_count(tmp_path):
+    errors = {("random", "nearest"): 3.0, ("random", "ridge"): 2.0, ("other", "nearest"): None, ("other", "ridge"): None}
+    for (split, predictor), error in errors.items():
+        folder = tmp_path / split / predictor
+        folder.mkdir(parents=True)
+        write_json(folder / "validation.json", {"validation_mape": error})
+    assert select_champion(tmp_path, ["random", "other"], ["nearest", "ridge"]).predictor == "ridge"
