@@ -98,7 +98,12 @@ def test_choose_champion_of_shares_counts_points(tmp_path):
 
 
 def test_a_split_without_any_validation_error_does_not_count(tmp_path):
-    errors = {("random", "nearest"): 3.0, ("random", "ridge"): 2.0, ("other", "nearest"): None, ("other", "ridge"): None}
+    errors = {
+        ("random", "nearest"): 3.0,
+        ("random", "ridge"): 2.0,
+        ("other", "nearest"): None,
+        ("other", "ridge"): None,
+    }
     for (split, predictor), error in errors.items():
         folder = tmp_path / split / predictor
         folder.mkdir(parents=True)
