@@ -10,6 +10,7 @@ from dataclasses import asdict
 from functools import partial
 from itertools import chain
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, FastAPI, Query, Request
@@ -142,10 +143,11 @@ class ServerMetrics:
 
     def as_text(self) -> bytes:
         """Return the metrics of all workers in the text format of Prometheus."""
-        registry = self._registry
+        registry: Any = self._registry
         if METRICS_FOLDER in os.environ:
-            registry = CollectorRegistry()
-            MultiProcessCollector(registry)
+            # a worker that was killed at its start left an empty file
+            files = [str(each) for each in Path(os.environ[METRICS_FOLDER]).glob("*.db") if each.stat().st_size]
+            registry = SimpleNamespace(collect=partial(MultiProcessCollector.merge, files))
         return generate_latest(registry)
 
 

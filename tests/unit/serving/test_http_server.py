@@ -14,10 +14,12 @@ from pathlib import Path
 import pytest
 from bridged_project import DATASET, bridged_results
 from champion_project import project
+from prometheus_client.mmap_dict import MmapedDict, mmap_key
 from serving_project import KNOWN, PLAIN, Reply, request
 
 import perfcast
 from perfcast.cli.main import main
+from perfcast.serving.app import METRICS_FOLDER, ServerMetrics
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds processes as Linux has them")
 
@@ -127,6 +129,15 @@ def test_workers_that_die_or_stop_are_replaced_and_counted():
         seconds, errors = server.end()
         assert (server.process.returncode, seconds < 11) == (0, True)
     assert errors == ""
+
+
+def test_metrics_do_without_the_empty_file_of_a_worker_that_was_killed_at_its_start(tmp_path, monkeypatch):
+    monkeypatch.setenv(METRICS_FOLDER, str(tmp_path))
+    whole = MmapedDict(str(tmp_path / "counter_1.db"))
+    whole.write_value(mmap_key("perfcast_demo", "perfcast_demo_total", [], [], ""), 2.0, 0.0)
+    whole.close()
+    (tmp_path / "counter_2.db").touch()
+    assert b"perfcast_demo_total 2.0" in ServerMetrics().as_text()
 
 
 def _await(condition):
