@@ -233,12 +233,12 @@ def _make_quality(rows: int) -> dict[str, Any]:
 def _make_manifests() -> list[dict[str, Any]]:
     shared = {"terms": "Cite the source; estimates are no results.", "homepage": "https://www.spec.org/"}
     present: dict[str, Any] = {
-        **{"source": "fake", "title": "Generated results", "status": "present", "snapshot": "to_2024_12"},
+        **{"source": "fake", "title": "Generated results", "status": "present"},
         "files": [{"name": "fake.csv.gz", "sha256": "0" * 64, "bytes": 123456}],
         **{"license": "SPEC Fair Use", "citation": "Generated, not published", "reason": "", "remedy": ""},
     }
     absent: dict[str, Any] = {
-        **{"source": "absent", "title": "An absent source", "status": "missing", "snapshot": None, "files": []},
+        **{"source": "absent", "title": "An absent source", "status": "missing", "files": []},
         **{"license": "none stated", "citation": "Nobody & Co.", "reason": "no mirror has it"},
         "remedy": "run make retry with a network",
     }

@@ -50,7 +50,8 @@ def generate(folder: Path, rows: str, watch: Watch) -> None:
     (file,) = (mirror / DATASET).iterdir()
     path = project / "conf" / "source" / f"{DATASET}.yaml"
     conf = yaml.safe_load(path.read_text())
-    known = conf.pop("snapshots")[-1]["files"][0]
+    (known,) = conf["files"]
+    conf.pop("packed")
     known |= {"sha256": sha256(file), "max_bytes": file.stat().st_size, "mirror": f"{DATASET}/{file.name}"}
     path.write_text(yaml.safe_dump({**conf, "files": [known]}, sort_keys=False))
     (folder / "raw" / "cpu_catalog" / "manifest.json").write_text(json.dumps({"status": "present"}))

@@ -6,9 +6,14 @@ from pathlib import Path
 import pytest
 
 from perfcast.config.conf_files import conf_files, read_conf
+from perfcast.sources.download import DownloadError
+from perfcast.sources.ingestion import ingest_source
+from perfcast.sources.locations import SourcePlaces
+from perfcast.sources.packed import render_readme
 from perfcast.sources.source_spec import parse_source
 
 CONF = Path(__file__).parents[2] / "conf"
+EMBEDDED = Path(__file__).parents[2] / "data" / "embedded"
 NAMES = sorted(conf_files(CONF, "source"))
 
 
@@ -24,25 +29,46 @@ def test_spec_states_license_and_terms(spec):
 
 
 def test_every_file_has_a_checksum_and_an_address_that_cannot_change(spec):
-    for snapshot in spec.snapshots:
-        for file in snapshot.files:
-            if spec.embedded:
-                assert spec.remedy
-                continue
-            assert re.fullmatch(r"[0-9a-f]{64}", file.sha256)
-            folder = file.mirror.partition("/")[0]
-            assert folder == "facts" or spec.name.startswith(folder)
-            if file.url is None and snapshot.derived_from is None:
-                assert "commit" in spec.remedy
-            elif snapshot.derived_from is None:
-                assert re.fullmatch(r"https://raw\.githubusercontent\.com/[^/]+/[^/]+/[0-9a-f]{40}/.+", file.url)
+    for file in spec.editions[-1]:
+        if spec.embedded:
+            assert spec.remedy
+            continue
+        assert re.fullmatch(r"[0-9a-f]{64}", file.sha256)
+        assert file.mirror.startswith(("facts/", spec.name.partition("_operators")[0]))
+        if file.url:
+            assert re.fullmatch(r"https://raw\.githubusercontent\.com/[^/]+/[^/]+/[0-9a-f]{40}/.+", file.url)
 
 
 def test_files_differ_in_checksum_and_mirror_path(spec):
-    files = [file for snapshot in spec.snapshots for file in snapshot.files if file.sha256]
+    files = [file for file in spec.editions[-1] if file.sha256]
     assert len({file.sha256 for file in files}) == len(files)
     assert len({file.mirror for file in files}) == len(files)
 
 
-def test_snapshots_have_the_same_file_names(spec):
-    assert len({tuple(file.name for file in snapshot.files) for snapshot in spec.snapshots}) == 1
+def test_every_source_has_a_way_that_needs_no_other_folder(spec):
+    """The repository has its files or its packed table, or every file has an address."""
+    files = spec.editions[0]
+    if any(file.sha256 is None for file in files):
+        assert all((EMBEDDED / (file.path or file.name)).is_file() for file in files)
+    else:
+        assert all(file.url for file in files)
+
+
+def test_a_missing_source_is_one_short_line(spec, tmp_path, monkeypatch):
+    monkeypatch.setenv("no_proxy", "*")
+    for network in (False, True):
+        places = SourcePlaces(tmp_path / "cache", [tmp_path / "mirror"], tmp_path / "embedded")
+        monkeypatch.setattr("perfcast.sources.ingestion.download_file", _fail_to_connect)
+        result = ingest_source(spec, tmp_path / "out", places, network=network)
+        assert result.status == "missing"
+        assert len(result.summary) <= 160 and "\n" not in result.summary
+
+
+def _fail_to_connect(file, path, limits):
+    raise DownloadError("cannot connect to raw.githubusercontent.com", unreachable=True)
+
+
+def test_the_page_of_the_packed_tables_is_that_of_the_tables():
+    specs = {name: parse_source(name, read_conf(CONF, "source", name)) for name in NAMES}
+    assert (EMBEDDED / "README.md").read_text() == render_readme(EMBEDDED, specs)
+    assert sum(path.stat().st_size for path in EMBEDDED.glob("*/*.csv.xz")) <= 4_000_000

@@ -54,7 +54,7 @@ def write_project(project: Path, source: str, file: str, content: bytes | None) 
                 path.write_bytes(content if name == file and content is not None else (generated / name).read_bytes())
     (project / "raw" / source / "manifest.json").write_text(json.dumps({"status": "present", "source": source}))
     if not conf.get("embedded"):
-        conf.pop("snapshots", None)
+        conf.pop("packed", None)
         conf["files"] = [_file_conf(name, mirror / name) for name in files]
     (project / "conf" / "source").mkdir(parents=True)
     (project / "conf" / "source" / f"{source}.yaml").write_text(yaml.safe_dump(conf))

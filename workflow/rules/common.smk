@@ -139,10 +139,6 @@ def begin():
     except UserError as error:
         print(f"perfcast: {error}", file=sys.stderr)
         raise SystemExit(1)
-    for dataset, splits in GRAPH.left_out.items():
-        for split in splits:
-            end = GRAPH.newest_month(dataset)
-            print(f"perfcast: {split} of {dataset} is left out: its results end in {end}", file=sys.stderr)
     end_on_hangup()
     remove_unfinished(Path(RESULTS))
 

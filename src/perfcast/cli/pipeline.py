@@ -591,9 +591,14 @@ def standardize(*, dataset: str, raw: Path, table: Path, rejected: Path, quality
     from perfcast.config.dataset_conf import read_dataset
     from perfcast.data.standardized import write_standardized
     from perfcast.sources.locations import present_sources
+    from perfcast.sources.source_spec import MANIFEST
 
     conf = read_dataset(project / "conf", dataset)
     files = present_sources(raw, (*conf.sources.required, *conf.sources.optional))
+    for source in conf.sources.required:
+        if source not in files:
+            reason = read_object(raw / source / MANIFEST, "reason")["reason"]
+            raise UserError(f"dataset {dataset} needs the source {source}", reason, "see perfcast sources")
     build = plugins.load_function(conf.target, f"_target_ of {dataset}")
     result = build(files, conf.options)
     write_standardized(result, table, rejected, quality)

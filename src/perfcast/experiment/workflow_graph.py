@@ -21,9 +21,9 @@ from perfcast.config.experiment_params import Params
 from perfcast.config.predictor_conf import PredictorConf, Settings, read_predictor, read_predictor_labels
 from perfcast.domain import CORE, domain_of, domains
 from perfcast.experiment.experiment_check import check_experiment
-from perfcast.sources.locations import LocatedSource, embedded_folder, find_places, locate_source
-from perfcast.sources.source_spec import MANIFEST, parse_source
-from perfcast.splits import declaration, learning_curve_point
+from perfcast.sources.locations import embedded_folder, find_places, locate_source
+from perfcast.sources.source_spec import SourceSpec, parse_source
+from perfcast.splits import learning_curve_point
 from perfcast.utils.io import abandoned_paths, read_object, remove_path
 
 
@@ -159,32 +159,7 @@ class Graph:
 
     def splits_of(self, dataset: str) -> list[str]:
         """Return the experiment's splits that a dataset has."""
-        return [name for name in self._listed_splits(dataset) if name not in self.left_out[dataset]]
-
-    def _listed_splits(self, dataset: str) -> list[str]:
         return [name for name in self.datasets[dataset].splits if name in self.params.splits]
-
-    @cached_property
-    def left_out(self) -> dict[str, list[str]]:
-        """Splits of every dataset that test months after the last one of its results."""
-        newest = {name: self.newest_month(name) for name in self.datasets}
-        return {
-            name: [split for split in self._listed_splits(name) if month and declaration(split).since > month]
-            for name, month in newest.items()
-        }
-
-    def newest_month(self, dataset: str) -> str:
-        """Return the last month in the snapshots of a dataset's sources, as 2024-12; "" where none declares one.
-
-        The snapshot is that of the last ingestion, else that on this machine, else the newest.
-        """
-        months = []
-        for source in self.datasets[dataset].sources.required:
-            spec = parse_source(source, read_conf(self.conf, "source", source))
-            manifest = self.results / "raw" / source / MANIFEST
-            name = read_object(manifest).get("snapshot") if manifest.exists() else self._locate(source).snapshot
-            months += [each.until for each in spec.snapshots if name in (each.name, None) and each.until]
-        return max(months, default="")
 
     def described_splits_of(self, dataset: str) -> list[str]:
         """Return the experiment's splits whose test machines are also predicted as users describe them."""
@@ -267,21 +242,20 @@ class Graph:
         return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()[:_DIGITS]
 
     def embedded_digest(self, source: str) -> str:
-        """Return a digest of the files of a source in the folder of embedded data, empty for other sources."""
-        conf, folder = read_conf(self.conf, "source", source), embedded_folder(self.project)
-        if not conf.get("embedded"):
-            return ""
-        files = [folder / file["name"] for file in conf["files"]]
-        return hashlib.sha256(b"".join(file.read_bytes() for file in files if file.exists())).hexdigest()[:_DIGITS]
+        """Return a digest of the files of a source in the folder of embedded data, empty where it has none."""
+        folder = embedded_folder(self.project)
+        files = [folder / (file.path or file.name) for file in self._source(source).editions[0] if not file.sha256]
+        contents = [file.read_bytes() for file in files if file.exists()]
+        return hashlib.sha256(b"".join(contents)).hexdigest()[:_DIGITS] if contents else ""
 
     def is_local(self, source: str) -> bool:
         """Return whether every file of a source is on this machine, those of its last ingestion included."""
-        return self._locate(source).is_local
-
-    def _locate(self, source: str) -> LocatedSource:
-        spec = parse_source(source, read_conf(self.conf, "source", source))
         earlier = self.results / "raw" / source
-        return locate_source(spec, find_places(self.project, self.params.mirrors, os.environ, earlier))
+        places = find_places(self.project, self.params.mirrors, os.environ, earlier)
+        return locate_source(self._source(source), places).is_local
+
+    def _source(self, name: str) -> SourceSpec:
+        return parse_source(name, read_conf(self.conf, "source", name))
 
     def available(self, status: Mapping[str, SourceStatus]) -> list[str]:
         """Return the experiment's datasets whose required sources, and those of their bridge, are not missing."""

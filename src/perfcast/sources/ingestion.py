@@ -29,8 +29,9 @@ from perfcast.sources.locations import (
     find_obstacle,
     format_attempts,
     list_locations,
+    rejections,
 )
-from perfcast.sources.source_spec import MANIFEST, Snapshot, SourceFile, SourceSpec
+from perfcast.sources.source_spec import MANIFEST, SourceFile, SourceSpec
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import atomic_folder, atomic_path, write_json
 from perfcast.utils.result_digests import record_digests
@@ -60,7 +61,6 @@ class IngestResult:
     """
 
     status: str
-    snapshot: str | None
     files: tuple[IngestedFile, ...]
     reason: str
     remedy: str
@@ -81,14 +81,14 @@ class _Search:
     unpacked: dict[Path, Path] = field(default_factory=dict)
     unreachable: bool = False
 
-    def find_snapshot(self, *, network: bool) -> Snapshot | None:
-        """Return the first snapshot that is whole on this machine, else the first that downloads complete."""
-        for snapshot in self.spec.snapshots:
-            if all(self._find(file) for file in snapshot.files):
-                return snapshot
-        for snapshot in self.spec.snapshots if network else ():
-            if all(self._find(file) or self._download(file) for file in snapshot.files):
-                return snapshot
+    def find_files(self, *, network: bool) -> list[SourceFile] | None:
+        """Return the files of the first edition that is whole on this machine, else of one that downloads complete."""
+        for files in self.spec.editions:
+            if all(self._find(file) for file in files):
+                return files
+        for files in self.spec.editions if network else ():
+            if all(self._find(file) or self._download(file) for file in files):
+                return files
         return None
 
     def _find(self, file: SourceFile) -> bool:
@@ -166,8 +166,7 @@ class _Search:
             return archive
         if archive not in self.unpacked:
             target = self.unpacked[archive] = Path(tempfile.mkdtemp(dir=self.staging))
-            files = (each for snapshot in self.spec.snapshots for each in snapshot.files)
-            wanted = {each.mirror: each.max_bytes for each in files}
+            wanted = {file.mirror: file.max_bytes for file in self.spec.editions[-1]}
             with suppress(*_DAMAGED), tarfile.open(archive, "r:gz") as members:
                 for member in islice(members, MAX_MEMBERS):
                     name = str(PurePosixPath(archive.parent.name, member.name))
@@ -187,24 +186,23 @@ def ingest_source(
 ) -> IngestResult:
     """Write the files of one source and its manifest to the folder `out`, from the first origin that provides them.
 
-    The order is cache, mirror folders, archives in them, the last ingestion in `out`, published address (only if
-    `network`). The checksum of every file is verified before it is used.
-    Raises: UserError when `strict` and a file is missing, or when a source that was
-    present would become missing.
+    The order is the packed table of the repository, then for official files cache, mirror folders, archives in them,
+    the last ingestion in `out`, published address (only if `network`). A file is used after its checksum.
+    Raises: UserError when `strict` and a file is missing, or when a source that was present would become missing.
     """
     with atomic_folder(out) as folder:
         with tempfile.TemporaryDirectory(dir=folder) as staging:
             search = _Search(spec, Path(staging), replace(places, earlier=out), limits)
-            snapshot = search.find_snapshot(network=network)
-            for file in snapshot.files if snapshot else ():
+            files = search.find_files(network=network)
+            for file in files or ():
                 target = folder / file.name
                 target.parent.mkdir(parents=True, exist_ok=True)
                 search.staged[file][0].replace(target)
-        if snapshot is None:
+        if files is None:
             result = _describe_missing(spec, search.attempts, network=network)
             _refuse_loss(spec, out, search.attempts, result.remedy, strict=strict)
         else:
-            result = _describe_present(spec, snapshot, search)
+            result = _describe_present(spec, files, search)
         write_json(folder / MANIFEST, _build_manifest(spec, result))
         record_digests(folder)
     return result
@@ -212,43 +210,55 @@ def ingest_source(
 
 def _refuse_loss(spec: SourceSpec, out: Path, attempts: Sequence[FailedAttempt], remedy: str, *, strict: bool) -> None:
     """Refuse a missing source where it must be there, and where its manifest would replace files. Raises: UserError."""
-    fact = format_attempts(attempts, with_paths=True)
     if strict:
-        raise UserError(f"source {spec.name!r} must be there", fact, remedy)
-    for file in (file for snapshot in spec.snapshots for file in snapshot.files):
+        raise UserError(f"source {spec.name!r} must be there", _explain_absence(spec, attempts), remedy)
+    for file in (file for files in spec.editions for file in files):
         if (out / file.name).is_file():
-            fact = f"{file.name} of the last ingestion is in {out} and no file now fits: {fact}"
+            attempted = format_attempts(attempts, with_paths=True)
+            fact = f"{file.name} of the last ingestion is in {out} and no file now fits: {attempted}"
             remedy = f"bring the mirror or the network back, or delete {out} to go on without the source"
             raise UserError(f"source {spec.name!r} must stay present", fact, remedy)
 
 
-def _describe_present(spec: SourceSpec, snapshot: Snapshot, search: _Search) -> IngestResult:
-    files = tuple(search.staged[file][1] for file in snapshot.files)
+def _describe_present(spec: SourceSpec, wanted: Sequence[SourceFile], search: _Search) -> IngestResult:
+    files = tuple(search.staged[file][1] for file in wanted)
     size = decimal(sum(file.bytes for file in files))
     origins = ", ".join(dict.fromkeys(file.origin for file in files))
-    label = f"{spec.name} (snapshot {snapshot.name})" if snapshot.name else spec.name
-    summary = f"{label}: {len(files)} file{'s' if len(files) > 1 else ''}, {size}, from {origins}"
-    if rejected := [attempt for attempt in search.attempts if attempt.reason != NOT_FOUND]:
+    summary = f"{spec.name}: {len(files)} file{'s' if len(files) > 1 else ''}, {size}, from {origins}"
+    if rejected := rejections(search.attempts):
         summary += f"; rejected: {format_attempts(rejected, with_paths=True)}"
-    return IngestResult("present", snapshot.name, files, "", "", summary)
+    return IngestResult("present", files, "", "", summary)
 
 
 def _describe_missing(spec: SourceSpec, attempts: Sequence[FailedAttempt], *, network: bool) -> IngestResult:
-    offline = "" if network or spec.embedded else ", the network is switched off"
-    reason = format_attempts(attempts, with_paths=False) + offline
-    paths = [file.mirror for snapshot in spec.snapshots for file in snapshot.files if file.mirror]
-    folder = f"set PERFCAST_MIRROR to the folder with {PurePosixPath(paths[0]).parts[0]}/, or " if paths else ""
-    default = f"{folder}{'try again with a connection' if network else 'set network: true in params.yaml'}"
-    remedy = spec.remedy or default
-    summary = f"{spec.name} is missing: {format_attempts(attempts, with_paths=True)}{offline}. Remedy: {remedy}"
-    return IngestResult("missing", None, (), reason, remedy, summary)
+    reason = _explain_absence(spec, attempts)
+    remedy = spec.remedy or _find_remedy(spec, network=network)
+    return IngestResult("missing", (), reason, remedy, f"{spec.name} is missing: {reason}. Remedy: {remedy}")
+
+
+def _explain_absence(spec: SourceSpec, attempts: Sequence[FailedAttempt]) -> str:
+    """Return in a few words why a source is missing; `perfcast sources` names every place."""
+    count = len(spec.editions[-1])
+    absent = f"its {count} files are" if count > 1 else "its file is"
+    fact = f"{absent} not here"
+    if found := rejections(attempts):
+        fact += f"; {found[0].reason}"
+    return fact
+
+
+def _find_remedy(spec: SourceSpec, *, network: bool) -> str:
+    """Return what a user can do about a missing source."""
+    if spec.packed:
+        return "restore data/embedded of the repository"
+    first = "connect" if network else "set network: true in params.yaml"
+    return f"{first}, or set PERFCAST_MIRROR"
 
 
 def _build_manifest(spec: SourceSpec, result: IngestResult) -> dict[str, Any]:
     """Return the manifest that later stages and the report read; it contains no times, paths or origins."""
     about = {name: getattr(spec, name) for name in ("title", "license", "terms", "citation", "homepage", "retrieved")}
     return {
-        **{"source": spec.name, **about, "status": result.status, "snapshot": result.snapshot},
+        **{"source": spec.name, **about, "status": result.status},
         "files": [{"name": file.name, "sha256": file.sha256, "bytes": file.bytes} for file in result.files],
         **{"reason": result.reason, "remedy": result.remedy},
     }

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from rich.filesize import decimal
 
 from perfcast.domain import domains
-from perfcast.sources.source_spec import MANIFEST, Snapshot, SourceFile, SourceSpec
+from perfcast.sources.source_spec import MANIFEST, SourceFile, SourceSpec
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import read_object, sha256
 
@@ -38,11 +38,11 @@ def find_places(
 ) -> SourcePlaces:
     """Return the folders of a project: PERFCAST_CACHE or one inside it, and the mirrors.
 
-    Mirrors of PERFCAST_MIRROR come first, and the folders `data` of domains last.
+    Mirrors of PERFCAST_MIRROR come first, and the folders `data` of domains that have one last.
     """
     named = [entry for entry in environment.get(MIRROR_VARIABLE, "").split(os.pathsep) if entry]
     folders = [project / entry for entry in (*named, *mirrors)]
-    folders += [domain.folder / "data" for domain in domains()[1:]]
+    folders += [folder for domain in domains()[1:] if (folder := domain.folder / "data").is_dir()]
     cache = project / environment.get(CACHE_VARIABLE, ".perfcast-cache")
     return SourcePlaces(cache, folders, embedded_folder(project), earlier)
 
@@ -99,19 +99,18 @@ class FailedAttempt:
 
 @dataclass(frozen=True)
 class LocatedSource:
-    """Locations of the files of one whole snapshot on this machine; without one, `reason` says why there are none.
+    """Locations of the files of a source on this machine; without them, `attempts` say why.
 
     Units: size: bytes, None if unknown.
     """
 
-    snapshot: str | None
     locations: tuple[FileLocation, ...]
     size: int | None
-    reason: str = ""
+    attempts: tuple[FailedAttempt, ...] = ()
 
     @property
     def is_local(self) -> bool:
-        """True when every file of one snapshot is on this machine."""
+        """True when every file is on this machine."""
         return bool(self.locations)
 
 
@@ -126,7 +125,7 @@ def list_locations(file: SourceFile, places: SourcePlaces) -> list[FileLocation]
     Where all else is gone, the files of an earlier ingestion are still those of the checksums.
     """
     if file.sha256 is None:
-        return [FileLocation("embedded", places.embedded, places.embedded / file.name)]
+        return [FileLocation("embedded", places.embedded, places.embedded / (file.path or file.name))]
     locations = [FileLocation("cache", places.cache, cached_path(places.cache, file.sha256))]
     if file.mirror is not None:
         top = PurePosixPath(file.mirror).parts[0]
@@ -165,40 +164,45 @@ def format_attempts(attempts: Iterable[FailedAttempt], *, with_paths: bool) -> s
     return "; ".join(f"{', '.join(names)} ({line})" for line, names in files.items())
 
 
+def rejections(attempts: Iterable[FailedAttempt]) -> list[FailedAttempt]:
+    """Return the attempts that found something, but not the declared file."""
+    return [attempt for attempt in attempts if attempt.reason != NOT_FOUND]
+
+
 def locate_source(spec: SourceSpec, places: SourcePlaces) -> LocatedSource:
-    """Return the first snapshot that is whole on this machine, evaluated by names and sizes; nothing is read."""
+    """Return the files of the first edition that is whole on this machine, by names and sizes; nothing is read."""
     attempts: list[FailedAttempt] = []
-    for snapshot in spec.snapshots:
+    for files in spec.editions:
         located = []
-        for file in snapshot.files:
+        for file in files:
             for location in list_locations(file, places):
                 if not (reason := find_obstacle(file, location)):
                     located.append(location)
                     break
                 attempts.append(FailedAttempt(file.name, location.kind, str(location.folder), reason))
-        if len(located) == len(snapshot.files):
-            return LocatedSource(snapshot.name, tuple(located), _total_bytes(snapshot, located))
-    reason = format_attempts(attempts, with_paths=True)
-    return LocatedSource(None, (), _total_bytes(spec.snapshots[0], []), reason)
+        if len(located) == len(files):
+            return LocatedSource(tuple(located), _total_bytes(files, located))
+    return LocatedSource((), _total_bytes(spec.editions[-1], []), tuple(attempts))
 
 
-def _total_bytes(snapshot: Snapshot, locations: Sequence[FileLocation]) -> int | None:
-    """Return the declared bytes of a snapshot, else those of its files; None where a length is unknown."""
-    sizes = [file.size for file in snapshot.files]
+def _total_bytes(files: Sequence[SourceFile], locations: Sequence[FileLocation]) -> int | None:
+    """Return the declared bytes of files, else those that they have; None where a length is unknown."""
+    sizes = [file.size for file in files]
     if not all(sizes):
         sizes = [None if place.kind == ARCHIVE else place.path.stat().st_size for place in locations]
     return sum(size or 0 for size in sizes) if sizes and all(size is not None for size in sizes) else None
 
 
-def tabulate_sources(specs: Iterable[SourceSpec], places: SourcePlaces) -> list[dict[str, str]]:
-    """Return one table row per source: name, location or why it is not on this machine, size, license."""
-    rows = []
+def tabulate_sources(specs: Iterable[SourceSpec], places: SourcePlaces) -> list[dict[str, object]]:
+    """Return one row per source: name, way to get it, size, license."""
+    rows: list[dict[str, object]] = []
     for spec in specs:
         located = locate_source(spec, places)
-        location = f"not on this machine: {located.reason}"
-        if located.is_local:
-            snapshot = f" (snapshot {located.snapshot})" if located.snapshot else ""
-            location = ", ".join(dict.fromkeys(map(str, located.locations))) + snapshot
+        way = ", ".join(dict.fromkeys(map(str, located.locations)))
+        if not located.is_local:
+            way = f"to be downloaded from {spec.homepage}"
+            if found := rejections(located.attempts):
+                way += f"; {format_attempts(found, with_paths=True)}"
         size = "unknown" if located.size is None else decimal(located.size)
-        rows.append({"name": spec.name, "location": location, "size": size, "license": spec.license})
+        rows.append({"name": spec.name, "way": way, "size": size, "license": spec.license})
     return rows

@@ -90,23 +90,12 @@ class SourceFile(StrictModel):
 _Files = Annotated[list[SourceFile], Field(min_length=1), AfterValidator(_check_distinct)]
 
 
-class Snapshot(StrictModel):
-    """One complete set of files; `derived_from` names the published snapshot that a local-only one is a subset of.
-
-    `until` is the last month of its results, as 2024-12.
-    """
-
-    name: _Text | None
-    files: _Files
-    derived_from: str | None = None
-    until: Annotated[str, Field(pattern=r"^\d{4}-\d{2}$")] | None = None
-
-
 class SourceSpec(StrictModel):
-    """Source as declared in conf/source; any one of its `snapshots` suffices.
+    """Source as declared in conf/source.
 
-    `live` is the newest file, whose publisher adds results to it: nobody knows its checksum. `mirror` and `url` are the
-    folders of the files that have none of their own.
+    `files` are the official ones. `packed` names the function that makes the table of a source whose published figures
+    are in the repository: data/embedded/<name>/<name>.csv.xz. `live` is the newest file, to which its publisher adds
+    results: nobody knows its checksum. `mirror` and `url` are the folders of the files that have none of their own.
     """
 
     name: str
@@ -118,19 +107,20 @@ class SourceSpec(StrictModel):
     retrieved: _Text = ""
     remedy: _Text = ""
     embedded: bool = False
+    packed: _Text | None = None
     live: SourceFile | None = None
     mirror: _Path | None = None
     url: _Url | None = None
-    files: _Files | None = None
-    declared: Annotated[list[Snapshot], Field(min_length=1), AfterValidator(_check_distinct)] | None = Field(
-        default=None, alias="snapshots"
-    )
+    files: _Files
 
     @property
-    def snapshots(self) -> list[Snapshot]:
-        """The sets of files, in the order of preference."""
-        declared = self.declared or [Snapshot(name=None, files=self.files or [])]
-        return [each.model_copy(update={"files": [self._place(file) for file in each.files]}) for each in declared]
+    def editions(self) -> list[list[SourceFile]]:
+        """Sets of files, any one of which suffices: the packed table of the repository, then the official files."""
+        official = [self._place(file) for file in self.files]
+        if self.packed is None:
+            return [official]
+        name = packed_name(self.name)
+        return [[SourceFile(name=name, path=f"{self.name}/{name}")], official]
 
     def _place(self, file: SourceFile) -> SourceFile:
         """Return a file with the addresses that the source gives it."""
@@ -140,30 +130,27 @@ class SourceSpec(StrictModel):
 
     @model_validator(mode="after")
     def _check_origins(self) -> Self:
-        """Check that every file can be had: by an address, or from a mirror and with a remedy that says how."""
-        if (self.files is None) == (self.declared is None):
-            raise ValueError("must declare either 'files' or 'snapshots'")
+        """Check that every file can be had: from the repository or by an address."""
         if self.live and (self.live.url is None or self.live.bound is None or self.live.sha256):
             raise ValueError("'live' must declare 'url' and 'max_bytes', and no 'sha256'")
-        published = {each.name for each in self.snapshots if all(file.url for file in each.files)}
-        for snapshot in self.snapshots:
-            if snapshot.derived_from is not None and snapshot.derived_from not in published:
-                raise ValueError(f"'derived_from' must name a published snapshot, not {snapshot.derived_from!r}")
-            for file in snapshot.files:
-                self._check_file(file, is_subset=snapshot.derived_from is not None)
+        for file in self.editions[-1]:
+            self._check_file(file)
         return self
 
-    def _check_file(self, file: SourceFile, *, is_subset: bool) -> None:
+    def _check_file(self, file: SourceFile) -> None:
         if self.embedded:
             if file.model_fields_set - {"name"}:
                 raise ValueError(f"file {file.name!r} must declare its name only, because the source is embedded")
             return
         if file.sha256 is None or (file.size is None) == (file.bound is None):
             raise ValueError(f"file {file.name!r} must declare 'sha256', and either 'bytes' or 'max_bytes'")
-        if file.url is None and (file.mirror is None or not (is_subset or self.remedy)):
-            raise ValueError(
-                f"file {file.name!r} must declare 'url', or 'mirror' and a 'remedy' that says how it is made"
-            )
+        if file.url is None and self.packed is None:
+            raise ValueError(f"file {file.name!r} must declare 'url', or the source 'packed'")
+
+
+def packed_name(source: str) -> str:
+    """Return the name of the packed table of a source."""
+    return f"{source}.csv.xz"
 
 
 def parse_source(name: str, conf: Mapping[str, Any]) -> SourceSpec:

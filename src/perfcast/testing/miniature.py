@@ -70,14 +70,11 @@ def _generate_source(out: Path, source: str, rows: int, seed: int) -> None:
         plugins.load("testing", source).write(out / "data" / "embedded", rows=rows, seed=seed)
         return
     plugins.load("testing", source).write(out / "mirror" / source, rows=rows, seed=seed)
-    snapshots = conf.get("snapshots", [conf])
-    for snapshot in snapshots:
-        for file in snapshot["files"]:
-            if len(snapshots) == 1:  # generators write flat names, without the folders of a mirror
-                file["mirror"] = f"{source}/{file['name']}"
-            generated = out / "mirror" / file["mirror"]
-            if generated.is_file():
-                file["sha256"] = sha256(generated)
-                file["bytes"] = generated.stat().st_size
-                file.pop("max_bytes", None)
+    for file in conf["files"]:
+        file["mirror"] = f"{source}/{file['name']}"  # generators write flat names, without the folders of a mirror
+        generated = out / "mirror" / file["mirror"]
+        if generated.is_file():
+            file["sha256"] = sha256(generated)
+            file["bytes"] = generated.stat().st_size
+            file.pop("max_bytes", None)
     write_text(out / "conf" / "source" / f"{source}.yaml", yaml_text(conf))

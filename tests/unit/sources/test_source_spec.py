@@ -13,24 +13,30 @@ CONF = {**ABOUT, "files": [FILE]}
 
 def test_parse_source_returns_the_declared_fields():
     def only_file(conf):
-        return parse_source("s", conf).snapshots[0].files[0]
+        return parse_source("s", conf).editions[0][0]
 
     spec, file = parse_source("s", CONF), only_file(CONF)
-    assert (spec.name, spec.license, spec.embedded, spec.snapshots[0].name) == ("s", "the license", False, None)
+    assert (spec.name, spec.license, spec.embedded) == ("s", "the license", False)
     assert (file.name, file.sha256, file.size, file.max_bytes, file.mirror) == ("a.csv", SHA, 5, 5, "s/a.csv")
     bounded = only_file(conf_with_file(bytes=None, max_bytes=99))
     assert (bounded.size, bounded.max_bytes) == (None, 99)
     named = only_file({**ABOUT, "embedded": True, "files": [{"name": "a.csv"}]})
     assert (named.sha256, named.url, named.max_bytes) == (None, None, MAX_FILE_BYTES)
-    assert [snapshot.derived_from for snapshot in parse_source("s", conf_with_subset("all")).snapshots] == ["all", None]
+
+
+def test_a_packed_table_comes_before_the_official_files_which_need_no_address():
+    conf = {**conf_with_file(url=None), "packed": "perfcast.somewhere.pack"}
+    packed, official = parse_source("s", conf).editions
+    assert [(file.name, file.path, file.sha256) for file in packed] == [("s.csv.xz", "s/s.csv.xz", None)]
+    assert [file.name for file in official] == ["a.csv"]
 
 
 def test_files_without_an_address_are_below_the_folders_of_their_source():
     files = [{"name": name, "sha256": SHA, "bytes": 5} for name in ("a/b.csv", "c.csv")]
     files[1] |= {"path": "d/e.csv", "url": "https://example.org/own.csv"}
-    (snapshot,) = parse_source("s", conf_with(files=files, mirror="s/m", url="https://example.org/u")).snapshots
-    assert [file.mirror for file in snapshot.files] == ["s/m/a/b.csv", "s/m/d/e.csv"]
-    assert [file.url for file in snapshot.files] == ["https://example.org/u/a/b.csv", "https://example.org/own.csv"]
+    (placed,) = parse_source("s", conf_with(files=files, mirror="s/m", url="https://example.org/u")).editions
+    assert [file.mirror for file in placed] == ["s/m/a/b.csv", "s/m/d/e.csv"]
+    assert [file.url for file in placed] == ["https://example.org/u/a/b.csv", "https://example.org/own.csv"]
 
 
 def conf_with(**values):
@@ -41,12 +47,6 @@ def conf_with_file(**values):
     return {**ABOUT, "files": [{key: value for key, value in {**FILE, **values}.items() if value is not None}]}
 
 
-def conf_with_subset(derived_from: str):
-    local = {key: value for key, value in FILE.items() if key != "url"}
-    snapshots = [{"name": "cut", "derived_from": derived_from, "files": [local]}, {"name": "all", "files": [FILE]}]
-    return {**ABOUT, "snapshots": snapshots}
-
-
 @pytest.mark.parametrize(
     ("conf", "message"),
     [
@@ -54,8 +54,7 @@ def conf_with_subset(derived_from: str):
         (conf_with(title=""), "'title' in conf/source/s.yaml: must be a non-empty text"),
         ({key: value for key, value in CONF.items() if key != "terms"}, "must have the key 'terms'"),
         (conf_with(embedded="yes"), "a valid boolean, but found 'yes'"),
-        (conf_with(snapshots=[{"name": "a", "files": [FILE]}]), "either 'files' or 'snapshots'"),
-        (ABOUT, "either 'files' or 'snapshots'"),
+        (ABOUT, "must have the key 'files'"),
         (conf_with(files=["a.csv"]), "a valid dictionary"),
         (conf_with(files=[FILE, FILE]), "'a.csv' is there twice"),
         (conf_with_file(sha256=None), "must declare 'sha256'"),
@@ -67,8 +66,7 @@ def conf_with_subset(derived_from: str):
         (conf_with(url="http://example.org"), "must be an https address"),
         (conf_with(live=FILE), "'live' must declare 'url' and 'max_bytes', and no 'sha256'"),
         (conf_with(live={"name": "a.csv", "max_bytes": 9}), "'live' must declare 'url'"),
-        (conf_with_subset("none"), "must name a published snapshot, not 'none'"),
-        ({**ABOUT, "snapshots": [{"name": "a", "files": [FILE]}] * 2}, "must have different names"),
+        (conf_with(files=[FILE] * 2), "must have different names"),
     ],
 )
 def test_parse_source_reports_a_defect_in_one_line(conf, message):

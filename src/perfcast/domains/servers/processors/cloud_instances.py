@@ -16,25 +16,34 @@ import pandas as pd
 from perfcast.domains.servers.processors.cpu_names import cpu_model_id, cpu_model_key
 from perfcast.inference.cells import Cells, EntityFacts, fill_missing
 from perfcast.sources.bounded_files import PLAIN, header_of, records, text_lines, unpacked
+from perfcast.sources.packed import Packed, read_records
 from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError
 
 SOURCE, _FILE = "cloud_instances", "cloud_instances.csv"
 _REMEDY = "ingest the source cloud_instances again"
-_READ = ("instance_type", "vcpus", "cpu_model", "family", "threads_per_core", "other_families")
+_READ = ["instance_type", "vcpus", "cpu_model", "family", "threads_per_core", "other_families"]
 _WHOLE = "cores_per_chip_of_cpu_model"
 _OR, _STAND_INS = " or ", 2
 """Between the hosts of `cpu_model_id`, and CPU models that stand for a family: two show how much they differ."""
 
 
-def read_instances(folder: Path) -> list[dict[str, str]]:
-    """Return the rows of the list. Raises: UserError for another file."""
+def pack(folder: Path) -> Packed:
+    """Return the columns of the list that are read."""
     with unpacked(folder / _FILE, PLAIN, most=size_limits.TABLE, remedy=_REMEDY) as file:
         lines = text_lines(file, _FILE, remedy=_REMEDY)
         header = header_of(next(lines, ""), _FILE, remedy=_REMEDY)
         if missing := [name for name in _READ if name not in header]:
             raise UserError(f"{_FILE} must have the column {missing[0]!r}", "it has none", _REMEDY)
-        return [dict(zip(header, fields, strict=False)) for _, fields in records(lines, _FILE, remedy=_REMEDY)]
+        rows = [dict(zip(header, fields, strict=False)) for _, fields in records(lines, _FILE, remedy=_REMEDY)]
+    left_out = [name for name in header if name not in _READ]
+    return Packed(pd.DataFrame(rows, columns=_READ, dtype="str"), f"columns {', '.join(left_out)}")
+
+
+def read_instances(folder: Path) -> list[dict[str, str]]:
+    """Return the rows of the list. Raises: UserError for another file."""
+    rows: list[dict[str, str]] = read_records(folder, SOURCE, pack).to_dict("records")
+    return rows
 
 
 def join_instances(facts: pd.DataFrame, folder: Path) -> pd.DataFrame:

@@ -83,3 +83,4 @@ COLUMNS = DUMP.columns
 """Standard columns in table order."""
 
 build = DUMP.build
+pack = DUMP.pack

@@ -90,3 +90,4 @@ DUMP = spec_dump.SpecDump(
 )
 
 build = DUMP.build
+pack = DUMP.pack

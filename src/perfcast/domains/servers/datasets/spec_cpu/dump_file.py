@@ -61,6 +61,12 @@ def read_dump(
     return CsvRows(frame, tuple(rejections), table.num_rows + len(rejections))
 
 
+def read_header(path: Path) -> list[str]:
+    """Return the names of the columns of a dump."""
+    with unpacked(path, kind_by_content(path), most=size_limits.DUMP, remedy=_REMEDY) as file:
+        return _read_header(path, file, ())
+
+
 def _read_header(path: Path, file: IO[bytes], columns: Sequence[str]) -> list[str]:
     line = file.readline(size_limits.LINE).decode("utf-8-sig", errors="replace")
     names = [" ".join(name.split()) for name in header_of(line, str(path), remedy=_REMEDY)]

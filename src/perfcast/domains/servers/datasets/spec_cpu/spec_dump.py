@@ -7,7 +7,7 @@ table cannot say, such as which rows are no results, are the functions of a `Spe
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ import pandas as pd
 from perfcast.data.standardized import Standardized
 from perfcast.data.strict_csv import build_rejected_frame
 from perfcast.domains.servers.data_tables import read_columns, read_table
-from perfcast.domains.servers.datasets.spec_cpu.dump_file import Quarantine, find_only_file, read_dump
+from perfcast.domains.servers.datasets.spec_cpu.dump_file import Quarantine, find_only_file, read_dump, read_header
 from perfcast.domains.servers.datasets.spec_cpu.repairs import Repairs
 from perfcast.domains.servers.parsing.cache import parse_l1, parse_l2, parse_l3, parse_other_cache
 from perfcast.domains.servers.parsing.distinct_texts import (
@@ -44,6 +44,7 @@ from perfcast.domains.servers.parsing.text_normalization import compile_pattern,
 from perfcast.domains.servers.processors.catalog import TABLES, join_catalog
 from perfcast.domains.servers.processors.cpu_names import cpu_model_id, cpu_model_key
 from perfcast.schema.table import Column, Kind, Table, as_declared, build_table, outside, select
+from perfcast.sources.packed import Packed
 from perfcast.splits.row_groups import by_values, connected
 from perfcast.utils.errors import UserError
 
@@ -159,6 +160,23 @@ class SpecDump:
         columns |= {column.names[0]: map_texts(frame[column.raw], column.read) for column in self.described["name"]}
         return self.derive(frame.assign(**columns, system_stem=extract_system_stems(frame)))
 
+    def pack(self, folder: Path) -> Packed:
+        """Return the columns that the pipeline reads, row for row, with a result's identifier in place of its links.
+
+        Raises: UserError when a line of the dump is no whole row: lines identify rows.
+        """
+        path = find_only_file(self.source, folder)
+        rows = read_dump(self.source, path, self.raw_columns, self.raw_columns, self.optional)
+        is_whole = len(rows.frame) == rows.frame["line"].max() - 1
+        if rows.rejections or not is_whole:
+            raise UserError(f"{path.name} must have a whole row on every line", "it has other lines", "check the file")
+        frame = rows.frame.drop(columns="line").astype("str")
+        if "Disclosure" in frame:
+            frame["Disclosure"] = frame["Disclosure"].map(lambda text: parse_disclosure(text).result_id or "")
+        header = read_header(path)
+        left_out = [name for name in header if name not in frame]
+        return Packed(frame, f"columns {', '.join(left_out)}; of the links of a result all but its identifier")
+
     def build(self, raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
         """Standardize the dump, and join the processor catalog where that source is available.
 
@@ -232,7 +250,9 @@ def read_results(dump: SpecDump, folder: Path) -> tuple[pd.DataFrame, Quarantine
     """
     path = find_only_file(dump.source, folder)
     rows = read_dump(dump.source, path, dump.raw_columns, ("Disclosure",) if dump.coded else None, dump.optional)
-    quarantine = Quarantine(dump.source, path.name, rows.rejections)
+    # the packed table and the official file have the same rows, so that they have one name
+    rejections = tuple(replace(each, file=f"{dump.source}.csv") for each in rows.rejections)
+    quarantine = Quarantine(dump.source, f"{dump.source}.csv", rejections)
     _refuse_none(path, rows.frame, rows.rows_in, quarantine)
     frame = _type_columns(dump, rows.frame.assign(line_in_file=rows.frame["line"]))
     frame = _reject_untyped(frame, quarantine, dump)
