@@ -56,7 +56,7 @@ def test_options_of_stages_follow_from_the_experiment():
     )
     assert graph(mirrors=[], network=True).ingest_options() == ""
     plan = graph()
-    assert (plan.until_option("spec_cpu2017"), plan.until_option("host_gemm")) == ("--until 2024-12", "")
+    assert (plan.until_option("spec_cpu2017"), plan.until_option("host_gemm")) == ("--until 2026-03", "")
 
 
 def test_a_digest_of_code_depends_on_the_plug_ins_that_are_loaded():

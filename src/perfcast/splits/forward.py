@@ -82,7 +82,7 @@ forward_2012 = window("2012-01", "2015-01")
 forward_2021 = window("2021-01", "2024-01")
 forward_2023 = window("2023-01", "2025-01", "the next generation")
 forward_2024 = window("2024-01", "2025-01", "the next year")
-forward_2025 = window("2025-01", "2026-01")
+forward_2025 = window("2025-01", "2026-04", "the newest releases")
 
 
 def rolling(base: Split, scenario: str = "") -> Split:
@@ -96,6 +96,7 @@ def rolling(base: Split, scenario: str = "") -> Split:
 
 rolling_2023 = rolling(forward_2023)
 rolling_2024 = rolling(forward_2024, "the next month")
+rolling_2025 = rolling(forward_2025, "the newest months")
 
 
 def reveal(shots: int) -> Split:
