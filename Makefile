@@ -73,9 +73,8 @@ fuzz: setup ## random bytes for every reader, FUZZ_SECONDS each
 	$(PIP) --editable ".[fuzz]" && python fuzz/run.py --seconds $(FUZZ_SECONDS) $(TARGETS)
 mutants: setup ## share of small faults, planted in the code, that tests notice (an hour)
 	$(PIP) --editable ".[mutants]" && python benchmarks/mutants.py --out results/reliability/mutants.csv
-lint: setup ## ruff, mypy, snakefmt, deptry, budgets of lines
+lint: setup ## ruff, mypy, snakefmt, deptry
 	ruff check . && ruff format --check . && mypy && deptry src && snakefmt --check --line-length 120 Snakefile workflow
-	python -m pytest --quiet tests/contract/test_budgets.py
 readme: setup ## examples and tables of README.md and docs/size.md from the default run and, if there, of `make leaderboard` and the experiment power
 	mkdir -p results/examples
 	perfcast predict --processor "EPYC 9654" --chips 2 --memory "24 x 64 GB DDR5-4800" --brief > results/examples/predict.txt

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from perfcast.config.conf_files import conf_files, read_conf
+from perfcast.config.conf_files import conf_files, read_conf, read_yaml
 from perfcast.sources.download import DownloadError
 from perfcast.sources.ingestion import ingest_source
 from perfcast.sources.locations import SourcePlaces
@@ -52,6 +52,15 @@ def test_every_source_has_a_way_that_needs_no_other_folder(spec):
         assert all((EMBEDDED / (file.path or file.name)).is_file() for file in files)
     else:
         assert all(file.url for file in files)
+
+
+@pytest.mark.parametrize("source", read_yaml(CONF.parent / "params.yaml")["sources"])
+def test_the_default_experiment_is_ingested_without_network_and_mirrors(source, tmp_path):
+    spec = parse_source(source, read_conf(CONF, "source", source))
+    places = SourcePlaces(tmp_path / "cache", [], EMBEDDED)
+    result = ingest_source(spec, tmp_path / source, places, network=False, strict=True)
+    assert result.status == "present"
+    assert {file.origin for file in result.files} == {f"embedded {EMBEDDED}"}
 
 
 def test_a_missing_source_is_one_short_line(spec, tmp_path, monkeypatch):
