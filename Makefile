@@ -90,9 +90,9 @@ docs: setup ## the documentation site, in build/site
 	NO_MKDOCS_2_WARNING=1 mkdocs build --strict
 site: docs ## the documentation, and the page of every CPU model by the champion, in build/site
 	perfcast champion models --out build/site
-release: setup ## wheel, champion, site and checksums of an untagged version, in dist/
+release: setup ## wheel with the champions of both suites, site and checksums of an untagged version, in dist/
 	python .github/release.py --check
-	snakemake $(SNAKEMAKE) results/champion/spec_cpu2017
+	snakemake $(SNAKEMAKE) results/champion/spec_cpu2026
 	$(MAKE) --no-print-directory site
 	python .github/release.py
 clean: ## remove all results

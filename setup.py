@@ -1,5 +1,9 @@
-"""Build step that copies the project files into the wheel, where `perfcast.utils.packaged_project` finds them."""
+"""Build step that copies further files into the wheel, where `perfcast.utils.packaged_project` finds them.
 
+They are the project files, and the champions of the folder PERFCAST_CHAMPIONS, which `make release` names.
+"""
+
+import os
 import shutil
 from pathlib import Path
 
@@ -24,6 +28,10 @@ class BuildWithProject(build_py):
             source = Path(__file__).parent / name
             copy = shutil.copytree if source.is_dir() else shutil.copy
             copy(source, target / name)
+        champions = Path(self.build_lib) / "perfcast" / "champions"
+        shutil.rmtree(champions, ignore_errors=True)
+        if folder := os.environ.get("PERFCAST_CHAMPIONS"):
+            shutil.copytree(folder, champions)
 
 
 setup(cmdclass={"build_py": BuildWithProject})

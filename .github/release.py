@@ -1,4 +1,4 @@
-"""Make the files of a release in dist/: wheel, champion, site and their checksums.
+"""Make the files of a release in dist/: the wheel with the champions of both suites, the site and their checksums.
 
 `--check` only tells whether the version may be released: it has a section in CHANGELOG.md, nothing is left under
 Unreleased, and no tag has its name, unless the tag is what started this.
@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tarfile
-import tomllib
+import zipfile
 from pathlib import Path
 
+from perfcast.utils.result_digests import record_digests
+
 ROOT = Path(__file__).parents[1]
-DATASET = "spec_cpu2017"
-MOST_BYTES = 6_000_000
-"""Largest champion: it is fetched in a few seconds."""
+DATASET, BRIDGED = "spec_cpu2017", "spec_cpu2026"
+MOST_BYTES = 12_000_000
+"""Largest wheel: it is fetched in a few seconds."""
 
 
 def read_version(root: Path) -> str:
@@ -49,29 +50,46 @@ def list_obstacles(root: Path, ref: str) -> list[str]:
     return obstacles
 
 
-def make_release(root: Path, champion: Path, site: Path, dist: Path) -> None:
-    """Write the champion, the wheel that pins it, the site and the checksums."""
-    version = read_version(root)
+def unpack_champions(root: Path, champions: Path, out: Path) -> None:
+    """Write the champions of both suites as they lie in the package: each in a folder of its dataset, with its terms.
+
+    The second rests on the first and has a copy of it, which becomes the first, so they belong together.
+    """
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
+    exported = out / "both.zip"
+    export = ["champion", "export", "--champion", champions / BRIDGED, "--dataset", BRIDGED, "--out", exported]
+    subprocess.run([sys.executable, "-m", "perfcast", *export, "--project", root], check=True)
+    with zipfile.ZipFile(exported) as archive:
+        archive.extractall(out / BRIDGED)
+    exported.unlink()
+    (out / BRIDGED / "base").rename(out / DATASET)
+    shutil.copy(out / BRIDGED / "terms.json", out / DATASET)
+    for dataset in (DATASET, BRIDGED):
+        record_digests(out / dataset)
+
+
+def build_wheel(root: Path, champions: Path, dist: Path) -> Path:
+    """Write the wheel of the source in `root` with the champions of both suites, and return its path."""
+    packaged, built = root / "build" / "champions", root / "build" / "lib"
+    unpack_champions(root, champions, packaged)
+    shutil.rmtree(built, ignore_errors=True)  # files of an older version would go into the wheel
+    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
+    environment = {**os.environ, "PERFCAST_CHAMPIONS": str(packaged)}  # setup.py copies them
+    subprocess.run([*build, "--wheel-dir", dist, root], env=environment, check=True)
+    shutil.rmtree(built, ignore_errors=True)
+    wheel = dist / f"perfcast-{read_version(root)}-py3-none-any.whl"
+    if (size := wheel.stat().st_size) > MOST_BYTES:
+        sys.exit(f"release: the wheel must have at most {MOST_BYTES:,} bytes, but has {size:,}")
+    return wheel
+
+
+def make_release(root: Path, champions: Path, site: Path, dist: Path) -> None:
+    """Write the wheel with its champions, the site and the checksums."""
     shutil.rmtree(dist, ignore_errors=True)
     dist.mkdir(parents=True)
-    exported = dist / f"perfcast-{version}-{DATASET}.zip"
-    export = ["champion", "export", "--champion", champion, "--dataset", DATASET, "--out", exported, "--project", root]
-    subprocess.run([sys.executable, "-m", "perfcast", *export], check=True)
-    if (size := exported.stat().st_size) > MOST_BYTES:
-        sys.exit(f"release: the champion must have at most {MOST_BYTES} bytes, but has {size}")
-    urls = tomllib.loads((root / "pyproject.toml").read_text())["project"]["urls"]
-    url = f"{urls['Repository']}/releases/download/v{version}/{exported.name}"
-    digest = hashlib.sha256(exported.read_bytes()).hexdigest()
-    pin, built = root / "src/perfcast/champion.json", root / "build" / "lib"
-    shutil.rmtree(built, ignore_errors=True)  # files of an older version would go into the wheel
-    try:
-        pin.write_text(json.dumps({"dataset": DATASET, "url": url, "sha256": digest, "bytes": size}) + "\n")
-        build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
-        subprocess.run([*build, "--wheel-dir", dist, root], check=True)
-    finally:
-        pin.unlink()  # a clone is no release
-        shutil.rmtree(built, ignore_errors=True)
-    with tarfile.open(dist / f"perfcast-{version}-site.tar.gz", "w:gz") as archive:
+    build_wheel(root, champions, dist)
+    with tarfile.open(dist / f"perfcast-{read_version(root)}-site.tar.gz", "w:gz") as archive:
         archive.add(site, "site")
     files = sorted(dist.iterdir())
     lines = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in files]
@@ -80,17 +98,24 @@ def make_release(root: Path, champion: Path, site: Path, dist: Path) -> None:
 
 
 def main() -> None:
-    """Check, and make the files unless `--check` is given."""
+    """Check, and make the files unless `--check` is given; `--wheel` makes the wheel alone, of any version."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="only check")
-    parser.add_argument("--champion", type=Path, default=ROOT / "results" / "champion" / DATASET)
+    parser.add_argument("--wheel", action="store_true", help="only the wheel, also of a version that is not released")
+    parser.add_argument(
+        "--champions", type=Path, default=ROOT / "results" / "champion", help="folder of both champions"
+    )
     parser.add_argument("--site", type=Path, default=ROOT / "build" / "site")
     parser.add_argument("--dist", type=Path, default=ROOT / "dist")
     options = parser.parse_args()
+    if options.wheel:
+        wheel = build_wheel(ROOT, options.champions, options.dist)
+        print(f"{wheel}: {wheel.stat().st_size:,} bytes")
+        return
     if obstacles := list_obstacles(ROOT, os.environ.get("GITHUB_REF", "")):
         sys.exit(f"release: {'; '.join(obstacles)}")
     if not options.check:
-        make_release(ROOT, options.champion, options.site, options.dist)
+        make_release(ROOT, options.champions, options.site, options.dist)
 
 
 if __name__ == "__main__":

@@ -32,9 +32,9 @@ from perfcast.inference.measured_index import PublishedScores
 from perfcast.inference.predict import PredictOptions, make_options, predict_batch
 from perfcast.inference.prediction import Driver, Estimate, Neighbor, Prediction, Predictions, Value
 from perfcast.predictors.predictor import Predictor
-from perfcast.sources.released_champion import default_champion
 from perfcast.utils.errors import UserError, explain_missing_module
 from perfcast.utils.nested import merged
+from perfcast.utils.packaged_project import default_champion, packaged_project
 
 __all__ = [
     "DEFAULT_CHAMPION",
@@ -407,7 +407,6 @@ def estimator(name: str, *, preset: Preset | None = None, **hyperparameters: Hyp
 def _read_configured(name: str, preset: Preset | None) -> tuple[str, dict[str, object]]:
     """Return the class of a name and the hyperparameters of the preset."""
     from perfcast.domain import conf_folders
-    from perfcast.utils.packaged_project import packaged_project
     from perfcast.utils.safe_yaml import read_yaml_text
 
     if preset not in (None, "quick", "full"):

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from perfcast.cli.arguments import add_shared, share
 from perfcast.domain import domains
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from perfcast.inference.champion_pair import BridgedPair, Measured
     from perfcast.inference.predict import PredictOptions
 
+_Found = TypeVar("_Found")
 NONE_ANSWERED, PARTLY_ANSWERED = 2, 3
 """Exit codes of a batch of which no machine, or not every one, could be used."""
 # first the domain whose configuration is the project's own: what most users ask about
@@ -64,23 +65,32 @@ def find_champions(options: argparse.Namespace) -> dict[str, Path]:
 
     Raises: UserError when no dataset ends so.
     """
-    from perfcast.sources.released_champion import default_champion
     from perfcast.utils.io import read_object
 
-    folder = options.champion or default_champion(options.results, options.dataset)
+    folder = champion_path(options)
     folders = {options.dataset: folder}
     for about in sorted(folder.parent.glob("*/about.json")) if options.suite and folder.is_dir() else ():
         bridge = read_object(about).get("bridge") or {"dataset": "", "without": None}
         if bridge["dataset"] == options.dataset and bridge["without"] is None:
             folders[about.parent.name] = about.parent
-    chosen = {
-        name: path for name, path in folders.items() if options.suite in (None, BOTH) or name.endswith(options.suite)
-    }
-    if not chosen:
-        raise UserError(
-            f"--suite must be {BOTH} or the end of a dataset", f"it is {options.suite!r}", " or ".join(folders)
-        )
-    return chosen
+    return _choose_suites(options, folders)
+
+
+def champion_path(options: argparse.Namespace) -> Path:
+    """Return the folder or file of the champion of the options: without one and without a run, that of the package."""
+    from perfcast.utils.packaged_project import default_champion
+
+    given: Path | None = options.champion
+    return given or default_champion(options.results, options.dataset)
+
+
+def _choose_suites(options: argparse.Namespace, found: dict[str, _Found]) -> dict[str, _Found]:
+    """Return those whose dataset --suite names. Raises: UserError when there is none."""
+    wanted = [name for name in found if options.suite in (None, BOTH) or name.endswith(options.suite)]
+    if not wanted:
+        requirement = f"--suite must be {BOTH} or the end of a dataset"
+        raise UserError(requirement, f"it is {options.suite!r}", " or ".join(found))
+    return {name: found[name] for name in wanted}
 
 
 def read_champion(options: argparse.Namespace) -> Champion:
@@ -97,10 +107,21 @@ def read_champions(options: argparse.Namespace) -> Champion | BridgedPair:
 
 
 def _read_champions(options: argparse.Namespace, most: int) -> list[Champion]:
+    """Return at most so many champions: those of `find_champions`, or those that one file or folder holds."""
     from perfcast.inference.champion import load_champion
 
-    folders, power = list(find_champions(options).items())[:most], getattr(options, "power", None)
-    return [_add_facts(options, load_champion(path, name, power).require_described()) for name, path in folders]
+    power = getattr(options, "power", None)
+    given = None if options.champion is None else load_champion(options.champion, None, power)
+    base = None if given is None or given.base is None else given.base.champion
+    if given is not None and base is not None and base.dataset == options.dataset:
+        base.power = given.power
+        chosen = list(_choose_suites(options, {base.dataset: base, given.dataset: given}).values())
+        champions = chosen[: most if options.suite else 1]
+    else:
+        known = {} if given is None else {given.dataset: given}
+        paths = list(find_champions(options).items())[:most]
+        champions = [known.get(name) or load_champion(path, name, power) for name, path in paths]
+    return [_add_facts(options, champion.require_described()) for champion in champions]
 
 
 def _add_facts(options: argparse.Namespace, champion: Champion) -> Champion:
@@ -306,9 +327,12 @@ def finish(
     total: int = 0,
 ) -> int:
     """Write the answer and, on standard error, who made it and how many of `total` it refused; return the exit code."""
+    from perfcast.utils.packaged_project import CHAMPIONS
+
     write_answer(options, answer, format_text)
     learned = f", results to {answer.results_until}" if answer.results_until else ""
-    by = f"{counted} by {answer.champion} ({answer.preset} preset{learned}), {100 * level:g} % intervals"
+    source = " of the package" if champion_path(options).is_relative_to(CHAMPIONS) else ""
+    by = f"{counted} by {answer.champion}{source} ({answer.preset} preset{learned}), {100 * level:g} % intervals"
     print(f"{by}; estimates are not official results", file=sys.stderr)
     if refused := len(getattr(answer, "refused", ())):
         counted = f"{refused} of {count_words(total, 'machine')} refused"

@@ -30,9 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Update, and print what changes."""
     from perfcast.experiment.update import update_champion
-    from perfcast.sources.released_champion import default_champion
 
-    folder = options.champion or default_champion(options.results, options.dataset)
+    folder = options.champion or options.results / "champion" / options.dataset
     where = {"results": options.results, "project": options.project}
     for line in update_champion(folder, options.dataset, options.given, **where):
         print(line, flush=True)

@@ -158,8 +158,6 @@ def _format_prediction(prediction: Prediction, origins: Mapping[str, str], width
     header = ["task", "results", "median", "range", "compiler, year", "newest"]
     differs = _list_differences(prediction)
     which = f"{'nearest to' if differs else 'of'} this machine"
-    if any(each.published and each.published.quartiles for each in estimates):
-        header, which = [*header[:3], "quartiles", "", "months"], "of such machines, in any set-up"
     add(f"published results {which}", *drop_empty_columns(header, published))
     parts += [wrap_text(line, width) for line in differs]
     header = [interval if name == "interval" else name for name in _HEADER]
@@ -209,8 +207,8 @@ def _published_rows(estimate: Estimate, *, explain: bool) -> list[list[str]]:
     published = estimate.published
     if published is None:
         return []
-    newest = published.results[0].result if published.results else published.months
-    label = "all" if explain and not published.quartiles else ""
+    newest = published.results[0].result if published.results else ""
+    label = "all" if explain else ""
     named: list[tuple[str, PublishedScores | PublishedGroup, str, str]] = [(estimate.task, published, label, newest)]
     for group in published.groups[:_MAX_GROUPS] if explain and len(published.groups) > 1 else ():
         named.append(("", group, ", ".join(map(str, filter(None, (group.setup, group.year)))), ""))

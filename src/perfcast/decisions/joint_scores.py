@@ -67,7 +67,7 @@ def spread_estimate(estimate: Estimate, quantiles: Sequence[float], noise: float
 
 def is_of_machine(published: PublishedScores | None) -> bool:
     """Return whether published results are of exactly the described machine."""
-    return published is not None and not published.differs and not published.quartiles
+    return published is not None and not published.differs
 
 
 class JointScores:

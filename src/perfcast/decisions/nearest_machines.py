@@ -136,7 +136,7 @@ def find_nearest_machines(
     for row, neighbors in enumerate(find_neighbors(drawn, champion, count)):
         line, machine = int(frame.index[row]), frame.iloc[row]
         assumed = {name for name, place in drawn.completed.places.items() if is_assumed[row, place]}
-        notes = (*machines.notes.get(line, ()), *([champion.left_out.note] if champion.left_out else []))
+        notes = tuple(machines.notes.get(line, ()))
         first = NearestResults(machines.line_of(line), name_machine(machine, measured), (), notes)
         similar = []
         for other, distance in neighbors:

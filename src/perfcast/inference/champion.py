@@ -15,7 +15,7 @@ import pandas as pd
 
 from perfcast import plugins
 from perfcast.inference.cells import Cells
-from perfcast.inference.champion_archive import WITHOUT_SCORES, LeftOutScores, unpack_champion
+from perfcast.inference.champion_archive import BASE, find_base, unpack_champion
 from perfcast.inference.donors import HotDeck, JointDeck
 from perfcast.inference.machine_fields import MachineFields, alias_field
 from perfcast.inference.machine_files import EXTRAS, OF_FLEETS, MachineEntry, Machines, is_table, read_machines
@@ -34,17 +34,16 @@ from perfcast.utils.result_digests import record_digests, verify_folder
 if TYPE_CHECKING:
     from perfcast.inference.bridge import Base
 
-_REFERENCE_DATA, INTERVALS, _BASE = "reference_data", "intervals", "base"
+_REFERENCE_DATA, INTERVALS = "reference_data", "intervals"
 
 
 @dataclass
 class Champion:
     """Best predictor of a dataset, fitted on every row, with its reference data and calibration.
 
-    `calibrated` and `neighbor_index` are None where too few rows were there for a calibration. `left_out` replaces the
-    published scores in a champion that was exported without them, `base` estimates features of the machines, `power`
-    the watts of machines at idle and at full load. The other attributes follow from these; they are not there for a
-    champion that describes no machines.
+    `calibrated` and `neighbor_index` are None where too few rows were there for a calibration. `base` estimates
+    features of the machines, `power` the watts of machines at idle and at full load. The other attributes follow from
+    these; they are not there for a champion that describes no machines.
 
     `entity` and `task` are the columns with these tags. `tasks` have predictions, in the order of the answers;
     `targets_of` are the targets that each was measured in, `typical_rows` the measured row whose first target is the
@@ -61,7 +60,6 @@ class Champion:
     reference_data: ReferenceData
     calibrated: UncertaintyModel | None = None
     neighbor_index: NeighborIndex | None = None
-    left_out: LeftOutScores | None = None
     base: Base | None = None
     power: Champion | None = None
     rules: DescriptionRules = field(init=False)
@@ -108,16 +106,12 @@ class Champion:
         self.description_levels = rules.list_levels(measured, list(self.fields.columns))
         self.hot_deck = HotDeck(measured)
         self.joint_deck = JointDeck(measured, rules.joint, rules.naming_columns) if rules.joint else None
-        published = self.left_out.published if self.left_out else ()
-        self.published_index = PublishedIndex(self.reference_data, rules, published)
+        self.published_index = PublishedIndex(self.reference_data, rules)
         self._modules = [plugins.load("features", name) for name in self.features]
-        if self.left_out is not None:
-            self.targets_of, self.typical_rows = self.left_out.targets, self.left_out.typical_rows
-        else:
-            targets = self.predictor.targets_
-            scored = frame[list(targets)].notna().groupby(names).any()
-            self.targets_of = {each: [name for name in targets if scored.at[each, name]] for each in self.tasks}
-            self.typical_rows = self.reference_data.find_typical_rows(targets)
+        targets = self.predictor.targets_
+        scored = frame[list(targets)].notna().groupby(names).any()
+        self.targets_of = {each: [name for name in targets if scored.at[each, name]] for each in self.tasks}
+        self.typical_rows = self.reference_data.find_typical_rows(targets)
 
     def __repr__(self) -> str:
         return f"<Champion {self.name} of {self.dataset}: {len(self.reference_data.measured.frame)} measured results>"
@@ -243,11 +237,8 @@ def load_champion(folder: Path | str, dataset: str | None = None, power: Path | 
     with unpack_champion(given) if given.is_file() else nullcontext(given) as unpacked:
         if not (unpacked / "about.json").is_file():
             missing = "a champion" if dataset is None else f"a champion of {dataset!r}"
-            raise UserError(
-                f"there must be {missing}",
-                f"there is no {given / 'about.json'}",
-                "run `perfcast champion download` or `make demo`, or name a folder of results with --results",
-            )
+            remedy = "run `make run`, or `make demo` and add --results results/demo"
+            raise UserError(f"there must be {missing}", f"{given} has none", remedy)
         try:
             verify_folder(unpacked)
             about = read_json(unpacked / "about.json")
@@ -255,7 +246,7 @@ def load_champion(folder: Path | str, dataset: str | None = None, power: Path | 
             if dataset is not None and about["dataset"] != dataset:
                 raise UserError(f"the champion must be one of {dataset!r}", f"it is of {about['dataset']!r}")
             reference_data = ReferenceData.load(unpacked / _REFERENCE_DATA)
-            intervals, without = unpacked / INTERVALS, about.get(WITHOUT_SCORES)
+            intervals, bridge = unpacked / INTERVALS, about.get("bridge")
             calibrated = UncertaintyModel.load(intervals) if intervals.is_dir() else None
             index = unpacked / _REFERENCE_DATA
             return Champion(
@@ -267,8 +258,7 @@ def load_champion(folder: Path | str, dataset: str | None = None, power: Path | 
                 reference_data,
                 calibrated,
                 NeighborIndex.load(index, reference_data.measured, calibrated) if calibrated else None,
-                LeftOutScores(**{**without, "sources": tuple(without["sources"])}) if without else None,
-                load_base(unpacked / _BASE, about.get("bridge")),
+                load_base(find_base(unpacked, bridge) if bridge else None, bridge),
                 None if power is None else load_champion(power).require_power(),
             )
         except UserError:
@@ -307,7 +297,7 @@ def save_champion(
     """
     predictor.save(folder / "model")
     if base is not None:
-        shutil.copytree(base, folder / _BASE, ignore=shutil.ignore_patterns(".*"))
+        shutil.copytree(base, folder / BASE, ignore=shutil.ignore_patterns(".*"))
     reference_data = ReferenceData.gather(standard, raw, about["features"])
     (folder / _REFERENCE_DATA).mkdir(parents=True, exist_ok=True)
     reference_data.save(folder / _REFERENCE_DATA)

@@ -86,8 +86,7 @@ class Explainer:
             self._champion.published_index.summarize(each[row], target)
             for each in (self._published_rows, self._same_rows, self._alike_rows)
         )
-        facts = self._champion.published_index.find_facts(self._published_rows[row], target)
-        explanation: dict[str, Any] = {"neighbors": tuple(near), "published": published or facts}
+        explanation: dict[str, Any] = {"neighbors": tuple(near), "published": published}
         if low is not None and high is not None:
             exact = published if same and not same.differs else None
             alike = alike if alike and not alike.differs else None

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
-from itertools import product
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple, Self
@@ -104,8 +103,6 @@ MAX_RESULTS = 5
 _NO_MONTH = -(2**31)
 """Month of a result without a date: the oldest."""
 
-_QUARTILES = (0.25, 0.5, 0.75)
-
 _TOLERANCE = 1e-6
 """Relative difference of two numbers that counts as none: units are converted."""
 
@@ -138,20 +135,15 @@ class PublishedScores:
     `groups` are by set-up and year, the newest first; `results` has the newest results with their ids. `differs` tells
     what the newest one has instead of what the user gave, none for results of exactly this machine. Units: those of
     the target.
-
-    With `quartiles` single results are left out: `low` and `high` are quartiles of all results of the kind, whatever
-    their set-up, None of fewer than three, which would show single results. `months` are the first and the last.
     """
 
     count: int
-    low: float | None
-    median: float | None
-    high: float | None
+    low: float
+    median: float
+    high: float
     groups: tuple[PublishedGroup, ...] = ()
     results: tuple[PublishedResult, ...] = ()
     differs: tuple[str, ...] = ()
-    quartiles: bool = False
-    months: str = ""
 
 
 class PublishedRows(NamedTuple):
@@ -170,7 +162,7 @@ def describe_outside(exact: PublishedScores | None, alike: PublishedScores | Non
     Args: `exact` are those of the described machine; without any, `alike` count, those with other software.
     """
     published = exact or alike
-    if published is None or published.median is None or low <= published.median <= high:
+    if published is None or low <= published.median <= high:
         return ""
     counted = "1 result" if published.count == 1 else f"{published.count} results"
     setup = "" if exact else OTHER_SOFTWARE
@@ -181,10 +173,10 @@ class PublishedIndex:
     """Index of measured results by task and machine: whatever is tagged IDENTITY.
 
     Results are summarized by the set-up columns of the rules and by year. A machine differs from another with other
-    values of the identifying ones. `facts` are those of `list_facts`, where the scores are left out.
+    values of the identifying ones.
     """
 
-    def __init__(self, reference_data: ReferenceData, rules: DescriptionRules, facts: Iterable[Any] = ()) -> None:
+    def __init__(self, reference_data: ReferenceData, rules: DescriptionRules) -> None:
         measured = reference_data.measured
         self._reference_data, self._rules = reference_data, rules
         self._keys = [measured.column_of(Tag.TASK), *measured.select(tag=Tag.IDENTITY)]
@@ -202,7 +194,6 @@ class PublishedIndex:
         ]
         self._numerical = {column.name for column in measured.columns if column.kind is Kind.NUMERICAL}
         self._summarize = lru_cache(maxsize=4096)(self._summarize_rows)
-        self._facts = {(*key, target): PublishedScores(**scores) for key, target, scores in facts}
 
     def find_rows(self, machines: Cells, given: np.ndarray, known: np.ndarray) -> list[PublishedRows]:
         """Return the measured rows of every machine that differ from it in the fewest given values.
@@ -242,23 +233,6 @@ class PublishedIndex:
         """Return the published scores of measured rows, None where there is none."""
         scores = self._summarize(match.rows, target) if match.rows else None
         return replace(scores, differs=match.differs) if scores and match.differs else scores
-
-    def list_facts(self, targets: Iterable[str]) -> Iterator[tuple[tuple[Any, ...], str, dict[str, Any]]]:
-        """Yield the task and machine, the target, and the `PublishedScores` with quartiles of all its results."""
-        for target, (key, rows) in product(targets, self._rows.items()):
-            scores, months = self._reference_data.column(target)[rows], self._labels[0][rows]
-            months, count = months[~np.isnan(scores)], int((~np.isnan(scores)).sum())
-            if count:
-                q1, q2, q3 = np.nanquantile(scores, _QUARTILES).tolist() if count > 2 else [None] * 3
-                ends = " to ".join(dict.fromkeys(filter(None, map(_name_month, (months.min(), months.max())))))
-                shown = {"count": count, "low": q1, "median": q2, "high": q3, "months": ends}
-                yield key, target, {**shown, "quartiles": True}
-
-    def find_facts(self, match: PublishedRows, target: str) -> PublishedScores | None:
-        """Return the facts of all results of a measured row's task and machine, None without `facts`."""
-        if not self._facts or not match.rows:
-            return None
-        return self._facts.get((*(self._reference_data.column(name)[match.rows[0]] for name in self._keys), target))
 
     def _agree(self, name: str, given: Any, rows: np.ndarray) -> np.ndarray:
         values = self._reference_data.column(name)[rows]

@@ -201,13 +201,10 @@ class DrawnAnswers:
 
     def list_predictions(self, notes: Mapping[int, tuple[str, ...]] = MappingProxyType({})) -> list[Prediction]:
         """Return the predictions in the order of the machines; `notes` by key are added."""
-        options, champion = self.options, self.champion
         by_line: dict[int, list[tuple[int, Estimate]]] = {}
         for row, estimate in _estimate(self):
             by_line.setdefault(int(self.predicted.completed.cells.index[row]), []).append((row, estimate))
         shared_notes = self.measurements.notes if self.measurements else ()
-        if champion.left_out is not None and (options.neighbors or options.explain):
-            shared_notes = (*shared_notes, champion.left_out.note)
         return [_answer(line, made, self, (*notes.get(line, ()), *shared_notes)) for line, made in by_line.items()]
 
 

@@ -186,8 +186,6 @@ class DescriptionRules:
     the product of `power_columns`, and watts at idle over those at full load."""
     power_targets: ClassVar[tuple[str, ...]] = ()
     """Targets of a champion of power: watts of a machine at idle and at full load."""
-    unshared_column: ClassVar[str] = ""
-    """Column of `read_entity_facts` that rows have whose source does not let everybody pass them on."""
     throughput_ending: ClassVar[str] = ""
     """End of the tasks whose scores machines add up to: only these can size a fleet."""
     kind_columns: ClassVar[tuple[str, ...]] = ()

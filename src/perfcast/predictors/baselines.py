@@ -38,8 +38,6 @@ class NearestPredictor(Predictor):
     of all tasks are compared.
     """
 
-    stores_scores = True
-
     encoder_: LinearEncoder = field(init=False)
     keys_: list[str] = field(init=False)
     tasks_: np.ndarray = field(init=False)

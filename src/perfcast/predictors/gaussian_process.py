@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -154,8 +153,6 @@ class GaussianProcessPredictor(Predictor):
     Source: Rasmussen and Williams, 2006, Gaussian Processes for Machine Learning, algorithm 2.1; Huber, 1964, Annals of
     Mathematical Statistics 35(1).
     """
-
-    stores_scores: ClassVar[bool] = True  # its predictions at the points that it holds are the scores within 0.4 %
 
     max_samples: int = 10_000
     max_pooled_samples: int = 2000

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -62,8 +61,6 @@ class SvmPredictor(Predictor):
     Source: Drucker et al., 1996, Support vector regression machines, NeurIPS 9; Smola and Schoelkopf, 2004, Statistics
     and Computing 14(3).
     """
-
-    stores_scores: ClassVar[bool] = True  # those of free support vectors are `epsilon` from their predictions
 
     max_samples: int = 3000
     C: Sequence[float] = (1.0, 10.0)

@@ -56,9 +56,6 @@ class Predictor(ABC):
     """Optional packages, by import name, that `fit` and `load_predictor` need: imported there and not with the module.
     Without them the contract test is skipped for this predictor; its configuration is checked anyway."""
 
-    stores_scores: ClassVar[bool] = False
-    """Whether measured scores follow from what a fitted predictor holds: itself, or as residuals at its rows."""
-
     reads_tags_only: ClassVar[bool] = False
     """Whether a prediction depends on tagged columns alone, so that the columns of a plain array tell it nothing."""
 

@@ -52,7 +52,7 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
     else:
         with zipfile.ZipFile(path) as archive:
             total = sum(member.file_size for member in archive.infolist())
-        bound = min(size_limits.CHAMPION, max(_SMALL, _COMPRESSED * path.stat().st_size))
+        bound = min(size_limits.MODEL, max(_SMALL, _COMPRESSED * path.stat().st_size))
         if total > bound:
             raise UserError(f"arrays in {path} must have at most {bound} bytes", f"they have {total}", _AGAIN)
         with np.load(path, allow_pickle=False) as stored:

@@ -1,4 +1,4 @@
-"""Project files that the wheel holds a copy of: params.yaml, conf/, the workflow."""
+"""Files that a wheel has beside its modules: those of the project (params.yaml, conf/, the workflow), and champions."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from pathlib import Path
 MARK = "params.yaml"
 """File that every project folder has."""
 _PACKAGE = Path(__file__).parents[1]
+CHAMPIONS = _PACKAGE / "champions"
+"""Folders of champions by dataset: `make release` puts them into the wheel, a clone has none."""
 
 
 def packaged_project() -> Path:
@@ -19,3 +21,10 @@ def default_project(folder: Path) -> Path:
     """Return a folder where it is a project, else that of `packaged_project`, else the folder."""
     packaged = packaged_project()
     return packaged if not (folder / MARK).is_file() and (packaged / MARK).is_file() else folder
+
+
+def default_champion(results: Path, dataset: str) -> Path:
+    """Return the folder of a run's champion; where nobody named a run and there is none, that of the package."""
+    folder, packaged = results / "champion" / dataset, CHAMPIONS / dataset
+    stands_in = results == Path("results") and not folder.exists() and packaged.is_dir()
+    return packaged if stands_in else folder

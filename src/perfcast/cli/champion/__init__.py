@@ -1,1 +1,1 @@
-"""Fetch a champion, write it as one file, or its answers as a page."""
+"""Write a champion as one file, or its answers as a page."""

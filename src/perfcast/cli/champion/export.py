@@ -1,20 +1,26 @@
-"""Write a champion as one file.
+"""Write a champion as one file, with the results that it learned.
 
-`--champion` reads it on another machine.
+`--champion` reads it on another machine. That of SPEC CPU2026 has that of
+SPEC CPU2017 inside.
 
 Examples:
     perfcast champion export --out champion.zip
+    perfcast champion export --dataset spec_cpu2026 --out both.zip
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from perfcast.cli.arguments import add_project, add_shared
 from perfcast.cli.asking import add_champion, check_out, find_champions, replacing
 from perfcast.utils.errors import UserError
+
+if TYPE_CHECKING:
+    from perfcast.inference import Champion
 
 _TERMS = ("title", "license", "terms", "citation")
 
@@ -23,35 +29,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add_champion(parser, facts=False)
     add_shared(parser, "--out", out="the file, which ends in .zip")
-    parser.add_argument(
-        "--with-scores",
-        action="store_true",
-        help="keep published scores that the terms of their sources do not let everybody pass on",
-    )
     add_project(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Export, and print what was left out."""
-    from perfcast.config.conf_files import read_conf
-    from perfcast.config.dataset_conf import read_dataset
+    """Export, and name the file."""
     from perfcast.inference.champion import load_champion
-    from perfcast.inference.champion_archive import list_left_out, pack_champion
-
-    def read_terms(names: Iterable[str]) -> list[dict[str, str]]:
-        read = {name: read_conf(options.project / "conf", "source", name) for name in names}
-        return [{"name": name, **{key: str(conf[key]) for key in _TERMS}} for name, conf in read.items()]
+    from perfcast.inference.champion_archive import pack_champion
 
     check_out(options, ".zip")
     dataset, folder = next(iter(find_champions(options).items()))
     if folder.is_file():
         raise UserError("--champion must be a folder", f"{folder} is a file", "copy that file instead")
     champion = load_champion(folder, dataset)
-    sources = read_dataset(options.project / "conf", champion.dataset).sources
-    required = read_terms(sources.required)  # which have its scores
-    left_out = None if options.with_scores else list_left_out(champion, required)
     with replacing(options.out):
-        pack_champion(folder, options.out, left_out, [*required, *read_terms(sources.optional)])
-    shown = f"{options.out}: {champion.name} of {champion.dataset}, {options.out.stat().st_size / 1e6:.1f} MB"
-    print(shown if left_out is None else f"{shown}; {left_out.note}", file=sys.stderr)
+        pack_champion(folder, options.out, _read_terms(champion, options.project / "conf"))
+    size = options.out.stat().st_size / 1e6
+    print(f"{options.out}: {champion.name} of {champion.dataset}, {size:.1f} MB", file=sys.stderr)
     return 0
+
+
+def _read_terms(champion: Champion, conf: Path) -> list[dict[str, str]]:
+    """Return the terms of the sources of a champion and of the one that it rests on."""
+    from perfcast.config.conf_files import read_conf
+    from perfcast.config.dataset_conf import read_dataset
+
+    champions = [champion, *([champion.base.champion] if champion.base else [])]
+    sources = [read_dataset(conf, each.dataset).sources for each in champions]
+    names = dict.fromkeys(name for each in sources for name in (*each.required, *each.optional))
+    read = {name: read_conf(conf, "source", name) for name in names}
+    return [{"name": name, **{key: str(source[key]) for key in _TERMS}} for name, source in read.items()]

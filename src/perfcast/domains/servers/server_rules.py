@@ -173,7 +173,6 @@ class ServerRules(ServerNames):
     power_ratios = ((0.152, 0.219), (-1.429, 0.361))
     power_targets = ("watts_idle", "watts_100")
     power_remedy = "the power of its processors is unknown, too: add the column watts, or tdp"
-    unshared_column = "cpu_model_id"  # that of an instance
     throughput_ending = "rate"
     kind_columns = ("cpu_vendor", "family", "cpu_model")
     # fewer cores are the same CPU model with some cores off; more cores are another model

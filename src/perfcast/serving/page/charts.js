@@ -72,7 +72,7 @@ export function drawAxis(estimate, width, label) {
   drawScale(svg, x, [low, high], [left, right, base]);
   if (published?.median) {
     const strip = createShape("rect", { class: "measured", x: x(published.low) - 1, y: 6, width: x(published.high) - x(published.low) + 2, height: base - 6 });
-    strip.append(createShape("title", {}, `${published.count} published results${published.quartiles ? ", quartiles" : ""}: ${formatNumber(published.low)} to ${formatNumber(published.high)}`));
+    strip.append(createShape("title", {}, `${published.count} published results: ${formatNumber(published.low)} to ${formatNumber(published.high)}`));
     svg.append(strip, createShape("line", { class: "measured-median", x1: x(published.median), x2: x(published.median), y1: 6, y2: base }));
   }
   if (ends.length) svg.append(createShape("line", { class: "interval", x1: x(estimate.low), x2: x(estimate.high), y1: 18, y2: 18 }));

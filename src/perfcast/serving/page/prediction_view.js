@@ -60,11 +60,11 @@ export function formatInterval(estimate) {
 // Return the published results as a table, nothing without any.
 function createPublished(estimates) {
   const found = estimates.filter((each) => each.published);
-  const isExact = found.every(({ published }) => !published.quartiles && !published.differs.length);
+  const isExact = found.every(({ published }) => !published.differs.length);
   const rows = found.map(({ task, published }) => {
-    const which = published.quartiles ? `such machines in any set-up, ${published.months}` : published.differs.length ? `the nearest machine; its newest results have ${published.differs.join("; ")}` : "this machine";
-    const range = published.low === null ? "" : published.low === published.high ? formatNumber(published.low) : `${formatNumber(published.low)} to ${formatNumber(published.high)}`;
-    return [task, String(published.count), published.median ? formatNumber(published.median) : "", published.quartiles && range ? `quartiles ${range}` : range, ...(isExact ? [] : [which])];
+    const which = published.differs.length ? `the nearest machine; its newest results have ${published.differs.join("; ")}` : "this machine";
+    const range = published.low === published.high ? formatNumber(published.low) : `${formatNumber(published.low)} to ${formatNumber(published.high)}`;
+    return [task, String(published.count), formatNumber(published.median), range, ...(isExact ? [] : [which])];
   });
   const [caption, header] = [`Published results${isExact ? " of this machine" : ""}`, ["suite", "results", "median", "range", ...(isExact ? [] : ["of"])]];
   return rows.length ? [createElement("div", { class: "published" }, createTable(caption, header, rows))] : [];

@@ -29,8 +29,6 @@ class LastRoundPredictor(Composite):
     the first: a regression by task explodes where a task has few accelerators.
     """
 
-    stores_scores: ClassVar[bool] = True
-
     others: Mapping[str, Nested]
     share: float = 1.0
     limit: float = 0.5

@@ -100,7 +100,6 @@ class RatioModelPredictor(Predictor):
     """
 
     reads_tags_only: ClassVar[bool] = True
-    stores_scores: ClassVar[bool] = True
 
     estimate: str
     effects: Mapping[str, Sequence[float]] | None = None
