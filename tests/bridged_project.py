@@ -37,6 +37,7 @@ def bridged_results() -> Path:
     calibrated = fit_uncertainty(table, lambda seed: Ridge(), 0, None, 2)
     about = {"dataset": DATASET, "predictor": "ridge", "preset": "quick", "features": list(FEATURES)}
     about |= {"bridge": {"dataset": "spec_cpu2017", "name": "cpu2017", "tasks": tasks, "without": None}}
+    about |= {"source": "https://www.spec.org/cpu2026/results/", "retrieved": "2026-06-19"}
     later, parts = folder / "champion" / DATASET, {"standard": standard, "table": table, "raw": raw, "about": about}
     save_champion(later, predictor, calibrated, **parts, base=project().folder)
     return folder

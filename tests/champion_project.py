@@ -32,6 +32,7 @@ FEATURES = ("processor", "memory", "system", "workload")
 SUITES = ["CFP2017rate", "CFP2017speed", "CINT2017rate", "CINT2017speed"]
 TITLES = ["SPECrate2017_fp_base", "SPECspeed2017_fp_base", "SPECrate2017_int_base", "SPECspeed2017_int_base"]
 """The names of the suites in answers."""
+NOTICE = "SPEC CPU2017 retires on 2026-11-03"
 KNOWN = {"processor": "Xeon Gold 6148", "chips": 2}
 PLAIN = PredictOptions(assume=False, neighbors=0, explain=False)
 
@@ -63,7 +64,8 @@ def project() -> Project:
     predictor, _ = fit_all_rows(table, {"params": lambda seed: Ridge()}, 0, None)
     calibrated = fit_uncertainty(table, lambda seed: Ridge(), 0, None, 2)
     about = {"dataset": "spec_cpu2017", "predictor": "ridge", "preset": "quick", "features": list(FEATURES)}
-    about |= {"seed": 0, "candidate": {"candidate": "quick"}}
+    about |= {"seed": 0, "candidate": {"candidate": "quick"}, "notice": NOTICE}
+    about |= {"source": "https://www.spec.org/cpu2017/results/", "retrieved": "2026-03"}
     folder = results / "champion" / "spec_cpu2017"
     folder.mkdir(parents=True)
     save_champion(folder, predictor, calibrated, standard=standard, table=table, raw=raw, about=about)

@@ -89,6 +89,8 @@ class DatasetConf(StrictModel):
     """Last month of the results in splits without months of their tests; the champion learns every result."""
     label_outlier: float | None = Field(default=None, gt=0)
     published: list[PublishedErrors] = Field(default_factory=list)
+    notice: str = ""
+    """What every answer says of the dataset, such as the end of a benchmark."""
     options: dict[str, Any] = Field(default_factory=dict)
 
     @property

@@ -110,9 +110,16 @@ def format_predictions(predictions: Predictions, width: int | None = None, *, ex
 
 
 def _list_bases(predictions: Predictions, width: int | None) -> list[str]:
-    """Return one line on the results behind the answers, none for one dataset: the line of the command has these."""
-    several = len(predictions.bases) > 1
-    return [wrap_text(f"basis: {'; '.join(map(str, predictions.bases))}", width)] if several else []
+    """Return lines on the results behind the answers, on the origin of published ones, and notices of the datasets."""
+    bases = predictions.bases
+    # the line of the command has the results of a single dataset
+    lines = [f"basis: {'; '.join(map(str, bases))}"] if len(bases) > 1 else []
+    estimates = [each for machine in predictions for each in machine.estimates if each.published]
+    origins = [each.origin for each in bases if each.origin and any(made.task in each.tasks for made in estimates)]
+    if origins and any(machine.values for machine in predictions):
+        lines.append(f"published results are of {'; '.join(origins)}")
+    lines += [f"note: {each.notice}" for each in bases if each.notice]
+    return [wrap_text(line, width) for line in lines]
 
 
 def _list_differences(prediction: Prediction) -> list[str]:
@@ -207,7 +214,7 @@ def _published_rows(estimate: Estimate, *, explain: bool) -> list[list[str]]:
     published = estimate.published
     if published is None:
         return []
-    newest = published.results[0].result if published.results else ""
+    newest = str(published.results[0]) if published.results else ""
     label = "all" if explain else ""
     named: list[tuple[str, PublishedScores | PublishedGroup, str, str]] = [(estimate.task, published, label, newest)]
     for group in published.groups[:_MAX_GROUPS] if explain and len(published.groups) > 1 else ():

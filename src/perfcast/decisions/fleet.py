@@ -231,7 +231,7 @@ def size_fleet(
         totals={name: sum(row.count * facts[row.place].sizes[name] for row in rows) for name in sizes},
         drivers=sizer.drivers(),
         targets=tuple(sized),
-        notes=(*notes, *common, *(measurements.notes if measurements else ())),
+        notes=(*notes, *common, *(measurements.notes if measurements else ()), *champion.notices),
         refused=tuple(sorted(refused, key=lambda each: each.line)),
     )
 

@@ -109,11 +109,12 @@ def compare_machines(
         raise UserError(f"2 to {MAX_COMPARED} machines can be compared", fact, "`perfcast rank` orders more")
     joint = JointAnswers(sides, champion, replace(options, neighbors=0, explain=False), measurements)
     answer = [prediction for _, prediction in sorted(joint.list_predictions().items())]
-    pairs = [pair for side in joint.sides if side for pair in _list_pairs(side, answer)]
+    pairs = [pair for side in reversed(joint.sides) if side for pair in _list_pairs(side, answer)]
     pairs.sort(key=lambda pair: (pair.first, pair.second))
     notes = [f"{_LETTERS[line]}: {note}" for line, listed in machines.notes.items() for note in listed]
     if any(each.calibrated and each.calibrated.known is None for each in list_champions(champion)):
         notes.append("the correlation of errors is not known: the probabilities take the errors as independent")
+    notes += champion.notices
     comparison = Comparison(
         *champion.identity,
         level=options.level,

@@ -96,7 +96,7 @@ def find_nearest(
     Raises: UserError for the first machine that cannot be used; see `find_nearest_machines`.
     """
     by_machine: dict[tuple[int, str], NearestResults] = {}
-    for champion in list_champions(champions):
+    for champion in reversed(list_champions(champions)):
         known = [task for task in tasks if task in champion.tasks]
         if known or not tasks:
             parsed = parse_machines(entries, champion)

@@ -341,4 +341,4 @@ def _list_notes(ranked: Sequence[Ranked], request: RankingRequest, champion: Cha
         notes.append(f"price: the given one of an hour x {' x '.join(champion.rules.price_columns)}")
     if any(candidate.cost is not None for candidate in ranked):
         notes.append(request.describe_cost())
-    return notes
+    return [*notes, *champion.notices]

@@ -110,16 +110,16 @@ def predict_grids(
 
 
 def _join_grids(first: Grid, second: Grid) -> Grid:
-    """Return a grid with the estimates of both; what is impossible in either is impossible."""
+    """Return a grid with the estimates of both, the later suite first; what is impossible in either is impossible."""
     others = {tuple(each.values.items()): each for each in second.combinations}
     combinations = []
     for each in first.combinations:
         other = others.get(tuple(each.values.items()), Combination({}, {}))
-        violation, derived = each.violation or other.violation, each.derived + other.derived
-        estimates = () if violation else each.estimates + other.estimates
+        violation, derived = each.violation or other.violation, other.derived + each.derived
+        estimates = () if violation else other.estimates + each.estimates
         combinations.append(replace(each, estimates=estimates, derived=derived, violation=violation))
     names: dict[str, Any] = {
-        name: join_names(getattr(first, name), getattr(second, name)) for name in ChampionAnswer.__annotations__
+        name: join_names(getattr(second, name), getattr(first, name)) for name in ChampionAnswer.__annotations__
     }
     notes = tuple(dict.fromkeys((*first.notes, *second.notes)))
     return replace(first, combinations=tuple(combinations), notes=notes, **names)
@@ -170,5 +170,5 @@ def predict_grid(
         level=options.level,
         units={field.name: field.unit for field in made.varied if field.unit is not None},
         combinations=name_tasks(tuple(combinations), champion.rules.task_titles),
-        notes=(*made.notes, *measurement_notes),
+        notes=(*made.notes, *measurement_notes, *champion.notices),
     )

@@ -22,6 +22,7 @@ from perfcast.inference.champion import save_champion
 from perfcast.predictors.predictor import Predictor
 from perfcast.schema.table import Table
 from perfcast.schema.table_files import read_parquet
+from perfcast.sources.source_spec import MANIFEST
 from perfcast.splits import is_compared
 from perfcast.utils.io import atomic_folder, read_object, sha256
 from perfcast.utils.progress import Progress, ignore_progress
@@ -100,6 +101,12 @@ def fit_all_rows(
     return fit_rows(candidates[choice.candidate](seed), table, rows, validation), choice
 
 
+def describe_source(raw: Path, name: str) -> dict[str, str]:
+    """Return the address of an ingested source, and when its files were retrieved, as its manifest says."""
+    manifest = read_object(raw / name / MANIFEST)
+    return {"source": manifest.get("homepage", ""), "retrieved": manifest.get("retrieved", "")}
+
+
 def write_champion(
     out: Path,
     conf: Path,
@@ -137,6 +144,8 @@ def write_champion(
         **{"splits_not_counted": selected.excluded, "candidate": asdict(choice), "features": declared.features},
         **{"dataset": dataset, "preset": preset, "seed": seed, "rows": len(data.table.frame)},
         **{"table_sha256": sha256(table), "bridge": declared.bridge and declared.bridge.model_dump()},
+        "notice": declared.notice,
+        **describe_source(raw, declared.sources.required[0]),
     }
     progress(f"writing of {out}", 3, 4)
     with atomic_folder(out) as folder:

@@ -201,7 +201,7 @@ def predict_pair(
         listed += [
             replace(each, line=entry.line, notes=(*each.notes, *notes), carried=entry.plain_carried) for each in made
         ]
-    features, bases = select(pair.base.predictor.columns_, role=Role.FEATURE), tuple(each.basis for each in pair)
+    features, bases = select(pair.base.predictor.columns_, role=Role.FEATURE), (pair.bridged.basis, pair.base.basis)
     answer = Predictions(*pair.identity, tuple(listed), len(features), bases=bases)
     return name_tasks(answer, pair.rules.task_titles)
 
@@ -228,12 +228,13 @@ def predict_sides(
 def _join_predictions(first: Prediction, second: Prediction) -> Prediction:
     """Return the predictions of two champions of one machine as one; values are those of the first that answers.
 
-    The basis has the errors and checks of both, and the rest of the first.
+    The estimates of the second, the later suite, stand first. The basis has the errors and checks of both, and the rest
+    of the first.
     """
     if REFUSED in (first.status, second.status):
         return second if first.status == REFUSED else first
-    joined = {name: getattr(first, name) + getattr(second, name) for name in ("estimates", "derived", "unpredicted")}
+    joined = {name: getattr(second, name) + getattr(first, name) for name in ("estimates", "derived", "unpredicted")}
     if first.basis and second.basis:
-        both = {name: getattr(first.basis, name) + getattr(second.basis, name) for name in ("errors", "checks")}
+        both = {name: getattr(second.basis, name) + getattr(first.basis, name) for name in ("errors", "checks")}
         joined["basis"] = replace(first.basis, **both)
     return replace(first, notes=tuple(dict.fromkeys((*first.notes, *second.notes))), **joined)

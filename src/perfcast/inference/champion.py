@@ -42,8 +42,9 @@ class Champion:
     """Best predictor of a dataset, fitted on every row, with its reference data and calibration.
 
     `calibrated` and `neighbor_index` are None where too few rows were there for a calibration. `base` estimates
-    features of the machines, `power` the watts of machines at idle and at full load. The other attributes follow from
-    these; they are not there for a champion that describes no machines.
+    features of the machines, `power` the watts of machines at idle and at full load. `source`, `retrieved` and `notice`
+    are those of `DatasetBasis`. The other attributes follow from these; they are not there for a champion that
+    describes no machines.
 
     `entity` and `task` are the columns with these tags. `tasks` have predictions, in the order of the answers;
     `targets_of` are the targets that each was measured in, `typical_rows` the measured row whose first target is the
@@ -62,6 +63,9 @@ class Champion:
     neighbor_index: NeighborIndex | None = None
     base: Base | None = None
     power: Champion | None = None
+    source: str = ""
+    retrieved: str = ""
+    notice: str = ""
     rules: DescriptionRules = field(init=False)
     describes_machines: bool = field(init=False)
     entity: str = field(init=False)
@@ -152,7 +156,13 @@ class Champion:
         titles, bridged_from = self.rules.task_titles, self.base.champion.dataset if self.base else ""
         tasks = tuple(titles.get(task, task) for task in self.tasks)
         results = len(self.reference_data.measured.frame)
-        return DatasetBasis(self.dataset, results, self.results_until, bridged_from, tasks)
+        about = (self.source, self.retrieved, self.notice)
+        return DatasetBasis(self.dataset, results, self.results_until, bridged_from, tasks, *about)
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What every answer says of the dataset."""
+        return (self.notice,) if self.notice else ()
 
     @property
     def named_field(self) -> str:
@@ -260,6 +270,9 @@ def load_champion(folder: Path | str, dataset: str | None = None, power: Path | 
                 NeighborIndex.load(index, reference_data.measured, calibrated) if calibrated else None,
                 load_base(find_base(unpacked, bridge) if bridge else None, bridge),
                 None if power is None else load_champion(power).require_power(),
+                source=about.get("source", ""),
+                retrieved=about.get("retrieved", ""),
+                notice=about.get("notice", ""),
             )
         except UserError:
             raise

@@ -36,8 +36,8 @@ class BridgedPair(NamedTuple):
 
     @property
     def identity(self) -> tuple[str, str, str, str]:
-        """The names of `Champion.identity`, of both."""
-        names = zip(self.base.identity, self.bridged.identity, strict=True)
+        """The names of `Champion.identity`, of both, the later suite first."""
+        names = zip(self.bridged.identity, self.base.identity, strict=True)
         dataset, name, preset, results_until = (join_names(*each) for each in names)
         return dataset, name, preset, results_until
 
@@ -50,8 +50,13 @@ class BridgedPair(NamedTuple):
 
     @property
     def tasks(self) -> list[str]:
-        """The tasks of both."""
-        return [*self.base.tasks, *self.bridged.tasks]
+        """The tasks of both, those of the later suite first."""
+        return [*self.bridged.tasks, *self.base.tasks]
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What every answer says of the datasets."""
+        return (*self.bridged.notices, *self.base.notices)
 
     @property
     def task_names(self) -> TaskNames:

@@ -109,11 +109,15 @@ _TOLERANCE = 1e-6
 
 @dataclass(frozen=True)
 class PublishedResult:
-    """One published result of the machine. Units: `score` that of the target."""
+    """One published result of the machine; `tester` is "" where unknown. Units: `score` that of the target."""
 
     result: str
     score: float
     published: str
+    tester: str = ""
+
+    def __str__(self) -> str:
+        return ", ".join(filter(None, (self.result, self.tester and f"tested by {self.tester}", self.published)))
 
 
 @dataclass(frozen=True)
@@ -246,7 +250,7 @@ class PublishedIndex:
         places, scores = places[~np.isnan(scores)], scores[~np.isnan(scores)]
         if not len(places):
             return None
-        months, years, setups, ids = self._labels
+        months, years, setups, ids, testers = self._labels
         newest = places[np.argsort(-months[places], kind="stable")[:MAX_RESULTS]].tolist()
         score_by_row = dict(zip(places.tolist(), scores.tolist(), strict=True))
         groups: dict[tuple[int, str], list[float]] = {}
@@ -254,12 +258,14 @@ class PublishedIndex:
             groups.setdefault((years[row], setups[row]), []).append(score)
         ordered = ((setup, year, groups[year, setup]) for year, setup in sorted(groups, reverse=True))
         grouped = tuple(PublishedGroup(setup, year or None, *_summary(among)) for setup, year, among in ordered)
-        results = tuple(PublishedResult(str(ids[row]), score_by_row[row], _name_month(months[row])) for row in newest)
+        results = tuple(
+            PublishedResult(str(ids[row]), score_by_row[row], _name_month(months[row]), testers[row]) for row in newest
+        )
         return PublishedScores(*_summary(scores.tolist()), groups=grouped, results=results)
 
     @cached_property
-    def _labels(self) -> tuple[np.ndarray, list[int], list[str], np.ndarray]:
-        """Return of every measured row its month since 1970, its year (0 without a date), set-up and id."""
+    def _labels(self) -> tuple[np.ndarray, list[int], list[str], np.ndarray, list[str]]:
+        """Return of every measured row its month since 1970, its year (0 without a date), set-up, id and tester."""
         measured = self._reference_data.measured
         frame, times = measured.frame, measured.select(tag=Tag.TIME)
         when = frame[times[0]] if times else pd.Series(pd.NaT, frame.index, dtype="datetime64[us]")
@@ -269,7 +275,10 @@ class PublishedIndex:
         dated = when.to_numpy(dtype="datetime64[M]")
         months = np.where(np.isnat(dated), _NO_MONTH, dated.astype(np.int64))
         ids = self._reference_data.column(measured.column_of(Tag.ROW))
-        return months, when.dt.year.fillna(0).astype(int).tolist(), setups.tolist(), ids
+        testers = pd.Series("", frame.index)
+        for name in measured.select(tag=Tag.TESTER):
+            testers = frame[name].astype("object").fillna("").astype("str")
+        return months, when.dt.year.fillna(0).astype(int).tolist(), setups.tolist(), ids, testers.tolist()
 
 
 def _name_month(month: int) -> str:

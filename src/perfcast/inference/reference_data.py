@@ -72,6 +72,7 @@ class ReferenceData:
             if column.name in machine_columns
             or column.role is Role.TARGET
             or Tag.TIME in column.tags
+            or Tag.TESTER in column.tags
             or column.name in rules.naming_columns
         ]
         names = [column.name for column in columns]

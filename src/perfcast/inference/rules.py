@@ -65,7 +65,8 @@ class FactSource:
 class DatasetBasis:
     """Measured results behind the estimates of some tasks: `results` of a dataset up to a month, "" without dates.
 
-    `bridged_from` is the dataset whose estimates are features, "" for none.
+    `bridged_from` is the dataset whose estimates are features, "" for none. `source` is the address of the results,
+    `retrieved` when and by whom they were; `notice` is what every answer says of the dataset. All three may be "".
     """
 
     dataset: str
@@ -73,10 +74,18 @@ class DatasetBasis:
     until: str
     bridged_from: str
     tasks: tuple[str, ...]
+    source: str = ""
+    retrieved: str = ""
+    notice: str = ""
 
     def __str__(self) -> str:
         bridge = f"bridged from {self.bridged_from}, " if self.bridged_from else ""
         return f"{self.dataset}: {bridge}{self.results:,} results{f' to {self.until}' if self.until else ''}"
+
+    @property
+    def origin(self) -> str:
+        """The address of the results, and when and by whom they were retrieved."""
+        return ", ".join(filter(None, (self.source, self.retrieved and f"retrieved {self.retrieved}")))
 
 
 @dataclass(frozen=True)

@@ -70,6 +70,7 @@ class Tag(StrEnum):
     SLICE     a column by which errors are reported (vendor, family)
     EXCLUDED  1 where the score cannot be that of its machine: metrics exclude the row
     UNUSED    1 where no split and no training uses the row
+    TESTER    who ran the test of a result: published results are shown with it
     COST      an amount whose time adds to that of the row: the terms of the roofline model (operations, bytes)
     BOUND     a time that no machine can go below, alone: the longest of a row's bounds is its speed of light
     COMPONENT the time at the speed of light of a part of the row's time: the parts add up
@@ -103,6 +104,7 @@ class Tag(StrEnum):
     LEVEL = "level"
     CONFIG = "config"
     EXCLUDED = "excluded"
+    TESTER = "tester"
     UNUSED = "unused"
 
 

@@ -238,7 +238,7 @@ def _create_info_router(champion: Served, limits: RequestLimits, metrics: Server
         **_describe_champion(first),
         "suites": [
             {"title": column_label(each.dataset), "champion": each.name, "preset": each.preset, "basis": each.basis}
-            for each in champions
+            for each in reversed(champions)  # the later suite first, as in answers
         ],
         "limits": asdict(limits),
         "origins": {**ORIGINS, **first.rules.origin_meanings},

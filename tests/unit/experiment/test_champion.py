@@ -36,10 +36,10 @@ def project(tmp_path_factory):
     return folder
 
 
-def champion(project, *names):
+def champion(project, *names, **about_source):
     sources = read_dataset(PROJECT / "conf", "spec_cpu2017_detail").sources
     for source in (*sources.required, *sources.optional):
-        write_json(project / "raw" / source / "manifest.json", {"status": "missing"})
+        write_json(project / "raw" / source / "manifest.json", {"status": "missing", **about_source})
     for split, errors in INNER.items():
         for predictor, error in errors.items():
             write_json(project / "inner" / split / predictor / "validation.json", {"validation_mape": error})
@@ -58,6 +58,14 @@ def test_choose_champion_ignores_leaking_and_learning_curve_splits(project):
     about = champion(project, "shuffled")
     assert (about["predictor"], about["validation_mape"]) == ("nearest", {}), "the first, where no split counts"
     assert "leaks on purpose" in about["chosen_by"]
+
+
+def test_a_champion_carries_the_notice_of_its_dataset_and_the_source_of_its_results(project, tmp_path):
+    conf = project / "conf" / "dataset" / "spec_cpu2017_detail.yaml"
+    conf.write_text(f"{conf.read_text()}notice: it retires on a day\n")
+    about = champion(project, "random", homepage="https://results.example", retrieved="2026-03")
+    assert about["notice"] == "it retires on a day"
+    assert (about["source"], about["retrieved"]) == ("https://results.example", "2026-03")
 
 
 def test_a_learning_curve_split_is_trained_with_the_values_tuned_for_its_base(project, monkeypatch):

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from bridged_project import DATASET, LATER, bridged_pair, bridged_results
-from champion_project import KNOWN, SUITES, TITLES, project
+from champion_project import KNOWN, NOTICE, SUITES, TITLES, project
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -52,6 +52,21 @@ def test_a_machine_has_the_estimates_of_both_and_their_ratios():
     prediction = answer(KNOWN)
     assert sorted(scores(prediction)) == sorted(TITLES + LATER)
     assert [(each.task, each.base_task) for each in prediction.ratios] == list(zip(LATER, TITLES, strict=True))
+
+
+def test_the_later_suite_stands_first_in_every_form(capsys):
+    options = ["predict", "--processor", KNOWN["processor"], "--chips", "2", "--results", str(bridged_results())]
+    assert main([*options, "--brief"]) == 0
+    table = [line for line in capsys.readouterr().out.splitlines() if "ratio to reference" in line]
+    assert [title in line for title, line in zip(LATER + TITLES, table, strict=True)] == [True] * len(table)
+    assert main([*options, "--json"]) == 0
+    answered = json.loads(capsys.readouterr().out)
+    assert [each["task"] for each in answered["machines"][0]["estimates"]] == LATER + TITLES
+    assert answered["dataset"] == f"{DATASET}, spec_cpu2017"
+    assert [(each["dataset"], each["retrieved"]) for each in answered["bases"]] == [
+        (DATASET, "2026-06-19"),
+        ("spec_cpu2017", "2026-03"),
+    ]
 
 
 def test_the_interval_of_a_ratio_is_narrower_than_that_of_two_intervals():
@@ -181,6 +196,8 @@ def test_every_command_answers_in_both_suites(tmp_path, capsys, monkeypatch, com
         shown = capsys.readouterr()
         for title in (LATER[2], TITLES[2]):
             assert title in shown.out, form
+        if command != "similar":
+            assert NOTICE in " ".join(shown.out.split()) or form == ("--csv",)
         assert DATASET in shown.out + shown.err or command != "similar"
 
 
@@ -192,8 +209,12 @@ def test_the_text_has_ratios_and_the_results_behind_each_suite(capsys):
     assert "ratio to older suite" in out
     (line,) = [line for line in out.splitlines() if LATER[2] in line and "ratio to reference" in line]
     assert re.search(r"\d, [\d.]+ to [\d.]+$", line.strip())
-    assert f"basis: spec_cpu2017: {first} results to" in out
-    assert f"{DATASET}: bridged from spec_cpu2017, {later} results to 2026-06" in " ".join(out.split())
+    out = " ".join(out.split())
+    assert f"basis: {DATASET}: bridged from spec_cpu2017, {later} results to 2026-06" in out
+    assert f"spec_cpu2017: {first} results to" in out
+    assert "published results are of" in out
+    assert "https://www.spec.org/cpu2017/results/, retrieved 2026-03" in out
+    assert f"note: {NOTICE}" in out
 
 
 def test_rank_refuses_a_candidate_that_one_champion_cannot_use():
@@ -202,7 +223,7 @@ def test_rank_refuses_a_candidate_that_one_champion_cannot_use():
     ranking = champion.rank([KNOWN, {"processor": "nonsense"}, {**KNOWN, "chips": 1}], suite="both")
     assert [len(ranking.candidates), len(ranking.refused)] == [2, 1]
     assert {*ranking.weights} == {*TITLES, *LATER}
-    assert ranking.dataset == ", ".join(each.dataset for each in pair)
+    assert ranking.dataset == f"{pair.bridged.dataset}, {pair.base.dataset}"
 
 
 def test_a_grid_of_one_suite_is_that_of_its_champion():
@@ -218,7 +239,7 @@ def test_python_answers_in_both_suites_when_asked():
     champion = perfcast.load_champion(bridged_results() / "champion" / DATASET)
     both = perfcast.predict(KNOWN, champion, suite="both", explain=False)
     assert both.machines[0].estimates == answer(KNOWN, options=replace(PLAIN, neighbors=3)).estimates
-    assert [each.dataset for each in both.bases] == ["spec_cpu2017", DATASET]
+    assert [each.dataset for each in both.bases] == [DATASET, "spec_cpu2017"]
     assert {each.task for each in champion.predict(KNOWN).machines[0].estimates} == {*LATER}
     comparison = champion.compare([KNOWN, {**KNOWN, "chips": 1}], suite="both")
     assert {pair.task for pair in comparison.pairs} == {*TITLES, *LATER}

@@ -334,7 +334,10 @@ def test_published_scores_are_those_of_the_same_cpu_model_and_chips():
     assert "published results nearest to this machine" in text
     assert f"the newest published results have {other.differs[0]}" in " ".join(text.split())
     assert text.index("published results of this machine") < text.index("prediction\n")
-    assert published.results[0].result in text
+    newest = published.results[0]
+    (of_newest,) = rows.loc[rows["result_id"] == newest.result, "tester"]
+    assert newest.tester == of_newest
+    assert f"{newest.result}, tested by {of_newest}, {newest.published}" in text
 
 
 def test_published_results_match_everything_given():

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from bridged_project import DATASET, LATER, bridged_pair, bridged_results
-from champion_project import TITLES
+from champion_project import NOTICE, TITLES
 from serving_project import KNOWN, PLAIN, WRONG, request, served
 
 import perfcast
@@ -42,8 +42,8 @@ def test_prediction_is_that_of_the_command(address, capsys):
     payload = request(f"{address}/predict", KNOWN).json()
     assert payload == json.loads(capsys.readouterr().out)
     response_models.PredictResponse.model_validate(payload, extra="forbid")
-    assert list_tasks(payload) == [*TITLES, *LATER]
-    assert [basis["bridged_from"] for basis in payload["bases"]] == ["", "spec_cpu2017"]
+    assert list_tasks(payload) == [*LATER, *TITLES]
+    assert [basis["bridged_from"] for basis in payload["bases"]] == ["spec_cpu2017", ""]
     (machine,) = payload["machines"]
     estimates = {estimate["task"]: estimate for estimate in machine["estimates"]}
     assert len(machine["ratios"]) == len(LATER)
@@ -55,7 +55,7 @@ def test_prediction_is_that_of_the_command(address, capsys):
 
 @pytest.mark.parametrize(
     ("suite", "tasks"),
-    [("both", [*TITLES, *LATER]), ("2017", TITLES), ("2026", LATER), (DATASET, LATER)],
+    [("both", [*LATER, *TITLES]), ("2017", TITLES), ("2026", LATER), (DATASET, LATER)],
 )
 def test_suite_chooses_who_answers(address, suite, tasks):
     assert list_tasks(request(f"{address}/predict{PLAIN}&suite={suite}", KNOWN).json()) == tasks
@@ -101,8 +101,9 @@ def test_machines_that_cannot_be_used_do_not_stop_the_others(address):
 def test_health_describes_both(address):
     payload = request(f"{address}/health").json()
     response_models.HealthResponse.model_validate(payload, extra="forbid")
-    assert [suite["title"] for suite in payload["suites"]] == ["SPEC CPU2017", "SPEC CPU2026"]
-    assert [suite["basis"]["tasks"] for suite in payload["suites"]] == [TITLES, LATER]
+    assert [suite["title"] for suite in payload["suites"]] == ["SPEC CPU2026", "SPEC CPU2017"]
+    assert [suite["basis"]["tasks"] for suite in payload["suites"]] == [LATER, TITLES]
+    assert [suite["basis"]["notice"] for suite in payload["suites"]] == ["", NOTICE]
 
 
 def test_one_champion_takes_both_as_itself():

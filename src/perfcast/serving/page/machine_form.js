@@ -342,6 +342,8 @@ async function initialize() {
   const { suites } = state.health;
   if (suites.length > 1) {
     for (const { suite } of [form, getElement("choose"), getElement("size")].map((each) => each.elements)) suite.append(...suites.map((each) => createElement("option", { value: each.basis.dataset }, each.title)));
+    // a fleet has one suite: that of most results, as in the command
+    getElement("size").elements.suite.value = suites.find((each) => !each.basis.bridged_from).basis.dataset;
     for (const label of document.querySelectorAll(".of-suites")) label.hidden = false;
   }
   for (const name of OPTIONS) form.elements[name].dataset.initial = form.elements[name].value;

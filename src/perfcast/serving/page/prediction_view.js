@@ -57,17 +57,22 @@ export function formatInterval(estimate) {
   return estimate.low === null ? "no interval" : `${formatNumber(estimate.low)} to ${formatNumber(estimate.high)}`;
 }
 
-// Return the published results as a table, nothing without any.
-function createPublished(estimates) {
+// Return a published result with its id, tester and month, so that it can be found.
+const nameResult = (each) => [each.result, each.tester && `tested by ${each.tester}`, each.published].filter(Boolean).join(", ");
+
+// Return the published results as a table, with their sources, nothing without any.
+function createPublished(estimates, suites) {
   const found = estimates.filter((each) => each.published);
   const isExact = found.every(({ published }) => !published.differs.length);
   const rows = found.map(({ task, published }) => {
     const which = published.differs.length ? `the nearest machine; its newest results have ${published.differs.join("; ")}` : "this machine";
     const range = published.low === published.high ? formatNumber(published.low) : `${formatNumber(published.low)} to ${formatNumber(published.high)}`;
-    return [task, String(published.count), formatNumber(published.median), range, ...(isExact ? [] : [which])];
+    return [task, String(published.count), formatNumber(published.median), range, nameResult(published.results[0]), ...(isExact ? [] : [which])];
   });
-  const [caption, header] = [`Published results${isExact ? " of this machine" : ""}`, ["suite", "results", "median", "range", ...(isExact ? [] : ["of"])]];
-  return rows.length ? [createElement("div", { class: "published" }, createTable(caption, header, rows))] : [];
+  const [caption, header] = [`Published results${isExact ? " of this machine" : ""}`, ["suite", "results", "median", "range", "newest", ...(isExact ? [] : ["of"])]];
+  const sources = suites.filter(({ basis }) => basis.source && found.some(({ task }) => basis.tasks.includes(task))).map(({ basis }) => `${basis.source}${basis.retrieved ? `, retrieved ${basis.retrieved}` : ""}`);
+  const source = sources.length ? [createElement("p", { class: "quiet" }, `Source: ${sources.join("; ")}.`)] : [];
+  return rows.length ? [createElement("div", { class: "published" }, createTable(caption, header, rows), ...source)] : [];
 }
 
 // Return the measured results behind the answers of a suite, and the suite whose estimates it rests on.
@@ -75,6 +80,8 @@ export function describeBasis({ results, until, bridged_from: base }, suites) {
   const from = base ? `bridged from ${suites.find((suite) => suite.basis.dataset === base)?.title ?? base}; ` : "";
   return `${from}${countResults(results)}${until ? ` to ${until}` : ""}`;
 }
+
+const createNotice = ({ notice }) => (notice ? [createElement("p", { class: "quiet" }, `${notice}.`)] : []);
 
 // Return the heading, the chart, the trust and the ratio of one estimate.
 function createEstimate(estimate, { ratio, heading, width, unit }) {
@@ -98,14 +105,14 @@ export function createPrediction(machine, width, suites, words) {
   const ratios = Object.fromEntries((machine.ratios ?? []).map((each) => [each.task, each]));
   const hasNearest = estimates.some((estimate) => estimate.neighbors.length);
   const units = [...new Set(estimates.map((estimate) => estimate.unit))].filter(Boolean);
-  parts.push(...createPublished(estimates));
+  parts.push(...createPublished(estimates, suites));
   parts.push(createLegend(estimates[0].level, { marks: hasNearest && "nearest measured machines", published: estimates.some((estimate) => estimate.published), unit: units.length === 1 ? units[0] : "" }));
   const answered = suites.map((suite) => ({ ...suite, estimates: estimates.filter((estimate) => suite.basis.tasks.includes(estimate.task)) })).filter((suite) => suite.estimates.length);
   const isSplit = answered.length > 1 && width >= 730;
   for (const suite of answered) suite.width = isSplit ? Math.floor((width - 32) / 2) : width;
   const sections = answered.map((suite) => {
-    const title = answered.length > 1 ? [createElement("div", {}, createElement("h3", { class: "dataset" }, suite.title), createElement("p", { class: "quiet" }, describeBasis(suite.basis, suites)))] : [];
-    const blocks = suite.estimates.map((estimate) => createEstimate(estimate, { ratio: ratios[estimate.task], heading: title.length ? "h4" : "h3", width: suite.width, unit: units.length > 1 ? estimate.unit : "" }));
+    const title = answered.length > 1 ? [createElement("div", {}, createElement("h3", { class: "dataset" }, suite.title), createElement("p", { class: "quiet" }, describeBasis(suite.basis, suites)), ...createNotice(suite.basis))] : createNotice(suite.basis);
+    const blocks = suite.estimates.map((estimate) => createEstimate(estimate, { ratio: ratios[estimate.task], heading: answered.length > 1 ? "h4" : "h3", width: suite.width, unit: units.length > 1 ? estimate.unit : "" }));
     const section = createElement("section", {}, ...title, ...blocks);
     section.style.gridRow = `span ${title.length + blocks.length}`;
     return section;
