@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 
-from perfcast.cli.asking import add_champion, add_power, read_champion
+from perfcast.cli.asking import BOTH, add_champion, add_power, read_champions
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,5 +25,6 @@ def run(options: argparse.Namespace) -> int:
     """Serve until standard input ends."""
     from perfcast.serving.mcp_server import create_server, serve
 
-    serve(create_server(read_champion(options)))
+    options.suite = options.suite or BOTH
+    serve(create_server(read_champions(options)))
     return 0

@@ -9,9 +9,18 @@ import numpy as np
 import pandas as pd
 
 from perfcast.features.feature_math import append_logs, feature
-from perfcast.inference.cells import IMPLIED, CompletedMachines, read_column, stack_cells
+from perfcast.inference.cells import (
+    GIVEN,
+    IMPLIED,
+    LOOKED_UP,
+    Cells,
+    CompletedMachines,
+    mask_cells,
+    read_column,
+    stack_cells,
+)
 from perfcast.inference.champion import Champion
-from perfcast.inference.draws import DrawPredictions, impute_draws
+from perfcast.inference.draws import DrawnMachines, DrawPredictions, FollowedDraws, impute_draws
 from perfcast.inference.parse import ParsedMachines, fill_facts
 from perfcast.schema.table import Column, Role, Table, Tag, select
 from perfcast.uncertainty.conformal import LEVEL
@@ -39,6 +48,33 @@ class Base:
         unit = select(self.champion.reference_data.measured.columns, role=Role.TARGET)[0].unit
         units = dict.fromkeys(_FEATURES, unit) | {"known": ""}
         return [feature(f"{self.name}_{name}", self.name, units[name], text, 0) for name, text in _FEATURES.items()]
+
+    def follow(self, machines: ParsedMachines, when: pd.Series | pd.Timestamp | None, *, assume: bool) -> FollowedDraws:
+        """Return the draws of machines of the bridged dataset by this champion, which its own draws follow.
+
+        They are those of the same descriptions in the other dataset, so that both assume the same hardware, whichever
+        of them is asked.
+        """
+        champion, known = self.champion, machines.known
+        tasks = [None if name is None else self.tasks.get(name, "") for name in known.cells[champion.task].tolist()]
+        rows = np.flatnonzero([task != "" for task in tasks])
+        is_known = known.has_origin(GIVEN, LOOKED_UP)[rows]
+        given = {
+            name: mask_cells(values[rows], ~is_known[:, place])
+            for place, (name, values) in enumerate(known.cells.items())
+        }
+        given[champion.task] = np.array([tasks[row] for row in rows.tolist()], dtype=object)
+        empty = stack_cells([{}] * len(rows), champion.reference_data.measured.columns)
+        cells = empty.assign({name: values for name, values in given.items() if name in empty})
+        steps = CompletedMachines(Cells(cells, known.cells.index[rows]))
+        fill_facts(steps, champion)
+        steps.conclude(champion.rules.fill_implied, IMPLIED)
+        days = when.iloc[rows].reset_index(drop=True) if isinstance(when, pd.Series) else when
+        return self.lead(impute_draws(ParsedMachines(steps, {}), champion, days, assume=assume))
+
+    def lead(self, drawn: DrawnMachines) -> FollowedDraws:
+        """Return draws of the base as those of the bridged dataset follow them."""
+        return FollowedDraws(drawn, self.tasks)
 
     def add_estimates(self, table: Table, shares: np.ndarray | None = None) -> Table:
         """Append the estimates of machines to their table; see `impute_draws` for `shares`."""

@@ -24,26 +24,19 @@ def draw_sides(
 ) -> list[DrawnMachines | None]:
     """Draw what is assumed of every machine, of a pair once for both; None for a champion that has no machine.
 
-    A machine whose entity has results behind the bridged champion is drawn from these, since they are of later
-    machines, any other from the results of the base. The other champion follows its draws, see `FollowedDraws`.
+    The bridged champion follows the draws of the base, see `FollowedDraws`, also where it is asked alone: what is
+    assumed does not depend on which of both are asked.
     """
+    of_base = _draw(sides[0], champions[0], options)
     if len(sides) == 1:
-        return [join_draws(_draw(sides[0], champions[0], options))] if sides[0].keys else [None]
-    pair, (machines, later) = BridgedPair(*champions), sides
-    base, bridged = pair
-    tasks = pair.bridge.tasks
-    measured = set(bridged.reference_data.measured.frame[bridged.entity].astype(str))
-    entities = zip(later.keys, later.cells[bridged.entity].tolist(), strict=True)
-    leading = [key for key, entity in entities if entity in measured]
-    led = np.isin(machines.keys, leading)
-    leads = ~np.isin(later.keys, np.setdiff1d(machines.keys, leading))
-    # those that are followed stand first, so that their draws keep their numbers
-    of_base, of_bridged = _draw(machines.take(~led), base, options), _draw(later.take(leads), bridged, options)
-    if of_bridged:
-        followed = FollowedDraws(of_bridged[0], {task: name for name, task in tasks.items()})
-        of_base += _draw(machines.take(led), base, options, followed)
+        return [join_draws(of_base) if of_base else None]
+    pair, later = BridgedPair(*champions), sides[1]
+    shared = np.isin(later.keys, sides[0].keys)
+    # a machine that the base refuses has no answer of it to be matched with
+    alone = _draw(later.take(~shared), pair.bridged, options)
+    of_bridged = [replace(each, other=np.full_like(each.other, -1)) for each in alone]
     if of_base:
-        of_bridged += _draw(later.take(~leads), bridged, options, FollowedDraws(of_base[0], tasks))
+        of_bridged += _draw(later.take(shared), pair.bridged, options, pair.bridge.lead(of_base[0]))
     return [join_draws(drawn) if drawn else None for drawn in (of_base, of_bridged)]
 
 
@@ -107,10 +100,8 @@ class JointAnswers:
         """Return the bridged machines by task with a base, those of the base, and by draw of both: their numbers and
         weights, and the place of the machine among the first. Shapes: (m,) twice, (k,) four times.
         """
-        followers, leaders = (np.flatnonzero(side.drawn.other >= 0) for side in (base, bridged))
-        draws = np.concatenate([base.drawn.other[followers], leaders])
-        old_draws = np.concatenate([followers, bridged.drawn.other[leaders]])
-        weights = np.concatenate([base.drawn.weights[followers], bridged.drawn.weights[leaders]])
+        draws = np.flatnonzero(bridged.drawn.other >= 0)
+        old_draws, weights = bridged.drawn.other[draws], bridged.drawn.weights[draws]
         rows, first, places = np.unique(bridged.drawn.owners[draws], return_index=True, return_inverse=True)
         return rows, base.drawn.owners[old_draws[first]], draws, old_draws, weights, places
 

@@ -151,7 +151,8 @@ class JointRules:
     """Rules of joint draws.
 
     `taken`: columns that a donor gives, all from one result, but for those of `software`: these come from a result of
-    `software_groups`, so that an old machine runs what others run on the day of the set-up. `per_unit`: taken columns
+    `software_groups`, so that an old machine runs what others run on the day of the set-up. `apart`: columns whose
+    penalties the software has not: typed or assumed, they tell nothing of it. `per_unit`: taken columns
     that grow with the product of others, such as modules with memory channels. `groups`: columns in which candidates
     equal the machine, the narrowest first. `penalties`: by column, what a difference from a known value takes off the
     logarithm of a donor's weight: that of another text, or of a number e times as large. `years`: time from the day of
@@ -171,6 +172,7 @@ class JointRules:
     penalties: Mapping[str, float]
     years: float
     software: tuple[str, ...] = ()
+    apart: tuple[str, ...] = ()
     software_groups: tuple[tuple[str, ...], ...] = ()
     at_most: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     facts: Mapping[str, tuple[str, Callable[[np.ndarray], np.ndarray]]] = field(default_factory=dict)
@@ -306,6 +308,8 @@ class JointDeck:
             software = np.where(wanted < 0, years, self._software_years[rows])
             total += np.abs(wanted - software) / self.rules.years
         for name, penalty in self.rules.penalties.items():
+            if part == SOFTWARE and name in self.rules.apart:
+                continue
             if name in self._logs:
                 values = np.array([known.get(name) for known in machines], dtype=float)
                 if not np.isnan(values).all():

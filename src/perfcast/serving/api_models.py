@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, RootModel, Tag
 
-from perfcast.api import Comparison, Grid, NearestMachines, Predictions, Ranking, Sizing, for_python
+from perfcast.api import Comparison, Grid, NearestMachines, Predictions, Ranking, Sizing, for_python, with_operations
 from perfcast.decisions.variants import read_varied_fields
 from perfcast.inference.champion_pair import BridgedPair, list_champions
 from perfcast.inference.machine_fields import MONTH, is_month
@@ -112,6 +112,15 @@ class PredictQuery(_Options):
         return make_options(level=self.level, when=self.when, assume=self.assume, neighbors=neighbors, explain=explain)
 
 
+def add_operations(champion: Served) -> Served:
+    """Return the champion, or both of a pair, with the operations of Python."""
+    if not isinstance(champion, BridgedPair):
+        return with_operations(champion)
+    bridged = with_operations(champion.bridged)
+    bridged.pair = BridgedPair(with_operations(champion.base), bridged)
+    return bridged.pair
+
+
 Answer = Comparison | Grid | NearestMachines | Predictions | Ranking | Sizing
 _MACHINES = Field(min_length=1, description="Names from GET /fields with values.")
 _DESCRIBED = ("machine", "machines", "measured", "fleet", "onto")
@@ -207,8 +216,14 @@ class PublishedRequest(DecisionRequest):
 
     def answer(self, champion: Served, limits: RequestLimits, **further: Any) -> Any:
         """Return the published results by task."""
-        first: Any = list_champions(champion)[0]
-        return first.published(list_entries(self.machine, limits), tasks=self.tasks)
+        entries = list_entries(self.machine, limits)
+        wanted = [champion.task_names.get(name, "tasks") for name in self.tasks]
+        published: dict[str, Any] = {}
+        for each in reversed(list_champions(champion)):
+            tasks = [task for task in wanted if task in each.tasks]
+            if tasks or not wanted:
+                published |= with_operations(each).published(entries, tasks=tasks)
+        return published
 
 
 class SimilarRequest(DecisionRequest):

@@ -24,10 +24,9 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from perfcast import __version__
-from perfcast.api import with_operations
 from perfcast.inference.cells import ORIGINS
 from perfcast.inference.champion import Champion
-from perfcast.inference.champion_pair import BridgedPair, list_champions
+from perfcast.inference.champion_pair import list_champions
 from perfcast.inference.machine_fields import name_group
 from perfcast.inference.prediction import ESTIMATE, Answer, Predictions, as_csv
 from perfcast.schema.display_names import column_label
@@ -41,6 +40,7 @@ from perfcast.serving.api_models import (
     PredictQuery,
     PredictResponse,
     RequestBody,
+    add_operations,
     describe_errors,
     list_entries,
 )
@@ -100,10 +100,7 @@ def create_app(
     `hosts` are the accepted names in the Host header; None accepts any. Without that check, a page of another site
     whose name resolves to this machine (DNS rebinding) could send requests.
     """
-    first, *others = (with_operations(each) for each in list_champions(champion))
-    champion = first
-    for bridged in others:
-        champion = bridged.pair = BridgedPair(first, bridged)
+    champion = add_operations(champion)
     metrics = ServerMetrics()
     queue = PredictionQueue(limits, metrics)
     metrics.starts.inc()

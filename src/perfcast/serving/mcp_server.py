@@ -21,11 +21,18 @@ from mcp_types import (
 from pydantic import RootModel, TypeAdapter, ValidationError
 
 from perfcast import __version__
-from perfcast.api import Predictions, PublishedScores, with_operations
-from perfcast.inference import champion as champion_folder
+from perfcast.api import Predictions, PublishedScores
+from perfcast.inference.champion_pair import list_champions
 from perfcast.inference.prediction import ESTIMATE, Answer
-from perfcast.serving.api_models import DECISIONS, DecisionRequest, MeasuredRequest, PublishedRequest, describe_errors
-from perfcast.serving.request_limits import DEFAULT_LIMITS, RefusedRequest, RequestLimits
+from perfcast.serving.api_models import (
+    DECISIONS,
+    DecisionRequest,
+    MeasuredRequest,
+    PublishedRequest,
+    add_operations,
+    describe_errors,
+)
+from perfcast.serving.request_limits import DEFAULT_LIMITS, RefusedRequest, RequestLimits, Served, choose_champion
 from perfcast.utils.errors import UserError, unknown_name
 
 _PUBLISHED = dict[str, PublishedScores]
@@ -37,11 +44,13 @@ TOOLS: dict[str, tuple[type[DecisionRequest], Any, str]] = {
 """Tools with the models of their requests and answers, and their summaries."""
 
 
-def create_server(loaded: champion_folder.Champion, limits: RequestLimits = DEFAULT_LIMITS) -> Server[Any]:
-    """Return the server of a loaded champion. A request that cannot be answered gets one line, marked as an error."""
-    champion = with_operations(loaded)
+def create_server(loaded: Served, limits: RequestLimits = DEFAULT_LIMITS) -> Server[Any]:
+    """Return the server of a loaded champion, or of a pair. A request that cannot be answered gets one line, marked as
+    an error.
+    """
+    champion = add_operations(loaded)
     one_at_a_time = anyio.CapacityLimiter(1)  # models are not thread-safe
-    fields = ", ".join(dict.fromkeys(field.name for field in champion.fields.fields.values()))
+    fields = ", ".join(dict.fromkeys(field.name for field in list_champions(champion)[0].fields.fields.values()))
     machine = f"A machine is an object of fields with values, such as {fields}; unknown ones are left out."
     tools = [
         Tool(
@@ -59,7 +68,8 @@ def create_server(loaded: champion_folder.Champion, limits: RequestLimits = DEFA
             raise unknown_name("tools", name[:60], TOOLS)
         if len(json.dumps(arguments)) > limits.body:
             raise UserError(f"a request can have at most {limits.body} bytes", "it has more", "send fewer machines")
-        made = TOOLS[name][0].model_validate(arguments).answer(champion, limits)
+        request = TOOLS[name][0].model_validate(arguments)
+        made = request.answer(choose_champion(champion, request.suite), limits)
         return made.to_dict() if isinstance(made, Answer) else RootModel[_PUBLISHED](made).model_dump()
 
     async def list_tools(context: Any, params: PaginatedRequestParams | None) -> ListToolsResult:

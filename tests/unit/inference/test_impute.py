@@ -351,3 +351,17 @@ def test_gather_keeps_every_task_within_the_limit(monkeypatch):
     monkeypatch.setattr("perfcast.inference.reference_data.MAX_RESULTS", 8)
     measured = ReferenceData.gather(project().standard, project().raw, FEATURES).measured.frame
     assert measured["suite"].astype("str").value_counts().to_dict() == dict.fromkeys(SUITES, 2)
+
+
+def test_memory_that_is_typed_back_changes_no_software():
+    champion = project().champion
+    software = champion.rules.joint.software
+    for speed in (2933, 3200, 4800):
+        drawn = [draws({**KNOWN, "memory": f"8 x 64 GB{text}"}, champion) for text in ("", f" DDR4-{speed}")]
+        runs = [list_software(each, [name for name in software if name in each.completed.cells]) for each in drawn]
+        assert runs[0] == runs[1]
+
+
+def list_software(drawn, names):
+    frame = drawn.completed.frame[names].astype(str).assign(owner=drawn.owners, weight=drawn.weights)
+    return frame.groupby(["owner", *names])["weight"].sum().round(9).to_dict()

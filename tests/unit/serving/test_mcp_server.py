@@ -10,7 +10,9 @@ from dataclasses import asdict
 from typing import Any
 
 import pytest
+from bridged_project import bridged_pair
 from champion_project import project
+from serving_project import request, served
 
 import perfcast
 
@@ -84,6 +86,44 @@ def test_request_that_cannot_be_answered_gets_one_line(name, arguments):
     assert answered.is_error
     (content,) = answered.content
     assert content.text and "\n" not in content.text
+
+
+@pytest.fixture(scope="module")
+def address():
+    with served(bridged_pair()) as url:
+        yield url
+
+
+@pytest.mark.parametrize("suite", [None, "both", "2017", "2026"])
+@pytest.mark.parametrize("name", [name for name in REQUESTS if name != "published"])
+def test_every_tool_answers_in_every_suite_as_http_does(address, name, suite):
+    route = "predict-measured" if name == "predict" else name
+    body = REQUESTS[name] | ({} if suite is None else {"suite": suite})
+    body |= {"mix": {}} if name == "size" else {}
+    answered, reply = call(name, body, create_server(bridged_pair())), request(f"{address}/{route}", body)
+    assert not answered.is_error, answered.content
+    assert answered.structured_content == reply.json()
+    assert ("2026_int" in str(answered.content)) == (
+        suite == "2026" or (suite or "both") == "both" and name != "size" and (suite is not None or name == "predict")
+    )
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_a_tool_refuses_an_unknown_suite_in_one_line(name):
+    answered = call(name, {**REQUESTS[name], "suite": "1999"}, create_server(bridged_pair()))
+    assert answered.is_error
+    assert answered.content[0].text.startswith("suite must be both or the end of a dataset")
+    assert "\n" not in answered.content[0].text
+
+
+def test_published_results_are_of_the_asked_suite():
+    server = create_server(bridged_pair())
+    tasks = {
+        suite: [*call("published", {**REQUESTS["published"], "suite": suite}, server).structured_content]
+        for suite in ("2017", "2026", "both")
+    }
+    assert tasks["2017"] and tasks["2026"]
+    assert tasks["both"] == tasks["2026"] + tasks["2017"]
 
 
 def test_sizes_are_bounded():

@@ -194,6 +194,7 @@ class ServerRules(ServerNames):
         penalties={name: float(value) for name, (value,) in _read_rule("penalty").items()},
         years=0.25,
         software=tuple(_read_rule("software")),
+        apart=tuple(_read_rule("apart")),
         # what can run depends on the instruction set
         software_groups=(("cpu_vendor", "isa"), ("isa",)),
         at_most={
