@@ -23,6 +23,9 @@ from perfcast.uncertainty.levels import outputs_of
 from perfcast.utils.errors import UserError
 
 _FORM = re.compile(r"\s*(?P<output>[^<>=]+?)\s*(?P<sign>>=|<=|>|<)\s*(?P<number>\S+(?:\s+[a-z/]+)?)\s*", re.IGNORECASE)
+_THOUSANDS = re.compile(r"[1-9]\d{0,2}(?:[\s,'’]\d{3})+")
+_POINTS = re.compile(r"\W*([1-9]\d{0,2}(?:\.\d{3})+)\W*")
+"""Three digits after every point: thousands to some, decimals to others."""
 _OPERATOR = re.compile(r"\s*([*/])\s*")
 SCORE, PROBABILITY, COST = "score", "probability", "cost"
 _WORDS = {"watt": WATTS, **{word: word for word in (SCORE, WATTS, PRICE, COST, PROBABILITY)}}
@@ -345,8 +348,22 @@ def read_candidate(entry: MachineEntry) -> Candidate:
     name = texts.get(NAME) or None
     if name is not None and len(name) > MAX_NAME_LETTERS:
         raise UserError(f"a name must be at most {MAX_NAME_LETTERS} letters", f"{entry.label} has {len(name)}")
+    for word in (PRICE, WATTS):
+        if isinstance(entry.carried.get(word), str):
+            texts[word] = join_thousands(texts[word], f"{word} of {entry.label}")
     price, watts = (_read_positive(texts.get(word), word, entry.label) for word in (PRICE, WATTS))
     return Candidate(entry.line, name, price, watts)
+
+
+def join_thousands(text: str, label: str) -> str:
+    """Return a typed number without the separators of its thousands, as in 1,200 and 1 200.
+
+    Raises: UserError for 1.200, which is 1200 to some readers and 1.2 to others.
+    """
+    if points := _POINTS.fullmatch(text):
+        digits = points[1].replace(".", "")
+        raise UserError(f"{label} must not have points between thousands", f"it is {text[:40]!r}", f"write {digits}")
+    return re.sub(r"\D", "", text) if _THOUSANDS.fullmatch(text) else text
 
 
 def _read_positive(text: str | None, name: str, label: str) -> float | None:

@@ -287,7 +287,7 @@ class _Sizer:
         prediction, facts = scores.predictions[place], self._facts[place]
         low_end, high_end = ends = (1 - level) / 2, (1 + level) / 2
         needs = self._needs(place, self._joint.logs)
-        counts = np.ceil(needs - _ROUNDING)
+        counts = _count_machines(needs)
         needed = int(_quantile(counts, request.sure)) + request.spare
         low, high = (int(each) + request.spare for each in _quantile(counts, ends))
         ratios = self._counts.total() / _quantile(needs, [high_end, 0.5, low_end])
@@ -349,9 +349,14 @@ class _Sizer:
             first, last = _quantile(np.log(left), ends)
             width = float((last - first) / max(high - low, _ROUNDING))
             if width < _MAX_WIDTH_LEFT:
-                count = [int(np.ceil(np.exp(each) - _ROUNDING)) + self._request.spare for each in (first, last)]
+                count = [int(each) + self._request.spare for each in _count_machines(np.exp([first, last]))]
                 narrowings.append(Narrowing(self._scores.predictions[place].machine, count[0], count[1], width))
         return tuple(sorted(narrowings, key=lambda each: each.width)[:_MAX_NARROWINGS])
+
+
+def _count_machines(needs: np.ndarray) -> np.ndarray:
+    """Return the whole numbers of machines that meet needs, at least one."""
+    return np.maximum(np.ceil(needs - _ROUNDING), 1)
 
 
 def _quantile(values: np.ndarray, levels: float | Sequence[float]) -> Any:

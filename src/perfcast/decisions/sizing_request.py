@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from perfcast.decisions.criteria import Output, read_output
+from perfcast.decisions.criteria import Output, join_thousands, read_output
 from perfcast.inference.champion import Champion
 from perfcast.inference.machine_files import COUNT, OF_FLEETS, UTILIZATION, MachineEntry
 from perfcast.utils.errors import UserError
 
 MAX_COUNT = 1_000_000
+_MIN_SHARE = 1e-4
+"""Least share of a task or of a utilization; below it a fleet has no load to replace."""
 _TOLERANCE = 1e-6
 _BOUNDS = {
     "growth": (0.0, 10.0),
@@ -117,7 +118,10 @@ def carry_fleet_fields(entry: MachineEntry) -> MachineEntry:
 
 def read_count(entry: MachineEntry) -> int:
     """Return the number of machines of a row. Raises: UserError unless it is a positive whole number."""
-    text = re.sub(r"(?<=\d)[\s,'’](?=\d{3}\b)", "", str(_given(entry, COUNT)).strip())  # 1,200 is no decimal of a count
+    given = _given(entry, COUNT)
+    text = str(given).strip()
+    if isinstance(given, str):
+        text = join_thousands(text, f"{COUNT} of {entry.label}")
     requirement = f"{COUNT} must be a whole number from 1 to {MAX_COUNT}"
     try:
         value = float(text)
@@ -147,6 +151,6 @@ def _read_share(text: str, label: str) -> float:
         value = float(plain.removesuffix("%")) / (100 if percent else 1)
     except ValueError:
         value = math.nan
-    if not 0 < value <= 1:
-        raise UserError(f"{label} must be above 0 and at most 1", f"it is {plain[:40]!r}", "0.45 or 45 % is 45 %")
+    if not _MIN_SHARE <= value <= 1:
+        raise UserError(f"{label} must be from {_MIN_SHARE:.4f} to 1", f"it is {plain[:40]!r}", "0.45 or 45 % is 45 %")
     return value

@@ -109,11 +109,24 @@ def test_mix_weighs_the_time_of_the_fleet():
 
 @pytest.mark.parametrize(
     ("count", "read"),
-    [("1,200", 1200), ("1 200", 1200), ("1\u202f234\u00a0567", 0), ("12'500", 12500), ("1,2", 0), ("1.200", 0)],
+    [("1,200", 1200), ("1 200", 1200), ("1\u202f234\u00a0567", 0), ("12'500", 12500), ("1,2", 0), ("0,125", 0)],
 )
 def test_count_may_have_separators_of_thousands_but_no_decimals(count, read):
     answer = size([OLD, {**OLD, "count": count}])
     assert (answer.machines, len(answer.refused)) == (40 + read, not read)
+
+
+@pytest.mark.parametrize(("count", "remedy"), [("1.000", "1000"), ("1.200", "1200"), ("12.000", "12000")])
+def test_points_that_may_separate_thousands_are_refused(count, remedy):
+    refused = size([OLD, {**OLD, "count": count}]).refused[0]
+    assert refused.message.endswith(f"write {remedy}")
+    assert size({**OLD, "count": 1.0}).machines == 1, "a number of JSON has no such points"
+
+
+def test_smallest_utilization_needs_a_machine():
+    target = size({**OLD, "count": 1, "utilization": "0.01 %"}).targets[0]
+    assert (target.needed, target.low, target.high) == (1, 1, 1)
+    assert all(each.width <= 1 for each in target.narrowed_by)
 
 
 def test_rows_of_equal_machines_are_one():
@@ -154,6 +167,8 @@ def test_virtual_processors_are_threads_with_smt_and_cores_without(smt, threads)
         ({"utilization": 1.4}, "utilization of"),
         ({"utilization": "45"}, "utilization of"),
         ({"utilization": "none"}, "utilization of"),
+        ({"utilization": "5e-324"}, "must be from 0.0001 to 1"),
+        ({"utilization": "0.000000001"}, "must be from 0.0001 to 1"),
         ({"processor": "Xeon Gibberish"}, "known CPU model"),
         ({"Qty": 3}, "every field once"),
         ({"chips": None}, "must give chips"),

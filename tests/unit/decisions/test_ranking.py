@@ -148,6 +148,21 @@ def test_equal_candidates_keep_their_order_with_line_numbers():
     assert [candidate.name for candidate in candidates] == [f"2 x xeon gold 6148 (line {line})" for line in (1, 2, 3)]
 
 
+@pytest.mark.parametrize(
+    ("price", "read"), [("14,500", 14500), ("1 200 000", 1200000), (14.125, 14.125), ("0.125", 0.125)]
+)
+def test_a_price_may_have_separators_of_thousands(price, read):
+    (entry,) = read_machines({"processor": "x", "price": price})
+    assert read_candidate(entry).price == read
+
+
+@pytest.mark.parametrize("price", ["35.000", "€35.000", "14.500", "1.234.567"])
+def test_a_price_whose_points_may_separate_thousands_is_refused(price):
+    (entry,) = read_machines({"processor": "x", "price": price})
+    with pytest.raises(UserError, match=f"write {price.strip('€').replace('.', '')}"):
+        read_candidate(entry)
+
+
 def test_entries_separate_names_prices_and_watts():
     (entry,) = read_machines({"Name": " a  b ", "price": "1e4", "watts": "1.2 kW", "chips": 2})
     candidate = read_candidate(entry)
