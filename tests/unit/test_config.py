@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from perfcast.cli.pipeline import train
 from perfcast.config.compose import run_hydra
 from perfcast.config.conf_files import read_ablations, read_conf, read_yaml, validated
 from perfcast.config.dataset_conf import DatasetConf, PublishedErrors
@@ -68,6 +69,77 @@ def test_a_multirun_has_a_folder_for_each_choice_and_ends_with_the_first_error(c
     with pytest.raises(UserError, match=r"must end, but ridge"):
         run_hydra(PROJECT, CHOSEN, fail)
     assert capsys.readouterr().err == ""
+
+
+CALL = "{_target_: perfcast.utils.io.write_text, path: executed, text: x}"
+"""What Hydra would call at the start of a job."""
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        f"+hydra.callbacks.x={CALL}",
+        f"++hydra.callbacks={{x: {CALL}}}",
+        "hydra.searchpath=[file:///tmp]",
+        "+hydra/callbacks=x",
+        "hydra/launcher=joblib",
+        "+predictor@hydra.callbacks.x=ridge",
+        "--config-dir=/tmp",
+        "--info",
+    ],
+)
+def test_an_override_cannot_change_hydra_itself(override, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=r"^an override must") as raised:
+        compose(*CHOSEN, override)
+    assert "\n" not in str(raised.value)
+    assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize("override", ["+evil=1", "+predictor.evil=1", "+dataset.evil=1", "+trainer.evil=1"])
+def test_an_unknown_key_is_refused(override):
+    with pytest.raises(UserError, match="evil"):
+        train([*CHOSEN, override, "table=/nowhere"], multirun=False, cfg=None)
+
+
+def own_project(folder):
+    shutil.copytree(PROJECT / "conf", folder / "conf")
+    shutil.copy(PROJECT / "params.yaml", folder)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "words"),
+    [
+        ("params.yaml", f"hydra: {{callbacks: {{x: {CALL}}}}}\n", "a key of params.yaml"),
+        ("params.yaml", "evil: 1\n", "a key of params.yaml"),
+        ("conf/config.yaml", f"hydra: {{callbacks: {{x: {CALL}}}}}\n", "a key of conf/config.yaml"),
+        ("conf/config.yaml", "evil: 1\n", "a key of conf/config.yaml"),
+        ("conf/predictor/ridge.yaml", "# @package _global_\n", "@package"),
+        (
+            "conf/trainer/default.yaml",
+            f"# @package hydra.callbacks.x\n{CALL[1:-1].replace(', ', chr(10))}\n",
+            "@package",
+        ),
+        ("conf/tracking/default.yaml", "defaults: [/dataset@hydra.callbacks.x: host_gemm]\n", "defaults"),
+    ],
+)
+def test_a_file_of_somebody_else_executes_nothing(file, text, words, tmp_path, monkeypatch):
+    monkeypatch.chdir(own_project(tmp_path))
+    path = tmp_path / file
+    content = path.read_text()
+    path.write_text(text + content if text.startswith("#") else content + text)
+    with pytest.raises(UserError, match=words) as raised:
+        run_hydra(tmp_path, CHOSEN, lambda config: None)
+    assert "\n" not in str(raised.value)
+    assert not (tmp_path / "executed").exists()
+
+
+def test_defaults_of_somebody_else_are_refused(tmp_path):
+    path = own_project(tmp_path) / "conf" / "config.yaml"
+    path.write_text(path.read_text().replace("  - _self_\n", "  - /dataset@hydra.callbacks.x: host_gemm\n  - _self_\n"))
+    with pytest.raises(UserError, match="defaults"):
+        run_hydra(tmp_path, CHOSEN, lambda config: None)
 
 
 def test_candidates_override_single_values_and_the_quick_preset_leaves_no_choice():

@@ -105,9 +105,10 @@ def chosen(options: argparse.Namespace, *names: str) -> dict[str, Any]:
 
 def parse_experiment(experiment: str | None, project: Path) -> dict[str, Any]:
     """Return the experiment of --experiment, or that of params.yaml. Raises: UserError when it is no JSON object."""
-    from perfcast.config.conf_files import read_yaml, require_mapping
+    from perfcast.config.conf_files import require_mapping
+    from perfcast.config.experiment_params import read_params
     from perfcast.utils.io import read_json_text
 
     if experiment is None:
-        return dict(read_yaml(project / "params.yaml"))
+        return read_params(project).model_dump()
     return dict(require_mapping(read_json_text(experiment, "--experiment"), "--experiment"))

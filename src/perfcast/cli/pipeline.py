@@ -632,10 +632,12 @@ def train(overrides: Sequence[str], multirun: bool, cfg: str | None) -> None:
     from perfcast.config.compose import run_hydra
     from perfcast.config.conf_files import validated
     from perfcast.config.experiment_params import Params
+    from perfcast.experiment.experiment_check import check_training
     from perfcast.experiment.training import TrainingJob, run_training
 
     def train_one(config: Mapping[str, Any]) -> None:
         params = validated(Params, "params.yaml", {key: config[key] for key in Params.model_fields if key in config})
+        check_training(config)
         store = tracking.store_from(config["tracking"], Path(), os.environ)
         out = Path(config["out"])
         names = config["dataset_name"], config["split"], config["predictor_name"]

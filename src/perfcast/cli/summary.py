@@ -23,11 +23,12 @@ def run(options: argparse.Namespace) -> int:
     """Print the summary of a run."""
     from perfcast import tracking
     from perfcast.config.conf_files import known, read_conf, read_yaml
+    from perfcast.config.experiment_params import read_params
     from perfcast.ops.leaderboard import summarize_results
 
     conf = options.project / "conf"
     titles = {name: str(read_conf(conf, "dataset", name)["title"]) for name in known(conf, "dataset")}
-    print(summarize_results(options.results, titles, read_yaml(options.project / "params.yaml")["preset"]))
+    print(summarize_results(options.results, titles, read_params(options.project).preset))
     store = tracking.store_from(read_yaml(conf / "tracking" / "default.yaml"), options.project, os.environ)
     address = "off" if store is None else store.uri.replace(f"{Path.cwd()}/", "")
     print(f"report:   {options.results / 'report.html'}\ntracking: {address}   (`make ui` opens it)")

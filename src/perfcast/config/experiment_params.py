@@ -9,7 +9,15 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, field_validator
 
 from perfcast import plugins
-from perfcast.config.conf_files import Ablation, StrictModel, known, read_ablations, validated
+from perfcast.config.conf_files import (
+    Ablation,
+    StrictModel,
+    known,
+    read_ablations,
+    read_yaml,
+    require_mapping,
+    validated,
+)
 from perfcast.config.dataset_conf import DatasetConf, read_dataset
 from perfcast.utils.errors import UserError, unknown_name
 
@@ -52,6 +60,16 @@ class Params(StrictModel):
         if twice := [value for number, value in enumerate(values) if value in values[:number]]:
             raise ValueError(f"must list each once; {twice[0]!r} is listed twice")
         return values
+
+
+RESULTS = "results"
+"""Key of the folder of results, which Snakemake alone reads."""
+
+
+def read_params(project: Path) -> Params:
+    """Return the experiment of params.yaml. Raises: UserError for a missing or unknown key and a wrong type."""
+    content = require_mapping(read_yaml(project / "params.yaml"), "params.yaml")
+    return validated(Params, "params.yaml", {name: value for name, value in content.items() if name != RESULTS})
 
 
 def validate(content: Any, conf: Path) -> Params:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from perfcast import plugins, splits
-from perfcast.config.conf_files import read_ablations, read_conf, read_yaml, require_mapping
+from perfcast.config.conf_files import read_ablations, read_conf, read_yaml, require_mapping, validated
 from perfcast.config.dataset_conf import DatasetConf, read_dataset
 from perfcast.config.experiment_params import Params, require_names, validate
 from perfcast.config.predictor_conf import PredictorConf, read_predictor
@@ -51,6 +51,14 @@ def check_experiment(content: Any, project: Path) -> Params:
     check_arguments(_TRAINER, trainer, "conf/trainer/default.yaml")
     store_from(read_yaml(conf / "tracking" / "default.yaml"), project, {})
     return params
+
+
+def check_training(config: Mapping[str, Any]) -> None:
+    """Check the parts of a composed training: its dataset, predictor and trainer. Raises: UserError, one line."""
+    dataset, predictor = (f"conf/{group}/{config[f'{group}_name']}.yaml" for group in ("dataset", "predictor"))
+    validated(DatasetConf, dataset, config["dataset"])
+    _check_predictor(config["predictor_name"], validated(PredictorConf, predictor, config["predictor"]))
+    check_arguments(_TRAINER, config["trainer"], "conf/trainer/default.yaml")
 
 
 def check_results_folder(results: Any, project: Path) -> str:
@@ -121,7 +129,7 @@ def check_arguments(path: str, arguments: Mapping[str, Any], where: str) -> None
     Raises: UserError, which names the place `where`.
     """
     loaded: Any = plugins.load_class(path, f"_target_ in {where.rpartition(' in ')[2]}")
-    fields = {field.name: str(field.type) for field in dataclasses.fields(loaded) if field.init}
+    fields = _read_arguments(loaded)
     for name, value in arguments.items():
         if name not in fields:
             raise unknown_name(f"each of {where}", str(name), fields)
@@ -132,6 +140,15 @@ def check_arguments(path: str, arguments: Mapping[str, Any], where: str) -> None
         words, is_right = _KINDS.get(annotation, ("", lambda value: True))
         if not is_right(value):
             raise UserError(f"{where}.{name} must be {words}", f"it is {value!r:.80}")
+
+
+def _read_arguments(loaded: Any) -> dict[str, str]:
+    """Return the annotations of what the constructor of a class takes, by name; "" without one."""
+    if dataclasses.is_dataclass(loaded):
+        return {field.name: str(field.type) for field in dataclasses.fields(loaded) if field.init}
+    named = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+    taken = [each for each in inspect.signature(loaded).parameters.values() if each.kind in named]
+    return {each.name: "" if each.annotation is each.empty else str(each.annotation) for each in taken}
 
 
 def _check_nested(value: Any, where: str) -> None:
