@@ -233,6 +233,7 @@ def test_estimator_refuses_unknown_names(name, parameters, kind, words):
 
 
 def test_package_exports_its_names():
+    assert sorted(perfcast.__all__) == dir(perfcast)
     assert {"load_champion", "predict", "estimator"} <= set(dir(perfcast))
     with pytest.raises(AttributeError, match="no attribute 'predict_all'"):
         _ = perfcast.predict_all

@@ -187,11 +187,11 @@ def read_entries(options: argparse.Namespace, champion: Champion, *, allow_empty
 
 def read_short_machines(texts: Sequence[str], champion: Champion) -> list[MachineEntry]:
     """Return the machines of short texts and of files, numbered from 1."""
-    from perfcast.inference.machine_files import ENDINGS, read_short_machine
+    from perfcast.inference.machine_files import ENDINGS, SPREADSHEETS, read_short_machine
 
     machines: list[MachineEntry] = []
     for text in texts:
-        if text.lower().endswith(ENDINGS):
+        if text.lower().endswith((*ENDINGS, *SPREADSHEETS)):
             machines += read_file(text, champion)
         else:
             entry = read_short_machine(text, champion.named_field, champion.rules.short_example)

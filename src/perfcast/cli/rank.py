@@ -57,14 +57,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Rank, and print or write."""
-    from perfcast.decisions.criteria import read_request
+    from perfcast.decisions.criteria import choose_by_targets, read_request
     from perfcast.decisions.display import format_ranking
     from perfcast.decisions.ranking import rank_machines
     from perfcast.inference.champion_pair import list_champions
 
     asking.check_out(options, ".csv", ".json")
     chosen = asking.read_options(options)
-    champions = asking.read_champions(options)
+    if options.target and options.suite is None:
+        options.suite = asking.BOTH
+        champions = choose_by_targets(options.target, asking.read_champions(options))
+    else:
+        champions = asking.read_champions(options)
     entries = _read_candidates(options, list_champions(champions)[0])
     request = read_request(options.target, champions, **picked(options, "by", "sure", "electricity_price", "years"))
     measurements = asking.read_user_measurements(options, [], champions)

@@ -15,7 +15,7 @@ from perfcast.inference.champion import Champion
 from perfcast.inference.champion_pair import BridgedPair, list_champions
 from perfcast.inference.machine_fields import read_number
 from perfcast.inference.machine_files import EXTRAS, NAME, PRICE, WATTS, MachineEntry, tidy_text
-from perfcast.inference.name_lookup import TaskNames
+from perfcast.inference.name_lookup import TaskNames, list_tasks
 from perfcast.inference.prediction import DerivedValue, Estimate
 from perfcast.inference.rules import DerivedOutput
 from perfcast.uncertainty.conformal import probability_at_least
@@ -107,6 +107,17 @@ def read_constraint(text: str, champion: Champion | BridgedPair) -> Constraint:
     return Constraint(output, match["sign"], threshold)
 
 
+def choose_by_targets(texts: Sequence[str], champions: Champion | BridgedPair) -> Champion | BridgedPair:
+    """Return the champion of a pair whose tasks all targets name, both where they name tasks of both."""
+    outputs = [match["output"] for text in texts if (match := _FORM.fullmatch(text))]
+    if not outputs or not isinstance(champions, BridgedPair):
+        return champions
+    for champion in champions:
+        if all(_names_task(output, champion.task_names) for output in outputs):
+            return champion
+    return champions
+
+
 def read_output(text: str, champion: Champion | BridgedPair, option: str) -> Output:
     """Read `TASK` or `TASK.TARGET`. Raises: UserError for an unknown task, or when its target is ambiguous."""
     names = champion.task_names
@@ -160,7 +171,7 @@ def read_criterion(text: str, champion: Champion | BridgedPair) -> Criterion:
         if factor is None:
             if not _names_task(word, names):
                 requirement = f"--by must name {', '.join([*sorted(set(_WORDS.values())), *derived])} or a task"
-                raise UserError(requirement, f"it names {word[:40]!r}", f"tasks are {', '.join(names.tasks)}")
+                raise UserError(requirement, f"it names {word[:40]!r}", f"tasks are {list_tasks(names.tasks)}")
             factor = read_output(word, champion, "--by")
         exponents[factor] = exponents.get(factor, 0) + (-1 if operator == "/" else 1)
         typed.setdefault(factor, word)

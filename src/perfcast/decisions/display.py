@@ -26,6 +26,7 @@ from perfcast.inference.prediction import (
     lowest_trust,
 )
 from perfcast.inference.rules import find_rules
+from perfcast.schema.display_names import column_label
 from perfcast.utils.terminal_tables import (
     NO_BREAK,
     drop_empty_columns,
@@ -141,7 +142,8 @@ def _list_weights(prediction: Prediction) -> list[str]:
         return []
     parts, most = [], basis.assumptions[:_MAX_ASSUMPTIONS]
     for each in most:
-        shown = [_format_value(values[name]) for name in each.columns if name in values][:_MAX_ASSUMPTIONS]
+        found = [values[name] for name in each.columns if name in values][:_MAX_ASSUMPTIONS]
+        shown = [_format_value(value, column_label(value.column)) for value in found]
         parts.append(f"{each.field} ({', '.join(shown) or 'differs by task'}; {100 * each.spread:.1f}{NO_BREAK}%)")
     ways = [f"state {', '.join(each.field for each in most)}"] if most else []
     if basis.moves:
@@ -236,10 +238,11 @@ def _format_score(score: float | None) -> str:
     return "-" if score is None else format_number(score)
 
 
-def _format_value(value: Value) -> str:
+def _format_value(value: Value, label: str = "") -> str:
+    """Return a value with its unit, under the name that may be typed back, or under a label."""
     text = f"{value.value:g}" if isinstance(value.value, float) else value.value
     unit = f" {value.unit}" if value.unit and value.unit not in ("month", "quarter") else ""
-    return f"{value.column} {text}{unit}".replace(" ", NO_BREAK)
+    return f"{label or value.column} {text}{unit}".replace(" ", NO_BREAK)
 
 
 def format_basis(basis: Basis | None) -> list[str]:
@@ -371,7 +374,9 @@ def _format_differences(similar: SimilarResult) -> str:
     groups: dict[str, list[str]] = {}
     for each in similar.differences:
         described = f"{'~' * each.assumed}{_format_cell(each.described)}"
-        groups.setdefault(each.group, []).append(f"{each.column} {described} -> {_format_cell(each.measured)}")
+        groups.setdefault(each.group, []).append(
+            f"{each.label or each.column} {described} -> {_format_cell(each.measured)}"
+        )
     listed = "; ".join(f"{group}: {', '.join(columns)}" for group, columns in groups.items())
     more = similar.differing - len(similar.differences)
     return (listed or "nothing differs") + (f"; {more} more" if more else "")

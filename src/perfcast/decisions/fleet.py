@@ -153,6 +153,11 @@ class Sizing(ChampionAnswer):
         return pd.DataFrame(rows)
 
 
+SPEED_ALONE = (
+    "speed alone is counted: memory, storage and network limit nothing, and a given memory tells the speed of a machine"
+)
+
+
 @dataclass(frozen=True)
 class _Row:
     """Row of the fleet, or a target: `place` is that of its machine among the different ones."""
@@ -215,7 +220,9 @@ def size_fleet(
     sized = [sizer.size(target, options.level) for target in targets]
     common = find_shared_notes([each.notes for each in sized])
     sized = [replace(each, notes=tuple(note for note in each.notes if note not in common)) for each in sized]
-    notes = [f"{100 * sizer.measured_share:.0f} % of the need is of machines with published results"]
+    notes = [f"{100 * sizer.measured_share:.0f} % of the need is of machines with published results", SPEED_ALONE]
+    if request.electricity_price and any(target.candidate.price is None for target in targets):
+        notes.append("a target without a price has no cost, and the electricity price counts nothing for it")
     if refused:
         notes.append(f"{len(refused)} of {len(fleet) + len(onto)} rows and targets are refused: no number counts them")
     notes += filter(None, [champion.rules.size_note, champion.describe_carried(fleet)])

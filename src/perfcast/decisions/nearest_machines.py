@@ -17,6 +17,7 @@ from perfcast.inference.explain import describe_neighbor, find_neighbors, name_m
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.parse import ParsedMachines, parse_machines
 from perfcast.inference.prediction import Answer, Neighbor, name_tasks
+from perfcast.schema.display_names import column_label
 from perfcast.schema.table import Kind, Role, Tag, select
 from perfcast.utils.errors import UserError
 
@@ -26,7 +27,10 @@ MAX_COUNT = 1000
 
 @dataclass(frozen=True)
 class Difference:
-    """Column in which a measured result differs from the machine; `assumed`: the described value is an imputed one."""
+    """Column in which a measured result differs from the machine; `assumed`: the described value is an imputed one.
+
+    `label` is the name of the column as people write it.
+    """
 
     column: str
     group: str
@@ -34,6 +38,7 @@ class Difference:
     described: float | str | None
     measured: float | str | None
     assumed: bool
+    label: str = ""
 
 
 @dataclass(frozen=True)
@@ -174,5 +179,6 @@ def _find_differences(
                 weight *= min(1.0, abs(float(np.log2(described / other))))
             else:
                 weight *= 0.5 if described is None or other is None else 1.0
-            weighted.append((weight, Difference(name, column.group, column.unit, described, other, name in assumed)))
+            about = (name, column.group, column.unit, described, other, name in assumed, column_label(name))
+            weighted.append((weight, Difference(*about)))
     return tuple(difference for _, difference in sorted(weighted, key=lambda pair: -pair[0]))

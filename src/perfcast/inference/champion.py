@@ -164,6 +164,26 @@ class Champion:
         """What every answer says of the dataset."""
         return (self.notice,) if self.notice else ()
 
+    @cached_property
+    def measured_entities(self) -> frozenset[str]:
+        """The entities with measured results."""
+        return frozenset(self.reference_data.measured.frame[self.entity].dropna().astype("str").unique())
+
+    def has_measured(self, kind: str, cells: Mapping[str, Any]) -> bool:
+        """Return whether a kind of a machine was measured, for a machine without own results also by the base."""
+        known = kind in self.measured_kinds
+        if self.base is None or cells[self.entity] in self.measured_entities:
+            return known
+        return known and kind in self.base.champion.measured_kinds
+
+    def limit_trust(self, cells: Mapping[str, Any]) -> str:
+        """Return why an answer about a machine is never of high trust, "" where it may be."""
+        reason = self.rules.limit_trust(cells)
+        if reason or self.base is None:
+            return reason
+        measured = self.measured_entities | self.base.champion.measured_entities
+        return "" if cells[self.entity] in measured else f"{self.rules.entity_name} measured in neither suite"
+
     @property
     def named_field(self) -> str:
         """The field of the name in a short text of a machine."""

@@ -68,7 +68,8 @@ def impute_draws(
     draws, has one draw.
     Args: `when` is the day that the set-ups are of, or the day of every machine, (n,); see `JointDeck.date`. What
     another champion assumed in the `followed` draws is assumed here, but for the day and the software: each dataset
-    has those of its own results. A bridged champion follows the draws of its base where none are given. Machines that are draws of one share out the draws of the first: `shares` (n, 2) int
+    has those of its own results. A bridged champion follows the draws of its base where none are given.
+    Machines that are draws of one share out the draws of the first: `shares` (n, 2) int
     are their number among them and their count.
     """
     if followed is None and shares is None and champion.base is not None and len(machines.known.codes):

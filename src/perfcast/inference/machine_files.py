@@ -25,6 +25,8 @@ MAX_MACHINES = 200_000
 """Most machines of a file: each takes about 2 KB before its prediction."""
 _LIST = "machines"
 ENDINGS = (".csv", ".json", ".yaml", ".yml")
+SPREADSHEETS = (".xlsx", ".xlsm", ".xls", ".ods")
+"""Endings of files that a spreadsheet can save as CSV."""
 """Endings of files of machines."""
 NAME, PRICE, WATTS = "name", "price", "watts"
 EXTRAS = (NAME, PRICE, WATTS)
@@ -159,7 +161,8 @@ def read_entries(path: Path) -> list[MachineEntry]:
     """
     path = Path(path)
     if path.suffix.lower() not in ENDINGS:
-        raise UserError(f"a file of machines must end in {', '.join(ENDINGS)}", f"it is {path.name!r}")
+        remedy = "save it as CSV" if path.suffix.lower() in SPREADSHEETS else ""
+        raise UserError(f"a file of machines must end in {', '.join(ENDINGS)}", f"it is {path.name!r}", remedy)
     if not path.is_file():
         raise UserError("the file of machines must exist", f"there is no file {path}")
     is_table = path.suffix.lower() == ".csv"

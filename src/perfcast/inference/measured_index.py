@@ -15,6 +15,7 @@ import pandas as pd
 from perfcast.inference.cells import Cells, list_rows
 from perfcast.inference.reference_data import ReferenceData
 from perfcast.inference.rules import DescriptionRules
+from perfcast.schema.display_names import column_label
 from perfcast.schema.table import Kind, Role, Table, Tag
 from perfcast.uncertainty.conformal import UncertaintyModel
 from perfcast.uncertainty.in_domain import gower_distances
@@ -225,7 +226,7 @@ class PublishedIndex:
                 different = [each for each, is_other in zip(compared, differs[:, newest], strict=True) if is_other]
                 published = [(name, self._reference_data.column(name)[rows[newest]]) for name, _ in different]
                 shown = (
-                    f"{_show(name, other)}, not {_show('', value)}"
+                    f"{_show(column_label(name), other)}, not {_show('', value)}"
                     for (name, other), (_, value) in zip(published, different, strict=True)
                 )
                 matches.append(PublishedRows(tuple(rows.tolist()), tuple(shown)))

@@ -16,6 +16,8 @@ _DIGITS = re.compile(r"\d+")
 _CANDIDATE_SIMILARITY = 0.8
 """Similarity from which a name is offered as a candidate."""
 _MAX_CANDIDATES, _MAX_OF_GROUP = 6, 12
+_TASK_SIMILARITY, _MAX_TASKS = 0.75, 8
+"""Similarity from which a task is suggested, and tasks up to which a refusal lists them."""
 _MAX_MATCHES = 10_000
 """Names whose matches are remembered: a batch repeats them."""
 
@@ -125,6 +127,7 @@ class TaskNames:
         self.tasks = list(tasks)
         known_aliases = {alias: task for alias, task in aliases.items() if task in self.tasks}
         self._known = {**{task: task for task in self.tasks}, **known_aliases}
+        self._by_lower = {name.lower(): name for name in self._known}
         self._by_key = {_task_key(name): task for name, task in self._known.items()}
 
     def find(self, text: str) -> str | None:
@@ -135,10 +138,17 @@ class TaskNames:
         """Return the task of a name; `label` is its origin in errors. Raises: UserError for an unknown name."""
         task = self.find(text)
         if task is None:
-            near = get_close_matches(text, self._known, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else ""
-            raise UserError(f"a task must be one of {', '.join(self.tasks)}", f"{label} names {text[:60]!r}", hint)
+            # what differs in most of its letters is another task
+            near = get_close_matches(text.lower(), self._by_lower, n=1, cutoff=_TASK_SIMILARITY)
+            hint = f"did you mean {self._by_lower[near[0]]!r}?" if near else ""
+            raise UserError(f"a task must be one of {list_tasks(self.tasks)}", f"{label} names {text[:60]!r}", hint)
         return task
+
+
+def list_tasks(tasks: Sequence[str]) -> str:
+    """Return the first tasks by name, and the number of the others."""
+    more = f" and {len(tasks) - _MAX_TASKS} more" if len(tasks) > _MAX_TASKS else ""
+    return f"{', '.join(tasks[:_MAX_TASKS])}{more}"
 
 
 def _squash(key: str) -> str:

@@ -13,7 +13,7 @@ from perfcast.inference.cells import IMPLIED, LOOKED_UP, MEASURED, Cells, Comple
 from perfcast.inference.champion import Champion
 from perfcast.inference.machine_fields import Cell, TypedField
 from perfcast.inference.machine_files import MachineEntry
-from perfcast.inference.name_lookup import EntityMatch
+from perfcast.inference.name_lookup import EntityMatch, list_tasks
 from perfcast.inference.rules import NamedEntity, Violation
 from perfcast.schema.table import Tag
 from perfcast.utils.errors import UserError
@@ -308,7 +308,10 @@ def _choose_alternatives(
         possible = group.tolist()
         if owners[possible[0]] >= 0:
             possible = [row for row in possible if row not in errors] or possible[:1]
-            column, _, reason = listed[owners[possible[0]]]
+            column, values, reason = listed[owners[possible[0]]]
+            if len(values) == 1:  # there is no other, and the name of the machine tells it
+                rows += possible
+                continue
             shown = " and ".join(f"{machines[row].cells[column]:g}" for row in possible)
             note = f"{reason}: there is an answer for {shown}"
             for row in possible:
@@ -330,7 +333,7 @@ def _find_errors(cells: Cells, machines: Sequence[ParsedMachine], champion: Cham
         if name is not None and name not in champion.tasks:
             typed = machines[row].typed.get(task, TypedField(task, str(name)))
             fact = f"{machines[row].label} has {typed.text!r}"
-            requirement = f"{typed.name} must be one of {', '.join(champion.tasks)}"
+            requirement = f"{typed.name} must be one of {list_tasks(champion.tasks)}"
             errors.setdefault(row, UserError(requirement, fact, "or leave it out"))
     return errors
 

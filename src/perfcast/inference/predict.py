@@ -28,6 +28,7 @@ from perfcast.inference.prediction import (
     Prediction,
     Predictions,
     Unpredicted,
+    cap_trust,
     derive_values,
     list_outside,
     name_tasks,
@@ -224,10 +225,12 @@ def _answer(
     cells = {column: values[made[0][0]] for column, values in predicted.completed.cells.items()}
     scores = {each.task: (each.median, each.low, each.high) for each in estimates}
     further = tuple(champion.rules.list_completed_notes(cells))
-    kinds = [kind for kind in champion.rules.list_kinds(cells) if kind not in champion.measured_kinds]
+    kinds = [kind for kind in champion.rules.list_kinds(cells) if not champion.has_measured(kind, cells)]
     if kinds:
         further = (f"never measured: {', '.join(kinds)}", *further)
         estimates = [replace(each, trust=NEVER) for each in estimates]
+    if reason := champion.limit_trust(cells):
+        estimates = [replace(each, trust=cap_trust(each.trust, reason)) for each in estimates]
     reasons = [each.message for each in refusals]
     formula = " x ".join(("estimate", *champion.rules.score_columns))
     size = champion.rules.size_of(cells) if champion.rules.score_columns else 0.0

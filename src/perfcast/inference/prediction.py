@@ -16,8 +16,10 @@ from perfcast.inference.rules import Check, DatasetBasis, DerivedOutput, FactSou
 from perfcast.uncertainty.in_domain import AHEAD, OF_PAIR, RESULTS
 from perfcast.utils.terminal_tables import format_interval, format_number
 
-DERIVED, RATIO = "derived", "ratio"
-"""Names that stand in the place of a target."""
+DERIVED = "derived"
+"""Name that stands in the place of a target."""
+RATIOS = ("ratio_to", "ratio", "ratio_low", "ratio_high")
+"""Columns of the task of the base, of the ratio to it, and of its interval; a table without ratios has none."""
 ESTIMATE = "estimates, not official results"
 _MAX_HTML_ROWS = 60
 
@@ -68,6 +70,11 @@ def rate_trust(score: float | None, group: str) -> str:
         return "" if score is None else "high"
     reason = _REASONS.get(group, f"least similar group {group}" if group else "")
     return ": ".join(filter(None, ("fair" if score >= _FAIR_SCORE else "low", reason)))
+
+
+def cap_trust(trust: str, reason: str) -> str:
+    """Return a trust that is at most fair, for a reason."""
+    return f"fair: {reason}" if trust == "high" else trust
 
 
 @dataclass(frozen=True)
@@ -244,10 +251,8 @@ class Ratio:
     level: float
 
     def cells(self) -> dict[str, Any]:
-        """Return the columns of a table of estimates."""
-        name = f"{self.task} / {self.base_task}"
-        cells: dict[str, Any] = {"task": name, "target": RATIO, "estimate": self.median, "published": 0}
-        return {**cells, "low": self.low, "high": self.high}
+        """Return the columns beside the estimate of the task, see `RATIOS`."""
+        return dict(zip(RATIOS, (self.base_task, self.median, self.low, self.high), strict=True))
 
 
 def derive_values(
@@ -432,6 +437,7 @@ class Predictions(ChampionAnswer):
     def to_frame(self) -> pd.DataFrame:
         """Return one row per machine, task and target, one per derived quantity, and one per refused machine.
 
+        The ratio to the task of another dataset stands beside the estimate of its task, see `RATIOS`.
         Carried columns come last, see `name_carried`.
         """
         rows: list[dict[str, Any]] = []
@@ -445,16 +451,20 @@ class Predictions(ChampionAnswer):
                 "notes": "; ".join(machine.notes),
                 **{"features": self.features, "status": machine.status, "message": machine.message},
             }
+            ratio_of = {each.task: each.cells() for each in machine.ratios}
             rows += [
-                {**common, **estimate.cells(), "assumed": estimate.assumed, "features_missing": estimate.missing}
+                {
+                    **{**common, **estimate.cells(), **ratio_of.get(estimate.task, {})},
+                    **{"assumed": estimate.assumed, "features_missing": estimate.missing},
+                }
                 for estimate in machine.estimates
             ]
             rows += [{**common, **each.cells()} for each in machine.derived]
-            rows += [{**common, **each.cells()} for each in machine.ratios]
             rows += [{**common, "status": REFUSED, **asdict(each)} for each in machine.unpredicted]
             if machine.status == REFUSED and not machine.unpredicted:
                 rows.append(common)
-        return pd.DataFrame(rows, columns=[*_COLUMNS, *carried])
+        ratios = RATIOS if any(machine.ratios for machine in self.machines) else ()
+        return pd.DataFrame(rows, columns=[*_COLUMNS, *ratios, *carried])
 
 
 _COLUMNS = (

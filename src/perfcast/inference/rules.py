@@ -356,6 +356,10 @@ class DescriptionRules:
         """
         return ()
 
+    def limit_trust(self, cells: Mapping[str, Any]) -> str:
+        """Return why an answer about a machine is never of high trust, "" where it may be."""
+        return ""
+
     def list_completed_notes(self, cells: Mapping[str, Any]) -> Iterator[str]:
         """Yield remarks on a machine with all its cells; a missing one is NaN or None."""
         yield from ()

@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, RootModel, Tag
 
 from perfcast.api import Comparison, Grid, NearestMachines, Predictions, Ranking, Sizing, for_python, with_operations
+from perfcast.decisions.criteria import choose_by_targets
 from perfcast.decisions.variants import read_varied_fields
 from perfcast.inference.champion_pair import BridgedPair, list_champions
 from perfcast.inference.machine_fields import MONTH, is_month
@@ -17,7 +18,16 @@ from perfcast.inference.machine_files import MachineEntry, read_table, read_tree
 from perfcast.inference.predict import PredictOptions, make_options
 from perfcast.inference.prediction import Prediction
 from perfcast.inference.rules import DatasetBasis
-from perfcast.serving.request_limits import BODY, BOTH, DEFAULT_LIMITS, EXAMPLE, RefusedRequest, RequestLimits, Served
+from perfcast.serving.request_limits import (
+    BODY,
+    BOTH,
+    DEFAULT_LIMITS,
+    EXAMPLE,
+    RefusedRequest,
+    RequestLimits,
+    Served,
+    choose_champion,
+)
 from perfcast.uncertainty.conformal import LEVEL
 from perfcast.utils.errors import UserError, unknown_name
 
@@ -136,6 +146,10 @@ class DecisionRequest(_Options):
     """Fields that it does not take."""
     level: float = Field(LEVEL, strict=True, gt=0, lt=1, allow_inf_nan=False, description="Level of the intervals.")
 
+    def choose(self, champion: Served) -> Served:
+        """Return the champion that answers, or both. Raises: UserError for an unknown suite."""
+        return choose_champion(champion, self.suite)
+
     def answer(self, champion: Served, limits: RequestLimits, **further: Any) -> Answer:
         """Return the answer. Raises: UserError or RefusedRequest for a request that cannot be answered."""
         by, suite = (champion.bridged, BOTH) if isinstance(champion, BridgedPair) else (champion, None)
@@ -185,6 +199,12 @@ class RankRequest(_MeasuredRequest):
     sure: float | None = Field(None, strict=True, gt=0, lt=1, description="Less probable ones come last (0.5).")
     electricity_price: float = Field(0.0, strict=True, description="Price of a kWh in the cost.")
     years: float = Field(1.0, strict=True, description="Years of use in the cost.")
+
+    def choose(self, champion: Served) -> Served:
+        """Return the champion that answers: without a suite, that of the targets."""
+        if self.suite is None and self.targets:
+            return choose_by_targets(self.targets, champion)
+        return super().choose(champion)
 
 
 class SizeRequest(_MeasuredRequest):

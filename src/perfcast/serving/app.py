@@ -286,7 +286,7 @@ def _create_prediction_router(champion: Served, limits: RequestLimits, queue: Pr
 
     def add_decision(name: str, model: type, response: type, summary: str) -> None:
         async def post_decision(body: Any, request: Request) -> Response:
-            chosen = choose_champion(champion, body.suite)
+            chosen = body.choose(champion)
             accept = request.headers.get("accept", "")
             return await queue.call(lambda: _encode_answer(body.answer(chosen, limits), accept))
 

@@ -32,7 +32,7 @@ from perfcast.serving.api_models import (
     add_operations,
     describe_errors,
 )
-from perfcast.serving.request_limits import DEFAULT_LIMITS, RefusedRequest, RequestLimits, Served, choose_champion
+from perfcast.serving.request_limits import DEFAULT_LIMITS, RefusedRequest, RequestLimits, Served
 from perfcast.utils.errors import UserError, unknown_name
 
 _PUBLISHED = dict[str, PublishedScores]
@@ -69,7 +69,7 @@ def create_server(loaded: Served, limits: RequestLimits = DEFAULT_LIMITS) -> Ser
         if len(json.dumps(arguments)) > limits.body:
             raise UserError(f"a request can have at most {limits.body} bytes", "it has more", "send fewer machines")
         request = TOOLS[name][0].model_validate(arguments)
-        made = request.answer(choose_champion(champion, request.suite), limits)
+        made = request.answer(request.choose(champion), limits)
         return made.to_dict() if isinstance(made, Answer) else RootModel[_PUBLISHED](made).model_dump()
 
     async def list_tools(context: Any, params: PaginatedRequestParams | None) -> ListToolsResult:

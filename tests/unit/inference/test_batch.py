@@ -22,6 +22,7 @@ from perfcast.decisions.display import format_predictions
 from perfcast.decisions.ranking import rank_machines
 from perfcast.inference import PredictOptions, load_champion, read_machines
 from perfcast.inference.machine_files import MachineEntry
+from perfcast.inference.name_lookup import TaskNames
 from perfcast.inference.predict import predict_batch
 from perfcast.inference.prediction import OK, REFUSED
 from perfcast.uncertainty.conformal import ConformalCalibration
@@ -306,3 +307,24 @@ def test_a_ranking_refuses_what_it_cannot_predict():
     with pytest.raises(UserError, match="cannot be ranked, but ttft cannot be predicted"):
         rank_machines(entries, wide("ttft"), read_request(["ttft <= 500"], wide("ttft")), BRIEF)
     assert rank_machines(entries, wide("ttft"), read_request(["tpot <= 50"], wide("ttft")), BRIEF).candidates
+
+
+@pytest.mark.parametrize(("typed", "known"), [("Dell Inc.", "Dell"), ("Hewlett Packard Enterprise", "HPE")])
+def test_a_typed_vendor_is_that_of_the_results(typed, known):
+    cells = project().champion.fields.cells({"hw_vendor": typed}, "the machine")
+    assert cells == project().champion.fields.cells({"vendor": known}, "the machine") == {"hw_vendor": known}
+
+
+def test_a_spreadsheet_is_refused_with_the_way_to_read_it(tmp_path):
+    (tmp_path / "fleet.xlsx").write_bytes(b"PK")
+    with pytest.raises(UserError, match="save it as CSV"):
+        project().champion.read_entries(tmp_path / "fleet.xlsx")
+
+
+def test_an_unknown_task_suggests_what_is_near_and_lists_few_names():
+    names = TaskNames([*(f"task {number}" for number in range(20)), "gptj/Server"], {})
+    for text, hint in (("gpt-oss-120b/Server", ""), ("gpt-j/server", "did you mean 'gptj/Server'?")):
+        with pytest.raises(UserError) as raised:
+            names.get(text, "--task")
+        assert raised.value.remedy == hint
+        assert "task 7 and 13 more" in str(raised.value) and "task 8" not in str(raised.value)

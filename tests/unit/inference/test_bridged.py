@@ -21,6 +21,7 @@ from perfcast.inference.bridged import draw_sides, predict_pair
 from perfcast.inference.champion_pair import BridgedPair, parse_pair, read_measured
 from perfcast.inference.machine_files import read_machines
 from perfcast.inference.predict import PredictOptions, predict_batch
+from perfcast.inference.prediction import cap_trust
 from perfcast.utils.errors import UserError
 
 PLAIN = PredictOptions(neighbors=0, explain=False)
@@ -248,3 +249,32 @@ def test_python_answers_in_both_suites_when_asked():
         perfcast.predict(KNOWN, project().champion, suite="both")
     with pytest.raises(UserError, match="suite must be"):
         champion.predict(KNOWN, suite="2010")
+
+
+def test_ratios_are_columns_of_the_later_suite_in_csv():
+    frame = perfcast.predict(
+        KNOWN, perfcast.load_champion(bridged_results() / "champion" / DATASET), suite="both"
+    ).to_frame()
+    assert frame["task"].tolist() == LATER + TITLES
+    assert frame["ratio_to"].fillna("").tolist() == TITLES + [""] * len(TITLES)
+    assert (frame["ratio_low"] < frame["ratio"])[: len(LATER)].all()
+
+
+@pytest.mark.parametrize(("targets", "dataset"), [([LATER[2]], DATASET), ([TITLES[2]], "spec_cpu2017")])
+def test_a_target_chooses_its_suite(tmp_path, capsys, targets, dataset):
+    (tmp_path / "some.csv").write_text(f"processor,chips\n{KNOWN['processor']},1\n{KNOWN['processor']},2\n")
+    words = [word for target in targets for word in ("--target", f"{target} >= 10")]
+    assert main(["rank", str(tmp_path / "some.csv"), *words, "--results", str(bridged_results()), "--json"]) == 0
+    ranking = json.loads(capsys.readouterr().out)
+    assert (ranking["dataset"], [*ranking["weights"]]) == (dataset, targets)
+
+
+def test_a_cpu_model_that_neither_suite_measured_is_never_of_high_trust():
+    pair = bridged_pair()
+    cells = {pair.base.entity: "a model of nobody", "cpu_model_id": None, "family": None, "cpu_vendor": None}
+    assert pair.bridged.limit_trust(cells) == "CPU model measured in neither suite"
+    for champion in pair:
+        measured = {**cells, champion.entity: next(iter(champion.measured_entities))}
+        assert pair.bridged.limit_trust(measured) == ""
+    assert cap_trust("high", "a reason") == "fair: a reason"
+    assert cap_trust("low: few results", "a reason") == "low: few results"

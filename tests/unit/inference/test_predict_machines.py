@@ -328,7 +328,7 @@ def test_published_scores_are_those_of_the_same_cpu_model_and_chips():
     assert frame["published_median"].tolist() == [scores.median()] * 2
     other = predictions.machines[1].estimates[0].published
     assert published.differs == () and replace(other, differs=()) == published
-    assert other.differs == (f"base_mhz {rows['base_mhz'].iloc[-1]:g}, not 1234",)
+    assert other.differs == (f"nominal clock {rows['base_mhz'].iloc[-1]:g}, not 1234",)
     assert frame["published_differs"].tolist() == ["", other.differs[0]]
     text = format_predictions(predictions, explain=True)
     assert "published results nearest to this machine" in text

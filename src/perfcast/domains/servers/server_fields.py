@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from perfcast.domains.servers.parsing.memory import Memory, parse_described_memory
+from perfcast.domains.servers.parsing.names import normalize_company
 from perfcast.domains.servers.parsing.software import (
     parse_described_compiler,
     parse_described_operating_system,
@@ -66,6 +67,11 @@ def _read_smt(text: str) -> Reading:
     return Reading({"threads_per_core": 1.0 + ("off", "on").index(text.strip().lower())})
 
 
+def _read_company(text: str) -> Reading:
+    """Return the vendor of a machine under the name that its results have."""
+    return Reading({"hw_vendor": normalize_company(text) or text})
+
+
 SERVER_FIELDS = (
     counted_field(
         alias_field("processor", "cpu_model", "the processor's name", "AMD EPYC 9654", "cpu", "cpu_model"), "chips"
@@ -88,5 +94,6 @@ SERVER_FIELDS = (
         "operating_system",
     ),
     _text_field("compiler", "name and version of a compiler", "AOCC 4.0", _COMPILER, parse_described_compiler),
+    Field("vendor", "vendor of the machine", "Dell Inc.", ("hw_vendor",), _read_company, ("hw_vendor",)),
     _text_field("storage", "kind and size of devices", "1 x 960 GB NVMe SSD", _STORAGE, parse_described_storage),
 )

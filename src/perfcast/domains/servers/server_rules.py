@@ -121,12 +121,13 @@ class ServerNames(DescriptionRules):
     def name_machine(self, entity: str, cells: Mapping[str, Any]) -> str:
         """Return a name made of product and processors."""
         name = "a new CPU model" if pd.isna(cells[entity]) else str(cells[entity])
+        if cloud_instances.is_instance({"cpu_model": name, "cpu_model_id": cells.get("cpu_model_id")})[0]:
+            return name  # its processors are not its number: an instance is one machine
         chips, stem = cells.get("chips"), cells.get("system_stem")
         name = name if chips is None or pd.isna(chips) else f"{chips:g} x {name}"
         enabled, whole = cells.get("cores_per_chip_stated"), cells.get("cores_per_chip_of_cpu_model")
         if enabled is not None and whole is not None and enabled < whole:
-            of_host = "" if cloud_instances.list_hosts(str(cells.get("cpu_model_id"))) else f" of {whole:g}"
-            name += f" with {enabled:g}{of_host} cores"
+            name += f" with {enabled:g} of {whole:g} cores"
         return name if stem is None or pd.isna(stem) else f"{stem}, {name}"
 
     read_key = staticmethod(typed_cpu_key)
@@ -393,13 +394,20 @@ class ServerRules(ServerNames):
         """Yield a note on an instance."""
         if cloud_instances.is_instance(cells)[0]:
             cores, whole = cells["cores_enabled_total"], cells["cores_per_chip_of_cpu_model"] * cells["chips"]
-            share = f"{cores:g} of {whole:g} cores of {cells['cpu_model_id']}"
+            is_whole = cores >= whole
+            share = f"{cores:g}{'' if is_whole else f' of {whole:g}'} cores of {cells['cpu_model_id']}"
             if hosts := ", ".join(dict.fromkeys(cloud_instances.list_hosts(cells["cpu_model_id"]))):
                 share = f"{cores:g} cores; unless you give a family, the estimate mixes hosts of {hosts}"
             yield (
-                f"{cells['cpu_model']} is a share of a host, {share}: "
+                f"{cells['cpu_model']} is a {'whole' if is_whole else 'share of a'} host, {share}: "
                 "no SPEC result was measured there; rate scores are those with busy neighbors"
             )
+
+    def limit_trust(self, cells: Mapping[str, Any]) -> str:
+        """Return why an answer about a share of a host is never of high trust."""
+        if not cloud_instances.is_instance(cells)[0]:
+            return ""
+        return "a share of a host" if cells["cores_per_chip_stated"] < cells["cores_per_chip_of_cpu_model"] else ""
 
     def list_notes(self, cells: Mapping[str, Cell], typed: Mapping[str, TypedField], label: str) -> Iterator[str]:
         """Yield a note on modules that the processors do not share equally."""

@@ -1,6 +1,8 @@
 // Charts of predictions: SVG in pixels of its container, so that the text keeps its size.
 
 const SVG_NAMESPACE = "http://www.w3.org/2000/svg";
+// Least width of a chart: its container has none while it is hidden.
+const MIN_WIDTH = 160;
 
 export function formatNumber(value) {
   if (value === null) return "-";
@@ -56,7 +58,8 @@ function createChart(width, height, label) {
 }
 
 // Draw the interval and the estimate of one suite on an axis, with the nearest measured machines below.
-export function drawAxis(estimate, width, label) {
+export function drawAxis(estimate, available, label) {
+  const width = Math.max(available, MIN_WIDTH);
   const measured = estimate.neighbors.filter((near) => near.score !== null);
   const scores = measured.map((near) => near.score);
   const ends = [estimate.low, estimate.high].filter((value) => value !== null);
@@ -82,7 +85,8 @@ export function drawAxis(estimate, width, label) {
 }
 
 // Draw the estimates of one suite for several machines, on one scale from zero; rows are [{ name, estimate }].
-export function drawRows(rows, width, label) {
+export function drawRows(rows, available, label) {
+  const width = Math.max(available, MIN_WIDTH);
   const high = 1.05 * Math.max(...rows.flatMap(({ estimate }) => [estimate.median, estimate.high ?? 0, estimate.published?.median ?? 0]));
   const [left, right, base] = [26, width - 12, 24 * rows.length + 8];
   const x = (value) => left + (value / high) * (right - left);
@@ -99,7 +103,8 @@ export function drawRows(rows, width, label) {
 }
 
 // Draw one suite over a varied characteristic; points are [{ x, median, low, high }], at least one.
-export function drawCurve(points, width, label, xLabel) {
+export function drawCurve(points, available, label, xLabel) {
+  const width = Math.max(available, MIN_WIDTH);
   const height = Math.round(Math.min(230, Math.max(170, width * 0.5)));
   const box = { left: 46, right: width - 12, top: 22, bottom: height - 36 };
   const [low, high] = padRange(points.flatMap((point) => [point.median, point.low ?? point.median, point.high ?? point.median]), 0.06);
@@ -134,7 +139,8 @@ export function drawCurve(points, width, label, xLabel) {
 }
 
 // Draw the probability that a number suffices as steps, with the number that is needed for the wanted probability.
-export function drawSteps(counts, width, label, { needed, sure }) {
+export function drawSteps(counts, available, label, { needed, sure }) {
+  const width = Math.max(available, MIN_WIDTH);
   const height = 200;
   const box = { left: 46, right: width - 12, top: 10, bottom: height - 36 };
   const step = counts.length > 1 ? counts[1].count - counts[0].count : 1;

@@ -104,12 +104,16 @@ function showComparison(answer) {
 
 function showRanking(answer) {
   const money = (value) => (value === null ? "" : formatNumber(value));
-  const header = ["rank", "machine", "score", "interval", ...answer.targets, "watts", "price", "cost", "per score-year"];
+  // the column that it ranks by, where no other shows it
+  const isShown = ["score", "cost", "price", "watts", "watt"].includes(answer.by) || (answer.by === "probability" && answer.targets.length === 1);
+  const ranked = isShown ? [] : [answer.by, "its interval"];
+  const header = ["rank", "machine", "score", "interval", ...ranked, ...answer.targets, "watts", "price", "cost", "per score-year"];
   const rows = answer.candidates.map((each) => [
     String(each.rank),
     each.name,
     formatNumber(each.score),
     each.score_low === null ? "" : `${formatNumber(each.score_low)} to ${formatNumber(each.score_high)}`,
+    ...(isShown ? [] : [formatNumber(each.value), each.value_low === null ? "" : `${formatNumber(each.value_low)} to ${formatNumber(each.value_high)}`]),
     ...each.probabilities.map(formatPercent),
     money(each.watts),
     money(each.price),
@@ -126,7 +130,7 @@ function showRanking(answer) {
 function showSimilar(answer) {
   const header = ["described", "suite", "measured machine", "score", "published", "distance", "differs in"];
   const rows = answer.machines.flatMap((machine) =>
-    machine.similar.map((each) => [machine.machine, each.task, each.measured.machine, formatNumber(each.measured.score), each.measured.published, each.measured.distance.toFixed(3), each.differences.map((one) => one.column).join(", ")]),
+    machine.similar.map((each) => [machine.machine, each.task, each.measured.machine, formatNumber(each.measured.score), each.measured.published, each.measured.distance.toFixed(3), each.differences.map((one) => one.label).join(", ")]),
   );
   state.table = { name: "similar.csv", header, rows };
   return [createTable("Nearest measured results; a distance of 0.05 adds about 5 % of error", header, rows)];
