@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 import yaml
 
+from perfcast import plugins
 from perfcast.cli.pipeline import train
 from perfcast.config.compose import run_hydra
 from perfcast.config.conf_files import read_ablations, read_conf, read_yaml, validated
 from perfcast.config.dataset_conf import DatasetConf, PublishedErrors
 from perfcast.config.experiment_params import validate
 from perfcast.config.predictor_conf import PredictorConf
+from perfcast.experiment.experiment_check import check_arguments
 from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError
 from perfcast.utils.safe_yaml import read_mapping, read_yaml_text, yaml_text
@@ -140,6 +142,18 @@ def test_defaults_of_somebody_else_are_refused(tmp_path):
     path.write_text(path.read_text().replace("  - _self_\n", "  - /dataset@hydra.callbacks.x: host_gemm\n  - _self_\n"))
     with pytest.raises(UserError, match="defaults"):
         run_hydra(tmp_path, CHOSEN, lambda config: None)
+
+
+class PlainClass:
+    def __init__(self, *, shift: float = 0.0, **others):
+        self.shift = shift
+
+
+def test_arguments_of_a_class_without_fields_are_checked(monkeypatch):
+    monkeypatch.setattr(plugins, "load_class", lambda path, where: PlainClass)
+    check_arguments("perfcast.x.PlainClass", {"shift": 0.1}, "params in x.yaml")
+    with pytest.raises(UserError, match="did you mean 'shift'"):
+        check_arguments("perfcast.x.PlainClass", {"shfit": 0.1}, "params in x.yaml")
 
 
 def test_candidates_override_single_values_and_the_quick_preset_leaves_no_choice():

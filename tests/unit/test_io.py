@@ -24,6 +24,7 @@ from perfcast.utils.io import (
     read_object,
     remove_path,
     sha256,
+    temporary_folder,
     write_json,
     write_text,
 )
@@ -262,3 +263,22 @@ def test_the_command_ends_with_code_2_and_one_line(monkeypatch, tmp_path, capsys
     message = capsys.readouterr().err
     assert message.startswith("perfcast doctor: the disk must have room")
     assert message.count("\n") == 1
+
+
+@pytest.mark.reliability("temporary folders of killed commands")
+def test_temporary_folders_of_killed_commands_go_at_the_next_start(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    names = ("perfcast-temporary-abandoned", "perfcast-temporary-new", "perfcast-mine", "perfcast-temporary-file")
+    for name in names[:3]:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "content").touch()
+    (tmp_path / names[3]).touch()
+    (tmp_path / "perfcast-temporary-link").symlink_to(tmp_path / "perfcast-mine")
+    with temporary_folder() as held:
+        for path in (tmp_path / names[0], tmp_path / names[2], tmp_path / names[3], held):
+            os.utime(path, (0, 0))
+        with temporary_folder():
+            assert held.is_dir()
+            assert [name for name in names if not (tmp_path / name).exists()] == ["perfcast-temporary-abandoned"]
+    assert not held.exists()
+    assert (tmp_path / "perfcast-mine" / "content").exists()

@@ -6,15 +6,15 @@ Forecasts of the new results are frozen before the champion learns these; a page
 from __future__ import annotations
 
 import shutil
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pandas as pd
+from scipy.stats import binom
 
 from perfcast import plugins
 from perfcast.config.conf_files import read_conf
@@ -34,12 +34,13 @@ from perfcast.sources.locations import present_sources
 from perfcast.sources.source_spec import MANIFEST, SourceFile, parse_source
 from perfcast.uncertainty.conformal import LEVEL
 from perfcast.utils.errors import UserError, printable
-from perfcast.utils.io import atomic_folder, read_object, sha256, write_json, write_text
+from perfcast.utils.io import atomic_folder, read_object, sha256, temporary_folder, write_json, write_text
 from perfcast.utils.result_digests import record_digests
 from perfcast.utils.terminal_tables import format_interval, format_number
 
 if TYPE_CHECKING:
     from perfcast.uncertainty.conformal import UncertaintyModel
+    from perfcast.uncertainty.levels import KnownErrors
 
 LIMITS = DownloadLimits(read=120.0, retries=1)
 """The publisher makes the file on request, which takes a while."""
@@ -51,12 +52,20 @@ _MAX_NAMED, _MAX_LETTERS = 8, 60
 
 
 def update_champion(
-    folder: Path, dataset: str, given: Path | None, *, results: Path, project: Path, limits: DownloadLimits = LIMITS
+    folder: Path,
+    dataset: str,
+    given: Path | None,
+    *,
+    results: Path,
+    project: Path,
+    agree: Callable[[str], bool],
+    limits: DownloadLimits = LIMITS,
 ) -> Iterator[str]:
     """Learn the newest official results without training; yield in lines what is done and what it changes.
 
     The dump is `given`, or fetched from the address of the source. It is kept in <results>/dumps/<source>, with its
-    checksum, beside earlier ones. Nothing is written unless it has every earlier result with the same score.
+    checksum, beside earlier ones. Nothing is written unless it has every earlier result with the same score, and
+    `agree` says yes to whatever looks wrong about the new ones.
     Raises: UserError when the dump cannot be had, is no plausible successor, or the champion cannot learn.
     """
     conf = read_dataset(project / "conf", dataset)
@@ -68,10 +77,10 @@ def update_champion(
         raise UserError("a champion that learns must be a folder", f"{folder} is a file", "give the folder")
     champion, dumps = load_champion(folder, dataset).require_described(), results / "dumps" / name
     raw = present_sources(results / "raw", conf.sources.optional)
-    with TemporaryDirectory(prefix="perfcast-") as temporary:
+    with temporary_folder() as temporary:
         origin = str(given or live.url)
         yield f"{dataset}: reading {origin}"
-        dump = _fetch(live, given, Path(temporary), limits)
+        dump = _fetch(live, given, temporary, limits)
         standardized = _standardize(conf, {**raw, name: dump.parent}, dump, origin)
         table = standardized.table
         yield from _list_rows(standardized)
@@ -87,25 +96,27 @@ def update_champion(
         calibrated = cast("UncertaintyModel", champion.calibrated)
         if new.empty and calibrated.known and np.array_equal(known.errors, calibrated.known.errors):
             yield f"nothing new: {len(table.frame)} results to {newest}"
+            if dumps.is_dir():  # an update may have ended before it wrote the page
+                write_page(dumps, dataset)
             return
         yield f"new results: {len(new)} ({earlier[row].nunique()} before, {len(table.frame)} now), to {newest}"
         yield from _list_labels(table, is_new)
-        tables, until = {_RESULTS: table.frame[names]}, champion.results_until
+        tables, until, doubts = {_RESULTS: table.frame[names]}, champion.results_until, list[str]()
         if not new.empty:
             tables[PREDICTIONS] = predict_new(champion, table, is_new)
+            doubts += _doubt_results(tables[PREDICTIONS])
             yield f"forecasts of {until}, results to {newest}: {len(tables[PREDICTIONS])} results"
             yield from (f"  {line}" for line in list_scores(tables[PREDICTIONS], _words(entity)))
-        entities = sorted(set(table.frame[entity].dropna().astype(str)))
-        answers = [_answer(champion, entities)]
-        champion.calibrated = replace(calibrated, known=known)
-        answers.append(_answer(champion, entities))
+        moved, count, later = _learn(champion, known, table)
+        yield from _list_moved(moved, count)
+        doubts += _doubt_moves(len(moved), later)
+        _require_yes(doubts, agree, origin)
         frozen = {"predictor": champion.name, "until": until, "entity": _words(entity)}
         about = {"origin": origin, "newest": newest, "retrieved": str(date.today()), "frozen": frozen}
         yield f"{_keep(dump, dumps, standardized.rejected, tables, about)}: the dump, and what was rejected of it"
         save_known_errors(folder, known)
         yield f"{write_page(dumps, dataset)}: forecasts of every dump and what was measured"
         yield f"{folder}: {len(known.errors)} results after training"
-        yield from _list_moved(*answers)
 
 
 def _fetch(live: SourceFile, given: Path | None, folder: Path, limits: DownloadLimits) -> Path:
@@ -203,14 +214,59 @@ def _answer(champion: Champion, names: list[str]) -> pd.DataFrame:
     return answers[["estimate", "low", "high"]].astype(float)
 
 
-def _list_moved(before: pd.DataFrame, after: pd.DataFrame) -> Iterator[str]:
-    """Yield the estimates that are outside their intervals of before."""
+def _learn(champion: Champion, known: KnownErrors, table: Table) -> tuple[pd.DataFrame, int, int]:
+    """Let a champion know errors of a dump's later results.
+
+    Returns: the answers that moved, see `_find_moved`; the number of all answers, and of those for entities with later
+    results.
+    """
+    row, entity = map(table.column_of, (Tag.ROW, Tag.ENTITY))
+    named = table.frame.dropna(subset=[entity])
+    entities, rows = named[entity].astype(str), named[row].astype(str)
+    learned = champion.reference_data.measured.frame[row].astype(str)
+    before = _answer(champion, sorted(set(entities)))
+    champion.calibrated = replace(cast("UncertaintyModel", champion.calibrated), known=known)
+    after = _answer(champion, sorted(set(entities)))
+    later = _answer(champion, sorted(set(entities[~rows.isin(learned)])))
+    return _find_moved(before, after), len(before), len(later)
+
+
+def _require_yes(doubts: Sequence[str], agree: Callable[[str], bool], origin: str) -> None:
+    """Ask about doubts, if there are any. Raises: UserError where the answer is no."""
+    text = "; ".join(doubts)
+    if doubts and not agree(text):
+        raise UserError(f"new results of {origin} must be plausible", text, "look into it, or give --yes")
+
+
+def _find_moved(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
+    """Return the answers whose estimate `now` is outside their interval of before."""
     both = before.assign(now=after["estimate"])
-    moved = both[(both["now"] < both["low"]) | (both["now"] > both["high"])]
-    yield f"{len(moved)} of {len(both)} answers moved by more than their interval{':' if len(moved) else ''}"
+    return both[(both["now"] < both["low"]) | (both["now"] > both["high"])]
+
+
+def _list_moved(moved: pd.DataFrame, count: int) -> Iterator[str]:
+    """Yield the answers that moved, of a number of them."""
+    yield f"{len(moved)} of {count} answers moved by more than their interval{':' if len(moved) else ''}"
     for machine, task, _, old, low, high, now in moved.reset_index().itertuples(index=False):
         interval = format_interval(low, high)
         yield f"  {machine}, {task}: {format_number(old)} ({interval}) before, {format_number(now)} now"
+
+
+def _doubt_results(predictions: pd.DataFrame) -> Iterator[str]:
+    """Yield a line where more than half of the known set-ups are outside their 99 % interval."""
+    gate = predictions["agrees"].dropna()
+    if 2 * (outside := int((gate == 0).sum())) > len(gate):
+        yield f"{outside} of {len(gate)} known set-ups lie outside the {100 * _GATE:g} % interval"
+
+
+def _doubt_moves(moved: int, later: int) -> Iterator[str]:
+    """Yield a line where more answers moved than chance allows.
+
+    Of `later` answers, those of entities with new results, at most one in ten should leave its 90 % interval.
+    """
+    allowed = int(binom.ppf(_GATE, later, 1 - LEVEL))
+    if moved > allowed:
+        yield f"{moved} answers moved by more than their interval, where chance allows {allowed}"
 
 
 def _keep(dump: Path, dumps: Path, rejected: pd.DataFrame, tables: dict[str, pd.DataFrame], about: Any) -> Path:

@@ -5,10 +5,10 @@ Nothing in it executes when it is read. It has the published results that the ch
 
 from __future__ import annotations
 
+import errno
 import re
 import shutil
 import stat
-import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ from perfcast import __version__
 from perfcast.sources.bounded_files import check_zip
 from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError
-from perfcast.utils.io import atomic_path, file_digests, read_json, write_json
+from perfcast.utils.io import atomic_path, file_digests, read_json, temporary_folder, write_json
 from perfcast.utils.packaged_project import CHAMPIONS
 from perfcast.utils.result_digests import FOLDER_RECORD, read_record, record_digests, verify_folder
 
@@ -46,8 +46,8 @@ def pack_champion(folder: Path, out: Path, terms: Sequence[Mapping[str, str]]) -
 
     Raises: UserError when the folder holds a file that no champion has, or more than `unpack_champion` reads.
     """
-    with tempfile.TemporaryDirectory() as temporary:
-        copy = Path(temporary) / "copy"
+    with temporary_folder() as temporary:
+        copy = temporary / "copy"
         ignore = shutil.ignore_patterns(".*", f"{FOLDER_RECORD}*")  # the archive has digests of its own
         shutil.copytree(folder, copy, ignore=ignore)
         if bridge := read_json(folder / "about.json").get("bridge"):
@@ -76,8 +76,7 @@ def unpack_champion(path: Path) -> Iterator[Path]:
     Raises: UserError when the file is damaged, too large, or has members that it must not have.
     """
     check_zip(path, "a champion's file", FOLDER_RECORD.__eq__, size_limits.CHAMPION, remedy=_AGAIN, name=str(path))
-    with tempfile.TemporaryDirectory(prefix="perfcast-") as temporary:
-        folder = Path(temporary)
+    with temporary_folder() as folder:
         try:
             with zipfile.ZipFile(path) as archive:
                 for info in archive.infolist():
@@ -89,6 +88,8 @@ def unpack_champion(path: Path) -> Iterator[Path]:
                 archive.extractall(folder)
             verify_folder(folder)
         except Exception as error:  # any error that a library raises for bytes that it did not write
+            if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise  # the file is right
             fact = error.fact if isinstance(error, UserError) else f"it is damaged ({type(error).__name__})"
             raise UserError(f"{path} must be as it was exported", fact, _AGAIN) from None
         yield folder

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from string import Template
@@ -15,7 +17,7 @@ import pandas as pd
 from perfcast.config.conf_files import known, read_yaml
 from perfcast.data.csv_dataset import BUILD, CATEGORY, DAY, check_options, column_name
 from perfcast.data.strict_csv import read_header, read_rows
-from perfcast.utils.errors import UserError, unknown_name
+from perfcast.utils.errors import UserError, printable, unknown_name
 from perfcast.utils.io import write_text
 from perfcast.utils.safe_yaml import yaml_text
 
@@ -33,6 +35,9 @@ _ROLES = {
     "entity": ("text", "machine|system|model|processor|cpu|gpu|device|server|host|name|entity"),
 }
 """Key of the conf -> the kind of its column, and words of its name."""
+_TYPED = {"target": (("positive", "number"), "positive numbers"), "date": (("date",), "dates, YYYY-MM-DD")}
+"""Key of the conf -> the kinds that its column may have, and their words."""
+_KIND_WORDS = {"positive": "numbers", "number": "numbers", "date": "dates", "text": "texts", "": "nothing"}
 _UNIT = re.compile(r"[(\[]([^)\]]+)[)\]]\s*$")
 _TYPED_SHARE = 0.9
 """Share of the cells of a column of numbers or dates that are some: the rows of the others are rejected."""
@@ -101,14 +106,21 @@ def describe_csv(dataset: str, file: Path, csv: str, given: Mapping[str, str]) -
     """
     if not file.is_file():
         raise UserError("FILE must be a CSV file with a header", f"{file} is no file")
-    header = read_header(file)
+    with _of_own_file():
+        header = read_header(file)
     if len(header) == 1:
         raise UserError("FILE must have two columns or more, with commas between", f"its header is {header[0][:60]!r}")
     for key, heading in given.items():
         if heading and heading not in header:
             raise unknown_name(f"--{key}", heading, header)
-    texts = read_rows(dataset, file, header).frame[header].apply(lambda cells: cells.str.strip()).replace("", None)
+    with _of_own_file():
+        rows = read_rows(dataset, file, header).frame[header]
+    texts = rows.apply(lambda cells: cells.str.strip()).replace("", None)
     kinds, chosen = {name: _kind(texts[name].dropna()) for name in header}, dict(given)
+    for key, (kinds_allowed, what) in _TYPED.items():
+        if (heading := given.get(key)) and kinds[heading] not in kinds_allowed:
+            fact = f"{heading!r} has {_KIND_WORDS[kinds[heading]]}"
+            raise UserError(f"--{key} must be a column of {what}", fact, "name another, or correct the file")
     for key, (kind, words) in _ROLES.items():
         free = [name for name in header if kinds[name] == kind and name not in chosen.values()]
         others = [] if key == "task" else free[-1:] if kind != "text" else sorted(free, key=texts.nunique().get)[-1:]
@@ -128,7 +140,17 @@ def describe_csv(dataset: str, file: Path, csv: str, given: Mapping[str, str]) -
     conf: dict[str, Any] = {"name": dataset, "_target_": BUILD, "title": dataset.replace("_", " ").capitalize()}
     conf |= {"sources": {"required": [dataset]}, "features": []}
     conf |= {"splits": [*splits, *(["forward_last"] if chosen["date"] else [])], "options": options}
-    return conf, " ".join(f"--set '{column_name(name)}={texts[name].dropna().iloc[0]}'" for name in features)
+    values = [f"{column_name(name)}={printable(texts[name].dropna().iloc[0])}" for name in features]
+    return conf, " ".join(f"--set {shlex.quote(value)}" for value in values)
+
+
+@contextmanager
+def _of_own_file() -> Iterator[None]:
+    """Give errors of a file the remedy of somebody who has it."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError(error.requirement, error.fact, "correct the file") from None
 
 
 def _kind(cells: pd.Series) -> str:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import sys
+import time
 from collections.abc import Callable
 from contextlib import suppress
-from tempfile import TemporaryDirectory
+from multiprocessing import active_children, parent_process
+from threading import Thread
 from typing import Any
 
 import uvicorn
@@ -21,13 +24,24 @@ from perfcast.inference.predict import PredictOptions
 from perfcast.serving.app import LOOPBACK, METRICS_FOLDER, create_app
 from perfcast.serving.request_limits import RequestLimits, Served, predict_with
 from perfcast.utils.errors import UserError
+from perfcast.utils.io import temporary_folder
 
-UVICORN = {
-    **{"http": "h11", "h11_max_incomplete_event_size": 1 << 16, "ws": "none", "log_level": "error"},
+UVICORN: dict[str, Any] = {
+    **{
+        "http": "perfcast.serving.bounded_http:BoundedProtocol",
+        "h11_max_incomplete_event_size": 1 << 16,
+        "ws": "none",
+        "log_level": "error",
+    },
     **{"timeout_keep_alive": 5, "timeout_graceful_shutdown": 5, "timeout_worker_healthcheck": 10},
     **dict.fromkeys(("access_log", "proxy_headers", "server_header"), False),
 }
-"""Options of uvicorn under their own names. Units: bytes of headers; seconds."""
+"""Options of uvicorn under their own names. Units: bytes of headers; seconds.
+
+A worker imports the protocol by its name, and only when its supervisor can already ask whether it lives.
+"""
+_ENDING = UVICORN["timeout_graceful_shutdown"] + 2
+"""Seconds until a worker that was asked to end is killed."""
 
 
 def is_loopback(host: str) -> bool:
@@ -63,9 +77,55 @@ def serve(create: Callable[[], Any], listening: socket.socket, workers: int | No
     if workers > 1:
         os.environ.setdefault("OMP_NUM_THREADS", "1")  # the workers share the cores
     options: dict[str, Any] = {**UVICORN, "workers": workers, "limit_concurrency": limit_concurrency}
-    with TemporaryDirectory(prefix="perfcast-metrics-") as folder:
-        os.environ[METRICS_FOLDER] = folder
-        Multiprocess(uvicorn.Config(create, factory=True, **options), [listening]).run()
+    with temporary_folder() as folder:
+        os.environ[METRICS_FOLDER] = str(folder)
+        _Supervisor(uvicorn.Config(create, factory=True, **options), [listening]).run()
+
+
+class _Supervisor(Multiprocess):
+    """Supervisor of uvicorn that ends at once on a signal, and ends workers that do not answer."""
+
+    def run(self) -> None:
+        """Run until SIGINT or SIGTERM, whatever the supervisor waits for."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._stop)
+        try:
+            super().run()
+        except _StoppedError:
+            end_workers()
+
+    def _stop(self, *arguments: object) -> None:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
+        raise _StoppedError
+
+
+class _StoppedError(Exception):
+    """The supervisor was asked to end."""
+
+
+def end_workers() -> None:
+    """End all workers; those that are hung after the time of a graceful end are killed."""
+    workers = active_children()
+    for worker in workers:
+        worker.terminate()
+    until = time.monotonic() + _ENDING
+    for worker in workers:
+        worker.join(max(0.0, until - time.monotonic()))
+        if worker.exitcode is None:
+            worker.kill()
+            worker.join()
+
+
+def _end_with_supervisor() -> None:
+    """End this worker when its supervisor has ended, also where it was killed."""
+    supervisor = parent_process()
+    if supervisor is None:
+        return
+    supervisor.join()
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(_ENDING)
+    os._exit(1)  # a hung worker handles no signal
 
 
 def create_worker_app(load: Callable[[], Served], host: str, machines: int) -> FastAPI:
@@ -73,6 +133,7 @@ def create_worker_app(load: Callable[[], Served], host: str, machines: int) -> F
 
     Args: `machines` of a request at most.
     """
+    Thread(target=_end_with_supervisor, daemon=True).start()
     try:
         champion = load()
     except UserError as error:  # the files have changed since the server started

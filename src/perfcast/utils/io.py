@@ -11,6 +11,7 @@ import secrets
 import shutil
 import stat
 import tempfile
+import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -96,6 +97,26 @@ def atomic_folder(path: Path) -> Iterator[Path]:
             temporary.replace(path)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+_OWN, _SETTLED = "perfcast-temporary-", 60.0
+"""Beginning of the names of temporary folders, and seconds after which one without a lock has lost its process."""
+
+
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """Yield a new folder among the temporary files of the machine, which goes with the block.
+
+    Those of killed commands go first.
+    """
+    for left in Path(tempfile.gettempdir()).glob(f"{_OWN}*"):
+        with suppress(OSError):  # another command removes it
+            facts = left.lstat()
+            is_own = stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.getuid()
+            if is_own and time.time() - facts.st_mtime > _SETTLED and _is_abandoned(left):
+                shutil.rmtree(left)
+    with tempfile.TemporaryDirectory(prefix=_OWN) as name, _lock_temporary(Path(name)):
+        yield Path(name)
 
 
 @contextmanager

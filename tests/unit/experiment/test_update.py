@@ -72,8 +72,8 @@ def internet(tmp_path, monkeypatch, pytestconfig):
         yield server
 
 
-def update(results, *words):
-    return main(["update", "--results", str(results), *map(str, words)])
+def update(results, *words, yes=True):
+    return main(["update", *["--yes"] * yes, "--results", str(results), *map(str, words)])
 
 
 def refuse(results, dump, match, capsys):
@@ -121,6 +121,54 @@ def test_a_newer_dump_moves_answers_is_kept_and_is_not_learned_twice(results, tm
     assert update(results, "--from", path) == 0, "a champion that was made anew learns what is known"
     assert "new results: 0 (" in capsys.readouterr().out
     assert perfcast.load_champion(results / "champion" / DATASET).results_until == "2026-01"
+
+
+@pytest.mark.reliability("results that look wrong are learned without a word", cases=3)
+@pytest.mark.parametrize("typed", [None, "\n", "no\n"])
+def test_new_results_that_look_wrong_need_a_yes(typed, results, capsys, monkeypatch):
+    path, before = results.parent / "dump.csv", file_digests(results)
+    path.write_bytes(make_dump(10))
+    stdin = io.StringIO(typed or "")
+    stdin.isatty = lambda: typed is not None
+    monkeypatch.setattr("sys.stdin", stdin)
+    assert update(results, "--from", path, yes=False) == 2
+    (error,) = capsys.readouterr().err.splitlines()
+    assert re.search(r"(\d+) of \1 known set-ups lie outside the 99 % interval", error)
+    assert "answers moved by more than their interval, where chance allows" in error
+    assert "--yes" in error
+    assert file_digests(results) == before
+
+
+def test_a_typed_yes_learns_and_results_as_expected_are_not_asked_about(results, capsys, monkeypatch):
+    path = results.parent / "dump.csv"
+    for factor, typed in ((1.0, ""), (10, "y\n")):
+        shutil.rmtree(results / "dumps", ignore_errors=True)
+        shutil.rmtree(results / "champion")
+        shutil.copytree(project().folder, results / "champion" / DATASET)
+        path.write_bytes(make_dump(factor))
+        stdin = io.StringIO(typed)
+        stdin.isatty = lambda: True
+        monkeypatch.setattr("sys.stdin", stdin)
+        assert update(results, "--from", path, yes=False) == 0
+        assert ("[y/N]" in capsys.readouterr().out) == bool(typed)
+
+
+def test_a_page_that_a_killed_update_did_not_write_is_written_next_time(results, capsys):
+    path = results.parent / "dump.csv"
+    path.write_bytes(make_dump())
+    assert update(results, "--from", path) == 0
+    page = results / "dumps" / DATASET / "forecasts.md"
+    text = page.read_text()
+    page.unlink()
+    assert update(results, "--from", path) == 0
+    assert "nothing new" in capsys.readouterr().out
+    assert page.read_text() == text
+
+
+def test_a_dump_of_blank_lines_ends(results, capsys, monkeypatch):
+    monkeypatch.setattr("perfcast.utils.size_limits.DUMP_ROWS", 1000)
+    header = make_dump().partition(b"\n")[0]
+    refuse(results, header + b"\n" * 1002, "at most 1000 blank lines", capsys)
 
 
 @pytest.mark.reliability("a dump that is no plausible successor is learned", cases=9)
@@ -264,5 +312,5 @@ def test_an_address_without_the_dump_changes_nothing(page, match, results, inter
     before = file_digests(results)
     champion, limits = results / "champion" / DATASET, DownloadLimits(read=0.5, total=1, retries=0)
     with pytest.raises(UserError, match=match):
-        list(update_champion(champion, DATASET, None, results=results, project=tmp_path, limits=limits))
+        list(update_champion(champion, DATASET, None, results=results, project=tmp_path, agree=bool, limits=limits))
     assert file_digests(results) == before

@@ -103,6 +103,22 @@ def test_an_endless_body_is_refused_and_the_connection_closed(server, chunk):
     assert request(f"{server}/health").status == 200
 
 
+@pytest.mark.reliability("HTTP bodies and headers sent slowly or never, or without end")
+def test_twenty_connections_of_tiny_chunks_do_not_stop_the_server(server):
+    """Each sends 2 MB, and is closed before the server has parsed them."""
+    connections = [connect(server) for _ in range(20)]
+    for connection in connections:
+        connection.setblocking(False)
+        with contextlib.suppress(OSError):
+            connection.send(BODY_IN_CHUNKS + CHUNKS["of one byte"] * 17)
+    begin = time.monotonic()
+    assert request(f"{server}/health").status == 200
+    seconds = time.monotonic() - begin
+    for connection in connections:
+        connection.close()
+    assert seconds < 10
+
+
 def test_a_small_body_in_chunks_of_one_byte_is_read(server):
     chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in json.dumps(KNOWN).encode())
     with connect(server) as connection:

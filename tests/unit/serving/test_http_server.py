@@ -131,6 +131,41 @@ def test_workers_that_die_or_stop_are_replaced_and_counted():
     assert errors == ""
 
 
+@pytest.mark.reliability("workers of the server killed or stopped", cases=2)
+@pytest.mark.parametrize("wait", [0.0, 5.0])
+def test_hung_workers_end_with_the_server_also_while_one_is_replaced(wait):
+    """The supervisor asks for life after a moment, and waits ten seconds for an answer."""
+    with command("--workers", "2") as server:
+        server.answer_again()
+        _await(lambda: server.starts() >= 2)
+        hung = server.signal_workers(signal.SIGSTOP)
+        time.sleep(wait)
+        seconds, errors = server.end()
+        assert (server.process.returncode, seconds < 10, errors) == (0, True, "")
+    assert not any(is_running(pid) for pid in hung)
+
+
+@pytest.mark.reliability("workers of the server killed or stopped")
+def test_workers_end_with_a_killed_supervisor():
+    with command("--workers", "2") as server:
+        server.answer_again()
+        _await(lambda: server.starts() >= 2)
+        workers = server.workers
+        server.process.kill()
+        server.process.wait()
+        until = time.monotonic() + 15
+        while any(map(is_running, workers)) and time.monotonic() < until:
+            time.sleep(0.1)
+        assert not any(map(is_running, workers))
+
+
+def is_running(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
 def test_metrics_do_without_the_empty_file_of_a_worker_that_was_killed_at_its_start(tmp_path, monkeypatch):
     monkeypatch.setenv(METRICS_FOLDER, str(tmp_path))
     whole = MmapedDict(str(tmp_path / "counter_1.db"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
@@ -131,6 +132,45 @@ def test_sizes_are_bounded():
     assert call("compare", REQUESTS["compare"], small).is_error
     small = create_server(project().champion, RequestLimits(body=20))
     assert "bytes" in call("compare", REQUESTS["compare"], small).content[0].text
+
+
+INITIALIZE = {
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}},
+}
+MALFORMED = {
+    b"{": -32700,
+    b"\xff\xfe": -32700,
+    b'{"jsonrpc": "2.0", "id": 7, "method": "\\ud800"}': -32700,
+    b"[]": -32600,
+    b"3": -32600,
+    b'{"id": 1, "method": "ping"}': -32600,
+    b'{"jsonrpc": "2.0", "id": 1, "method": "' + b"x" * (3 << 20): -32700,
+}
+
+
+@pytest.mark.reliability("malformed requests of the Model Context Protocol", cases=len(MALFORMED))
+def test_malformed_lines_get_an_error_and_every_request_an_answer_before_the_end():
+    calls = [{"method": "tools/call", "params": {"name": "similar", "arguments": REQUESTS["similar"]}}] * 3
+    messages = [INITIALIZE, *calls]
+    numbered = [{"jsonrpc": "2.0", "id": number, **each} for number, each in enumerate(messages, start=100)]
+    ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    lines = [json.dumps(each).encode() for each in (numbered[0], ready, *numbered[1:])]
+    lines[-1] = lines[-1].replace(b'"count": 2', b'"count": NaN')
+    done = subprocess.run(
+        [sys.executable, "-m", "perfcast", "mcp", "--results", str(project().results)],
+        input=b"\n".join([lines[0], *MALFORMED, *lines[1:], b""]),
+        capture_output=True,
+        timeout=300,
+        check=True,
+    )
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    errors = [each["error"]["code"] for each in answers if each["id"] is None]
+    assert errors == list(MALFORMED.values())
+    results = {each["id"]: each["result"] for each in answers if "result" in each}
+    assert sorted(results) == [100, 101, 102, 103]
+    assert [results[number]["isError"] for number in (101, 102, 103)] == [False, False, True]
+    assert "finite" in results[103]["content"][0]["text"]
 
 
 def test_command_serves_on_standard_input_and_output():

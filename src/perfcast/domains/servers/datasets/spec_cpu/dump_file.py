@@ -129,8 +129,11 @@ def _read_rows(
 
 
 def _iterate_lines(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Yield each line that is not blank with its number, and truncate long lines; the header is line 1."""
-    number = 1
+    """Yield each line that is not blank with its number, and truncate long lines; the header is line 1.
+
+    Raises: UserError for more blank lines than a dump may have rows.
+    """
+    number, blank = 1, 0
     while line := file.readline(size_limits.LINE):
         number += 1
         remainder = line
@@ -138,6 +141,8 @@ def _iterate_lines(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
             remainder = file.readline(size_limits.LINE)
         if line.strip():
             yield number, line
+        elif (blank := blank + 1) > size_limits.DUMP_ROWS:
+            raise UserError(f"a dump must have at most {size_limits.DUMP_ROWS} blank lines", "it has more", _REMEDY)
 
 
 def _split_fields(line: bytes) -> tuple[list[str], str, str]:
