@@ -36,6 +36,27 @@ def build_rejected_frame(rejections: Iterable[Rejection]) -> pd.DataFrame:
     return pd.DataFrame([astuple(row) for row in ordered], columns=REJECTED_COLUMNS)
 
 
+def join_rejections(rows: pd.DataFrame, rejections: Iterable[Rejection]) -> pd.DataFrame:
+    """Return valid and quarantined rows of files as one table of texts.
+
+    Shapes: `rows` has the columns file and line; the table has the columns reason and detail, too.
+    """
+    rejected = pd.DataFrame([astuple(row)[1:] for row in rejections], columns=REJECTED_COLUMNS[1:])
+    return pd.concat([rows.astype("str"), rejected.astype("str")], ignore_index=True).fillna("")
+
+
+def split_rejections(source: str, records: pd.DataFrame) -> tuple[pd.DataFrame, list[Rejection]]:
+    """Return the valid rows of a table that `join_rejections` made, and the rejections of the others."""
+    valid = records["reason"] == ""
+    rejected = records.loc[~valid, REJECTED_COLUMNS[1:]]
+    rejections = [
+        Rejection(source, file, int(line), reason, detail)
+        for file, line, reason, detail in rejected.itertuples(index=False)
+    ]
+    rows = records[valid].drop(columns=["reason", "detail"]).reset_index(drop=True)
+    return rows.assign(line=rows["line"].astype("int64")), rejections
+
+
 def require_rows(accepted: int, what: str, rejections: Sequence[Rejection], remedy: str = _REMEDY) -> None:
     """Require a valid row. Raises: UserError with the most frequent reason, when all rows are quarantined."""
     if not accepted and rejections:

@@ -21,6 +21,7 @@ from perfcast.domains.accelerators.catalog import FACTS, find_accelerator, read_
 from perfcast.schema.declare import category, number
 from perfcast.schema.table import LOWER_IS_BETTER, Column, Kind, Role, Tag, build_table
 from perfcast.sources.bounded_files import FETCH_AGAIN, PLAIN, unpacked
+from perfcast.sources.packed import Packed, read_records
 from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import read_json_text
@@ -118,15 +119,29 @@ def list_columns(load: Load) -> tuple[Column, ...]:
     )
 
 
+def pack(folder: Path) -> Packed:
+    """Return the fields of every configuration that are read. Raises: UserError when a file is absent or broken."""
+    fields = [field for load in LOADS.values() for field, *_ in (*load.numbers.values(), *load.quantities.values())]
+    columns = dict.fromkeys((*_TEXTS, *fields))
+    rows = [
+        {"workload": workload, "line": str(line), **{name: _text(entry.get(name)) for name in columns}}
+        for load in LOADS.values()
+        for workload in load.workloads
+        for line, entry in enumerate(_read_configurations(folder / f"{workload}.json"), 1)
+    ]
+    return Packed(pd.DataFrame(rows, columns=["workload", "line", *columns], dtype="str"), "fields that nothing reads: links to logs, times by request")
+
+
 def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     """Standardize the configurations of a load. An input row is one quantity of a configuration, or a rejected one.
 
     Raises: UserError when a file is absent or broken, or every configuration is rejected.
     """
     load = LOADS[options["load"]]
+    records = read_records(raw[SOURCE], SOURCE, pack)
     rejections, parts = [], []
     for name in load.workloads:
-        of_file = _read(raw[SOURCE] / f"{name}.json", name, load)
+        of_file = _describe(records[records["workload"] == name], load)
         numbers = of_file[[*_REQUIRED]]
         rules = {
             "unknown_gpu": of_file["gpu_model"].where(of_file["gpu"].isna()),
@@ -150,8 +165,8 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     )
 
 
-def _read(path: Path, workload: str, load: Load) -> pd.DataFrame:
-    """Return the configurations of a file with the columns of the table."""
+def _read_configurations(path: Path) -> list[dict[str, Any]]:
+    """Return the configurations of a file, without the kind of item in the names of fields."""
     try:
         with unpacked(path, PLAIN, most=size_limits.JSON) as file:
             content = read_json_text(file.read(), path.name)
@@ -160,32 +175,37 @@ def _read(path: Path, workload: str, load: Load) -> pd.DataFrame:
     entries = content.get("configurations") if isinstance(content, dict) else None
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise UserError(f"{path.name} must have a list of configurations", "it has none", FETCH_AGAIN)
-    fields = {field for field, *_ in (*load.numbers.values(), *load.quantities.values())}
-    frame = pd.DataFrame(entries).rename(columns=lambda name: str(name).replace("image_", "").replace("video_", ""))
-    frame = frame.reindex(columns=sorted({*frame, *fields, *_TEXTS}))
-    texts = {name: frame[name].astype("str") for name in _TEXTS}
+    return [{name.replace("image_", "").replace("video_", ""): entry[name] for name in entry} for entry in entries]
+
+
+def _text(value: object) -> str:
+    """Return a text, or a number with all of its digits, "" for anything else."""
+    return str(value) if isinstance(value, str | int | float) else ""
+
+
+def _describe(records: pd.DataFrame, load: Load) -> pd.DataFrame:
+    """Return the configurations of a workload with the columns of the table."""
     facts = read_accelerators()
-    gpu = texts["gpu_model"].map({name: find_gpu(name) for name in texts["gpu_model"].unique()})
-    numbers = {
-        name: pd.to_numeric(frame[field], errors="coerce").astype(float) for name, (field, *_) in load.numbers.items()
-    }
+    gpu = records["gpu_model"].map({name: find_gpu(name) for name in records["gpu_model"].unique()})
+    numbers = {name: _parse_numbers(records[field]) for name, (field, *_) in load.numbers.items()}
     if "frames" in numbers:
         numbers["frames"] = numbers["frames"].fillna(1.0)
-    return frame.assign(
-        **texts,
+    return records.assign(
         **numbers,
-        line=np.arange(1, len(frame) + 1),
-        configuration=[f"{workload}/{line}" for line in range(1, len(frame) + 1)],
-        workload=workload,
-        model=texts["model_id"],
-        organization=texts["model_id"].str.partition("/")[0],
+        configuration=records["workload"] + "/" + records["line"],
+        model=records["model_id"],
+        organization=records["model_id"].str.partition("/")[0],
         gpu=gpu,
-        precision=texts["weight_precision"],
-        weight_bytes=texts["weight_precision"].map(BYTES),
-        is_mixture=texts["architecture"].eq("MoE").astype(float),
+        precision=records["weight_precision"],
+        weight_bytes=records["weight_precision"].map(BYTES),
+        is_mixture=records["architecture"].eq("MoE").astype(float),
         kwh_price=np.nan,
         **{name: gpu.map(facts[name]).astype(float) for name in (*_HARDWARE, "generation_year")},
     )
+
+
+def _parse_numbers(texts: pd.Series) -> pd.Series:
+    return pd.to_numeric(texts, errors="coerce").astype("float64")
 
 
 def find_gpu(name: str) -> str | None:
@@ -195,6 +215,6 @@ def find_gpu(name: str) -> str | None:
 
 def _melt(good: pd.DataFrame, quantity: str, field: str, factor: float) -> pd.DataFrame:
     """Return the rows of a quantity."""
-    values = pd.to_numeric(good[field], errors="coerce").astype(float)
+    values = _parse_numbers(good[field])
     values = -factor / values.where(values > 0) if factor < 0 else values * factor
     return good.assign(quantity=quantity, result_id=good["configuration"] + "/" + quantity, value=values)

@@ -24,10 +24,11 @@ from perfcast.data.standardized import Standardized
 from perfcast.data.strict_csv import build_rejected_frame, require_rows
 from perfcast.domains.accelerators.catalog import FACTS, MODEL_FACTS, find_accelerator, read_accelerators, read_models
 from perfcast.domains.accelerators.datasets.mlperf_columns import COLUMNS, POWER_COLUMNS
-from perfcast.domains.accelerators.datasets.mlperf_rounds import PUBLISHED, read_records
+from perfcast.domains.accelerators.datasets.mlperf_rounds import PUBLISHED, read_entries
 from perfcast.domains.accelerators.sources.mlperf_inference import ARCHIVE, SOURCE, read_archive
 from perfcast.features.feature_math import decimal_year, version_number
 from perfcast.schema.table import build_table
+from perfcast.sources.packed import Packed, read_records
 
 TOKENS = {"gptj": 69.0, "llama2-70b": 294.45}
 """Mean output tokens of a sample, of the logs and the rules of the benchmark."""
@@ -52,9 +53,14 @@ _SILICON = ("ampere", "ada", "hopper", "blackwell", "cdna3", "ai100")
 _SAPPHIRE_RAPIDS = "Xeon Platinum 8480+"
 
 
+def pack(folder: Path) -> Packed:
+    """Return the fields of every entry that are read. Raises: UserError when the archive is broken."""
+    return Packed(read_entries(read_archive(folder / ARCHIVE)), "the other fields of entries: logs, notes, links")
+
+
 def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     """Standardize the results. Raises: UserError when the archive is broken or every entry is rejected."""
-    records = _name_models(read_records(read_archive(raw[SOURCE] / ARCHIVE)))
+    records = _name_models(read_records(raw[SOURCE], SOURCE, pack))
     rows_in = len(records)
     repeated = records.duplicated(["round", "uid"]) & (records["round"] < "v5")
     single = _fold_power(records[~repeated])
@@ -206,7 +212,7 @@ def _describe(chosen: pd.DataFrame) -> pd.DataFrame:
         total=total,
         watts=chosen["watts"].where(~chosen["power_unit"].str.contains("joule")),
         source_file=chosen["file"],
-        source_line=chosen["line"],
+        source_line=chosen["line"].astype(float),
     )
     known_from = pd.to_datetime(frame["accelerator"].map(facts["known_from"]))
     offline = (

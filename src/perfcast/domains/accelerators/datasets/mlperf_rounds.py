@@ -58,7 +58,7 @@ CONTENTS = {
 _LETTERS = 300
 
 
-def read_records(contents: Mapping[str, bytes]) -> pd.DataFrame:
+def read_entries(contents: Mapping[str, bytes]) -> pd.DataFrame:
     """Return one row of texts per published entry, with its `file` and `line`, the number of the entry in the file.
 
     Raises: UserError when a file is not of its form.
@@ -67,7 +67,7 @@ def read_records(contents: Mapping[str, bytes]) -> pd.DataFrame:
     for path, content in contents.items():
         records = _read_pivot(content) if path.endswith(PIVOT) else _read_entries(path, content)
         rows += ({"file": path, "line": number, **record} for number, record in enumerate(records, 1))
-    return pd.DataFrame(rows, columns=["file", "line", *SUMMARY_ENTRY]).fillna("")
+    return pd.DataFrame(rows, columns=["file", "line", *SUMMARY_ENTRY]).fillna("").astype("str")
 
 
 def _read_entries(path: str, content: bytes) -> Iterator[dict[str, str]]:

@@ -14,11 +14,18 @@ import numpy as np
 import pandas as pd
 
 from perfcast.data.standardized import Standardized
-from perfcast.data.strict_csv import Rejection, build_rejected_frame, read_rows
+from perfcast.data.strict_csv import (
+    Rejection,
+    build_rejected_frame,
+    join_rejections,
+    read_rows,
+    split_rejections,
+)
 from perfcast.domains.servers.data_tables import read_columns, read_table
-from perfcast.domains.servers.datasets.perfcastdb.run_values import NUMERICAL, STATED, characterize_run
+from perfcast.domains.servers.datasets.perfcastdb.run_values import NUMERICAL, STATED, characterize_run, list_read
 from perfcast.schema.table import Column, Kind, Role, Table, build_table
 from perfcast.sources.bounded_files import check_zip
+from perfcast.sources.packed import Packed, read_records
 from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError
 
@@ -36,8 +43,28 @@ _UNITS = {
     "TFLOPS": ("GFLOP/s", 1000.0),
 }
 LOWER_IS_BETTER = {"ns"}
-FILES = {"train": "train_data.csv", "test": "test_data.csv"}
+PARTS = {"train_data.csv": "train", "test_data.csv": "test"}
+"""File of long rows -> the published subset that it is."""
 SKU_TABLE = "SPR_QDF_INFO.xlsx"
+SKU_OF_RUN = list_read("text")["sku_code"]
+
+
+def pack(folder: Path) -> Packed:
+    """Return the long rows of both files, and below them the rows of the sheet of processor samples that ran.
+
+    Raises: UserError when a file is missing, broken or lacks a column.
+    """
+    frames, rejections = [], list[Rejection]()
+    for file in PARTS:
+        rows = read_rows(SOURCE, folder / file, READ_COLUMNS)
+        frames.append(rows.frame.assign(file=file))
+        rejections += rows.rejections
+    long = pd.concat(frames)
+    skus = read_skus(folder / SKU_TABLE)
+    ran = skus[CODE].isin(long[SKU_OF_RUN].str.strip())
+    records = pd.concat([long, skus[ran].assign(file=SKU_TABLE)]).fillna("")
+    left_out = "columns of hosts, clusters and namespaces, and others that nothing reads; samples that did not run"
+    return Packed(join_rejections(records, rejections), left_out)
 
 
 def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
@@ -50,9 +77,12 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
         raise UserError(
             "dataset 'perfcastdb' has no options", f"found {', '.join(sorted(options))}", "remove them from its conf"
         )
-    folder = raw[SOURCE]
-    rows, rows_in = _read_files(folder)
-    skus = read_skus(folder / SKU_TABLE)
+    records, rejections = split_rejections(SOURCE, read_records(raw[SOURCE], SOURCE, pack))
+    is_sku = records["file"] == SKU_TABLE
+    long = records[~is_sku].reset_index(drop=True)
+    rows_in = len(long) + len(rejections)
+    rows = LongRows(long.assign(part=long["file"].map(PARTS)), rejections)
+    skus = parse_skus(records[is_sku])
     clean_rows(rows)
     runs = pivot_runs(rows.frame)
     table, repairs = _build_table(runs, skus)
@@ -63,16 +93,6 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
         merged={**rows.merged, **count_folded(rows.frame, list(runs.frame.index))},
         quality={"repairs": repairs, "join_coverage": _measure_join_coverage(table.frame["sku_code"], skus)},
     )
-
-
-def _read_files(folder: Path) -> tuple[LongRows, int]:
-    frames, rejections, rows_in = [], list[Rejection](), 0
-    for part, file in FILES.items():
-        rows = read_rows(SOURCE, folder / file, READ_COLUMNS)
-        frames.append(rows.frame.assign(file=file, part=part))
-        rejections += rows.rejections
-        rows_in += rows.rows_in
-    return LongRows(pd.concat(frames, ignore_index=True), rejections), rows_in
 
 
 def _build_table(runs: Runs, skus: pd.DataFrame) -> tuple[Table, dict[str, int]]:
@@ -263,20 +283,28 @@ FIELDS: dict[str, tuple[str, dict[str | None, float]]] = {
 
 
 def read_skus(path: Path) -> pd.DataFrame:
-    """Read the sheet by code: columns FIELDS, float64; skip blank rows and use the first row of each code.
-
-    Units: clocks MHz, cache MB per processor, power W. A 0 marks an absent mode and becomes missing.
+    """Read the sheet as texts: columns CODE, FIELDS and line; skip blank rows and all but the first row of a code.
 
     Raises:
         UserError: The file is absent, is not such a workbook, or lacks a column.
     """
     rows = _read_sheet(Path(path))
     code, positions = _find_header(path, rows)
-    skus: dict[str, dict[str, float | None]] = {}
+    skus: dict[str, dict[str, str]] = {}
     for row in rows:
         if (key := _read_cell(row, code)) and key not in skus:
-            skus[key] = {name: parse_quantity(_read_cell(row, positions[name]), FIELDS[name][1]) for name in FIELDS}
-    return pd.DataFrame.from_dict(skus, orient="index", columns=list(FIELDS)).astype("float64")
+            skus[key] = {name: _read_cell(row, position) for name, position in positions.items()}
+    texts = pd.DataFrame.from_dict(skus, orient="index", columns=list(FIELDS), dtype="str").rename_axis(CODE)
+    return texts.reset_index().assign(line=range(1, len(texts) + 1))
+
+
+def parse_skus(texts: pd.DataFrame) -> pd.DataFrame:
+    """Return the values of processor samples by code: columns FIELDS, float64.
+
+    Units: clocks MHz, cache MB per processor, power W. A 0 marks an absent mode and becomes missing.
+    """
+    values = {name: [parse_quantity(text, factors) for text in texts[name]] for name, (_, factors) in FIELDS.items()}
+    return pd.DataFrame(values, index=texts[CODE].tolist(), dtype="float64")
 
 
 def parse_quantity(text: str, factors: dict[str | None, float]) -> float | None:

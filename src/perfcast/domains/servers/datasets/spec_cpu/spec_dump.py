@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.data.standardized import Standardized
-from perfcast.data.strict_csv import build_rejected_frame
+from perfcast.data.strict_csv import build_rejected_frame, join_rejections, split_rejections
 from perfcast.domains.servers.data_tables import read_columns, read_table
 from perfcast.domains.servers.datasets.spec_cpu.dump_file import Quarantine, find_only_file, read_dump, read_header
 from perfcast.domains.servers.datasets.spec_cpu.repairs import Repairs
@@ -75,6 +75,8 @@ READERS: Mapping[str, Reader] = {
 
 _DATES = ("test_month", "hw_avail", "sw_avail", "updated", "published_month", "arrival_day")
 _SUBMISSION = ("hw_vendor", "system_stem", "cpu_model", "chips", "published_month")
+_DEFECT = ("reason", "detail")
+"""Columns of a packed dump with lines that are no rows."""
 _MANY_DEFECTS = 2
 _VIRTUAL = compile_pattern(r"\b(?:VMs?|virtual machines?|VMware|KVM|Hyper-V)\b")
 """Words of a system that is no machine. "Cloud" is in names of machines, and a `.metal` instance is one."""
@@ -163,14 +165,16 @@ class SpecDump:
     def pack(self, folder: Path) -> Packed:
         """Return the columns that the pipeline reads, row for row, with a result's identifier in place of its links.
 
-        Raises: UserError when a line of the dump is no whole row: lines identify rows.
+        A line that is no whole row has its reason and detail alone.
+        Raises: UserError when the dump has blank lines: lines identify rows.
         """
         path = find_only_file(self.source, folder)
         rows = read_dump(self.source, path, self.raw_columns, self.raw_columns, self.optional)
-        is_whole = len(rows.frame) == rows.frame["line"].max() - 1
-        if rows.rejections or not is_whole:
-            raise UserError(f"{path.name} must have a whole row on every line", "it has other lines", "check the file")
-        frame = rows.frame.drop(columns="line").astype("str")
+        frame = join_rejections(rows.frame.assign(file=path.name), rows.rejections)
+        frame = frame.iloc[frame["line"].astype("int64").argsort()].reset_index(drop=True)
+        if int(frame["line"].iloc[-1]) != len(frame) + 1:
+            raise UserError(f"{path.name} must have a row on every line", "it has blank lines", "check the file")
+        frame = frame.drop(columns=["file", "line", *(() if rows.rejections else _DEFECT)])
         if "Disclosure" in frame:
             frame["Disclosure"] = frame["Disclosure"].map(lambda text: parse_disclosure(text).result_id or "")
         header = read_header(path)
@@ -249,12 +253,17 @@ def read_results(dump: SpecDump, folder: Path) -> tuple[pd.DataFrame, Quarantine
         UserError: The file is not a whole table with the dump's columns, or no row is a result.
     """
     path = find_only_file(dump.source, folder)
-    rows = read_dump(dump.source, path, dump.raw_columns, ("Disclosure",) if dump.coded else None, dump.optional)
+    optional = (*dump.optional, *_DEFECT)
+    rows = read_dump(dump.source, path, dump.raw_columns, ("Disclosure",) if dump.coded else None, optional)
     # the packed table and the official file have the same rows, so that they have one name
-    rejections = tuple(replace(each, file=f"{dump.source}.csv") for each in rows.rejections)
-    quarantine = Quarantine(dump.source, f"{dump.source}.csv", rejections)
-    _refuse_none(path, rows.frame, rows.rows_in, quarantine)
-    frame = _type_columns(dump, rows.frame.assign(line_in_file=rows.frame["line"]))
+    file = f"{dump.source}.csv"
+    frame, rejections = rows.frame, [replace(each, file=file) for each in rows.rejections]
+    if _DEFECT[0] in frame:
+        frame, packed = split_rejections(dump.source, frame.assign(file=file))
+        rejections += packed
+    quarantine = Quarantine(dump.source, file, tuple(rejections))
+    _refuse_none(path, frame, rows.rows_in, quarantine)
+    frame = _type_columns(dump, frame.assign(line_in_file=frame["line"]))
     frame = _reject_untyped(frame, quarantine, dump)
     virtual = map_distinct(frame["System"], lambda text: _VIRTUAL.search(text) is not None)
     frame = dump.screen(quarantine.reject(frame, virtual, "virtual_machine", frame["System"]), quarantine)

@@ -225,3 +225,4 @@ DUMP = spec_dump.SpecDump(
 )
 
 build = DUMP.build
+pack = DUMP.pack
