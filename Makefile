@@ -27,9 +27,11 @@ help: ## list the targets
 	@sed -n 's/^\([a-z -]*\):.*## /\1: /p' $(MAKEFILE_LIST)
 setup: $(VENV)/.ready $(VENV)/share/vega/vega.js ## install the locked packages in .venv
 $(VENV)/.ready: requirements.lock pyproject.toml
-	$(PYTHON) -c 'import sys; sys.exit("Python must be 3.11 to 3.13; this is %d.%d. Set PYTHON=" % sys.version_info[:2] if not (3, 11) <= sys.version_info[:2] <= (3, 13) else 0)'
+	$(PYTHON) -c 'import sys; sys.exit("Python must be 3.11 to 3.14; this is %d.%d. Set PYTHON=" % sys.version_info[:2] if not (3, 11) <= sys.version_info[:2] <= (3, 14) else 0)'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) $(TORCH_BACKEND) "$$(grep -o '^torch==[^ ]*' requirements.lock)"
+	@# no wheel of immutables is for Python 3.14: without its C part, which Snakemake does not need, none needs a compiler
+	sed -n '/^immutables==/,/[^\\]$$/p' requirements.lock | CC=true LDSHARED=true $(PIP) --no-deps --require-hashes -r /dev/stdin
 	$(PIP) --no-deps --require-hashes -r requirements.lock
 	$(PIP) --no-deps --editable .
 	@# so that a plain `mlflow ui` in the activated environment opens this project's store

@@ -1,5 +1,6 @@
 """params.yaml, conf/ and any other YAML are checked before anything is planned, in one line."""
 
+import argparse
 import re
 import shutil
 from pathlib import Path
@@ -45,6 +46,26 @@ def test_hydra_composes_conf_with_params_and_an_override_wins(params):
     assert composed["predictor"]["_target_"].endswith(".Ridge")
     assert (composed["seeds"], composed["dataset"]["name"]) == (params["seeds"], "spec_cpu2017")
     assert (composed["split_seed"], composed["predictor"]["params"]["clip"]) == (8, 9)
+
+
+def test_hydra_composes_where_the_help_of_every_option_is_checked(monkeypatch):
+    """Python 3.14 checks it when the option is added."""
+    container, add = argparse._ActionsContainer, argparse._ActionsContainer.add_argument
+
+    def check(parser, action):
+        if "%" in (action.help or ""):
+            parser._get_formatter()._expand_help(action)
+
+    def add_checked(parser, *names, **options):
+        action = add(parser, *names, **options)
+        parser._check_help(action)
+        return action
+
+    monkeypatch.setattr(container, "_check_help", check, raising=False)
+    monkeypatch.setattr(container, "add_argument", add_checked)
+    assert len(compose(*CHOSEN)) == 1
+    with pytest.raises(TypeError):
+        argparse.ArgumentParser().add_argument("--odd", help=object())
 
 
 @pytest.mark.parametrize("override", ["predictor=ridgee", "nothing.of.the=kind", "seeds=[1", "="])

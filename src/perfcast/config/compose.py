@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from argparse import ArgumentParser
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,19 @@ _HYDRA = (
 )
 """Settings of Hydra itself. No file and no user has others: Hydra instantiates classes that they name."""
 _PACKAGE = re.compile(r"^\W*#\s*@package", re.MULTILINE)
+
+_CHECK = "_check_help"
+"""Method by which parsers check a help text, since Python 3.14."""
+
+
+@contextmanager
+def _unchecked_help() -> Iterator[None]:
+    """Let parsers take any help text: one of Hydra's is no string, and Hydra's parser could not be made."""
+    setattr(ArgumentParser, _CHECK, lambda parser, action: None)  # the one of its base class is hidden
+    try:
+        yield
+    finally:
+        delattr(ArgumentParser, _CHECK)
 
 
 def run_hydra(root: Path, words: Sequence[str], task: Callable[[dict[str, Any]], None]) -> None:
@@ -67,7 +82,8 @@ def run_hydra(root: Path, words: Sequence[str], task: Callable[[dict[str, Any]],
     sys.argv = ["perfcast", *words, *_HYDRA, f"hydra.searchpath=[{searched}]"]
     os.environ["HYDRA_FULL_ERROR"] = "1"  # raise, where it would print and exit
     try:
-        hydra.main(str(conf), "config", version_base="1.3")(run)()
+        with _unchecked_help():
+            hydra.main(str(conf), "config", version_base="1.3")(run)()
         if failures and isinstance(failures[0], OmegaConfBaseException):  # as where no split is given
             raise failures[0]
     except Exception as error:  # whatever Hydra, OmegaConf or YAML raise about the configuration
