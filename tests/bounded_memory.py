@@ -20,7 +20,6 @@ def doors():
     from perfcast.data.strict_csv import read_rows
     from perfcast.domains.servers.datasets.perfcastdb.runs_table import read_skus
     from perfcast.domains.servers.datasets.spec_cpu.dump_file import read_dump
-    from perfcast.domains.servers.processors.catalog import read_catalog
     from perfcast.inference.machine_files import read_entries
     from perfcast.schema.table_files import read_table
     from perfcast.sources.bounded_files import check_zip, read_tar_files
@@ -37,7 +36,6 @@ def doors():
         "configuration": read_yaml,
         "json": read_json,
         "table": read_table,
-        "catalog": lambda path: read_catalog(path.parent),
     }
 
 

@@ -27,7 +27,7 @@ def bridged_results() -> Path:
     """Return the folder of results, a temporary one."""
     folder = Path(mkdtemp(prefix="perfcast-bridged-"))
     shutil.copytree(project().folder, folder / "champion" / "spec_cpu2017")
-    raw = {DATASET: folder / "raw" / DATASET, "cpu_catalog": project().raw["cpu_catalog"]}
+    raw = {DATASET: folder / "raw" / DATASET}
     spec_cpu2026.write(raw[DATASET], rows=200, seed=5)
     standard = build(raw, {}).table
     tasks = {suite.replace("2017", "2026"): suite for suite in SUITES}

@@ -11,7 +11,7 @@ import pandas as pd
 
 from perfcast.domains.servers.datasets.spec_cpu.cpu2017 import build
 from perfcast.domains.servers.server_rules import SPEC_CPU2017 as RULES
-from perfcast.domains.servers.testing import cpu_catalog, spec_cpu2017
+from perfcast.domains.servers.testing import spec_cpu2017
 from perfcast.experiment.champion import fit_all_rows
 from perfcast.experiment.uncertainty_fit import fit_uncertainty
 from perfcast.inference import (
@@ -55,10 +55,9 @@ class Project:
 def project() -> Project:
     """Return the project, in a temporary folder of its own."""
     results = Path(mkdtemp(prefix="perfcast-champion-"))
-    raw = {name: results / "raw" / name for name in ("spec_cpu2017", "cpu_catalog")}
-    for (_, folder), fake in zip(raw.items(), (spec_cpu2017, cpu_catalog), strict=True):
-        folder.mkdir(parents=True)
-        fake.write(folder, rows=400, seed=5)
+    raw = {"spec_cpu2017": results / "raw" / "spec_cpu2017"}
+    raw["spec_cpu2017"].mkdir(parents=True)
+    spec_cpu2017.write(raw["spec_cpu2017"], rows=400, seed=5)
     standard = build(raw, {}).table
     table = build_features("spec_cpu2017", standard.frame, standard.columns, FEATURES)
     predictor, _ = fit_all_rows(table, {"params": lambda seed: Ridge()}, 0, None)

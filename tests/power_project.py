@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 from perfcast.domains.servers.datasets.spec_java.power import build
-from perfcast.domains.servers.testing import cpu_catalog, spec_power
+from perfcast.domains.servers.testing import spec_power
 from perfcast.experiment.champion import fit_all_rows
 from perfcast.experiment.uncertainty_fit import fit_uncertainty
 from perfcast.inference.champion import build_features, save_champion
@@ -20,10 +20,9 @@ FEATURES = ("processor", "memory", "system", "node_power")
 def power_folder() -> Path:
     """Return the folder of the champion, in a temporary one."""
     results = Path(mkdtemp(prefix="perfcast-power-"))
-    raw = {name: results / "raw" / name for name in ("spec_power", "cpu_catalog")}
-    for folder, fake in zip(raw.values(), (spec_power, cpu_catalog), strict=True):
-        folder.mkdir(parents=True)
-        fake.write(folder, rows=300, seed=5)
+    raw = {"spec_power": results / "raw" / "spec_power"}
+    raw["spec_power"].mkdir(parents=True)
+    spec_power.write(raw["spec_power"], rows=300, seed=5)
     standard = build(raw, {}).table
     table = build_features("spec_power", standard.frame, standard.columns, FEATURES)
     predictor, _ = fit_all_rows(table, {"params": lambda seed: Ridge()}, 0, None)

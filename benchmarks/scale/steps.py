@@ -34,19 +34,17 @@ class Watch:
 
 
 def generate(folder: Path, rows: str, watch: Watch) -> None:
-    """Write the generated dump, the processor catalog, and the conf with their checksums."""
+    """Write the generated dump, and the conf with its checksum."""
     import shutil
 
     import yaml
     from tiled_dump import write_tiled
 
-    from perfcast.domains.servers.testing import cpu_catalog
     from perfcast.utils.io import sha256
 
     project, mirror = folder / "project", folder / "mirror"
     shutil.copytree(Path(__file__).parents[2] / "conf", project / "conf", dirs_exist_ok=True)
     write_tiled(mirror / DATASET, rows=int(rows), seed=0)
-    cpu_catalog.write(folder / "raw" / "cpu_catalog", rows=400, seed=0)
     (file,) = (mirror / DATASET).iterdir()
     path = project / "conf" / "source" / f"{DATASET}.yaml"
     conf = yaml.safe_load(path.read_text())
@@ -54,7 +52,6 @@ def generate(folder: Path, rows: str, watch: Watch) -> None:
     conf.pop("packed")
     known |= {"sha256": sha256(file), "max_bytes": file.stat().st_size, "mirror": f"{DATASET}/{file.name}"}
     path.write_text(yaml.safe_dump({**conf, "files": [known]}, sort_keys=False))
-    (folder / "raw" / "cpu_catalog" / "manifest.json").write_text(json.dumps({"status": "present"}))
 
 
 def train(folder: Path, name: str, watch: Watch) -> None:
@@ -137,7 +134,7 @@ def champion(folder: Path, name: str, watch: Watch) -> None:
     with watch("calibrate"):
         calibrated = fit_uncertainty(table, make, 0, 0.3, 1)
     about = {"dataset": DATASET, "predictor": name, "preset": "quick", "features": list(FEATURES)}
-    raw = {source: folder / "raw" / source for source in (DATASET, "cpu_catalog")}
+    raw = {DATASET: folder / "raw" / DATASET}
     with watch("save"):
         standard = read_table(folder / "standard.parquet")
         save_champion(folder / "champion", predictor, calibrated, standard=standard, table=table, raw=raw, about=about)

@@ -26,7 +26,7 @@ from perfcast.utils.io import sha256
 ROWS = 60
 DATASETS = {
     **{"aiconfigurator": "llm_serving", "aiconfigurator_operators": "gpu_operators"},
-    **{"help": "help_nasbench201", "cpu_catalog": "spec_cpu2017"},
+    "help": "help_nasbench201",
 }
 """Source -> a dataset built from it, where its name is another one."""
 
@@ -60,7 +60,7 @@ def write_project(project: Path, source: str, file: str, content: bytes | None) 
     (project / "conf" / "source" / f"{source}.yaml").write_text(yaml.safe_dump(conf))
     dataset = DATASETS.get(source, source)
     dataset_conf = read_conf(REPOSITORY / "conf", "dataset", dataset)
-    required = ["spec_cpu2017", "cpu_catalog"] if source == "cpu_catalog" else dataset_conf["sources"]["required"]
+    required = dataset_conf["sources"]["required"]
     dataset_conf["sources"] = {"required": required, "optional": []}
     for other in required:
         if other != source:
@@ -113,7 +113,6 @@ TABLES = {
     "spec_jbb2015": (None, bytes, bytes),
     "perfcastdb": ("train_data.csv", bytes, bytes),
     "host_gemm": ("host_gemm.csv.gz", gzip.decompress, gzip.compress),
-    "cpu_catalog": ("amd-cpus.csv", bytes, bytes),
 }
 """Source -> one of its tables (None: its only file), its decompression and compression."""
 
@@ -142,8 +141,8 @@ def test_defective_table_is_rejected(tmp_path, capsys, source, defect):
     _, decompress, compress = TABLES[source]
     file = file_of(source)
     text = decompress((generate_files(source) / file).read_bytes())
-    # rows of one of several tables are quarantined; unreadable rows of a catalog are skipped
-    quarantined = defect in ONLY_ROWS and source in ("perfcastdb", "cpu_catalog", "spec_cpu2017_detail")
+    # rows of one of several tables are quarantined
+    quarantined = defect in ONLY_ROWS and source in ("perfcastdb", "spec_cpu2017_detail")
     if not quarantined:
         assert_rejected(tmp_path, capsys, source, file, compress(TEXTS[defect](text)))
 

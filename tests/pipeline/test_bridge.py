@@ -10,7 +10,7 @@ from perfcast.schema.table_files import read_table
 from perfcast.utils.io import sha256
 from perfcast.utils.safe_yaml import read_mapping, yaml_text
 
-SOURCES = ["spec_cpu2017", "spec_cpu2026", "cpu_catalog"]
+SOURCES = ["spec_cpu2017", "spec_cpu2026"]
 SPLITS = ["unseen_cpu", "unseen_core_family", "forward_2026_05"]
 
 

@@ -139,7 +139,7 @@ class Explainer:
             measured_results=len(measured.frame),
             trained_until="" if pd.isna(newest) else f"{newest:%Y-%m}",
             errors=tuple(errors),
-            facts=champion.rules.list_fact_sources(cells[0], reference_data.entity_facts, reference_data.user_facts),
+            facts=champion.rules.list_fact_sources(cells[0], reference_data.user_facts),
             checks=tuple(check for check in checks if check is not None),
             measured_task=measured_task,
             moves=moves,

@@ -290,12 +290,10 @@ class DescriptionRules:
         """Return the champion with the facts of a user's table; machines without facts stay as they are."""
         return champion
 
-    def list_fact_sources(
-        self, cells: Mapping[str, Any], entity_facts: pd.DataFrame, user_facts: Sequence[Any] = ()
-    ) -> tuple[FactSource, ...]:
+    def list_fact_sources(self, cells: Mapping[str, Any], user_facts: Sequence[Any] = ()) -> tuple[FactSource, ...]:
         """Return the dated facts on the entity of a machine, the newest first.
 
-        Args: `entity_facts` is the table of `read_entity_facts`; `user_facts`, of a user's table, count first.
+        Args: `user_facts`, of a user's table, count first.
         """
         return ()
 

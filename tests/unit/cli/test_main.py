@@ -80,7 +80,7 @@ print([name for name in ("numpy", "pandas", "torch", "pydantic", "rich") if name
 
 
 def test_available_omits_datasets_without_sources(tmp_path, capsys):
-    for source, status in {"host_gemm": "present", "spec_cpu2017": "missing", "cpu_catalog": "missing"}.items():
+    for source, status in {"host_gemm": "present", "spec_cpu2017": "missing"}.items():
         (tmp_path / source).mkdir()
         (tmp_path / source / "manifest.json").write_text(json.dumps({"status": status}))
     options = ["--raw", str(tmp_path), "--out", str(tmp_path / "a.json"), "--project", str(PROJECT)]
@@ -94,7 +94,7 @@ def test_available_omits_datasets_without_sources(tmp_path, capsys):
 
 def test_fake_writes_sources_that_ingest_accepts(tmp_path):
     make_project(PROJECT, tmp_path / "mini", rows=60, seed=0)
-    for source in ("spec_cpu2017", "spec_cpu2017_detail", "perfcastdb", "cpu_catalog"):
+    for source in ("spec_cpu2017", "spec_cpu2017_detail", "perfcastdb"):
         out = tmp_path / "mini" / "results" / "raw" / source
         arguments = ["pipeline", "ingest", source, "--out", str(out), "--offline", "--strict"]
         mirror = tmp_path / "mini" / "mirror"

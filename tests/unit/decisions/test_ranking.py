@@ -32,7 +32,7 @@ from perfcast.decisions.criteria import (
 from perfcast.decisions.display import format_ranking
 from perfcast.decisions.ranking import Ranked, rank_machines, sort_candidates
 from perfcast.domains.servers.datasets.spec_cpu.cpu2017 import build
-from perfcast.domains.servers.testing import cpu_catalog, spec_cpu2017
+from perfcast.domains.servers.testing import spec_cpu2017
 from perfcast.inference import PredictOptions, read_machines
 from perfcast.inference.champion import build_features
 from perfcast.inference.machine_files import PRICE, WATTS
@@ -59,10 +59,9 @@ def ranked(machines=MACHINES, **options):
 
 def test_pit_of_unseen_results_is_uniform():
     """The probability to reach what was then measured is a probability integral transform."""
-    raw = {name: Path(mkdtemp(prefix="perfcast-choosing-")) for name in ("spec_cpu2017", "cpu_catalog")}
-    spec_cpu2017.write(raw["spec_cpu2017"], rows=400, seed=6)
-    cpu_catalog.write(raw["cpu_catalog"], rows=400, seed=5)
-    standard = build(raw, {}).table
+    folder = Path(mkdtemp(prefix="perfcast-choosing-"))
+    spec_cpu2017.write(folder, rows=400, seed=6)
+    standard = build({"spec_cpu2017": folder}, {}).table
     champion = project().champion
     X = build_features("spec_cpu2017", standard.frame, standard.columns, FEATURES).frame
     predictions = champion.predictor.predict(X)["base_score"].to_numpy()

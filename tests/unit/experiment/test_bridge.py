@@ -47,7 +47,7 @@ def folder_of_dump():
 @cache
 def standard(dataset):
     declared = read_dataset(CONF, dataset)
-    raw = {"spec_cpu2026": folder_of_dump(), "cpu_catalog": project().raw["cpu_catalog"]}
+    raw = {"spec_cpu2026": folder_of_dump()}
     return plugins.load_function(declared.target, dataset)(raw, declared.options).table
 
 
@@ -124,19 +124,16 @@ def test_an_experiment_must_have_the_dataset_of_the_bridge():
 
 @pytest.fixture
 def results(tmp_path):
-    """Results with a champion on a bridge, and the catalog."""
+    """Results with a champion on a bridge."""
     results, table = tmp_path / "results", standard(SEEN)
     shutil.copytree(project().folder, results / "champion" / "spec_cpu2017")
-    shutil.copytree(project().raw["cpu_catalog"], results / "raw" / "cpu_catalog")
-    write_json(results / "raw" / "cpu_catalog" / "manifest.json", {"status": "present"})
     features = build_features(SEEN, table.frame, table.columns, FEATURES).join(estimated(SEEN))
     predictor, _ = fit_all_rows(features, {"params": lambda seed: Ridge()}, 0, None)
     calibrated = fit_uncertainty(features, lambda seed: Ridge(), 0, None, 2)
     about = {"dataset": SEEN, "predictor": "ridge", "preset": "quick", "features": list(FEATURES)}
     about |= {"bridge": read_dataset(CONF, SEEN).bridge.model_dump()}
     (results / "champion" / SEEN).mkdir()
-    raw = {"cpu_catalog": project().raw["cpu_catalog"]}
-    files = {"standard": table, "table": features, "raw": raw, "base": project().folder}
+    files = {"standard": table, "table": features, "raw": {}, "base": project().folder}
     save_champion(results / "champion" / SEEN, predictor, calibrated, about=about, **files)
     return results
 

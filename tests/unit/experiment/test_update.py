@@ -50,11 +50,9 @@ def make_dump(factor=1.5, month="Jan-2026", *, without=0, changed=None):
 
 @pytest.fixture
 def results(tmp_path):
-    """Folder of results with the champion and the catalog of the project."""
+    """Folder of results with the champion of the project."""
     folder = tmp_path / "results"
     shutil.copytree(project().folder, folder / "champion" / DATASET)
-    shutil.copytree(project().raw["cpu_catalog"], folder / "raw" / "cpu_catalog")
-    write_json(folder / "raw" / "cpu_catalog" / "manifest.json", {"status": "present"})
     return folder
 
 
@@ -263,7 +261,7 @@ def test_what_cannot_be_updated_is_refused_in_one_line(results, tmp_path, capsys
         (["--from", tmp_path / "none.csv"], "--from must be a file"),
         (["--dataset", "host_gemm"], "must have a live dump"),
         (["--champion", results / "none"], "there must be a champion"),
-        (["--champion", results / "raw" / "cpu_catalog" / "manifest.json"], "must be a folder"),
+        (["--champion", results / "champion" / DATASET / "about.json"], "must be a folder"),
     ):
         assert update(results, *words) == 2
         error = capsys.readouterr().err

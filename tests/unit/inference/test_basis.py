@@ -11,7 +11,7 @@ from champion_project import KNOWN, SUITES, TITLES, predict, project
 
 import perfcast
 from perfcast.decisions.display import format_basis
-from perfcast.domains.servers.processors.facts import Fact, find_launch
+from perfcast.domains.servers.processors.facts import Fact
 from perfcast.domains.servers.server_rules import SPEC_CPU2017
 from perfcast.inference.predict import make_options
 from perfcast.inference.prediction import MEASURED_FACTOR
@@ -40,23 +40,19 @@ def test_facts_have_day_and_source(basis):
     assert any("simd_bits 512 bit" in source.facts for source in basis.facts)
 
 
-def test_facts_of_the_catalogs_have_the_day_of_the_launch():
-    """The catalogs of the sources date no fact; the day is the last one of the launch quarter, or the family's."""
-    row = {"tdp_w": 150.0, "simd_bits": 512.0, "launch_quarter": pd.Timestamp("2017-07-01"), "upi_links": 3.0}
-    facts = pd.DataFrame([pd.Series(row)], index=["xeon gold 6148"])
+def test_facts_of_models_have_the_day_of_the_launch_and_facts_of_a_user_come_first():
     cells = {"cpu_model": "xeon gold 6148", "family": "Skylake-SP"}
 
-    def find(table, user_facts=()):
-        sources = SPEC_CPU2017.list_fact_sources(cells, table, user_facts)
-        (source,) = [source for source in sources if any(fact.startswith("tdp_w") for fact in source.facts)]
-        return (source.known_from, source.source, source.facts)
+    def find(user_facts=()):
+        sources = SPEC_CPU2017.list_fact_sources(cells, user_facts)
+        return next(source for source in sources if any(fact.startswith("tdp_w") for fact in source.facts))
 
-    assert find(facts) == ("2017-09-30", "public catalogs; launch in 2017 Q3", ("tdp_w 150 W",))
-    day, named, _ = find(facts.assign(launch_quarter=pd.NaT))
-    assert day == f"{find_launch('Skylake-SP'):%Y-%m-%d}" and "family" in named
+    listed = find()
+    # of the launch quarter, the last day
+    assert (listed.known_from, "tdp_w 150 W" in listed.facts) == ("2017-09-30", True)
     mine = Fact("xeon gold 6148", "", "tdp_w", "140", "W", pd.Timestamp("2017-08-01"), "data sheet", 1)
-    assert find(facts, (mine,)) == ("2017-08-01", "data sheet", ("tdp_w 140 W",))
-    assert SPEC_CPU2017.list_fact_sources(cells, pd.DataFrame()), "a champion without a table has the families' facts"
+    own = find((mine,))
+    assert (own.known_from, own.source, own.facts) == ("2017-08-01", "data sheet", ("tdp_w 140 W",))
 
 
 def test_measured_result_moves_the_others_as_the_basis_tells():

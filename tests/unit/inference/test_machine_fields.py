@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfcast.domains.servers.datasets.spec_cpu.cpu2017 import COLUMNS as SPEC_COLUMNS
-from perfcast.domains.servers.processors.catalog import read_project_catalog
+from perfcast.domains.servers.processors.cpu_models import read_cpu_models
 from perfcast.domains.servers.server_fields import SERVER_FIELDS
 from perfcast.domains.servers.server_rules import SERVERS
 from perfcast.domains.servers.server_rules import SPEC_CPU2017 as RULES
@@ -331,7 +331,7 @@ def test_a_given_family_replaces_that_of_the_name():
     assert "the design Cascade Lake-SP" in note
 
 
-CATALOG_NAMES = sorted(read_project_catalog().facts.index)
+LISTED = sorted(read_cpu_models().index)
 _JOINT = re.compile(r"[\s_.,;:/-]+")
 _TIER = re.compile(r"\b(xeon|ryzen|ultra) \d(?= )")
 
@@ -366,9 +366,9 @@ def find_misreadings(keys: list[str]) -> list[tuple[str, str]]:
     return wrong
 
 
-def test_no_catalog_name_with_a_changed_character_is_another_cpu_model():
-    assert len(CATALOG_NAMES) > 100
-    assert find_misreadings(CATALOG_NAMES) == []
+def test_no_listed_name_with_a_changed_character_is_another_cpu_model():
+    assert len(LISTED) > 100
+    assert find_misreadings(LISTED) == []
 
 
 @pytest.mark.parametrize("name", ["Xeon Gold 6149", "Xeon Gold 6148X"])

@@ -298,9 +298,7 @@ class DeploymentRules(DescriptionRules):
             fact = f"the caches of {running:.0f} of {cells['concurrency']:g} requests fit in memory at once"
             yield f"{fact}: the others wait until earlier ones end, and ttft includes their wait"
 
-    def list_fact_sources(
-        self, cells: Mapping[str, Any], entity_facts: pd.DataFrame, user_facts: Sequence[Any] = ()
-    ) -> tuple[FactSource, ...]:
+    def list_fact_sources(self, cells: Mapping[str, Any], user_facts: Sequence[Any] = ()) -> tuple[FactSource, ...]:
         """Return the rows of the catalogs on the GPU and the model."""
         sources = []
         for table, key, subject, facts in (

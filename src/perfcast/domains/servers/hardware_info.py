@@ -290,7 +290,7 @@ def _read_cores(reader: _Reader, fields: lscpu.Fields, *, virtual: bool) -> None
     if cores and not alike:
         reader.notes.append(f"cores differ, as performance and efficiency cores do: {text}")
     if virtual and find_family(str(reader.find("cpu_model") or "")):
-        return  # a hypervisor can show any cache sizes; for a known CPU model, the catalog is better
+        return  # a hypervisor can show any cache sizes; for a known CPU model, the table of CPU models is better
     for name, column in _PER_CORE.items():
         size = lscpu.parse_cache_size(first(name))
         parts = max(size.instances or 0, cores or 0) if size and size.of_all else 1

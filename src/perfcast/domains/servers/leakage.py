@@ -79,7 +79,7 @@ ANNOUNCEMENTS = LeakageCheck(
 
 
 _OF_MODEL = ("tdp_w", "max_turbo_mhz", "all_core_turbo_mhz", "upi_links", "max_sockets", "launch_quarter")
-"""Columns that the catalog fills for a CPU model."""
+"""Columns that the table of CPU models fills."""
 _OF_FAMILY = (
     *("mem_channels_per_chip", "mem_max_mts_1dpc", "mem_max_mts_2dpc", "mem_mrdimm_mts", "simd_bits", "has_amx"),
     *("fma_units", "pcie_gen", "process_node"),

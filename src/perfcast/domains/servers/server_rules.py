@@ -14,14 +14,11 @@ from perfcast.domains.servers.data_tables import read_table
 from perfcast.domains.servers.features.server_physics import find_memory_limit
 from perfcast.domains.servers.processors import cloud_instances
 from perfcast.domains.servers.processors.announcements import find_core, find_core_family
-from perfcast.domains.servers.processors.catalog import (
-    CATALOG,
-    COLUMNS_OF_FACTS,
+from perfcast.domains.servers.processors.cpu_models import (
     join_processors,
     list_facts,
-    list_joined_facts,
-    read_catalog,
-    read_project_catalog,
+    look_up_models,
+    read_cpu_models,
 )
 from perfcast.domains.servers.processors.cpu_names import (
     cpu_model_id,
@@ -114,7 +111,7 @@ class ServerNames(DescriptionRules):
     example = "--processor 'EPYC 9654' --chips 2"
     naming_columns = ("chips", "system_stem", "cores_per_chip_stated", "cores_per_chip_of_cpu_model", "cpu_model_id")
     origin_meanings: ClassVar[Mapping[str, str]] = {
-        "looked up": "a fact of the CPU model, from the catalog or its family",
+        "looked up": "a fact of the CPU model, from the table of models or its family",
         "measured": "all measured results of the CPU model, or of the task, have it",
     }
 
@@ -214,19 +211,18 @@ class ServerRules(ServerNames):
     def read_entity_facts(
         self, raw: Mapping[str, Path], measured: Iterable[str], as_of: pd.Timestamp | None = None
     ) -> pd.DataFrame:
-        """Return the facts of the family tables and of the CPU catalog; without the catalog, those of the former."""
-        catalog = read_catalog(raw[CATALOG]) if CATALOG in raw else read_project_catalog()
-        named = pd.Series(sorted({*catalog.facts.index, *measured}), dtype="str")
-        known = join_processors(pd.DataFrame({"cpu_model": named, "cores": np.nan, "chips": np.nan}), catalog, as_of)
-        listed = catalog.lookup(named, as_of)
+        """Return the facts of the listed and of the measured CPU models, and of the cloud instances of the source."""
+        named = pd.Series(sorted({*read_cpu_models().index, *measured}), dtype="str")
+        known = join_processors(pd.DataFrame({"cpu_model": named, "cores": np.nan, "chips": np.nan}), as_of)
+        listed = look_up_models(named, as_of)
         clock, l2, l3 = (named.map(listed[name]) for name in ("base_mhz", "l2_kb_per_core", "l3_mb_per_chip"))
+        known = known.rename(columns={"listed_cores": "cores_per_chip_of_cpu_model"})
         known = known.drop(columns=["cores", "chips", "cores_per_chip_stated"]).assign(
             base_mhz=clock,
             l1i_kb=known["family_l1i_kb"],
             l1d_kb=known["family_l1d_kb"],
             l2_kb_per_core=l2.fillna(known["family_l2_kb_per_core"]),
             l3_mb_per_chip=l3,
-            cores_per_chip_of_cpu_model=known["catalog_cores"],
             ddr_gen=known["family_ddr_gen"],
         )
         facts = known.set_index("cpu_model")
@@ -260,15 +256,11 @@ class ServerRules(ServerNames):
 
         return add_user_facts(champion, read_user_facts(path))
 
-    def list_fact_sources(
-        self, cells: Mapping[str, Any], entity_facts: pd.DataFrame, user_facts: Sequence[Fact] = ()
-    ) -> tuple[FactSource, ...]:
-        """Return the facts of the user, of the dated tables and of the catalogs on the CPU model and its family."""
+    def list_fact_sources(self, cells: Mapping[str, Any], user_facts: Sequence[Fact] = ()) -> tuple[FactSource, ...]:
+        """Return the facts of the user and of the dated tables on the CPU model and its family."""
         model, family = str(cells.get("cpu_model")), str(cells.get("family"))
-        place = int(entity_facts.index.get_indexer_for(pd.Index([model]))[0])
-        row = {str(name): values.array[place] for name, values in entity_facts.items()} if place >= 0 else {}
         grouped: dict[tuple[str, str, str], list[str]] = {}
-        for fact in list_facts(model, user_facts, list_joined_facts(model, family, row, COLUMNS_OF_FACTS), family):
+        for fact in list_facts(model, user_facts, family):
             day = "" if fact.known_from is None else f"{fact.known_from:%Y-%m-%d}"
             subject = fact.family if fact.cpu_model != model else model
             grouped.setdefault((subject, day, fact.source), []).append(f"{fact.name} {fact.value} {fact.unit}".strip())
@@ -297,7 +289,7 @@ class ServerRules(ServerNames):
         others = [name for name in named if name not in facts.places]
         if others:
             unlisted = pd.DataFrame({"cpu_model": pd.Series(others, dtype="str"), "cores": np.nan, "chips": np.nan})
-            ruled = join_processors(unlisted, read_project_catalog()).set_index("cpu_model")
+            ruled = join_processors(unlisted).set_index("cpu_model")
             family_facts = ruled.rename(columns=_FAMILY_COLUMNS).reindex(columns=facts.frame.columns)
             facts = EntityFacts(pd.concat([facts.frame, family_facts]))
 

@@ -9,7 +9,6 @@ import pytest
 from perfcast.domains.servers.datasets.spec_java import jbb2015, power
 from perfcast.domains.servers.datasets.spec_java.power import parse_form_factor, parse_measured
 from perfcast.domains.servers.parsing.scalars import parse_disclosure
-from perfcast.domains.servers.testing import cpu_catalog
 from perfcast.domains.servers.testing import spec_jbb2015 as fake_jbb2015
 from perfcast.domains.servers.testing import spec_power as fake_power
 from perfcast.schema.table import Role
@@ -20,19 +19,15 @@ MODULES = {"spec_power": (power, fake_power), "spec_jbb2015": (jbb2015, fake_jbb
 
 @pytest.fixture(scope="module")
 def raw(tmp_path_factory):
-    folders = {name: tmp_path_factory.mktemp(name) for name in (*MODULES, "cpu_catalog")}
+    folders = {name: tmp_path_factory.mktemp(name) for name in MODULES}
     for name, (_, fake) in MODULES.items():
         fake.write(folders[name], rows=120, seed=5)
-    cpu_catalog.write(folders["cpu_catalog"], rows=5, seed=5)
     return folders
 
 
 @pytest.fixture(scope="module")
 def built(raw):
-    return {
-        name: module.build({name: raw[name], "cpu_catalog": raw["cpu_catalog"]}, {})
-        for name, (module, _) in MODULES.items()
-    }
+    return {name: module.build({name: raw[name]}, {}) for name, (module, _) in MODULES.items()}
 
 
 def read(folder):

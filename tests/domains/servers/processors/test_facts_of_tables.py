@@ -1,7 +1,6 @@
-"""Tables of facts and the catalog: dated, graded, sourced; families by rules, twins, memory limits, announced gains."""
+"""Tables of facts: dated, graded, sourced; families by rules, CPU models, memory limits, announced gains."""
 
 import re
-import shutil
 from math import log
 
 import numpy as np
@@ -11,21 +10,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfcast.domains.servers.features.server_physics import find_memory_limit
-from perfcast.domains.servers.processors import announcements, catalog
+from perfcast.domains.servers.processors import announcements, cpu_models
 from perfcast.domains.servers.processors.cpu_names import cpu_model_id, cpu_model_key, find_family, list_rule_families
 from perfcast.domains.servers.processors.facts import (
     NUMERIC_FACTS,
     QUALITIES,
+    TEXT_FACTS,
     UNITS,
     family_table,
     look_up_facts,
     parse_facts,
     read_facts,
+    read_table,
 )
 from perfcast.domains.servers.processors.user_facts import find_fact_problems, find_value_problem
-from perfcast.domains.servers.testing import cpu_catalog
 from perfcast.domains.servers.testing.generated_rows import CPU_MODELS
-from perfcast.utils.errors import UserError
 
 LATE = pd.Timestamp("2030-01-01")
 
@@ -101,7 +100,9 @@ def test_rules_and_tables_name_the_same_families():
         assert row["source"] and (not before or float(table[before]["generation"]) < float(row["generation"])), name
     assert not [fact for fact in read_facts("cpu_models.csv") if find_family(fact.cpu_model) != fact.family]
     for fact in read_facts("exceptions.csv"):
-        assert fact.family in table and fact.name in NUMERIC_FACTS and re.match(r"[a-z(]", fact.cpu_model), fact
+        assert (
+            fact.family in table and fact.name in (*NUMERIC_FACTS, *TEXT_FACTS) and re.match(r"[a-z(]", fact.cpu_model)
+        ), fact
 
 
 def test_the_memory_limit_of_one_dimm_per_channel_two_and_multiplexed_rank_dimms():
@@ -136,94 +137,40 @@ def test_typing_does_not_change_the_key(part, dress, case, blanks):
     assert cpu_model_key(typed) == part.key
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    path = tmp_path_factory.mktemp("catalog")
-    cpu_catalog.write(path, rows=20, seed=0)
-    return path
+def test_models_are_listed_once_with_a_day_a_source_and_a_launch_quarter():
+    rows = read_table("cpu_models.csv")
+    keys = [row["cpu_model"] for row in rows]
+    assert len(set(keys)) == len(keys)
+    assert keys == [cpu_model_key(key) for key in keys], "rows are found by the key of a typed name"
+    for row in rows:
+        assert set(row["known_from"]) <= set("0123456789-") and row["source"] and row["quality"], row
+        assert not row["launch_quarter"] or re.fullmatch(r"(19|20)\d\dQ[1-4]", row["launch_quarter"]), row
+    models = cpu_models.read_cpu_models()
+    assert models.index.tolist() == keys and models["known_from"].notna().all()
 
 
-@pytest.fixture(scope="module")
-def listed(folder):
-    return catalog.read_catalog(folder)
+def test_facts_of_a_model_and_of_its_family_are_joined():
+    keys = ["xeon gold 6148", "epyc 7543p", "epyc 7281", "no such part"]
+    joined = cpu_models.join_processors(pd.DataFrame({"cpu_model": keys, "cores": 40.0, "chips": 2.0}))
+    facts = joined.set_index("cpu_model")
+    model = facts.loc["xeon gold 6148"]
+    assert model[["max_turbo_mhz", "listed_cores", "upi_links", "process_node"]].tolist() == [3700, 20, 3, "14 nm"]
+    assert model["launch_quarter"] == pd.Timestamp(2017, 7, 1)
+    assert facts.loc["epyc 7543p", "max_sockets"] == 1
+    assert pd.isna(facts.loc["epyc 7281", "launch_quarter"]), "no list has its launch"
+    assert facts.loc["no such part"].drop(["cores", "chips", "cores_per_chip_stated", "suffix"]).isna().all()
 
 
-def test_tables_fill_gaps_in_order(listed):
-    tables = {"xeon gold 6148": "ark", "epyc 7742": "amd", "xeon e-2388g": "xeon", "xeon 6980p": "project"}
-    tables |= {"epyc 7543p": "twin", "xeon gold 6142m": "xeon"}
-    facts = listed.lookup(list(tables))
-    assert facts["table"].to_dict() == tables
-    part = facts.loc["xeon gold 6148"]
-    assert part[["max_turbo_mhz", "base_mhz", "cores_per_chip", "process_node"]].tolist() == [3600, 2400, 20, "14 nm"]
-    assert part["launch_quarter"] == pd.Timestamp(2017, 7, 1)
-    assert facts.loc["epyc 7543p", "max_sockets"] == 1, "a twin of one socket"
-
-
-def test_a_changed_file_is_read_again_and_a_renamed_column_is_named(folder, tmp_path):
-    with pytest.raises(UserError, match=r"intel-cpus\.csv"):
-        catalog.read_catalog(tmp_path)
-    file = tmp_path / "intel-cpus.csv"
-    text = (folder / file.name).read_text(encoding="utf-8")
-    file.write_text(text, encoding="utf-8")
-    before = catalog.read_catalog(tmp_path)
-    assert catalog.read_catalog(tmp_path) is before
-    file.write_text(text.replace(",40 MB,", ",40 MB L2 Cache,"), encoding="utf-8")
-    assert not catalog.read_catalog(tmp_path).facts.equals(before.facts)
-    file.write_text(text.replace("MaxTDP", "TDP"), encoding="utf-8")
-    with pytest.raises(UserError, match=r"'MaxTDP', but"):
-        catalog.read_catalog(tmp_path)
-
-
-def test_sizes_of_caches_without_a_level_or_in_the_column_of_power(folder, tmp_path):
-    shutil.copy(folder / "intel_xeon_processors_v1_8.csv", tmp_path)
-    powers = catalog.read_catalog(tmp_path).lookup(["xeon platinum 8380h", "xeon gold 6148"])["tdp_w"]
-    assert pd.isna(powers.iloc[0]) and powers.iloc[1] > 10
-    (tmp_path / "intel_xeon_processors_v1_8.csv").unlink()
-    text = (folder / "intel-cpus.csv").read_text(encoding="utf-8")
-    assert ",40 MB," in text
-    known = {"Q3'17 40 MB": True, "Q3'10 40 MB": False, "Q3'17 40 MB L2 Cache": False, "Q3'17 40 KB": False}
-    known |= {"Q3'10 40 MB L3 Cache": True}
-    for quarter_and_size, is_third in known.items():
-        quarter, size = quarter_and_size.split(" ", 1)
-        content = text.replace("Q3'17", quarter).replace(",40 MB,", f",{size},")
-        (tmp_path / "intel-cpus.csv").write_text(content, encoding="utf-8")
-        l3 = catalog.read_catalog(tmp_path).lookup(["xeon gold 6148"])["l3_mb_per_chip"].iloc[0]
-        assert (l3 == 40) == is_third, quarter_and_size
-
-
-def test_only_two_kinds_of_parts_have_twins_and_a_bare_number_gets_the_brand_of_its_line():
-    twins = {"xeon gold 6134m": "xeon gold 6134", "xeon platinum 8280m": "xeon platinum 8280", "xeon gold 6438m": None}
-    twins |= {"xeon platinum 8352m": None, "epyc 7643p": "epyc 7643", "epyc 8534pn": None}
-    assert {key: catalog.find_twin_key(key) for key in twins} == twins
-    brands = {
-        **{("6276", "AMD Opteron™ 6200 Series Processor"): "Opteron 6276", ("A10-9700", "AMD A-Series"): "A10-9700"},
-        **{("965", "AMD Phenom™ II X4 Black"): "Phenom II X4 965"},
-        **{("AMD EPYC™ 9654", "AMD EPYC™ 9004 Series"): "AMD EPYC™ 9654"},
-    }
-    assert {part: catalog.add_brand(*part) for part in brands} == brands
-
-
-def test_the_projects_table_counts_after_a_launch_and_twins_lend_their_clock(listed):
-    project = catalog.read_project_catalog()
-    missing = project.lookup(["no such part"])
-    assert missing[[*catalog.FACTS, "table"]].isna().all(axis=None)
-    assert project.lookup(["epyc 9335p"])[["max_turbo_mhz", "table"]].to_numpy().tolist() == [[4400, "twin"]]
-    assert listed.facts.loc["xeon gold 6148", "max_turbo_mhz"] == 3600
-    powers, clocks = project.facts["tdp_w"].dropna(), project.facts["max_turbo_mhz"].dropna()
-    assert powers.between(30, 600).all() and clocks.between(2000, 6000).all() and project.facts.index.is_unique
-    day = pd.Timestamp("2024-10-10")
-    assert project.lookup(["epyc 9755"], day)["tdp_w"].isna().all()
-    assert project.lookup(["epyc 9755"], day + pd.Timedelta(days=1))["tdp_w"].tolist() == [500]
-    for key, day in (("xeon gold 6230", "2019-04-02"), ("xeon platinum 8592+", "2023-12-31")):
-        days = (pd.Timestamp(day) + pd.Timedelta(days=later) for later in (0, 1))
-        clocks = [listed.lookup([key], each)["all_core_turbo_mhz"].notna().item() for each in days]
-        assert clocks == [False, True], f"the stated all-core clock of {key} counts after its day"
-    # of a launch quarter, the last day counts
-    assert project.facts.loc["epyc 8534p", "known_from"] == pd.Timestamp("2023-09-30")
-    facts = pd.DataFrame(
-        index=pd.Index(["xeon gold 6142m", "xeon gold 6142"]), columns=list(catalog.FACTS), dtype=object
-    )
-    facts.loc["xeon gold 6142m", "tdp_w"] = 150.0
-    facts.loc["xeon gold 6142", ["tdp_w", "max_turbo_mhz"]] = (999.0, 3700.0)
-    facts = catalog.Catalog(facts, {"xeon": frozenset(facts.index)}).lookup(["xeon gold 6142m"]).iloc[0]
-    assert (facts["tdp_w"], facts["max_turbo_mhz"], facts["table"]) == (150.0, 3700.0, "xeon")
+def test_facts_of_a_model_count_after_its_day():
+    for key, launch in (
+        ("epyc 9755", "2024-10-10"),
+        ("xeon gold 6230", "2019-04-02"),
+        # of a launch quarter, the last day counts
+        ("xeon platinum 8592+", "2023-12-31"),
+        ("epyc 8534p", "2023-09-30"),
+        # without a launch, the day of the family
+        ("epyc 7281", "2017-06-20"),
+    ):
+        for days, known in ((0, False), (1, True)):
+            facts = cpu_models.look_up_models([key], pd.Timestamp(launch) + pd.Timedelta(days=days))
+            assert facts.index.tolist() == [key] and facts["tdp_w"].notna().item() is known, (key, days)

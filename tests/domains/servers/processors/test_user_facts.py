@@ -8,7 +8,7 @@ from champion_project import KNOWN, predict, project
 
 from perfcast.cli.main import main
 from perfcast.domains.servers.processors import user_facts
-from perfcast.domains.servers.processors.catalog import list_catalog_facts, list_facts
+from perfcast.domains.servers.processors.cpu_models import list_facts
 from perfcast.domains.servers.processors.facts import Fact
 from perfcast.domains.servers.processors.user_facts import add_user_facts
 from perfcast.utils.errors import UserError
@@ -68,11 +68,10 @@ def test_two_values_of_one_fact_are_refused_and_facts_of_a_user_come_first(tmp_p
     with pytest.raises(UserError, match="epyc 9755: tdp_w is 500 and 505"):
         user_facts.read_user_facts(write(tmp_path / "facts.csv", *lines))
     facts = user_facts.read_user_facts(write(tmp_path / "facts.csv", lines[0]))
-    catalog = list_catalog_facts("any", tmp_path / "no")
     # and the family last
-    listed = {fact.name: fact for fact in list_facts("AMD EPYC 9755", facts, catalog)}
+    listed = {fact.name: fact for fact in list_facts("AMD EPYC 9755", facts)}
     assert (listed["tdp_w"].value, listed["cores_per_chip"].value) == ("505", "128")
-    assert listed["channels_per_chip"].family == "Turin" and list_facts("Quantum 7", facts, catalog) == []
+    assert listed["channels_per_chip"].family == "Turin" and list_facts("Quantum 7", facts) == []
 
 
 def test_commands_add_and_list(tmp_path, capsys):

@@ -27,7 +27,7 @@ Quantities = dict[str, np.ndarray]
 class ServerQuantities:
     """Natural logarithms of cores, chips, turbo, power-limited clock, W per core, GB/s and last-level cache.
 
-    The catalog has neither turbo clock nor power of the newest CPU models, which are the ones to predict. Both are
+    The newest CPU models, which are the ones to predict, may lack turbo clock and power in the tables. Both are
     imputed by a log-linear fit on the training CPU models: base clock, cores, last-level cache, and the vendor.
     """
 

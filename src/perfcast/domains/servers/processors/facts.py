@@ -21,7 +21,7 @@ from perfcast.domains.servers.processors.cpu_names import find_family, find_suff
 SUBJECTS = ("cpu_model", "family", "core", "process")
 """Columns that name what a fact is about; a long table has the first two."""
 PROVENANCE = ("known_from", "source", "quality", "note")
-QUALITIES = {0: "as remembered", 1: "one source", 2: "two sources that agree, or compared with the catalog tables"}
+QUALITIES = {0: "as remembered", 1: "one source", 2: "two sources that agree, or compared with lists of CPU models"}
 
 NAMES = data_tables.read_table(__package__, "fact_names.csv")
 """Numerical facts: unit, smallest and largest plausible value, and 1 for whole numbers and for facts of families."""

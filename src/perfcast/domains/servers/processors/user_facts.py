@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from perfcast.domains.servers.processors.catalog import COLUMNS_OF_FACTS
+from perfcast.domains.servers.processors.cpu_models import COLUMNS_OF_FACTS
 from perfcast.domains.servers.processors.cpu_names import cpu_model_key, find_family
 from perfcast.domains.servers.processors.facts import (
     LIMITS,

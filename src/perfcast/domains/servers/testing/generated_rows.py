@@ -7,6 +7,7 @@ by semicolons: `family=Rome|Milan` (one of these), `year<2020`, `number%9=0`.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from functools import cache, cached_property
 from typing import Any
 
 from perfcast.domains.servers.data_tables import read_table
+from perfcast.domains.servers.processors.cpu_models import look_up_models
 from perfcast.domains.servers.processors.cpu_names import cpu_model_key
 from perfcast.domains.servers.processors.facts import look_up_facts
 
@@ -85,20 +87,25 @@ class CpuModel:
         """Launch as year x 12 + month - 1."""
         return self.launch[0] * 12 + self.launch[1] - 1
 
-    @property
+    def _listed(self, fact: str, default: float) -> float:
+        """Return a fact of the table of CPU models, or the default where it has none."""
+        value = look_up_models([self.key])[fact].item()
+        return default if math.isnan(value) else float(value)
+
+    @cached_property
     def turbo_mhz(self) -> int:
         """Highest clock in MHz."""
-        return self.mhz + 1200
+        return round(self._listed("max_turbo_mhz", self.mhz + 1200))
 
-    @property
+    @cached_property
     def tdp_w(self) -> int:
         """Power in W, which grows with cores and clock."""
-        return round((40 + 1.1 * self.cores * (self.mhz / 2000) ** 2) / 5) * 5
+        return round(self._listed("tdp_w", round((40 + 1.1 * self.cores * (self.mhz / 2000) ** 2) / 5) * 5))
 
-    @property
-    def l3_mb(self) -> int:
+    @cached_property
+    def l3_mb(self) -> float:
         """Last-level cache of the chip in MB."""
-        return self.cores * {"Milan-X": 24, "EPYC 4004": 4}.get(str(self.facts["family"]), 2)
+        return self._listed("l3_mb_per_chip", 2 * self.cores)
 
     @cached_property
     def values(self) -> dict[str, Any]:
@@ -111,19 +118,13 @@ class CpuModel:
             "ghz": self.mhz / 1000,
             "turbo_ghz": self.turbo_mhz / 1000,
             "launch_year": self.launch[0],
-            "launch": f"{self.launch[0]}-{self.launch[1]:02d}",
-            "quarter": f"Q{(self.launch[1] + 2) // 3}'{self.launch[0] % 100:02d}",
             "marked": self.name.replace("Intel Xeon", "Intel® Xeon®").replace("EPYC", "EPYC™"),
-            "listed": self.name.removeprefix("Intel ").replace(" v6", "v6"),
-            "maker": self.name.split()[0],
-            "entry": " E" in self.name,
             "ddr": int(self.number("ddr_gen", 4)),
             "limit": int(self.number("max_mts_1dpc", 3200)),
-            "half_l3_mb": self.l3_mb // 2,
+            "half_l3_mb": self.l3_mb / 2,
             "half_cores": self.cores // 2,
             "bus_l2_mb": 3 * self.cores,
             "shared_l1i_kb": 32 * self.cores,
-            "high_tdp_w": self.tdp_w + 15,
         }
 
 

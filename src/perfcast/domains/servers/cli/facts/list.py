@@ -2,13 +2,11 @@
 
 Examples:
     perfcast facts list 'AMD EPYC 9755'
-    perfcast facts list 'Xeon Gold 6148' --raw results/raw
 """
 
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from perfcast.cli.arguments import add_shared
 
@@ -16,20 +14,18 @@ from perfcast.cli.arguments import add_shared
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("cpu_model", help="name, as typed on the box")
-    parser.add_argument("--raw", type=Path, default=Path("results/raw"), metavar="FOLDER", help="ingested sources")
     add_shared(parser, "--facts")
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the facts, those that count first."""
-    from perfcast.domains.servers.processors.catalog import list_catalog_facts, list_facts
+    from perfcast.domains.servers.processors.cpu_models import list_facts
     from perfcast.domains.servers.processors.user_facts import read_user_facts
     from perfcast.utils.errors import UserError
     from perfcast.utils.terminal_tables import render_table, terminal_width
 
     stated = read_user_facts(options.facts) if options.facts else ()
-    listed = list_catalog_facts(options.cpu_model, options.raw / "cpu_catalog")
-    facts = list_facts(options.cpu_model, stated, listed)
+    facts = list_facts(options.cpu_model, stated)
     if not facts:
         remedy = "`perfcast facts add` states what you know of it"
         raise UserError("a CPU model must be one that the tables know", f"{options.cpu_model!r} is not", remedy)

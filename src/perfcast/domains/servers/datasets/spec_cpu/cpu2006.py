@@ -21,7 +21,7 @@ FIRST_TEST = pd.Timestamp(2006, 1, 1)
 
 _CORE_COUNT = re.compile(r"^(?:dual|quad)-core (?=intel|amd)")
 _SPELLINGS = read_rules("processors of 2006 to 2014")
-"""Spelling of a processor name -> the spelling of the catalog."""
+"""Spelling of a processor name -> the spelling of the tables of facts."""
 
 
 def older_cpu_model_key(name: str) -> str:
@@ -69,7 +69,7 @@ def _count_cores(frame: pd.DataFrame, repairs: repair.Repairs) -> None:
 
 
 def _complete_clocks(frame: pd.DataFrame, repairs: repair.Repairs) -> None:
-    """Set turbo and bus rate as stated, else to the CPU model's most frequent value, else from the catalog."""
+    """Set turbo and bus rate as stated, else to the CPU model's most frequent value, else from the table of models."""
     off = frame["turbo_off"] == 1
     for column in ("turbo_mhz", "bus_mts"):
         known = frame.groupby("cpu_model")[column].agg(lambda values: values.mode().min())

@@ -31,7 +31,7 @@ from perfcast.domains.servers.parsing.distinct_texts import parse_column
 from perfcast.domains.servers.parsing.memory import snap_to_grade
 from perfcast.domains.servers.parsing.scalars import parse_disclosure, parse_month, parse_number
 from perfcast.domains.servers.parsing.text_normalization import is_stated
-from perfcast.domains.servers.processors.catalog import join_catalog
+from perfcast.domains.servers.processors.cpu_models import join_processors
 from perfcast.domains.servers.processors.cpu_names import cpu_model_id
 from perfcast.schema.table import Column, Kind, Role, build_table
 from perfcast.utils.errors import UserError
@@ -133,7 +133,7 @@ def _screen_rows(raw: pd.DataFrame, name: str, quarantine: Quarantine) -> pd.Dat
 
 
 def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
-    """Standardize the four files, and join the dump of published results and the catalog where available.
+    """Standardize the four files, and join the dump of published results where available.
 
     There are no options.
 
@@ -151,7 +151,7 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     texts, counts = read_published(raw.get(DUMP.source), frame)
     joined = {"rows": len(frame), **counts}
     # The copy consolidates the blocks of a frame that grew by columns; later steps are slow without it.
-    frame = join_catalog(join_published(frame, texts), raw).copy()
+    frame = join_processors(join_published(frame, texts)).copy()
     repairs = _repair_rows(frame)
     frame = frame.assign(
         source=SOURCE,

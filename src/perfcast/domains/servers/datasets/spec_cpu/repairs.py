@@ -16,9 +16,6 @@ comes from a throttled machine. Its error is a hundred times the usual one and w
 
 MIN_PEERS = 5
 
-_TRUSTED_CORES = ("ark", "amd", "twin")
-"""Catalog tables without any conflict with the dump's core counts."""
-
 _ISA_OF_SHARED_NAMES = ("power", "sparc")
 
 _SIERRA_FOREST_MODULE = 4
@@ -42,23 +39,18 @@ class Repairs:
 
 
 def find_modal_cores(frame: pd.DataFrame) -> pd.Series:
-    """Return the cores per chip of each row's CPU model: from the trusted catalog, else its most frequent value.
+    """Return the cores per chip of each row's CPU model: of the table of models, else its most frequent value.
 
-    Ties go to the catalog's value, then to the largest. A POWER or SPARC name covers several models with different
-    numbers of cores, so the stated number is used.
+    Ties go to the largest. A POWER or SPARC name covers several models with different numbers of cores, so the stated
+    number is used.
     """
     counts = frame.groupby(["cpu_model", "cores_per_chip_stated"]).size().rename("rows").reset_index()
-    cpu_models = frame.drop_duplicates("cpu_model").set_index("cpu_model")
     counts["cpu_model"] = counts["cpu_model"].astype("str")
-    listed = counts["cpu_model"].map(cpu_models["catalog_cores"].set_axis(cpu_models.index.astype("str"), axis=0))
-    counts["listed"] = counts["cores_per_chip_stated"] == listed
-    best = counts.sort_values(["cpu_model", "rows", "listed", "cores_per_chip_stated"]).drop_duplicates(
-        "cpu_model", keep="last"
-    )
+    ordered = counts.sort_values(["cpu_model", "rows", "cores_per_chip_stated"])
+    best = ordered.drop_duplicates("cpu_model", keep="last")
     frequent = best.set_index("cpu_model")["cores_per_chip_stated"]
     modal = map_distinct(frame["cpu_model"], frequent.get)
-    trusted = frame["catalog_table"].isin(_TRUSTED_CORES) & frame["catalog_cores"].notna()
-    cores = modal.mask(trusted, frame["catalog_cores"])
+    cores = modal.mask(frame["listed_cores"].notna(), frame["listed_cores"])
     return cores.mask(frame["isa"].isin(_ISA_OF_SHARED_NAMES), frame["cores_per_chip_stated"])
 
 

@@ -41,7 +41,7 @@ from perfcast.domains.servers.parsing.scalars import (
 )
 from perfcast.domains.servers.parsing.software import parse_compiler, parse_operating_system, parse_storage
 from perfcast.domains.servers.parsing.text_normalization import compile_pattern, is_stated, normalize
-from perfcast.domains.servers.processors.catalog import TABLES, join_catalog
+from perfcast.domains.servers.processors.cpu_models import join_processors, read_cpu_models
 from perfcast.domains.servers.processors.cpu_names import cpu_model_id, cpu_model_key
 from perfcast.schema.table import Column, Kind, Table, as_declared, build_table, outside, select
 from perfcast.sources.packed import Packed
@@ -182,7 +182,7 @@ class SpecDump:
         return Packed(frame, f"columns {', '.join(left_out)}; of the links of a result all but its identifier")
 
     def build(self, raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
-        """Standardize the dump, and join the processor catalog where that source is available.
+        """Standardize the dump, and join the facts of the CPU models.
 
         The only one of the `options` is `dataset`, the name of the table, by default that of the source.
 
@@ -191,7 +191,7 @@ class SpecDump:
         """
         frame, quarantine, rows_in, identical = read_results(self, raw[self.source])
         # The copy consolidates the blocks of a frame that grew by columns; later steps are slow without it.
-        frame = join_catalog(self.parse(frame), raw).copy()
+        frame = join_processors(self.parse(frame)).copy()
         repairs = Repairs()
         frame = self.repair(frame, repairs)
         same = np.zeros(len(frame), dtype=np.int8)
@@ -225,12 +225,12 @@ def summarize_quality(frame: pd.DataFrame, table: Table, repairs: Mapping[str, i
     def count(values: pd.Series) -> dict[str, int]:
         return {str(value): int(rows) for value, rows in count_texts(values).sort_index().items()}
 
-    joined = frame["catalog_table"]
+    listed = frame["cpu_model"].isin(read_cpu_models().index)
     return {
         "join_coverage": {
             "rows": len(frame),
-            "by_table": {name: int((joined == name).sum()) for name in (*TABLES, "twin")},
-            "share_of_rows": round(float(joined.notna().mean()), 6) if len(frame) else 0.0,
+            "listed": int(listed.sum()),
+            "share_of_rows": round(float(listed.mean()), 6) if len(frame) else 0.0,
         },
         "families": count(table.frame["family"]),
         "unknown_processors": count(frame.loc[table.frame["family"].isna().to_numpy(), "cpu_model"]),

@@ -104,7 +104,7 @@ def repair_machines(frame: pd.DataFrame, repairs: repair.Repairs) -> pd.DataFram
     facts = [
         column.name for column in _COLUMNS.values() if column.group == "processor" and column.kind is Kind.NUMERICAL
     ]
-    for name in (*(name for name in facts if name in frame), "family_ddr_gen", "catalog_cores"):
+    for name in (*(name for name in facts if name in frame), "family_ddr_gen", "listed_cores"):
         frame[name] = pd.to_numeric(frame[name]).astype("float64")
     # Some CPU models of SPECpower are older than the family tables; the first word of the name gives the vendor.
     vendor = frame["cpu_model"].str.partition(" ")[0].map(_VENDORS)
