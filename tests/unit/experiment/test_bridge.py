@@ -29,7 +29,6 @@ from perfcast.predictors.linear import Ridge
 from perfcast.schema.table import BRIDGE
 from perfcast.schema.table_files import read_parquet
 from perfcast.utils.errors import UserError
-from perfcast.utils.io import write_json
 
 REPOSITORY = Path(__file__).parents[3]
 CONF = REPOSITORY / "conf"

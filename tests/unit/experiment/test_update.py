@@ -18,7 +18,7 @@ from perfcast.experiment.update import PREDICTIONS, list_scores, summarize_score
 from perfcast.schema.table_files import read_parquet
 from perfcast.sources.download import DownloadLimits
 from perfcast.utils.errors import UserError
-from perfcast.utils.io import file_digests, read_json, sha256, write_json
+from perfcast.utils.io import file_digests, read_json, sha256
 
 DATASET, ENTITY, UNTIL = "spec_cpu2017", "xeon gold 6148", "2025-03"
 

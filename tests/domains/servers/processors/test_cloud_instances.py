@@ -154,7 +154,13 @@ def test_instances_stand_in_comparisons_rankings_and_fleets(champion):
     assert [each.line for each in ranking.candidates] == [2, 1]
     fleet = [{"processor": "x1.large", "count": 200}]
     target = champion.size(fleet, {"processor": "x1.metal"}, mix="int_rate").targets[0]
-    assert target.ratio == pytest.approx(20, rel=0.1)
+    large, metal = (
+        next(each.median for each in machine.estimates if each.task == "SPECrate2017_int_base")
+        for machine in champion.predict([{"processor": "x1.large"}, {"processor": "x1.metal"}]).machines
+    )
+    assert target.ratio == pytest.approx(metal / large, rel=0.02)
+    # twenty times the cores
+    assert 15 < target.ratio < 25
     assert target.totals["cores"] == target.needed * 40
 
 
