@@ -1,8 +1,11 @@
 # The whole graph: raw results -> standard tables -> features and splits -> trainings -> evaluation -> report.
 # DVC decides whether to run, Snakemake what. The library is in src/perfcast; a rule names files and parameters only.
 #
-# `snakemake --lint` asks for an environment per rule, and for nothing else: all rules share the project's own
-# (requirements.lock, Dockerfile).
+# The environment of all rules is the project's own, requirements.lock: `docker build -t perfcast .` makes the image that has
+# it. Snakemake runs inside of it, docs/cluster.md, so jobs need no container of their own.
+container: "docker-daemon://perfcast:latest"
+
+
 configfile: "params.yaml"
 
 

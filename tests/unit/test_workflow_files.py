@@ -338,3 +338,9 @@ def test_it_runs_snakemake_as_an_unprivileged_user_and_the_job_of_kubernetes_fit
     command = [sys.executable, "-m", "snakemake", *container["args"], "--version"]
     checked = subprocess.run(command, check=False, capture_output=True, text=True)
     assert checked.returncode == 0, checked.stderr
+
+
+@pytest.mark.slow
+def test_snakemake_has_nothing_to_complain_about() -> None:
+    done = subprocess.run(["snakemake", "--lint"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
