@@ -43,7 +43,8 @@ def test_the_predictor_of_the_readme_passes_the_contract_and_is_planned(tmp_path
     new, check, run = map(shlex.split, re.findall(r"```bash\n(.*?)```", section, re.DOTALL)[0].splitlines())
     call(tmp_path, *new, cold=True)
     passed = call(tmp_path, sys.executable, *check[1:], "-p", "no:cacheprovider", cold=True)
-    assert int(re.search(r"(\d+) passed", passed)[1]) >= 20
+    count = re.search(r"(\d+) passed", passed)
+    assert count and int(count[1]) >= 20
     plan = ["snakemake", "-n", "--configfile", f"conf/experiment/{run[-1].partition('=')[2]}.yaml"]
     assert "predictor=mean_score" in call(tmp_path, *plan, cold=True)
     (tmp_path / "src/perfcast/predictors/mean_score.py").write_text(PLAIN_CLASS)

@@ -118,8 +118,8 @@ def describe_csv(dataset: str, file: Path, csv: str, given: Mapping[str, str]) -
     texts = rows.apply(lambda cells: cells.str.strip()).replace("", None)
     kinds, chosen = {name: _kind(texts[name].dropna()) for name in header}, dict(given)
     for key, (kinds_allowed, what) in _TYPED.items():
-        if (heading := given.get(key)) and kinds[heading] not in kinds_allowed:
-            fact = f"{heading!r} has {_KIND_WORDS[kinds[heading]]}"
+        if (named := given.get(key)) and kinds[named] not in kinds_allowed:
+            fact = f"{named!r} has {_KIND_WORDS[kinds[named]]}"
             raise UserError(f"--{key} must be a column of {what}", fact, "name another, or correct the file")
     for key, (kind, words) in _ROLES.items():
         free = [name for name in header if kinds[name] == kind and name not in chosen.values()]

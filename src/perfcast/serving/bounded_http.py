@@ -38,7 +38,8 @@ class BoundedProtocol(H11Protocol):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self.conn: _CountingConnection = _CountingConnection(h11.SERVER, self.config.h11_max_incomplete_event_size)
+        most = self.config.h11_max_incomplete_event_size or 1 << 16
+        self.conn: _CountingConnection = _CountingConnection(h11.SERVER, most)
 
     def handle_events(self) -> None:
         """Handle what has arrived."""

@@ -40,7 +40,7 @@ UVICORN: dict[str, Any] = {
 
 A worker imports the protocol by its name, and only when its supervisor can already ask whether it lives.
 """
-_ENDING = UVICORN["timeout_graceful_shutdown"] + 2
+_ENDING = UVICORN["timeout_graceful_shutdown"] + 1
 """Seconds until a worker that was asked to end is killed."""
 
 
