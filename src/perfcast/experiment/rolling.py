@@ -15,7 +15,7 @@ from perfcast.schema.table import Table, Tag
 from perfcast.schema.table_files import read_parquet
 from perfcast.tracking import RECORD
 from perfcast.uncertainty.levels import KnownErrors
-from perfcast.uncertainty.rolling import error_rows, fit_levels, log_errors, months_of, roll_predictions
+from perfcast.uncertainty.rolling import error_rows, fit_forecast_levels, log_errors, months_of, roll_predictions
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import atomic_folder, read_object, sha256, write_json, write_text
 from perfcast.utils.result_digests import record_digests
@@ -26,7 +26,7 @@ def roll_run(run: Path, split: str, table: Table, out: Path) -> dict[str, float]
     """Write the run of a rolling split from the `run` of its forward split; return its metrics."""
     files = [f"{name}.parquet" for name in ("predictions", "backtest")]
     frozen, past = (read_parquet(run / name) for name in files)
-    levels = fit_levels(past, table)
+    levels = fit_forecast_levels(past, table)
     predictions = roll_predictions(levels, frozen, table, "seed")
     backtests = roll_predictions(levels, past, table, "backtest")
     inner = first_error(backtests)
@@ -70,7 +70,8 @@ def find_later_errors(champion: Champion, standard: Table) -> KnownErrors:
     table = table if champion.base is None else champion.base.add_estimates(table)
     predictions = predict_rows(champion.predictor, table, measured_rows(table) & evaluated_rows(table), 0, 0)
     rows, months = error_rows(predictions, table), months_of(predictions, table)
-    return KnownErrors(champion.calibrated.known.levels, log_errors(predictions), rows, months=months)
+    before = champion.calibrated.known
+    return KnownErrors(before.levels, log_errors(predictions), rows, months=months, trained=before.trained)
 
 
 def save_known_errors(folder: Path, known: KnownErrors) -> None:

@@ -25,7 +25,7 @@ from perfcast.schema.table import TASK_KIND, Kind, Role, Table, Tag, select
 from perfcast.uncertainty.conformal import DEVIATION, HALF_NORMAL, TEST, ConformalCalibration, UncertaintyModel
 from perfcast.uncertainty.in_domain import InDomainModel
 from perfcast.uncertainty.levels import ErrorLevels, KnownErrors, outputs_of
-from perfcast.uncertainty.rolling import error_rows
+from perfcast.uncertainty.rolling import count_trained, error_rows
 
 _ENTITY_SHARE = 6
 """One independent unit in so many is drawn for a backtest where there is no last year."""
@@ -166,10 +166,21 @@ def fit_uncertainty(
     if DEVIATION in lines:
         calibration.quantiles = {"": HALF_NORMAL}
     # entities, and set-ups, that are held out one by one are one backtest: its pairs tell what each has of its own
-    joined = np.where(numbers < limit, numbers, limit + (numbers - limit) // _ENTITY_SHARE)
+    joined = np.array([_join(number, limit) for number in numbers.tolist()])
     rows = error_rows(lines, table)
-    levels = ErrorLevels().fit(-residuals, rows, joined)
-    return UncertaintyModel(in_domain, calibration, KnownErrors(levels, np.zeros(0), rows.take(np.zeros(0, dtype=int))))
+    fitting: dict[int, np.ndarray] = {}
+    for each in (*backtests, *setups):
+        number = _join(each.number, limit)
+        fitting[number] = fitting.get(number, known) & each.fitting
+    trained = {number: count_trained(table, each) for number, each in fitting.items()}
+    levels, nothing = ErrorLevels().fit(-residuals, rows, joined, trained), rows.take(np.zeros(0, dtype=int))
+    known_errors = KnownErrors(levels, np.zeros(0), nothing, trained=count_trained(table, known))
+    return UncertaintyModel(in_domain, calibration, known_errors)
+
+
+def _join(number: int, limit: int) -> int:
+    """Return the number of a backtest; entities, and set-ups, that are held out one by one have one number."""
+    return number if number < limit else limit + (number - limit) // _ENTITY_SHARE
 
 
 def fit_in_domain(table: Table, rows: np.ndarray) -> InDomainModel:

@@ -99,10 +99,35 @@ class Explainer:
 
     def moves_away(self, medians: np.ndarray, shift: np.ndarray, target: str) -> np.ndarray:
         """Return which shifts of the logarithms lead away from the published results of the machine, (n,) bool."""
+        return np.asarray(self._find_gaps(medians, target) * shift < 0)
+
+    def _find_gaps(self, medians: np.ndarray, target: str) -> np.ndarray:
+        """Return log median of the published results of the machine - log estimate, (n,), NaN without any."""
         index = self._champion.published_index
         published = [index.summarize(match, target) for match in self._published_rows]
         measured = np.array([each.median if each and not each.differs else np.nan for each in published])
-        return np.asarray((np.log(measured) - np.log(medians)) * shift < 0)
+        return np.asarray(np.log(measured) - np.log(medians))
+
+    def find_later(self, number: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return what results after training add to the logarithms of a target, and their factor of the widths.
+
+        Results of other entities move no estimate farther from the median of the machine's own published results.
+        Shapes: (n,) each.
+        """
+        predicted, known = self._predicted, self._champion.calibrated.known if self._champion.calibrated else None
+        shift, narrowing = predicted.levels[number]
+        if known is None or not len(known.errors):
+            return shift, narrowing
+        target, frame = self._champion.predictor.targets_[number], predicted.table.frame
+        outputs = outputs_of(frame[predicted.table.column_of(Tag.TASK)], target)
+        later = {*zip(known.rows.labels[self._champion.entity].astype(str), known.rows.outputs, strict=True)}
+        pairs = zip(frame[self._champion.entity].astype(str), outputs, strict=True)
+        is_free = np.array([pair in later for pair in pairs], dtype=bool)
+        # twice the gap is as far on the other side
+        ends = np.nan_to_num(2 * self._find_gaps(predicted.medians[:, number], target), nan=np.inf)
+        low = np.where(is_free | np.isinf(ends), -np.inf, np.minimum(ends, 0.0))
+        high = np.where(is_free, np.inf, np.maximum(ends, 0.0))
+        return np.clip(shift, low, high), narrowing
 
     def describe(self, rows: Sequence[int]) -> dict[str, Any]:
         """Return the fields of a `Prediction` that name and explain a machine, which has these rows by task."""
@@ -152,7 +177,8 @@ class Explainer:
         known = self._champion.calibrated.known if self._champion.calibrated else None
         if known is None or known.months is None or not len(known.months):
             return ""
-        shifts = [(self._name((row, number))[0], self._predicted.levels[number][0][row]) for row, number in outputs]
+        later = {number: self.find_later(number)[0] for _, number in outputs}
+        shifts = [(self._name((row, number))[0], later[number][row]) for row, number in outputs]
         titles = self._champion.rules.task_titles
         moved = [f"{titles.get(task, task)} by {100 * np.expm1(shift):+.1f} %" for task, shift in shifts]
         entity = self._completed.cells[self._champion.entity][outputs[0][0]]
@@ -173,7 +199,8 @@ class Explainer:
         outputs = np.array([self._outputs_of[number][row] for row, number in wanted])
         labels = shared_labels(self._predicted.table).iloc[[row for row, _ in wanted]]
         rows = ErrorRows(labels.reset_index(drop=True), outputs)
-        shifts, widths = known.add_one(rows, np.log(MEASURED_FACTOR))
+        nothing = known.for_user(np.zeros(0), rows.take(np.zeros(0, dtype=int)))
+        shifts, widths = nothing.add_one(rows, np.log(MEASURED_FACTOR))
         np.fill_diagonal(widths, 0.0)
         number = int(widths.sum(axis=1).argmin())
         if widths[number].sum() > _NOTHING * (len(wanted) - 1):

@@ -190,12 +190,13 @@ class DrawnAnswers:
     def _correct(self, number: int) -> Correction:
         """Return the correction of the predictions of a target."""
         predicted, measurements = self.predicted, self.measurements
-        later, narrowing = predicted.levels[number]
+        later, narrowing = self.explainer.find_later(number)
         if measurements is None:
             return Correction(later, narrowing, later)
         table, target = predicted.table, self.champion.predictor.targets_[number]
         outputs = outputs_of(table.frame[table.column_of(Tag.TASK)], target)
-        shift, narrowed = measurements.known.predict(ErrorRows.of(table, outputs))
+        beyond, narrowed = measurements.known.predict(ErrorRows.of(table, outputs))
+        shift, narrowed = later + beyond, np.minimum(narrowing, narrowed)
         of_other_tasks = ~np.isin(outputs, measurements.outputs)
         away = of_other_tasks & self.explainer.moves_away(predicted.medians[:, number], shift, target)
         return Correction(np.where(away, later, shift), np.where(away, narrowing, narrowed), later)

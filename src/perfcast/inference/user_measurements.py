@@ -29,7 +29,7 @@ _SCORE = "score"
 
 @dataclass(frozen=True)
 class UserMeasurements:
-    """Measured scores as `known` errors, beside those of results after training.
+    """Measured scores as `known` errors, beyond what results after training tell.
 
     `outputs` (m,) are those of the scores; `notes` name the scores that look like mistakes.
     """
@@ -62,11 +62,13 @@ def read_measurements(
     predicted = pd.DataFrame(drawn.medians, table.frame.index, columns=list(champion.predictor.targets_))
     tasks = table.frame[table.column_of(Tag.TASK)]
     residuals, positions, outputs = [], [], []
-    for target in champion.predictor.targets_:
+    for number, target in enumerate(champion.predictor.targets_):
+        expected = drawn.levels[number][0]
         measured = np.array([by_target.get(target, np.nan) for by_target in scores], dtype=float)
         known = np.isfinite(measured) & predicted[target].notna().to_numpy()
         outputs.append(outputs_of(tasks[known], target))
-        residuals += (np.log(measured[known]) - np.log(predicted.loc[known, target].to_numpy())).tolist()
+        logs = np.log(predicted.loc[known, target].to_numpy()) + expected[known]
+        residuals += (np.log(measured[known]) - logs).tolist()
         positions += np.flatnonzero(known).tolist()
     notes = [
         f"{entries[position].label} is {np.exp(residual):.2f} times its prediction: other compiler options, or a typo?"
@@ -75,7 +77,7 @@ def read_measurements(
     ]
     named = np.concatenate(outputs)
     measured_rows = ErrorRows.of(replace(table, frame=table.frame.iloc[positions]), named)
-    return UserMeasurements(later.add(np.array(residuals), measured_rows), named, tuple(notes))
+    return UserMeasurements(later.for_user(np.array(residuals), measured_rows), named, tuple(notes))
 
 
 def find_task(values: Mapping[str, object], champion: Champion) -> str | None:

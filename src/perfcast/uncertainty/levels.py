@@ -7,6 +7,7 @@ from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -31,6 +32,9 @@ _PRIOR_EFFECTS = 4.0
 """Effects of a group that its variance has had before the first one is seen, each with an eighth of the mean square
 error: a backtest has two vendors, and REML alone gives them whatever variance their sum leaves open. 0, 2, 4 and 8 are
 equally good for predictions of 2020 to 2022."""
+_HALVING = 3.0
+"""Submissions among the training rows of a predictor that halve the variance of the effect of their label: what was
+learned has little left to move. 1, 3 and 30 were compared on results of 2022 to 2024."""
 WIDTH_POWER = 0.5
 """Power of the share of the deviation that remains in the width of an interval: what is far from the training rows also
 has few known labels. Interval scores of 2020 to 2022 with 0, 0.5 and 1: 22.3, 21.4 and 22.2."""
@@ -41,9 +45,12 @@ _REWEIGHTINGS = 3
 _PROBES = 32
 _BLOCK = 256
 _ALL = "everything"
-_STATE, _ERRORS = "levels.json", "later_errors.parquet"
+_STATE, _ERRORS, _TRAINED = "levels.json", "later_errors.parquet", "trained_labels.parquet"
 _OUTPUT, _ERROR, _MONTH = "output of the error", "error", "month of the error"
 _BY_OUTPUT = " by output"
+
+TrainedLabels = Mapping[str, pd.Series]
+"""How many submissions of training rows have each label, by group: one number per label, with the label as index."""
 
 
 def outputs_of(tasks: pd.Series, targets: pd.Series | str) -> np.ndarray:
@@ -107,17 +114,33 @@ class ErrorRows:
             )
         return keys
 
+    def count(self, units: np.ndarray) -> dict[str, pd.Series]:
+        """Return how many units, such as submissions, have each label; units (n,) are those of the rows."""
+        return {name: pd.Series(units).groupby(keys).nunique() for name, keys in self.keys().items()}
+
+
+def _prior_shares(trained: TrainedLabels, name: str, labels: np.ndarray | pd.Index) -> np.ndarray:
+    """Return the shares of the variance of a group that training rows leave to the effects of labels, (n,)."""
+    if name not in trained:
+        return np.ones(len(labels))
+    counts = trained[name].reindex(pd.Index(labels)).fillna(0.0).to_numpy(dtype=float)
+    return np.asarray(_HALVING / (_HALVING + counts))
+
 
 class _Design:
-    """Effects of the labels of rows: `places` (n, groups) numbers that of every row and group, -1 for none."""
+    """Effects of the labels of rows: `places` (n, groups) numbers that of every row and group, -1 for none.
 
-    def __init__(self, rows: ErrorRows, variances: Mapping[str, float]) -> None:
+    `shares` (effects,) are those of the variance of their group that training rows leave to effects.
+    """
+
+    def __init__(self, rows: ErrorRows, variances: Mapping[str, float], trained: TrainedLabels) -> None:
         # an unknown label is one that no other row has
         alone = np.array([f"\x00{row}" for row in range(len(rows.outputs))], dtype=object)
         keys = {name: np.where(pd.isna(labels), alone, labels) for name, labels in rows.keys().items()}
         self.index = {name: pd.Index(pd.unique(keys[name])) for name in variances}
         self.sizes = np.array([len(index) for index in self.index.values()])
         self.places = self.place(keys)
+        self.shares = np.concatenate([_prior_shares(trained, name, index) for name, index in self.index.items()])
 
     def take(self, rows: np.ndarray) -> _Design:
         """Return the same effects with some of the rows, (n,) bool."""
@@ -142,7 +165,8 @@ class _Design:
         from scipy import sparse
         from scipy.sparse.linalg import splu
 
-        matrix, precision = self.build(self.places), np.repeat(1 / levels.as_array(), self.sizes)
+        matrix = self.build(self.places)
+        precision = 1 / (np.repeat(levels.as_array(), self.sizes) * self.shares)
         normal = matrix.T @ sparse.diags(weights / levels.noise) @ matrix + sparse.diags(precision)
         options = {"SymmetricMode": True}
         factors = splu(normal.tocsc(), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options)
@@ -153,9 +177,10 @@ class ErrorLevels:
     """Mixed model of prediction errors: error = sum of the effects of all labels of a row + noise.
 
     Every label has an effect on all outputs and one on each output; those of a group of labels, such as the CPU models,
-    have one `variances` entry, those by output another. The noise has a t distribution. Variances are fitted to the
-    errors of backtests, each with effects of its own, by iterations that have the restricted maximum likelihood as
-    their fixed point.
+    have one `variances` entry, those by output another. An effect has the less variance, the more submissions with its
+    label the predictor was trained on: it has learned their levels. The noise has a t distribution. Variances are
+    fitted to the errors of backtests, each with effects of its own, by iterations that have the restricted maximum
+    likelihood as their fixed point.
     Units: errors are log measured - log predicted.
     Source: variance components and their prediction (Harville, 1977, J. Am. Stat. Assoc. 72; Robinson, 1991, Stat. Sci.
     6); the update of a variance by its effective number of effects (MacKay, 1992, Neural Comput. 4); noise of the t
@@ -165,8 +190,14 @@ class ErrorLevels:
     variances: dict[str, float]
     noise: float
 
-    def fit(self, errors: np.ndarray, rows: ErrorRows, backtests: np.ndarray) -> Self:
-        """Fit the variances to the errors of backtests, (n,) each."""
+    def fit(
+        self,
+        errors: np.ndarray,
+        rows: ErrorRows,
+        backtests: np.ndarray,
+        trained: Mapping[int, TrainedLabels] = MappingProxyType({}),
+    ) -> Self:
+        """Fit the variances to the errors of backtests, (n,) each; `trained` has the labels of each one's training."""
         errors = np.clip(errors, -_MAX_ERROR, _MAX_ERROR)
         groups = rows.keys() if len(set(rows.outputs)) > 1 else map(str, rows.labels)
         start = max(float(np.mean(errors**2)), _MIN_VARIANCE)
@@ -178,7 +209,7 @@ class ErrorLevels:
             chosen = np.flatnonzero(backtests == number)
             if len(chosen) > _MAX_ROWS:
                 chosen = np.sort(random.choice(chosen, _MAX_ROWS, replace=False))
-            design = _Design(rows.take(chosen), self.variances)
+            design = _Design(rows.take(chosen), self.variances, trained.get(int(number), {}))
             probes = random.choice([-1.0, 1.0], (design.sizes.sum(), _PROBES))
             parts.append((design, errors[chosen], probes, np.ones(len(chosen))))
         for _ in range(_ITERATIONS):
@@ -201,8 +232,9 @@ class ErrorLevels:
             factors, effects, matrix = design.solve(self, weights, errors)
             # the diagonal of the effects' covariance, by random signs (Hutchinson, 1989)
             diagonal, groups = (factors.solve(probes) * probes).mean(axis=1), np.repeat(np.arange(count), design.sizes)
-            count_known = np.clip(design.sizes - np.bincount(groups, diagonal, count) / variances, 0.0, design.sizes)
-            squares += np.bincount(groups, effects**2, count)
+            left_shares = np.bincount(groups, diagonal / design.shares, count) / variances
+            count_known = np.clip(design.sizes - left_shares, 0.0, design.sizes)
+            squares += np.bincount(groups, effects**2 / design.shares, count)
             freedom += count_known
             left = errors - matrix @ effects
             noise += float(weights @ left**2)
@@ -216,21 +248,29 @@ class ErrorLevels:
         """Return the weights of rows by what the effects leave of their errors, (n,)."""
         return np.asarray((_FREEDOM + 1) / (_FREEDOM + left**2 / self.noise))
 
-    def roll(self, errors: np.ndarray, rows: ErrorRows, months: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def roll(
+        self,
+        errors: np.ndarray,
+        rows: ErrorRows,
+        months: np.ndarray,
+        trained: TrainedLabels = MappingProxyType({}),
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Return `KnownErrors.predict` of every row, from the errors of rows of earlier months, (n,) each."""
-        design = _Design(rows, self.variances)
+        design = _Design(rows, self.variances, trained)
         expected, factors = np.zeros(len(errors)), np.ones(len(errors))
         for month in np.unique(months):
             before, now = months < month, months == month
             known = KnownErrors(self, errors[before], rows.take(before), design.take(before))
-            expected[now], factors[now] = known.predict_places(design.places[now])
+            places = design.places[now]
+            expected[now], factors[now] = known.predict_places(places, design.shares[places])
         return expected, factors
 
 
 class KnownErrors:
     """Known errors, (n,): they give the effects of their labels, and these the errors of other rows.
 
-    `months` (n,) are those in which the scores were published.
+    `months` (n,) are those in which the scores were published, `trained` the labels of the rows that the predictor was
+    trained on.
     """
 
     def __init__(
@@ -239,15 +279,17 @@ class KnownErrors:
         errors: np.ndarray,
         rows: ErrorRows,
         design: _Design | None = None,
+        *,
         months: np.ndarray | None = None,
+        trained: TrainedLabels = MappingProxyType({}),
     ) -> None:
-        self.levels, self.rows, self.months = levels, rows, months
+        self.levels, self.rows, self.months, self.trained = levels, rows, months, trained
         self.errors = np.clip(errors, -_MAX_ERROR, _MAX_ERROR)
-        self._design = design or _Design(rows, levels.variances)
+        self._design = design or _Design(rows, levels.variances, trained)
 
-    def add(self, errors: np.ndarray, rows: ErrorRows) -> KnownErrors:
-        """Return these errors and others."""
-        return KnownErrors(self.levels, np.concatenate([self.errors, errors]), self.rows.join(rows))
+    def for_user(self, errors: np.ndarray, rows: ErrorRows) -> KnownErrors:
+        """Return errors that a user's own results have beyond these, (n,): no training row tells of a user's set-up."""
+        return KnownErrors(self.levels, errors, rows)
 
     @cached_property
     def _solution(self) -> tuple[SuperLU, np.ndarray]:
@@ -259,30 +301,38 @@ class KnownErrors:
 
     def predict(self, rows: ErrorRows) -> tuple[np.ndarray, np.ndarray]:
         """Return the expected errors of other rows, (n,), and the factor of the width of their intervals, (n,)."""
-        return self.predict_places(self._design.place(rows.keys()))
+        keys = rows.keys()
+        return self.predict_places(self._design.place(keys), self._prior_shares(keys))
 
-    def predict_places(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return `predict` of rows whose effects have these places, (n, groups)."""
+    def _prior_shares(self, keys: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Return the shares of the variances that training rows leave to rows, (n, groups)."""
+        return np.stack([_prior_shares(self.trained, name, keys[name]) for name in self.levels.variances], axis=1)
+
+    def predict_places(self, places: np.ndarray, prior_shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return `predict` of rows whose effects have these places and shares of the variances, (n, groups) each."""
         if not len(self.errors) or not len(places):
             return np.zeros(len(places)), np.ones(len(places))
         (factors, effects), variances = self._solution, self.levels.as_array()
         patterns, numbers = np.unique(places, axis=0, return_inverse=True)
-        left = (patterns < 0) @ variances + self.levels.noise
+        known = np.zeros(len(patterns))
         for start in range(0, len(patterns), _BLOCK):
             block = self._design.build(patterns[start : start + _BLOCK]).toarray()
-            left[start : start + _BLOCK] += (block.T * factors.solve(block.T)).sum(axis=0)
-        shares = np.sqrt(left / (variances.sum() + self.levels.noise))
-        return self._design.build(places) @ effects, shares[numbers.ravel()] ** WIDTH_POWER
+            known[start : start + _BLOCK] = (block.T * factors.solve(block.T)).sum(axis=0)
+        unknown = np.where(places < 0, prior_shares, 0.0) @ variances
+        left = known[numbers.ravel()] + unknown + self.levels.noise
+        shares = np.sqrt(left / (prior_shares @ variances + self.levels.noise))
+        return self._design.build(places) @ effects, np.minimum(shares, 1.0) ** WIDTH_POWER
 
     def covariance(self, rows: ErrorRows) -> np.ndarray:
         """Return the covariances of the errors of rows that known errors leave, (n, n)."""
         levels, keys, count = self.levels, rows.keys(), len(rows.outputs)
         places, covariances = self._design.place(keys), levels.noise * np.eye(count)
+        prior_shares = self._prior_shares(keys)
         for number, (name, variance) in enumerate(levels.variances.items()):
             codes = np.where(places[:, number] < 0, pd.factorize(pd.Series(keys[name], dtype=object))[0], -1)
             shared = (codes[:, None] == codes) & (codes >= 0)
             np.fill_diagonal(shared, places[:, number] < 0)
-            covariances += variance * shared
+            covariances += variance * prior_shares[:, number] * shared
         if len(self.errors):
             matrix = self._design.build(places).toarray()
             covariances += matrix @ self._solution[0].solve(matrix.T)
@@ -290,13 +340,12 @@ class KnownErrors:
 
     def correlations(self, rows: ErrorRows) -> np.ndarray:
         """Return correlations of errors, (n, n), by which differences are narrowed as `predict` narrows errors."""
-        unknown = KnownErrors(self.levels, np.zeros(0), rows.take(np.zeros(0, dtype=int)))
+        unknown = KnownErrors(self.levels, np.zeros(0), rows.take(np.zeros(0, dtype=int)), trained=self.trained)
         before, after = unknown.covariance(rows), self.covariance(rows)
-        total, power = before[0, 0], 2 * WIDTH_POWER
-        shares = (np.diag(after) / total) ** (power / 2)
+        shares = np.diag(before) * (np.diag(after) / np.diag(before)) ** WIDTH_POWER
         spreads = [np.add.outer(np.diag(each), np.diag(each)) - 2 * each for each in (before, after)]
         np.fill_diagonal(spreads[0], 1.0)
-        narrowed = spreads[0] / total * np.maximum(spreads[1] / spreads[0], 0.0) ** (power / 2)
+        narrowed = spreads[0] * np.maximum(spreads[1] / spreads[0], 0.0) ** WIDTH_POWER
         correlations = (np.add.outer(shares, shares) - narrowed) / (2 * np.sqrt(np.outer(shares, shares)))
         np.fill_diagonal(correlations, 1.0)
         return np.asarray(np.clip(correlations, -1.0, 1.0))
@@ -317,6 +366,11 @@ class KnownErrors:
         write_json(folder / _STATE, {"variances": self.levels.variances, "noise": self.levels.noise})
         frame = self.rows.labels.assign(**{_OUTPUT: self.rows.outputs, _ERROR: self.errors, _MONTH: self.months})
         frame.to_parquet(folder / _ERRORS, index=False, write_page_checksum=True)
+        parts = [
+            pd.DataFrame({"group": name, "label": each.index, "count": each}) for name, each in self.trained.items()
+        ]
+        labels = pd.concat(parts or [pd.DataFrame(columns=["group", "label", "count"])], ignore_index=True)
+        labels.to_parquet(folder / _TRAINED, index=False, write_page_checksum=True)
 
     @classmethod
     def load(cls, folder: Path) -> Self:
@@ -325,4 +379,8 @@ class KnownErrors:
         levels.variances, levels.noise = dict(state["variances"]), float(state["noise"])
         frame = read_parquet(folder / _ERRORS)
         outputs, errors, months = (frame.pop(name).to_numpy() for name in (_OUTPUT, _ERROR, _MONTH))
-        return cls(levels, errors.astype(float), ErrorRows(frame, outputs), months=months)
+        # champions of earlier versions have no labels of their training
+        counts = read_parquet(folder / _TRAINED) if (folder / _TRAINED).is_file() else pd.DataFrame()
+        groups = counts.groupby("group") if len(counts) else ()
+        trained = {str(name): part.set_index("label")["count"] for name, part in groups}
+        return cls(levels, errors.astype(float), ErrorRows(frame, outputs), months=months, trained=trained)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import numpy as np
 import pandas as pd
 
-from perfcast.schema.table import Table, Tag
-from perfcast.uncertainty.levels import ErrorLevels, ErrorRows, outputs_of, shared_labels
+from perfcast.schema.table import Role, Table, Tag
+from perfcast.uncertainty.levels import ErrorLevels, ErrorRows, TrainedLabels, outputs_of, shared_labels
 
 REMAINING = "remaining"
 """Column of rolling predictions and their backtests: the factor that known errors leave of the width of an interval."""
@@ -34,15 +37,46 @@ def _places(predictions: pd.DataFrame, table: Table) -> np.ndarray:
     return np.asarray(keys.get_indexer(pd.Index(predictions["row"])))
 
 
-def fit_levels(backtests: pd.DataFrame, table: Table) -> ErrorLevels:
-    """Fit the levels of errors to backtests of a predictor."""
-    return ErrorLevels().fit(log_errors(backtests), error_rows(backtests, table), backtests["backtest"].to_numpy())
+def count_trained(table: Table, rows: np.ndarray) -> TrainedLabels:
+    """Return how many submissions of the rows that a predictor is trained on, (n,) bool, have each label."""
+    frame, labels = table.frame, shared_labels(table)
+    units = frame[(table.select(tag=Tag.BLOCK) or [table.column_of(Tag.ROW)])[0]].astype(str).to_numpy(dtype=object)
+    parts, outputs, counted = list[pd.DataFrame](), list[np.ndarray](), list[np.ndarray]()
+    for target in table.select(role=Role.TARGET):
+        measured = rows & frame[target].notna().to_numpy()
+        parts.append(labels[measured])
+        outputs.append(outputs_of(frame.loc[measured, table.column_of(Tag.TASK)], target))
+        counted.append(units[measured])
+    trained = ErrorRows(pd.concat(parts, ignore_index=True), np.concatenate(outputs))
+    return trained.count(np.concatenate(counted))
+
+
+def count_earlier(predictions: pd.DataFrame, table: Table) -> TrainedLabels:
+    """Return `count_trained` of the rows that are earlier than all predicted ones: those of a forecast's training."""
+    first = months_of(predictions, table).min()
+    return count_trained(table, (table.frame[table.column_of(Tag.TIME)] < first).to_numpy())
+
+
+def fit_levels(
+    backtests: pd.DataFrame, table: Table, trained: Mapping[int, TrainedLabels] = MappingProxyType({})
+) -> ErrorLevels:
+    """Fit the levels of errors to backtests of a predictor; `trained` has the labels of each one's training."""
+    errors, numbers = log_errors(backtests), backtests["backtest"].to_numpy()
+    return ErrorLevels().fit(errors, error_rows(backtests, table), numbers, trained)
+
+
+def fit_forecast_levels(forecasts: pd.DataFrame, table: Table) -> ErrorLevels:
+    """Fit the levels of errors to backtests that are forecasts: training rows are earlier than all of their rows."""
+    numbers = forecasts["backtest"]
+    trained = {int(each): count_earlier(forecasts[numbers == each], table) for each in np.unique(numbers)}
+    return fit_levels(forecasts, table, trained)
 
 
 def roll_predictions(levels: ErrorLevels, predictions: pd.DataFrame, table: Table, by: str) -> pd.DataFrame:
     """Return predictions of a frozen predictor, each corrected by the errors of earlier months of its group `by`."""
     parts = []
     for _, part in predictions.groupby(by, sort=False):
-        expected, factors = levels.roll(log_errors(part), error_rows(part, table), months_of(part, table))
+        errors, rows, months = log_errors(part), error_rows(part, table), months_of(part, table)
+        expected, factors = levels.roll(errors, rows, months, count_earlier(part, table))
         parts.append(part.assign(**{"predicted": part["predicted"] * np.exp(expected), REMAINING: factors}))
     return pd.concat(parts, ignore_index=True)

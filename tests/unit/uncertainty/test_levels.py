@@ -115,7 +115,8 @@ def test_known_errors_survive_their_folder(tmp_path):
         folder, taken = tmp_path / str(number), np.array(numbers, dtype=int)
         folder.mkdir()
         months = pd.to_datetime(["2024-01-01", "2024-02-01"]).to_numpy()[taken]
-        given_errors = KnownErrors(levels_of(part=1.0), np.array([0.1, -0.2])[taken], rows.take(taken), months=months)
+        errors, trained = np.array([0.1, -0.2])[taken], rows.take(taken[:1]).count(taken[:1])
+        given_errors = KnownErrors(levels_of(part=1.0), errors, rows.take(taken), months=months, trained=trained)
         given_errors.save(folder)
         loaded = KnownErrors.load(folder)
         np.testing.assert_array_equal(loaded.predict(rows), given_errors.predict(rows))
@@ -137,3 +138,37 @@ def test_shared_labels_are_the_entity_its_slices_and_levels():
     ]
     assert list(labels.columns) == names
     assert labels["identity"].nunique() > labels[table.column_of(Tag.ENTITY)].nunique()
+
+
+def test_what_training_rows_told_of_a_label_has_little_left_to_move():
+    levels = levels_of(noise=0.01, **{"family": 0.01, "part": 0.02, "part by output": 0.02})
+    row, other = rows_of([("everything", "f", "p")], ["a"]), rows_of([("everything", "f", "q")], ["a"])
+    moves, widths = [], []
+    for count in (0, 1, 3, 30):
+        submissions = np.arange(count).astype(str)
+        trained = rows_of([("everything", "f", "p")] * count, ["a"] * count).count(submissions)
+        known = KnownErrors(levels, np.array([-0.2]), row, trained=trained)
+        (own,), (width,) = known.predict(row)
+        moves.append([own, known.predict(other)[0][0]])
+        widths.append(width)
+    assert (np.diff(np.abs(moves), axis=0) < 0).all() and (np.diff(widths) > 0).all()
+    assert abs(moves[3][0]) < abs(moves[0][0]) / 3
+
+
+def test_rows_of_one_submission_are_one_result_of_a_label():
+    rows = rows_of([("everything", "f", "p"), ("everything", "f", "p"), ("everything", "f", np.nan)], ["a", "b", "a"])
+    counts = rows.count(np.array(["one", "one", "two"]))
+    assert counts["part"].to_dict() == {"p": 1} and counts["family"].to_dict() == {"f": 2}
+    assert counts["family by output"].to_dict() == {"f\x1fa": 2, "f\x1fb": 1}
+
+
+def test_errors_of_machines_with_training_results_are_less_correlated():
+    """Their family is known: what is left are errors of their own."""
+    levels = levels_of(noise=0.001, family=0.02, part=0.001)
+    rows, nothing = rows_of([("everything", "f", "p"), ("everything", "f", "q")], ["a", "a"]), np.zeros(0, dtype=int)
+    trained = rows_of([("everything", "f", "p")] * 60, ["a"] * 60).count(np.arange(60))
+    new, known = (
+        KnownErrors(levels, np.zeros(0), rows.take(nothing), trained=each).correlations(rows)[0, 1]
+        for each in ({}, trained)
+    )
+    assert new > 0.8 and known < 0.5

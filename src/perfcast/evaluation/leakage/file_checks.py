@@ -22,7 +22,7 @@ from perfcast.evaluation.leakage.artifacts import (
 from perfcast.predictors.predictor import Predictor
 from perfcast.schema.table import BRIDGE, Column, Kind, Role, Table, Tag
 from perfcast.schema.table_files import read_parquet
-from perfcast.uncertainty.rolling import fit_levels, roll_predictions
+from perfcast.uncertainty.rolling import fit_forecast_levels, roll_predictions
 from perfcast.utils.io import read_object
 
 
@@ -204,7 +204,7 @@ def check_rolling_dates(artifacts: Artifacts) -> CheckReport:
         middle = when.sort_values().iloc[len(when) // 2]
         is_known = (when <= middle).to_numpy()
         changed = frozen.assign(measured=frozen["measured"].where((when < middle).to_numpy(), 2 * frozen["measured"]))
-        levels = fit_levels(backtests, artifacts.table)
+        levels = fit_forecast_levels(backtests, artifacts.table)
         again = roll_predictions(levels, changed[is_known], artifacts.table, "seed")
         both = again.merge(run.predictions(), on=["seed", "target", "row"], suffixes=("", "_stored"))
         wrong = int((~np.isclose(both["predicted"], both["predicted_stored"], rtol=1e-6)).sum())
