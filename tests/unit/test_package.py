@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import re
@@ -15,6 +16,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from bridged_project import bridged_results
 from champion_project import project
 from packaging.requirements import Requirement
 
@@ -54,6 +56,10 @@ results = {" ".join(words): run(words) for words in commands}
 helped = {name: run([name.replace("_", "-"), "--help"])[0] for name in COMMANDS}
 print(json.dumps({"estimates": len(answer.machines[0].estimates), "results": results, "helped": helped}))
 """
+
+_SPEC = importlib.util.spec_from_file_location("release", ROOT / ".github" / "release.py")
+release = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(release)
 
 DESCRIBED = ["--processor", "Xeon Gold 6148", "--chips", "2"]
 
@@ -143,7 +149,7 @@ def test_the_lock_has_digests_and_satisfies_every_range():
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    """Return the wheel of a copy of the source, built without the network."""
+    """Return the wheel of a copy of the source with two champions, built without the network."""
     folder = tmp_path_factory.mktemp("wheel")
     source = folder / "source"
     ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
@@ -151,10 +157,7 @@ def wheel(tmp_path_factory):
         shutil.copytree(ROOT / name, source / name, ignore=ignored)
     for name in ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE", "params.yaml", "Snakefile"):
         shutil.copy(ROOT / name, source)
-    make = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir"]
-    call([*make, str(folder), str(source)], folder)
-    (built,) = folder.glob("perfcast-*.whl")
-    return built
+    return release.build_wheel(source, bridged_results() / "champion", folder)
 
 
 def test_the_wheel_has_every_file_that_a_command_reads(wheel):
@@ -196,6 +199,9 @@ def test_the_installed_wheel_predicts_outside_the_repository(wheel, tmp_path):
     where = call([*python, "-c", "import perfcast; print(perfcast.__file__)"], away, **clean)
     assert where.startswith(str(folder))
     champion = ["--champion", str(project().folder), *DESCRIBED]
+    described = [*python, "-m", "perfcast", "predict", *DESCRIBED, "--csv"]
+    mine, others = (call([*described, *further], away, **clean) for further in ([], ["--results", bridged_results()]))
+    assert mine == others and "SPECspeed2026_int_base" in mine, "the champions of the package answer"
     assert "SPECspeed2017_int_base" in call([*python, "-m", "perfcast", "predict", *champion, "--csv"], away, **clean)
     assert "spec_cpu2017" in call([*python, "-m", "perfcast", "sources"], away, **clean)
     assert "valid: " in call([*python, "-m", "perfcast", "config"], away, **clean)

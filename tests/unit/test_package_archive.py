@@ -9,30 +9,24 @@ import os
 import shutil
 import tempfile
 import zipfile
-from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
+import pandas as pd
 import pytest
-from champion_project import FEATURES, KNOWN, project
+from bridged_project import DATASET, bridged_results
+from champion_project import KNOWN, project
 
 import perfcast
 from perfcast.cli.main import main
-from perfcast.experiment.fitting import fit_rows
-from perfcast.inference.champion import build_features
-from perfcast.inference.champion_archive import TERMS, list_left_out, pack_champion
-from perfcast.inference.measured_index import PublishedRows
-from perfcast.predictors.baselines import NearestPredictor
-from perfcast.predictors.mean import Mean
-from perfcast.predictors.predictor import load_predictor
-from perfcast.predictors.task_rows import task_labels
+from perfcast.config.dataset_conf import read_dataset
+from perfcast.inference.champion_archive import TERMS, pack_champion
 from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError
 from perfcast.utils.result_digests import FOLDER_RECORD
 
+ROOT = Path(__file__).parents[2]
 PROCESSES, ROUNDS = 8, 6
-CLOSED = {"name": "spec_cpu2017", "title": "Published results", "license": "SPEC Fair Use"}
-OPEN = {"name": "host_gemm", "title": "Own results", "license": "Apache-2.0"}
+TERMS_OF_ALL = [{"name": "spec_cpu2017", "title": "Published results", "license": "SPEC Fair Use"}]
 
 
 @pytest.fixture(autouse=True)
@@ -44,11 +38,10 @@ def home(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """Return the exported champion with and without its scores."""
+    """Return a folder with the exported champion, and with that of both suites."""
     folder = tmp_path_factory.mktemp("exported")
-    champion = perfcast.load_champion(project().folder)
-    pack_champion(project().folder, folder / "whole.zip", list_left_out(champion, [OPEN]), [OPEN])
-    pack_champion(project().folder, folder / "scoreless.zip", list_left_out(champion, [CLOSED]), [CLOSED])
+    pack_champion(project().folder, folder / "whole.zip", TERMS_OF_ALL)
+    pack_champion(bridged_results() / "champion" / DATASET, folder / "both.zip", TERMS_OF_ALL)
     return folder
 
 
@@ -67,88 +60,28 @@ def test_equal_folders_give_equal_bytes_and_opening_them_leaves_no_file(files, t
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     whole = perfcast.load_champion(files / "whole.zip")
     assert whole.predict(KNOWN).to_dict() == perfcast.predict(KNOWN, project().folder).to_dict()
-    assert whole.left_out is None and not list(tmp_path.iterdir()) and not home.exists()
+    assert not list(tmp_path.iterdir()) and not home.exists()
     copy = shutil.copytree(project().folder, tmp_path / "copy")
     (copy / ".snakemake_timestamp").touch()
-    pack_champion(copy, tmp_path / "again.zip", None, [OPEN])
+    pack_champion(copy, tmp_path / "again.zip", TERMS_OF_ALL)
     assert (tmp_path / "again.zip").read_bytes() == (files / "whole.zip").read_bytes()
 
 
-def test_without_scores_estimates_are_equal_and_a_note_says_what_is_missing(files):
-    scoreless, whole = (perfcast.load_champion(files / name) for name in ("scoreless.zip", "whole.zip"))
-    mine, other = (champion.predict(KNOWN).machines[0] for champion in (scoreless, whole))
-    assert [each.median for each in mine.estimates] == [each.median for each in other.estimates]
-    assert [each.drivers for each in mine.estimates] == [each.drivers for each in other.estimates]
-    assert {near.score for each in mine.estimates for near in (*each.neighbors, each.typical_machine)} == {None}
-    assert "left out by the terms of Published results" in mine.notes[-1]
-    assert not any("left out" in note for note in other.notes)
-    frame = scoreless.reference_data.measured.frame
-    assert frame[list(scoreless.predictor.targets_)].isna().all(axis=None)
-    assert set(frame["result_id"]) == {""} and frame["submission_id"].isna().all()
-    ranked = [champion.rank(KNOWN, targets="CINT2017rate >= 100").candidates for champion in (scoreless, whole)]
-    assert ranked[0] == ranked[1]
-    similar = scoreless.similar(KNOWN, count=1).machines[0]
-    assert similar.notes and similar.similar[0].measured.score is None
-
-
-def test_published_results_are_counts_quartiles_and_months(files):
+def test_it_holds_the_results_that_it_learned(files):
     measured = project().champion.reference_data.measured.frame
-    scoreless = perfcast.load_champion(files / "scoreless.zip")
-    groups = measured.groupby(["suite", "cpu_model", "chips"], observed=True)
-    shown = {count: key for key, count in groups["base_score"].count().items() if count}
-    assert 1 in shown and max(shown) > 2, "both kinds are tested"
-    for count, (suite, cpu_model, chips) in shown.items():
-        rows = groups.get_group((suite, cpu_model, chips))
-        match = PublishedRows((int(rows.index[0]),))
-        facts = scoreless.published_index.find_facts(match, "base_score")
-        quartiles = rows["base_score"].quantile([0.25, 0.5, 0.75]).tolist() if count > 2 else [None] * 3
-        assert (facts.count, facts.low, facts.median, facts.high) == (count, *map(pytest.approx, quartiles))
-        assert facts.months.startswith(f"{rows['published_month'].min():%Y-%m}")
-        assert facts.quartiles and not facts.results and not facts.groups
-    with zipfile.ZipFile(files / "scoreless.zip") as archive:
-        published = json.loads(archive.read("about.json"))["without_scores"]["published"]
-    few = [scores for _, _, scores in published if scores["count"] < 3]
-    assert few and all(scores["low"] is scores["median"] is scores["high"] is None for scores in few)
+    exported = perfcast.load_champion(files / "whole.zip").reference_data.measured.frame
+    pd.testing.assert_frame_equal(exported, measured)
 
 
-def test_a_predictor_of_scores_is_not_shared_without_them():
-    champion = perfcast.load_champion(project().folder)
-    predictor = NearestPredictor()
-    predictor.targets_ = champion.predictor.targets_
-    stored = replace(champion, name="nearest", predictor=predictor)
-    with pytest.raises(UserError, match=r"nearest stores the scores of Published results; .* or --with-scores"):
-        list_left_out(stored, [CLOSED])
-    assert list_left_out(stored, [OPEN]) is None
-
-
-def test_scores_are_rebuilt_from_a_gaussian_process_so_it_is_not_shared_even_inside_another(tmp_path):
-    standard = project().standard
-    table = build_features("spec_cpu2017", standard.frame, standard.columns, FEATURES)
-    conf = {"_target_": "perfcast.predictors.gaussian_process.GaussianProcessPredictor", "length_scale_steps": 5}
-    rows = np.ones(len(table.frame), dtype=bool)
-    fit_rows(Mean(members={"process": conf}), table, rows, None).save(tmp_path / "mean")
-    mean = load_predictor(tmp_path / "mean")
-    (task,) = task_labels(table.frame.iloc[:1], table.columns)
-    process = mean.members_["process"].processes_["base_score"][task]
-    rebuilt = np.exp(process.predict(process.points))
-    scores = table.frame.loc[task_labels(table.frame, table.columns) == task, "base_score"].to_numpy()
-    assert np.median(np.abs(rebuilt / scores - 1)) < 0.01, "its file has no score as it is, and yet"
-    champion = replace(perfcast.load_champion(project().folder), name="mean", predictor=mean)
-    with pytest.raises(UserError, match="mean stores the scores of Published results"):
-        list_left_out(champion, [CLOSED])
-
-
-def test_the_command_leaves_out_scores_of_spec_by_default(tmp_path, capsys, monkeypatch):
+def test_the_command_writes_the_terms_of_all_sources(tmp_path, capsys, monkeypatch):
     out = tmp_path / "champion.zip"
     monkeypatch.chdir(tmp_path)
     command = ["champion", "export", "--champion", str(project().folder), "--out", str(out)]
     assert main(command) == 0
-    assert "scores of measured machines are left out by the terms of Published SPEC CPU 2017" in capsys.readouterr().err
-    terms = json.loads(zipfile.ZipFile(out).read(TERMS))
-    assert terms["scores"] is False
-    assert {each["name"] for each in terms["terms"]} == {"spec_cpu2017", "cloud_instances"}
-    assert main([*command, "--with-scores"]) == 0
-    assert json.loads(zipfile.ZipFile(out).read(TERMS))["scores"] is True
+    conf = read_dataset(ROOT / "conf", "spec_cpu2017").sources
+    terms = json.loads(zipfile.ZipFile(out).read(TERMS))["terms"]
+    assert {each["name"] for each in terms} == {*conf.required, *conf.optional}
+    assert all(each["license"] and each["terms"] for each in terms)
     capsys.readouterr()
     flags = ["--champion", str(out), "--processor", "Xeon Gold 6148", "--chips", "2"]
     for words in (["predict", *flags], ["similar", *flags], ["what-if", *flags, "--vary", "cores=16,20"]):
@@ -156,6 +89,32 @@ def test_the_command_leaves_out_scores_of_spec_by_default(tmp_path, capsys, monk
         assert "SPECrate2017_int_base" in capsys.readouterr().out
     assert main([*command[:-1], "champion.tar"]) == 2
     assert "--out must end in .zip" in capsys.readouterr().err
+
+
+def test_one_file_answers_in_both_suites_alone(files, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    out = tmp_path / "both.zip"
+    folder = ["--results", str(bridged_results())]
+    assert main(["champion", "export", *folder, "--dataset", DATASET, "--out", str(out)]) == 0
+    assert {each["name"] for each in json.loads(zipfile.ZipFile(out).read(TERMS))["terms"]} >= {DATASET, "spec_cpu2017"}
+    capsys.readouterr()
+    described = ["predict", "--processor", "Xeon Gold 6148", "--chips", "2", "--csv"]
+    for suite in ([], ["--suite", "2017"], ["--suite", "2026"]):
+        answers = []
+        for place in (folder, ["--champion", str(out)]):
+            assert main([*described, *suite, *place]) == 0
+            answers.append(capsys.readouterr().out)
+        assert answers[0] == answers[1]
+    assert main([*described, "--suite", "2006", "--champion", str(out)]) == 2
+    assert "spec_cpu2017 or spec_cpu2026" in capsys.readouterr().err
+    assert main(["rank", str(write_candidates(tmp_path)), "--champion", str(out), "--csv"]) == 0
+    assert "2026" not in capsys.readouterr().out, "the first suite alone, as with a folder"
+
+
+def write_candidates(folder):
+    path = folder / "candidates.csv"
+    path.write_text("processor,chips\nXeon Gold 6148,1\nXeon Gold 6148,2\n")
+    return path
 
 
 def open_at_once(path, barrier, answers):
@@ -205,11 +164,13 @@ DAMAGE = {
     "a member too many": (lambda members: [*members, member("model/more.json")], "its record lists others"),
     "a member missing": (lambda members: members[:-1], "its record lists others"),
     "a member twice": (lambda members: [*members, members[-1]], "its record lists others"),
-    "a path above": (with_name("../evil.json"), "known format"),
-    "an absolute path": (with_name("/tmp/evil.json"), "known format"),
-    "a path of Windows": (with_name("..\\evil.json"), "known format"),
-    "a pickle": (with_name("model/evil.pkl"), "known format"),
-    "a link": (with_name("model/link.json", mode=0o120777), "known format"),
+    "a path above": (with_name("../evil.json"), "no plain file of a champion"),
+    "an absolute path": (with_name("/tmp/evil.json"), "no plain file of a champion"),
+    "a path of Windows": (with_name("..\\evil.json"), "no plain file of a champion"),
+    "a pickle": (with_name("model/evil.pkl"), "no plain file of a champion"),
+    "another file": (with_name("more.json"), "no plain file of a champion"),
+    "another folder": (with_name("more/about.json"), "no plain file of a champion"),
+    "a link": (with_name("model/link.json", mode=0o120777), "no plain file of a champion"),
     "no record": (lambda members: members[1:], "another kind"),
     "a record of other lines": (lambda members: [(members[0][0], b"{"), *members[1:]], "as it was exported"),
 }
@@ -235,6 +196,18 @@ def test_truncated_and_foreign_files_are_refused(files, tmp_path):
 def test_sizes_are_bounded(files, tmp_path, monkeypatch):
     monkeypatch.setattr(size_limits, "CHAMPION", 300_000)
     refuse(files / "whole.zip", tmp_path, "must decompress to at most 300000 bytes")
+    with pytest.raises(UserError, match="must have at most 300000 bytes"):
+        pack_champion(project().folder, tmp_path / "large.zip", TERMS_OF_ALL)
+    assert not (tmp_path / "large.zip").exists()
+
+
+def test_nothing_is_unpacked_of_a_file_with_members_that_its_record_lacks(files, tmp_path, monkeypatch):
+    zeros = member("model/zeros.npy", bytes(50_000_000))
+    path = rewrite(files / "whole.zip", tmp_path / "bomb.zip", lambda members: [*members, zeros])
+    unpacked = []
+    monkeypatch.setattr(zipfile.ZipFile, "extractall", lambda *_: unpacked.append(1))
+    refuse(path, tmp_path, "its record lists others")
+    assert not unpacked
 
 
 def refuse(path: Path, folder: Path, words: str) -> None:

@@ -1,125 +1,107 @@
-"""Release: what refuses a version, the file that a wheel pins, and its download from anywhere."""
+"""Release: what refuses a version, and the champions of a package."""
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
-import json
 import shutil
 import subprocess
-import threading
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from champion_project import project
+from bridged_project import DATASET, LATER, bridged_results
+from champion_project import TITLES, project
 
 import perfcast
 from perfcast.cli.main import main
-from perfcast.sources import released_champion
+from perfcast.inference import champion_archive
+from perfcast.utils import packaged_project
+from perfcast.utils.io import file_digests
 
 ROOT = Path(__file__).parents[2]
-NAME = "perfcast-spec_cpu2017.zip"
+PREDICT = ["predict", "--processor", "Xeon Gold 6148", "--chips", "2"]
 _SPEC = importlib.util.spec_from_file_location("release", ROOT / ".github" / "release.py")
 release = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(release)
 
 
-class Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *_):
-        pass
-
-
-class Server(ThreadingHTTPServer):
-    def handle_error(self, *_):  # a client that reads no more than the pinned bytes
-        pass
+@pytest.fixture(scope="module")
+def packaged(tmp_path_factory):
+    """Return the champions of both suites as they lie in a package."""
+    folder = tmp_path_factory.mktemp("package") / "champions"
+    release.unpack_champions(ROOT, bridged_results() / "champion", folder)
+    return folder
 
 
 @pytest.fixture
-def server(tmp_path):
-    """Return a folder with an exported champion and the address of a server of it."""
-    folder = tmp_path / "released"
-    export = ["champion", "export", "--champion", str(project().folder), "--out", str(folder / NAME)]
-    assert main(export) == 0
-    with Server(("127.0.0.1", 0), partial(Quiet, directory=folder)) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield folder, f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
+def package(packaged, tmp_path, monkeypatch):
+    """Make the package one with champions, and the working folder an empty one."""
+    for module in (packaged_project, champion_archive):
+        monkeypatch.setattr(module, "CHAMPIONS", packaged)
+    monkeypatch.chdir(tmp_path)
+    return packaged
 
 
-@pytest.fixture(autouse=True)
-def place(tmp_path, monkeypatch):
-    """Give every test an empty folder and home, and a package that may pin a champion."""
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.delenv("PERFCAST_MIRROR", raising=False)
-    monkeypatch.setattr(released_champion, "PIN", tmp_path / "champion.json")
-    (tmp_path / "empty").mkdir()
-    monkeypatch.chdir(tmp_path / "empty")
+def test_the_package_has_each_file_of_both_champions_once(packaged):
+    names = [path.name for path in packaged.iterdir()]
+    assert sorted(names) == ["spec_cpu2017", DATASET]
+    for dataset in names:
+        assert not (packaged / dataset / "base").exists()
+        assert (packaged / dataset / "terms.json").is_file()
 
 
-def pin(folder, address, **changed):
-    content = (folder / NAME).read_bytes()
-    facts = {"dataset": "spec_cpu2017", "url": f"{address}/{NAME}", "bytes": len(content)}
-    facts["sha256"] = hashlib.sha256(content).hexdigest()
-    released_champion.PIN.write_text(json.dumps({**facts, **changed}))
-
-
-PREDICT = ["predict", "--processor", "Xeon Gold 6148", "--chips", "2"]
-
-
-def test_a_downloaded_champion_answers_where_no_run_is(server, capsys):
-    folder, url = server
-    assert main(PREDICT) == 2
-    assert "run `perfcast champion download`" in capsys.readouterr().err
-    pin(folder, url)
-    assert main(["champion", "download"]) == 0
-    capsys.readouterr()
-    assert main(PREDICT) == 0
-    assert "published results of such machines, in any set-up" in capsys.readouterr().out
-    whole = perfcast.predict({"processor": "Xeon Gold 6148", "chips": 2}, project().folder).machines[0]
+def test_without_a_run_the_package_answers_in_both_suites(package, capsys):
+    assert main([*PREDICT, "--csv", "--results", str(bridged_results())]) == 0
+    expected = capsys.readouterr().out
+    assert main([*PREDICT, "--csv"]) == 0
+    shown = capsys.readouterr()
+    assert shown.out == expected
+    assert all(title in shown.out for title in (*TITLES, *LATER))
+    assert "of the package" in shown.err
+    before = file_digests(package)
     mine = perfcast.predict({"processor": "Xeon Gold 6148", "chips": 2}).machines[0]
+    whole = perfcast.predict({"processor": "Xeon Gold 6148", "chips": 2}, project().folder).machines[0]
     assert [each.median for each in mine.estimates] == [each.median for each in whole.estimates]
-    assert main([*PREDICT, "--results", "elsewhere"]) == 2, "only for a run that nobody named"
-    assert main(["update"]) == 2
-    assert "must be a folder" in capsys.readouterr().err
+    assert file_digests(package) == before
 
 
-@pytest.mark.parametrize("by", ["file", "folder", "mirror"])
-def test_a_file_and_a_folder_replace_the_address(server, monkeypatch, by):
-    folder, _ = server
-    pin(folder, "http://127.0.0.1:9")
-    if by == "mirror":
-        monkeypatch.setenv("PERFCAST_MIRROR", f"/nowhere:{folder}")
-    given = {"file": ["--from", str(folder / NAME)], "folder": ["--from", str(folder)], "mirror": []}[by]
-    assert main(["champion", "download", *given]) == 0
-    assert main(PREDICT) == 0
+def test_a_run_and_named_results_come_before_the_package(package, capsys, tmp_path):
+    assert main([*PREDICT, "--results", "elsewhere"]) == 2
+    assert "there must be a champion" in capsys.readouterr().err
+    assert main(["update"]) == 2, "the package learns nothing"
+    assert "there must be a champion" in capsys.readouterr().err
+    shutil.copytree(project().folder, tmp_path / "results" / "champion" / "spec_cpu2017")
+    assert main([*PREDICT, "--csv"]) == 0
+    shown = capsys.readouterr()
+    assert "of the package" not in shown.err and LATER[2] not in shown.out
 
 
-@pytest.mark.parametrize(
-    ("changed", "words"),
-    [
-        ({"sha256": "0" * 64}, "has another SHA-256 than 000000000000"),
-        ({"bytes": 1000}, "has another SHA-256"),
-        ({"url": "http://127.0.0.1:9/x.zip"}, "http://127.0.0.1:9/x.zip: [Errno 111] Connection refused"),
-        ({"url": "none"}, "no such file"),
-    ],
-)
-def test_what_cannot_be_had_is_one_line_and_leaves_nothing(server, changed, words, capsys, tmp_path):
-    folder, url = server
-    pin(folder, url, **changed)
-    capsys.readouterr()
-    assert main(["champion", "download"]) == 2
+def test_a_packaged_champion_is_exported_whole(package, capsys, tmp_path):
+    assert main(["champion", "export", "--dataset", DATASET, "--out", "both.zip"]) == 0
+    folder = bridged_results() / "champion" / DATASET
+    export = ["champion", "export", "--champion", str(folder), "--dataset", DATASET]
+    assert main([*export, "--out", "expected.zip"]) == 0
+    assert (tmp_path / "both.zip").read_bytes() == (tmp_path / "expected.zip").read_bytes()
+
+
+def test_a_clone_without_a_run_names_the_commands_that_make_one(capsys, tmp_path, monkeypatch):
+    assert not packaged_project.CHAMPIONS.exists()
+    monkeypatch.chdir(tmp_path)
+    assert main(PREDICT) == 2
     message = capsys.readouterr().err
-    assert words.lower() in message.lower() and "--from FILE" in message
-    assert message.count("\n") == 1
-    assert not list((tmp_path / "home").rglob("*.zip"))
+    assert "`make run`" in message and "`make demo` and add --results results/demo" in message
+    assert message.count("\n") == 1 and len(message) <= 161
 
 
-def test_a_clone_pins_none(capsys):
-    assert main(["champion", "download"]) == 2
-    assert "a source checkout pins no champion; run `make demo`" in capsys.readouterr().err
-    assert not (ROOT / "src" / "perfcast" / "champion.json").exists()
+def test_a_wheel_that_is_too_large_is_refused(packaged, tmp_path, monkeypatch):
+    monkeypatch.setattr(release, "MOST_BYTES", 10)
+    monkeypatch.setattr(release, "unpack_champions", lambda *_: None)
+    root = tmp_path / "root"
+    (root / "src" / "perfcast").mkdir(parents=True)
+    shutil.copy(ROOT / "src" / "perfcast" / "__init__.py", root / "src" / "perfcast")
+    wheel = tmp_path / f"perfcast-{release.read_version(root)}-py3-none-any.whl"
+    monkeypatch.setattr(release.subprocess, "run", lambda *_, **__: wheel.write_bytes(bytes(11)))
+    with pytest.raises(SystemExit, match="must have at most 10 bytes, but has 11"):
+        release.build_wheel(root, packaged, tmp_path)
 
 
 @pytest.fixture

@@ -48,7 +48,8 @@ def pack_champion(folder: Path, out: Path, terms: Sequence[Mapping[str, str]]) -
     """
     with temporary_folder() as temporary:
         copy = temporary / "copy"
-        ignore = shutil.ignore_patterns(".*", f"{FOLDER_RECORD}*")  # the archive has digests of its own
+        # the archive has digests and terms of its own
+        ignore = shutil.ignore_patterns(".*", f"{FOLDER_RECORD}*", TERMS)
         shutil.copytree(folder, copy, ignore=ignore)
         if bridge := read_json(folder / "about.json").get("bridge"):
             shutil.copytree(find_base(folder, bridge), copy / BASE, ignore=ignore, dirs_exist_ok=True)

@@ -3,7 +3,6 @@
 import json
 import re
 import subprocess
-from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -86,13 +85,6 @@ def test_command_writes_the_page_and_its_table(tmp_path, capsys):
     (tmp_path / "file").touch()
     assert main(["champion", "models", "--champion", str(project().folder), "--out", str(tmp_path / "file")]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
-
-
-def test_a_champion_without_scores_says_so(table):
-    left_out = type("LeftOut", (), {"note": "scores are left out"})()
-    champion = replace(project().champion)
-    champion.left_out = left_out
-    assert "scores are left out" in render(table.assign(published=0), champion)
 
 
 @pytest.mark.skipif(BROWSER is None, reason="no browser is installed")

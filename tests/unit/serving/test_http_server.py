@@ -106,7 +106,7 @@ def test_exported_file_is_served_alone_and_a_folder_with_what_rests_on_it(tmp_pa
     champion = bridged_results() / "champion" / "spec_cpu2017"
     if exports:
         file = tmp_path / "champion.zip"
-        assert main(["champion", "export", "--champion", str(champion), "--with-scores", "--out", str(file)]) == 0
+        assert main(["champion", "export", "--champion", str(champion), "--out", str(file)]) == 0
         champion = file
     with command("--workers", "1", champion=champion) as server:
         suites = request(f"{server.address}/health").json()["suites"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,13 +13,11 @@ from champion_project import project
 from perfcast.api import Champion, with_operations
 from perfcast.domains.servers.processors.cloud_instances import SOURCE, read_instances
 from perfcast.inference.bridged import predict_pair
-from perfcast.inference.champion_archive import list_left_out, pack_champion, unpack_champion
 from perfcast.inference.champion_pair import BridgedPair
 from perfcast.inference.machine_files import make_entry
 from perfcast.inference.predict import PredictOptions
 from perfcast.inference.reference_data import ReferenceData
 from perfcast.utils.errors import UserError
-from perfcast.utils.result_digests import record_digests
 
 HEADER = "instance_type,vcpus,cpu_model,family,threads_per_core,other_families\n"
 ROWS = """x1.large,4,xeon gold 6148,,2,
@@ -53,19 +50,6 @@ def add_instances(champion, listed: Path):
 @pytest.fixture(scope="module")
 def champion(listed) -> Champion:
     return with_operations(add_instances(project().champion, listed))
-
-
-def test_a_shared_champion_has_no_instances(champion, tmp_path):
-    folder = tmp_path / "champion"
-    shutil.copytree(project().folder, folder)
-    champion.reference_data.save(folder / "reference_data")
-    record_digests(folder)
-    terms = [{"name": "spec", "title": "SPEC", "license": "SPEC Fair Use"}]
-    pack_champion(folder, tmp_path / "shared.zip", list_left_out(champion, terms), terms)
-    with unpack_champion(tmp_path / "shared.zip") as unpacked:
-        shared = ReferenceData.load(unpacked / "reference_data").entity_facts
-    assert len(champion.reference_data.entity_facts) > len(shared)
-    assert "cpu_model_id" not in shared
 
 
 def scores(champion: Champion, name: str, **fields) -> dict[str, float]:
