@@ -38,7 +38,7 @@ def run(capsys, *words):
 
 
 @pytest.mark.parametrize("suite", ["2017", "2026", "both"])
-@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=2, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(model=st.sampled_from(MODELS), memory=st.sampled_from(["", "memory=8 x 64 GB"]))
 def test_one_machine_has_one_answer_at_every_door(request_doors, suite, model, memory):
     expected, answers = request_doors(suite, model, memory)
