@@ -18,12 +18,12 @@ from shlex import quote
 from socket import AF_UNIX, socket
 from tempfile import gettempdir
 
-from perfcast.experiment.workflow_graph import portable_instructions
+from perfcast.utils.portable_digits import ONE_THREAD, portable_instructions
 
 _HERE = Path(__file__).parent
 _COMMANDS = ("snakemake", "perfcast")
-SETTINGS = {"OMP_NUM_THREADS": "1", "MLFLOW_DISABLE_TELEMETRY": "true", "DVC_NO_ANALYTICS": "true"}
-SETTINGS |= portable_instructions()
+SETTINGS = {"MLFLOW_DISABLE_TELEMETRY": "true", "DVC_NO_ANALYTICS": "true"}
+SETTINGS |= ONE_THREAD | portable_instructions()
 """Variables of every process of a miniature project. Imported libraries know their instructions already."""
 
 

@@ -10,14 +10,7 @@ import pytest
 
 from perfcast import code_hash
 from perfcast.config.conf_files import read_yaml
-from perfcast.experiment.workflow_graph import (
-    Graph,
-    Means,
-    SourceStatus,
-    plan_source,
-    portable_instructions,
-    remove_unfinished,
-)
+from perfcast.experiment.workflow_graph import Graph, Means, SourceStatus, plan_source, remove_unfinished
 from perfcast.utils.io import atomic_path
 
 ROOT = Path(__file__).parents[2]
@@ -174,13 +167,3 @@ def test_temporary_files_of_killed_jobs_are_removed_and_others_stay(tmp_path):
         assert temporary.exists()
     assert sorted(path.name for path in removed) == [".a.abcdefgh.parquet", ".b.12345678.csv"]
     assert sorted(path.name for path in tmp_path.rglob("*") if path.is_file()) == [".c.abcdefgh.db", "mine.csv"]
-
-
-@pytest.mark.parametrize(("flags", "fixed"), [("sse2 avx2 avx512f", True), ("sse2 avx", False), (None, False)])
-def test_jobs_use_the_same_instructions_wherever_there_is_avx2(tmp_path, flags, fixed):
-    """An AVX2 processor would stop at the instructions of a larger one, and one without it at AVX2."""
-    cpuinfo = tmp_path / "cpuinfo"
-    if flags:
-        cpuinfo.write_text(f"processor : 0\nflags : fpu {flags} sha\n")
-    assert bool(portable_instructions(cpuinfo)) == fixed
-    assert "portable_instructions()" in (ROOT / "workflow" / "rules" / "common.smk").read_text()

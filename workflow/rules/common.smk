@@ -10,7 +10,7 @@ from perfcast.config.conf_files import read_yaml
 from perfcast.experiment.experiment_check import check_results_folder
 from perfcast.experiment.leakage_control import read_leakage_conf
 from perfcast.experiment.workflow_graph import SourceStatus, plan_source
-from perfcast.experiment.workflow_graph import Graph, portable_instructions, remove_unfinished
+from perfcast.experiment.workflow_graph import Graph, remove_unfinished
 from perfcast.splits import frozen_split
 from perfcast.ops.run_lock import LOCK, end_on_hangup, hold_results
 from perfcast.utils.errors import UserError
@@ -27,8 +27,6 @@ RESULTS = config.pop("results", "results")
 
 # One invocation is one parent run in MLflow; its jobs inherit the name.
 os.environ.setdefault("PERFCAST_INVOCATION", f"{datetime.now():%Y-%m-%d %H:%M:%S}")
-for name, value in portable_instructions().items():
-    os.environ.setdefault(name, value)
 
 try:
     check_results_folder(RESULTS, Path())

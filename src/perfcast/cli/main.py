@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from perfcast.utils.errors import UserError, explain_missing_module, explain_os_error
+from perfcast.utils.portable_digits import fix_digits
 
 try:
     from perfcast.cli.command_parser import COMMANDS, STAGES, build_parser, check_command, find_command, load_command
@@ -26,6 +27,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     gc.set_threshold(50_000)  # imports make many objects and no garbage: a fifth of the time of those of Lightning
     words = list(sys.argv[1:] if arguments is None else arguments)
     command = find_command(words)
+    if command.package == "cli.pipeline":
+        fix_digits()  # before NumPy and torch are imported
     try:
         check_command(words)
         parser = build_parser(command)

@@ -9,7 +9,11 @@ import numpy as np
 import pandas as pd
 
 from perfcast.evaluation.run_predictions import interval_width
+from perfcast.features.feature_math import round_digits
 from perfcast.utils.errors import UserError
+
+_RANKED_DIGITS = 8
+"""Significant digits of predictions in rank metrics."""
 
 
 def spearman(measured: np.ndarray, predicted: np.ndarray) -> tuple[float, np.ndarray]:
@@ -235,12 +239,16 @@ def explained_variance(
 def _by_target(
     scored: Scored, statistic: Callable[[np.ndarray, np.ndarray], tuple[float, np.ndarray]]
 ) -> tuple[float, np.ndarray]:
-    """Return a rank statistic averaged over targets by their rows, with the influence of every row."""
+    """Return a rank statistic averaged over targets by their rows, with the influence of every row.
+
+    Predictions that only rounding tells apart are equal: their order would be that of the processor.
+    """
+    predicted = round_digits(scored.predicted, _RANKED_DIGITS)
     influence = np.zeros(len(scored.measured))
     total, rows = 0.0, 0
     for code in np.unique(scored.target):
         member = scored.target == code
-        value, moves = statistic(scored.measured[member], scored.predicted[member])
+        value, moves = statistic(scored.measured[member], predicted[member])
         if np.isfinite(value):
             influence[member] = moves
             total += value * int(member.sum())

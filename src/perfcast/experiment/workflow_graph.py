@@ -89,24 +89,6 @@ def plan_source(
 _DIGITS = 16
 _BASELINES = "perfcast.predictors.baselines"
 _MINUTES_QUICK, _MINUTES_PER_SEED = 30, 90
-_AVX2 = {
-    "ATEN_CPU_CAPABILITY": "avx2",
-    "MKL_CBWR": "COMPATIBLE",
-    "NPY_DISABLE_CPU_FEATURES": "X86_V4,AVX512_ICL,AVX512_SPR",
-    "ONEDNN_MAX_CPU_ISA": "AVX2",
-    "OPENBLAS_CORETYPE": "Haswell",
-}
-"""Instructions of torch, MKL, NumPy, oneDNN and OpenBLAS."""
-
-
-def portable_instructions(cpuinfo: Path = Path("/proc/cpuinfo")) -> dict[str, str]:
-    """Return variables under which jobs compute the same bits on every x86-64 processor with AVX2; none for others.
-
-    Libraries choose instructions by processor, and so the order of sums: a network of another processor would have
-    other errors, and the pinned results would differ from those of a run.
-    """
-    has_avx2 = cpuinfo.is_file() and " avx2 " in cpuinfo.read_text(encoding="utf-8", errors="replace")
-    return _AVX2 if has_avx2 else {}
 
 
 @dataclass(frozen=True)

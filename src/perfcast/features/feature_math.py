@@ -126,14 +126,14 @@ def append_cache_level(table: Table, shares: Mapping[str, Values], content: str)
     return table.with_columns([(column, np.where(known, level, np.array(None)))])
 
 
-def round_digits(numbers: np.ndarray) -> np.ndarray:
-    """Round to ten or eleven significant digits, so that a table has the same bytes on every processor.
+def round_digits(numbers: np.ndarray, digits: int = _DIGITS) -> np.ndarray:
+    """Round to significant digits, or to one more, so that a table has the same bytes on every processor.
 
     The last bit of a logarithm depends on the vector unit that computed it. The steps here do not: each of them is
     exact or rounded as IEEE 754 says.
     """
     _, exponents = np.frexp(np.nan_to_num(numbers))
-    decimals = _DIGITS - 1 - np.floor((exponents - 1) * _LOG10_2).astype(int)
+    decimals = digits - 1 - np.floor((exponents - 1) * _LOG10_2).astype(int)
     scale = _POWERS_OF_TEN[np.clip(decimals, -_MAX_DECIMALS, _MAX_DECIMALS) + _MAX_DECIMALS]
     return np.asarray(np.rint(numbers * scale) / scale)
 

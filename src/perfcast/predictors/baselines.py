@@ -24,6 +24,9 @@ _BLOCK = 1024
 _ROUNDING = 1e-12
 """Share of the squared sizes of two rows by which the rounding of their squared distance may differ."""
 
+_EXPONENT_DECIMALS = 6
+"""Decimals of the exponents: the last bits of what a search finds are those of the processor."""
+
 Powers = dict[str, float]
 """Constant (key "") and one exponent per SCALING column."""
 
@@ -171,7 +174,8 @@ class PowerLawPredictor(Predictor):
         if count:
             design = np.vstack([logs - center, np.sqrt(self.shrinkage) * np.eye(count)])
             aims = np.concatenate([log_y - constant, np.zeros(count)])
-            exponents = np.clip(lsq_linear(design, aims, bounds=(0.0, 1.0), method="bvls").x, 0.0, 1.0)
+            found = lsq_linear(design, aims, bounds=(0.0, 1.0), method="bvls").x
+            exponents = np.clip(found, 0.0, 1.0).round(_EXPONENT_DECIMALS)
         powers = {name: float(exponent) for name, exponent in zip(self.medians_, exponents, strict=True)}
         return {"": constant - float((center * exponents).sum()), **powers}
 

@@ -28,7 +28,14 @@ _INITIAL_NOISE = 0.01
 _INITIAL_LENGTH = 1.6
 """In units of a typical distance of two rows."""
 
-_BLOCK = 32
+_LOG_LENGTH_DIGITS = 2
+"""Digits of the logarithms of fitted length scales. Steps of 1 % change no error that is seen, and absorb how libraries
+of another processor round: all else follows from the scales in closed form."""
+
+_MIN_VARIANCE_SHARE = 1e-9
+"""Least variance of a direction, as a share of the largest one."""
+
+_BLOCK = 16
 """Rows of one block of a prediction. Their kernel stays in a core's cache, which halves the time. The size is
 fixed: a product of another shape rounds differently, and a prediction must not depend on the number of rows."""
 
@@ -62,7 +69,8 @@ def fit_inverse_length_scales(
 
     Automatic relevance determination (ARD): the length scales maximize the marginal likelihood of Matern-3/2 processes.
     All outputs share one length scale per variable and have a noise each. Every step of Adam reads `batch_size` random
-    rows of the next output.
+    rows of the next output. It computes in doubles: a gradient of zero would be noise in single precision, and Adam
+    takes steps of full size along noise.
     Shapes: inputs (n, columns), variables (columns,) -> (columns,).
     Source: Rasmussen and Williams, 2006, Gaussian Processes for Machine Learning, equations 4.17 and 5.8, section 5.1.
     """
@@ -73,11 +81,11 @@ def fit_inverse_length_scales(
     names = sorted(set(variables))
     variable = torch.tensor([names.index(name) for name in variables])
     with reproducible(seed):
-        log_factors = torch.zeros(len(names), requires_grad=True)
-        log_noise = torch.full((len(outputs),), float(np.log(_INITIAL_NOISE)), requires_grad=True)
+        log_factors = torch.zeros(len(names), dtype=torch.float64, requires_grad=True)
+        log_noise = torch.full((len(outputs),), float(np.log(_INITIAL_NOISE)), dtype=torch.float64, requires_grad=True)
         optimizer = torch.optim.Adam([log_factors, log_noise], lr=0.1)
         scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, max(steps, 1))
-        rng, scaled = np.random.default_rng(seed), (inputs * start).astype(np.float32)
+        rng, scaled = np.random.default_rng(seed), inputs * start
         for step in range(steps):
             number = step % len(outputs)
             output = outputs[number]
@@ -88,8 +96,8 @@ def fit_inverse_length_scales(
             loss.backward()
             optimizer.step()
             scheduler.step()
-        factors = torch.exp(log_factors)[variable].detach().numpy().astype(float)
-    return np.asarray(start * factors)
+        fitted = log_factors[variable].detach().numpy().round(_LOG_LENGTH_DIGITS)
+    return np.asarray(start * np.exp(fitted))
 
 
 def _negative_log_likelihood(points: Tensor, values: Tensor, log_noise: Tensor) -> Tensor:
@@ -101,8 +109,8 @@ def _negative_log_likelihood(points: Tensor, values: Tensor, log_noise: Tensor) 
     squared = norms[:, None] + norms - 2.0 * points @ points.T
     # The gradient of a root at zero is infinite.
     distance = torch.sqrt(3.0 * torch.clamp(squared, min=1e-7))
-    kernel = ((1.0 + distance) * torch.exp(-distance)).double()
-    noisy = kernel + torch.exp(log_noise).double() * torch.eye(len(points), dtype=torch.float64)
+    kernel = (1.0 + distance) * torch.exp(-distance)
+    noisy = kernel + torch.exp(log_noise) * torch.eye(len(points), dtype=torch.float64)
     factor = torch.linalg.cholesky(noisy)
     weights = torch.cholesky_solve(values[:, None], factor)[:, 0]
     variance = (values @ weights) / len(points)
@@ -114,7 +122,7 @@ def _negative_log_likelihood(points: Tensor, values: Tensor, log_noise: Tensor) 
 class FittedProcess:
     """Posterior mean of one process: constant + sum over points p of weight x kernel(x, p).
 
-    Shapes: points (m, components) float32, weights (m,), in natural logarithms of the target.
+    Shapes: points (m, components), weights (m,), in natural logarithms of the target.
     """
 
     points: np.ndarray
@@ -122,16 +130,16 @@ class FittedProcess:
     constant: float
 
     def predict(self, inputs: np.ndarray) -> np.ndarray:
-        """Return log targets, to single precision. Shapes: (n, components) -> (n,)."""
-        logs, weights = np.empty(len(inputs)), self.weights.astype(np.float32)
-        block = np.zeros((_BLOCK, inputs.shape[1]), dtype=np.float32)
-        scratch = np.empty((2, _BLOCK, len(weights)), dtype=np.float32)
+        """Return log targets. Shapes: (n, components) -> (n,)."""
+        logs = np.empty(len(inputs))
+        block = np.zeros((_BLOCK, inputs.shape[1]))
+        scratch = np.empty((2, _BLOCK, len(self.weights)))
         norms = (self.points**2).sum(axis=1)
         for start in range(0, len(inputs), _BLOCK):
             rows = inputs[start : start + _BLOCK]
             block[: len(rows)] = rows
             kernel = matern_kernel(block, self.points, norms, scratch)
-            logs[start : start + _BLOCK] = (kernel @ weights)[: len(rows)]
+            logs[start : start + _BLOCK] = (kernel @ self.weights)[: len(rows)]
         return self.constant + logs
 
 
@@ -141,7 +149,8 @@ class GaussianProcessPredictor(Predictor):
 
     Columns are encoded by `LinearEncoder`: standardized numbers, categories 0 or 1. Their ARD length scales are fitted
     once for all tasks (`fit_inverse_length_scales`), in `length_scale_steps` steps of `length_scale_batch_size` rows.
-    Distances are taken in the `n_components` directions in which the scaled columns vary most.
+    Distances are taken in the `n_components` directions in which the scaled columns vary most, at most in all in which
+    they vary.
 
     `noise` is the variance of a measurement in units of the process's own. It is fixed, because a fitted noise depends
     mostly on a few outliers. Instead, `n_reweightings` rounds of reweighted least squares apply Huber's loss, which is
@@ -178,7 +187,7 @@ class GaussianProcessPredictor(Predictor):
         encoded, tasks = self.encoder_.transform(X), task_labels(X, self.columns_)
         groups = [groups_of(tasks, rows) for rows in measured_rows(log_y, self.targets_)]
         self._fit_projection(encoded, log_y, groups)
-        points = self._project(encoded).astype(np.float32)
+        points = self._project(encoded)
         rng = np.random.default_rng(self.random_state)
 
         def fit(index: int, rows: np.ndarray) -> FittedProcess:
@@ -209,8 +218,10 @@ class GaussianProcessPredictor(Predictor):
         )
         self.center_ = encoded.mean(axis=0)
         scaled = (encoded - self.center_) * scales
-        _, directions = np.linalg.eigh(scaled.T @ scaled)
-        self.projection_ = np.sqrt(3.0) * scales[:, None] * directions[:, ::-1][:, : self.n_components]
+        variances, directions = np.linalg.eigh(scaled.T @ scaled)
+        # without variance, any directions are as good as others: the processor's rounding would choose
+        varied = directions[:, variances > _MIN_VARIANCE_SHARE * variances.max(initial=0.0)]
+        self.projection_ = np.sqrt(3.0) * scales[:, None] * varied[:, ::-1][:, : self.n_components]
 
     def _project(self, encoded: np.ndarray) -> np.ndarray:
         return np.asarray((encoded - self.center_) @ self.projection_)
@@ -218,8 +229,8 @@ class GaussianProcessPredictor(Predictor):
     def _fit_process(self, points: np.ndarray, logs: np.ndarray) -> FittedProcess:
         constant = float(np.median(logs))
         # Memory for two matrices of all pairs: the kernel, and a copy that is factorized in place.
-        doubles, pairs = points.astype(float), np.empty((2, len(points), len(points)))
-        kernel = matern_kernel(doubles, doubles, (doubles**2).sum(axis=1), pairs)
+        pairs = np.empty((2, len(points), len(points)))
+        kernel = matern_kernel(points, points, (points**2).sum(axis=1), pairs)
         noise, diagonal = np.full(len(logs), self.noise), np.diag_indices_from(kernel)
         for reweighting in range(self.n_reweightings + 1):
             np.copyto(pairs[0], kernel)

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.features.encoding.columns import numbers
+from perfcast.features.feature_math import round_digits
 from perfcast.predictors.predictor import Predictor
 from perfcast.predictors.task_rows import POOLED, fitted_by_group, groups_of, measured_rows, task_labels
 from perfcast.schema.table import Column, Kind, Role, Tag, select
@@ -17,6 +18,8 @@ from perfcast.schema.table import Column, Kind, Role, Tag, select
 _MIN_TIME_SHARE = 0.1
 """No predicted time is below this share of the shortest training time."""
 _N_ITERATIONS = 30
+_RATE_DIGITS = 6
+"""Significant digits of the coefficients: the last bits of what a search finds are those of the processor."""
 _MIN_RESIDUAL = 0.01
 """Relative residuals below this count by their squares, larger ones by their absolute value."""
 
@@ -124,4 +127,4 @@ def fit_rates(design: np.ndarray, time: np.ndarray, rows: np.ndarray) -> list[fl
     for _ in range(_N_ITERATIONS):
         solution, _ = nnls(relative * np.sqrt(weight)[:, None], np.sqrt(weight))
         weight = 1 / np.maximum(np.abs(relative @ solution - 1), _MIN_RESIDUAL)
-    return [float(value) for value in solution / scale]
+    return round_digits(solution / scale, _RATE_DIGITS).tolist()

@@ -57,6 +57,17 @@ def test_score_matches_values_computed_by_hand():
     assert values["pairs"] == pytest.approx(1.0)
 
 
+def test_predictions_that_only_rounding_tells_apart_are_ties_in_rank_metrics():
+    rounded = 10 * (1 + 1e-13 * np.random.default_rng(0).normal(size=5))
+    apart, equal = (
+        values_of(scored([5, 6, 7, 8, 9, 10], [*rounded, 20])),
+        values_of(scored([5, 6, 7, 8, 9, 10], [*[10] * 5, 20])),
+    )
+    assert {name: apart[name] for name in ("spearman", "pairs")} == {
+        name: equal[name] for name in ("spearman", "pairs")
+    }
+
+
 def test_r2_raw_is_independent_of_the_unit_and_targets_of_different_scales_are_apart():
     small, large = (values_of(scored(np.array([1, 2, 4]) * unit, np.array([2, 2, 3]) * unit)) for unit in (1e-9, 1e9))
     assert small["r2_raw"] == pytest.approx(large["r2_raw"])

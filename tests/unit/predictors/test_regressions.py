@@ -307,11 +307,21 @@ def test_a_variable_of_no_effect_has_a_longer_length_scale_and_levels_share_one(
     assert scales[:2].min() > 2 * scales[2:].max()
     X["kind"] = np.where(X["x03"] > 0, "x", "y")
     X.loc[::7, "x02"] = np.nan
+    y.loc[::7] *= 1.3
     predictor = GaussianProcessPredictor(length_scale_steps=20, n_components=100).fit(X, y)
     assert predictor.encoder_.variables_ == ["kind", "kind", "x00", "x01", "x02", "x02=missing", "x03"]
     norms = np.linalg.norm(predictor.projection_, axis=1)
     assert norms[0] == pytest.approx(norms[1])
     assert norms[4] != pytest.approx(norms[5])
+
+
+def test_a_gaussian_process_of_few_rows_does_not_follow_the_rounding_of_its_inputs() -> None:
+    """Few rows vary in few directions: others, and steps along gradients of zero, would be those of the rounding."""
+    X, y = data(40, columns=60)
+    new = data(50, columns=60)[0] + 0.5
+    moved = X * (1 + 1e-15 * np.random.default_rng(0).choice([-1, 1], X.shape))
+    first, second = (GaussianProcessPredictor(n_components=50).fit(inputs, y).predict(new) for inputs in (X, moved))
+    np.testing.assert_allclose(first, second, rtol=1e-9)
 
 
 def test_an_outlier_has_less_influence_when_reweighted() -> None:

@@ -1,11 +1,21 @@
 import re
 
 import matplotlib
+import numpy as np
 import pytest
 from generated_results import LESS_TRAINING
+from matplotlib.figure import Figure
 
 from perfcast.evaluation import BASELINE
-from perfcast.report.plots.drawing import STYLE, draw_all, draw_svg, plot_entry, predictor_styles, select_leaders
+from perfcast.report.plots.drawing import (
+    STYLE,
+    draw_all,
+    draw_svg,
+    plot_entry,
+    predictor_styles,
+    select_leaders,
+    to_svg,
+)
 from perfcast.schema.display_names import replace_underscores
 from perfcast.splits import split_label
 from perfcast.utils.errors import UserError
@@ -40,6 +50,22 @@ def test_curves_have_a_panel_per_split_and_end_at_all_rows(evaluation, name, bas
     assert set(lines) == {replace_underscores(name) for name in evaluation.predictors}
     assert lines["ridge"][-1] == evaluation.value(base, "ridge")["value"]
     assert lines["ridge"][0] > lines["ridge"][-1]
+
+
+def test_plots_whose_axes_differ_in_the_last_bit_are_equal():
+    def draw(width):
+        figure = Figure()
+        panel = figure.add_axes((0.1, 0.1, width, 0.8))
+        panel.plot([0, 1], [0, 1], marker="o")
+        panel.scatter([0, 1], [1, 0], c=[0.2, 0.7])
+        return to_svg(figure, "a plot")
+
+    first = draw(0.8)
+    assert first == draw(np.nextafter(0.8, 1.0))
+    names = set(re.findall(r'\bid="([^"]+)"', first))
+    used = set(re.findall(r'(?:url\(#|href="#)([^")]+)', first))
+    assert used
+    assert used <= names
 
 
 def test_a_curve_without_its_base_split_ends_before_all_rows(evaluation):

@@ -238,7 +238,18 @@ def to_svg(figure: Figure, title: str) -> str:
     """Return a plot drawn with STYLE as SVG, without dates; equal plots give equal text."""
     buffer = StringIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None, "Title": title})
-    return _compact(buffer.getvalue())
+    return _compact(_number_ids(buffer.getvalue()))
+
+
+def _number_ids(svg: str) -> str:
+    """Return SVG with numbers for the hashes in ids: Matplotlib hashes the last bits of coordinates too."""
+    hashed = dict.fromkeys(re.findall(r'\bid="([^"]*[0-9a-f]{10})"', svg))
+    numbered = {name: f"{name[:-10]}{number}" for number, name in enumerate(hashed)}
+
+    def replace_name(use: re.Match[str]) -> str:
+        return use[1] + numbered.get(use[2], use[2])
+
+    return re.sub(r'(\bid="|url\(#|href="#)([^")]+)', replace_name, svg)
 
 
 def _compact(svg: str) -> str:

@@ -16,6 +16,8 @@ _MIN_SHARE = 0.01
 """Share of the time that a term has at least when the fit starts, so that a term of no influence can grow."""
 _START_PENALTY = 0.003
 """Penalty of the logarithm of a rate per unit away from its start: a term without influence has no minimum."""
+_LOG_DECIMALS = 4
+"""Decimals of fitted logarithms: where the search ends depends on the last bits of sums, which the processor rounds."""
 
 Factors = dict[str, dict[str, float]]
 """Logarithm of the factor by column and value."""
@@ -78,7 +80,7 @@ class RooflineFactorsPredictor(RooflinePredictor):
         begin = np.concatenate([first, np.zeros(len(named))])
         solution = least_squares(
             residuals, begin, loss="soft_l1", f_scale=self.loss_scale, max_nfev=self.max_evaluations
-        ).x
+        ).x.round(_LOG_DECIMALS)
         rates = np.zeros(design.shape[1])
         rates[used] = np.exp(solution[: len(first)])
         fitted: Factors = {}

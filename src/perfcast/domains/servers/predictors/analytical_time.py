@@ -18,6 +18,10 @@ from perfcast.predictors.task_rows import fitted_by_group, groups_of
 _MAX_SAMPLES = 3000
 """About how many rows the parameters of a task are fitted to; more cost time without a gain."""
 
+_START_PENALTY = 0.001
+"""Penalty of a parameter per unit away from its start: a term without influence has no minimum."""
+_PARAMETER_DECIMALS = 3
+"""Decimals of the parameters: where the search ends depends on the last bits of sums, which the processor rounds."""
 _SOFT_L1_SCALE = 0.05
 """Residual (natural logarithm) where the loss turns from squared to absolute."""
 
@@ -118,14 +122,20 @@ def _fit_time(inputs: dict[str, np.ndarray], log_y: np.ndarray) -> dict[str, Any
         start = np.array(form.start)
         start[: form.n_times] += np.median(_log_score(form.name, start, q) - targets)
         low, high = np.array(form.low), np.array(form.high)
+
+        def residuals(p: np.ndarray, name: str = form.name, start: np.ndarray = start) -> np.ndarray:
+            penalty = _START_PENALTY * np.sqrt(len(targets)) * (p - start)
+            return np.concatenate([_log_score(name, p, q) - targets, penalty])
+
         solution = least_squares(
-            lambda p, name=form.name: _log_score(name, p, q) - targets,
+            residuals,
             np.clip(start, low + 1e-3, high - 1e-3),
+            jac="3-point",
             bounds=(low, high),
             loss="soft_l1",
             f_scale=_SOFT_L1_SCALE,
         )
         if not best or solution.cost < best["cost"]:
-            parameters = [float(value) for value in solution.x]
+            parameters = solution.x.round(_PARAMETER_DECIMALS).tolist()
             best = {"form": form.name, "parameters": parameters, "cost": float(solution.cost)}
     return best
