@@ -17,11 +17,13 @@ from factory import decode_texts
 from perfcast import plugins
 from perfcast.config.conf_files import conf_files, known, own_csv, read_conf, validated
 from perfcast.config.dataset_conf import DatasetConf
-from perfcast.data.standardized import REJECTED_COLUMNS, Standardized
+from perfcast.data.standardized import REJECTED_COLUMNS, Standardized, write_standardized
 from perfcast.evaluation import AVERAGE
 from perfcast.schema.sequences import is_sequence
 from perfcast.schema.table import Kind, Role, Table, Tag, build_table, out_of_bounds, select
 from perfcast.schema.table_files import read_table, write_table
+from perfcast.sources.packed import write_packed
+from perfcast.sources.source_spec import packed_name
 
 CONF = Path(__file__).parents[2] / "conf"
 ROWS, SEED = 300, 7
@@ -38,21 +40,32 @@ def build_function(name: str) -> Callable[..., Standardized]:
     return plugins.load_function(conf(name)["_target_"], name)  # type: ignore[no-any-return]
 
 
+def list_sources(name: str, *, optional: bool = True) -> list[str]:
+    sources = conf(name)["sources"]
+    return [*sources["required"], *(sources.get("optional", []) if optional else [])]
+
+
+def write_sources(names: list[str], folder: Path, rows: int) -> dict[str, Path]:
+    """Write generated files of sources, and return their folders."""
+    raw = {}
+    for source in names:
+        raw[source] = folder / source
+        raw[source].mkdir()
+        if csv := own_csv(CONF, source):
+            shutil.copy(CONF.parent / "data" / "embedded" / csv, raw[source])
+        else:
+            plugins.load("testing", source).write(raw[source], rows=rows, seed=SEED)
+    return raw
+
+
+def build_from(name: str, raw: dict[str, Path]) -> Standardized:
+    return build_function(name)(raw, conf(name).get("options") or {})
+
+
 def build(name: str, *, optional: bool = True) -> Standardized:
     """Build a dataset from generated files of its sources in a temporary folder."""
-    sources = conf(name)["sources"]
-    names = [*sources["required"], *(sources.get("optional", []) if optional else [])]
     with TemporaryDirectory() as folder:
-        raw = {}
-        for source in names:
-            raw[source] = Path(folder) / source
-            raw[source].mkdir()
-            if csv := own_csv(CONF, source):
-                shutil.copy(CONF.parent / "data" / "embedded" / csv, raw[source])
-            else:
-                plugins.load("testing", source).write(raw[source], rows=ROWS, seed=SEED)
-        built: Standardized = build_function(name)(raw, conf(name).get("options") or {})
-        return built
+        return build_from(name, write_sources(list_sources(name, optional=optional), Path(folder), ROWS))
 
 
 @cache
@@ -179,6 +192,29 @@ def test_build_works_without_optional_sources(dataset: str) -> None:
     result = built_without_optional(dataset)
     assert len(result.table.frame) == len(built(dataset).table.frame)
     assert result.table.columns == built(dataset).table.columns
+
+
+PACKS = {
+    source: pack for source in conf_files(CONF, "source") if (pack := read_conf(CONF, "source", source).get("packed"))
+}
+READ = [(source, dataset) for dataset in NAMES for source in list_sources(dataset) if source in PACKS]
+
+
+def test_every_packed_source_is_read_by_a_dataset() -> None:
+    assert {source for source, _ in READ} == set(PACKS)
+
+
+@pytest.mark.parametrize(("source", "dataset"), READ)
+def test_the_packed_table_gives_what_the_official_files_give(source: str, dataset: str, tmp_path: Path) -> None:
+    official = write_sources(list_sources(dataset), tmp_path, 100)
+    records = plugins.load_function(PACKS[source], source)(official[source]).records
+    write_packed(records, tmp_path / "packed" / packed_name(source))
+    standard = {"official": official, "packed": {**official, source: tmp_path / "packed"}}
+    for form, raw in standard.items():
+        places = [tmp_path / form / name for name in ("table.parquet", "rejected.csv", "quality.json")]
+        write_standardized(build_from(dataset, raw), *places)
+    for name in ("table.parquet", "rejected.csv", "quality.json"):
+        assert (tmp_path / "packed" / name).read_bytes() == (tmp_path / "official" / name).read_bytes()
 
 
 PAIRS = [(dataset, module) for dataset in NAMES for module in conf(dataset)["features"]]

@@ -1,16 +1,19 @@
 """Contract of every source, checked on its conf file."""
 
+import os
 import re
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
+from perfcast import plugins
 from perfcast.config.conf_files import conf_files, read_conf, read_yaml
 from perfcast.sources.download import DownloadError
 from perfcast.sources.ingestion import ingest_source
-from perfcast.sources.locations import SourcePlaces
-from perfcast.sources.packed import render_readme
-from perfcast.sources.source_spec import parse_source
+from perfcast.sources.locations import SourcePlaces, find_places
+from perfcast.sources.packed import read_packed, render_readme
+from perfcast.sources.source_spec import packed_name, parse_source
 
 CONF = Path(__file__).parents[2] / "conf"
 EMBEDDED = Path(__file__).parents[2] / "data" / "embedded"
@@ -75,6 +78,21 @@ def test_a_missing_source_is_one_short_line(spec, tmp_path, monkeypatch):
 
 def _fail_to_connect(file, path, limits):
     raise DownloadError("cannot connect to raw.githubusercontent.com", unreachable=True)
+
+
+def test_the_packed_table_is_that_of_the_official_files(spec, tmp_path):
+    """Where a mirror of this machine has them."""
+    if spec.packed is None:
+        pytest.skip("not packed")
+    # a project of its own: no cache, no table
+    places = find_places(tmp_path, [], os.environ)
+    official = spec.model_copy(update={"packed": None})
+    if ingest_source(official, tmp_path / spec.name, places, network=False).status == "missing":
+        pytest.skip("no mirror has the official files")
+    records = plugins.load_function(spec.packed, spec.name)(tmp_path / spec.name).records
+    table = EMBEDDED / spec.name / packed_name(spec.name)
+    pd.testing.assert_frame_equal(read_packed(table.parent, spec.name), records)
+    assert table.stat().st_size <= 1_000_000
 
 
 def test_the_page_of_the_packed_tables_is_that_of_the_tables():

@@ -129,10 +129,8 @@ def pack(folder: Path) -> Packed:
         for workload in load.workloads
         for line, entry in enumerate(_read_configurations(folder / f"{workload}.json"), 1)
     ]
-    return Packed(
-        pd.DataFrame(rows, columns=["workload", "line", *columns], dtype="str"),
-        "fields that nothing reads: links to logs, times by request",
-    )
+    records = pd.DataFrame(rows, columns=["workload", "line", *columns], dtype="str")
+    return Packed(records, "fields that nothing reads")
 
 
 def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:

@@ -21,7 +21,13 @@ import pandas as pd
 
 from perfcast.data.measured_tables import describe_first_bad, quarantine, reject_outside
 from perfcast.data.standardized import Standardized
-from perfcast.data.strict_csv import Rejection, build_rejected_frame, require_rows
+from perfcast.data.strict_csv import (
+    Rejection,
+    build_rejected_frame,
+    join_rejections,
+    require_rows,
+    split_rejections,
+)
 from perfcast.domains.gemm.datasets.gemm_records import (
     ALONE,
     COLUMNS,
@@ -32,6 +38,7 @@ from perfcast.domains.gemm.datasets.gemm_records import (
 )
 from perfcast.domains.gemm.sources.gpperf import ARCHIVE, FAILED, RESULTS, read_archive
 from perfcast.schema.table import build_table
+from perfcast.sources.packed import Packed, read_records
 
 SOURCE = "gpperf"
 KERNEL = (
@@ -56,6 +63,21 @@ _IDLE_MIB = 8.0
 """Largest memory in use, in MiB, without a context of any process; a context needs over a hundred."""
 
 
+def pack(folder: Path) -> Packed:
+    """Return the fields of every record that are read, and below them the configurations that did not run.
+
+    Raises: UserError when the archive is absent or broken.
+    """
+    texts = read_archive(folder / ARCHIVE)
+    parsed = list(parse_records(texts[RESULTS]))
+    whole = [{**record.fields, "line": record.line} for record in parsed if not record.reason]
+    rejections = [_make_rejection(record.line, record.reason, record.detail) for record in parsed if record.reason]
+    failed = [line for line in enumerate(texts[FAILED].splitlines(), 1) if line[1].strip()]
+    rejections += [Rejection(SOURCE, FAILED, number, "did_not_run", text[:200]) for number, text in failed]
+    rows = pd.DataFrame(whole, columns=[*_FIELDS, "line"]).assign(file=RESULTS)
+    return Packed(join_rejections(rows, rejections), "fields of a record that nothing reads, logs and plots")
+
+
 def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     """Standardize the measurements. An input row is one quantity of a record, or a configuration that did not run.
 
@@ -63,15 +85,8 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
         UserError: The archive is absent or broken.
     """
     del options
-    texts = read_archive(raw[SOURCE] / ARCHIVE)
-    parsed = list(parse_records(texts[RESULTS]))
-    failed = [line for line in enumerate(texts[FAILED].splitlines(), 1) if line[1].strip()]
-    rejections = [Rejection(SOURCE, FAILED, number, "did_not_run", text[:200]) for number, text in failed]
-    rejections += [_make_rejection(record.line, record.reason, record.detail) for record in parsed if record.reason]
-    frame = pd.DataFrame(
-        [{**record.fields, "line": record.line} for record in parsed if not record.reason],
-        columns=[*_FIELDS, "line"],
-    )
+    frame, rejections = split_rejections(SOURCE, read_records(raw[SOURCE], SOURCE, pack))
+    unread = len(rejections)
     good, bad = _parse_records(frame)
     rejections += bad
     require_rows(len(good), f"{RESULTS} in {ARCHIVE}", rejections)
@@ -88,7 +103,7 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     return Standardized(
         table=table,
         rejected=build_rejected_frame(rejections),
-        rows_in=len(failed) + len(bad) + sum(bool(record.reason) for record in parsed) + len(melted),
+        rows_in=unread + len(bad) + len(melted),
         merged={"repeated_configuration": int(repeated.sum())},
         quality=_summarize_quality(table.frame),
     )

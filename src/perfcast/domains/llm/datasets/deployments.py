@@ -27,7 +27,13 @@ import pandas as pd
 
 from perfcast.data.measured_tables import describe_first_bad, parse_numbers, quarantine, reject_outside
 from perfcast.data.standardized import Standardized
-from perfcast.data.strict_csv import build_rejected_frame, read_rows, require_rows
+from perfcast.data.strict_csv import (
+    build_rejected_frame,
+    join_rejections,
+    read_rows,
+    require_rows,
+    split_rejections,
+)
 from perfcast.domains.llm.accelerators.accelerator_catalog import (
     GPU_FACTS,
     MODEL_FACTS,
@@ -42,6 +48,7 @@ from perfcast.domains.llm.accelerators.step_operators import PARTS, add_parts, l
 from perfcast.domains.llm.datasets.operator_lookup import time_operators
 from perfcast.domains.llm.datasets.serving_columns import COLUMNS, PARALLEL_COLUMNS, QUANTITIES
 from perfcast.schema.table import build_table
+from perfcast.sources.packed import Packed, read_records
 
 SOURCE, FILE = "aiconfigurator", "silicon_sample.csv"
 OPERATORS = "aiconfigurator_operators"
@@ -65,6 +72,23 @@ _PRECISIONS = {"fp8": "fp8", "fp8_block": "fp8", "fp4": "fp4", "nvfp4": "fp4", "
 _DEPLOYMENT = ("family", "gpu", "backend", "precision", "isl", "osl", *_PARALLEL)
 
 
+def pack(folder: Path) -> Packed:
+    """Return the columns that are read, and of the origin the concurrency and the day.
+
+    Raises: UserError when the file is absent or broken.
+    """
+    rows = read_rows(SOURCE, folder / FILE, _READ)
+    origin = rows.frame[_ORIGIN]
+    frame = rows.frame.drop(columns=_ORIGIN).assign(
+        concurrency=origin.str.extract(r"silicon_concurrency=(\d{1,6})(?!\d)", expand=False),
+        measured=origin.str.extract(r"measured=(\d{4}-\d\d-\d\d)", expand=False),
+        in_progress=origin.str.contains("wip=True", regex=False).astype(int),
+        file=FILE,
+    )
+    left_out = "columns that nothing reads; of the origin all but concurrency, day and progress"
+    return Packed(join_rejections(frame.fillna(""), rows.rejections), left_out)
+
+
 def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     """Standardize the deployments. An input row is one quantity of a measurement, or a rejected measurement.
 
@@ -72,10 +96,10 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
         UserError: The file is absent or broken, or every row is rejected.
     """
     del options
-    rows = read_rows(SOURCE, raw[SOURCE] / FILE, _READ)
-    parsed = _parse(rows.frame)
+    rows, unread = split_rejections(SOURCE, read_records(raw[SOURCE], SOURCE, pack))
+    parsed = _parse(rows)
     good, rejected = quarantine(SOURCE, FILE, parsed, _rules(parsed))
-    rejections = [*rows.rejections, *rejected]
+    rejections = [*unread, *rejected]
     require_rows(len(good), str(raw[SOURCE] / FILE), rejections)
     single = _merge_same(good)
     table = build_table("llm_serving", _melt(single, raw.get(OPERATORS)), COLUMNS)
@@ -85,25 +109,24 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     return Standardized(
         table=inside,
         rejected=build_rejected_frame(rejections),
-        rows_in=len(rows.rejections) + len(rejected) + len(good) * len(QUANTITIES),
+        rows_in=len(unread) + len(rejected) + len(good) * len(QUANTITIES),
         merged={"same_measurement": merged},
         quality=_summarize_quality(single),
     )
 
 
 def _parse(frame: pd.DataFrame) -> pd.DataFrame:
-    """Add the parsed numbers, the concurrency and date of the origin, and the names of GPU, model and precision."""
+    """Add the parsed numbers, concurrency and day, and the names of GPU, model and precision."""
     parsed = parse_numbers(frame, [*_NUMBERS, *_PARALLEL, "batch_size"])
     # a layout that states no expert or data parallelism has none
     parsed[list(_PARALLEL)] = parsed[list(_PARALLEL)].where(frame[list(_PARALLEL)] != "", 1.0)
-    stated = pd.to_numeric(frame[_ORIGIN].str.extract(r"silicon_concurrency=(\d{1,6})(?!\d)", expand=False))
-    day = frame[_ORIGIN].str.extract(r"measured=(\d{4}-\d\d-\d\d)", expand=False)
+    stated = pd.to_numeric(frame["concurrency"], errors="coerce")
     precision = frame["precision"].where(frame["precision"] != "", frame["gemm_quant_mode"])
     family = find_models(frame["model_path"])
     return parsed.assign(
         concurrency=stated.astype("float64").fillna(parsed["batch_size"]),
-        measured=pd.to_datetime(day, format="%Y-%m-%d", errors="coerce"),
-        in_progress=frame[_ORIGIN].str.contains("wip=True", regex=False).astype(float),
+        measured=pd.to_datetime(frame["measured"], format="%Y-%m-%d", errors="coerce"),
+        in_progress=frame["in_progress"].astype(float),
         precision=precision.map(_PRECISIONS).astype("str").where(~precision.isin(["", "bf16"]), "bf16"),
         stated_precision=precision,
         gpu=find_gpus(frame["system"]),

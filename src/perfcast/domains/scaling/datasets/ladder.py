@@ -25,11 +25,19 @@ import pandas as pd
 
 from perfcast.data.measured_tables import describe_first_bad, parse_numbers, quarantine
 from perfcast.data.standardized import Standardized
-from perfcast.data.strict_csv import Rejection, build_rejected_frame, read_rows, require_rows
+from perfcast.data.strict_csv import (
+    Rejection,
+    build_rejected_frame,
+    join_rejections,
+    read_rows,
+    require_rows,
+    split_rejections,
+)
 from perfcast.domains.scaling.datasets import scaling_columns
 from perfcast.domains.scaling.sources import olmo_ladder as source
 from perfcast.schema.declare import category
 from perfcast.schema.table import Column, Kind, Role, Tag, build_table
+from perfcast.sources.packed import Packed, read_records
 
 SOURCE = "olmo_ladder"
 PARAMS = {
@@ -107,6 +115,30 @@ CURVE_COLUMNS = (
 )
 
 
+def pack(folder: Path) -> Packed:
+    """Return the evaluations of all files, with the columns that are read.
+
+    Raises: UserError when a file is absent or broken.
+    """
+    frames, rejections = [], list[Rejection]()
+    for (size, _, _), name in _list_files():
+        rows = read_rows(SOURCE, folder / name, _list_read(size))
+        frames.append(rows.frame.assign(file=name))
+        rejections += rows.rejections
+    records = pd.concat(frames, ignore_index=True).fillna("")
+    return Packed(join_rejections(records, rejections), "columns that nothing reads, and other files")
+
+
+def _list_files() -> list[tuple[tuple[str, str, int], str]]:
+    """Return size, multiplier and repetition of every run with its file, targets last."""
+    return [*source.list_runs().items(), *(((size, "", 0), name) for size, name in source.TARGETS.items())]
+
+
+def _list_read(size: str) -> list[str]:
+    """Return the columns that are read of a file."""
+    return [*source.progress_columns(size), *source.result_columns(), source.BATCH, source.PEAK_RATE]
+
+
 def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     """Standardize the last evaluation of every run. An input row is one task of one evaluation.
 
@@ -114,10 +146,10 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
         UserError: A file is absent or broken, or every row of it is rejected.
     """
     del options
-    files = [*source.list_runs().items(), *(((size, "", 0), name) for size, name in source.TARGETS.items())]
-    lasts, rejections, evaluations = [], [], 0
-    for (size, multiplier, repetition), name in files:
-        good, rejected = _read_run(raw[SOURCE] / name, name, size)
+    records, rejections = split_rejections(SOURCE, read_records(raw[SOURCE], SOURCE, pack))
+    lasts, evaluations = [], 0
+    for (size, multiplier, repetition), name in _list_files():
+        good, rejected = _parse_run(records, name, size)
         evaluations += len(good)
         rejections += rejected
         lasts.append(_describe_last(good, name, size, multiplier, repetition))
@@ -131,14 +163,14 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     )
 
 
-def _read_run(path: Path, name: str, size: str) -> tuple[pd.DataFrame, list[Rejection]]:
+def _parse_run(records: pd.DataFrame, name: str, size: str) -> tuple[pd.DataFrame, list[Rejection]]:
     """Return the usable evaluations of a file in the order of its lines, with the rejected ones.
 
     Raises: UserError when every row is rejected.
     """
     progress = source.progress_columns(size)
-    rows = read_rows(SOURCE, path, [*progress, *source.result_columns(), source.BATCH, source.PEAK_RATE])
-    parsed = parse_numbers(rows.frame, [*progress, *source.result_columns(), source.BATCH, source.PEAK_RATE])
+    read = _list_read(size)
+    parsed = parse_numbers(records.loc[records["file"] == name, ["line", *read]], read)
     numbers = parsed[[*progress, *source.result_columns(), source.BATCH]]
     shares = parsed[[source.accuracy_column(part) for parts in source.QUESTIONS.values() for part in parts]]
     good, rejected = quarantine(
@@ -152,9 +184,8 @@ def _read_run(path: Path, name: str, size: str) -> tuple[pd.DataFrame, list[Reje
             "repeated_step": parsed[f"{progress[0]}_text"].where(parsed.duplicated(progress[0])),
         },
     )
-    structural = [Rejection(row.source, name, row.line, row.reason, row.detail) for row in rows.rejections]
-    require_rows(len(good), str(path), [*structural, *rejected])
-    return good, [*structural, *rejected]
+    require_rows(len(good), name, rejected)
+    return good, rejected
 
 
 def _describe_last(good: pd.DataFrame, name: str, size: str, multiplier: str, repetition: int) -> pd.DataFrame:
@@ -215,10 +246,11 @@ def build_curves(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standar
         UserError: A file is absent or broken, or every row of it is rejected.
     """
     del options
+    records, unread = split_rejections(SOURCE, read_records(raw[SOURCE], SOURCE, pack))
     parts: list[pd.DataFrame] = []
-    rejections: list[Rejection] = []
+    rejections = [row for row in unread if row.file not in source.TARGETS.values()]
     for (size, multiplier, repetition), name in source.list_runs().items():
-        good, rejected = _read_run(raw[SOURCE] / name, name, size)
+        good, rejected = _parse_run(records, name, size)
         rejections += rejected
         facts = _name_run(name, size, multiplier, repetition)
         for share in KNOWN:

@@ -11,8 +11,7 @@ Source: Gadre et al., 2024, arXiv 2403.08540.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -27,6 +26,7 @@ from perfcast.domains.scaling.sources import mlfoundations_scaling as source
 from perfcast.schema.declare import category
 from perfcast.schema.table import Column, Kind, Role, Tag, build_table
 from perfcast.sources.bounded_files import FETCH_AGAIN
+from perfcast.sources.packed import Packed, read_records
 from perfcast.utils.errors import UserError
 
 SOURCE = "mlfoundations_scaling"
@@ -37,7 +37,7 @@ CHANCE_ERRORS = 2.0
 MIN_VARIANCE = 1e-4
 """Least variance of one answer: a task without choices has a chance of 0, and few right answers still mean nothing."""
 
-_SHAPE = re.compile(r"d=(\d{1,5})_l=(\d{1,4})_h=(\d{1,4})")
+_SHAPE = r"^d=(\d{1,5})_l=(\d{1,4})_h=(\d{1,4})$"
 _HYPERPARAMETERS = {
     "params": "params",
     "params_no_embed": "params_without_embeddings",
@@ -55,6 +55,11 @@ _LOSS_COLUMNS = {
     **{"loss_tokens_lower_95": "loss_low", "loss_tokens_upper_95": "loss_high"},
 }
 """Value of a result of the files -> column."""
+_TASK_FACTS = {"#datapoints": "questions", "Random baseline": "chance_percent"}
+"""Column of the table of tasks -> column of a record."""
+_NUMBERS = (*_HYPERPARAMETERS.values(), *_LOSS_COLUMNS.values(), *_TASK_FACTS.values())
+_RECORD = ["file", "line", "model", "training_set", "evaluated", "task_kind", "of", *_NUMBERS]
+"""Columns of a record; `of` names the validation set of a loss, and the benchmark of an accuracy."""
 
 
 def _provenance(name: str, group: str, meaning: str, *tags: Tag) -> Column:
@@ -87,107 +92,41 @@ COLUMNS = (
 )
 
 
-def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
-    """Standardize the results of all models. An input row is one loss or one accuracy of a model.
+def pack(folder: Path) -> Packed:
+    """Return every loss and accuracy with the hyperparameters of its model and the facts of its task.
 
-    Raises:
-        UserError: A file is absent or has another structure, or every row is rejected.
+    Raises: UserError when a file is absent or has another structure.
     """
-    del options
-    folder = raw[SOURCE]
-    tasks = _read_tasks(folder)
     names = source.list_models(folder)
     if not names:
         raise UserError(f"source {SOURCE!r} must have files of models", f"{folder} has none", FETCH_AGAIN)
-    records: list[dict[str, Any]] = []
-    rejections: list[Rejection] = []
-    for name in names:
-        for record in _read_records(folder, name, tasks):
-            reason = _find_defect(record)
-            if reason:
-                place = (str(record["source_file"]), int(record["source_line"]))
-                rejections.append(Rejection(SOURCE, *place, reason, f"{record['task']}: {record['value']}"[:200]))
-            else:
-                records.append(record)
-    require_rows(len(records), str(folder / source.TASKS), rejections)
-    frame = pd.DataFrame(records)
-    frame["value"] = frame["value"].where(frame["value"] > 0, 0.5 / frame["questions"])
-    table = build_table("llm_overtraining", frame, COLUMNS)
-    accuracies = table.frame["task_kind"] == scaling_columns.ACCURACY
-    quality = {
-        "models": int(table.frame["model"].nunique()),
-        "losses": int((~accuracies).sum()),
-        "accuracies": int(accuracies.sum()),
-        "accuracies_at_chance": int(table.frame["at_chance"].sum()),
-        "accuracies_of_zero": int((pd.DataFrame(records)["value"] == 0).sum()),
-    }
-    return Standardized(
-        table=table,
-        rejected=build_rejected_frame(rejections),
-        rows_in=len(records) + len(rejections),
-        quality=quality,
-    )
+    tasks = read_rows(SOURCE, folder / source.TASKS, source.TASK_COLUMNS).frame
+    known = dict(zip(tasks["Eval Task"], tasks[[*_TASK_FACTS]].to_dict("records"), strict=True))
+    rows = [row for name in names for row in _list_results(folder, name, known)]
+    return Packed(pd.DataFrame(rows, columns=_RECORD, dtype="str").fillna(""), "paths, seeds and commands of trainings")
 
 
-def _read_tasks(folder: Path) -> pd.DataFrame:
-    """Return the number of questions and the share of a random choice by task."""
-    rows = read_rows(SOURCE, folder / source.TASKS, source.TASK_COLUMNS).frame
-    parsed = parse_numbers(rows, source.TASK_COLUMNS[1:]).set_index("Eval Task")
-    return pd.DataFrame({"questions": parsed["#datapoints"], "chance": parsed["Random baseline"] / 100})
-
-
-def _read_records(folder: Path, name: str, tasks: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return a record per loss and accuracy of one model."""
+def _list_results(folder: Path, name: str, tasks: Mapping[str, Any]) -> Iterator[dict[str, str]]:
+    """Yield the losses and the accuracies of a model as texts."""
     model = source.read_model(folder, name)
     date, accuracies = source.read_accuracies(folder, name)
-    shared = {**_describe_model(name, model, date), "loss_task": None, "questions": np.nan}
-    records: list[dict[str, Any]] = [
-        {
-            **shared,
-            **{
-                "task": f"{_validation_set(entry)}_{scaling_columns.LOSS}",
-                "task_kind": scaling_columns.LOSS,
-                "at_chance": 0.0,
-            },
-            **{column: _as_number(entry.get(key)) for key, column in _LOSS_COLUMNS.items()},
-            **{"source_file": source.model_file(name), "source_line": line},
-        }
-        for line, entry in enumerate(model["results"], 1)
-    ]
-    known = {str(task): (float(row["chance"]), float(row["questions"])) for task, row in tasks.iterrows()}
+    shared = {"model": name, "training_set": str(model["dataset_name"]), "evaluated": date}
+    shared |= {column: _number_text(model["hyperparameters"].get(key)) for key, column in _HYPERPARAMETERS.items()}
+    for line, entry in enumerate(model["results"], 1):
+        place = {"file": source.model_file(name), "line": str(line)}
+        values = {column: _number_text(entry.get(key)) for key, column in _LOSS_COLUMNS.items()}
+        yield {**place, **shared, **values, "task_kind": scaling_columns.LOSS, "of": _validation_set(entry)}
     for line, (task, value) in enumerate(accuracies.items(), 1):
-        chance, questions = known.get(task, (np.nan, np.nan))
-        share = _as_number(value)
-        limit = chance + CHANCE_ERRORS * np.sqrt(max(chance * (1 - chance), MIN_VARIANCE) / questions)
-        records.append(
-            {
-                **shared,
-                **{
-                    "task": f"{task}_{scaling_columns.ACCURACY}",
-                    "task_kind": scaling_columns.ACCURACY,
-                    "loss_task": LOSS_TASK,
-                },
-                **{"chance": chance, "questions": questions, "value": share, "at_chance": float(share <= limit)},
-                **{"source_file": source.evaluation_file(name), "source_line": line},
-            }
-        )
-    return [{**record, "result_id": f"{name}|{record['task']}"} for record in records]
+        place = {"file": source.evaluation_file(name), "line": str(line)}
+        facts = {_TASK_FACTS[key]: text for key, text in tasks.get(task, {}).items()}
+        share = {"value": _number_text(value), "task_kind": scaling_columns.ACCURACY, "of": task}
+        yield {**place, **shared, **facts, **share}
 
 
-def _describe_model(name: str, model: Mapping[str, Any], date: str) -> dict[str, Any]:
-    numbers = {column: _as_number(model["hyperparameters"].get(key)) for key, column in _HYPERPARAMETERS.items()}
-    size = name.removeprefix(f"{model['dataset_name']}-").rpartition("-")[0]
-    shape = _SHAPE.fullmatch(size)
-    width, layers, heads = map(float, shape.groups()) if shape else (np.nan,) * 3
-    return {
-        **numbers,
-        "compute": scaling_columns.FLOP_PER_PARAM_TOKEN * numbers["params"] * numbers["tokens"] / 1e18,
-        "model": name,
-        "training_set": str(model["dataset_name"]),
-        "model_size": size,
-        "evaluated": pd.to_datetime(date, format="%Y_%m_%d-%H_%M_%S", errors="coerce"),
-        **{"width": width, "layers": layers, "heads": heads},
-    }
+def _number_text(value: Any) -> str:
+    """Return a finite number with all of its digits, "" for anything else."""
+    usable = isinstance(value, int | float) and not isinstance(value, bool)
+    return repr(value) if usable and np.isfinite(value) else ""
 
 
 def _validation_set(entry: Mapping[str, Any]) -> str:
@@ -196,9 +135,68 @@ def _validation_set(entry: Mapping[str, Any]) -> str:
     return PurePosixPath(str(paths[0])).parent.name if isinstance(paths, list) and paths else ""
 
 
-def _as_number(value: Any) -> float:
-    usable = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if usable and np.isfinite(value) else np.nan
+def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
+    """Standardize the results of all models. An input row is one loss or one accuracy of a model.
+
+    Raises:
+        UserError: A file is absent or has another structure, or every row is rejected.
+    """
+    del options
+    described = _describe(read_records(raw[SOURCE], SOURCE, pack))
+    rejections = []
+    good = []
+    for row in described.to_dict("records"):
+        reason = _find_defect(row)
+        good.append(not reason)
+        if reason:
+            detail = f"{row['task']}: {row['value']}"
+            rejections.append(Rejection(SOURCE, row["source_file"], row["source_line"], reason, detail[:200]))
+    frame = described[good]
+    require_rows(len(frame), SOURCE, rejections)
+    positive = frame.assign(value=frame["value"].where(frame["value"] > 0, 0.5 / frame["questions"]))
+    table = build_table("llm_overtraining", positive, COLUMNS)
+    accuracies = table.frame["task_kind"] == scaling_columns.ACCURACY
+    quality = {
+        "models": int(table.frame["model"].nunique()),
+        "losses": int((~accuracies).sum()),
+        "accuracies": int(accuracies.sum()),
+        "accuracies_at_chance": int(table.frame["at_chance"].sum()),
+        "accuracies_of_zero": int((frame["value"] == 0).sum()),
+    }
+    return Standardized(
+        table=table,
+        rejected=build_rejected_frame(rejections),
+        rows_in=len(described),
+        quality=quality,
+    )
+
+
+def _describe(records: pd.DataFrame) -> pd.DataFrame:
+    """Return losses and accuracies with the columns of the table."""
+    parsed = parse_numbers(records, _NUMBERS)
+    names = zip(records["model"], records["training_set"], strict=True)
+    sizes = [name.removeprefix(f"{training_set}-").rpartition("-")[0] for name, training_set in names]
+    size = pd.Series(sizes, records.index, dtype="str")
+    shape = size.str.extract(_SHAPE).astype("float64")
+    is_share = records["task_kind"] == scaling_columns.ACCURACY
+    chance = parsed["chance_percent"] / 100
+    limit = chance + CHANCE_ERRORS * np.sqrt((chance * (1 - chance)).clip(lower=MIN_VARIANCE) / parsed["questions"])
+    task = records["of"] + "_" + records["task_kind"]
+    return parsed.assign(
+        task=task,
+        result_id=records["model"] + "|" + task,
+        loss_task=np.where(is_share, LOSS_TASK, None),
+        chance=chance,
+        at_chance=(is_share & (parsed["value"] <= limit)).astype(float),
+        compute=scaling_columns.FLOP_PER_PARAM_TOKEN * parsed["params"] * parsed["tokens"] / 1e18,
+        model_size=size,
+        evaluated=pd.to_datetime(records["evaluated"], format="%Y_%m_%d-%H_%M_%S", errors="coerce"),
+        width=shape[0],
+        layers=shape[1],
+        heads=shape[2],
+        source_file=records["file"],
+        source_line=records["line"].astype("int64"),
+    )
 
 
 def _find_defect(record: Mapping[str, Any]) -> str:
