@@ -21,7 +21,7 @@ from perfcast.evaluation.run_predictions import distance_names
 from perfcast.schema.table_files import read_table
 from perfcast.uncertainty.conformal import LEVEL, TEST, ConformalCalibration, probability_at_least
 from perfcast.uncertainty.levels import ErrorRows, KnownErrors, outputs_of
-from perfcast.uncertainty.rolling import error_rows, fit_levels
+from perfcast.uncertainty.rolling import count_earlier, error_rows, fit_forecast_levels
 
 KEYS = ["fold", "backtest", "row"]
 PAIRS = 4000
@@ -44,10 +44,11 @@ def read_pairs(results: Path, dataset: str, split: str, predictor: str) -> pd.Da
         residuals = np.log(rows_of_fold["predicted"] / rows_of_fold["measured"]).to_numpy()
         outputs, numbers = outputs_of(rows_of_fold["task"], rows_of_fold["target"]), rows_of_fold["backtest"].to_numpy()
         calibration = ConformalCalibration().fit(residuals, outputs, numbers, rows_of_fold[names])
-        levels, nothing = fit_levels(rows_of_fold, table), np.zeros(0, dtype=int)
+        levels, nothing = fit_forecast_levels(rows_of_fold, table), np.zeros(0, dtype=int)
         rows = tested[tested["fold"] == fold].reset_index(drop=True)
         half, errors = _half_widths(calibration, rows, names), error_rows(rows, table)
-        known = KnownErrors(levels, nothing.astype(float), errors.take(nothing))
+        trained = count_earlier(rows, table)
+        known = KnownErrors(levels, nothing.astype(float), errors.take(nothing), trained=trained)
         pairs = _draw_pairs(rows, errors.outputs, generator)
         parts.append(_compare(rows, pairs, half, errors, (calibration, known)))
     return pd.concat(parts, ignore_index=True)
