@@ -14,7 +14,7 @@ import pandas as pd
 from perfcast.inference.champion import Champion
 from perfcast.inference.champion_pair import BridgedPair, list_champions
 from perfcast.inference.machine_fields import read_number
-from perfcast.inference.machine_files import EXTRAS, NAME, PRICE, WATTS, MachineEntry, tidy_text
+from perfcast.inference.machine_files import EXTRAS, NAME, PRICE, RACKS, WATTS, MachineEntry, tidy_text
 from perfcast.inference.name_lookup import TaskNames, list_tasks
 from perfcast.inference.prediction import DerivedValue, Estimate
 from perfcast.inference.rules import DerivedOutput
@@ -86,6 +86,40 @@ class Constraint:
         return at_least if self.sign.startswith(">") else 1 - at_least
 
 
+@dataclass(frozen=True)
+class Limit:
+    """Largest watts or racks of a candidate: `word` is one of both. Units: W."""
+
+    word: str
+    sign: str
+    most: float
+
+    def describe(self) -> str:
+        """Return the limit in words."""
+        return f"{self.word} {self.sign} {self.most:g}"
+
+    def check(self, candidate: Candidate, name: str) -> None:
+        """Raise UserError where a candidate is beyond the limit, or does not say."""
+        value = {WATTS: candidate.watts, RACKS: candidate.racks}[self.word]
+        requirement = f"{self.word} must be {self.sign} {self.most:g}"
+        if value is None:
+            raise UserError(requirement, f"{name} has none", f"add the column {self.word}")
+        if value > self.most or (self.sign == "<" and value == self.most):
+            raise UserError(requirement, f"{name} has {value:g}")
+
+
+def _read_limit(text: str) -> Limit | None:
+    """Return the limit of `watts <= NUMBER` or `racks <= NUMBER`, None for a target of a score."""
+    match = _FORM.fullmatch(text)
+    word = match["output"].lower() if match else ""
+    if match is None or word not in (WATTS, RACKS):
+        return None
+    if match["sign"] not in ("<", "<="):
+        raise UserError(f"a target of {word} must be a limit", f"it is {text[:80]!r}", f"write '{word} <= NUMBER'")
+    most = _read_positive(match["number"], word, "--target")
+    return None if most is None else Limit(word, match["sign"], most)
+
+
 def read_constraint(text: str, champion: Champion | BridgedPair) -> Constraint:
     """Read `TASK[.TARGET] SIGN NUMBER`, the sign one of >=, >, <=, <. Raises: UserError for any other text."""
     match = _FORM.fullmatch(text)
@@ -99,7 +133,8 @@ def read_constraint(text: str, champion: Champion | BridgedPair) -> Constraint:
     columns = list_champions(champion)[0].reference_data.measured.columns
     units = {column.name: column.unit for column in columns}
     try:
-        threshold = read_number(match["number"], units.get(output.target, ""))
+        unit = champion.rules.task_units.get(output.task, units.get(output.target, ""))
+        threshold = read_number(match["number"], unit)
     except ValueError:
         threshold = math.nan
     if not (math.isfinite(threshold) and threshold > 0):
@@ -109,7 +144,7 @@ def read_constraint(text: str, champion: Champion | BridgedPair) -> Constraint:
 
 def choose_by_targets(texts: Sequence[str], champions: Champion | BridgedPair) -> Champion | BridgedPair:
     """Return the champion of a pair whose tasks all targets name, both where they name tasks of both."""
-    outputs = [match["output"] for text in texts if (match := _FORM.fullmatch(text))]
+    outputs = [match["output"] for text in texts if (match := _FORM.fullmatch(text)) and not _read_limit(text)]
     if not outputs or not isinstance(champions, BridgedPair):
         return champions
     for champion in champions:
@@ -269,6 +304,8 @@ def evaluate_criterion(
 class RankingRequest:
     """Criterion and constraints of a ranking; candidates that keep them with less than `sure` stand below a line.
 
+    Candidates beyond one of the `limits` are refused.
+
     Units: `electricity_price` per kWh in the currency of prices, `years` of use around the clock.
     """
 
@@ -278,6 +315,7 @@ class RankingRequest:
     sure: float = _SURE
     electricity_price: float = 0.0
     years: float = 1.0
+    limits: tuple[Limit, ...] = ()
 
     def describe_cost(self) -> str:
         """Return one line with what the cost has."""
@@ -311,7 +349,9 @@ def read_request(
         if not low <= value <= 1e9:
             rule = "0 or a positive number" if low == 0 else "a positive number"
             raise UserError(f"--{name} must be {rule}", f"it is {value:g}")
-    constraints = tuple(read_constraint(text, champion) for text in targets)
+    limit_of = {text: _read_limit(text) for text in targets}
+    constraints = tuple(read_constraint(text, champion) for text, limit in limit_of.items() if limit is None)
+    limits = tuple(limit for limit in limit_of.values() if limit is not None)
     criterion = read_criterion(by, champion)
     named = [] if SCORE in criterion.exponents else [each for each in criterion.exponents if isinstance(each, Output)]
     outputs = list(dict.fromkeys(constraint.output for constraint in constraints)) or named
@@ -324,7 +364,7 @@ def read_request(
         raise UserError(f"{word} needs a target", "there is no --target", "such as 'CINT2017rate >= 1500'")
     chosen = _SURE if sure is None else sure
     return RankingRequest(
-        criterion, dict.fromkeys(outputs, 1 / len(outputs)), constraints, chosen, electricity_price, years
+        criterion, dict.fromkeys(outputs, 1 / len(outputs)), constraints, chosen, electricity_price, years, limits
     )
 
 
@@ -339,13 +379,14 @@ class Candidate:
     name: str | None
     price: float | None
     watts: float | None
+    racks: float | None = None
     watts_assumed: bool = False
     cells: Mapping[str, float] = field(default_factory=dict)
     sizes: Mapping[str, float] = field(default_factory=dict)
 
 
 def read_candidate(entry: MachineEntry) -> Candidate:
-    """Return the name, price and watts of a machine. Raises: UserError for a value that cannot be used."""
+    """Return the name, price, watts and racks of a machine. Raises: UserError for a value that cannot be used."""
     texts: dict[str, str] = {}
     for extra, value in entry.carried.items():
         if extra not in EXTRAS and extra.strip().lower() in EXTRAS:
@@ -359,11 +400,11 @@ def read_candidate(entry: MachineEntry) -> Candidate:
     name = texts.get(NAME) or None
     if name is not None and len(name) > MAX_NAME_LETTERS:
         raise UserError(f"a name must be at most {MAX_NAME_LETTERS} letters", f"{entry.label} has {len(name)}")
-    for word in (PRICE, WATTS):
+    for word in (PRICE, WATTS, RACKS):
         if isinstance(entry.carried.get(word), str):
             texts[word] = join_thousands(texts[word], f"{word} of {entry.label}")
-    price, watts = (_read_positive(texts.get(word), word, entry.label) for word in (PRICE, WATTS))
-    return Candidate(entry.line, name, price, watts)
+    price, watts, racks = (_read_positive(texts.get(word), word, entry.label) for word in (PRICE, WATTS, RACKS))
+    return Candidate(entry.line, name, price, watts, racks)
 
 
 def join_thousands(text: str, label: str) -> str:
@@ -381,7 +422,8 @@ def _read_positive(text: str | None, name: str, label: str) -> float | None:
     if not text:
         return None
     unit = "W" if name == WATTS else ""
-    unit_text, fact = f" in {unit}" if unit else " without a currency", f"{label} has {text[:40]!r}"
+    unit_text = f" in {unit}" if unit else " without a currency" if name == PRICE else ""
+    fact = f"{label} has {text[:40]!r}"
     requirement = f"{name} must be a positive number{unit_text}"
     try:
         number = read_number(text, unit)

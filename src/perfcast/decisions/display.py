@@ -305,7 +305,7 @@ def _ranked_cells(candidate: Ranked, ranking: Ranking) -> dict[str, str]:
     watts, price, cost, per_year = candidate.watts, candidate.price, candidate.cost, candidate.cost_per_score_year
     cells |= {
         "watts": "" if watts is None else f"{'~' * (candidate.watts_assumed and mixed)}{format_plain(watts)}",
-        "price": "" if price is None else format_plain(price),
+        ranking.price_head: "" if price is None else format_plain(price),
         "cost": "" if cost is None or not differs else format_number(cost),
         "per score-year": "" if per_year is None else format_number(per_year),
     }

@@ -38,6 +38,7 @@ from perfcast.inference.prediction import (
     lowest_trust,
     name_carried,
 )
+from perfcast.inference.rules import DerivedOutput
 from perfcast.uncertainty.conformal import joint_bounds
 from perfcast.utils.errors import UserError
 
@@ -106,6 +107,7 @@ class Ranking(ChampionAnswer):
     unit: str
     targets: tuple[str, ...]
     sure: float | None
+    price_head: str
     candidates: tuple[Ranked, ...]
     notes: tuple[str, ...]
     kind: str = ESTIMATE
@@ -193,6 +195,7 @@ def rank_machines(
         unit=units.pop() if len(units) == 1 else "",
         targets=tuple(each.describe(champion) for each in request.constraints),
         sure=request.sure if request.constraints else None,
+        price_head=champion.rules.price_head,
         candidates=tuple(listed),
         notes=(*held, *notes, *_list_notes(ranked, request, champion), *common),
         refused=tuple(
@@ -276,6 +279,8 @@ def _evaluate(
     prediction: Prediction, candidate: Candidate, request: RankingRequest, champion: Champion | BridgedPair
 ) -> Ranked:
     name, rules, criterion = candidate.name or prediction.machine, champion.rules, request.criterion
+    for limit in request.limits:
+        limit.check(candidate, name)
     read = {*request.weights, *(each.output for each in request.constraints), *criterion.exponents}
     tasks = {task for each in read for task in getattr(each, "tasks", (getattr(each, "task", ""),))}
     for refused in prediction.unpredicted:
@@ -322,12 +327,18 @@ def _evaluate(
             remedy = remedies.get(word, "add it in the column price")
             raise UserError(f"--by {criterion.text} needs the {word} of every candidate", f"{label} has none", remedy)
     derived = {each.name: each for each in prediction.derived}
+    for factor in criterion.exponents:
+        if isinstance(factor, DerivedOutput) and factor.name not in derived:
+            reason = next((note for note in prediction.notes if note.startswith(f"{factor.name} is left out")), "")
+            needs = f"it needs {' and '.join(factor.columns)}"
+            raise UserError(f"--by {criterion.text} needs {factor.name}", reason or f"{name} has none: {needs}")
     value = evaluate_criterion(criterion, ranked.facts, score, estimates, derived)
     return replace(ranked, value=value.median, value_low=value.low, value_high=value.high)
 
 
 def _list_notes(ranked: Sequence[Ranked], request: RankingRequest, champion: Champion | BridgedPair) -> list[str]:
     notes = list(filter(None, [champion.rules.size_note]))
+    notes += [f"{limit.describe()}: candidates beyond it are refused" for limit in request.limits]
     assumed = sum(candidate.watts_assumed for candidate in ranked)
     if assumed:
         which = "" if assumed == len(ranked) else " where marked ~"

@@ -169,6 +169,12 @@ class Champion:
         """The entities with measured results."""
         return frozenset(self.reference_data.measured.frame[self.entity].dropna().astype("str").unique())
 
+    @cached_property
+    def measured_vendors(self) -> list[str]:
+        """The vendors with measured results, where the rules ask for them."""
+        vendors = self.rules.list_vendors(self.reference_data.measured.frame)
+        return sorted({vendor for vendor in vendors if isinstance(vendor, str)})
+
     def has_measured(self, kind: str, cells: Mapping[str, Any]) -> bool:
         """Return whether a kind of a machine was measured, for a machine without own results also by the base."""
         known = kind in self.measured_kinds

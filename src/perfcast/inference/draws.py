@@ -316,6 +316,7 @@ class DrawPredictions:
     Shapes: `medians` (machines by task, targets), NaN where `has_output` is false. `completed` and `table` have the
     draw of every machine to show: that whose prediction of the first target is nearest to the median, among those of
     the donor that is nearest in all tasks. `lowest` and `highest` (machines by task,) are the possible results.
+    `impossible` has by row why a machine cannot do its task.
     `unknown` marks the cells of `table` that are missing or follow from assumed ones, (machines by task, columns) bool.
     """
 
@@ -354,6 +355,7 @@ class DrawPredictions:
         is_nearest = _find_nearest(gaps, owners, machines[owners], drawn.shared)
         shown = np.lexsort((gaps, ~is_nearest, owners))[self._first]
         self.completed = drawn.completed.take(shown)
+        self.impossible = champion.rules.find_impossible(self.completed.cells)
         frame = both.frame.iloc[shown].reset_index(drop=True)
         self.table = Table(both.dataset, frame, both.columns, both.facts)
         differs = _differs(both.frame, np.arange(count, len(both.frame)), np.tile(shown, 2))

@@ -28,8 +28,8 @@ ENDINGS = (".csv", ".json", ".yaml", ".yml")
 SPREADSHEETS = (".xlsx", ".xlsm", ".xls", ".ods")
 """Endings of files that a spreadsheet can save as CSV."""
 """Endings of files of machines."""
-NAME, PRICE, WATTS = "name", "price", "watts"
-EXTRAS = (NAME, PRICE, WATTS)
+NAME, PRICE, WATTS, RACKS = "name", "price", "watts", "racks"
+EXTRAS = (NAME, PRICE, WATTS, RACKS)
 """Fields of an offer beside those of its machine: a ranking reads them, other answers carry them."""
 COUNT, UTILIZATION = "count", "utilization"
 OF_FLEETS = dict.fromkeys((COUNT, "quantity", "qty"), COUNT) | {UTILIZATION: UTILIZATION}

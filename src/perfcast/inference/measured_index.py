@@ -204,13 +204,15 @@ class PublishedIndex:
         """Return the measured rows of every machine that differ from it in the fewest given values.
 
         Args: `given` and `known` are flags of all cells, (n, columns) bool: those that the user gave, and those that
-        are not assumed. What is tagged IDENTITY must be known. A value that a result lacks does not differ.
+        are not assumed. What is tagged IDENTITY must be known, but for `assumed_identity`. A value that a result lacks
+        does not differ.
         """
         place_of = {name: place for place, name in enumerate(machines)}
         keys = list_rows(machines, self._keys)
         columns = [(name, place_of[name]) for name in self._matched if name in place_of]
         named = [(name, at) for name, at in columns if given[:, at].any()]
-        exact = np.asarray(known[:, [place_of[name] for name in self._keys]].all(axis=1))
+        exact_keys = [name for name in self._keys if name not in self._rules.assumed_identity]
+        exact = np.asarray(known[:, [place_of[name] for name in exact_keys]].all(axis=1))
         matches: list[PublishedRows] = []
         for row, key in enumerate(keys):
             rows = self._rows.get(key, np.zeros(0, dtype=int)) if exact[row] else np.zeros(0, dtype=int)
@@ -252,6 +254,9 @@ class PublishedIndex:
         if not len(places):
             return None
         months, years, setups, ids, testers = self._labels
+        if self._rules.newest_alone:
+            is_newest = months[places] == months[places].max()
+            places, scores = places[is_newest], scores[is_newest]
         newest = places[np.argsort(-months[places], kind="stable")[:MAX_RESULTS]].tolist()
         score_by_row = dict(zip(places.tolist(), scores.tolist(), strict=True))
         groups: dict[tuple[int, str], list[float]] = {}

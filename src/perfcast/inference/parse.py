@@ -328,6 +328,9 @@ def _find_errors(cells: Cells, machines: Sequence[ParsedMachine], champion: Cham
         field_name, fact = _name_field(violation, machine.typed, cells, champion)
         text = f"{fact} ({machine.label})" if machine.label[-1:].isdigit() else fact
         errors.setdefault(violation.line, UserError(field_name, text, violation.remedy))
+    for row, vendor in enumerate(champion.rules.list_vendors(cells)):
+        if isinstance(vendor, str) and vendor not in champion.measured_vendors:
+            errors.setdefault(row, _refuse_vendor(vendor, machines[row], champion))
     task = champion.task
     for row, name in enumerate(cells[task].tolist()):
         if name is not None and name not in champion.tasks:
@@ -336,6 +339,16 @@ def _find_errors(cells: Cells, machines: Sequence[ParsedMachine], champion: Cham
             requirement = f"{typed.name} must be one of {list_tasks(champion.tasks)}"
             errors.setdefault(row, UserError(requirement, fact, "or leave it out"))
     return errors
+
+
+def _refuse_vendor(vendor: str, machine: ParsedMachine, champion: Champion) -> UserError:
+    name = champion.rules.named_field
+    field_name = machine.typed[name].name if name in machine.typed else name
+    fact = f"{machine.label} has one of {vendor[:60]}"
+    measured = ", ".join(champion.measured_vendors)
+    return UserError(
+        f"{field_name} must be of a vendor with results in {champion.dataset}", fact, f"these are {measured}"
+    )
 
 
 def name_violations(cells: Cells, typed: Mapping[int, Mapping[str, TypedField]], champion: Champion) -> dict[int, str]:

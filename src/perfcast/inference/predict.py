@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from perfcast.inference.cells import ASSUMED
+from perfcast.inference.cells import ASSUMED, MEASURED
 from perfcast.inference.champion import Champion
 from perfcast.inference.draws import DrawnMachines, DrawPredictions, impute_draws
 from perfcast.inference.explain import Explainer
@@ -20,6 +20,7 @@ from perfcast.inference.machine_fields import MONTH, is_month
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.parse import ParsedMachines, parse_batch
 from perfcast.inference.prediction import (
+    MAX_RATIO,
     NEVER,
     OK,
     REFUSED,
@@ -30,6 +31,7 @@ from perfcast.inference.prediction import (
     Unpredicted,
     cap_trust,
     derive_values,
+    is_too_wide,
     list_outside,
     name_tasks,
     rate_trust,
@@ -41,8 +43,6 @@ from perfcast.uncertainty.levels import ErrorRows, outputs_of
 from perfcast.utils.errors import UserError
 from perfcast.utils.progress import show_progress
 
-MAX_RATIO = 20.0
-"""High / low of an interval above which there is no estimate: it would tell nothing."""
 _MAX_NAMED = 8
 """Names of measured entities up to which a refusal lists them."""
 BATCH_SIZE = 500
@@ -217,6 +217,10 @@ def _answer(
     predicted, champion = answers.predicted, answers.champion
     estimates, refusals = list[Estimate](), list[Unpredicted]()
     for row, each in made:
+        if row in predicted.impossible:
+            reason = f"{each.task} cannot be predicted: {predicted.impossible[row]}"
+            refusals.append(Unpredicted(each.task, each.target, reason))
+            continue
         is_share = bool(np.isfinite(predicted.highest[row])) or each.unit.startswith("share")
         if reason := explain_refusal(each, champion, is_share=is_share):
             refusals.append(Unpredicted(each.task, each.target, reason))
@@ -225,7 +229,11 @@ def _answer(
     described = answers.explainer.describe([row for row, _ in made])
     cells = {column: values[made[0][0]] for column, values in predicted.completed.cells.items()}
     scores = {each.task: (each.median, each.low, each.high) for each in estimates}
-    further = tuple(champion.rules.list_completed_notes(cells))
+    origins = predicted.completed.has_origin(ASSUMED, MEASURED)[made[0][0]].tolist()
+    assumed = [column for column, is_assumed in zip(cells, origins, strict=True) if is_assumed]
+    further = (*champion.rules.list_assumed_notes(cells, assumed), *champion.rules.list_completed_notes(cells))
+    derived, wide = derive_values(champion.rules.derived, scores, cells)
+    further = (*further, *wide)
     kinds = [kind for kind in champion.rules.list_kinds(cells) if not champion.has_measured(kind, cells)]
     if kinds:
         further = (f"never measured: {', '.join(kinds)}", *further)
@@ -247,7 +255,7 @@ def _answer(
         notes=(*outside, *(reasons if estimates else ()), *further, *notes),
         status=OK if estimates else REFUSED,
         message="" if estimates else "; ".join(reasons),
-        derived=(*derive_values(champion.rules.derived, scores, cells), *totals),
+        derived=(*derived, *totals),
         unpredicted=tuple(refusals),
     )
 
@@ -258,7 +266,7 @@ def explain_refusal(estimate: Estimate, champion: Champion, *, is_share: bool) -
     Shares and accuracies may be near 0, so no ratio is too large for them.
     """
     low, high, measured = estimate.low, estimate.high, champion.reference_data.measured
-    if is_share or low is None or high is None or high <= MAX_RATIO * low:
+    if is_share or low is None or high is None or not is_too_wide(low, high):
         return ""
     entity = measured.column_of(Tag.ENTITY)
     known = sorted(set(measured.frame[entity].dropna().astype(str)))
@@ -312,7 +320,7 @@ def _estimate(answers: DrawnAnswers) -> list[tuple[int, Estimate]]:
                 low=low,
                 high=high,
                 level=options.level,
-                unit=units[target],
+                unit=champion.rules.task_units.get(tasks[row], units[target]),
                 in_domain_score=score,
                 trust=rate_trust(score, group),
                 missing=missing[row],

@@ -255,14 +255,23 @@ class Ratio:
         return dict(zip(RATIOS, (self.base_task, self.median, self.low, self.high), strict=True))
 
 
+MAX_RATIO = 20.0
+"""High / low of an interval above which there is no estimate: it would tell nothing."""
+
+
+def is_too_wide(low: float, high: float) -> bool:
+    """Return whether an interval tells nothing."""
+    return high > MAX_RATIO * low
+
+
 def derive_values(
     outputs: Sequence[DerivedOutput], scores: Mapping[str, tuple[float, float | None, float | None]], cells: Numbers
-) -> tuple[DerivedValue, ...]:
-    """Return the derived quantities whose tasks and columns are known.
+) -> tuple[tuple[DerivedValue, ...], tuple[str, ...]]:
+    """Return the derived quantities whose tasks and columns are known, and notes on those whose interval is too wide.
 
     Args: `scores` are median, low and high by task, `cells` the numbers of the machine by column.
     """
-    values = []
+    values, notes = [], []
     for each in outputs:
         if not all(task in scores for task in each.tasks) or not all(
             is_known(cells.get(name)) for name in each.columns
@@ -276,9 +285,12 @@ def derive_values(
         )
         if low is not None and high is not None and low > high:  # it rises with the scores
             low, high = high, low
-        if median is not None:
+        if low is not None and high is not None and is_too_wide(low, high):
+            factor = "without bound" if low <= 0 else f"a factor of {high / low:.3g}"
+            notes.append(f"{each.name} is left out: its interval would span {factor}, more than {MAX_RATIO:g}")
+        elif median is not None:
             values.append(DerivedValue(each.name, median, low, high, each.unit, each.formula))
-    return tuple(values)
+    return tuple(values), tuple(notes)
 
 
 OK, REFUSED = "ok", "refused"

@@ -150,6 +150,12 @@ class DescriptionRules:
     """Quantities that follow from the predictions of several tasks."""
     price_columns: ClassVar[tuple[str, ...]] = ()
     """Columns whose product multiplies the given price of one unit; a price is then one of an hour."""
+    task_units: Mapping[str, str] = MappingProxyType({})
+    """Units of tasks whose target has none, since its tasks are of several."""
+    price_head: ClassVar[str] = "price"
+    """Head of the column of prices: what one price buys."""
+    newest_alone: ClassVar[bool] = False
+    """Whether of the published results of a machine only the newest count: software of earlier ones is out of date."""
     score_columns: ClassVar[tuple[str, ...]] = ()
     """Columns whose product multiplies a score, which is that of one unit, to the score of the whole machine."""
     origin_meanings: ClassVar[Mapping[str, str]] = {}
@@ -178,6 +184,8 @@ class DescriptionRules:
     """Rules of joint draws; without them, a machine is imputed once."""
     setup_columns: ClassVar[tuple[str, ...]] = ()
     """Columns that name the set-up of a result: published results of a machine are summarized by them."""
+    assumed_identity: ClassVar[tuple[str, ...]] = ()
+    """Columns tagged IDENTITY that may be assumed: published results of the assumed value are shown."""
     identifying_columns: ClassVar[tuple[str, ...]] = ()
     """Columns in which a published result must equal the machine, beside those tagged IDENTITY."""
     description_levels: ClassVar[tuple[tuple[str, ...], ...]] = ()
@@ -333,6 +341,14 @@ class DescriptionRules:
         """Yield every limit that a row breaks; `Violation.line` is its index."""
         yield from ()
 
+    def find_impossible(self, cells: Cells) -> dict[int, str]:
+        """Return by number of the row why a machine cannot do its task; `find_violations` know no task."""
+        return {}
+
+    def list_vendors(self, cells: Mapping[str, Any]) -> list[Any]:
+        """Return the vendors of machines, of which results must have been measured; none where any result counts."""
+        return []
+
     def find_bounds(self, cells: Cells) -> tuple[np.ndarray, np.ndarray]:
         """Return the smallest and the largest possible result of every row, (n,) each; a share is at most 1."""
         count = len(cells.index)
@@ -357,6 +373,10 @@ class DescriptionRules:
     def limit_trust(self, cells: Mapping[str, Any]) -> str:
         """Return why an answer about a machine is never of high trust, "" where it may be."""
         return ""
+
+    def list_assumed_notes(self, cells: Mapping[str, Any], assumed: Container[str]) -> Iterator[str]:
+        """Yield remarks on columns that are assumed."""
+        yield from ()
 
     def list_completed_notes(self, cells: Mapping[str, Any]) -> Iterator[str]:
         """Yield remarks on a machine with all its cells; a missing one is NaN or None."""

@@ -7,20 +7,26 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from accelerator_project import champion, results
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from perfcast.cli.main import main
 from perfcast.decisions.criteria import Output, read_criterion, read_request
+from perfcast.decisions.display import format_ranking
 from perfcast.decisions.fleet import Sizing, size_fleet
 from perfcast.decisions.ranking import Ranking, rank_machines
 from perfcast.decisions.sizing_request import read_sizing
 from perfcast.domains.accelerators.accelerator_rules import ESTIMATE
+from perfcast.domains.accelerators.catalog import FACTS, read_accelerators
 from perfcast.inference import PredictOptions, read_machines
+from perfcast.inference.parse import parse_machines
 from perfcast.inference.predict import predict_batch
 from perfcast.inference.prediction import Prediction
 from perfcast.utils.errors import UserError
 
 MLPERF, TASK = "mlperf_inference", "llama2-70b-99.9/Offline"
 H100 = {"accelerator": "H100 SXM"}
+PLAIN = PredictOptions(neighbors=0, explain=False)
 
 
 def task_of(dataset: str, start: str = "bert-99.9/Off") -> str:
@@ -166,3 +172,130 @@ def test_commands_answer_about_accelerators(tmp_path: Path, capsys: pytest.Captu
     vary = ["--accelerator", "B200", "--vary", "accelerators=1,8", "--task", task_of(MLPERF)]
     assert main(["what-if", *vary, *chosen]) == 0
     assert "of the whole machine" in capsys.readouterr().out
+
+
+def given_facts(name: str) -> dict[str, float]:
+    """Return the facts of the catalog that a user may type, with the kind of a processor."""
+    row = read_accelerators().loc[name]
+    facts = {fact: float(row[fact]) for fact in FACTS if pd.notna(row[fact])}
+    return {**facts, "is_processor": 1.0} if row["kind"] == "cpu" else facts
+
+
+@settings(max_examples=8, deadline=None)
+@given(
+    name=st.sampled_from(("A100 SXM 80GB", "L40S", "H100 SXM", "H200 SXM", "B200", "MI300X", "Xeon Platinum 8592+")),
+    task=st.sampled_from(("bert-99.9/Offline", "gptj/Server", "llama2-70b/Offline")),
+)
+def test_a_clone_under_another_name_has_the_answer_of_its_original(name: str, task: str) -> None:
+    machine = {"accelerators": 8, "task": task}
+    (original,) = predicted(MLPERF, {"accelerator": name, **machine}).estimates
+    (clone,) = predicted(MLPERF, {"accelerator": "Mine 1", **given_facts(name), **machine}).estimates
+    assert original.low is not None and original.high is not None
+    assert original.low <= clone.median <= original.high
+    assert clone.trust.startswith("low")
+
+
+def test_what_defines_a_kind_of_an_own_accelerator_is_filled() -> None:
+    facts = {fact: given_facts("B200")[fact] for fact in ("bf16_tflops", "memory_gb_per_s", "memory_gib")}
+    answer = predicted(MLPERF, {"accelerator": "Mine 1", "accelerators": 8, "task": "gptj/Offline", **facts})
+    assert {each.column: each.value for each in answer.values}["is_processor"] == 0
+    assert answer.estimates[0].trust == "low: never measured"
+    assert "never measured: the accelerator Mine 1" in answer.notes
+
+
+@pytest.mark.parametrize("name", ["Gaudi 3", "TPU v6e Trillium"])
+def test_power_of_a_vendor_without_measured_power_is_refused_in_one_line(name: str) -> None:
+    measured = {"NVIDIA", "AMD", "Intel"}  # of the generated results
+    if read_accelerators().loc[name, "vendor"] in measured:
+        pytest.skip("power of the vendor was measured")
+    with pytest.raises(UserError, match="must be of a vendor with results in mlperf_power, but") as caught:
+        predict_batch(read_machines([{"accelerator": name, "accelerators": 8}]), champion("mlperf_power"), PLAIN)
+    assert "\n" not in str(caught.value) and "AMD, Intel, NVIDIA" in str(caught.value)
+
+
+def test_weights_that_do_not_fit_are_refused() -> None:
+    one = {"accelerator": "Mine 1", "bf16_tflops": 120, "memory_gb_per_s": 300, "memory_gib": 24, "accelerators": 1}
+    answer = predicted(MLPERF, {**one, "task": "llama2-70b/Offline"})
+    assert answer.status == "refused" and answer.estimates == ()
+    assert "llama2-70b/Offline cannot be predicted: the weights alone" in answer.message
+    assert "use 2 or more accelerators" in answer.message
+    assert predicted(MLPERF, {**one, "accelerators": 2, "task": "llama2-70b/Offline"}).estimates
+
+
+@pytest.mark.parametrize(
+    ("dataset", "field", "others"),
+    [
+        (MLPERF, "accelerator", {"task": "gptj/Offline"}),
+        ("mlperf_power", "accelerator", {"task": "gptj/Offline"}),
+        ("ml_energy", "gpu", {"model": "acorn/A-8B", "batch": 64}),
+        ("ml_energy_diffusion", "gpu", {"model": "acorn/A-8B", "batch": 8}),
+    ],
+)
+def test_eight_of_a_bare_name_are_read_in_every_dataset(dataset: str, field: str, others: dict[str, object]) -> None:
+    (machine,) = read_machines([{field: "8 x H100", **others}])
+    parsed = parse_machines([machine], champion(dataset))
+    assert parsed.cells[field][0] == "H100 SXM"
+    assert parsed.cells["count" if field == "accelerator" else "gpus"][0] == 8
+
+
+def test_only_the_newest_round_of_a_machine_counts() -> None:
+    chosen = champion(MLPERF)
+    frame = chosen.reference_data.measured.frame
+    keys = ["accelerator", "count", "task"]
+    rounds = frame[frame["variant"] == "base"].groupby(keys)["published"].agg(["nunique", "max"])
+    accelerator, count, task = rounds[rounds["nunique"] > 1].index[0]
+    machine = {"accelerator": accelerator, "accelerators": count, "task": task}
+    (estimate,) = predicted(MLPERF, machine).estimates
+    of_machine = frame[(frame[keys] == [accelerator, count, task]).all(axis=1) & (frame["variant"] == "base")]
+    newest = of_machine[of_machine["published"] == of_machine["published"].max()]
+    assert len(newest) < len(of_machine)
+    assert estimate.published is not None and estimate.published.count == len(newest)
+    assert estimate.published.median == pytest.approx(newest["throughput"].median())
+
+
+def test_limits_on_watts_and_racks_refuse_candidates() -> None:
+    task = task_of(MLPERF)
+    machines = [
+        {**H100, "accelerators": 8, "name": "fits", "watts": 6000, "racks": 1},
+        {**H100, "accelerators": 8, "name": "hot", "watts": 9000, "racks": 1},
+        {**H100, "accelerators": 8, "name": "large", "watts": 6000, "racks": 3},
+        {**H100, "accelerators": 8, "name": "unknown", "watts": 6000},
+    ]
+    ranking = ranked(machines, task, ("watts <= 7 kW", "racks < 2"))
+    assert [each.name for each in ranking.candidates] == ["fits"]
+    messages = [each.message for each in ranking.refused]
+    assert messages[0] == "watts must be <= 7000, but hot has 9000"
+    assert messages[1] == "racks must be < 2, but large has 3"
+    assert messages[2] == "racks must be < 2, but unknown has none; add the column racks"
+    assert any("watts <= 7000: candidates beyond it are refused" in note for note in ranking.notes)
+    with pytest.raises(UserError, match="must be a limit"):
+        ranked(machines, task, ("watts >= 7000",))
+
+
+def test_the_head_of_prices_says_what_one_buys() -> None:
+    ranking = ranked([{**H100, "accelerators": 8, "price": 1000}], f"{task_of(MLPERF)}/price")
+    assert "price of a system" in format_ranking(ranking)
+
+
+def test_the_published_row_of_an_asked_configuration_is_shown_without_its_workload() -> None:
+    frame = champion("ml_energy").reference_data.measured.frame
+    for model, of_model in frame.groupby("model"):
+        row = of_model[of_model["workload"] == of_model["workload"].mode()[0]].iloc[0]
+        machine = {"model": model, "gpu": row["gpu"], "gpus": row["gpus"], "batch": row["concurrency"]}
+        answer = predicted("ml_energy", machine, level=0.5)
+        assumed = {each.column: each.value for each in answer.values}["workload"]
+        same = of_model[["workload", "gpu", "gpus", "concurrency"]] == [assumed, *row[["gpu", "gpus", "concurrency"]]]
+        has_row = same.all(axis=1).any()
+        assert all((each.published is not None) == has_row for each in answer.estimates)
+        if has_row:
+            return
+    pytest.fail("no configuration has a row")
+
+
+def test_latencies_and_watts_have_units() -> None:
+    answer = predicted("ml_energy", {"model": "acorn/A-8B", "gpu": "B200", "batch": 64})
+    units = {each.task: each.unit for each in answer.estimates}
+    assert units.pop("watts") == "W"
+    assert units and set(units.values()) == {"ms"}
+    (limit,) = read_request(("median_itl <= 0.05 s",), champion("ml_energy")).constraints
+    assert limit.threshold == pytest.approx(50)

@@ -145,15 +145,52 @@ def test_notes_tell_what_was_never_measured_and_what_is_assumed_breaks_no_limit(
     assert note == "H200 has no fp4 arithmetic: the weights are stored in it, and computed in bfloat16"
     (note,) = predict(precision="fp8", **{"tensor-parallel": 1, "batch": 256, "input": 8192}).notes
     assert "requests fit in memory at once" in note
-    notes = predict(gpu="MI300X", model="mistral-7b").notes
-    assert notes == ("never measured: the GPU MI300X, the model Mistral-7B",)
+    first, *_ = predict(gpu="L40S", model="mistral-7b").notes
+    assert first == "never measured: the GPU L40S, the model Mistral-7B"
     assert values(gpu="A100")["precision"] == ("bf16", "implied")
     known = values(model="qwen2.5-7b", precision="bf16", gpu="L4", **{"tensor-parallel": None, "batch": 1024})
     assert known["tensor_parallel"][0] == 4 and known["pipeline_parallel"] == (2, "assumed"), "28 heads on 8 GPUs"
     phi = {"gpu": "RTX 4090", "model": "phi-4", "tensor-parallel": 2}
-    for case in ({"gpu": "H100", "tensor-parallel": 1}, {"gpu": "MI300X"}, phi):
+    for case in ({"gpu": "H100", "tensor-parallel": 1}, phi):
         answer = values(**case)
         predict(**case, precision=answer["precision"][0], backend=answer["backend"][0])
+
+
+def test_a_vendor_without_a_deployment_is_refused():
+    with pytest.raises(UserError) as caught:
+        predict(gpu="MI300X")
+    assert str(caught.value) == (
+        "gpu must be of a vendor with results in llm_serving, but it has one of AMD; these are NVIDIA"
+    )
+    own = {"gpu": "Mine 1", **GPU_FACTS}
+    assert {each.trust for each in predict(**own).estimates} == {"low: never measured"}
+
+
+def test_an_assumed_number_format_is_named_with_the_formats_that_do_not_fit():
+    formats = values()["precision"][0]
+    assert f"the number format {formats} is assumed; give precision" in predict(EXPLAINED).notes
+    assert not any("number format" in note for note in predict(EXPLAINED, precision="fp8").notes)
+    small = {"gpu": "L40S", "tensor-parallel": 1, "batch": 2, "input": 256}
+    (note,) = [note for note in predict(EXPLAINED, **small).notes if "number format" in note]
+    assert note == (
+        "the number format int4 is assumed: weights in bf16 and fp8 do not fit into 40 GiB of memory; give precision"
+    )
+
+
+def test_the_note_on_waiting_requests_counts_whole_ones():
+    answer = predict(precision="fp8", **{"tensor-parallel": 1, "batch": 128, "input": 4100})
+    cache = 80 * 2048 * (4100 + 128)  # bytes: 8-bit keys and values of 80 layers, half of the answer
+    fitting = (0.9 * 141 * 2**30 - 70.6e9) / cache
+    assert fitting % 1 > 0.5, "rounding would count one too many"
+    assert any(note.startswith(f"the caches of {int(fitting)} of 128 requests") for note in answer.notes)
+
+
+def test_derived_quantities_obey_the_limit_on_widths():
+    scores = {"ttft": (50.0, 5.0, 500.0), "tpot": (5.0, 0.5, 50.0)}
+    cells = {"output_tokens": 10.0, "concurrency": 2.0, "gpus": 4.0}
+    derived, notes = derive_values(DERIVED_OUTPUTS, scores, cells)
+    assert derived == ()
+    assert notes[0] == ("tokens_per_second is left out: its interval would span a factor of 100, more than 20")
 
 
 def test_derived_quantities_follow_from_the_latencies():
@@ -169,7 +206,7 @@ def test_derived_quantities_follow_from_the_latencies():
     assert all(each.low < each.median < each.high for each in prediction.derived)
     assert predict(quantity="ttft").derived == (), "one latency alone gives no throughput"
     scores = {"ttft": (50.0, None, None), "tpot": (5.0, 4.0, 6.0)}
-    (left,) = derive_values(DERIVED_OUTPUTS, scores, {"output_tokens": 10.0, "concurrency": 2.0, "gpus": np.nan})
+    (left,), _ = derive_values(DERIVED_OUTPUTS, scores, {"output_tokens": 10.0, "concurrency": 2.0, "gpus": np.nan})
     assert (left.name, left.median, left.low) == ("tokens_per_second_per_user", 100.0, None)
 
 

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from perfcast.domains.accelerators.catalog import FACTS, find_accelerator, read_accelerators
-from perfcast.domains.accelerators.datasets.ml_energy import BYTES, find_gpu
+from perfcast.domains.accelerators.catalog import FACTS, find_accelerator, find_typed_accelerator, read_accelerators
+from perfcast.domains.accelerators.datasets.ml_energy import BYTES
 from perfcast.inference.cells import Cells, EntityFacts, fill_missing
 from perfcast.inference.donors import Block
 from perfcast.inference.machine_fields import Cell, TypedField, alias_field, counted_field
@@ -19,6 +19,8 @@ from perfcast.utils.errors import UserError
 
 ESTIMATE = "estimate by perfcast, not verified by MLCommons"
 _NODE = 8.0
+_SMALLEST_WEIGHT = 0.5
+"""Bytes of a weight in 4 bits."""
 _LABELS = ("generation", "vendor")
 _NEEDED = ("bf16_tflops", "memory_gb_per_s", "memory_gib")
 """Facts that an accelerator of no table requires."""
@@ -45,7 +47,9 @@ class AcceleratorRules(DescriptionRules):
 
     fields = (
         counted_field(
-            alias_field("accelerator", "accelerator", "name of the accelerator", "MI355X"), "count", find_accelerator
+            alias_field("accelerator", "accelerator", "name of the accelerator", "MI355X"),
+            "count",
+            find_typed_accelerator,
         ),
         alias_field("accelerators", "count", "number of accelerators, of all nodes", "8"),
     )
@@ -54,6 +58,8 @@ class AcceleratorRules(DescriptionRules):
         "tokens (of language models), samples or queries a second, per accelerator: a derived metric"
     )
     entity_name = "accelerator"
+    newest_alone = True
+    price_head = "price of a system"
     named_field = "accelerator"
     short_example = "'8 x MI355X' or 'B200; count=4'"
     example = "--accelerator MI355X --accelerators 8"
@@ -88,8 +94,14 @@ class AcceleratorRules(DescriptionRules):
         return facts.astype(dict.fromkeys((*FACTS, "is_processor"), "float64"))
 
     def fill_entity_facts(self, cells: Cells, facts: EntityFacts) -> Cells:
-        """Fill the facts of the accelerator."""
-        return fill_missing(cells, facts.look_up(cells["accelerator"].tolist(), cells))
+        """Fill the facts of the accelerator; one of no catalog is no processor unless the user says so.
+
+        Without its kind, the largest effect of a prediction falls away.
+        """
+        names = cells["accelerator"].tolist()
+        filled = fill_missing(cells, facts.look_up(names, cells))
+        is_new = np.array([name is None or find_accelerator(name) is None for name in names], dtype=bool)
+        return fill_missing(filled, {"is_processor": np.where(is_new, 0.0, np.nan)})
 
     def fill_implied(self, cells: Cells) -> Cells:
         """Fill the nodes, eight accelerators each, and the power mode, which a system names where it has one."""
@@ -114,11 +126,23 @@ class AcceleratorRules(DescriptionRules):
             return notes
         return (*notes, f"no data names the accelerator {cells.get('accelerator', '')!r}: its given facts count")
 
-    def list_completed_notes(self, cells: Mapping[str, Any]) -> Iterator[str]:
-        """Yield a remark on weights that do not fit."""
-        weights, room = 0.5 * cells["params_1e9"], cells["count"] * cells["memory_gib"] * 2**30 / 1e9
-        if weights > room:
-            yield f"the weights alone, {weights:.0f} GB in 4 bits, do not fit into {room:.0f} GB of memory"
+    def find_impossible(self, cells: Cells) -> dict[int, str]:
+        """Return by row the weights that do not fit into the memory in 4 bits, the smallest format."""
+        weights = _SMALLEST_WEIGHT * cells["params_1e9"]
+        unit = cells["memory_gib"] * 2**30 / 1e9
+        room = cells["count"] * unit
+        reasons = {}
+        for row in np.flatnonzero(weights > room).tolist():
+            needed = int(np.ceil(weights[row] / unit[row]))
+            fact = f"the weights alone, {weights[row]:.0f} GB in 4 bits, do not fit into {room[row]:.0f} GB of memory"
+            reasons[row] = f"{fact}; use {needed} or more accelerators"
+        return reasons
+
+    def list_kinds(self, cells: Mapping[str, Any]) -> Iterator[str]:
+        """Yield the accelerator where no catalog has it: no result of it was measured."""
+        name = cells.get("accelerator")
+        if isinstance(name, str) and find_accelerator(name) is None:
+            yield f"the accelerator {name}"
 
     def name_machine(self, entity: str, cells: Mapping[str, Any]) -> str:
         """Return the number and the name of the accelerators."""
@@ -134,6 +158,10 @@ class PowerRules(AcceleratorRules):
     score_columns = ()
     throughput_ending = "a second"
     """No task has it: these scores do not add up."""
+
+    def list_vendors(self, cells: Mapping[str, Any]) -> list[Any]:
+        """Return the vendors: the efficiency of one tells nothing of that of another."""
+        return list(cells["vendor"])
 
 
 def _cost(many: float, named: str, joules: DerivedOutput) -> tuple[DerivedOutput, ...]:
@@ -165,7 +193,7 @@ class EnergyRules(DescriptionRules):
     """Rules of served models with their energy: facts of the GPU, the layout, and joules per token."""
 
     fields = (
-        counted_field(alias_field("gpu", "gpu", "name of the GPU", "B200"), "gpus", find_gpu),
+        counted_field(alias_field("gpu", "gpu", "name of the GPU", "B200"), "gpus", find_typed_accelerator),
         alias_field("batch", "concurrency", "requests in progress at once, or items of a batch", "64"),
         alias_field("electricity-price", "kwh_price", "price of a kWh", "0.25"),
     )
@@ -183,6 +211,10 @@ class EnergyRules(DescriptionRules):
         **{"machines": "Qwen/Qwen3-14B; gpu=B200; batch=64", "marks": "Of the data: the ML.ENERGY benchmark."},
     }
     lower_is_better = True
+    task_units: Mapping[str, str] = {
+        **dict.fromkeys(("token_ms", "median_itl", "p90_itl", "p95_itl", "p99_itl"), "ms"),
+        **{"watts": "W", "item_joules": "J"},
+    }
     naming_columns = ("gpu", "gpus", "concurrency")
     kind_columns = ("model", "gpu")
     power_meaning = "the GPUs alone"
@@ -195,11 +227,18 @@ class EnergyRules(DescriptionRules):
         ),
     )
     identifying_columns = ("gpus", "concurrency")
+    assumed_identity = ("workload", "precision")
     shared_by: ClassVar[str] = "tensor_parallel"
     """Column of the GPUs that share a model."""
     usual: ClassVar[Mapping[str, Any]] = {
         **{"expert_parallel": 1.0, "data_parallel": 1.0, "precision": "bfloat16", "workload": "lm-arena-chat"},
     }
+
+    def list_kinds(self, cells: Mapping[str, Any]) -> Iterator[str]:
+        """Yield the GPU where no catalog has it: no result of it was measured."""
+        name = cells.get("gpu")
+        if isinstance(name, str) and find_accelerator(name) is None:
+            yield f"the GPU {name}"
 
     def fill_implied(self, cells: Cells) -> Cells:
         """Fill the number of GPUs, one where none is stated, their facts, and the bytes of a weight."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -74,6 +74,7 @@ class DeploymentRules(DescriptionRules):
     lower_is_better = True
     derived = DERIVED_OUTPUTS
     price_columns = ("gpus",)
+    price_head = "price of a system and hour"
     power_columns = ("power_w", "gpus")
     power_meaning = "the power limits of the GPUs alone"
     setup_columns = ("backend", "precision")
@@ -199,6 +200,10 @@ class DeploymentRules(DescriptionRules):
         """Yield the limits of deployments that a row breaks."""
         return find_deployment_violations(cells)
 
+    def list_vendors(self, cells: Mapping[str, Any]) -> list[Any]:
+        """Return the vendors of GPUs: deployments on those of one tell little of those of another."""
+        return list(read_gpus()["vendor"].reindex(list(cells["gpu"])))
+
     def find_bounds(self, cells: Cells) -> tuple[np.ndarray, np.ndarray]:
         """Return the times of memory and arithmetic at their peaks, and infinity."""
         least = find_least(cells)
@@ -288,12 +293,24 @@ class DeploymentRules(DescriptionRules):
         others = {other: value for other, value in read.items() if other not in given}
         return {**values, name: shape.name, **others}
 
+    def list_assumed_notes(self, cells: Mapping[str, Any], assumed: Container[str]) -> Iterator[str]:
+        """Yield the number format that nobody typed, and the larger ones that do not fit in memory."""
+        if "precision" not in assumed or cells["precision"] is None:
+            return
+        note = f"the number format {cells['precision']} is assumed"
+        usable = USABLE_MEMORY * cells["gpus"] * cells["memory_gib"] * GIB
+        larger = [name for name, size in WEIGHT_BYTES.items() if size > WEIGHT_BYTES[str(cells["precision"])]]
+        stored = {name: WEIGHT_BYTES[name] * cells["total_params_1e9"] * 1e9 for name in larger}
+        if beyond := [name for name, size in stored.items() if size > usable]:
+            note += f": weights in {' and '.join(beyond)} do not fit into {usable / GIB:.0f} GiB of memory"
+        yield f"{note}; give precision"
+
     def list_completed_notes(self, cells: Mapping[str, Any]) -> Iterator[str]:
         """Yield notes on a format that the GPU does not compute, and on caches that do not fit together."""
         if np.isnan(cells[PEAKS.get(str(cells["precision"]), "bf16_tflops")]):
             stored = f"{cells['gpu']} has no {cells['precision']} arithmetic"
             yield f"{stored}: the weights are stored in it, and computed in bfloat16"
-        running = float(running_requests({name: np.array([cell]) for name, cell in cells.items()})[0])
+        running = np.floor(running_requests({name: np.array([cell]) for name, cell in cells.items()})[0])
         if running < cells["concurrency"]:
             fact = f"the caches of {running:.0f} of {cells['concurrency']:g} requests fit in memory at once"
             yield f"{fact}: the others wait until earlier ones end, and ttft includes their wait"

@@ -61,8 +61,8 @@ function readRequest(action) {
       if (text) body[name] = Number(text);
     }
   } else {
-    // price, watts and name are of the ranking alone
-    body.machines = machines.map((machine) => Object.fromEntries(Object.entries(machine).filter(([name]) => !["price", "watts", "name"].includes(name))));
+    // price, watts, racks and name are of the ranking alone
+    body.machines = machines.map((machine) => Object.fromEntries(Object.entries(machine).filter(([name]) => !["price", "watts", "racks", "name"].includes(name))));
   }
   if (action === "similar") body.count = 3;
   return body;
@@ -107,7 +107,7 @@ function showRanking(answer) {
   // the column that it ranks by, where no other shows it
   const isShown = ["score", "cost", "price", "watts", "watt"].includes(answer.by) || (answer.by === "probability" && answer.targets.length === 1);
   const ranked = isShown ? [] : [answer.by, "its interval"];
-  const header = ["rank", "machine", "score", "interval", ...ranked, ...answer.targets, "watts", "price", "cost", "per score-year"];
+  const header = ["rank", "machine", "score", "interval", ...ranked, ...answer.targets, "watts", answer.price_head, "cost", "per score-year"];
   const rows = answer.candidates.map((each) => [
     String(each.rank),
     each.name,

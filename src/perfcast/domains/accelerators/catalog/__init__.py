@@ -72,6 +72,11 @@ def find_accelerator(name: str) -> str | None:
     return names_by_key().get(accelerator_key(name))
 
 
+def find_typed_accelerator(name: str) -> str | None:
+    """Return the catalog's name of a typed name: a bare one, such as H100, is that of the board on SXM."""
+    return find_accelerator(name) or find_accelerator(f"{name} SXM")
+
+
 def _read(name: str) -> pd.DataFrame:
     with (files(__package__) / name).open(encoding="utf-8") as file:
         return pd.read_csv(file)

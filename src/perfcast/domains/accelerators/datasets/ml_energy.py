@@ -17,7 +17,7 @@ import pandas as pd
 from perfcast.data.measured_tables import describe_first_bad, quarantine
 from perfcast.data.standardized import Standardized
 from perfcast.data.strict_csv import build_rejected_frame, require_rows
-from perfcast.domains.accelerators.catalog import FACTS, find_accelerator, read_accelerators
+from perfcast.domains.accelerators.catalog import FACTS, find_typed_accelerator, read_accelerators
 from perfcast.schema.declare import category, number
 from perfcast.schema.table import LOWER_IS_BETTER, Column, Kind, Role, Tag, build_table
 from perfcast.sources.bounded_files import FETCH_AGAIN, PLAIN, unpacked
@@ -187,7 +187,7 @@ def _text(value: object) -> str:
 def _describe(records: pd.DataFrame, load: Load) -> pd.DataFrame:
     """Return the configurations of a workload with the columns of the table."""
     facts = read_accelerators()
-    gpu = records["gpu_model"].map({name: find_gpu(name) for name in records["gpu_model"].unique()})
+    gpu = records["gpu_model"].map({name: find_typed_accelerator(name) for name in records["gpu_model"].unique()})
     numbers = {name: _parse_numbers(records[field]) for name, (field, *_) in load.numbers.items()}
     if "frames" in numbers:
         numbers["frames"] = numbers["frames"].fillna(1.0)
@@ -207,11 +207,6 @@ def _describe(records: pd.DataFrame, load: Load) -> pd.DataFrame:
 
 def _parse_numbers(texts: pd.Series) -> pd.Series:
     return pd.to_numeric(texts, errors="coerce").astype("float64")
-
-
-def find_gpu(name: str) -> str | None:
-    """Return the catalog's name of a GPU; the only H100 of the data is that on SXM."""
-    return find_accelerator(f"{name} SXM" if name.upper() == "H100" else name)
 
 
 def _melt(good: pd.DataFrame, quantity: str, field: str, factor: float) -> pd.DataFrame:
