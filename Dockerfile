@@ -7,6 +7,7 @@ WORKDIR /project
 RUN python -m venv /opt/perfcast
 ENV PATH=/opt/perfcast/bin:$PATH PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 COPY requirements.lock ./
+# pip compiles what it installs, so that no job of a run has to
 # hadolint ignore=DL3013
 RUN python -m pip install ${TORCH_INDEX:+--index-url "$TORCH_INDEX"} "$(grep -o '^torch==[^ ]*' requirements.lock)"
 RUN python -m pip install --no-deps --require-hashes -r requirements.lock

@@ -21,7 +21,12 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 export OMP_NUM_THREADS := 1
 export MLFLOW_DISABLE_TELEMETRY := true
 export DVC_NO_ANALYTICS := true
-.PHONY: help setup run demo experiment full leaderboard ablation curves pull retry test tests docs site release test-slurm attack faults fuzz mutants lint readme ui benchmark scale clean
+# Containers set PYTHONDONTWRITEBYTECODE, with which each job of a run would compile what it imports. Make unsets it. For commands
+# outside of make, set-up compiles what perfcast and its tools import: by importing it. IMPORTED is what only functions import.
+unexport PYTHONDONTWRITEBYTECODE
+IMPORTED := hydra.main mlflow.store.tracking.sqlalchemy_store pandas.core.arrays.arrow.extension_types pandas.io.formats.csvs \
+	pyarrow.dataset sklearn.compose sklearn.ensemble snakemake.cli
+.PHONY: help setup bytecode run demo experiment full leaderboard ablation curves pull retry test tests docs site release test-slurm attack faults fuzz mutants lint readme ui benchmark scale clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z -]*\):.*## /\1: /p' $(MAKEFILE_LIST)
@@ -36,7 +41,12 @@ $(VENV)/.ready: requirements.lock pyproject.toml
 	$(PIP) --no-deps --editable .
 	@# so that a plain `mlflow ui` in the activated environment opens this project's store
 	grep -q MLFLOW_BACKEND_STORE_URI $(BIN)/activate || echo 'export MLFLOW_BACKEND_STORE_URI="sqlite:///$(CURDIR)/results/mlflow/mlflow.db"' >> $(BIN)/activate
+	$(MAKE) --no-print-directory bytecode
 	touch $@
+bytecode:
+	$(BIN)/python -c 'import importlib, pkgutil, sys, perfcast; \
+	own = [module.name for module in pkgutil.walk_packages(perfcast.__path__, "perfcast.")]; \
+	[importlib.import_module(name) for name in [*sys.argv[1:], *own] if name != "perfcast.__main__"]' $(IMPORTED)
 # scripts of the page of `dvc plots show`, from Snakemake's report; without them the page loads them from the network
 $(VENV)/share/vega/vega.js: $(VENV)/.ready
 	mkdir -p $(@D) && cp $(VENV)/lib/python3*/site-packages/snakemake/assets/data/vega*/*.js $(@D)/
