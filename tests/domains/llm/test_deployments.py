@@ -170,8 +170,8 @@ def test_an_assumed_number_format_is_named_with_the_formats_that_do_not_fit():
     formats = values()["precision"][0]
     assert f"the number format {formats} is assumed; give precision" in predict(EXPLAINED).notes
     assert not any("number format" in note for note in predict(EXPLAINED, precision="fp8").notes)
-    small = {"gpu": "L40S", "tensor-parallel": 1, "batch": 2, "input": 256}
-    (note,) = [note for note in predict(EXPLAINED, **small).notes if "number format" in note]
+    cells = {"precision": "int4", "gpus": 1.0, "memory_gib": 44.99, "total_params_1e9": 70.6}
+    (note,) = find_rules("llm_serving").list_assumed_notes(cells, {"precision"})
     assert note == (
         "the number format int4 is assumed: weights in bf16 and fp8 do not fit into 40 GiB of memory; give precision"
     )

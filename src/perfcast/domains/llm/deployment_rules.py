@@ -294,13 +294,12 @@ class DeploymentRules(DescriptionRules):
         return {**values, name: shape.name, **others}
 
     def list_assumed_notes(self, cells: Mapping[str, Any], assumed: Container[str]) -> Iterator[str]:
-        """Yield the number format that nobody typed, and the larger ones that do not fit in memory."""
+        """Yield the number format that nobody typed, and those whose weights do not fit in memory."""
         if "precision" not in assumed or cells["precision"] is None:
             return
         note = f"the number format {cells['precision']} is assumed"
         usable = USABLE_MEMORY * cells["gpus"] * cells["memory_gib"] * GIB
-        larger = [name for name, size in WEIGHT_BYTES.items() if size > WEIGHT_BYTES[str(cells["precision"])]]
-        stored = {name: WEIGHT_BYTES[name] * cells["total_params_1e9"] * 1e9 for name in larger}
+        stored = {name: size * cells["total_params_1e9"] * 1e9 for name, size in WEIGHT_BYTES.items()}
         if beyond := [name for name, size in stored.items() if size > usable]:
             note += f": weights in {' and '.join(beyond)} do not fit into {usable / GIB:.0f} GiB of memory"
         yield f"{note}; give precision"
