@@ -2,30 +2,16 @@
 
 import json
 import re
-import subprocess
-import sys
 
 import pandas as pd
 import pytest
 import yaml
-from small_project import (
-    REPOSITORY,
-    call,
-    change,
-    digests,
-    environment,
-    restored,
-    rules_run,
-    run_snakemake,
-    small_project,
-)
+from small_project import REPOSITORY, call, change, digests, restored, rules_run, run_snakemake, small_project
 
 from perfcast.report.plots.drawing import plot_entry
 from perfcast.schema.table_files import read_declarations
-from perfcast.utils.portable_digits import ONE_THREAD, portable_instructions
 
 PREDICTORS = ["nearest", "ridge", "ncpp"]
-CHOSEN = {*ONE_THREAD, *portable_instructions()}
 EVERYTHING = yaml.safe_load((REPOSITORY / "params.yaml").read_text())
 
 
@@ -214,17 +200,6 @@ def test_clean_runs_give_equal_bytes(project, tmp_path):
     second, first = digests(other, *parts), digests(project, *parts)
     assert len(second) > 20
     assert {name: first.get(name) for name in second} == second
-
-
-def test_a_training_by_hand_gives_the_bytes_of_the_graph(project, tmp_path):
-    """The command chooses instructions and threads itself: nothing is set here, as in the shell of a user."""
-    names = ["dataset=spec_cpu2017", "split=forward_2024", "predictor=ridge", "preset=quick"]
-    variables = {name: value for name, value in environment(project, cold=True).items() if name not in CHOSEN}
-    command = [sys.executable, "-m", "perfcast", "pipeline", "train", *names, f"out={tmp_path / 'run'}"]
-    subprocess.run(command, check=True, cwd=project, env=variables, capture_output=True)
-    by_graph = project / "results" / "runs" / "spec_cpu2017" / "forward_2024" / "ridge"
-    for name in ("predictions.parquet", "backtest.parquet", "model/linear.json"):
-        assert (tmp_path / "run" / name).read_bytes() == (by_graph / name).read_bytes(), name
 
 
 def test_dry_run_of_an_empty_project_lists_the_jobs_of_every_dataset(tmp_path):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from champion_project import FEATURES, SUITES, project
+from small_project import call, environment, small_project
 from trained_metrics import SPLIT
 
 from perfcast import splits
@@ -16,7 +17,7 @@ from perfcast.domains.servers.testing import spec_cpu2026
 from perfcast.inference.bridge import Base
 from perfcast.inference.champion import build_features
 from perfcast.schema.table_files import write_table
-from perfcast.utils.portable_digits import ONE_THREAD
+from perfcast.utils.portable_digits import ONE_THREAD, portable_instructions
 
 # one of each kind: in closed form, by search, trees on a residual
 PREDICTORS = ["power_law", "ridge", "ratio_model", "ratio_mean", "gaussian_process", "hybrid_trees"]
@@ -66,3 +67,17 @@ def test_metrics_are_those_of_every_other_processor(tmp_path):
         assert other["kernels"] != first["kernels"]
         for predictor, metrics in first["metrics"].items():
             assert other["metrics"][predictor] == metrics, (other["kernels"], predictor)
+
+
+def test_a_training_by_hand_gives_the_bytes_of_the_graph(tmp_path):
+    """The command chooses instructions and threads itself: nothing is set here, as in the shell of a user."""
+    made = small_project(tmp_path / "project")
+    run = made / "results" / "runs" / "host_gemm" / "random" / "ridge"
+    call(made, "snakemake", f"{run.relative_to(made)}/predictions.parquet")
+    chosen = {*ONE_THREAD, *portable_instructions()}
+    variables = {name: value for name, value in environment(made, cold=True).items() if name not in chosen}
+    values = ["dataset=host_gemm", "split=random", "predictor=ridge", "preset=quick", f"out={tmp_path / 'run'}"]
+    command = [sys.executable, "-m", "perfcast", "pipeline", "train", *values]
+    subprocess.run(command, check=True, cwd=made, env=variables, capture_output=True)
+    for name in ("predictions.parquet", "backtest.parquet", "model/linear.json"):
+        assert (tmp_path / "run" / name).read_bytes() == (run / name).read_bytes(), name

@@ -272,7 +272,7 @@ def load_champion(folder: Path | str, dataset: str | None = None, power: Path | 
     given = Path(folder)
     with unpack_champion(given) if given.is_file() else nullcontext(given) as unpacked:
         if not (unpacked / "about.json").is_file():
-            missing = "a champion" if dataset is None else f"a champion of {dataset!r}"
+            missing = "a champion" if dataset in (None, given.name) else f"a champion of {dataset!r}"
             remedy = "run `make run`, or `make demo` and add --results results/demo"
             raise UserError(f"there must be {missing}", f"{given} has none", remedy)
         try:

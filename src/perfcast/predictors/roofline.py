@@ -127,4 +127,4 @@ def fit_rates(design: np.ndarray, time: np.ndarray, rows: np.ndarray) -> list[fl
     for _ in range(_N_ITERATIONS):
         solution, _ = nnls(relative * np.sqrt(weight)[:, None], np.sqrt(weight))
         weight = 1 / np.maximum(np.abs(relative @ solution - 1), _MIN_RESIDUAL)
-    return round_digits(solution / scale, _RATE_DIGITS).tolist()
+    return [float(rate) for rate in round_digits(solution / scale, _RATE_DIGITS)]
