@@ -172,7 +172,8 @@ class Champion:
     @cached_property
     def measured_vendors(self) -> list[str]:
         """The vendors with measured results, where the rules ask for them."""
-        vendors = self.rules.list_vendors(self.reference_data.measured.frame)
+        frame = self.reference_data.measured.frame
+        vendors = self.rules.list_vendors({str(name): frame[name] for name in frame})
         return sorted({vendor for vendor in vendors if isinstance(vendor, str)})
 
     def has_measured(self, kind: str, cells: Mapping[str, Any]) -> bool:

@@ -11,7 +11,7 @@ Source: Gadre et al., 2024, arXiv 2403.08540.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -185,7 +185,7 @@ def _describe(records: pd.DataFrame) -> pd.DataFrame:
     return parsed.assign(
         task=task,
         result_id=records["model"] + "|" + task,
-        loss_task=np.where(is_share, LOSS_TASK, None),
+        loss_task=np.where(is_share, LOSS_TASK, np.array(None)),
         chance=chance,
         at_chance=(is_share & (parsed["value"] <= limit)).astype(float),
         compute=scaling_columns.FLOP_PER_PARAM_TOKEN * parsed["params"] * parsed["tokens"] / 1e18,
@@ -199,7 +199,7 @@ def _describe(records: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _find_defect(record: Mapping[str, Any]) -> str:
+def _find_defect(record: Mapping[Hashable, Any]) -> str:
     """Return the reason of a rejection, "" for none."""
     is_share = record["task_kind"] == scaling_columns.ACCURACY
     if record["task"] == f"_{scaling_columns.LOSS}":

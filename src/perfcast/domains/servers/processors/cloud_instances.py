@@ -42,8 +42,8 @@ def pack(folder: Path) -> Packed:
 
 def read_instances(folder: Path) -> list[dict[str, str]]:
     """Return the rows of the list. Raises: UserError for another file."""
-    rows: list[dict[str, str]] = read_records(folder, SOURCE, pack).to_dict("records")
-    return rows
+    rows = read_records(folder, SOURCE, pack).to_dict("records")
+    return [{name: row[name] for name in _READ} for row in rows]
 
 
 def join_instances(facts: pd.DataFrame, folder: Path) -> pd.DataFrame:
