@@ -13,6 +13,7 @@ from perfcast.domains.servers.datasets.perfcastdb.runs_table import (
     FIELDS,
     make_slug,
     parse_quantity,
+    parse_skus,
     read_skus,
     split_unit,
 )
@@ -155,8 +156,9 @@ def test_read_skus_uses_first_sample_and_refuses_a_sheet_without_column(tmp_path
     titles = ["QDF/SSPEC", *(f"{title} Rte" for title, _ in FIELDS.values())]
     first, other = ["QA", *["3 GHz"] * len(FIELDS)], ["QA", *["4 GHz"] * len(FIELDS)]
     write_sheet(tmp_path / "sheet.xlsx", [[], titles, first, [], first, other])
-    skus = read_skus(tmp_path / "sheet.xlsx")
-    assert list(skus.index) == ["QA"]
+    texts = read_skus(tmp_path / "sheet.xlsx")
+    skus = parse_skus(texts)
+    assert list(skus.index) == texts["QDF/SSPEC"].tolist() == ["QA"]
     assert skus.loc["QA", "sku_base_mhz"] == 3000 and pd.isna(skus.loc["QA", "sku_cores"])
     for rows, words in (
         ([["titles"], ["QDF/SSPEC", "Functional Core"]], "'Cache'"),
