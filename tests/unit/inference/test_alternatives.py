@@ -18,6 +18,8 @@ from perfcast.inference.user_measurements import read_measurements
 SETTINGS = settings(max_examples=4, deadline=None, phases=[Phase.reuse, Phase.generate])
 MACHINES = st.lists(requests(), min_size=8, max_size=8)
 BRIEF = PredictOptions(neighbors=0, explain=False)
+PAIRED = {"processor": "EPYC 7742"}
+"""A CPU model with 64 cores for machines with one or two processors."""
 
 
 def answers(machines, options=BRIEF):
@@ -38,15 +40,14 @@ def test_the_numbers_that_a_cpu_model_is_sold_for(name, most, numbers):
 
 
 def test_a_machine_without_chips_is_answered_for_each_number_with_its_own_label_and_interval():
-    alone = {"processor": KNOWN["processor"]}
-    first, second, other = answers([alone, KNOWN])
+    first, second, other = answers([PAIRED, {**PAIRED, "chips": 2}])
     assert [each.line for each in (first, second, other)] == [1, 1, 2]
     assert [each.machine[:4] for each in (first, second)] == ["1 x ", "2 x "]
     assert second.estimates == other.estimates
     assert first.notes[-1] == second.notes[-1] == "chips is not given: there is an answer for 1 and 2"
     assert len(first.estimates) == len(SUITES)
     assert first.estimates[0].high < 1.5 * second.estimates[0].median
-    assert [each.machine[:4] for each in answers(alone, PLAIN)] == ["1 x ", "2 x "]
+    assert [each.machine[:4] for each in answers(PAIRED, PLAIN)] == ["1 x ", "2 x "]
 
 
 def test_fewer_cores_than_the_cpu_model_has_are_answered_with_and_without_the_others():
@@ -65,17 +66,17 @@ def test_fewer_cores_than_the_cpu_model_has_are_answered_with_and_without_the_ot
 
 
 def test_numbers_that_break_a_limit_are_left_out():
-    cells = {"processor": KNOWN["processor"], "cores_enabled_total": 40}
+    cells = {**PAIRED, "cores_enabled_total": 128}
     (only,) = answers(cells)
     assert only.machine.startswith("2 x ")
-    refused, _ = answers([{**cells, "cores_enabled_total": 400}, KNOWN])
+    refused, _ = answers([{**cells, "cores_enabled_total": 1280}, KNOWN])
     assert refused.status == "refused"
 
 
 def test_a_measured_score_belongs_to_the_nearest_alternative():
-    _, second = answers({"processor": KNOWN["processor"], "suite": "CINT2017rate"})
+    _, second = answers({**PAIRED, "suite": "CINT2017rate"})
     score = 1.05 * second.estimates[0].median
-    machine = {"processor": KNOWN["processor"], "suite": "CINT2017rate", "score": score}
+    machine = {**PAIRED, "suite": "CINT2017rate", "score": score}
     measured = read_measurements(read_machines([machine, {**machine, "chips": 2}]), project().champion)
     assert measured.known.errors == pytest.approx([np.log(1.05)] * 2)
 
