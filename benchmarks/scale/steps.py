@@ -50,6 +50,7 @@ def generate(folder: Path, rows: str, watch: Watch) -> None:
     conf = yaml.safe_load(path.read_text())
     (known,) = conf["files"]
     conf.pop("packed")
+    known.pop("bytes")
     known |= {"sha256": sha256(file), "max_bytes": file.stat().st_size, "mirror": f"{DATASET}/{file.name}"}
     path.write_text(yaml.safe_dump({**conf, "files": [known]}, sort_keys=False))
 

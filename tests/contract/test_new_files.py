@@ -20,7 +20,7 @@ TESTS = [
 
 @pytest.mark.slow
 def test_new_files_pass_the_contract(tmp_path: Path) -> None:
-    for part in ("src", "conf", "tests/contract", "docs/_site"):
+    for part in ("src", "conf", "tests/contract", "docs/_site", "data/embedded"):
         shutil.copytree(REPOSITORY / part, tmp_path / part, ignore=shutil.ignore_patterns("*.egg-info", "__pycache__"))
     for file in ("pyproject.toml", "params.yaml", *(path.relative_to(REPOSITORY) for path in TOP.glob("*.py"))):
         shutil.copy(REPOSITORY / file, tmp_path / file)

@@ -34,7 +34,7 @@ FLAGS = set(CPUINFO.read_text(encoding="utf-8").split()) if CPUINFO.is_file() el
 
 def write_inputs(folder: Path) -> None:
     """Write the generated SPEC CPU2026, with estimates by the champion of the generated SPEC CPU2017."""
-    raw = {"spec_cpu2026": folder / "raw", "cpu_catalog": project().raw["cpu_catalog"]}
+    raw = {"spec_cpu2026": folder / "raw"}
     spec_cpu2026.write(raw["spec_cpu2026"], rows=200, seed=5)
     standard = build(raw, {}).table
     table = build_features("spec_cpu2026", standard.frame, standard.columns, FEATURES)

@@ -84,13 +84,13 @@ def champion_path(options: argparse.Namespace) -> Path:
     return given or default_champion(options.results, options.dataset)
 
 
-def _choose_suites(options: argparse.Namespace, found: dict[str, _Found]) -> dict[str, _Found]:
+def _choose_suites(options: argparse.Namespace, champions: dict[str, _Found]) -> dict[str, _Found]:
     """Return those whose dataset --suite names. Raises: UserError when there is none."""
-    wanted = [name for name in found if options.suite in (None, BOTH) or name.endswith(options.suite)]
+    wanted = [name for name in champions if options.suite in (None, BOTH) or name.endswith(options.suite)]
     if not wanted:
         requirement = f"--suite must be {BOTH} or the end of a dataset"
-        raise UserError(requirement, f"it is {options.suite!r}", " or ".join(found))
-    return {name: found[name] for name in wanted}
+        raise UserError(requirement, f"it is {options.suite!r}", " or ".join(champions))
+    return {name: champions[name] for name in wanted}
 
 
 def read_champion(options: argparse.Namespace) -> Champion:

@@ -1,12 +1,12 @@
 """Show every source, or pack one for the repository.
 
-The table names the way to get each source, its size and its license. `pack` writes the table of a source to
-data/embedded from its official files: FILE, or those of the cache, a mirror or their address.
+The table names the way to get each source, its size and its license. `pack`
+writes the table of a source to data/embedded from its official files: FILE, or
+those of the cache, a mirror or their address.
 
 Examples:
     perfcast sources
     perfcast sources pack spec_cpu2026
-    perfcast sources pack spec_cpu2017 cpu2017-results.csv.gz
 """
 
 from __future__ import annotations

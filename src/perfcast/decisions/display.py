@@ -142,8 +142,8 @@ def _list_weights(prediction: Prediction) -> list[str]:
         return []
     parts, most = [], basis.assumptions[:_MAX_ASSUMPTIONS]
     for each in most:
-        found = [values[name] for name in each.columns if name in values][:_MAX_ASSUMPTIONS]
-        shown = [_format_value(value, column_label(value.column)) for value in found]
+        assumed = [values[name] for name in each.columns if name in values][:_MAX_ASSUMPTIONS]
+        shown = [_format_value(value, column_label(value.column)) for value in assumed]
         parts.append(f"{each.field} ({', '.join(shown) or 'differs by task'}; {100 * each.spread:.1f}{NO_BREAK}%)")
     ways = [f"state {', '.join(each.field for each in most)}"] if most else []
     if basis.moves:

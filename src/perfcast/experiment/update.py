@@ -76,7 +76,8 @@ def update_champion(
     if folder.is_file():
         raise UserError("a champion that learns must be a folder", f"{folder} is a file", "give the folder")
     champion, dumps = load_champion(folder, dataset).require_described(), results / "dumps" / name
-    raw = present_sources(results / "raw", conf.sources.optional)
+    ingested = results / "raw"  # a champion from elsewhere has no such folder
+    raw = present_sources(ingested, conf.sources.optional) if ingested.is_dir() else {}
     with temporary_folder() as temporary:
         origin = str(given or live.url)
         yield f"{dataset}: reading {origin}"

@@ -161,7 +161,7 @@ class Champion:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """What every answer says of the dataset."""
+        """Notice of the dataset, where it has one."""
         return (self.notice,) if self.notice else ()
 
     @cached_property

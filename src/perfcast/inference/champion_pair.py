@@ -55,7 +55,7 @@ class BridgedPair(NamedTuple):
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """What every answer says of the datasets."""
+        """Notices of both datasets."""
         return (*self.bridged.notices, *self.base.notices)
 
     @property

@@ -87,7 +87,7 @@ class ReferenceData:
     @property
     def unused_columns(self) -> frozenset[str]:
         """The names of standard columns that no prediction reads: a file of measurements may have them."""
-        return frozenset(self.measured.facts.get(_UNUSED, ()))
+        return frozenset((*self.measured.facts.get(_UNUSED, ()), *self.measured.select(tag=Tag.TESTER)))
 
     def fill_common(self, cells: Cells, tag: Tag) -> Cells:
         """Fill missing features of the tagged column's group with the value that all its measured rows have."""

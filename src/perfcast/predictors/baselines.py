@@ -174,8 +174,8 @@ class PowerLawPredictor(Predictor):
         if count:
             design = np.vstack([logs - center, np.sqrt(self.shrinkage) * np.eye(count)])
             aims = np.concatenate([log_y - constant, np.zeros(count)])
-            found = lsq_linear(design, aims, bounds=(0.0, 1.0), method="bvls").x
-            exponents = np.clip(found, 0.0, 1.0).round(_EXPONENT_DECIMALS)
+            solution = lsq_linear(design, aims, bounds=(0.0, 1.0), method="bvls").x
+            exponents = np.clip(solution, 0.0, 1.0).round(_EXPONENT_DECIMALS)
         powers = {name: float(exponent) for name, exponent in zip(self.medians_, exponents, strict=True)}
         return {"": constant - float((center * exponents).sum()), **powers}
 

@@ -242,8 +242,8 @@ class PublishedRequest(DecisionRequest):
         for each in reversed(list_champions(champion)):
             tasks = [task for task in wanted if task in each.tasks]
             if tasks or not wanted:
-                asked: Any = with_operations(each)
-                published |= asked.published(entries, tasks=tasks)
+                champion: Any = with_operations(each)
+                published |= champion.published(entries, tasks=tasks)
         return published
 
 

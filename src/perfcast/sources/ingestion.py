@@ -241,8 +241,8 @@ def _explain_absence(spec: SourceSpec, attempts: Sequence[FailedAttempt]) -> str
     count = len(spec.editions[-1])
     absent = f"its {count} files are" if count > 1 else "its file is"
     fact = f"{absent} not here"
-    if found := rejections(attempts):
-        fact += f"; {found[0].reason}"
+    if rejected := rejections(attempts):
+        fact += f"; {rejected[0].reason}"
     return fact
 
 

@@ -201,8 +201,8 @@ def tabulate_sources(specs: Iterable[SourceSpec], places: SourcePlaces) -> list[
         way = ", ".join(dict.fromkeys(map(str, located.locations)))
         if not located.is_local:
             way = f"to be downloaded from {spec.homepage}"
-            if found := rejections(located.attempts):
-                way += f"; {format_attempts(found, with_paths=True)}"
+            if rejected := rejections(located.attempts):
+                way += f"; {format_attempts(rejected, with_paths=True)}"
         size = "unknown" if located.size is None else decimal(located.size)
         rows.append({"name": spec.name, "way": way, "size": size, "license": spec.license})
     return rows

@@ -130,7 +130,7 @@ class SourceSpec(StrictModel):
 
     @model_validator(mode="after")
     def _check_origins(self) -> Self:
-        """Check that every file can be had: from the repository or by an address."""
+        """Check that every file can be had: from the repository, by an address, or as a remedy says."""
         if self.live and (self.live.url is None or self.live.bound is None or self.live.sha256):
             raise ValueError("'live' must declare 'url' and 'max_bytes', and no 'sha256'")
         for file in self.editions[-1]:
@@ -144,8 +144,8 @@ class SourceSpec(StrictModel):
             return
         if file.sha256 is None or (file.size is None) == (file.bound is None):
             raise ValueError(f"file {file.name!r} must declare 'sha256', and either 'bytes' or 'max_bytes'")
-        if file.url is None and self.packed is None:
-            raise ValueError(f"file {file.name!r} must declare 'url', or the source 'packed'")
+        if file.url is None and self.packed is None and not (file.mirror and self.remedy):
+            raise ValueError(f"file {file.name!r} must declare 'url', or the source 'packed', or 'mirror' and 'remedy'")
 
 
 def packed_name(source: str) -> str:

@@ -386,9 +386,9 @@ def fit_expected_error(
     start = np.append(0.5, np.full(names, 0.5 / max(names, 1)))
     bounds = [(_MIN_BASE, None), *[(0.0, None)] * names]
     tight = {"ftol": 1e-13, "gtol": 1e-7}
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=tight).x
+    solution = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=tight).x
     # where the search ends depends on the last bits of its sums, which are those of the processor
-    values = mean * found.round(_EXPECTED_DECIMALS)
+    values = mean * solution.round(_EXPECTED_DECIMALS)
     return float(values[0]), values[1:]
 
 

@@ -65,11 +65,11 @@ def fit_levels(
     return ErrorLevels().fit(errors, error_rows(backtests, table), numbers, trained)
 
 
-def fit_forecast_levels(forecasts: pd.DataFrame, table: Table) -> ErrorLevels:
+def fit_forecast_levels(backtests: pd.DataFrame, table: Table) -> ErrorLevels:
     """Fit the levels of errors to backtests that are forecasts: training rows are earlier than all of their rows."""
-    numbers = forecasts["backtest"]
-    trained = {int(each): count_earlier(forecasts[numbers == each], table) for each in np.unique(numbers)}
-    return fit_levels(forecasts, table, trained)
+    numbers = backtests["backtest"]
+    trained = {int(each): count_earlier(backtests[numbers == each], table) for each in np.unique(numbers)}
+    return fit_levels(backtests, table, trained)
 
 
 def roll_predictions(levels: ErrorLevels, predictions: pd.DataFrame, table: Table, by: str) -> pd.DataFrame:

@@ -216,12 +216,12 @@ def test_power_of_a_vendor_without_measured_power_is_refused_in_one_line() -> No
 
 
 def test_weights_that_do_not_fit_are_refused() -> None:
-    one = {"accelerator": "Mine 1", "bf16_tflops": 120, "memory_gb_per_s": 300, "memory_gib": 24, "accelerators": 1}
-    answer = predicted(MLPERF, {**one, "task": "llama2-70b/Offline"})
+    machine = {"accelerator": "Mine 1", "bf16_tflops": 120, "memory_gb_per_s": 300, "memory_gib": 24, "accelerators": 1}
+    answer = predicted(MLPERF, {**machine, "task": "llama2-70b/Offline"})
     assert answer.status == "refused" and answer.estimates == ()
     assert "llama2-70b/Offline cannot be predicted: the weights alone" in answer.message
     assert "use 2 or more accelerators" in answer.message
-    assert predicted(MLPERF, {**one, "accelerators": 2, "task": "llama2-70b/Offline"}, level=0.05).estimates
+    assert predicted(MLPERF, {**machine, "accelerators": 2, "task": "llama2-70b/Offline"}, level=0.05).estimates
 
 
 @pytest.mark.parametrize(
@@ -244,8 +244,8 @@ def test_only_the_newest_round_of_a_machine_counts() -> None:
     chosen = champion(MLPERF)
     frame = chosen.reference_data.measured.frame
     keys = ["accelerator", "count", "task"]
-    rounds = frame[frame["variant"] == "base"].groupby(keys)["published"].agg(["nunique", "max"])
-    accelerator, count, task = rounds[rounds["nunique"] > 1].index[0]
+    published = frame[frame["variant"] == "base"].groupby(keys)["published"].agg(["nunique", "max"])
+    accelerator, count, task = published[published["nunique"] > 1].index[0]
     machine = {"accelerator": accelerator, "accelerators": count, "task": task}
     (estimate,) = predicted(MLPERF, machine).estimates
     of_machine = frame[(frame[keys] == [accelerator, count, task]).all(axis=1) & (frame["variant"] == "base")]

@@ -162,8 +162,8 @@ def test_a_vendor_without_a_deployment_is_refused():
     assert str(caught.value) == (
         "gpu must be of a vendor with results in llm_serving, but it has one of AMD; these are NVIDIA"
     )
-    own = {"gpu": "Mine 1", **GPU_FACTS}
-    assert {each.trust for each in predict(**own).estimates} == {"low: never measured"}
+    machine = {"gpu": "Mine 1", **GPU_FACTS}
+    assert {each.trust for each in predict(**machine).estimates} == {"low: never measured"}
 
 
 def test_an_assumed_number_format_is_named_with_the_formats_that_do_not_fit():

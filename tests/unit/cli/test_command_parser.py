@@ -104,7 +104,8 @@ def test_help_lists_every_command_once_in_a_group(capsys, monkeypatch):
         ("predict --json --csv", "--csv and --json must not be given together"),
         ("tune a b c --preset quik", "--preset must be one of quick, full, but it is 'quik'; did you mean quick?"),
         ("predict --out", "--out must have one argument"),
-        ("sources extra", "no place for extra"),
+        ("ui extra", "no place for extra"),
+        ("sources extra", "perfcast sources: action must be one of pack, but it is 'extra'"),
     ],
 )
 def test_mistyped_words_get_one_line_with_a_hint(typed, message, capsys):

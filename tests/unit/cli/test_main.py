@@ -94,7 +94,7 @@ def test_available_omits_datasets_without_sources(tmp_path, capsys):
 
 def test_fake_writes_sources_that_ingest_accepts(tmp_path):
     make_project(PROJECT, tmp_path / "mini", rows=60, seed=0)
-    for source in ("spec_cpu2017", "spec_cpu2017_detail", "perfcastdb"):
+    for source in ("spec_cpu2017", "spec_cpu2026", "perfcastdb"):
         out = tmp_path / "mini" / "results" / "raw" / source
         arguments = ["pipeline", "ingest", source, "--out", str(out), "--offline", "--strict"]
         mirror = tmp_path / "mini" / "mirror"

@@ -23,4 +23,4 @@ def test_a_measurement_is_small_and_its_machine_has_no_name(path):
     assert content["cores"] >= 1
     assert not {"host", "hostname", "address", "user"} & {key.lower() for key in content}
     assert not re.search(r"\b\d+\.\d+\.\d+\.\d+\b", text)
-    assert path.stem in (FOLDER / "README.md").read_text()
+    assert path.stem in (FOLDER / "measured.md").read_text()

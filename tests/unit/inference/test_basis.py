@@ -51,8 +51,8 @@ def test_facts_of_models_have_the_day_of_the_launch_and_facts_of_a_user_come_fir
     # of the launch quarter, the last day
     assert (listed.known_from, "tdp_w 150 W" in listed.facts) == ("2017-09-30", True)
     mine = Fact("xeon gold 6148", "", "tdp_w", "140", "W", pd.Timestamp("2017-08-01"), "data sheet", 1)
-    own = find((mine,))
-    assert (own.known_from, own.source, own.facts) == ("2017-08-01", "data sheet", ("tdp_w 140 W",))
+    basis = find((mine,))
+    assert (basis.known_from, basis.source, basis.facts) == ("2017-08-01", "data sheet", ("tdp_w 140 W",))
 
 
 def test_measured_result_moves_the_others_as_the_basis_tells():

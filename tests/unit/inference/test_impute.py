@@ -30,7 +30,9 @@ def test_facts_of_a_cpu_model_keep_given_values_and_those_of_an_unknown_one_are_
     named = EntityFacts(RULES.read_entity_facts({}, ["xeon gold 6148"]))
     known = only_row(RULES.fill_entity_facts(make_cells(cpu_model="xeon gold 6148", simd_bits=256.0), named))
     expected = {"cpu_model_id": "xeon-gold-6148", "family": "Skylake-SP", "mem_channels_per_chip": 6, "simd_bits": 256}
-    assert known[list(expected)].to_dict() == expected and np.isnan(known["tdp_w"])
+    assert known[list(expected)].to_dict() == expected
+    # of the table of CPU models, that of others has none
+    assert known[["tdp_w", "max_sockets"]].tolist() == [150, 4]
     near = only_row(RULES.fill_entity_facts(make_cells(cpu_model="xeon gold 6149"), named))
     assert near["family"] == "Skylake-SP"
     facts = project().champion.reference_data.facts_by_model
@@ -72,10 +74,10 @@ def test_memory_rate_of_the_processor_limit_is_usual_and_not_implied():
         ({"cores": 24}, "cores.* 24 per chip is more than the 20 of Xeon Gold 6148 .machine 1.*orrect it"),
         ({"cores_enabled_total": 48}, "cores_enabled_total.* 24 per chip is more than the 20 of Xeon Gold"),
         ({"cores_enabled_total": 39}, "cores_enabled_total.* 39 in total cannot be shared equally"),
-        ({"chips": 4}, "chips.* 4 is more than the 2 sockets"),
+        ({"chips": 8}, "chips.* 8 is more than the 4 sockets"),
         (
-            {"processor": "XeonGold6148", "sockets": 4, "chips": ""},
-            "sockets.* 4 is more than the 2 sockets that XeonGo",
+            {"processor": "XeonGold6148", "sockets": 8, "chips": ""},
+            "sockets.* 8 is more than the 4 sockets that XeonGo",
         ),
         ({"memory": "26 x 64 GB DDR4-2666"}, "memory.* 26 modules are more than 2 in each of the 12"),
         ({"memory": "4 x 64 GB DDR4-6400"}, "memory.* 6400 MT/s is no rate of DDR4, which has 1600 to 3600 MT/s"),

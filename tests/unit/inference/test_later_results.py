@@ -40,16 +40,16 @@ def test_an_update_leads_no_answer_away_from_published_results_without_saying_wh
     rows = data.draw(st.lists(st.integers(0, len(table) - 1), min_size=count, max_size=count))
     errors = data.draw(st.lists(st.floats(-0.5, 0.5), min_size=count, max_size=count))
     machine = table.iloc[data.draw(st.integers(0, len(table) - 1))]
-    asked = {"processor": machine["cpu_model"], "chips": machine["chips"]}
-    before, after = (predict(asked, each, OPTIONS).machines[0] for each in (project().champion, learn(rows, errors)))
-    own = (table["cpu_model"].iloc[rows] == machine["cpu_model"]).sum()
+    typed = {"processor": machine["cpu_model"], "chips": machine["chips"]}
+    before, after = (predict(typed, each, OPTIONS).machines[0] for each in (project().champion, learn(rows, errors)))
+    of_model = (table["cpu_model"].iloc[rows] == machine["cpu_model"]).sum()
     for old, new in zip(before.estimates, after.estimates, strict=True):
         if old.published is None or old.published.differs:
             continue
         away = [abs(np.log(each.median / each.published.median)) for each in (old, new)]
         if away[1] > away[0] + 1e-9:
-            assert after.basis.later_results.startswith(f"{own} results of {machine['cpu_model']} since 2025-02")
-            assert own > 0
+            assert after.basis.later_results.startswith(f"{of_model} results of {machine['cpu_model']} since 2025-02")
+            assert of_model > 0
 
 
 def test_errors_of_others_stop_at_published_results_and_move_new_machines():
@@ -59,8 +59,8 @@ def test_errors_of_others_stop_at_published_results_and_move_new_machines():
     champion = learn(others, np.full(len(others), -0.2))
     new = {"processor": known, "chips": 2, "memory": "4 x 8 GB DDR4-2133"}
     moved = {}
-    for name, asked in (("known", {"processor": known, "chips": 2}), ("new", new)):
-        before, after = (predict(asked, each, OPTIONS).machines[0] for each in (project().champion, champion))
+    for name, typed in (("known", {"processor": known, "chips": 2}), ("new", new)):
+        before, after = (predict(typed, each, OPTIONS).machines[0] for each in (project().champion, champion))
         assert [each.task for each in before.estimates] == SUITES
         pairs = zip(before.estimates, after.estimates, strict=True)
         moved[name] = pd.Series([np.log(b.median / a.median) for a, b in pairs])

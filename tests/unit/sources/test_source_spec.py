@@ -31,6 +31,11 @@ def test_a_packed_table_comes_before_the_official_files_which_need_no_address():
     assert [file.name for file in official] == ["a.csv"]
 
 
+def test_a_file_of_a_mirror_needs_no_address_where_a_remedy_says_how_it_is_made():
+    (files,) = parse_source("s", {**conf_with_file(url=None), "remedy": "run make_it.py"}).editions
+    assert [(file.mirror, file.url) for file in files] == [("s/a.csv", None)]
+
+
 def test_files_without_an_address_are_below_the_folders_of_their_source():
     files = [{"name": name, "sha256": SHA, "bytes": 5} for name in ("a/b.csv", "c.csv")]
     files[1] |= {"path": "d/e.csv", "url": "https://example.org/own.csv"}
@@ -61,6 +66,7 @@ def conf_with_file(**values):
         (conf_with_file(bytes=None), "either 'bytes' or 'max_bytes'"),
         (conf_with_file(max_bytes=9), "either 'bytes' or 'max_bytes'"),
         (conf_with_file(url=None), "must declare 'url'"),
+        ({**conf_with_file(url=None, mirror=None), "remedy": "run make_it.py"}, "must declare 'url'"),
         (conf_with(embedded=True), "its name only"),
         (conf_with(embedded=True, mirror="s", files=[{"name": "a.csv"}]), "its name only"),
         (conf_with(url="http://example.org"), "must be an https address"),

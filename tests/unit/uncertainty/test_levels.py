@@ -148,8 +148,8 @@ def test_what_training_rows_told_of_a_label_has_little_left_to_move():
         submissions = np.arange(count).astype(str)
         trained = rows_of([("everything", "f", "p")] * count, ["a"] * count).count(submissions)
         known = KnownErrors(levels, np.array([-0.2]), row, trained=trained)
-        (own,), (width,) = known.predict(row)
-        moves.append([own, known.predict(other)[0][0]])
+        (shift,), (width,) = known.predict(row)
+        moves.append([shift, known.predict(other)[0][0]])
         widths.append(width)
     assert (np.diff(np.abs(moves), axis=0) < 0).all() and (np.diff(widths) > 0).all()
     assert abs(moves[3][0]) < abs(moves[0][0]) / 3

@@ -165,7 +165,7 @@ class SpecDump:
     def pack(self, folder: Path) -> Packed:
         """Return the columns that the pipeline reads, row for row, with a result's identifier in place of its links.
 
-        A line that is no whole row has its reason and detail alone.
+        A link without an identifier stays. A line that is no whole row has its reason and detail alone.
         Raises: UserError when the dump has blank lines: lines identify rows.
         """
         path = find_only_file(self.source, folder)
@@ -176,7 +176,7 @@ class SpecDump:
             raise UserError(f"{path.name} must have a row on every line", "it has blank lines", "check the file")
         frame = frame.drop(columns=["file", "line", *(() if rows.rejections else _DEFECT)])
         if "Disclosure" in frame:
-            frame["Disclosure"] = frame["Disclosure"].map(lambda text: parse_disclosure(text).result_id or "")
+            frame["Disclosure"] = frame["Disclosure"].map(lambda text: parse_disclosure(text).result_id or text)
         header = read_header(path)
         left_out = [name for name in header if name not in frame]
         return Packed(frame, f"columns {', '.join(left_out)}; of the links of a result all but its identifier")
