@@ -22,8 +22,7 @@ from perfcast.evaluation import AVERAGE
 from perfcast.schema.sequences import is_sequence
 from perfcast.schema.table import Kind, Role, Table, Tag, build_table, out_of_bounds, select
 from perfcast.schema.table_files import read_table, write_table
-from perfcast.sources.packed import write_packed
-from perfcast.sources.source_spec import packed_name
+from perfcast.sources.packed import packed_name, write_packed
 
 CONF = Path(__file__).parents[2] / "conf"
 ROWS, SEED = 300, 7

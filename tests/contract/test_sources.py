@@ -13,8 +13,8 @@ from perfcast.domain import domains
 from perfcast.sources.download import DownloadError
 from perfcast.sources.ingestion import ingest_source
 from perfcast.sources.locations import SourcePlaces, find_places
-from perfcast.sources.packed import read_packed, render_readme
-from perfcast.sources.source_spec import packed_name, parse_source
+from perfcast.sources.packed import packed_name, read_packed, render_readme
+from perfcast.sources.source_spec import parse_source
 
 CONF = Path(__file__).parents[2] / "conf"
 EMBEDDED = Path(__file__).parents[2] / "data" / "embedded"

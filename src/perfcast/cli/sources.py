@@ -67,8 +67,8 @@ def _pack(project: Path, source: str, file: Path | None) -> None:
     from perfcast.config.experiment_params import validate
     from perfcast.sources.ingestion import ingest_source
     from perfcast.sources.locations import embedded_folder, find_places
-    from perfcast.sources.packed import write_packed, write_readme
-    from perfcast.sources.source_spec import packed_name, parse_source
+    from perfcast.sources.packed import packed_name, write_packed, write_readme
+    from perfcast.sources.source_spec import parse_source
     from perfcast.utils.errors import unknown_name
     from perfcast.utils.io import sha256
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pandas as pd
-from scipy.stats import binom
 
 from perfcast import plugins
 from perfcast.config.conf_files import read_conf
@@ -265,6 +264,8 @@ def _doubt_moves(moved: int, later: int) -> Iterator[str]:
 
     Of `later` answers, those of entities with new results, at most one in ten should leave its 90 % interval.
     """
+    from scipy.stats import binom
+
     allowed = int(binom.ppf(_GATE, later, 1 - LEVEL))
     if moved > allowed:
         yield f"{moved} answers moved by more than their interval, where chance allows {allowed}"

@@ -242,8 +242,8 @@ class PublishedRequest(DecisionRequest):
         for each in reversed(list_champions(champion)):
             tasks = [task for task in wanted if task in each.tasks]
             if tasks or not wanted:
-                champion: Any = with_operations(each)
-                published |= champion.published(entries, tasks=tasks)
+                answering: Any = with_operations(each)
+                published |= answering.published(entries, tasks=tasks)
         return published
 
 

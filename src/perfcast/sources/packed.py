@@ -6,13 +6,16 @@ import lzma
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from perfcast.sources.bounded_files import XZ, unpacked
-from perfcast.sources.source_spec import SourceSpec, packed_name
 from perfcast.utils import size_limits
 from perfcast.utils.io import atomic_path, sha256, write_text
+
+if TYPE_CHECKING:
+    from perfcast.sources.source_spec import SourceSpec
 
 README = "README.md"
 _INTRODUCTION = """\
@@ -31,6 +34,11 @@ class Packed:
 
     records: pd.DataFrame
     left_out: str
+
+
+def packed_name(source: str) -> str:
+    """Return the name of the packed table of a source."""
+    return f"{source}.csv.xz"
 
 
 def read_packed(folder: Path, source: str) -> pd.DataFrame | None:

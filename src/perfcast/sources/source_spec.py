@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, PositiveInt, model_validator
 
 from perfcast.config.conf_files import StrictModel, require_mapping, validated
+from perfcast.sources.packed import packed_name
 
 MANIFEST = "manifest.json"
 MAX_FILE_BYTES = 64_000_000
@@ -146,11 +147,6 @@ class SourceSpec(StrictModel):
             raise ValueError(f"file {file.name!r} must declare 'sha256', and either 'bytes' or 'max_bytes'")
         if file.url is None and self.packed is None and not (file.mirror and self.remedy):
             raise ValueError(f"file {file.name!r} must declare 'url', or the source 'packed', or 'mirror' and 'remedy'")
-
-
-def packed_name(source: str) -> str:
-    """Return the name of the packed table of a source."""
-    return f"{source}.csv.xz"
 
 
 def parse_source(name: str, conf: Mapping[str, Any]) -> SourceSpec:

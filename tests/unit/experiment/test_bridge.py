@@ -215,7 +215,7 @@ def test_answers_of_a_champion_on_a_bridge_move_and_its_forecasts_are_scored(res
     new = [repeat(known[0], 900, Processor="AMD EPYC 9845"), repeat(known[0], 901, **other)]
     new += [repeat(known[0], 902, Processor="Zorch Chip Z9"), repeat(rated, 903, System="Box (1-copy)")]
     code, text = update(results, [*later, *rows, *new], capsys)
-    assert code == 0
+    assert code == 0, text
     read, count = len(rows) + len(later) + 4, len(standard(SEEN).frame) + len(later) + 3
     assert f"rows: {read} read = {count} kept + 0 merged + {read - count} rejected" in text
     assert "one_copy: 1 (cpu2026-20260710-00903)" in text
