@@ -153,13 +153,13 @@ def repeat(row, number, factor=1.0, month="Aug-2026", **changed):
     return [*{**cells, **later, "Base Result": score, **changed}.values()]
 
 
-def update(results, rows, capsys):
+def update(results, rows, capsys, *words):
     """Update with a dump of these rows; return the status and what was printed."""
     dump = results.parent / "dump.csv"
     with dump.open("w", newline="") as file:
         csv.writer(file).writerows([june()[0], *rows])
     capsys.readouterr()
-    code = main(["update", "--dataset", SEEN, "--results", str(results), "--from", str(dump)])
+    code = main(["update", "--dataset", SEEN, "--results", str(results), "--from", str(dump), *words])
     return code, "".join(capsys.readouterr())
 
 
@@ -214,7 +214,7 @@ def test_answers_of_a_champion_on_a_bridge_move_and_its_forecasts_are_scored(res
     rated = next(row for row in known if row[header.index("Benchmark")].endswith("rate"))
     new = [repeat(known[0], 900, Processor="AMD EPYC 9845"), repeat(known[0], 901, **other)]
     new += [repeat(known[0], 902, Processor="Zorch Chip Z9"), repeat(rated, 903, System="Box (1-copy)")]
-    code, text = update(results, [*later, *rows, *new], capsys)
+    code, text = update(results, [*later, *rows, *new], capsys, "--yes")
     assert code == 0, text
     read, count = len(rows) + len(later) + 4, len(standard(SEEN).frame) + len(later) + 3
     assert f"rows: {read} read = {count} kept + 0 merged + {read - count} rejected" in text

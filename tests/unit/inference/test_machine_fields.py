@@ -361,7 +361,9 @@ def find_misreadings(keys: list[str]) -> list[tuple[str, str]]:
         line, number = split_name(name)
         for mutated in set(mutate(number)):
             key = names.find(line + mutated).key
-            if key is not None and _JOINT.sub("", split_name(key)[1]) != _JOINT.sub("", mutated):
+            if key in (None, line + mutated):  # no name, or the very name of another one, as graviton of graviton2
+                continue
+            if _JOINT.sub("", split_name(key)[1]) != _JOINT.sub("", mutated):
                 wrong.append((line + mutated, key))
     return wrong
 
