@@ -121,7 +121,9 @@ def update_champion(
 
 def _fetch(live: SourceFile, given: Path | None, folder: Path, limits: DownloadLimits) -> Path:
     """Download or copy a dump to a folder, and name it by its compression. Raises: UserError."""
-    path = folder / live.name
+    # the folder itself is locked by this command, and a download locks the folder of its file
+    path = folder / "dump" / live.name
+    path.parent.mkdir()
     if given is None:
         try:
             download_file(live, path, limits)
