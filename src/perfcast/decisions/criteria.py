@@ -175,6 +175,16 @@ Factor = str | Output | DerivedOutput
 
 
 @dataclass(frozen=True)
+class RefusedCandidate:
+    """Candidate that cannot be used, and the reason."""
+
+    line: int
+    name: str
+    message: str
+    carried: Mapping[str, str | float | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Criterion:
     """Product of powers: `score/watt` has the exponents 1 and -1. Keys: the words, outputs, or derived ones.
 

@@ -300,6 +300,8 @@ def _ranked_cells(candidate: Ranked, ranking: Ranking) -> dict[str, str]:
     if len(ranking.targets) > 1:
         ends = map(format_percent, (candidate.joint_probability_min, candidate.joint_probability_max))
         cells["all targets"] = " to ".join(dict.fromkeys(ends))
+    if candidate.probability_first is not None:
+        cells["comes first"] = format_percent(candidate.probability_first)
     mixed = not all(other.watts_assumed for other in ranking.candidates)
     differs = any(other.cost != other.price for other in ranking.candidates)
     watts, price, cost, per_year = candidate.watts, candidate.price, candidate.cost, candidate.cost_per_score_year

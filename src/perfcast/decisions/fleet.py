@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from perfcast.decisions.criteria import Candidate, read_candidate
+from perfcast.decisions.criteria import Candidate, RefusedCandidate, read_candidate
 from perfcast.decisions.fleet_power import PowerDraws, draw_power, list_power_notes, summarize_power
 from perfcast.decisions.joint_scores import MachineScores, predict_scores
-from perfcast.decisions.ranking import RefusedCandidate, complete_facts
+from perfcast.decisions.ranking import complete_facts
 from perfcast.decisions.sizing_request import SizingRequest, carry_fleet_fields, read_count, read_utilization
 from perfcast.inference.champion import Champion
 from perfcast.inference.machine_files import MachineEntry

@@ -9,8 +9,7 @@ from itertools import combinations, permutations
 import numpy as np
 import pandas as pd
 
-from perfcast.decisions.criteria import Output, error_quantiles
-from perfcast.decisions.ranking import RefusedCandidate
+from perfcast.decisions.criteria import Output, RefusedCandidate, error_quantiles
 from perfcast.inference.bridged import JointAnswers
 from perfcast.inference.champion import Champion
 from perfcast.inference.champion_pair import BridgedPair, Measured, list_champions, parse_shared

@@ -17,10 +17,12 @@ from perfcast.decisions.criteria import (
     Candidate,
     Output,
     RankingRequest,
+    RefusedCandidate,
     evaluate_criterion,
     read_candidate,
     weighted_score,
 )
+from perfcast.decisions.first_place import find_first_places
 from perfcast.inference.bridged import predict_sides
 from perfcast.inference.champion import Champion
 from perfcast.inference.champion_pair import BridgedPair, Measured, list_champions, parse_shared
@@ -52,8 +54,9 @@ class Ranked:
     the criterion, `trust` the lowest one of its predictions. Units: `watts` W, `price` as given, `score` that
     of its tasks.
     `cost` is that of all years of use, `cost_per_score_year` it over the score and the years. `sure` is whether all
-    targets are met with the asked probability, None without targets. `carried` has the columns of its file that nothing
-    reads.
+    targets are met with the asked probability, None without targets. `probability_first` is that of the best value of
+    the criterion, see `find_first_places`, None where it is not known. `carried` has the columns of its file that
+    nothing reads.
     """
 
     rank: int
@@ -76,6 +79,7 @@ class Ranked:
     trust: str
     cost: float | None = None
     cost_per_score_year: float | None = None
+    probability_first: float | None = None
     carried: Mapping[str, str | float | None] = field(default_factory=dict)
 
     @property
@@ -84,16 +88,6 @@ class Ranked:
         least = self.joint_probability_min
         facts = {WATTS: self.watts, PRICE: self.price, COST: self.cost, PROBABILITY: least}
         return {word: fact for word, fact in facts.items() if fact is not None}
-
-
-@dataclass(frozen=True)
-class RefusedCandidate:
-    """Candidate that cannot be used, and the reason."""
-
-    line: int
-    name: str
-    message: str
-    carried: Mapping[str, str | float | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, repr=False)
@@ -178,11 +172,26 @@ def rank_machines(
     units = {each.unit for each in estimates if Output.of(each) in request.weights}
     names, tasks = Counter(each.name for each in ranked), Counter(output.task for output in request.weights)
     titles = {output: champion.rules.task_titles.get(output.task, output.task) for output in request.weights}
+    lines = {each.line: machines.line_of(each.line) for each in ranked}
+    by_line = {entry.line: entry for entry in entries}
+    # a line that stands for several machines has no joint score, and neither have two suites
+    are_single = isinstance(champion, Champion) and len(set(lines.values())) == len(lines)
+    first_places = (
+        find_first_places(
+            [(by_line[lines[each.line]], each.value, each.score) for each in ranked],
+            first,
+            request,
+            options,
+            measurements[0],
+        )
+        if are_single
+        else [None] * len(ranked)
+    )
     listed = []
-    for rank, each in enumerate(ranked, start=1):
-        line = machines.line_of(each.line)
+    for rank, (each, share) in enumerate(zip(ranked, first_places, strict=True), start=1):
+        line = lines[each.line]
         name = f"{each.name} (line {line})" if names[each.name] > 1 else each.name
-        listed.append(replace(each, rank=rank, line=line, name=name, carried=carried[line]))
+        listed.append(replace(each, rank=rank, line=line, name=name, probability_first=share, carried=carried[line]))
     return Ranking(
         *champion.identity,
         by=request.criterion.text,

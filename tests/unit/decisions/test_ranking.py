@@ -89,6 +89,27 @@ def test_read_constraint_accepts_published_task_names():
     assert all(sum(candidate.probabilities) == pytest.approx(1) for candidate in candidates)
 
 
+def test_the_probabilities_of_the_first_place_sum_to_one():
+    first = {each.name: each.probability_first for each in ranked().candidates}
+    assert sum(first.values()) == pytest.approx(1)
+    assert first["large"] > 0.9
+    twins = [{**MACHINES[1], "name": name} for name in ("one", "other")]
+    of_twins = ranked(twins, by="score/price").candidates
+    assert [each.probability_first for each in of_twins] == pytest.approx([0.5, 0.5], abs=0.5)
+    assert sum(each.probability_first for each in of_twins) == pytest.approx(1)
+    cheap = ranked([MACHINES[1], {**MACHINES[1], "name": "cheap", "price": 10}], by="score/price").candidates
+    assert cheap[0].name == "cheap"
+    assert cheap[0].probability_first == 1
+    assert "comes first" in format_ranking(ranked())
+
+
+def test_no_probability_of_the_first_place_where_it_is_not_known():
+    assert ranked(MACHINES[:1]).candidates[0].probability_first is None
+    assert {each.probability_first for each in ranked(by="price").candidates} == {None}
+    several = [{"processor": "Xeon Gold 6148", "name": "any"}, MACHINES[1]]
+    assert {each.probability_first for each in ranked(several).candidates} == {None}
+
+
 def test_rank_machines_orders_by_ratio_criteria():
     orders = {
         by: [candidate.name for candidate in ranked(by=by).candidates] for by in ("score", "price", "score/price")
