@@ -86,12 +86,14 @@ def impute_draws(
     if shares is None:
         owners_of, shares = _mix_variants(steps, champion, of_other[:, 0] >= 0)
         of_other, is_first = of_other[owners_of], is_first[owners_of]
+    dates = when.iloc[by_task[owners_of]] if isinstance(when, pd.Series) else when
+    if assume and dates is not None:
+        steps.fill(champion.rules.fill_date(steps.cells, dates), ASSUMED)
     deck, rows = champion.joint_deck if assume else None, np.arange(len(owners_of))
     if deck is None:
         none = np.full(len(rows), -1)
         weights = 1 / np.bincount(owners_of)[owners_of]
         return DrawnMachines(_assume(steps, champion, assume=assume), owners_of, weights, none, none)
-    dates = when.iloc[by_task[owners_of]] if isinstance(when, pd.Series) else when
     steps.fill(deck.date(steps.cells, dates), ASSUMED)
     first_cells, machine = steps.cells.take(np.flatnonzero(is_first)), np.cumsum(is_first) - 1
     donor_rows = [

@@ -317,6 +317,10 @@ class DescriptionRules:
         """Fill what other cells of the same row imply."""
         return cells
 
+    def fill_date(self, cells: Cells, when: pd.Series | pd.Timestamp) -> Cells:
+        """Fill what follows from the day of the measurement, asked for or of every machine, (n,), beside `day`."""
+        return cells
+
     def fill_usual(self, cells: Cells, last: pd.Timestamp) -> Cells:
         """Fill usual values that need no donor; `last` is the month of the newest result."""
         return cells
