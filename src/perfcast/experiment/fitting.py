@@ -71,11 +71,13 @@ def excluded_rows(table: Table, subset: np.ndarray) -> np.ndarray:
 
 
 def last_year(table: Table, rows: np.ndarray) -> np.ndarray | None:
-    """Mark the last twelve months of the given rows, None where the dataset has no dates."""
+    """Mark the last round, or twelve months, of the given rows, None where the dataset has no dates."""
     names = table.select(tag=Tag.TIME)
     if not names:
         return None
     when = table.frame.loc[rows, names[0]]
+    if table.select(tag=Tag.ROUND):
+        return np.asarray(when == when.max(), dtype=bool)
     return np.asarray(when > when.max() - pd.DateOffset(months=12), dtype=bool)
 
 
@@ -137,8 +139,9 @@ def plan_backtests(table: Table, subset: np.ndarray, label_outlier: float | None
     shots = int(table.frame.loc[shown, table.column_of(Tag.ENTITY)].value_counts().max()) if shown.any() else 0
     known &= ~shown
     when = pd.DatetimeIndex(table.frame.loc[known, times[0]]) if times else None
+    pairs = backtest_pairs(subset[known] == "validation", when, by_round=bool(table.select(tag=Tag.ROUND)))
     backtests = []
-    for number, (fitting, testing) in enumerate(backtest_pairs(subset[known] == "validation", when)[:limit]):
+    for number, (fitting, testing) in enumerate(pairs[:limit]):
         inner = np.full(len(subset), "held out", dtype=object)
         inner[np.flatnonzero(known)[fitting]] = "train"
         inner[np.flatnonzero(known)[testing]] = "test"

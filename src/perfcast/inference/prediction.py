@@ -13,7 +13,7 @@ import pandas as pd
 
 from perfcast.inference.measured_index import OTHER_SOFTWARE, PublishedScores
 from perfcast.inference.rules import Check, DatasetBasis, DerivedOutput, FactSource, Numbers, is_known
-from perfcast.uncertainty.in_domain import AHEAD, OF_PAIR, RESULTS
+from perfcast.uncertainty.in_domain import AHEAD, OF_PAIR, RESULTS, YOUNG
 from perfcast.utils.terminal_tables import format_interval, format_number
 
 DERIVED = "derived"
@@ -61,7 +61,12 @@ _HIGH_SCORE, _FAIR_SCORE = 0.75, 0.4
 """Least in-domain scores: errors of backtests were at most 1.33 and 2.5 times the smallest at such distances."""
 NEVER = "low: never measured"
 """Trust in an answer about a kind without any measured result."""
-_REASONS = {RESULTS: "few results", OF_PAIR: "few results of this task", AHEAD: "years after the data"}
+_REASONS = {
+    RESULTS: "few results",
+    OF_PAIR: "few results of this task",
+    YOUNG: "a young task",
+    AHEAD: "years after the data",
+}
 
 
 def rate_trust(score: float | None, group: str) -> str:

@@ -18,7 +18,7 @@ from perfcast.evaluation.run_predictions import is_covered
 from perfcast.report.report_context import NAME, WHEN, Rows
 from perfcast.schema.display_names import replace_underscores
 from perfcast.splits import describe_split, scenario_label, split_label
-from perfcast.uncertainty.in_domain import AHEAD, OF_PAIR, RESULTS
+from perfcast.uncertainty.in_domain import AHEAD, OF_PAIR, RESULTS, YOUNG
 
 _SPREADS = ("cv_median", "cv_mean", "mape_floor")
 _CONTROL = ("control_error", "chance_error", "better", "shuffles")
@@ -189,7 +189,12 @@ def _numbers_sentence(numbers: Mapping[str, Any]) -> str:
 
 _SHOWN = 6
 _LOW = 0.1
-_GROUP_TEXTS = {RESULTS: "its few results", OF_PAIR: "few of this task", AHEAD: "the time since the end of the data"}
+_GROUP_TEXTS = {
+    RESULTS: "its few results",
+    OF_PAIR: "few of this task",
+    YOUNG: "its young task",
+    AHEAD: "the time since the end of the data",
+}
 _MIN_ROWS = 5
 """Results of a family in a task below which its error is not shown."""
 _OF_ERRORS = ("in-domain score", "probable reason")

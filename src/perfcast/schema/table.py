@@ -79,6 +79,7 @@ class Tag(StrEnum):
     WORK      the quantity that a rate counts: work / score is the time; without it a score is a time or a cost
     PARALLEL  workers that share the work of a row; scaling splits hold out higher numbers
     SETUP     software that an ENTITY runs: its rows err alike, as those of another software do
+    ROUND     results that are published together, in the order of TIME: backtests predict each earlier round
     PAIR      rows equal on every PAIR column tell about each other: intervals depend on how many training has
     LEVEL     rows of one value err alike, beside those of one ENTITY: compiler, model of the system
     CONFIG    rows equal on every CONFIG column are repetitions of one configuration (noise floor)
@@ -101,6 +102,7 @@ class Tag(StrEnum):
     SLICE = "slice"
     SETUP = "setup"
     PAIR = "pair"
+    ROUND = "round"
     LEVEL = "level"
     CONFIG = "config"
     EXCLUDED = "excluded"

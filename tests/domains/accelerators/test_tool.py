@@ -111,6 +111,18 @@ def test_per_watt_needs_measured_watts() -> None:
     assert not ranking.candidates[0].watts_assumed
 
 
+def test_the_month_asked_is_the_year_of_an_answer() -> None:
+    entries = read_machines([{**H100, "accelerators": 8, "task": task_of(MLPERF)}])
+    (now,), (later,) = (
+        predict_batch(entries, champion(MLPERF), PredictOptions(when=when)).machines
+        for when in (None, pd.Timestamp("2027-07-01"))
+    )
+    years = [{value.column: value.value for value in answer.values}["year"] for answer in (now, later)]
+    assert float(years[1]) == 2027.5 > float(years[0])
+    widths = [answer.estimates[0].high / answer.estimates[0].low for answer in (now, later)]
+    assert widths[1] > widths[0]
+
+
 def test_published_results_of_a_system_are_found() -> None:
     frame = champion(MLPERF).reference_data.measured.frame
     row = frame[(frame["variant"] == "base") & (frame["is_processor"] == 0)].iloc[-1]

@@ -12,7 +12,7 @@ from perfcast.schema.table import Column, Kind, Role, Tag
 from perfcast.uncertainty import in_domain
 from perfcast.uncertainty.backtest import backtest_pairs
 from perfcast.uncertainty.conformal import fit_expected_error, independent_count, units_of_error
-from perfcast.uncertainty.in_domain import AHEAD, OF_PAIR, RESULTS, InDomainModel
+from perfcast.uncertainty.in_domain import AHEAD, OF_PAIR, RESULTS, YOUNG, InDomainModel
 from perfcast.uncertainty.mixture import mixture_quantiles, weighted_medians
 
 COLUMNS = [
@@ -50,6 +50,18 @@ def test_results_of_a_pair_count_those_equal_on_all_its_columns_also_after_a_rea
         assert each.distances(rows[:0])[OF_PAIR].tolist() == []
         assert OF_PAIR in each.names
     assert OF_PAIR not in InDomainModel().fit(TRAIN, COLUMNS).distances(rows)
+
+
+def test_a_task_of_pairs_is_young_by_its_first_training_row_also_after_a_reading(tmp_path):
+    task = Column("task", Kind.CATEGORICAL, Role.KEY, "processor", tags=(Tag.TASK, Tag.PAIR))
+    train = TRAIN.assign(task=["old", "new", "old", "old"])
+    model = InDomainModel().fit(train, [*COLUMNS, task], WHEN)
+    model.save(tmp_path)
+    rows, when = train.iloc[[0, 1, 1]].assign(task=["old", "new", "unseen"]), pd.Series(["2022-01-01"] * 3)
+    for each in (model, InDomainModel.load(tmp_path)):
+        assert each.distances(rows, pd.to_datetime(when))[YOUNG].tolist() == [0, 0, 1]
+        assert each.distances(rows)[YOUNG].tolist() == [0, 1, 1]
+        assert each.names == [*each.distances(rows)]
 
 
 @pytest.mark.parametrize(
@@ -115,6 +127,17 @@ def test_backtest_pairs_of_a_forward_split_are_its_validation_rows_and_earlier_c
     for years, (fitting, choosing) in enumerate(earlier, start=1):
         assert DAYS[fitting].max() < pd.Timestamp(f"{2022 - years}-01-01") <= DAYS[choosing].min()
         assert DAYS[choosing].max() < pd.Timestamp(f"{2024 - years}-01-01")
+
+
+def test_backtests_of_rounds_predict_every_earlier_round_from_those_before_it():
+    rounds = pd.DatetimeIndex(np.repeat(pd.to_datetime(["2021-04-01", "2021-09-01", "2022-04-01", "2022-09-01"]), 5))
+    pairs = backtest_pairs(np.asarray(rounds == rounds[-1]), rounds, by_round=True)
+    tested = [rounds[testing].unique().tolist() for _, testing in pairs]
+    assert tested == [[day] for day in rounds.unique().tolist()[:0:-1]]
+    for fitting, testing in pairs:
+        assert rounds[fitting].max() < rounds[testing].min()
+    drawn = np.arange(len(rounds)) % 4 == 0
+    assert len(backtest_pairs(drawn, rounds, by_round=True)) == 1
 
 
 def test_backtest_pairs_need_later_validation_rows_and_a_tenth_of_the_rows():

@@ -42,6 +42,12 @@ def _read_known(column: str, cells: Mapping[str, Cell], typed: Mapping[str, Type
     return False
 
 
+def _read_years(when: pd.Series | pd.Timestamp, count: int) -> np.ndarray:
+    """Return the decimal years of days, to the month, (count,)."""
+    days = pd.DatetimeIndex(np.broadcast_to(np.asarray(when, dtype="datetime64[us]"), count))
+    return np.asarray(days.year + (days.month - 1) / 12, dtype=float)
+
+
 class AcceleratorRules(DescriptionRules):
     """Rules of systems of accelerators in MLPerf inference."""
 
@@ -108,6 +114,10 @@ class AcceleratorRules(DescriptionRules):
         modes = np.full(len(cells.index), "base", dtype=object)
         return fill_missing(cells, {"nodes": np.ceil(cells["count"] / _NODE), "variant": modes})
 
+    def fill_date(self, cells: Cells, when: pd.Series | pd.Timestamp) -> Cells:
+        """Fill the year of the round, in which the software is made."""
+        return fill_missing(cells, {"year": _read_years(when, len(cells.index))})
+
     def fill_usual(self, cells: Cells, last: pd.Timestamp) -> Cells:
         """Fill a node of accelerators or two sockets of processors, a host of two processors, and the last round."""
         count = len(cells.index)
@@ -115,7 +125,7 @@ class AcceleratorRules(DescriptionRules):
         usual = {
             "triton": np.zeros(count),
             "sockets": np.full(count, 2.0),
-            "year": np.full(count, last.year + (last.month - 1) / 12),
+            "year": _read_years(last, count),
         }
         return self.fill_implied(fill_missing(filled, usual))
 

@@ -36,7 +36,7 @@ COLUMNS = (
     category("submitter", Role.KEY, "result", "who submitted the result"),
     category("system", Role.KEY, "result", "submitter and name of the system", Tag.CONFIG),
     category("block", Role.KEY, "result", "round, submitter and system", Tag.BLOCK),
-    category("round", Role.KEY, "result", "round of MLPerf inference", Tag.CONFIG, Tag.SLICE),
+    category("round", Role.KEY, "result", "round of MLPerf inference", Tag.CONFIG, Tag.SLICE, Tag.ROUND),
     Column("published", Kind.DATE, Role.KEY, "result", meaning="day of publication", tags=(Tag.TIME,)),
     Column(
         "throughput", Kind.NUMERICAL, Role.TARGET, "result", "per s", "rate per accelerator, a derived metric", 1e-6
