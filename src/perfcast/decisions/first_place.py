@@ -48,5 +48,5 @@ def find_first_places(
         ]
         logs[place] = facts + power * np.sum(of_tasks, axis=0)
     winners = logs.argmin(axis=0) if request.criterion.ascending else logs.argmax(axis=0)
-    shares = np.bincount(winners, minlength=len(candidates)) / logs.shape[1]
-    return shares.tolist()
+    counts: list[int] = np.bincount(winners, minlength=len(candidates)).tolist()
+    return [count / logs.shape[1] for count in counts]

@@ -91,7 +91,8 @@ class InDomainModel:
 
     def _years_since_first(self, X: pd.DataFrame, when: pd.Series | None) -> np.ndarray:
         """Return how long ago the task of every row had its first training row, (n,), 0 for an unknown task."""
-        days = pd.DatetimeIndex(np.full(len(X), self.last) if when is None else when).fillna(self.last)
+        last = pd.Timestamp(0) if self.last is None else self.last
+        days = pd.DatetimeIndex(np.full(len(X), last) if when is None else when).fillna(last)
         first = pd.DatetimeIndex(self._tasks(X).map(self.first))
         years = (days - first).days.to_numpy(dtype=float) / _DAYS
         return np.maximum(np.nan_to_num(years), 0.0)
