@@ -7,10 +7,6 @@ Facts of the files:
 - Parameters exclude embeddings. Those of 3B are in no file: they follow from the tokens of its runs, within 0.01 %.
 - The files of the targets lack the step (7B) or the tokens (13B). The 7B file holds one row, that of 13B its last rows.
 
-Of runs under way (`build_curves`), a row is one task of one run and one known share of it. What the run showed so far
-is the last result, and the line through the results of the last half of the known part, over the logarithm of the
-progress. Later evaluations are in no row; a run that has none so far is rejected at that share.
-
 Source: Bhagia et al., 2024, arXiv 2412.04403; parameters in scripts/scaling/final.json of the same repository.
 """
 
@@ -74,10 +70,9 @@ TASKS = {
     },
 }
 """Task -> its kind, and the columns whose mean is its result."""
-_SIZE = category("model_size", Role.KEY, "model", "name of the model size", Tag.ENTITY, Tag.SLICE)
 COLUMNS = (
     *scaling_columns.RESULT_COLUMNS,
-    _SIZE,
+    category("model_size", Role.KEY, "model", "name of the model size", Tag.ENTITY, Tag.SLICE),
     category("run", Role.KEY, "training", "size, multiplier and repetition", Tag.BLOCK),
     category("configuration", Role.KEY, "training", "size and multiplier", Tag.CONFIG),
     *scaling_columns.TRAINING_COLUMNS,
@@ -87,30 +82,6 @@ COLUMNS = (
     Column("peak_learning_rate", Kind.NUMERICAL, Role.PROVENANCE, "training", meaning="highest learning rate", low=0),
     Column("step", Kind.NUMERICAL, Role.PROVENANCE, "training", meaning="number of the last step", low=0),
     category("published_subset", Role.PROVENANCE, "training", "subset in the split of the authors"),
-    *scaling_columns.PLACE_COLUMNS,
-)
-
-
-KNOWN = (25, 50, 75)
-"""Shares of a run that are known, in %."""
-NOW, LEVEL, SLOPE = "value_now", "value_level", "value_slope"
-_UNIT = scaling_columns.TARGET_COLUMN.unit
-CURVE_COLUMNS = (
-    category("result_id", Role.KEY, "evaluation", "name of the run, the task and the known share", Tag.ROW),
-    category("task", Role.KEY, "evaluation", "validation set or benchmark, and the known share", Tag.TASK, Tag.CONFIG),
-    category("task_kind", Role.KEY, "evaluation", "accuracy, bpb or loss, and the known share", Tag.SLICE),
-    _SIZE,
-    category("run", Role.KEY, "training", "size, multiplier and repetition"),
-    category("configuration", Role.KEY, "training", "size and multiplier", Tag.CONFIG, Tag.BLOCK),
-    *scaling_columns.TRAINING_COLUMNS,
-    scaling_columns.number("tokens_per_param", "training", "tokens of the whole run over parameters"),
-    scaling_columns.number(NOW, "curve", "last result of the known part", _UNIT),
-    scaling_columns.number(
-        LEVEL, "curve", "result at the end of the known part, by the line through its last half", _UNIT
-    ),
-    Column(SLOPE, Kind.NUMERICAL, Role.FEATURE, "curve", _UNIT, "change of the result per unit of ln progress"),
-    scaling_columns.number("known_share", "curve", "known share of the run", "%", high=100),
-    scaling_columns.TARGET_COLUMN,
     *scaling_columns.PLACE_COLUMNS,
 )
 
@@ -235,77 +206,3 @@ def _melt(runs: pd.DataFrame) -> pd.DataFrame:
             )
         )
     return pd.concat(parts, ignore_index=True)
-
-
-def build_curves(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
-    """Standardize the runs of the ladder; the models that its authors predict have no curve.
-
-    An input row is one task of one run and one known share.
-
-    Raises:
-        UserError: A file is absent or broken, or every row of it is rejected.
-    """
-    del options
-    records, unread = split_rejections(SOURCE, read_records(raw[SOURCE], SOURCE, pack))
-    parts: list[pd.DataFrame] = []
-    rejections = [row for row in unread if row.file not in source.TARGETS.values()]
-    for (size, multiplier, repetition), name in source.list_runs().items():
-        good, rejected = _parse_run(records, name, size)
-        rejections += rejected
-        facts = _name_run(name, size, multiplier, repetition)
-        for share in KNOWN:
-            rows = describe_curve(good.sort_values(source.TOKENS), share, PARAMS[size])
-            if rows is None:
-                detail = f"{facts['run']} has no evaluation in its first {share} %"
-                rejections += [Rejection(SOURCE, name, 0, "no_evaluation_so_far", detail)] * len(TASKS)
-            else:
-                parts.append(rows.assign(**facts))
-    frame = pd.concat(parts, ignore_index=True)
-    frame["result_id"] = frame["run"] + "|" + frame["task"]
-    return Standardized(
-        table=build_table("llm_ladder_curve", frame, CURVE_COLUMNS),
-        rejected=build_rejected_frame(rejections),
-        rows_in=len(rejections) + len(frame),
-        quality={"runs": int(frame["run"].nunique()), "by_known_share": frame["known_share"].value_counts().to_dict()},
-    )
-
-
-def describe_curve(evaluations: pd.DataFrame, share: float, params: float) -> pd.DataFrame | None:
-    """Return one row per task of a run of which `share` % is known, None where it has no evaluation so far.
-
-    Shapes: `evaluations` one row per evaluation, in the order of tokens.
-    """
-    tokens = evaluations[source.TOKENS].to_numpy(dtype=float)
-    progress = tokens / tokens[-1]
-    known = progress <= share / 100 + 1e-9
-    if not known.any():
-        return None
-    recent = known & (progress >= progress[known][-1] / 2)
-    distance = np.log(progress[recent]) - np.log(share / 100)
-    rows = []
-    for task, (kind, columns) in TASKS.items():
-        results = evaluations[list(columns)].to_numpy(dtype=float).mean(axis=1)
-        level, slope = fit_line(distance, results[recent])
-        rows.append(
-            {
-                "task": f"{task}_{share:g}_percent",
-                "task_kind": f"{kind}, {share:g} % known",
-                **{NOW: results[known][-1], LEVEL: max(level, 0.0), SLOPE: slope, "value": results[-1]},
-            }
-        )
-    return pd.DataFrame(rows).assign(
-        known_share=float(share),
-        params=float(params),
-        tokens=tokens[-1],
-        compute=scaling_columns.FLOP_PER_PARAM_TOKEN * params * tokens[-1] / 1e18,
-        tokens_per_param=tokens[-1] / params,
-        source_line=evaluations["line"].iloc[-1],
-    )
-
-
-def fit_line(distance: np.ndarray, results: np.ndarray) -> tuple[float, float]:
-    """Return the value at 0 and the slope of the least-squares line; of one result that result, and no slope."""
-    if np.ptp(distance) == 0:
-        return float(results.mean()), np.nan
-    slope, level = np.polyfit(distance, results, 1)
-    return float(level), float(slope)
