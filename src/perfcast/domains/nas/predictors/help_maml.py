@@ -13,7 +13,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from perfcast.domains.nas.predictors.task_experts import select_item_columns, thin_rows
+from perfcast.domains.nas.predictors.ridge_transfer import select_item_columns, thin_rows
 from perfcast.features.encoding.columns import labels
 from perfcast.features.encoding.dense import LinearEncoder
 from perfcast.predictors.predictor import Predictor
