@@ -17,8 +17,14 @@ import pandas as pd
 
 from perfcast.domains.llm.accelerators.accelerator_catalog import find_gpus
 from perfcast.domains.llm.accelerators.step_operators import light_of
-from perfcast.domains.llm.datasets.operator_columns import DTYPES, SHAPES
-from perfcast.domains.llm.sources.aiconfigurator_operators import SYSTEMS, WINDOW, list_tables, read_operators
+from perfcast.domains.llm.sources.aiconfigurator_operators import (
+    DTYPES,
+    SHAPES,
+    SYSTEMS,
+    WINDOW,
+    list_tables,
+    read_operators,
+)
 
 DISTRIBUTION = "power_law_1.2"
 """Distribution of tokens over experts that the authors of the tables take for served models."""

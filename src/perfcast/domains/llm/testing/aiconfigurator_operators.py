@@ -13,31 +13,26 @@ import pandas as pd
 
 from perfcast.domains.llm.accelerators.accelerator_catalog import find_gpus, read_gpus
 from perfcast.domains.llm.accelerators.operator_costs import light_time, operator_amounts
-from perfcast.domains.llm.datasets.operator_columns import DTYPES, SHAPES
-from perfcast.domains.llm.sources.aiconfigurator_operators import WINDOW, list_tables, table_file
+from perfcast.domains.llm.sources.aiconfigurator_operators import DTYPES, SHAPES, WINDOW, list_tables, table_file
 from perfcast.utils.io import atomic_path
 
 _BLACKWELL = ("b200_sxm", "b300_sxm", "gb200", "gb300")
 _OVERHEAD_MS = 0.006
 _SHARE = 0.6
 """Share of the peaks that every made-up GPU reaches."""
-_PER_DRAWN = 6
-"""Shapes that are written for each one that the dataset draws, roughly."""
 
 
 def write(folder: Path, *, rows: int, seed: int) -> None:
     """Write a table per GPU and operator, each known defect once, and a license.
 
-    Every GPU has the same shapes. About `rows` rows are of shapes that the dataset draws.
+    Every GPU has the same shapes, `rows` / 7 of each operator, at least 24.
     """
     random = np.random.default_rng(seed)
     folder = Path(folder)
-    count = max(24, _PER_DRAWN * rows // 40)
+    count = max(24, rows // 7)
     shapes = {table: draw(count, random) for table, draw in _DRAWS.items()}
     for system, table in list_tables():
         frame = _measure(shapes[table], system, table, random)
-        if (system, table) == ("a100_sxm", "moe"):
-            frame = pd.concat([frame, frame.assign(latency=frame["latency"] * 1.02)], ignore_index=True)
         if (system, table) == ("h100_sxm", "gemm"):
             frame = pd.concat([frame, _make_defective(frame)], ignore_index=True)
         if system == "a100_sxm" and WINDOW in frame:
@@ -77,7 +72,7 @@ def _formats(system: str, table: str) -> list[str]:
 
 
 def _make_defective(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return every row once with one of the defects, so that some of each are drawn."""
+    """Return every row with each of the defects."""
     rows = frame.assign(m=frame["m"] + 7)
     return pd.concat([rows.assign(latency=0.0), rows.assign(latency=np.nan), rows.assign(k=0)], ignore_index=True)
 
