@@ -24,7 +24,11 @@ _FACTS = ("sms", "lanes", "boost_mhz", "l2_mib", "gb_per_s")
 
 def look_up_device_facts(device: pd.Series) -> dict[str, pd.Series]:
     """Return published facts of each device by column; they are missing for an unlisted device."""
-    return {name: device.map({key: facts[name] for key, facts in _DEVICES.items()}).astype(float) for name in _FACTS}
+    columns = {}
+    for name in _FACTS:
+        by_device = {key: facts[name] for key, facts in _DEVICES.items()}
+        columns[name] = device.map(by_device).astype(float)
+    return columns
 
 
 def _feature(
@@ -84,18 +88,54 @@ COLUMNS = (
 
 LINES = 7
 FIRST_LINE = (
-    *("unix_time", "m", "n", "k", "kernel", "requested_layout"),
-    *("requested_tile_m", "requested_tile_n", "requested_tile_k", "requested_stages", "epilogue", "alpha", "beta"),
-    *("runtime_ms", "counters"),
-    *("power_w", "sm_clock_mhz", "memory_clock_mhz", "temperature_c", "utilization_after", "memory_utilization_after"),
-    *("device", "compute_capability", "max_memory_clock_mhz", "max_clock_mhz", "power_limit_w", "temperature_before_c"),
-    *("compute_mode", "memory_mib", "memory_free_mib", "memory_used_mib", "utilization_before"),
-    *("memory_utilization_before", "kernel_label", "described_kernel"),
+    # configuration
+    "unix_time",
+    "m",
+    "n",
+    "k",
+    "kernel",
+    "requested_layout",
+    "requested_tile_m",
+    "requested_tile_n",
+    "requested_tile_k",
+    "requested_stages",
+    "epilogue",
+    "alpha",
+    "beta",
+    # result
+    "runtime_ms",
+    "counters",
+    # report of nvidia-smi after the run
+    "power_w",
+    "sm_clock_mhz",
+    "memory_clock_mhz",
+    "temperature_c",
+    "utilization_after",
+    "memory_utilization_after",
+    # its report before the run
+    "device",
+    "compute_capability",
+    "max_memory_clock_mhz",
+    "max_clock_mhz",
+    "power_limit_w",
+    "temperature_before_c",
+    "compute_mode",
+    "memory_mib",
+    "memory_free_mib",
+    "memory_used_mib",
+    "utilization_before",
+    "memory_utilization_before",
+    "kernel_label",
+    "described_kernel",
 )
-"""Fields of the first line: configuration, time, nvidia-smi's report after the run, then its report before the run."""
+"""Fields of the first line."""
 DESCRIPTION = (
-    *("arithmetic_intensity", "uses_shared_memory", "computation_pattern"),
-    *("problem_size_m", "problem_size_n", "problem_size_k"),
+    "arithmetic_intensity",
+    "uses_shared_memory",
+    "computation_pattern",
+    "problem_size_m",
+    "problem_size_n",
+    "problem_size_k",
 )
 """First field of each further line; the last line ends with RESULTS."""
 RESULTS = ("energy_j", "gflops_per_watt", "tflops")
@@ -122,7 +162,8 @@ def parse_records(text: str) -> Iterator[Record]:
     A record begins at a line that starts with a time and three sides. Lines before the first record form a broken
     record. A line break is LF or CRLF; empty lines are skipped.
     """
-    begin, lines = 1, list[str]()
+    begin = 1
+    lines: list[str] = []
     for number, line in enumerate(text.split("\n"), 1):
         stripped = line.rstrip("\r")
         if _BEGIN.match(stripped) and lines:

@@ -27,7 +27,16 @@ TABLE = "host_gemm.csv.gz"
 _REMEDY = "measure anew with `perfcast measure gemm --out data/embedded`"
 DTYPES = ("bfloat16", "float32", "float64")
 CONFIGURATION = ["m", "n", "k", "dtype", "transpose_a", "transpose_b", "threads"]
-TIMING = ["warmups", "repeats", "seconds_median", "seconds_min", "seconds_spread", "gflops", "order", "pass"]
+TIMING = [
+    "warmups",
+    "repeats",
+    "seconds_median",
+    "seconds_min",
+    "seconds_spread",
+    "gflops",
+    "order",
+    "pass",
+]
 RATE_TOLERANCE = 1e-3
 """Largest relative difference of `gflops` from 2 m n k / seconds_median; both are rounded to six digits."""
 
@@ -72,16 +81,20 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     if isinstance(bound, bool) or not isinstance(bound, int | float) or not bound > 0:
         raise UserError(f"option 'max_spread' of {SOURCE} must be a positive number", f"found {bound!r}")
     rows = read_rows(SOURCE, raw[SOURCE] / TABLE, [*CONFIGURATION, *TIMING])
-    frame, rejections = _quarantine(
-        parse_numbers(rows.frame.assign(dtype=rows.frame["dtype"].str.strip()), _NUMBERS), bound
-    )
+    texts = rows.frame.assign(dtype=rows.frame["dtype"].str.strip())
+    frame, rejections = _quarantine(parse_numbers(texts, _NUMBERS), bound)
     # the steadiest measurement of a configuration counts, the first on ties
     ordered = frame.sort_values([*CONFIGURATION, "seconds_spread", "line"], kind="stable")
     best = ordered.drop_duplicates(CONFIGURATION).reset_index(drop=True)
     machine = read_machine(SOURCE, raw[SOURCE] / f"{SOURCE}.json", _REMEDY)
-    known = {column.name: machine.get(column.name) for column in MACHINE_COLUMNS}
-    names = {"result_id": _name_result(best), "shape": _name_shape(best)}
-    joined = best.assign(**names, source_file=TABLE, source_line=best["line"], **known)
+    of_machine = {column.name: machine.get(column.name) for column in MACHINE_COLUMNS}
+    joined = best.assign(
+        result_id=_name_result(best),
+        shape=_name_shape(best),
+        source_file=TABLE,
+        source_line=best["line"],
+        **of_machine,
+    )
     facts = {"machine": {name: machine[name] for name in FACTS if machine.get(name) is not None}}
     return Standardized(
         table=build_table(SOURCE, joined, COLUMNS, facts),
@@ -92,7 +105,7 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
             "configurations": len(best),
             "shapes": int(joined["shape"].nunique()),
             "spread_median": round(float(best["seconds_spread"].median()), 5) if len(best) else None,
-            "machine_unknown": [name for name, value in known.items() if value is None],
+            "machine_unknown": [name for name, value in of_machine.items() if value is None],
         },
     )
 
