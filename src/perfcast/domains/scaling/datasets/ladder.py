@@ -49,7 +49,11 @@ PARAMS = {
 TOKENS_PER_PARAM = 20
 """Tokens per parameter of a multiplier of 1."""
 CHANCE = {
-    **dict.fromkeys(("mmlu", "hellaswag", "arc_challenge", "arc_easy", "openbookqa"), 0.25),
+    "mmlu": 0.25,
+    "hellaswag": 0.25,
+    "arc_challenge": 0.25,
+    "arc_easy": 0.25,
+    "openbookqa": 0.25,
     "piqa": 0.5,
     "csqa": 0.2,
     "socialiqa": 1 / 3,
@@ -58,18 +62,21 @@ CHANCE = {
 MULTIPLIERS_PUBLISHED = ("1", "2", "5", "10")
 SUBSETS_PUBLISHED = {"190M": "train", "370M": "train", "760M": "train", "1B": "validation"}
 """Subsets of the authors' training runs; their largest size validates, because the test sizes are larger still."""
-TASKS = {
-    **{f"{name}_loss": (scaling_columns.LOSS, (column,)) for name, column in source.LOSSES.items()},
-    **{
-        f"{name}_bpb": (scaling_columns.BITS, tuple(map(source.bpb_column, parts)))
-        for name, parts in source.QUESTIONS.items()
-    },
-    **{
-        f"{name}_accuracy": (scaling_columns.ACCURACY, tuple(map(source.accuracy_column, parts)))
-        for name, parts in source.QUESTIONS.items()
-    },
-}
-"""Task -> its kind, and the columns whose mean is its result."""
+
+
+def _list_tasks() -> dict[str, tuple[str, tuple[str, ...]]]:
+    """Return the kind of each task, and the columns whose mean is its result."""
+    tasks: dict[str, tuple[str, tuple[str, ...]]] = {}
+    for name, column in source.LOSSES.items():
+        tasks[f"{name}_loss"] = (scaling_columns.LOSS, (column,))
+    for name, parts in source.QUESTIONS.items():
+        tasks[f"{name}_bpb"] = (scaling_columns.BITS, tuple(map(source.bpb_column, parts)))
+    for name, parts in source.QUESTIONS.items():
+        tasks[f"{name}_accuracy"] = (scaling_columns.ACCURACY, tuple(map(source.accuracy_column, parts)))
+    return tasks
+
+
+TASKS = _list_tasks()
 COLUMNS = (
     *scaling_columns.RESULT_COLUMNS,
     category("model_size", Role.KEY, "model", "name of the model size", Tag.ENTITY, Tag.SLICE),
@@ -102,7 +109,8 @@ def pack(folder: Path) -> Packed:
 
 def _list_files() -> list[tuple[tuple[str, str, int], str]]:
     """Return size, multiplier and repetition of every run with its file, targets last."""
-    return [*source.list_runs().items(), *(((size, "", 0), name) for size, name in source.TARGETS.items())]
+    targets = [((size, "", 0), name) for size, name in source.TARGETS.items()]
+    return [*source.list_runs().items(), *targets]
 
 
 def _list_read(size: str) -> list[str]:
@@ -118,7 +126,8 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     """
     del options
     records, rejections = split_rejections(SOURCE, read_records(raw[SOURCE], SOURCE, pack))
-    lasts, evaluations = [], 0
+    lasts = []
+    evaluations = 0
     for (size, multiplier, repetition), name in _list_files():
         good, rejected = _parse_run(records, name, size)
         evaluations += len(good)
@@ -130,7 +139,11 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
         rejected=build_rejected_frame(rejections),
         rows_in=len(rejections) + evaluations * len(TASKS),
         merged={"earlier_checkpoint": (evaluations - len(runs)) * len(TASKS)},
-        quality={"evaluations": evaluations, "runs": len(runs), "by_size": runs["model_size"].value_counts().to_dict()},
+        quality={
+            "evaluations": evaluations,
+            "runs": len(runs),
+            "by_size": runs["model_size"].value_counts().to_dict(),
+        },
     )
 
 
@@ -140,21 +153,17 @@ def _parse_run(records: pd.DataFrame, name: str, size: str) -> tuple[pd.DataFram
     Raises: UserError when every row is rejected.
     """
     progress = source.progress_columns(size)
-    read = _list_read(size)
-    parsed = parse_numbers(records.loc[records["file"] == name, ["line", *read]], read)
+    columns = _list_read(size)
+    parsed = parse_numbers(records.loc[records["file"] == name, ["line", *columns]], columns)
     numbers = parsed[[*progress, *source.result_columns(), source.BATCH]]
     shares = parsed[[source.accuracy_column(part) for parts in source.QUESTIONS.values() for part in parts]]
-    good, rejected = quarantine(
-        SOURCE,
-        name,
-        parsed,
-        {
-            "not_a_number": describe_first_bad(numbers.isna(), parsed),
-            "not_positive": describe_first_bad(numbers <= 0, parsed),
-            "above_one": describe_first_bad(shares > 1, parsed),
-            "repeated_step": parsed[f"{progress[0]}_text"].where(parsed.duplicated(progress[0])),
-        },
-    )
+    rules = {
+        "not_a_number": describe_first_bad(numbers.isna(), parsed),
+        "not_positive": describe_first_bad(numbers <= 0, parsed),
+        "above_one": describe_first_bad(shares > 1, parsed),
+        "repeated_step": parsed[f"{progress[0]}_text"].where(parsed.duplicated(progress[0])),
+    }
+    good, rejected = quarantine(SOURCE, name, parsed, rules)
     require_rows(len(good), name, rejected)
     return good, rejected
 
@@ -180,14 +189,20 @@ def _describe_last(good: pd.DataFrame, name: str, size: str, multiplier: str, re
 
 def _name_run(name: str, size: str, multiplier: str, repetition: int) -> dict[str, str]:
     configuration = f"{size}-{multiplier}xC" if multiplier else f"{size}-target"
-    run = configuration + ("-rerun" if repetition else "")
-    return {"model_size": size, "configuration": configuration, "run": run, "source_file": name}
+    return {
+        "model_size": size,
+        "configuration": configuration,
+        "run": configuration + ("-rerun" if repetition else ""),
+        "source_file": name,
+    }
 
 
 def _published_subset(size: str, multiplier: str) -> str | float:
     if size in source.TARGETS:
         return "test"
-    return SUBSETS_PUBLISHED.get(size, np.nan) if multiplier in MULTIPLIERS_PUBLISHED else np.nan
+    if multiplier not in MULTIPLIERS_PUBLISHED:
+        return np.nan
+    return SUBSETS_PUBLISHED.get(size, np.nan)
 
 
 def _melt(runs: pd.DataFrame) -> pd.DataFrame:
@@ -195,14 +210,14 @@ def _melt(runs: pd.DataFrame) -> pd.DataFrame:
     parts = []
     for task, (kind, columns) in TASKS.items():
         name = task.removesuffix(f"_{kind}")
-        parts.append(
-            runs.assign(
-                task=task,
-                task_kind=kind,
-                loss_task=f"{name}_{scaling_columns.BITS}" if kind == scaling_columns.ACCURACY else np.nan,
-                chance=CHANCE[name] if kind == scaling_columns.ACCURACY else np.nan,
-                value=runs[list(columns)].mean(axis=1),
-                result_id=runs["run"] + "|" + task,
-            )
+        is_share = kind == scaling_columns.ACCURACY
+        results = runs.assign(
+            task=task,
+            task_kind=kind,
+            loss_task=f"{name}_{scaling_columns.BITS}" if is_share else np.nan,
+            chance=CHANCE[name] if is_share else np.nan,
+            value=runs[list(columns)].mean(axis=1),
+            result_id=runs["run"] + "|" + task,
         )
+        parts.append(results)
     return pd.concat(parts, ignore_index=True)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from perfcast.schema.declare import category
 from perfcast.schema.table import Column, Kind, Role, Tag
 
-LOSS, BITS, ACCURACY = "loss", "bpb", "accuracy"
+LOSS = "loss"
+BITS = "bpb"
+ACCURACY = "accuracy"
 """Kinds of a task: nat per token, bits per byte of the correct answer, share of correct answers."""
 FLOP_PER_PARAM_TOKEN = 6.0
 """Floating-point operations of training per parameter and token. Source: Kaplan et al., 2020, arXiv 2001.08361."""
@@ -18,7 +20,8 @@ def number(name: str, group: str, meaning: str, unit: str = "", *tags: Tag, high
 
 _TASK = "validation set or benchmark, with the kind of result"
 _LOSS_TASK = "task of the same model whose loss or bits per byte precede an accuracy"
-_UNIT, _TARGET = "nat, bit/byte or share", "loss in nat per token, bits per byte, or share of correct answers"
+_UNIT = "nat, bit/byte or share"
+_TARGET = "loss in nat per token, bits per byte, or share of correct answers"
 RESULT_COLUMNS = (
     category("result_id", Role.KEY, "evaluation", "name of the run and the task", Tag.ROW),
     category("task", Role.KEY, "evaluation", _TASK, Tag.TASK, Tag.CONFIG),

@@ -49,8 +49,9 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
                 date = f"2024_{1 + number // 24:02d}_{1 + number % 24:02d}-12_00_00"
                 write_json(folder / evaluation_file(name), {**evaluation, "creation_date": date})
                 number += 1
-    lines = (",".join(map(str, row)) for row in (TASK_COLUMNS, *((task, *row) for task, row in QUESTIONS.items())))
-    write_text(folder / TASKS, "".join(f"{line}\n" for line in lines))
+    table = [TASK_COLUMNS, *((task, *facts) for task, facts in QUESTIONS.items())]
+    lines = [",".join(map(str, row)) + "\n" for row in table]
+    write_text(folder / TASKS, "".join(lines))
     write_text(folder / "LICENSE.txt", "Generated text in the place of a license.\n")
 
 
@@ -63,16 +64,34 @@ def _draw_model(
     results = []
     for position, validation_set in enumerate(VALIDATION_SETS):
         value = loss * (1 + position / 10) * np.exp(random.normal(0, 2e-3))
-        bounds = {"loss_tokens_lower_95": value * 0.997, "loss_tokens_upper_95": value * 1.003}
-        paths = [f"made_up/{validation_set}/shard_0.tar"]
-        results.append({"loss": value, **bounds, "samples_per_second": 1e5, "val_data": paths})
+        results.append(
+            {
+                "loss": value,
+                "loss_tokens_lower_95": value * 0.997,
+                "loss_tokens_upper_95": value * 1.003,
+                "samples_per_second": 1e5,
+                "val_data": [f"made_up/{validation_set}/shard_0.tar"],
+            }
+        )
     accuracies = {}
     for task, (questions, percentage) in QUESTIONS.items():
         share = percentage / 100 + (1 - percentage / 100) / (1 + np.exp(3 * (loss - 3.0)))
         accuracies[task] = float(random.binomial(questions, share) / questions)
     hyperparameters = {
-        **{"params": params, "params_no_embed": 0.8 * params, "tokens": tokens, "lr": 3e-3, "wd": 0.033},
-        **{"warmup": 2000, "cd": 3e-5, "global_bs": 512, "chinchilla_multiplier": multiplier},
+        "params": params,
+        "params_no_embed": 0.8 * params,
+        "tokens": tokens,
+        "lr": 3e-3,
+        "wd": 0.033,
+        "warmup": 2000,
+        "cd": 3e-5,
+        "global_bs": 512,
+        "chinchilla_multiplier": multiplier,
     }
-    names = {"name": name, "dataset_name": training_set}
-    return {**names, "hyperparameters": hyperparameters, "results": results}, {"eval_metrics": {"icl": accuracies}}
+    model = {
+        "name": name,
+        "dataset_name": training_set,
+        "hyperparameters": hyperparameters,
+        "results": results,
+    }
+    return model, {"eval_metrics": {"icl": accuracies}}

@@ -40,8 +40,9 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
         _write_csv(Path(folder) / name, records)
     for size, name in source.TARGETS.items():
         records = _draw_run(size, _TARGET_TOKENS[size], 1 if size == "7B" else evaluations, random)
-        dropped = {source.STEP, source.TOKENS} - set(source.progress_columns(size))
-        records = [{key: value for key, value in record.items() if key not in dropped} for record in records]
+        for missing in {source.STEP, source.TOKENS} - set(source.progress_columns(size)):
+            for record in records:
+                del record[missing]
         _write_csv(Path(folder) / name, records)
     write_text(Path(folder) / "LICENSE", "Generated text in the place of a license.\n")
 
@@ -61,14 +62,17 @@ def _draw_run(size: str, tokens: float, evaluations: int, random: np.random.Gene
                 bits = 0.4 * loss * np.exp(random.normal(0, _NOISE))
                 record[source.bpb_column(part)] = bits
                 record[source.accuracy_column(part)] = 0.25 + 0.75 / (1 + np.exp(6 * (bits - 0.9)))
-        record |= {source.TOKENS: float(step * _BATCH_TOKENS), source.PEAK_RATE: 1e-3, source.BATCH: _BATCH_TOKENS}
+        record[source.TOKENS] = float(step * _BATCH_TOKENS)
+        record[source.PEAK_RATE] = 1e-3
+        record[source.BATCH] = _BATCH_TOKENS
         records.append(record)
     return records
 
 
 def _make_defective(records: list[dict[str, object]]) -> list[dict[str, object]]:
     """Return evaluations with one defect each, made of the first ones."""
-    loss, accuracy = source.LOSSES["c4_en"], source.accuracy_column("hellaswag_val")
+    loss = source.LOSSES["c4_en"]
+    accuracy = source.accuracy_column("hellaswag_val")
     defects: list[dict[str, object]] = [
         {source.STEP: 1, loss: "nan"},
         {source.STEP: 2, loss: "-1.5"},
