@@ -9,7 +9,12 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from perfcast.features.encoding.tokens import CLIP_DEVIATIONS, TokenEncoder, Tokens, TokenSpec
+from perfcast.features.encoding.tokens import (
+    CLIP_DEVIATIONS,
+    TokenEncoder,
+    Tokens,
+    TokenSpec,
+)
 from perfcast.schema.sequences import to_matrix
 from perfcast.schema.table import Column, Kind, Role, select
 
@@ -91,7 +96,10 @@ class SequenceEncoder(TokenEncoder):
         if not self.sequences:
             return SequenceSpec(**sizes, n_metrics=plain.n_numbers)
         places = [self.groups.index(sequence.group) for sequence in self.sequences]
-        sizes["number_groups"] = [*plain.number_groups, *np.repeat(places, self.n_steps).tolist()]
+        sizes["number_groups"] = [
+            *plain.number_groups,
+            *np.repeat(places, self.n_steps).tolist(),
+        ]
         return SequenceSpec(
             **sizes,
             n_static=plain.n_numbers,

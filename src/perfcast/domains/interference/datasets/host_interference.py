@@ -17,7 +17,13 @@ import pandas as pd
 from perfcast.data.measured_tables import FACTS, quarantine, read_machine
 from perfcast.data.standardized import Standardized
 from perfcast.data.strict_csv import Rejection, build_rejected_frame, require_rows
-from perfcast.domains.interference.sources.host_interference import MACHINE, REMEDY, TABLE, metric_names, read_seconds
+from perfcast.domains.interference.sources.host_interference import (
+    MACHINE,
+    REMEDY,
+    TABLE,
+    metric_names,
+    read_seconds,
+)
 from perfcast.schema.declare import key, measured, number
 from perfcast.schema.sequences import from_matrix
 from perfcast.schema.table import Column, Kind, Role, Tag, build_table
@@ -73,34 +79,90 @@ def declare_metric(name: str) -> Column:
     """Declare the window of a metric."""
     first, _, metric = name.partition(".")
     meaning = f"{metric or name} of the {_SUBJECTS.get(first, f'machine ({first})')}, the last seconds"
-    return Column(name, Kind.SEQUENCE, Role.FEATURE, GROUPS.get(first, "other_metrics"), meaning=meaning)
+    return Column(
+        name,
+        Kind.SEQUENCE,
+        Role.FEATURE,
+        GROUPS.get(first, "other_metrics"),
+        meaning=meaning,
+    )
 
 
 COLUMNS = (
     key("result_id", "run, attempt, tenant, second and quantity", Tag.ROW),
     key("quantity", "throughput, or 99 % quantile of the latency", Tag.TASK, Tag.CONFIG),
-    key("victim", "workload whose degradation is predicted", Tag.ENTITY, Tag.IDENTITY, Tag.CONFIG),
+    key(
+        "victim",
+        "workload whose degradation is predicted",
+        Tag.ENTITY,
+        Tag.IDENTITY,
+        Tag.CONFIG,
+    ),
     key("run", "run of the campaign: windows of a run overlap", Tag.BLOCK),
     key("tenants", "workloads of the run"),
     key("aggressors", "active neighbors in this second", Tag.CONFIG),
-    key("scenario", "alone, pair, triple, or dynamic: neighbors that start and stop", Tag.SLICE),
+    key(
+        "scenario",
+        "alone, pair, triple, or dynamic: neighbors that start and stop",
+        Tag.SLICE,
+    ),
     key("placement", "what the tenants share", Tag.SLICE, Tag.CONFIG),
     key("task_kind", "quantity, and whether tenants have separate cores"),
-    Column("intensity", Kind.NUMERICAL, Role.KEY, "problem", "", "share of the closed loop's rate", 0, 1),
+    Column(
+        "intensity",
+        Kind.NUMERICAL,
+        Role.KEY,
+        "problem",
+        "",
+        "share of the closed loop's rate",
+        0,
+        1,
+    ),
     Column("aggressor_intensity", Kind.NUMERICAL, Role.KEY, "problem", "", _NEIGHBORS, 0, 1),
     number("neighbors", "shares", "active tenants that may use the same processors", low=0),
-    number("cores", "shares", "processors, or their quota, that victim and neighbors share", low=0),
+    number(
+        "cores",
+        "shares",
+        "processors, or their quota, that victim and neighbors share",
+        low=0,
+    ),
     Column("share", Kind.NUMERICAL, Role.TARGET, "problem", "share of alone", _SHARE, 0.01, 3),
-    Column("is_reference", Kind.NUMERICAL, Role.PROVENANCE, "problem", "", _REFERENCE, 0, 1, (Tag.EXCLUDED,)),
+    Column(
+        "is_reference",
+        Kind.NUMERICAL,
+        Role.PROVENANCE,
+        "problem",
+        "",
+        _REFERENCE,
+        0,
+        1,
+        (Tag.EXCLUDED,),
+    ),
     measured("throughput", "operations of the victim", unit="1/s"),
-    measured("throughput_alone", "operations of the victim alone, interpolated in time", unit="1/s"),
+    measured(
+        "throughput_alone",
+        "operations of the victim alone, interpolated in time",
+        unit="1/s",
+    ),
     measured("latency_p99", "99 % quantile of the latency", unit="s"),
     measured("latency_p99_alone", "99 % quantile of the latency alone", unit="s"),
     measured("reference_spread", "difference of the references before and after over their mean"),
-    Column("tenant", Kind.CATEGORICAL, Role.PROVENANCE, "problem", meaning="number of the victim in its run"),
+    Column(
+        "tenant",
+        Kind.CATEGORICAL,
+        Role.PROVENANCE,
+        "problem",
+        meaning="number of the victim in its run",
+    ),
     measured("second", "second of the run"),
     measured("late", "delay of the sample", unit="s"),
-    Column("source_file", Kind.CATEGORICAL, Role.PROVENANCE, "problem", meaning="file of the row"),
+    Column(
+        "source_file",
+        Kind.CATEGORICAL,
+        Role.PROVENANCE,
+        "problem",
+        meaning="file of the row",
+    ),
     measured("source_line", "row of that file, from 1"),
 )
 

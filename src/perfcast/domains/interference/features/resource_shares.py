@@ -61,7 +61,9 @@ _WAIT = "group.processes.wait_seconds"
 _STALL = "group.pressure.cpu.some_seconds"
 SHARES: dict[str, Share] = {
     SCHEDSTAT: Share(
-        "time of the victim's threads on a processor / (that + time ready without one)", (_RUN, _WAIT), _part
+        "time of the victim's threads on a processor / (that + time ready without one)",
+        (_RUN, _WAIT),
+        _part,
     ),
     # A closed loop that sleeps between its turns loses the waiting alone: run and sleep are those of the reference.
     "unwaited_share": Share("1 - time that the victim's threads were ready without a processor", (_WAIT,), _left),
@@ -69,7 +71,9 @@ SHARES: dict[str, Share] = {
     "slept_share": Share("time in which the victim wanted no processor: 1 - run - wait", (_RUN, _WAIT), _left),
     # Stalls of several threads at once count once, so these hold for a server and its client too.
     "idle_share": Share(
-        "time in which no thread of the victim ran or was ready: 1 - run - stall", (_RUN, _STALL), _left
+        "time in which no thread of the victim ran or was ready: 1 - run - stall",
+        (_RUN, _STALL),
+        _left,
     ),
     "unstalled_run_share": Share(
         "time of the victim's threads on a processor / (that + time in which one was ready without)",

@@ -135,7 +135,12 @@ class CloudFormerNetwork(nn.Module):
         dropout: float,
     ) -> None:
         super().__init__()
-        sizes = {"d_model": d_model, "n_heads": n_heads, "n_blocks": n_blocks, "d_ffn": d_ffn}
+        sizes = {
+            "d_model": d_model,
+            "n_heads": n_heads,
+            "n_blocks": n_blocks,
+            "d_ffn": d_ffn,
+        }
         self.steps = _StepEmbedding(spec, d_model, dropout)
         self.metrics = _MetricEmbedding(spec, d_model)
         self.position = nn.Parameter(torch.randn(spec.n_steps, d_model) * 0.5)

@@ -75,7 +75,12 @@ def _lower(table: Table, fold: pd.Series) -> list[str]:
     return [f"{wrong} rows on the wrong side of full intensity"] if wrong else []
 
 
-@declare_split("unseen victims", "workloads without a run in training", check_values(VICTIM), _no_known_tenant)
+@declare_split(
+    "unseen victims",
+    "workloads without a run in training",
+    check_values(VICTIM),
+    _no_known_tenant,
+)
 def unseen_victim(table: Table, seed: int) -> pd.DataFrame:
     """Test on victims that nobody has measured: five folds; runs with one of them do not train."""
     ordered = by_key(table, VICTIM, TENANTS)
@@ -88,7 +93,10 @@ def unseen_victim(table: Table, seed: int) -> pd.DataFrame:
 
 
 @declare_split(
-    "unseen aggressors", "neighbors that no run of the training data has", check_values(AGGRESSORS), _new_aggressor
+    "unseen aggressors",
+    "neighbors that no run of the training data has",
+    check_values(AGGRESSORS),
+    _new_aggressor,
 )
 def unseen_aggressor(table: Table, seed: int) -> pd.DataFrame:
     """Test on known victims beside neighbors that nobody has measured: five folds; no run with one of them trains."""
@@ -141,7 +149,11 @@ def static_to_dynamic(table: Table, seed: int) -> pd.DataFrame:
     return as_frame(table, ordered, [assigned(test, validation)])
 
 
-@declare_split("higher intensity", "tenants at full intensity, trained beside slower neighbors or alone", _lower)
+@declare_split(
+    "higher intensity",
+    "tenants at full intensity, trained beside slower neighbors or alone",
+    _lower,
+)
 def low_to_high_intensity(table: Table, seed: int) -> pd.DataFrame:
     """Test on runs at full intensity. Training has the rows of other runs whose neighbors are all slower, or absent."""
     ordered = by_key(table, INTENSITY, OTHERS)

@@ -20,7 +20,20 @@ from perfcast.testing.generated_machine import MACHINE
 from perfcast.utils.io import atomic_path, write_json
 
 NAME = "host_interference"
-WORKLOADS = ("chase", "compress", "disk", "fft", "http", "json", "kv", "matrix", "sort", "sqlite", "text", "triad")
+WORKLOADS = (
+    "chase",
+    "compress",
+    "disk",
+    "fft",
+    "http",
+    "json",
+    "kv",
+    "matrix",
+    "sort",
+    "sqlite",
+    "text",
+    "triad",
+)
 NOISE = 0.01
 """Relative noise of a throughput."""
 _DEMANDS = dict(zip(WORKLOADS, (1, 1, 0.3, 1, 0.7, 1, 0.6, 1, 0.9, 0.5, 1, 1), strict=True))
@@ -186,7 +199,13 @@ def _places(run: _Run, second: int, active: tuple[int, ...], tenant: int) -> dic
 
 
 def _labels(
-    *, alone: float, share: float, kept: float, spread: float, late: float, random: np.random.Generator
+    *,
+    alone: float,
+    share: float,
+    kept: float,
+    spread: float,
+    late: float,
+    random: np.random.Generator,
 ) -> dict[str, Any]:
     """Return throughput and tail latency with those alone, and the reasons why they must not be used.
 
@@ -225,7 +244,13 @@ def _divide(run: _Run, demands: np.ndarray) -> np.ndarray:
 
 
 def _metrics(
-    run: _Run, place: int, demands: np.ndarray, got: np.ndarray, flows: np.ndarray, *, random: np.random.Generator
+    run: _Run,
+    place: int,
+    demands: np.ndarray,
+    got: np.ndarray,
+    flows: np.ndarray,
+    *,
+    random: np.random.Generator,
 ) -> dict[str, float]:
     """Return the metrics of one tenant in a second. Shapes: all arrays (active tenants,)."""
 
@@ -249,7 +274,10 @@ def _metrics(
     }
     if run.quota:
         throttled = round(10 * min(1.0, wait.sum()))
-        metrics |= {"host.cpu.periods": 10.0, "host.cpu.throttled_periods": float(throttled)}
+        metrics |= {
+            "host.cpu.periods": 10.0,
+            "host.cpu.throttled_periods": float(throttled),
+        }
     if random.random() > 0.02:
         # this metric is missing at times
         metrics["stat.ctxt"] = noisy(500 + 2000 * wait.sum())
