@@ -63,7 +63,13 @@ class TrainingRunRules(DescriptionRules):
     example = "--params 32B --tokens 6T"
     naming_columns = ("params", "tokens")
     replaced: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "params": ("compute", "tokens_per_param", "multiplier", "model_size", "params_without_embeddings"),
+        "params": (
+            "compute",
+            "tokens_per_param",
+            "multiplier",
+            "model_size",
+            "params_without_embeddings",
+        ),
         "tokens": ("compute", "tokens_per_param", "multiplier"),
     }
     origin_meanings: ClassVar[Mapping[str, str]] = {"measured": "all measured results of the task have it"}
@@ -99,7 +105,12 @@ class TrainingRunRules(DescriptionRules):
         is_other = np.abs(cells["compute"] - product) > _SAME * product
         for row in np.flatnonzero(is_other).tolist():
             fact = f"{cells['compute'][row]:g} EFLOP are not 6 x params x tokens = {product[row]:g} EFLOP"
-            yield Violation(lines[row], ("compute", "params", "tokens"), fact, "leave one of the three out")
+            yield Violation(
+                lines[row],
+                ("compute", "params", "tokens"),
+                fact,
+                "leave one of the three out",
+            )
 
     def name_machine(self, entity: str, cells: Mapping[str, Any]) -> str:
         """Return the size and the length of a run, after its training set where it has one."""
@@ -116,7 +127,11 @@ class TrainingRunRules(DescriptionRules):
         missing = [name for name in ("params", "tokens") if name not in cells]
         if len(missing) > ("compute" in cells):
             fact = f"{label} has no {' and no '.join(missing)}"
-            raise UserError("a training run must have params and tokens", fact, f"add it, as in {self.example}")
+            raise UserError(
+                "a training run must have params and tokens",
+                fact,
+                f"add it, as in {self.example}",
+            )
         return ()
 
     def alias_tasks(self, tasks: list[str]) -> dict[str, str]:

@@ -72,7 +72,10 @@ def _list_tasks() -> dict[str, tuple[str, tuple[str, ...]]]:
     for name, parts in source.QUESTIONS.items():
         tasks[f"{name}_bpb"] = (scaling_columns.BITS, tuple(map(source.bpb_column, parts)))
     for name, parts in source.QUESTIONS.items():
-        tasks[f"{name}_accuracy"] = (scaling_columns.ACCURACY, tuple(map(source.accuracy_column, parts)))
+        tasks[f"{name}_accuracy"] = (
+            scaling_columns.ACCURACY,
+            tuple(map(source.accuracy_column, parts)),
+        )
     return tasks
 
 
@@ -86,9 +89,28 @@ COLUMNS = (
     scaling_columns.number("tokens_per_param", "training", "tokens over parameters"),
     scaling_columns.number("batch_tokens", "training", "tokens of a batch"),
     scaling_columns.TARGET_COLUMN,
-    Column("peak_learning_rate", Kind.NUMERICAL, Role.PROVENANCE, "training", meaning="highest learning rate", low=0),
-    Column("step", Kind.NUMERICAL, Role.PROVENANCE, "training", meaning="number of the last step", low=0),
-    category("published_subset", Role.PROVENANCE, "training", "subset in the split of the authors"),
+    Column(
+        "peak_learning_rate",
+        Kind.NUMERICAL,
+        Role.PROVENANCE,
+        "training",
+        meaning="highest learning rate",
+        low=0,
+    ),
+    Column(
+        "step",
+        Kind.NUMERICAL,
+        Role.PROVENANCE,
+        "training",
+        meaning="number of the last step",
+        low=0,
+    ),
+    category(
+        "published_subset",
+        Role.PROVENANCE,
+        "training",
+        "subset in the split of the authors",
+    ),
     *scaling_columns.PLACE_COLUMNS,
 )
 
@@ -98,7 +120,8 @@ def pack(folder: Path) -> Packed:
 
     Raises: UserError when a file is absent or broken.
     """
-    frames, rejections = [], list[Rejection]()
+    frames = []
+    rejections = list[Rejection]()
     for (size, _, _), name in _list_files():
         rows = read_rows(SOURCE, folder / name, _list_read(size))
         frames.append(rows.frame.assign(file=name))
@@ -115,7 +138,12 @@ def _list_files() -> list[tuple[tuple[str, str, int], str]]:
 
 def _list_read(size: str) -> list[str]:
     """Return the columns that are read of a file."""
-    return [*source.progress_columns(size), *source.result_columns(), source.BATCH, source.PEAK_RATE]
+    return [
+        *source.progress_columns(size),
+        *source.result_columns(),
+        source.BATCH,
+        source.PEAK_RATE,
+    ]
 
 
 def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:

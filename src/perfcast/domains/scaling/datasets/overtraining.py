@@ -20,7 +20,12 @@ import pandas as pd
 
 from perfcast.data.measured_tables import parse_numbers
 from perfcast.data.standardized import Standardized
-from perfcast.data.strict_csv import Rejection, build_rejected_frame, read_rows, require_rows
+from perfcast.data.strict_csv import (
+    Rejection,
+    build_rejected_frame,
+    read_rows,
+    require_rows,
+)
 from perfcast.domains.scaling.datasets import scaling_columns
 from perfcast.domains.scaling.sources import mlfoundations_scaling as source
 from perfcast.schema.declare import category
@@ -79,10 +84,31 @@ def _provenance(name: str, group: str, meaning: str, *tags: Tag) -> Column:
 
 COLUMNS = (
     *scaling_columns.RESULT_COLUMNS,
-    category("model", Role.KEY, "model", "training set, model size and multiplier", Tag.BLOCK, Tag.CONFIG),
-    category("training_set", Role.KEY, "training", "text that the model is trained on", Tag.SLICE, Tag.IDENTITY),
+    category(
+        "model",
+        Role.KEY,
+        "model",
+        "training set, model size and multiplier",
+        Tag.BLOCK,
+        Tag.CONFIG,
+    ),
+    category(
+        "training_set",
+        Role.KEY,
+        "training",
+        "text that the model is trained on",
+        Tag.SLICE,
+        Tag.IDENTITY,
+    ),
     category("model_size", Role.KEY, "model", "name of the model size", Tag.ENTITY, Tag.SLICE),
-    Column("evaluated", Kind.DATE, Role.KEY, "evaluation", meaning="time of the evaluation", tags=(Tag.TIME,)),
+    Column(
+        "evaluated",
+        Kind.DATE,
+        Role.KEY,
+        "evaluation",
+        meaning="time of the evaluation",
+        tags=(Tag.TIME,),
+    ),
     *scaling_columns.TRAINING_COLUMNS,
     scaling_columns.number("params_without_embeddings", "model", "parameters without embeddings"),
     scaling_columns.number("multiplier", "training", "tokens over 20 tokens per parameter"),
@@ -95,10 +121,19 @@ COLUMNS = (
     scaling_columns.number("layers", "model", "layers, where the name of the size states them"),
     scaling_columns.number("heads", "model", "heads of attention, where the name of the size states them"),
     scaling_columns.TARGET_COLUMN,
-    _provenance("at_chance", "evaluation", "1 where an accuracy is that of a random choice", Tag.EXCLUDED),
+    _provenance(
+        "at_chance",
+        "evaluation",
+        "1 where an accuracy is that of a random choice",
+        Tag.EXCLUDED,
+    ),
     _provenance("loss_low", "evaluation", "lower 95 % bound of the loss"),
     _provenance("loss_high", "evaluation", "upper 95 % bound of the loss"),
-    _provenance("samples_per_second", "evaluation", "sequences per second of the evaluation of the loss"),
+    _provenance(
+        "samples_per_second",
+        "evaluation",
+        "sequences per second of the evaluation of the loss",
+    ),
     *scaling_columns.PLACE_COLUMNS,
 )
 
@@ -110,18 +145,29 @@ def pack(folder: Path) -> Packed:
     """
     names = source.list_models(folder)
     if not names:
-        raise UserError(f"source {SOURCE!r} must have files of models", f"{folder} has none", FETCH_AGAIN)
+        raise UserError(
+            f"source {SOURCE!r} must have files of models",
+            f"{folder} has none",
+            FETCH_AGAIN,
+        )
     tasks = read_rows(SOURCE, folder / source.TASKS, source.TASK_COLUMNS).frame
     facts_of_task = dict(zip(tasks["Eval Task"], tasks[[*_TASK_FACTS]].to_dict("records"), strict=True))
     rows = [row for name in names for row in _list_results(folder, name, facts_of_task)]
-    return Packed(pd.DataFrame(rows, columns=_RECORD, dtype="str").fillna(""), "paths, seeds and commands of trainings")
+    return Packed(
+        pd.DataFrame(rows, columns=_RECORD, dtype="str").fillna(""),
+        "paths, seeds and commands of trainings",
+    )
 
 
 def _list_results(folder: Path, name: str, tasks: Mapping[str, Any]) -> Iterator[dict[str, str]]:
     """Yield the losses and the accuracies of a model as texts."""
     model = source.read_model(folder, name)
     date, accuracies = source.read_accuracies(folder, name)
-    of_model = {"model": name, "training_set": str(model["dataset_name"]), "evaluated": date}
+    of_model = {
+        "model": name,
+        "training_set": str(model["dataset_name"]),
+        "evaluated": date,
+    }
     for key, column in _HYPERPARAMETERS.items():
         of_model[column] = _number_text(model["hyperparameters"].get(key))
     for line, entry in enumerate(model["results"], 1):

@@ -11,7 +11,11 @@ from typing import NamedTuple
 import numpy as np
 
 from perfcast.domains.scaling.predictors import robust_fit
-from perfcast.domains.scaling.predictors.law_fit import HUBER_DELTA, PowerSum, fit_power_sums
+from perfcast.domains.scaling.predictors.law_fit import (
+    HUBER_DELTA,
+    PowerSum,
+    fit_power_sums,
+)
 
 ERROR_SCALE = 0.01
 """Error of a share above which the loss is linear: a point, about the noise of a repeated training."""
@@ -177,7 +181,9 @@ def _without_break(power_sum: PowerSum, identified: bool) -> BrokenLaw:
     )
 
 
-def _fit_broken_batch(problems: Sequence[tuple[np.ndarray, np.ndarray, BrokenLaw]]) -> list[BrokenLaw]:
+def _fit_broken_batch(
+    problems: Sequence[tuple[np.ndarray, np.ndarray, BrokenLaw]],
+) -> list[BrokenLaw]:
     """Fit laws with about the same number of runs, each from every start; the laws given are those without a break."""
     count = len(problems)
     laws = [law for _, _, law in problems]

@@ -98,7 +98,8 @@ def _fit_batch(run_sets: Sequence[Runs], *, tied: bool, identified: bool) -> lis
     if identified:
         grid, places = _exponent_grid(count, tied)
     else:
-        grid, places = np.array(PUBLISHED_EXPONENTS), np.arange(count)[None]
+        grid = np.array(PUBLISHED_EXPONENTS)
+        places = np.arange(count)[None]
     coefficients, errors = _solve(centered, values, is_run, grid, places)
     exponents = grid[places]
 
@@ -137,7 +138,11 @@ def _exponent_grid(count: int, tied: bool) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _solve(
-    centered: np.ndarray, values: np.ndarray, is_run: np.ndarray, grid: np.ndarray, places: np.ndarray
+    centered: np.ndarray,
+    values: np.ndarray,
+    is_run: np.ndarray,
+    grid: np.ndarray,
+    places: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the non-negative coefficients of least relative error for each combination of exponents, and its square.
 
@@ -236,7 +241,10 @@ def _refine(
         return residuals, np.concatenate([shares, slopes], axis=2) / HUBER_DELTA
 
     def bound(ends: np.ndarray, power: float) -> np.ndarray:
-        return np.concatenate([np.repeat(ends, 1 + count, axis=1), np.full((len(values), free), power)], axis=1)
+        return np.concatenate(
+            [np.repeat(ends, 1 + count, axis=1), np.full((len(values), free), power)],
+            axis=1,
+        )
 
     bounds = (bound(lowest - _MARGIN, _BOUNDS[0]), bound(most + _MARGIN, _BOUNDS[1]))
     theta, losses = robust_fit.minimize(model, begin, bounds, is_run, robust_fit.huber)

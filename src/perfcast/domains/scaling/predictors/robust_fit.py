@@ -61,7 +61,9 @@ def soft_l1(residuals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def fit_in_batches(
-    problems: Sequence[Problem], size: Callable[[Problem], int], fit: Callable[[list[Problem]], Sequence[Fitted]]
+    problems: Sequence[Problem],
+    size: Callable[[Problem], int],
+    fit: Callable[[list[Problem]], Sequence[Fitted]],
 ) -> list[Fitted]:
     """Return the fit of every problem; those of about one size are fitted together, as many as memory allows."""
     fitted: dict[int, Fitted] = {}
@@ -99,7 +101,11 @@ def known_places(arrays: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def minimize(
-    model: Model, start: np.ndarray, bounds: tuple[np.ndarray, np.ndarray], known: np.ndarray, loss: Loss
+    model: Model,
+    start: np.ndarray,
+    bounds: tuple[np.ndarray, np.ndarray],
+    known: np.ndarray,
+    loss: Loss,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the parameters of least loss of every problem, and that loss.
 

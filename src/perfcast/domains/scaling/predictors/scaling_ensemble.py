@@ -63,7 +63,13 @@ class ScalingEnsemblePredictor(Predictor):
             self.kinds_ = {}
             return
         runs = trained_runs.read_runs(X, self.columns_, trained_runs.known_medians(X, columns))
-        self.kinds_ = dict(zip(runs.tasks.astype(str).tolist(), runs.kinds.astype(str).tolist(), strict=True))
+        self.kinds_ = dict(
+            zip(
+                runs.tasks.astype(str).tolist(),
+                runs.kinds.astype(str).tolist(),
+                strict=True,
+            )
+        )
         with warnings.catch_warnings(action="ignore"):
             self.weights_ = self._choose_weights(X, log_y, validation, runs)
         self.members_ = self._fit_members(X, log_y)
@@ -84,7 +90,11 @@ class ScalingEnsemblePredictor(Predictor):
         return {name: member.fit(X, y, columns=self.columns_) for name, member in members.items()}
 
     def _choose_weights(
-        self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray, runs: trained_runs.TrainedRuns
+        self,
+        X: pd.DataFrame,
+        log_y: np.ndarray,
+        validation: np.ndarray,
+        runs: trained_runs.TrainedRuns,
     ) -> dict[str, dict[str, float]]:
         """Return the weights by kind of result from the errors of all backtests."""
         errors: list[pd.DataFrame] = []

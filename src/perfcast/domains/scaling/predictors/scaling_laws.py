@@ -238,7 +238,11 @@ class BrokenLawPredictor(ScalingLawPredictor):
 
 
 def _fit_values(
-    runs: trained_runs.TrainedRuns, values: np.ndarray, groups: Sequence[RunGroup], *, tied: bool
+    runs: trained_runs.TrainedRuns,
+    values: np.ndarray,
+    groups: Sequence[RunGroup],
+    *,
+    tied: bool,
 ) -> list[LawState]:
     """Fit the power sums of losses, or of the error rate of accuracies."""
     run_sets = [(runs.logs[rows], _reduce(values[rows], kind)) for rows, kind in groups]

@@ -16,7 +16,14 @@ from perfcast.schema.table import Table, Tag
 from perfcast.splits.checks import Check, check_values
 from perfcast.splits.declaration import Split, declare_split
 from perfcast.splits.row_groups import balanced_folds, by_tag, by_values
-from perfcast.splits.subsets import PUBLISHED_SUBSET, as_frame, assigned, by_key, draw_validation, without_leaks
+from perfcast.splits.subsets import (
+    PUBLISHED_SUBSET,
+    as_frame,
+    assigned,
+    by_key,
+    draw_validation,
+    without_leaks,
+)
 from perfcast.utils.errors import UserError
 
 PARAMS = "params"
@@ -81,7 +88,8 @@ def _twins_apart(table: Table, fold: pd.Series) -> list[str]:
 def _far_below(table: Table, fold: pd.Series) -> list[str]:
     """Check that training has at most a 300th of the compute of test, and the training set of test."""
     compute = _quantity(table, COMPUTE)
-    learned, tested = fold.isin(["train", "validation"]), fold == "test"
+    learned = fold.isin(["train", "validation"])
+    tested = fold == "test"
     # a thousandth for the rounding of the products
     problems = []
     close = int((compute[learned] * COMPUTE_RATIO > compute[tested].min() * 1.001).sum())
@@ -125,7 +133,12 @@ def longer_training(table: Table, seed: int) -> pd.DataFrame:
     ordered, values = _ordered(table, LENGTH)
     test = values > LONG_TOKENS_PER_PARAM
     # the lengths of one multiple differ a little between sizes
-    return _one_fold(table, ordered, test, _top_value(np.round(np.log2(values)), ~test & ~_reserved(ordered)))
+    return _one_fold(
+        table,
+        ordered,
+        test,
+        _top_value(np.round(np.log2(values)), ~test & ~_reserved(ordered)),
+    )
 
 
 @declare_split(
@@ -180,7 +193,11 @@ def compute_300x(table: Table, seed: int) -> pd.DataFrame:
     return as_frame(table, ordered, folds)
 
 
-@declare_split("unseen training sets", "training sets without a run in training", check_values(TRAINING_SET))
+@declare_split(
+    "unseen training sets",
+    "training sets without a run in training",
+    check_values(TRAINING_SET),
+)
 def unseen_training_set(table: Table, seed: int) -> pd.DataFrame:
     """Test on training sets that no run in training has: one fold per set, at most ten."""
     ordered = by_key(table, COMPUTE, TRAINING_SET)
@@ -201,7 +218,10 @@ def unseen_training_set(table: Table, seed: int) -> pd.DataFrame:
     return as_frame(table, ordered, folds)
 
 
-@declare_split("published split, all runs", "the test rows of the dataset's authors, trained on all other runs")
+@declare_split(
+    "published split, all runs",
+    "the test rows of the dataset's authors, trained on all other runs",
+)
 def published_more(table: Table, seed: int) -> pd.DataFrame:
     """Use the test rows of the dataset's authors, and all other rows as training; the largest size validates.
 
@@ -251,7 +271,12 @@ def _upper_quantile(table: Table, values: np.ndarray, among: np.ndarray, share: 
 
 
 def _one_fold(
-    table: Table, ordered: Table, test: np.ndarray, validation: np.ndarray, *, reserve: bool = True
+    table: Table,
+    ordered: Table,
+    test: np.ndarray,
+    validation: np.ndarray,
+    *,
+    reserve: bool = True,
 ) -> pd.DataFrame:
     """Return the fold; rows reserved for the published splits, and twins of test rows, are unused."""
     unused = _reserved(ordered) if reserve else np.zeros(len(test), dtype=bool)

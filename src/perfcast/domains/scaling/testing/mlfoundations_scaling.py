@@ -10,14 +10,29 @@ from typing import Any
 
 import numpy as np
 
-from perfcast.domains.scaling.sources.mlfoundations_scaling import TASK_COLUMNS, TASKS, evaluation_file, model_file
+from perfcast.domains.scaling.sources.mlfoundations_scaling import (
+    TASK_COLUMNS,
+    TASKS,
+    evaluation_file,
+    model_file,
+)
 from perfcast.utils.io import write_json, write_text
 
-SIZES = {"d=96_l=8_h=4": 10_569_312, "d=512_l=8_h=4": 78_914_048, "d=576_l=24_h=8": 153_677_376, "open_lm_1b": 1.44e9}
+SIZES = {
+    "d=96_l=8_h=4": 10_569_312,
+    "d=512_l=8_h=4": 78_914_048,
+    "d=576_l=24_h=8": 153_677_376,
+    "open_lm_1b": 1.44e9,
+}
 """Parameters by name of the size."""
 MULTIPLIERS = (0.5, 1.0, 4.0, 16.0)
 TRAINING_SETS = ("c4_original", "rpj", "rw_original")
-QUESTIONS = {"hellaswag": (10042, 25), "piqa": (1838, 50), "arc_easy": (2376, 25), "jeopardy": (2117, 0)}
+QUESTIONS = {
+    "hellaswag": (10042, 25),
+    "piqa": (1838, 50),
+    "arc_easy": (2376, 25),
+    "jeopardy": (2117, 0),
+}
 """Task -> number of questions, and percentage of a random choice."""
 VALIDATION_SETS = ("openlm", "c4_val")
 _LAW = {"E": 1.8, "A": 120.0, "B": 150.0, "eta": 0.125}
@@ -44,7 +59,11 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
                 model, evaluation = _draw_model(name, training_set, params, multiplier, random)
                 if number == 0:
                     model["results"][0]["loss"] = -1.0
-                    evaluation["eval_metrics"]["icl"] |= {"piqa": 1.5, "made_up_task": 0.5, "jeopardy": 0.0}
+                    evaluation["eval_metrics"]["icl"] |= {
+                        "piqa": 1.5,
+                        "made_up_task": 0.5,
+                        "jeopardy": 0.0,
+                    }
                 write_json(folder / model_file(name), model)
                 date = f"2024_{1 + number // 24:02d}_{1 + number % 24:02d}-12_00_00"
                 write_json(folder / evaluation_file(name), {**evaluation, "creation_date": date})
@@ -56,7 +75,11 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
 
 
 def _draw_model(
-    name: str, training_set: str, params: float, multiplier: float, random: np.random.Generator
+    name: str,
+    training_set: str,
+    params: float,
+    multiplier: float,
+    random: np.random.Generator,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the content of both files of a model."""
     tokens = 20 * multiplier * params

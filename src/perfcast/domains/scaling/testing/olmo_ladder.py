@@ -14,7 +14,15 @@ from perfcast.utils.io import write_text
 
 LAW = {"E": 1.7, "A": 400.0, "alpha": 0.34, "B": 410.0, "beta": 0.28}
 """Law of every generated loss in parameters and tokens; bits per byte are 0.4 of it."""
-_SIZES = {"190M": 1.9e8, "370M": 3.7e8, "760M": 7.6e8, "1B": 1.3e9, "3B": 3.2e9, "7B": 6.9e9, "13B": 1.3e10}
+_SIZES = {
+    "190M": 1.9e8,
+    "370M": 3.7e8,
+    "760M": 7.6e8,
+    "1B": 1.3e9,
+    "3B": 3.2e9,
+    "7B": 6.9e9,
+    "13B": 1.3e10,
+}
 _BATCH_TOKENS = 1_048_576
 _TARGET_TOKENS = {"7B": 3.9e12, "13B": 5.0e12}
 _NOISE = 1e-3
