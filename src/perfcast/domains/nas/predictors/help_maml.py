@@ -92,14 +92,20 @@ class HelpMaml(Predictor):
         tasks = task_labels(X, self.columns_).astype(str)
         reference = _reference_numbers(X, self.columns_, tasks)
         rows = np.union1d(thin_rows(tasks, self.max_samples_per_task), np.flatnonzero(reference >= 0))
-        X, tasks, values = X.iloc[rows], tasks[rows], np.exp(log_y[rows])
-        validation, reference = validation[rows], reference[rows]
+        X = X.iloc[rows]
+        tasks = tasks[rows]
+        values = np.exp(log_y[rows])
+        validation = validation[rows]
+        reference = reference[rows]
         self.items_ = select_item_columns(X, self.columns_)
         self.encoder_ = LinearEncoder(log=False, min_count=2).fit(X, self.items_)
         items = self.encoder_.transform(X)
-        self.parameters_, self.tasks_, self.history_ = {}, {}, []
+        self.parameters_ = {}
+        self.tasks_ = {}
+        self.history_ = []
         for index, (target, mask) in enumerate(zip(self.targets_, masks, strict=True)):
-            measured, y = mask[rows], values[:, index]
+            measured = mask[rows]
+            y = values[:, index]
             # where every measured row is a validation row, these are learned too
             training = measured & ~validation if (measured & ~validation).any() else measured
             describe = partial(self._describe_task, items, y, reference)
@@ -117,30 +123,46 @@ class HelpMaml(Predictor):
                 if name and name not in fitted
             }
             described = {**fitted, **validation_only}
-            self.tasks_[target] = {**described, POOLED: _mean_task(described.values(), items.shape[1])}
+            self.tasks_[target] = {
+                **described,
+                POOLED: _mean_task(described.values(), items.shape[1]),
+            }
 
     def _describe_task(self, items: np.ndarray, y: np.ndarray, reference: np.ndarray, group: np.ndarray) -> _Task:
         """Describe a task by its rows: its range and embedding are those of its references, where there are any."""
         rows = np.flatnonzero(group)
         references = rows[reference[rows] >= 0]
         support = references if len(references) else rows[thin_rows(np.zeros(len(rows)), self.shots)]
-        low, high = float(y[support].min()), float(y[support].max())
+        low = float(y[support].min())
+        high = float(y[support].max())
         spread = max(high - low, 1e-3 * high)
         embedding = np.full(max(1, int(reference.max()) + 1), np.nan)
         embedding[reference[references]] = (y[references] - low) / spread
         # a missing reference, such as a quarantined one, has the mean of the others
-        embedding = np.where(np.isnan(embedding), np.nanmean(embedding) if len(references) else 0.0, embedding)
+        embedding = np.where(
+            np.isnan(embedding),
+            np.nanmean(embedding) if len(references) else 0.0,
+            embedding,
+        )
         adapting = np.searchsorted(rows, support if len(rows) > self.few_shot_max_samples else rows)
         floor = _FLOOR * float(y[rows].min())
         return _Task(items[rows], (y[rows] - low) / spread, embedding, adapting, low, spread, floor)
 
     def _meta_learn(
-        self, training: list[_Task], evaluated: list[tuple[_Task, np.ndarray, np.ndarray]], target: int
+        self,
+        training: list[_Task],
+        evaluated: list[tuple[_Task, np.ndarray, np.ndarray]],
+        target: int,
     ) -> Parameters:
         """Return the parameters of the epoch with the smallest error on `evaluated`: tasks, items and values."""
         generator = torch.Generator().manual_seed(self.random_state)
         rng = np.random.default_rng(self.random_state)
-        best = initial_parameters(training[0].items.shape[1], len(training[0].embedding), self.hidden_size, generator)
+        best = initial_parameters(
+            training[0].items.shape[1],
+            len(training[0].embedding),
+            self.hidden_size,
+            generator,
+        )
         # training takes half the time of doubles, which predictions use so that one row and many agree
         parameters = {name: value.float().requires_grad_() for name, value in best.items()}
         optimizer = torch.optim.Adam(parameters.values(), lr=self.learning_rate)
@@ -153,9 +175,17 @@ class HelpMaml(Predictor):
             current = {name: value.detach().double() for name, value in parameters.items()}
             error = float(np.mean([self._error(current, *entry) for entry in evaluated])) if evaluated else np.nan
             if not evaluated or error < smallest:
-                smallest, best = error, current
+                smallest = error
+                best = current
             train_loss = float(np.mean(losses))
-            self.history_.append({"epoch": epoch, "target": target, "train_loss": train_loss, "validation_loss": error})
+            self.history_.append(
+                {
+                    "epoch": epoch,
+                    "target": target,
+                    "train_loss": train_loss,
+                    "validation_loss": error,
+                }
+            )
             if train_loss < _CONVERGED:
                 break
         return best
@@ -176,9 +206,16 @@ class HelpMaml(Predictor):
         batches = []
         for task in drawn:
             rows = rng.permutation(len(task.values))
-            support, query = rows[:shots], rows[shots : shots + queries] if queries else rows[:smallest]
+            support = rows[:shots]
+            query = rows[shots : shots + queries] if queries else rows[:smallest]
             batches.append(
-                (task.items[support], task.values[support], task.items[query], task.values[query], task.embedding)
+                (
+                    task.items[support],
+                    task.values[support],
+                    task.items[query],
+                    task.values[query],
+                    task.embedding,
+                )
             )
         items, values, query_items, query_values, embedding = (
             torch.from_numpy(np.stack(arrays)).float() for arrays in zip(*batches, strict=True)
@@ -197,7 +234,8 @@ class HelpMaml(Predictor):
     def _predict_task(self, parameters: Parameters, task: _Task, items: np.ndarray) -> np.ndarray:
         """Return a task's values of items, (n,), from the network adapted to its support rows."""
         embedding = torch.from_numpy(task.embedding)[None]
-        support, values = (torch.from_numpy(array[task.support])[None] for array in (task.items, task.values))
+        support = torch.from_numpy(task.items[task.support])[None]
+        values = torch.from_numpy(task.values[task.support])[None]
         noise = torch.zeros((1, modulation_size(self.hidden_size)), dtype=torch.float64)
         steps = self.adaptation_steps if values.shape[1] else 0
         adapted, _ = adapt(parameters, support, values, embedding, noise, steps)
@@ -238,7 +276,8 @@ class HelpMaml(Predictor):
         state = read_state(folder / "help.json")
         self.items_ = tuple(column for column in self.columns_ if column.name in set(state["items"]))
         self.encoder_ = LinearEncoder.from_state(state["encoder"], self.items_)
-        self.parameters_, self.tasks_ = {}, {}
+        self.parameters_ = {}
+        self.tasks_ = {}
         for number, target in enumerate(self.targets_):
             network = read_arrays(folder / f"network_{number}.npz")
             self.parameters_[target] = {name: torch.from_numpy(array) for name, array in network.items()}
@@ -296,7 +335,10 @@ def initial_parameters(inputs: int, embedding: int, hidden_size: int, generator:
         generator,
     )
     rates = {f"rate.{name}": torch.full_like(value, _INNER_RATE) for name, value in network.items()}
-    codes = _init_layers({"code1": (embedding, 10), "code2": (10, 2 * modulation_size(hidden_size))}, generator)
+    codes = _init_layers(
+        {"code1": (embedding, 10), "code2": (10, 2 * modulation_size(hidden_size))},
+        generator,
+    )
     return {**network, **rates, **codes}
 
 
@@ -313,7 +355,12 @@ def forward(network: Parameters, items: Tensor, task: Tensor) -> Tensor:
 
 
 def adapt(  # noqa: PLR0917 - the description of a task, in the order of its rows
-    parameters: Parameters, items: Tensor, values: Tensor, task: Tensor, noise: Tensor, steps: int
+    parameters: Parameters,
+    items: Tensor,
+    values: Tensor,
+    task: Tensor,
+    noise: Tensor,
+    steps: int,
 ) -> tuple[Parameters, Tensor]:
     """Return a network per task after `steps` gradient steps on its support rows, and the modulations' divergences.
 
@@ -369,5 +416,6 @@ def _init_layers(sizes: dict[str, tuple[int, int]], generator: torch.Generator) 
 
 def _linear(network: Parameters, name: str, inputs: Tensor) -> Tensor:
     """Apply a layer of every task. Shapes: (tasks, n, inputs) -> (tasks, n, outputs)."""
-    weight, bias = network[f"{name}.weight"], network[f"{name}.bias"]
+    weight = network[f"{name}.weight"]
+    bias = network[f"{name}.bias"]
     return torch.baddbmm(bias[:, None, :], inputs, weight.transpose(1, 2))
