@@ -168,7 +168,13 @@ def measure(
             interrupted=interrupted,
         )
 
-    return measure_steadiest(configurations, time_one, budget_seconds=budget_seconds, seed=seed, progress=progress)
+    return measure_steadiest(
+        configurations,
+        time_one,
+        budget_seconds=budget_seconds,
+        seed=seed,
+        progress=progress,
+    )
 
 
 def as_frame(timings: dict[Gemm, Timing]) -> pd.DataFrame:
@@ -177,7 +183,10 @@ def as_frame(timings: dict[Gemm, Timing]) -> pd.DataFrame:
     Configurations with only interrupted measurements are excluded.
     """
     rows = []
-    for gemm in sorted(timings, key=lambda g: (g.dtype, g.m, g.n, g.k, g.transpose_a, g.transpose_b, g.threads)):
+    for gemm in sorted(
+        timings,
+        key=lambda g: (g.dtype, g.m, g.n, g.k, g.transpose_a, g.transpose_b, g.threads),
+    ):
         timing = timings[gemm]
         if timing.interrupted:
             continue

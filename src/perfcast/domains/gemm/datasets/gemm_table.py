@@ -50,7 +50,14 @@ NOT_REPORTED = "[N/A]"
 """Power that nvidia-smi reports for a sleeping device."""
 
 _SIDES = ["m", "n", "k"]
-_SETTINGS = ["kernel", "requested_layout", "requested_tile_m", "requested_tile_n", "alpha", "beta"]
+_SETTINGS = [
+    "kernel",
+    "requested_layout",
+    "requested_tile_m",
+    "requested_tile_n",
+    "alpha",
+    "beta",
+]
 """What a case is besides its sides."""
 _NUMBERS = (
     "unix_time",
@@ -102,7 +109,10 @@ def pack(folder: Path) -> Packed:
     failed = [line for line in enumerate(texts[FAILED].splitlines(), 1) if line[1].strip()]
     rejections += [Rejection(SOURCE, FAILED, number, "did_not_run", text[:200]) for number, text in failed]
     rows = pd.DataFrame(whole, columns=[*_FIELDS, "line"]).assign(file=RESULTS)
-    return Packed(join_rejections(rows, rejections), "fields of a record that nothing reads, logs and plots")
+    return Packed(
+        join_rejections(rows, rejections),
+        "fields of a record that nothing reads, logs and plots",
+    )
 
 
 def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
@@ -159,7 +169,12 @@ def _parse_records(text: pd.DataFrame) -> tuple[pd.DataFrame, list[Rejection]]:
         "inconsistent_shape": describe_first_bad(described_sides != text[_SIDES], text, ""),
         "inconsistent_kernel": text["described_kernel"].where(text["described_kernel"] != text["kernel"]),
     }
-    frame = text.assign(**numbers, power_text=power, dtype=kernel["type"].map(TYPES), layout=kernel["a"] + kernel["b"])
+    frame = text.assign(
+        **numbers,
+        power_text=power,
+        dtype=kernel["type"].map(TYPES),
+        layout=kernel["a"] + kernel["b"],
+    )
     for name in ("tile_m", "tile_n", "tile_k", "stages"):
         frame[name] = pd.to_numeric(kernel[name])
     return quarantine(SOURCE, RESULTS, frame, rules)

@@ -48,13 +48,39 @@ _RATE = "rate of the median sample, 2 m n k / seconds_median; higher is better"
 COLUMNS = (
     key("result_id", "the configuration as text", Tag.ROW),
     key("shape", "MxNxK: op(A) is M x K, op(B) is K x N, C is M x N", Tag.ENTITY, Tag.BLOCK),
-    Column("dtype", Kind.CATEGORICAL, Role.FEATURE, "problem", meaning=_DTYPE, tags=(Tag.TASK, Tag.CONFIG)),
+    Column(
+        "dtype",
+        Kind.CATEGORICAL,
+        Role.FEATURE,
+        "problem",
+        meaning=_DTYPE,
+        tags=(Tag.TASK, Tag.CONFIG),
+    ),
     number("m", "problem", "rows of the product", tags=_SAME),
     number("n", "problem", "columns of the product", tags=_SAME),
     number("k", "problem", "length of the inner products", tags=_SAME),
-    number("transpose_a", "kernel", "1 where A is transposed in memory", low=0, high=1, tags=_SAME),
-    number("transpose_b", "kernel", "1 where B is transposed in memory", low=0, high=1, tags=_SAME),
-    number("threads", "kernel", "threads of the product", tags=(*_SAME, Tag.SCALING, Tag.PARALLEL)),
+    number(
+        "transpose_a",
+        "kernel",
+        "1 where A is transposed in memory",
+        low=0,
+        high=1,
+        tags=_SAME,
+    ),
+    number(
+        "transpose_b",
+        "kernel",
+        "1 where B is transposed in memory",
+        low=0,
+        high=1,
+        tags=_SAME,
+    ),
+    number(
+        "threads",
+        "kernel",
+        "threads of the product",
+        tags=(*_SAME, Tag.SCALING, Tag.PARALLEL),
+    ),
     *MACHINE_COLUMNS,
     Column("gflops", Kind.NUMERICAL, Role.TARGET, "problem", "GFLOP/s", _RATE, low=0),
     measured("seconds_median", "median time of one product over the samples", unit="s"),
@@ -64,7 +90,13 @@ COLUMNS = (
     measured("repeats", "number of samples"),
     measured("order", "position in the sequence of measurements"),
     measured("pass", "0 for the first measurement, more for repetitions"),
-    Column("source_file", Kind.CATEGORICAL, Role.PROVENANCE, "problem", meaning="file of the row"),
+    Column(
+        "source_file",
+        Kind.CATEGORICAL,
+        Role.PROVENANCE,
+        "problem",
+        meaning="file of the row",
+    ),
     measured("source_line", "line of that file"),
 )
 
@@ -131,7 +163,9 @@ def _quarantine(frame: pd.DataFrame, bound: float) -> tuple[pd.DataFrame, list[R
 
 
 def _name_shape(frame: pd.DataFrame) -> pd.Series:
-    m, n, k = (frame[side].astype("int64").astype("str") for side in ("m", "n", "k"))
+    m = frame["m"].astype("int64").astype("str")
+    n = frame["n"].astype("int64").astype("str")
+    k = frame["k"].astype("int64").astype("str")
     return m + "x" + n + "x" + k
 
 

@@ -5,7 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from perfcast.features.feature_math import Values, append, append_cache_level, append_logs, feature, log, ratio, require
+from perfcast.features.feature_math import (
+    Values,
+    append,
+    append_cache_level,
+    append_logs,
+    feature,
+    log,
+    ratio,
+    require,
+)
 from perfcast.schema.table import Table, Tag
 
 REQUIRES = (
@@ -50,7 +59,13 @@ _COLUMNS = (
     feature("element_bytes", "problem", "B", "bytes of one element"),
     feature("mflop", "problem", "MFLOP", "operations, 2 m n k", tags=[Tag.SCALING]),
     feature("mb_touched", "problem", "MB", "bytes of A, B and C together"),
-    feature("flop_per_byte", "problem", "FLOP/B", "arithmetic intensity: operations / bytes", tags=[Tag.SCALING]),
+    feature(
+        "flop_per_byte",
+        "problem",
+        "FLOP/B",
+        "arithmetic intensity: operations / bytes",
+        tags=[Tag.SCALING],
+    ),
     feature("mflop_per_thread", "kernel", "MFLOP", "operations / threads"),
     feature("thread_share", "kernel", "", "threads / logical processors of the machine"),
     feature("side_min", "problem", "", "smallest of m, n, k", tags=[Tag.SCALING]),

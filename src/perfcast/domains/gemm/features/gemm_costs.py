@@ -18,16 +18,49 @@ PANEL_K = 256
 
 _COSTS = (
     feature("thread_mflop", "kernel", "MFLOP", "operations of one thread", tags=[Tag.COST]),
-    feature("filled_mflop", "kernel", "MFLOP", "operations of one thread in whole blocks", tags=[Tag.COST]),
+    feature(
+        "filled_mflop",
+        "kernel",
+        "MFLOP",
+        "operations of one thread in whole blocks",
+        tags=[Tag.COST],
+    ),
     feature("mb_a", "problem", "MB", "bytes of A", tags=[Tag.COST]),
     feature("mb_b", "problem", "MB", "bytes of B", tags=[Tag.COST]),
     feature("mb_c", "problem", "MB", "bytes of C", tags=[Tag.COST]),
-    feature("mb_c_again", "kernel", "MB", "bytes of C, once per panel, of one thread", tags=[Tag.COST]),
-    feature("mb_a_strided", "kernel", "MB", "bytes of A where it lies transposed", tags=[Tag.COST]),
-    feature("mb_b_strided", "kernel", "MB", "bytes of B where it lies transposed", tags=[Tag.COST]),
-    feature("further_threads", "kernel", "", "threads to be woken beside the first", tags=[Tag.COST]),
+    feature(
+        "mb_c_again",
+        "kernel",
+        "MB",
+        "bytes of C, once per panel, of one thread",
+        tags=[Tag.COST],
+    ),
+    feature(
+        "mb_a_strided",
+        "kernel",
+        "MB",
+        "bytes of A where it lies transposed",
+        tags=[Tag.COST],
+    ),
+    feature(
+        "mb_b_strided",
+        "kernel",
+        "MB",
+        "bytes of B where it lies transposed",
+        tags=[Tag.COST],
+    ),
+    feature(
+        "further_threads",
+        "kernel",
+        "",
+        "threads to be woken beside the first",
+        tags=[Tag.COST],
+    ),
 )
-_COLUMNS = (feature("work_mflop", "problem", "MFLOP", "operations, 2 m n k", tags=[Tag.WORK]), *_COSTS)
+_COLUMNS = (
+    feature("work_mflop", "problem", "MFLOP", "operations, 2 m n k", tags=[Tag.WORK]),
+    *_COSTS,
+)
 
 
 def derive(table: Table) -> Table:

@@ -26,7 +26,18 @@ REQUIRES = (
     "l2_mib",
     "gb_per_s",
 )
-_LOGS = ("m", "n", "k", "mflop", "mb_touched", "flop_per_byte", "tiles", "waves", "wave_steps", "touched_over_l2")
+_LOGS = (
+    "m",
+    "n",
+    "k",
+    "mflop",
+    "mb_touched",
+    "flop_per_byte",
+    "tiles",
+    "waves",
+    "wave_steps",
+    "touched_over_l2",
+)
 _BOTH = (Tag.COST, Tag.SCALING)
 _COLUMNS = (
     feature("element_bytes", "problem", "B", "bytes of one element"),
@@ -34,7 +45,13 @@ _COLUMNS = (
     feature("mb_touched", "problem", "MB", "bytes of A, B and C together", tags=[Tag.COST]),
     feature("mb_written", "problem", "MB", "bytes of C", tags=[Tag.COST]),
     feature("mb_old", "kernel", "MB", "bytes of the old C where it is read", tags=[Tag.COST]),
-    feature("mb_loaded", "kernel", "MB", "bytes that the tiles load, repetitions included", tags=[Tag.COST]),
+    feature(
+        "mb_loaded",
+        "kernel",
+        "MB",
+        "bytes that the tiles load, repetitions included",
+        tags=[Tag.COST],
+    ),
     feature("flop_per_byte", "problem", "FLOP/B", "arithmetic intensity", tags=[Tag.SCALING]),
     feature("tiles", "kernel", "", "tiles of C"),
     feature("waves", "kernel", "", "waves of tiles, the last one perhaps not full", tags=_BOTH),

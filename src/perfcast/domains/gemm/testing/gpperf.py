@@ -46,7 +46,16 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
     ]
     failed = []
     for shape, (layout, requested, tile, factors) in drawn[: max(1, count // 4)]:
-        fields = [*shape, _name_kernel("h", layout), requested, *tile, 32, 2, "linear_combination", *factors]
+        fields = [
+            *shape,
+            _name_kernel("h", layout),
+            requested,
+            *tile,
+            32,
+            2,
+            "linear_combination",
+            *factors,
+        ]
         failed.append(",".join(map(str, fields)) + "\n")
     results = HEADER + "".join([*texts, *_make_defective(texts)])
     contents = {
@@ -109,9 +118,26 @@ def _format_record(
         beta,
     ]
     after = [power, " 2505", " 10501", " 28", f" {share}", " 0"]
-    before = ["NVIDIA GeForce RTX 4070", " 8.9", " 10501 MHz", " 3105 MHz", " 200.00 W", " 28", " Default"]
+    before = [
+        "NVIDIA GeForce RTX 4070",
+        " 8.9",
+        " 10501 MHz",
+        " 3105 MHz",
+        " 200.00 W",
+        " 28",
+        " Default",
+    ]
     memory = [" 12282 MiB", f" {12003 - used} MiB", f" {used} MiB", f" {share} %", " 0 %"]
-    fields = [*first, f"{ms:.6g}", "", *after, *before, *memory, "kernel_name", _name_kernel("s", layout)]
+    fields = [
+        *first,
+        f"{ms:.6g}",
+        "",
+        *after,
+        *before,
+        *memory,
+        "kernel_name",
+        _name_kernel("s", layout),
+    ]
     intensity = 2 * m * n * k / (4 * (m * k + k * n + m * n))
     described = [
         ",".join(map(str, fields)),
