@@ -15,15 +15,35 @@ from perfcast.domains.llm.features import llm_serving
 from perfcast.schema.table import Tag, build_table, infer_columns
 
 DENSE = {
-    **{"input_tokens": 1000.0, "output_tokens": 200.0, "concurrency": 10.0, "gpus": 2.0, "precision": "bf16"},
-    **{"total_params_1e9": 8.0, "active_params_1e9": 8.0, "layers": 32.0, "hidden": 4096.0, "kv_elements": 2048.0},
-    **{"full_layers": 32.0, "window_layers": 0.0, "window": 0.0, "experts": 0.0, "experts_per_token": 0.0},
-    **{"bf16_tflops": 1000.0, "fp8_tflops": 2000.0, "fp4_tflops": float("nan")},
-    **{"memory_gb_per_s": 4000.0, "memory_gib": 80.0, "link_gb_per_s": 400.0},
+    "input_tokens": 1000.0,
+    "output_tokens": 200.0,
+    "concurrency": 10.0,
+    "gpus": 2.0,
+    "precision": "bf16",
+    "total_params_1e9": 8.0,
+    "active_params_1e9": 8.0,
+    "layers": 32.0,
+    "hidden": 4096.0,
+    "kv_elements": 2048.0,
+    "full_layers": 32.0,
+    "window_layers": 0.0,
+    "window": 0.0,
+    "experts": 0.0,
+    "experts_per_token": 0.0,
+    "bf16_tflops": 1000.0,
+    "fp8_tflops": 2000.0,
+    "fp4_tflops": float("nan"),
+    "memory_gb_per_s": 4000.0,
+    "memory_gib": 80.0,
+    "link_gb_per_s": 400.0,
 }
 MIXTURE = {
-    **{**DENSE, "memory_gib": 1000.0, "total_params_1e9": 100.0},
-    **{"active_params_1e9": 10.0, "experts": 64.0, "experts_per_token": 4.0},
+    **DENSE,
+    "memory_gib": 1000.0,
+    "total_params_1e9": 100.0,
+    "active_params_1e9": 10.0,
+    "experts": 64.0,
+    "experts_per_token": 4.0,
 }
 
 

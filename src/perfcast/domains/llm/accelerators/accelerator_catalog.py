@@ -16,7 +16,10 @@ GPU_FACTS = {
     "fp4_tflops": ("TFLOP/s", "dense peak of 4-bit matrix products"),
     "memory_gb_per_s": ("GB/s", "memory bandwidth"),
     "memory_gib": ("GiB", "memory"),
-    "link_gb_per_s": ("GB/s", "bandwidth of the links between GPUs of a node, one direction"),
+    "link_gb_per_s": (
+        "GB/s",
+        "bandwidth of the links between GPUs of a node, one direction",
+    ),
     "power_w": ("W", "power limit"),
     "generation_year": ("year", "year of the architecture's first product"),
 }
@@ -77,7 +80,10 @@ def find_models(names: pd.Series) -> pd.Series:
     patterns = read_models()["pattern"]
 
     def find(name: str) -> str | None:
-        return next((str(family) for family, pattern in patterns.items() if re.search(pattern, name.lower())), None)
+        return next(
+            (str(family) for family, pattern in patterns.items() if re.search(pattern, name.lower())),
+            None,
+        )
 
     return names.map({name: find(name) for name in names.unique()}).astype("str").where(names.map(find).notna())
 

@@ -31,7 +31,11 @@ DISTRIBUTION = "power_law_1.2"
 
 _OTHER_FORMATS: dict[str, dict[str, tuple[str, ...]]] = {
     "gemm": {"fp8": ("bfloat16",), "nvfp4": ("bfloat16",), "int4_wo": ("bfloat16",)},
-    "moe": {"fp8": ("bfloat16",), "nvfp4": ("w4a16_mxfp4", "bfloat16"), "int4_wo": ("w4a16_mxfp4", "bfloat16")},
+    "moe": {
+        "fp8": ("bfloat16",),
+        "nvfp4": ("w4a16_mxfp4", "bfloat16"),
+        "int4_wo": ("w4a16_mxfp4", "bfloat16"),
+    },
     "context_attention": {"fp8": ("bfloat16",)},
     "generation_attention": {"fp8": ("bfloat16",)},
 }
@@ -41,7 +45,14 @@ _FIRST_FORMATS = {("moe", "fp8"): ("fp8_block",)}
 _AXES = {
     "gemm": ("m", "n", "k"),
     "context_attention": ("batch", "sequence", "heads", "kv_heads", "head_dim", "attended"),
-    "generation_attention": ("batch", "sequence", "heads", "kv_heads", "head_dim", "attended"),
+    "generation_attention": (
+        "batch",
+        "sequence",
+        "heads",
+        "kv_heads",
+        "head_dim",
+        "attended",
+    ),
     "moe": ("tokens", "hidden", "expert_hidden", "top_k", "experts", "tp", "ep"),
     "nccl": ("bytes_message", "gpus"),
 }
@@ -94,11 +105,15 @@ def _read(folder: Path, system: str, table: str, gpu: str) -> pd.DataFrame:
 def _time(measured: pd.DataFrame, wanted: pd.DataFrame, table: str) -> np.ndarray:
     """Return the times of the wanted operators of one table and GPU. Shapes: (wanted rows,)."""
     times = np.full(len(wanted), np.nan)
-    ops, dtypes = wanted["op"].to_numpy(), wanted["dtype"].to_numpy()
+    ops = wanted["op"].to_numpy()
+    dtypes = wanted["dtype"].to_numpy()
     for op, stated in sorted(set(zip(ops, dtypes, strict=True))):
         rows = np.flatnonzero((ops == op) & (dtypes == stated))
         of_op = measured[measured["op"] == op]
-        dtype = next((name for name in _formats(table, stated) if (of_op["dtype"] == name).any()), None)
+        dtype = next(
+            (name for name in _formats(table, stated) if (of_op["dtype"] == name).any()),
+            None,
+        )
         if dtype is None:
             continue
         known = of_op[of_op["dtype"] == dtype]
@@ -112,7 +127,11 @@ def _time(measured: pd.DataFrame, wanted: pd.DataFrame, table: str) -> np.ndarra
 
 def _formats(table: str, dtype: str) -> tuple[str, ...]:
     """Return the formats of a table that a number format is looked up in, the preferred one first."""
-    return (*_FIRST_FORMATS.get((table, dtype), ()), dtype, *_OTHER_FORMATS.get(table, {}).get(dtype, ()))
+    return (
+        *_FIRST_FORMATS.get((table, dtype), ()),
+        dtype,
+        *_OTHER_FORMATS.get(table, {}).get(dtype, ()),
+    )
 
 
 def _places(frame: pd.DataFrame, table: str) -> np.ndarray:

@@ -124,14 +124,26 @@ def check_table(path: Path, wanted: Sequence[str], name: str) -> list[str]:
         raise _damaged(name, error) from None
     for column in wanted:
         if column not in present:
-            raise UserError(f"{name} must have a column {column!r}", "there is none of that name", FETCH_AGAIN)
+            raise UserError(
+                f"{name} must have a column {column!r}",
+                "there is none of that name",
+                FETCH_AGAIN,
+            )
     if len(set(present)) < len(present) or len(present) > size_limits.COLUMNS:
-        raise UserError(f"{name} must have different columns, at most {size_limits.COLUMNS}", "it has not", FETCH_AGAIN)
+        raise UserError(
+            f"{name} must have different columns, at most {size_limits.COLUMNS}",
+            "it has not",
+            FETCH_AGAIN,
+        )
     if not 0 < about.num_rows <= size_limits.TABLE_ROWS:
         requirement = f"{name} must have rows, at most {size_limits.TABLE_ROWS}"
         raise UserError(requirement, f"it has {about.num_rows}", FETCH_AGAIN)
     if size > size_limits.UNPACKED:
-        raise UserError(f"{name} must unpack to at most {size_limits.UNPACKED} bytes", f"it has {size}", FETCH_AGAIN)
+        raise UserError(
+            f"{name} must unpack to at most {size_limits.UNPACKED} bytes",
+            f"it has {size}",
+            FETCH_AGAIN,
+        )
     return present
 
 
