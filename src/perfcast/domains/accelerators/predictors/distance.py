@@ -13,7 +13,10 @@ from perfcast.predictors.residual_stack import EqualWeights, ResidualStack, Weig
 from perfcast.predictors.task_rows import POOLED
 from perfcast.schema.table import Column
 
-PAIR, ENTITY, GENERATION, NEW = "known pair", "new pair", "new accelerator", "new generation"
+PAIR = "known pair"
+ENTITY = "new pair"
+GENERATION = "new accelerator"
+NEW = "new generation"
 SHARES = {PAIR: 0.75, ENTITY: 0.5, GENERATION: 0.25, NEW: 0.0}
 """Share of the learners by distance: the farther the accelerator, the less they know. Set by hand, not on data."""
 _LEVELS = (("task", "accelerator"), ("accelerator",), ("generation",))
@@ -55,7 +58,11 @@ class DistanceWeights(EqualWeights):
         return self.shift_.of(X)
 
     def choose(
-        self, stack: ResidualStack, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray
+        self,
+        stack: ResidualStack,
+        X: pd.DataFrame,
+        log_y: np.ndarray,
+        validation: np.ndarray,
     ) -> dict[str, Weights]:
         """Return the share of each distance, divided among the learners."""
         names = stack.learner_names
