@@ -66,7 +66,7 @@ def sample_configurations(count: int, *, max_threads: int, seed: int) -> list[Ge
     """
     random = np.random.default_rng(seed)
     numbers = np.arange(SMALLEST, LARGEST + 1)
-    primes = np.array([p for p in numbers if all(p % d for d in range(2, math.isqrt(int(p)) + 1))])
+    primes = np.array([number for number in numbers if _is_prime(int(number))])
     threads = thread_counts(max_threads)
 
     def size() -> int:
@@ -96,6 +96,10 @@ def sample_configurations(count: int, *, max_threads: int, seed: int) -> list[Ge
         )
         configurations[gemm] = None
     return list(configurations)
+
+
+def _is_prime(number: int) -> bool:
+    return all(number % divisor for divisor in range(2, math.isqrt(number) + 1))
 
 
 class _Operands:

@@ -38,7 +38,8 @@ SMALLEST_CACHE = min(CACHE_BYTES, key=CACHE_BYTES.__getitem__)
 def count_gpus(cells: Cells) -> np.ndarray:
     """Return the GPUs of deployments, (n,): those given, else the product of the layout, whose unstated parts are 1."""
     tensor, *others = (cells[name] for name in PARALLEL)
-    product = tensor * np.prod([np.where(np.isnan(values), 1.0, values) for values in others], axis=0)
+    stated = [np.where(np.isnan(values), 1.0, values) for values in others]
+    product = tensor * np.prod(stated, axis=0)
     return np.asarray(np.where(np.isnan(cells["gpus"]), product, cells["gpus"]))
 
 
@@ -50,7 +51,9 @@ def can_share(cells: Cells, gpus: np.ndarray) -> np.ndarray:
     heads = np.nan_to_num(cells["heads"])
     kv_heads = np.nan_to_num(cells["kv_heads"])
     shared = np.maximum(np.nan_to_num(gpus, nan=1.0), 1.0)
-    return np.asarray((heads % shared == 0) & ((kv_heads % shared == 0) | (shared % np.maximum(kv_heads, 1.0) == 0)))
+    divides = kv_heads % shared == 0
+    repeats = shared % np.maximum(kv_heads, 1.0) == 0
+    return np.asarray((heads % shared == 0) & (divides | repeats))
 
 
 def smallest_bytes(cells: Cells) -> tuple[np.ndarray, np.ndarray]:
@@ -163,7 +166,8 @@ def _computes(cells: Cells) -> np.ndarray:
 
 def _find_layout_violations(cells: Cells, lines: list[int]) -> Iterator[Violation]:
     known = {name: ~is_missing(cells[name]) for name in (*PARALLEL, *EXPERT_PARALLEL, "gpus", "experts")}
-    product = np.prod([np.where(known[name], cells[name], 1.0) for name in PARALLEL], axis=0)
+    stated = [np.where(known[name], cells[name], 1.0) for name in PARALLEL]
+    product = np.prod(stated, axis=0)
     for row in np.flatnonzero(count_gpus(cells) > MAX_GPUS):
         yield Violation(
             lines[row],

@@ -372,7 +372,8 @@ class DeploymentRules(DescriptionRules):
             None,
         )
         text = values.get(name) if name is not None else None
-        if name is None or not isinstance(text, (str, Path)) or not str(text).strip().lower().endswith(_SUFFIX):
+        is_path = isinstance(text, (str, Path)) and str(text).strip().lower().endswith(_SUFFIX)
+        if name is None or not is_path:
             return dict(values)
         shape = read_model_config(Path(str(text).strip()))
         given = {other.strip().lower() for other, value in values.items() if value not in (None, "")}
@@ -399,7 +400,8 @@ class DeploymentRules(DescriptionRules):
         if np.isnan(cells[PEAKS.get(str(cells["precision"]), "bf16_tflops")]):
             stored = f"{cells['gpu']} has no {cells['precision']} arithmetic"
             yield f"{stored}: the weights are stored in it, and computed in bfloat16"
-        running = np.floor(running_requests({name: np.array([cell]) for name, cell in cells.items()})[0])
+        as_columns = {name: np.array([cell]) for name, cell in cells.items()}
+        running = np.floor(running_requests(as_columns)[0])
         if running < cells["concurrency"]:
             fact = f"the caches of {running:.0f} of {cells['concurrency']:g} requests fit in memory at once"
             yield f"{fact}: the others wait until earlier ones end, and ttft includes their wait"

@@ -199,7 +199,11 @@ def _describe(chosen: pd.DataFrame) -> pd.DataFrame:
     system = chosen["submitter"] + " " + chosen["system"]
     engine = chosen["software"].str.lower().str.extract(_ENGINES)
     limits = models.filter(regex="_ms$").stack()
-    keys = {field: pd.MultiIndex.from_arrays([base, scenario.str.lower() + field]) for field in ("_ms", "_token_ms")}
+    limit_columns = list(MODEL_FACTS)[2:]
+    of_row = {}
+    for column, field in zip(limit_columns, ("_ms", "_token_ms"), strict=True):
+        key = pd.MultiIndex.from_arrays([base, scenario.str.lower() + field])
+        of_row[column] = limits.reindex(key).to_numpy()
     words = (chosen["platform"] + " " + chosen["system"] + " " + chosen["text"]).str.lower()
     later = {"v5.0", "v5.1"}
     row_id = chosen["round"] + "/" + chosen["uid"]
@@ -210,9 +214,7 @@ def _describe(chosen: pd.DataFrame) -> pd.DataFrame:
         model=base,
         kind=base.map(models["kind"]),
         **{column: base.map(models[column]) for column in list(MODEL_FACTS)[:2]},
-        **{
-            name: limits.reindex(key).to_numpy() for name, key in zip(list(MODEL_FACTS)[2:], keys.values(), strict=True)
-        },
+        **of_row,
         **{column: chosen["accelerator"].map(facts[column]) for column in (*FACTS, "generation", "vendor")},
         silicon=chosen["accelerator"].map(facts["generation"].where(facts["generation"].isin(_SILICON))),
         variant=np.select(

@@ -120,7 +120,8 @@ def _read_entries(path: str, content: bytes) -> Iterator[dict[str, str]]:
 def _read_pivot(content: bytes) -> Iterator[dict[str, str]]:
     """Yield a record per result: each system has a row with the fields, and below them the same cells of others."""
     rows = list(csv.reader(io.StringIO(content.decode("utf-8-sig", errors="replace"))))
-    if len(rows) <= _FIRST or any(len(row) != len(rows[_UNITS]) for row in rows) or len(rows[_UNITS]) <= _LABEL:
+    width = len(rows[_UNITS]) if len(rows) > _FIRST else 0
+    if width <= _LABEL or any(len(row) != width for row in rows):
         raise UserError(
             f"{PIVOT} of {SOURCE} must be the pivot table",
             "rows have other fields",
@@ -151,4 +152,6 @@ def _read_pivot(content: bytes) -> Iterator[dict[str, str]]:
 
 def _text(value: object) -> str:
     """Return a value of a file as one line of text."""
-    return " ".join(str(value).split())[:_LETTERS] if isinstance(value, (str, int, float)) else ""
+    if not isinstance(value, (str, int, float)):
+        return ""
+    return " ".join(str(value).split())[:_LETTERS]

@@ -81,7 +81,8 @@ def derive(table: Table) -> Table:
     size = of["weight_bytes"]
     active = of["active_params_1e9"]
     total = of["params_1e9"]
-    peaks = np.where(size < 1, np.nan_to_num(of["fp4_tflops"]), np.where(size < 2, of["fp8_tflops"], 0.0))
+    of_eight = np.where(size < 2, of["fp8_tflops"], 0.0)
+    peaks = np.where(size < 1, np.nan_to_num(of["fp4_tflops"]), of_eight)
     peak = np.fmax(peaks, of["bf16_tflops"])
     touched = np.maximum(total * (1 - (1 - np.minimum(active / total, 1.0)) ** batch), active)
     bandwidth = gpus * of["memory_gb_per_s"]

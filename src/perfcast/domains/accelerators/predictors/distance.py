@@ -40,7 +40,8 @@ class PairShift:
         """Return the distance of every row, (n,) object."""
         known = zip(_LEVELS, (self.pairs, self.entities, self.generations), strict=True)
         pair, entity, generation = (np.isin(join(X, level).astype(str), names) for level, names in known)
-        return np.where(pair, PAIR, np.where(entity, ENTITY, np.where(generation, GENERATION, NEW))).astype(object)
+        distance = np.select([pair, entity, generation], [PAIR, ENTITY, GENERATION], NEW)
+        return distance.astype(object)
 
 
 @dataclass(kw_only=True)
@@ -83,6 +84,6 @@ def join(X: pd.DataFrame, names: Iterable[str]) -> np.ndarray:
     joined: np.ndarray = np.full(len(X), "", dtype=object)
     for name in names:
         if name in X:
-            values = X[name].astype(object).where(X[name].notna(), "").astype(str).to_numpy(object)
-            joined = joined + values + "\x1f"
+            texts = X[name].astype(object).where(X[name].notna(), "").astype(str)
+            joined = joined + texts.to_numpy(object) + "\x1f"
     return joined

@@ -173,7 +173,10 @@ class PooledEffectsPredictor(Predictor):
     def _bases(self, X: pd.DataFrame) -> dict[str, np.ndarray]:
         """Return what effects multiply, (n, terms) each."""
         of = {name: np.nan_to_num(self._number(X, name) - center) for name, center in self.centers_.items()}
-        ages = [np.exp(-np.maximum(of[name] + self.centers_[name], 0.0) / _FRESH_YEARS) for name in _NUMBERS[4:]]
+        ages = []
+        for name in _NUMBERS[4:]:
+            age = np.maximum(of[name] + self.centers_[name], 0.0)
+            ages.append(np.exp(-age / _FRESH_YEARS))
         # a random walk: between training rounds and after the last one, that of the round before
         places = np.searchsorted(np.array(self.times_), self._years(X), side="right") - 1
         walk = np.eye(len(self.times_))[np.maximum(places, 0)]

@@ -92,7 +92,9 @@ def check_count(most: int) -> Check:
 
     def check(table: Table, fold: pd.Series) -> list[str]:
         large = table.frame[table.column_of(Tag.PARALLEL)] > most
-        wrong = int((large & fold.isin(["train", "validation"])).sum() + (~large & (fold == "test")).sum())
+        learned = large & fold.isin(["train", "validation"])
+        tested = ~large & (fold == "test")
+        wrong = int(learned.sum() + tested.sum())
         return [f"{wrong} rows on the wrong side of {most} accelerators"] if wrong else []
 
     return check

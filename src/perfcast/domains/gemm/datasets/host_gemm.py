@@ -171,6 +171,7 @@ def _name_shape(frame: pd.DataFrame) -> pd.Series:
 
 def _name_result(frame: pd.DataFrame) -> pd.Series:
     """Return e.g. 'float32-64x96x128-nt-t2': A as it is, B transposed, two threads."""
-    layout = frame["transpose_a"].map({0: "n", 1: "t"}) + frame["transpose_b"].map({0: "n", 1: "t"})
+    letters = {0: "n", 1: "t"}
+    layout = frame["transpose_a"].map(letters) + frame["transpose_b"].map(letters)
     threads = frame["threads"].astype("int64").astype("str")
     return frame["dtype"] + "-" + _name_shape(frame) + "-" + layout + "-t" + threads

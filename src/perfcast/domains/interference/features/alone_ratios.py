@@ -75,9 +75,10 @@ def _work(table: Table, use: np.ndarray) -> np.ndarray:
             now += np.nan_to_num(to_matrix(frame[name])[:, -1].astype(float))
             alone += np.nan_to_num(frame[ALONE + name].to_numpy(dtype=float))
     is_enough = alone >= MIN_CALLS
-    return np.divide(now, alone, out=use.copy(), where=is_enough)
+    return np.asarray(np.divide(now, alone, out=use.copy(), where=is_enough))
 
 
 def _ratio(now: np.ndarray, alone: np.ndarray) -> np.ndarray:
-    ratio = np.divide(now.astype(float), alone, out=np.full(len(alone), np.nan), where=alone > 0)
+    missing = np.full(len(alone), np.nan)
+    ratio = np.divide(now.astype(float), alone, out=missing, where=alone > 0)
     return np.asarray(np.clip(ratio, 0.0, _LARGEST))

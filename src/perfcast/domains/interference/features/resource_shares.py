@@ -33,7 +33,8 @@ _PARTS = {
 
 
 def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
-    return np.asarray(np.divide(part, whole, out=np.full(len(part), np.nan), where=whole > 0))
+    missing = np.full(len(part), np.nan)
+    return np.asarray(np.divide(part, whole, out=missing, where=whole > 0))
 
 
 def _part(mine: np.ndarray, others: np.ndarray) -> np.ndarray:

@@ -46,9 +46,9 @@ class _StaticEmbedding(nn.Module):
         numbers = batch.numbers[:, : self.n_static]
         missing = batch.missing[:, : self.n_static]
         vector: Tensor = self.numbers(torch.cat([always, numbers, missing], dim=1))
-        if not self.has_categories:
-            return vector
-        return vector + self.categories(batch).mean(dim=1)
+        if self.has_categories:
+            vector = vector + self.categories(batch).mean(dim=1)
+        return vector
 
 
 class _StepEmbedding(nn.Module):
@@ -69,8 +69,8 @@ class _StepEmbedding(nn.Module):
         numbers, missing = _split_sequences(batch, self.spec)
         always = numbers.new_ones(len(batch), 1, self.spec.n_steps)
         steps = torch.cat([always, numbers, missing], dim=1).transpose(1, 2)
-        vectors: Tensor = self.metrics(self.dropout(steps))
-        return vectors + self.static(batch).unsqueeze(1)
+        vectors: Tensor = self.metrics(self.dropout(steps)) + self.static(batch).unsqueeze(1)
+        return vectors
 
 
 class _MetricEmbedding(nn.Module):

@@ -108,8 +108,10 @@ def unseen_aggressor(table: Table, seed: int) -> pd.DataFrame:
         is_victim = np.isin(victim, list(held))
         return is_beside & ~is_victim, _contains(ordered.frame[TENANTS], held)
 
-    rows = ordered.frame[[VICTIM, AGGRESSORS]].astype(str).itertuples(index=False)
-    primary = [_pick((name, others), [other for other in others.split(JOIN) if other]) for name, others in rows]
+    primary = []
+    for name, others in ordered.frame[[VICTIM, AGGRESSORS]].astype(str).itertuples(index=False):
+        neighbors = [other for other in others.split(JOIN) if other]
+        primary.append(_pick((name, others), neighbors))
     names = sorted(_workloads(ordered.frame[TENANTS]))
     return _hold_out(table, ordered, names, folds, seed=seed, primary=primary)
 
@@ -208,7 +210,8 @@ def _hold_out(
 def _deal(names: list[str], sizes: list[int], rng: np.random.Generator) -> dict[str, int]:
     """Deal names to folds of nearly equal rows."""
     counts = np.maximum(sizes, 1)
-    dealt = balanced_folds(np.repeat(np.arange(len(names)), counts), min(FOLDS, len(names)), rng)
+    name_of_row = np.repeat(np.arange(len(names)), counts)
+    dealt = balanced_folds(name_of_row, min(FOLDS, len(names)), rng)
     return dict(zip(names, dealt[np.cumsum(counts) - 1].tolist(), strict=True))
 
 
@@ -226,7 +229,8 @@ def _workloads(texts: pd.Series) -> set[str]:
 
 
 def _contains(texts: pd.Series, held: set[str]) -> np.ndarray:
-    return texts.astype(str).map(lambda text: bool(held & set(text.split(JOIN)))).to_numpy(dtype=bool)
+    has_held = texts.astype(str).map(lambda text: bool(held & set(text.split(JOIN))))
+    return has_held.to_numpy(dtype=bool)
 
 
 def _pairs(tenants: str) -> Iterable[Pair]:

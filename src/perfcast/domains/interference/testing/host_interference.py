@@ -233,7 +233,7 @@ def _labels(
 def _divide(run: _Run, demands: np.ndarray) -> np.ndarray:
     """Divide the run's cores among demands: nobody gets more than the demand, and the rest is divided evenly."""
     if run.placement == "other_core":
-        return np.minimum(demands, 1.0)
+        return np.asarray(np.minimum(demands, 1.0))
     left = 1.0 if run.placement == "same_core" else min(2.0, run.quota or 2.0, float(len(demands)))
     got = np.zeros(len(demands))
     while left > 1e-9 and (wants_more := got < demands - 1e-12).any():

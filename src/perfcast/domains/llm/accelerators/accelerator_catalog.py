@@ -65,9 +65,10 @@ def read_layers() -> pd.DataFrame:
 
 def find_gpus(names: pd.Series) -> pd.Series:
     """Return the catalog's name of each GPU; missing for an unknown one. Case and surrounding blanks do not matter."""
-    by_alias = {
-        alias: gpu for gpu, text in read_gpus()["aliases"].items() for alias in [*text.split("|"), str(gpu).lower()]
-    }
+    by_alias = {}
+    for gpu, aliases in read_gpus()["aliases"].items():
+        for alias in (*aliases.split("|"), str(gpu).lower()):
+            by_alias[alias] = gpu
     gpus: pd.Series = names.str.strip().str.lower().map(by_alias)
     return gpus.astype("str").where(gpus.notna())
 
@@ -85,7 +86,8 @@ def find_models(names: pd.Series) -> pd.Series:
             None,
         )
 
-    return names.map({name: find(name) for name in names.unique()}).astype("str").where(names.map(find).notna())
+    families = names.map({name: find(name) for name in names.unique()})
+    return families.astype("str").where(families.notna())
 
 
 def _read(name: str) -> pd.DataFrame:

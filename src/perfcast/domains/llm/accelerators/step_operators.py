@@ -428,4 +428,5 @@ def estimate_layers(models: pd.DataFrame) -> pd.DataFrame:
         }
     unknown = np.isnan([fact[name] for name in MODEL_FACTS if name != "window"]).any(axis=0)
     names = [name for name in read_layers().columns if name != "source"]
-    return pd.DataFrame(shape, index=models.index)[names].astype(float).mask(pd.Series(unknown, models.index), axis=0)
+    estimated = pd.DataFrame(shape, index=models.index)[names].astype(float)
+    return estimated.mask(pd.Series(unknown, models.index), axis=0)

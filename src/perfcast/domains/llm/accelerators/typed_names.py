@@ -95,7 +95,8 @@ def find_gpu(text: str) -> str | None:
     named = [word for word in words if word not in _GPU_FILLERS]
     keys = _gpu_keys()
     # boards of one name may differ in memory
-    gpu = keys.get(_squash(named)) or keys.get(_squash([word for word in named if not _MEMORY.fullmatch(word)]))
+    without_memory = [word for word in named if not _MEMORY.fullmatch(word)]
+    gpu = keys.get(_squash(named)) or keys.get(_squash(without_memory))
     if gpu is None:
         return None
     capacity = float(read_gpus()["memory_gib"][gpu])

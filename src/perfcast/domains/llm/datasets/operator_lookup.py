@@ -89,7 +89,8 @@ def _read(folder: Path, system: str, table: str, gpu: str) -> pd.DataFrame:
         read = read.assign(**{WINDOW: 0})
     if table == "moe" and (read["distribution"] == DISTRIBUTION).any():
         read = read[read["distribution"] == DISTRIBUTION]
-    shape = read[list(SHAPES[table])].rename(columns=SHAPES[table]).drop(columns="distribution", errors="ignore")
+    shape = read[list(SHAPES[table])].rename(columns=SHAPES[table])
+    shape = shape.drop(columns="distribution", errors="ignore")
     frame = shape.assign(
         op=read["op_name"].astype("str") if table == "nccl" else table,
         dtype=read[DTYPES[table]].astype("str"),
@@ -140,7 +141,8 @@ def _places(frame: pd.DataFrame, table: str) -> np.ndarray:
         window = np.asarray(frame["window"], dtype=float)
         length = np.asarray(frame["sequence"], dtype=float)
         frame = frame.assign(attended=np.where(window > 0, np.minimum(window, length), length))
-    return np.asarray(np.log2(np.maximum(frame[list(_AXES[table])].to_numpy(dtype=float), 1.0)))
+    sizes = frame[list(_AXES[table])].to_numpy(dtype=float)
+    return np.asarray(np.log2(np.maximum(sizes, 1.0)))
 
 
 NEIGHBORS = 4

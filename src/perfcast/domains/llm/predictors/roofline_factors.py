@@ -68,7 +68,10 @@ class RooflineFactorsPredictor(RooflinePredictor):
         used = scale > 0
         first = np.log(np.maximum(start[used], _MIN_SHARE / scale[used]))
         columns = [(column.name, labels(X, column)) for column in self._category_columns()]
-        named = [(name, value) for name, texts in columns for value in sorted(set(map(str, texts[~pd.isna(texts)])))]
+        named = []
+        for name, texts in columns:
+            values = set(map(str, texts[~pd.isna(texts)]))
+            named += [(name, value) for value in sorted(values)]
         one_hot = np.zeros((len(design), len(named)))
         for position, (name, value) in enumerate(named):
             one_hot[:, position] = dict(columns)[name] == value
@@ -110,8 +113,9 @@ class RooflineFactorsPredictor(RooflinePredictor):
             by_task = self.factors_[self.targets_[index]]
             factors = by_task.get(task, by_task[POOLED])
             for column in self._category_columns():
-                known = pd.Series(labels(X.iloc[rows], column)).map(factors.get(column.name, {})).astype("float64")
-                logs[rows, index] += sign * known.fillna(0.0).to_numpy()
+                texts = pd.Series(labels(X.iloc[rows], column))
+                of_row = texts.map(factors.get(column.name, {})).astype("float64")
+                logs[rows, index] += sign * of_row.fillna(0.0).to_numpy()
         return logs
 
     def _category_columns(self) -> list[Column]:

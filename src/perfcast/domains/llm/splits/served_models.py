@@ -42,14 +42,17 @@ MIN_SHARE = 0.05
 def _lighter(table: Table, fold: pd.Series) -> list[str]:
     """Check that every test row has a higher load than the bound, and no training row has."""
     heavy = table.frame[CONCURRENCY] > MAX_TRAINED_CONCURRENCY
-    wrong = int((heavy & fold.isin(["train", "validation"])).sum()) + int((~heavy & (fold == "test")).sum())
+    learned = heavy & fold.isin(["train", "validation"])
+    tested = ~heavy & (fold == "test")
+    wrong = int(learned.sum()) + int(tested.sum())
     return [f"{wrong} rows on the wrong side of {MAX_TRAINED_CONCURRENCY} requests"] if wrong else []
 
 
 def _older(table: Table, fold: pd.Series) -> list[str]:
     """Check that every test row has a newer generation than all training rows."""
     year = _first_years(table.frame)
-    known = int((year[fold == "test"] <= year[fold.isin(["train", "validation"])].max()).sum())
+    newest = year[fold.isin(["train", "validation"])].max()
+    known = int((year[fold == "test"] <= newest).sum())
     return [f"{known} test rows of a generation as old as one of training"] if known else []
 
 

@@ -269,7 +269,9 @@ def _assign_subsets(protocol: Protocol, device: str, latency: np.ndarray, refere
     elif device in protocol.test:
         query_rows = np.flatnonzero((position >= pool) & (position < pool + protocol.queries))
         order = query_rows[np.argsort(latency[query_rows], kind="stable")]
-        subsets[order[int(len(order) * protocol.trimmed) : int(len(order) * (1 - protocol.trimmed))]] = "test"
+        first = int(len(order) * protocol.trimmed)
+        last = int(len(order) * (1 - protocol.trimmed))
+        subsets[order[first:last]] = "test"
         subsets[reference] = "train"
     return subsets
 
@@ -373,7 +375,9 @@ def encode_ofa(content: Any) -> pd.DataFrame:
 
 
 def _parse_operations(text: Any) -> list[str]:
-    edges = [edge.split("~") for node in str(text).split("+") for edge in node.strip("|").split("|")]
+    edges = []
+    for node in str(text).split("+"):
+        edges += [edge.split("~") for edge in node.strip("|").split("|")]
     origins = [edge[-1] for edge in edges]
     if origins != [name[3] for name in CELL_EDGES] or any(edge[0] not in CELL_OPERATIONS for edge in edges):
         raise UserError(
@@ -386,8 +390,10 @@ def _parse_operations(text: Any) -> list[str]:
 
 def _encode_layers(network: Any) -> list[Any]:
     lengths = {"ks": len(OFA_LAYERS), "e": len(OFA_LAYERS), "d": _STAGES}
-    whole = isinstance(network, dict) and isinstance(network.get("r"), int | np.integer)
-    if not whole or any(not isinstance(network.get(key), list) or len(network[key]) != n for key, n in lengths.items()):
+    is_whole = isinstance(network, dict) and isinstance(network.get("r"), int | np.integer)
+    for key, length in lengths.items():
+        is_whole = is_whole and isinstance(network.get(key), list) and len(network[key]) == length
+    if not is_whole:
         raise UserError(
             "a network must have 20 kernels and expansions, 5 depths and a resolution",
             f"found {str(network)[:80]!r}",

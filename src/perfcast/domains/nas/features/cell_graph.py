@@ -107,7 +107,8 @@ def describe(operations: tuple[object, ...]) -> dict[str, float | str]:
     values |= {f"n_{kind}": float(counts[kind]) for kind in kinds}
     values |= {f"live_{kind}": float(live_counts[kind]) for kind in kinds}
     values["connected"] = float(bool(live))
-    values["additions"] = float(sum(max(0, sum(end == node for _, end in live) - 1) for node in (1, 2, 3)))
+    incoming = [sum(end == node for _, end in live) for node in (1, 2, 3)]
+    values["additions"] = float(sum(max(0, count - 1) for count in incoming))
     values["depth_conv"] = _longest(live, {"conv3": 1.0, "conv1": 1.0})
     values["depth_conv3"] = _longest(live, {"conv3": 1.0})
     values["depth_operations"] = _longest(live, {"conv3": 1.0, "conv1": 1.0, "pool": 1.0})

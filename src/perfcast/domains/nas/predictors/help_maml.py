@@ -106,27 +106,26 @@ class HelpMaml(Predictor):
         for index, (target, mask) in enumerate(zip(self.targets_, masks, strict=True)):
             measured = mask[rows]
             y = values[:, index]
-            # where every measured row is a validation row, these are learned too
-            training = measured & ~validation if (measured & ~validation).any() else measured
+            training = measured & ~validation
+            if not training.any():
+                # every measured row is a validation row: these are learned too
+                training = measured
             describe = partial(self._describe_task, items, y, reference)
-            fitted = {name: describe(group) for name, group in groups_of(tasks, training, pooled=False).items()}
-            large = {name: task for name, task in fitted.items() if len(task.values) > self.few_shot_max_samples}
-            evaluated = [
-                (fitted[name], items[group], y[group])
-                for name, group in groups_of(tasks, measured & validation, pooled=False).items()
-                if name in fitted and name not in large
-            ]
-            self.parameters_[target] = self._meta_learn(list((large or fitted).values()), evaluated, index)
-            validation_only = {
-                name: describe(group)
-                for name, group in groups_of(tasks, measured, pooled=False).items()
-                if name and name not in fitted
-            }
-            described = {**fitted, **validation_only}
-            self.tasks_[target] = {
-                **described,
-                POOLED: _mean_task(described.values(), items.shape[1]),
-            }
+            described = {name: describe(group) for name, group in groups_of(tasks, training, pooled=False).items()}
+            large = {name: task for name, task in described.items() if len(task.values) > self.few_shot_max_samples}
+            evaluated = []
+            for name, group in groups_of(tasks, measured & validation, pooled=False).items():
+                if name in described and name not in large:
+                    evaluated.append((described[name], items[group], y[group]))
+            learned = large or described
+            self.parameters_[target] = self._meta_learn(list(learned.values()), evaluated, index)
+
+            # tasks of which all rows validate
+            for name, group in groups_of(tasks, measured, pooled=False).items():
+                if name and name not in described:
+                    described[name] = describe(group)
+            mean = _mean_task(described.values(), items.shape[1])
+            self.tasks_[target] = {**described, POOLED: mean}
 
     def _describe_task(self, items: np.ndarray, y: np.ndarray, reference: np.ndarray, group: np.ndarray) -> _Task:
         """Describe a task by its rows: its range and embedding are those of its references, where there are any."""
@@ -298,7 +297,13 @@ def _mean_task(tasks: Collection[_Task], inputs: int) -> _Task:
     """Return a task without rows, with the mean embedding and range of the given ones."""
     embedding = np.mean([task.embedding for task in tasks], axis=0)
     scale = [float(np.mean([getattr(task, name) for task in tasks])) for name in ("low", "spread", "floor")]
-    return _Task(np.empty((0, inputs)), np.empty(0), embedding, np.empty(0, dtype=int), *scale)
+    return _Task(
+        np.empty((0, inputs)),
+        np.empty(0),
+        embedding,
+        np.empty(0, dtype=int),
+        *scale,
+    )
 
 
 def _reference_numbers(X: pd.DataFrame, columns: Sequence[Column], tasks: np.ndarray) -> np.ndarray:
@@ -316,7 +321,9 @@ def _reference_numbers(X: pd.DataFrame, columns: Sequence[Column], tasks: np.nda
     in_tasks = entity[first].value_counts()
     names = sorted(in_tasks[in_tasks >= 0.9 * count].index)
     number = entity.map({name: position for position, name in enumerate(names)})
-    return np.where(first & number.notna(), number.fillna(-1), -1).astype(int) if names else no_reference
+    if not names:
+        return no_reference
+    return np.where(first & number.notna(), number.fillna(-1), -1).astype(int)
 
 
 def initial_parameters(inputs: int, embedding: int, hidden_size: int, generator: torch.Generator) -> Parameters:
@@ -347,10 +354,13 @@ def forward(network: Parameters, items: Tensor, task: Tensor) -> Tensor:
 
     Shapes: network (tasks, ..), items (tasks, n, inputs), task (tasks, embedding) -> (tasks, n).
     """
-    item = torch.relu(_linear(network, "item2", torch.relu(_linear(network, "item1", items))))
-    device = torch.relu(_linear(network, "task2", torch.relu(_linear(network, "task1", task[:, None, :]))))
+    item = torch.relu(_linear(network, "item1", items))
+    item = torch.relu(_linear(network, "item2", item))
+    device = torch.relu(_linear(network, "task1", task[:, None, :]))
+    device = torch.relu(_linear(network, "task2", device))
     hidden = torch.cat([item, device.expand(-1, items.shape[1], -1)], dim=-1)
-    hidden = torch.relu(_linear(network, "head2", torch.relu(_linear(network, "head1", hidden))))
+    hidden = torch.relu(_linear(network, "head1", hidden))
+    hidden = torch.relu(_linear(network, "head2", hidden))
     return _linear(network, "head3", hidden)[:, :, 0]
 
 

@@ -96,7 +96,9 @@ def _fit_sigmoid_batch(tasks: Sequence[SharesOfRuns], sign: float) -> list[Sigmo
     """Fit tasks with about the same number of runs."""
     centers = np.array([np.mean(task.x) for task in tasks])
     spreads = np.array([np.std(task.x) for task in tasks])
-    scaled = robust_fit.padded([sign * (task.x - m) / s for task, m, s in zip(tasks, centers, spreads, strict=True)])
+    scaled = robust_fit.padded(
+        [sign * (task.x - center) / spread for task, center, spread in zip(tasks, centers, spreads, strict=True)],
+    )
     shares = robust_fit.padded([task.shares for task in tasks])
     is_run = robust_fit.known_places([task.x for task in tasks])
     chance = np.array([task.chance for task in tasks])

@@ -210,8 +210,8 @@ class TwoStepLawPredictor(ScalingLawPredictor):
         steps = iter(zip(firsts, seconds, strict=True))
         direct = iter(_fit_values(runs, values, others, tied=True))
         states: list[LawState] = []
-        for rows in pairs:
-            if rows is None:
+        for pair in pairs:
+            if pair is None:
                 states.append(next(direct))
             else:
                 first, second = next(steps)
@@ -279,6 +279,8 @@ def _join_losses(runs: trained_runs.TrainedRuns, values: np.ndarray) -> np.ndarr
     """Return for every row the value of its `loss_task` measured on the same run, NaN without one, (n,)."""
     keys = pd.MultiIndex.from_arrays([runs.runs.astype(str), runs.loss_tasks.astype(str)])
     is_measured = ~np.isnan(values)
-    index = pd.MultiIndex.from_arrays([runs.runs[is_measured].astype(str), runs.tasks[is_measured].astype(str)])
+    measured_runs = runs.runs[is_measured].astype(str)
+    measured_tasks = runs.tasks[is_measured].astype(str)
+    index = pd.MultiIndex.from_arrays([measured_runs, measured_tasks])
     losses = pd.Series(values[is_measured], index=index)
     return losses[~index.duplicated()].reindex(keys).to_numpy()
