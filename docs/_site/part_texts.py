@@ -18,7 +18,7 @@ from interference_tables import interference_table, known_table, scenario_table
 from markdown_text import fenced, table
 from performance_table import gpu_training_table, performance_table
 from reliability_tables import fault_table, mutant_table
-from scaling_tables import curve_table, scaling_table
+from scaling_tables import scaling_table
 
 import perfcast
 from perfcast import splits
@@ -285,7 +285,6 @@ PARTS: dict[str, Callable[[Path], str]] = {
     "gpu_training": gpu_training_table,
     "mutants": mutant_table,
     "scaling_errors": scaling_table,
-    "curve_errors": curve_table,
     "gpu_errors": gpu_table,
     "interference_errors": interference_table,
     "interference_known_errors": known_table,

@@ -14,12 +14,6 @@ from perfcast.splits import split_label
 DATASETS = ("llm_ladder", "llm_overtraining")
 ENSEMBLE = "scaling_ensemble"
 PREDICTORS = {ENSEMBLE: "laws", "nearest": "nearest", "random_forest": "forest"}
-CURVES = "llm_ladder_curve"
-CURVE_ENSEMBLE = "curve_ensemble"
-OF_CURVES = {
-    CURVE_ENSEMBLE: "curve ensemble",
-    **{"remaining_gain": "remaining gain", "ridge": "ridge", "last_value": "last value", "random_forest": "forest"},
-}
 _NO_RESULTS = "No results yet: `make experiment NAME=scaling` makes them."
 
 
@@ -29,13 +23,6 @@ def scaling_table(conf: Path) -> str:
     for dataset in DATASETS:
         lines += _lines(conf, dataset, PREDICTORS, ENSEMBLE)
     headings = ["dataset", "split", "kind", *PREDICTORS.values(), "coverage of laws in %"]
-    return table(headings, lines) if lines else _NO_RESULTS
-
-
-def curve_table(conf: Path) -> str:
-    """Return mean errors of the results of runs under way by split, kind and known share."""
-    lines = [line[1:] for line in _lines(conf, CURVES, OF_CURVES, CURVE_ENSEMBLE)]
-    headings = ["split", "kind and known share", *OF_CURVES.values(), "coverage of the first in %"]
     return table(headings, lines) if lines else _NO_RESULTS
 
 

@@ -34,7 +34,7 @@ class Domain:
     descriptions: Mapping[str, str] = field(default_factory=dict)
     """Dataset -> the object of its `DescriptionRules`, as a dotted path below the package."""
     commands: tuple[str, ...] = ()
-    """Commands of users, such as `plan` or `measure gemm`, each a module of the package `cli`."""
+    """Commands of users, such as `measure gemm`, each a module of the package `cli`."""
     flags: Mapping[str, Mapping[tuple[str, ...], str]] = field(default_factory=dict)
     """Title -> options of the most common fields with synonyms and meaning, as files and HTTP requests name them."""
     tables: Mapping[str, str] = field(default_factory=dict)

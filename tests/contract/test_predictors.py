@@ -33,7 +33,7 @@ def conf(name: str) -> PredictorConf:
 
 
 # A class is tested once, under one configuration; these configurations change its values only.
-VARIANTS = {"constant_ratio", "flops", "gpperf_forest", "lightgbm_large", "ncpp_published"} | {
+VARIANTS = {"constant_ratio", "flops", "gpperf_forest", "ncpp_published"} | {
     name for name in NAMES if "_without_" in name
 }
 CLASSES = [name for name in NAMES if name not in VARIANTS]

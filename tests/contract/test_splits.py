@@ -50,8 +50,6 @@ KNOW_ONE = [name for name in NAMES if name.startswith("known_") and name not in 
 UNSEEN = [name for name in NAMES if name.startswith("unseen")]
 HELD_OUT = {
     **{"unseen_deployment": "deployment", "unseen_model": "model_family", "unseen_gpu": "gpu"},
-    **dict.fromkeys(("unseen_gpu_family", "unseen_vendor", "unseen_format"), "gpu_family"),
-    "unseen_shape_site": "shape_site",
     "unseen_training_set": "training_set",
     **{
         "unseen_microarchitecture": "generation",
@@ -64,8 +62,6 @@ HELD_OUT = {
     **{"unseen_victim": "victim", "unseen_aggressor": "aggressors", "unseen_pair": "tenants"},
 }
 """Columns of the unseen splits that do not hold out the entity."""
-FAMILIES = np.array(["ampere", "ada", "rtx_blackwell", "battlemage", "hopper", "blackwell"])
-OPERATORS = np.array(["gemm", "context_attention", "generation_attention", "moe"])
 COLUMNS = (
     Column("id", Kind.TEXT, Role.KEY, "provenance", tags=(Tag.ROW,)),
     Column("block", Kind.TEXT, Role.KEY, "provenance", tags=(Tag.BLOCK,)),
@@ -91,12 +87,6 @@ COLUMNS = (
     Column("test_month", Kind.DATE, Role.PROVENANCE, "provenance"),
     Column("generation_year", Kind.NUMERICAL, Role.PROVENANCE, "gpu"),
     Column("concurrency", Kind.NUMERICAL, Role.PROVENANCE, "load"),
-    Column("gpu_family", Kind.CATEGORICAL, Role.KEY, "gpu"),
-    Column("op", Kind.CATEGORICAL, Role.KEY, "shape"),
-    Column("shape", Kind.CATEGORICAL, Role.KEY, "shape"),
-    Column("shape_site", Kind.CATEGORICAL, Role.KEY, "shape"),
-    Column("dtype", Kind.CATEGORICAL, Role.PROVENANCE, "shape"),
-    *(Column(name, Kind.NUMERICAL, Role.PROVENANCE, "shape") for name in ("m", "sequence")),
     Column("params", Kind.NUMERICAL, Role.PROVENANCE, "model"),
     Column("tokens", Kind.NUMERICAL, Role.PROVENANCE, "training"),
     Column("compute", Kind.NUMERICAL, Role.PROVENANCE, "training"),
@@ -171,12 +161,6 @@ def generate(seed, rows=300):
             "test_month": pd.Timestamp("2026-03") + pd.to_timedelta(block % 4 * 31, unit="D"),
             "generation_year": 2020.0 + block % 5,
             "concurrency": 2.0 ** (1 + block % 9),
-            "gpu_family": FAMILIES[block % len(FAMILIES)],
-            "op": OPERATORS[block // 6 % 4],
-            "shape": [f"shape{number}" for number in block % 13],
-            "shape_site": [f"site{number}" for number in block % 23],
-            "dtype": np.where((block % len(FAMILIES) == 5) & (block // 6 % 4 == 1), "nvfp4", "bfloat16"),
-            **dict.fromkeys(("m", "sequence"), 64.0 * 2 ** (block % 9)),
             "params": params,
             "tokens": tokens,
             "compute": 6 * params * tokens / 1e18,

@@ -25,7 +25,7 @@ from perfcast.utils.io import sha256
 
 ROWS = 60
 DATASETS = {
-    **{"aiconfigurator": "llm_serving", "aiconfigurator_operators": "gpu_operators"},
+    "aiconfigurator": "llm_serving",
     "help": "help_nasbench201",
 }
 """Source -> a dataset built from it, where its name is another one."""

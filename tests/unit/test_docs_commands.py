@@ -169,7 +169,7 @@ def test_paths_exist_and_sources_and_splits_of_the_experiment_are_documented():
         assert any(f"`{name}`" in text for text in TEXT.values()), name
 
 
-EXECUTED = {"predict", "rank", "what-if", "similar", "compare", "size", "plan", "sources", "facts", "champion"}
+EXECUTED = {"predict", "rank", "what-if", "similar", "compare", "size", "sources", "facts", "champion"}
 """Commands of perfcast that are executed with all their documented arguments."""
 
 PARSED = {"serve", "mcp", "measure", "tune", "reproduced", "doctor", "pipeline", "update"}

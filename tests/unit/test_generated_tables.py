@@ -13,15 +13,11 @@ import pytest
 PROJECT = Path(__file__).parents[2]
 METRICS = ("mape", "medape", "coverage")
 SERVED = {"nearest": (40, 30, 80), "roofline_trees": (20.04, 13, 91)}
-OPERATORS = {"average": 30.0, "gemm": 10.0, "moe": 20.0, "all_gather": 60.0}
 BOARD = "split,predictor,task,metric,value"
 SERVED_ROWS = [
     f"unseen_gpu,{name},average,{metric},{value}"
     for name, values in SERVED.items()
     for metric, value in zip(METRICS, values, strict=True)
-]
-OPERATOR_ROWS = [
-    f"larger_size,lightgbm_large,{task},{metric},{value}" for task, value in OPERATORS.items() for metric in METRICS
 ]
 KINDS = "split,kind,predictor,mean,low,high,r2,coverage,median,signed,rows,runs,slice,value,unit"
 INTERFERENCE = [
@@ -84,14 +80,8 @@ TABLES = {
     ),
     "GPUs": (
         "gpu_tables.gpu_table",
-        {
-            "leaderboard/llm_serving.csv": [BOARD, *SERVED_ROWS],
-            "leaderboard/gpu_operators.csv": [BOARD, *OPERATOR_ROWS],
-        },
-        [
-            "|`roofline_trees`|20.0 / 13.0|91|40.0|-|-|",
-            *("|30.0 / 30.0|", ", without collectives|", "|15.0 / 15.0|15|-|15.0|"),
-        ],
+        {"leaderboard/llm_serving.csv": [BOARD, *SERVED_ROWS]},
+        ["|`roofline_trees`|20.0 / 13.0|91|40.0|-|-|"],
         "No results yet",
     ),
     "laws": (

@@ -129,9 +129,23 @@ def test_build_parses_record_and_kernel_name(tmp_path):
     frame = built.table.frame.set_index("quantity")
     assert frame["value"].to_dict() == {"runtime": 0.25, "power": 100.0, "energy": 25.0}
     expected = {
-        **{"shape": "256x512x1024", "m": 256, "n": 512, "k": 1024, "transpose_a": 0, "transpose_b": 1},
-        **{"dtype": "float32", "tile_m": 128, "tile_n": 128, "tile_k": 8, "stages": 2, "requested_layout": "nn"},
-        **{"requested_tile_m": 64, "sms": 46, "power_limit_w": 200, "max_clock_mhz": 3105, "source_line": 1},
+        "shape": "256x512x1024",
+        "m": 256,
+        "n": 512,
+        "k": 1024,
+        "transpose_a": 0,
+        "transpose_b": 1,
+        "dtype": "float32",
+        "tile_m": 128,
+        "tile_n": 128,
+        "tile_k": 8,
+        "stages": 2,
+        "requested_layout": "nn",
+        "requested_tile_m": 64,
+        "sms": 46,
+        "power_limit_w": 200,
+        "max_clock_mhz": 3105,
+        "source_line": 1,
     }
     assert frame.loc["runtime", list(expected)].to_dict() == expected
     assert built.rejected.empty and built.table.column_of(Tag.TASK) == "quantity"

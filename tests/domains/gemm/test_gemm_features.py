@@ -67,9 +67,21 @@ def test_the_smallest_cache_that_holds_the_operands_and_what_is_missing():
 
 
 GPU = {
-    **{"m": 512.0, "n": 300.0, "k": 100.0, "dtype": "float32", "transpose_a": 0.0, "transpose_b": 1.0, "beta": 0.0},
-    **{"tile_m": 128.0, "tile_n": 128.0, "tile_k": 8.0, "sms": 10.0, "lanes": 128.0, "boost_mhz": 2000.0},
-    **{"l2_mib": 2.0, "gb_per_s": 500.0},
+    "m": 512.0,
+    "n": 300.0,
+    "k": 100.0,
+    "dtype": "float32",
+    "transpose_a": 0.0,
+    "transpose_b": 1.0,
+    "beta": 0.0,
+    "tile_m": 128.0,
+    "tile_n": 128.0,
+    "tile_k": 8.0,
+    "sms": 10.0,
+    "lanes": 128.0,
+    "boost_mhz": 2000.0,
+    "l2_mib": 2.0,
+    "gb_per_s": 500.0,
 }
 CORES = {"m": 20.0, "n": 32.0, "k": 300.0, "dtype": "float32", "transpose_a": 1.0, "transpose_b": 0.0, "threads": 2.0}
 

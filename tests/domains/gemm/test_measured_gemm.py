@@ -5,7 +5,6 @@ import platform
 import signal
 from dataclasses import replace
 from itertools import count
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -37,7 +36,7 @@ def test_configurations_are_distinct_and_the_steadiest_timings_are_kept():
 
 def test_the_product_of_every_layout_is_what_is_timed(monkeypatch):
     results = []
-    monkeypatch.setattr(gemm, "time_product", lambda product, device: (0, [product().clone().numpy()[0, 0]] * 2, False))
+    monkeypatch.setattr(gemm, "time_product", lambda product: (0, [product().clone().numpy()[0, 0]] * 2, False))
     monkeypatch.setattr(gemm, "relative_spread", lambda samples: results.append(samples[0]) or 0.0)
     layouts = [gemm.Gemm(17, 19, 23, "float64", a, b, 1) for a in (False, True) for b in (False, True)]
     measured = gemm.measure(layouts, budget_seconds=0.0, seed=0)
@@ -114,7 +113,7 @@ def test_samples_end_when_steady_and_threads_double():
 def set_interrupted(monkeypatch, interrupted):
     """Mark every product as interrupted or not, independently of the load of the test machine."""
     real = gemm.time_product
-    monkeypatch.setattr(gemm, "time_product", lambda product, device: (*real(product, device)[:2], interrupted))
+    monkeypatch.setattr(gemm, "time_product", lambda product: (*real(product)[:2], interrupted))
 
 
 def test_command_writes_the_table_without_host_name_and_nothing_on_a_busy_machine(tmp_path, capsys, monkeypatch):
@@ -165,33 +164,3 @@ def test_interrupted_measurement_keeps_what_it_has(tmp_path, capsys, monkeypatch
     assert len(pd.read_csv(tmp_path / "host_gemm.csv.gz")) == 3
     assert read_object(tmp_path / "host_gemm.json")["cores"] >= 1
     assert "measured 3" in capsys.readouterr().out
-
-
-def test_the_description_of_a_gpu_replaces_that_of_the_processor(tmp_path, monkeypatch):
-    card = SimpleNamespace(name="Some GPU", total_memory=24 * 2**30, L2_cache_size=6 * 2**20, multi_processor_count=84)
-    monkeypatch.setattr("torch.cuda.get_device_properties", lambda index: card)
-    drawn = gemm.sample_configurations(2, max_threads=1, seed=0, largest=gemm.LARGEST["cuda"])
-    frame = gemm.as_frame({each: timing(0.01) for each in drawn})
-    gemm.write_measurement(tmp_path, frame, "cuda")
-    described = read_object(tmp_path / "host_gemm.json")
-    expected = {"cpu_model": "Some GPU", "cores": 84, "l2_kib": 6144, "l3_kib": None, "memory_gib": 24.0}
-    assert {name: described[name] for name in expected} == expected
-    assert described["versions"]["torch"] == torch.__version__
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_a_gpu_is_measured_on_one_thread_and_to_larger_sizes(tmp_path, monkeypatch):
-    set_interrupted(monkeypatch, interrupted=False)
-    words = ["--device", "cuda", "--out", str(tmp_path), "--configurations", "200", "--budget-minutes", "0.2"]
-    assert main(["measure", "gemm", *words]) == 0
-    table = pd.read_csv(tmp_path / "host_gemm.csv.gz")
-    assert set(table["threads"]) == {1}
-    assert table["gflops"].max() > 1000
-
-
-def test_an_absent_gpu_is_one_line(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    assert main(["measure", "gemm", "--device", "cuda", "--out", str(tmp_path)]) == 2
-    error = capsys.readouterr().err
-    assert "--device cuda needs a GPU" in error and error.count("\n") == 1
-    assert not list(tmp_path.iterdir())

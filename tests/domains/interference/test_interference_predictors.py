@@ -1,4 +1,4 @@
-"""Predictors of interference: laws by hand, networks on sequences, and the order of their errors on a known law."""
+"""Predictors of interference: laws by hand, the network on sequences, and the order of their errors on a known law."""
 
 import numpy as np
 import pandas as pd
@@ -8,7 +8,8 @@ from reloaded import reloaded
 from perfcast import splits
 from perfcast.domains.interference.datasets.host_interference import build
 from perfcast.domains.interference.features import resource_shares, window_statistics
-from perfcast.domains.interference.predictors import sequence_networks, share_laws
+from perfcast.domains.interference.predictors import share_laws
+from perfcast.domains.interference.predictors.cloudformer import CloudFormer
 from perfcast.domains.interference.predictors.share_trees import ResourceSharesTreesPredictor, WorkOfAloneTreesPredictor
 from perfcast.domains.interference.testing import host_interference as generated
 from perfcast.schema.table import Column, Kind, Role, Table, Tag
@@ -45,9 +46,8 @@ def test_the_order_of_errors_on_unseen_victims_is_that_of_the_law(table):
     assert schedstat < error(share_laws.PressureStallPredictor()) < median
 
 
-@pytest.mark.parametrize("name", ["SequenceLSTM", "SequenceGRU", "TemporalConvolution", "CloudFormer"])
-def test_a_network_reads_seconds(name, table):
-    predictor = getattr(sequence_networks, name)(**SMALL)
+def test_a_network_reads_seconds_and_shows_its_attention(table):
+    predictor = CloudFormer(**SMALL)
     predictor.without_columns = ("*@*",)
     rows = np.arange(len(table.frame)) % 3 > 0
     fit(predictor, table, rows)
@@ -58,11 +58,11 @@ def test_a_network_reads_seconds(name, table):
     expected = predictor.predict(tested)
     assert not predictor.predict(seen).equals(expected)
     pd.testing.assert_frame_equal(reloaded(predictor).predict(tested), expected)
-    if name == "CloudFormer":
-        maps = predictor.attention(tested)
-        assert maps.intra["time"].shape == (1, 10) and {"(static)", metric} <= set(maps.intra["metrics"].columns)
-        for frame in (*maps.intra.values(), maps.inter):
-            np.testing.assert_allclose(frame.sum(axis=1), 1, rtol=1e-5)
+    maps = predictor.attention(tested)
+    assert maps.intra["time"].shape == (1, 10)
+    assert {"(static)", metric} <= set(maps.intra["metrics"].columns)
+    for frame in (*maps.intra.values(), maps.inter):
+        np.testing.assert_allclose(frame.sum(axis=1), 1, rtol=1e-5)
 
 
 def columns(*names):
@@ -91,48 +91,6 @@ def test_laws_are_products_of_known_shares_or_medians():
     X, y = pd.DataFrame({"victim": [*"aaabb"]}), pd.DataFrame({"share": [0.2, 0.4, 0.5, 0.9, 0.9]})
     X_test = pd.DataFrame({"victim": ["a", "b", "new", None]})
     assert predict(share_laws.EntityMedianPredictor, X, y, X_test) == pytest.approx([0.4, 0.9, 0.5, 0.5])
-
-
-RULE_COLUMNS = (
-    Column("id", Kind.CATEGORICAL, Role.KEY, "run", tags=(Tag.ROW,)),
-    Column("quantity", Kind.CATEGORICAL, Role.KEY, "run", tags=(Tag.TASK,)),
-    *(Column(name, Kind.NUMERICAL, Role.FEATURE, "run") for name in ("idle_share", "unstalled_run_share")),
-    Column("schedstat_share", Kind.NUMERICAL, Role.FEATURE, "run"),
-    Column("share", Kind.NUMERICAL, Role.TARGET, "run"),
-)
-
-
-def paced_and_closed(count=200):
-    """Half of the rows have rests of 10 to 50 % and lose nothing; the others never rest more than 1 %."""
-    random, rests = np.random.default_rng(0), np.arange(count) % 2 == 0
-    idle = np.where(rests, random.uniform(0.1, 0.5, count), random.uniform(0, 0.01, count))
-    run = random.uniform(0.2, 0.9, count)
-    frame = pd.DataFrame({"id": [f"r{n}" for n in range(count)], "quantity": "throughput", "idle_share": idle})
-    return frame.assign(unstalled_run_share=run, schedstat_share=0.5 * run, share=np.where(rests, 1.0, run))
-
-
-def fit_rule(frame, columns=RULE_COLUMNS):
-    names = [column.name for column in columns if column.name != "share"]
-    predictor = share_laws.IdleTimePredictor().fit(frame[names], frame[["share"]], columns=columns)
-    return predictor, lambda rows: predictor.predict(rows[names])["share"].to_numpy()
-
-
-def test_a_victim_with_idle_time_keeps_up_and_another_loses_its_waiting_by_task():
-    frame = paced_and_closed()
-    predictor, predict = fit_rule(frame)
-    threshold, name = predictor.rules_["share"]["throughput\x1f"]
-    assert 0.01 <= threshold < 0.1 and name == "unstalled_run_share"
-    assert predict(frame) == pytest.approx(frame["share"].to_numpy())
-    assert reloaded(predictor).rules_ == predictor.rules_
-    assert (predict(frame.assign(unstalled_run_share=np.nan, idle_share=np.nan)) == 1).all()
-    known = tuple(column for column in RULE_COLUMNS if column.name not in ("idle_share", "unstalled_run_share"))
-    _, without = fit_rule(frame, known)
-    assert without(frame) == pytest.approx(frame["schedstat_share"].to_numpy())
-    frame = paced_and_closed()
-    frame.loc[frame.index < 10, "quantity"] = "latency_p99"
-    predictor, predict = fit_rule(frame)
-    assert not [task for task in predictor.rules_["share"] if "latency" in task]
-    assert predict(frame.head(10)) == pytest.approx(frame["share"].head(10).to_numpy())
 
 
 def known_tenants(count=400):

@@ -57,11 +57,13 @@ def test_statistics_are_named_after_their_metric_and_keep_its_group():
 
 def test_shares_are_those_of_the_last_second():
     metrics = {
-        **{RUN: [[1, 0.5], [1, 0], [1, NAN]], "group.processes.wait_seconds": [[0, 1.5], [0, 0], [0, 1]]},
-        **{"group.pressure.cpu.some_seconds": [[0, 0.75], [0, 0], [0, 1.02]]},
-        **{"host.cpu.periods": [[10, 10], [NAN, NAN], [10, 10]]},
-        **{"host.cpu.throttled_periods": [[0, 4], [NAN, NAN], [0, 0]]},
-        **{"group.cpu.usage_seconds": [[0.5], [0], [0]], "others.cpu.usage_seconds": [[1.5], [0], [0]]},
+        RUN: [[1, 0.5], [1, 0], [1, NAN]],
+        "group.processes.wait_seconds": [[0, 1.5], [0, 0], [0, 1]],
+        "group.pressure.cpu.some_seconds": [[0, 0.75], [0, 0], [0, 1.02]],
+        "host.cpu.periods": [[10, 10], [NAN, NAN], [10, 10]],
+        "host.cpu.throttled_periods": [[0, 4], [NAN, NAN], [0, 0]],
+        "group.cpu.usage_seconds": [[0.5], [0], [0]],
+        "others.cpu.usage_seconds": [[1.5], [0], [0]],
     }
     derived = resource_shares.derive(table(metrics, neighbors=[1, 0, 3], cores=[1, 2, 2])).frame
     assert derived["core_share"].tolist() == [0.5, 1, 0.5]

@@ -216,8 +216,11 @@ def test_the_text_and_the_table_label_what_is_derived_and_assumed_and_one_bad_de
     answer = predict_batch([ENTRY], champion(), EXPLAINED)
     text = format_predictions(answer, explain=True)
     for words in (
-        *("batch x output / (ttft + tpot x output)", "derived from the estimates", "4 x H200, Llama-3.1-70B"),
-        *("a fact of the GPU or of the model", "facts of H200, public from 2023-11-13"),
+        "batch x output / (ttft + tpot x output)",
+        "derived from the estimates",
+        "4 x H200, Llama-3.1-70B",
+        "a fact of the GPU or of the model",
+        "facts of H200, public from 2023-11-13",
     ):
         assert words in text
     assert answer.to_frame().groupby("target").size().to_dict() == {"latency": 2, "derived": 3}

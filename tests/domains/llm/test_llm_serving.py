@@ -16,9 +16,26 @@ ROW = dict(
     zip(
         HEADER,
         (
-            *("run/1", "source_file=/home/somebody/a.csv; silicon_concurrency=16; measured=2026-03-05T00:00:00Z"),
-            *("vllm", "0.1", "openai/gpt-oss-120b", "h100_sxm", "fp4", "agg", "1024", "512", "nvfp4", "nvfp4", "16"),
-            *("4", "1", "1", "4", "1", "150.5", "8.25"),
+            "run/1",
+            "source_file=/home/somebody/a.csv; silicon_concurrency=16; measured=2026-03-05T00:00:00Z",
+            "vllm",
+            "0.1",
+            "openai/gpt-oss-120b",
+            "h100_sxm",
+            "fp4",
+            "agg",
+            "1024",
+            "512",
+            "nvfp4",
+            "nvfp4",
+            "16",
+            "4",
+            "1",
+            "1",
+            "4",
+            "1",
+            "150.5",
+            "8.25",
         ),
         strict=True,
     )
@@ -56,9 +73,12 @@ DEFECTS = [
     ("tp_of_a_pool", {"tp_size": "72", "moe_tp_size": "72"}),
     ("disaggregated", {"mode": "disagg", "tp_size": "", "moe_tp_size": ""}),
     ("unknown_model", {"model_path": "somebody/other-1b"}),
-    *(("unknown_gpu", {"system": "h900"}), ("unknown_precision", {"precision": "fp7"})),
-    *(("not_a_number", {"silicon_tpot_ms": "inf"}), ("not_positive", {"silicon_ttft_ms": "0"})),
-    *(("not_a_layout", {"tp_size": "-4"}), ("faster_than_memory", {"silicon_tpot_ms": "0.5"})),
+    ("unknown_gpu", {"system": "h900"}),
+    ("unknown_precision", {"precision": "fp7"}),
+    ("not_a_number", {"silicon_tpot_ms": "inf"}),
+    ("not_positive", {"silicon_ttft_ms": "0"}),
+    ("not_a_layout", {"tp_size": "-4"}),
+    ("faster_than_memory", {"silicon_tpot_ms": "0.5"}),
 ]
 
 
@@ -135,8 +155,13 @@ MEASURED = [8.0, 20.0, 8.0, 9.0]
 def choose(predicted, choice=CHOICE, rows=ROWS, measured=MEASURED):
     points = pd.DataFrame(
         {
-            **{"split": "s", "predictor": "p", "row": rows["id"], "task": "step", "target": "t"},
-            **{"measured": measured, "predicted": predicted},
+            "split": "s",
+            "predictor": "p",
+            "row": rows["id"],
+            "task": "step",
+            "target": "t",
+            "measured": measured,
+            "predicted": predicted,
         }
     )
     return tabulate_choices(points, Table("t", rows, COLUMNS), **choice)

@@ -1,18 +1,12 @@
-"""Tables of trained language models and of runs under way, and their splits: accounting, defects, chance, twins."""
+"""Tables of trained language models, and their splits: accounting, defects, chance, twins."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from perfcast import splits
 from perfcast.domains.scaling.datasets import ladder, overtraining
-from perfcast.domains.scaling.datasets.ladder import KNOWN, TASKS, build_curves, describe_curve, fit_line
-from perfcast.domains.scaling.features.training_curve import derive
 from perfcast.domains.scaling.sources.mlfoundations_scaling import list_models, model_file
-from perfcast.domains.scaling.sources.olmo_ladder import LOSSES, TOKENS, list_runs, result_columns
 from perfcast.domains.scaling.testing import mlfoundations_scaling, olmo_ladder
-from perfcast.domains.scaling.testing import olmo_ladder as generated
-from perfcast.schema.table import Column, Kind, Role, Tag, build_table
 from perfcast.utils.errors import UserError
 
 
@@ -124,60 +118,3 @@ def test_the_check_finds_a_twin_and_a_row_on_the_wrong_side(rungs, name):
     twin = rungs.table.frame.index[rungs.table.frame["run"] == "3B-1xC-rerun"][0]
     folds.loc[twin, "fold_0"] = "train"
     assert any("configurations" in problem for problem in splits.leaks(rungs.table, folds, "larger_model_1b"))
-
-
-C4 = LOSSES["c4_en"]
-
-
-def evaluations(tokens, losses):
-    frame = pd.DataFrame(0.5, index=range(len(tokens)), columns=result_columns())
-    return frame.assign(**{TOKENS: tokens, C4: losses, "line": range(2, 2 + len(tokens))})
-
-
-def test_only_the_known_part_counts_with_its_value_and_slope():
-    assert fit_line(np.array([-1.0, 0.0]), np.array([5.0, 3.0])) == pytest.approx((3.0, -2.0))
-    assert fit_line(np.array([-0.5]), np.array([4.0])) == pytest.approx((4.0, np.nan), nan_ok=True)
-    progress = np.array([0.1, 0.25, 0.5, 0.75, 1.0])
-    losses = 4 - np.log(progress)
-    rows = describe_curve(evaluations((100 * progress).tolist(), losses.tolist()), 50, params=10.0)
-    row = rows.set_index("task").loc["c4_en_loss_50_percent"]
-    assert (row["value_now"], row["value_level"], row["value"]) == pytest.approx((losses[2], losses[2], losses[-1]))
-    assert row["value_slope"] == pytest.approx(-1.0)  # through the evaluations at 25 and 50 %
-    assert (row["tokens"], row["tokens_per_param"]) == (100.0, 10.0)
-    losses[3] = 99.0
-    again = describe_curve(evaluations((100 * progress).tolist(), losses.tolist()), 50, params=10.0)
-    pd.testing.assert_frame_equal(again, rows)
-
-
-def test_every_run_task_and_share_has_a_row_but_where_its_first_evaluation_is_later(tmp_path):
-    generated.write(tmp_path, rows=240, seed=0)
-    built = build_curves({"olmo_ladder": tmp_path}, {})
-    frame = built.table.frame
-    assert len(frame) == len(list_runs()) * len(TASKS) * len(KNOWN)
-    assert set(frame["known_share"]) == set(map(float, KNOWN))
-    assert frame.groupby("run", observed=True)["value"].nunique().max() <= len(TASKS)
-    assert "c4_en_loss_25_percent" in set(frame["task"])
-    assert not any("," in task or " " in task for task in set(frame["task"])), "--task separates names by commas"
-    path = tmp_path / "3B-10xC.csv"
-    table = pd.read_csv(path)
-    table[table[TOKENS] > 0.3 * table[TOKENS].max()].to_csv(path, index=False)
-    rejected = build_curves({"olmo_ladder": tmp_path}, {}).rejected
-    late = rejected[rejected["reason"] == "no_evaluation_so_far"]
-    assert len(late) == len(TASKS)
-    assert set(late["detail"]) == {"3B-10xC has no evaluation in its first 25 %"}
-
-
-def test_the_slope_is_relative_to_the_level():
-    values = {
-        "value_now": [2.0, 0.5, 0.1],
-        "value_level": [4.0, 0.0, 0.001],
-        "value_slope": [-0.2, 0.3, 0.9],
-        "tokens_per_param": [20.0, 40.0, 80.0],
-    }
-    columns = (
-        Column("id", Kind.CATEGORICAL, Role.KEY, "evaluation", tags=(Tag.ROW,)),
-        *(Column(name, Kind.NUMERICAL, Role.FEATURE, "curve") for name in values),
-    )
-    frame = derive(build_table("runs", pd.DataFrame({"id": list("abc"), **values}), columns)).frame
-    np.testing.assert_allclose(frame["relative_slope"], [-0.05, np.nan, 10.0])
-    np.testing.assert_allclose(frame["log_value_now"], np.log(values["value_now"]), rtol=1e-6)

@@ -109,7 +109,6 @@ ALLOWED = {
     "cli serve": {"fastapi"},
     "cli what_if": {"matplotlib"},
     "cli.measure gemm": {"torch"},
-    "cli.measure interference": {"torch"},
     "cli.pipeline plots": {"matplotlib"},
     "cli.pipeline record": {"mlflow", "fastapi", "scipy"},
     "cli.pipeline report": {"matplotlib"},

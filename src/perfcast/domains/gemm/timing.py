@@ -12,7 +12,8 @@ from typing import TypeVar
 import numpy as np
 import torch
 
-MIN_SAMPLES, MAX_SAMPLES = 5, 15
+MIN_SAMPLES = 5
+MAX_SAMPLES = 15
 STEADY = 0.03
 """Relative interquartile range of a steady measurement."""
 HARMLESS_WAIT = 0.02
@@ -102,7 +103,10 @@ def in_rounds(
 
 def steadier(first: T | None, second: T) -> T:
     """Return the timing that was not interrupted, else the one with the smaller spread; on a tie the first."""
-    if first is None or (second.interrupted, second.spread) < (first.interrupted, first.spread):
+    if first is None or (second.interrupted, second.spread) < (
+        first.interrupted,
+        first.spread,
+    ):
         return second
     return first
 

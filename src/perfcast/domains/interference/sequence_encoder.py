@@ -9,7 +9,12 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from perfcast.features.encoding.tokens import CLIP_DEVIATIONS, TokenEncoder, Tokens, TokenSpec
+from perfcast.features.encoding.tokens import (
+    CLIP_DEVIATIONS,
+    TokenEncoder,
+    Tokens,
+    TokenSpec,
+)
 from perfcast.schema.sequences import to_matrix
 from perfcast.schema.table import Column, Kind, Role, select
 
@@ -41,7 +46,8 @@ class _Sequence:
 
     def encode(self, values: np.ndarray) -> np.ndarray:
         """Return standardized values, NaN where missing. Shapes: (n, steps)."""
-        return np.clip((_compress(values, self.unit) - self.mean) / self.deviation, -CLIP_DEVIATIONS, CLIP_DEVIATIONS)
+        standardized = (_compress(values, self.unit) - self.mean) / self.deviation
+        return np.clip(standardized, -CLIP_DEVIATIONS, CLIP_DEVIATIONS)
 
 
 class SequenceEncoder(TokenEncoder):
@@ -60,59 +66,77 @@ class SequenceEncoder(TokenEncoder):
         """Take the statistics and vocabularies of the rows of `frame`."""
         declared = list(columns)
         super().fit(frame, declared)
-        read = sorted(
-            select(declared, kind=Kind.SEQUENCE, role=Role.FEATURE), key=lambda column: (column.group, column.name)
-        )
-        fitted = [_fit_sequence(column, to_matrix(frame[column.name])) for column in read]
+        sequences = select(declared, kind=Kind.SEQUENCE, role=Role.FEATURE)
+        ordered = sorted(sequences, key=lambda column: (column.group, column.name))
+        fitted = [_fit_sequence(column, to_matrix(frame[column.name])) for column in ordered]
         self.sequences = tuple(sequence for sequence in fitted if sequence is not None)
-        self.n_steps = to_matrix(frame[self.sequences[0].name].iloc[:1]).shape[1] if self.sequences else 1
+        self.n_steps = 1
+        if self.sequences:
+            first_row = frame[self.sequences[0].name].iloc[:1]
+            self.n_steps = to_matrix(first_row).shape[1]
         return self
 
     @property
     def groups(self) -> tuple[str, ...]:
         """Names of the groups that have tokens or sequences, sorted."""
-        named = {token.group for token in self._tokens} | {entry.group for entry in self.sequences}
-        return tuple(sorted(named)) or ("none",)
+        groups = {token.group for token in self._tokens}
+        groups |= {sequence.group for sequence in self.sequences}
+        return tuple(sorted(groups)) or ("none",)
 
     @property
     def metric_names(self) -> list[str]:
         """Names of the metrics in the order networks see them."""
-        return [entry.name for entry in (self.sequences or self.numbers)]
+        return [metric.name for metric in (self.sequences or self.numbers)]
 
     @property
     def spec(self) -> SequenceSpec:
         """Sizes of the encoded rows, for a network."""
-        plain, count = super().spec, len(self.sequences)
-        if not count:
-            return SequenceSpec(**vars(plain), n_metrics=plain.n_numbers)
-        places = [self.groups.index(entry.group) for entry in self.sequences]
-        groups = [*plain.number_groups, *np.repeat(places, self.n_steps).tolist()]
-        sizes = {**vars(plain), "number_groups": groups}
-        return SequenceSpec(**sizes, n_static=plain.n_numbers, n_metrics=count, n_steps=self.n_steps)
+        plain = super().spec
+        sizes = dict(vars(plain))
+        if not self.sequences:
+            return SequenceSpec(**sizes, n_metrics=plain.n_numbers)
+        places = [self.groups.index(sequence.group) for sequence in self.sequences]
+        sizes["number_groups"] = [
+            *plain.number_groups,
+            *np.repeat(places, self.n_steps).tolist(),
+        ]
+        return SequenceSpec(
+            **sizes,
+            n_static=plain.n_numbers,
+            n_metrics=len(self.sequences),
+            n_steps=self.n_steps,
+        )
 
     def transform(self, frame: pd.DataFrame) -> Tokens:
         """Encode rows; the numbers of sequences follow the others. Raises: ValueError for windows of another length."""
         plain = super().transform(frame)
         if not self.sequences:
             return plain
-        first, steps = plain.numbers.shape[1], self.n_steps
+        first = plain.numbers.shape[1]
+        steps = self.n_steps
         shape = (len(frame), first + steps * len(self.sequences))
-        numbers, missing = np.empty(shape, dtype=np.float32), np.empty(shape, dtype=np.float32)
-        numbers[:, :first], missing[:, :first] = plain.numbers, plain.missing
+        numbers = np.empty(shape, dtype=np.float32)
+        missing = np.empty(shape, dtype=np.float32)
+        numbers[:, :first] = plain.numbers
+        missing[:, :first] = plain.missing
         for place, sequence in enumerate(self.sequences):
             values = to_matrix(frame[sequence.name])
             if values.shape[1] != steps:
                 raise ValueError(f"{sequence.name} has {values.shape[1]} steps, and training had {steps}")
             encoded = sequence.encode(values)
             unknown = np.isnan(encoded)
-            span = slice(first + steps * place, first + steps * (place + 1))
-            missing[:, span], numbers[:, span] = unknown, np.where(unknown, 0.0, encoded)
+            start = first + steps * place
+            span = slice(start, start + steps)
+            missing[:, span] = unknown
+            numbers[:, span] = np.where(unknown, 0.0, encoded)
         return Tokens(numbers, missing, plain.codes, plain.strings, plain.grams)
 
     def to_state(self) -> dict[str, Any]:
         """Return what was learned as values that JSON can hold."""
-        sequences = [asdict(sequence) for sequence in self.sequences]
-        return {**super().to_state(), "sequences": sequences, "n_steps": self.n_steps}
+        state = super().to_state()
+        state["sequences"] = [asdict(sequence) for sequence in self.sequences]
+        state["n_steps"] = self.n_steps
+        return state
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
@@ -128,13 +152,14 @@ def _compress(values: np.ndarray, unit: float) -> np.ndarray:
 
 
 def _fit_sequence(column: Column, windows: np.ndarray) -> _Sequence | None:
-    known = windows[np.isfinite(windows)].astype(float)
-    sizes = np.abs(known[known != 0])
+    values = windows[np.isfinite(windows)].astype(float)
+    sizes = np.abs(values[values != 0])
     if not len(sizes):
         return None
     unit = float(np.median(sizes))
-    compressed = _compress(known, unit)
+    compressed = _compress(values, unit)
     deviation = float(compressed.std())
     if deviation < _MIN_DEVIATION:
         return None
-    return _Sequence(column.name, column.group, unit, float(compressed.mean()), deviation)
+    mean = float(compressed.mean())
+    return _Sequence(column.name, column.group, unit, mean, deviation)

@@ -1,4 +1,4 @@
-"""Language models as they are served, and the operators on GPUs that they consist of."""
+"""Language models as they are served, told also from operators that were measured on GPUs."""
 
 from __future__ import annotations
 

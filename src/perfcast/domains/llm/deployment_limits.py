@@ -26,7 +26,11 @@ PARALLEL = ("tensor_parallel", "pipeline_parallel", "attention_data_parallel")
 EXPERT_PARALLEL = ("moe_tensor_parallel", "moe_expert_parallel")
 MAX_GPUS = 1024
 _NVIDIA_SOFTWARE = "trtllm"
-_LARGEST = {"input_tokens": 10_000_000, "output_tokens": 10_000_000, "concurrency": 1_000_000}
+_LARGEST = {
+    "input_tokens": 10_000_000,
+    "output_tokens": 10_000_000,
+    "concurrency": 1_000_000,
+}
 SMALLEST_FORMAT = min(WEIGHT_BYTES, key=WEIGHT_BYTES.__getitem__)
 SMALLEST_CACHE = min(CACHE_BYTES, key=CACHE_BYTES.__getitem__)
 
@@ -34,7 +38,8 @@ SMALLEST_CACHE = min(CACHE_BYTES, key=CACHE_BYTES.__getitem__)
 def count_gpus(cells: Cells) -> np.ndarray:
     """Return the GPUs of deployments, (n,): those given, else the product of the layout, whose unstated parts are 1."""
     tensor, *others = (cells[name] for name in PARALLEL)
-    product = tensor * np.prod([np.where(np.isnan(values), 1.0, values) for values in others], axis=0)
+    stated = [np.where(np.isnan(values), 1.0, values) for values in others]
+    product = tensor * np.prod(stated, axis=0)
     return np.asarray(np.where(np.isnan(cells["gpus"]), product, cells["gpus"]))
 
 
@@ -43,9 +48,12 @@ def can_share(cells: Cells, gpus: np.ndarray) -> np.ndarray:
 
     The rule of vLLM: query heads are divided, heads of keys and values are divided or repeated.
     """
-    heads, kv_heads = (np.nan_to_num(cells[name]) for name in ("heads", "kv_heads"))
+    heads = np.nan_to_num(cells["heads"])
+    kv_heads = np.nan_to_num(cells["kv_heads"])
     shared = np.maximum(np.nan_to_num(gpus, nan=1.0), 1.0)
-    return np.asarray((heads % shared == 0) & ((kv_heads % shared == 0) | (shared % np.maximum(kv_heads, 1.0) == 0)))
+    divides = kv_heads % shared == 0
+    repeats = shared % np.maximum(kv_heads, 1.0) == 0
+    return np.asarray((heads % shared == 0) & (divides | repeats))
 
 
 def smallest_bytes(cells: Cells) -> tuple[np.ndarray, np.ndarray]:
@@ -53,9 +61,21 @@ def smallest_bytes(cells: Cells) -> tuple[np.ndarray, np.ndarray]:
 
     Those of the smallest format where none is known.
     """
-    weights, caches = (
-        cells.assign({"precision": np.array([name or smallest for name in cells["precision"].tolist()], dtype=object)})
-        for smallest in (SMALLEST_FORMAT, SMALLEST_CACHE)
+    weights = cells.assign(
+        {
+            "precision": np.array(
+                [name or SMALLEST_FORMAT for name in cells["precision"].tolist()],
+                dtype=object,
+            )
+        }
+    )
+    caches = cells.assign(
+        {
+            "precision": np.array(
+                [name or SMALLEST_CACHE for name in cells["precision"].tolist()],
+                dtype=object,
+            )
+        }
     )
     return weight_bytes(weights), cached_bytes(caches, share=1.0)
 
@@ -85,16 +105,19 @@ def _find_memory_violations(cells: Cells, lines: list[int]) -> Iterator[Violatio
         remedy = _remedy(weights[row], cells, row)
         if weights[row] <= usable[row]:
             fact += f" and the cache of one request {cache[row] / GIB:.0f} GiB"
-            columns, remedy = ("input_tokens", "output_tokens", *PARALLEL), "shorten it, or use more GPUs"
+            columns = ("input_tokens", "output_tokens", *PARALLEL)
+            remedy = "shorten it, or use more GPUs"
         fact += f", more than the {usable[row] / GIB:.0f} GiB that are {USABLE_MEMORY:.0%}".replace("%", " %")
         yield Violation(lines[row], columns, f"{fact} of {gpus[row]:g} {_plural(gpus[row])}", remedy)
 
 
 def _find_model_violations(cells: Cells, lines: list[int]) -> Iterator[Violation]:
     """Yield limits of the model: its heads, its layers, its context, and formats that the GPU does not compute."""
-    tensor, stages = cells["tensor_parallel"], cells["pipeline_parallel"]
+    tensor = cells["tensor_parallel"]
+    stages = cells["pipeline_parallel"]
     for row in np.flatnonzero(~can_share(cells, tensor)).tolist():
-        heads, kv_heads = cells["heads"][row], cells["kv_heads"][row]
+        heads = cells["heads"][row]
+        kv_heads = cells["kv_heads"][row]
         fact = f"{tensor[row]:g} GPUs cannot share {heads:g} heads of attention with {kv_heads:g} of keys and values"
         fewer = np.arange(1.0, tensor[row])
         most = fewer[can_share(cells.take(np.full(len(fewer), row)), fewer)][-1]
@@ -117,7 +140,12 @@ def _find_model_violations(cells: Cells, lines: list[int]) -> Iterator[Violation
     vendors = read_gpus()["vendor"].reindex(cells["gpu"]).to_numpy()
     foreign = (cells["backend"] == _NVIDIA_SOFTWARE) & ~pd.isna(vendors) & (vendors != "NVIDIA")
     for row in np.flatnonzero(foreign).tolist():
-        yield Violation(lines[row], ("backend",), f"{_NVIDIA_SOFTWARE} runs on GPUs of NVIDIA", "use vllm or sglang")
+        yield Violation(
+            lines[row],
+            ("backend",),
+            f"{_NVIDIA_SOFTWARE} runs on GPUs of NVIDIA",
+            "use vllm or sglang",
+        )
 
 
 def _computes(cells: Cells) -> np.ndarray:
@@ -125,8 +153,12 @@ def _computes(cells: Cells) -> np.ndarray:
 
     Software converts published weights to bfloat16 as it reads them. What a GPU of no catalog computes is unknown.
     """
-    stored, formats = read_models()["stored"].to_dict(), cells["precision"]
-    lacks = np.any([(formats == name) & np.isnan(cells[column]) for name, column in PEAKS.items()], axis=0)
+    stored = read_models()["stored"].to_dict()
+    formats = cells["precision"]
+    lacks = np.any(
+        [(formats == name) & np.isnan(cells[column]) for name, column in PEAKS.items()],
+        axis=0,
+    )
     listed = np.isin(cells["gpu"].astype(str), list(read_gpus().index))
     published = np.array([stored.get(name) for name in cells["model_family"].tolist()], dtype=object)
     return np.asarray(~(lacks & listed) | (published == formats))
@@ -134,23 +166,46 @@ def _computes(cells: Cells) -> np.ndarray:
 
 def _find_layout_violations(cells: Cells, lines: list[int]) -> Iterator[Violation]:
     known = {name: ~is_missing(cells[name]) for name in (*PARALLEL, *EXPERT_PARALLEL, "gpus", "experts")}
-    product = np.prod([np.where(known[name], cells[name], 1.0) for name in PARALLEL], axis=0)
+    stated = [np.where(known[name], cells[name], 1.0) for name in PARALLEL]
+    product = np.prod(stated, axis=0)
     for row in np.flatnonzero(count_gpus(cells) > MAX_GPUS):
-        yield Violation(lines[row], (*PARALLEL, "gpus"), f"they are more than {MAX_GPUS} GPUs", "correct it")
+        yield Violation(
+            lines[row],
+            (*PARALLEL, "gpus"),
+            f"they are more than {MAX_GPUS} GPUs",
+            "correct it",
+        )
     for row in np.flatnonzero(known["gpus"] & known["tensor_parallel"] & (product != cells["gpus"])):
         fact = f"tensor x pipeline x attention-data parallel are {product[row]:g} GPUs, not {cells['gpus'][row]:g}"
         yield Violation(lines[row], ("gpus", *PARALLEL), fact, "leave one of them out")
     # a part that is implied is a fraction where the other one is too large
-    moe = np.prod([np.where(known[name], np.maximum(cells[name], 1.0), 1.0) for name in EXPERT_PARALLEL], axis=0)
-    inside = np.where(known["pipeline_parallel"], count_gpus(cells) / np.maximum(cells["pipeline_parallel"], 1), np.nan)
+    moe = np.prod(
+        [np.where(known[name], np.maximum(cells[name], 1.0), 1.0) for name in EXPERT_PARALLEL],
+        axis=0,
+    )
+    inside = np.where(
+        known["pipeline_parallel"],
+        count_gpus(cells) / np.maximum(cells["pipeline_parallel"], 1),
+        np.nan,
+    )
     inside = np.where(known["pipeline_parallel"], inside, count_gpus(cells))
     mixture = known["experts"] & (cells["experts"] > 0)
     for row in np.flatnonzero(mixture & (moe > inside)):
         fact = f"experts on {moe[row]:g} GPUs are more than the {inside[row]:g} GPUs of a layer"
-        yield Violation(lines[row], EXPERT_PARALLEL, fact, "tensor x attention-data parallel are those of a layer")
+        yield Violation(
+            lines[row],
+            EXPERT_PARALLEL,
+            fact,
+            "tensor x attention-data parallel are those of a layer",
+        )
     expert = np.where(known["moe_expert_parallel"], cells["moe_expert_parallel"], 1.0)
     for row in np.flatnonzero(known["experts"] & (cells["experts"] == 0) & (expert > 1)):
-        yield Violation(lines[row], ("moe_expert_parallel",), "the model has no experts to share", "leave it out")
+        yield Violation(
+            lines[row],
+            ("moe_expert_parallel",),
+            "the model has no experts to share",
+            "leave it out",
+        )
     for row in np.flatnonzero(mixture & (expert > cells["experts"])):
         fact = f"{expert[row]:g} GPUs are more than the {cells['experts'][row]:g} experts of a layer"
         yield Violation(lines[row], ("moe_expert_parallel",), fact, "use fewer")

@@ -12,10 +12,16 @@ from collections.abc import Callable
 
 import numpy as np
 
-from perfcast.domains.llm.accelerators.served_memory import add_backlog, running_requests, shortest_latencies
+from perfcast.domains.llm.accelerators.served_memory import (
+    add_backlog,
+    running_requests,
+    shortest_latencies,
+)
 from perfcast.inference.cells import Cells, list_rows
 
-TASK, TTFT, TPOT = "quantity", "ttft", "tpot"
+TASK = "quantity"
+TTFT = "ttft"
+TPOT = "tpot"
 _FIRST_INPUT = 7
 """Binary logarithm of the shortest prompt of the grid: shorter ones were not measured."""
 _LOADS = frozenset(["concurrency", "input_tokens", "memory_gib", TASK])
@@ -66,8 +72,10 @@ def _predict_loads(cells: Cells, running: np.ndarray, predict: Predict) -> np.nd
 
 def _interpolate(cells: Cells, running: np.ndarray, predict: Predict) -> np.ndarray:
     """Return logarithms of latencies from those at the grid, (n,)."""
-    batch, prompt = np.log2(running), np.log2(np.maximum(cells["input_tokens"], 2.0**_FIRST_INPUT)) - _FIRST_INPUT
-    batches, prompts = int(np.ceil(batch.max())) + 3, int(np.ceil(prompt.max())) + 3
+    batch = np.log2(running)
+    prompt = np.log2(np.maximum(cells["input_tokens"], 2.0**_FIRST_INPUT)) - _FIRST_INPUT
+    batches = int(np.ceil(batch.max())) + 3
+    prompts = int(np.ceil(prompt.max())) + 3
     names = [name for name in cells if name not in _LOADS]
     places = {row: place for place, row in enumerate(dict.fromkeys(list_rows(cells, [*names, TASK])))}
     kind = np.array([places[row] for row in list_rows(cells, [*names, TASK])])
@@ -91,8 +99,10 @@ def _interpolate(cells: Cells, running: np.ndarray, predict: Predict) -> np.ndar
     grid = np.full(needed.shape, np.nan)
     grid[needed] = predict(points)
     grid = _make_plausible(grid)
-    low_batch, low_prompt = np.floor(batch).astype(int), np.floor(prompt).astype(int)
-    rest_batch, rest_prompt = batch - low_batch, prompt - low_prompt
+    low_batch = np.floor(batch).astype(int)
+    low_prompt = np.floor(prompt).astype(int)
+    rest_batch = batch - low_batch
+    rest_prompt = prompt - low_prompt
     corners = [[grid[kind, low_batch + up, low_prompt + right] for right in (0, 1)] for up in (0, 1)]
     lower, upper = (values[0] + rest_prompt * (values[1] - values[0]) for values in corners)
     return np.asarray(lower + rest_batch * (upper - lower))

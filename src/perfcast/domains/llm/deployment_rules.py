@@ -24,7 +24,12 @@ from perfcast.domains.llm.accelerators.served_memory import (
     WEIGHT_BYTES,
     running_requests,
 )
-from perfcast.domains.llm.accelerators.typed_names import find_gpu, find_model, near_gpus, near_models
+from perfcast.domains.llm.accelerators.typed_names import (
+    find_gpu,
+    find_model,
+    near_gpus,
+    near_models,
+)
 from perfcast.domains.llm.deployment_fields import DEPLOYMENT_FIELDS, DERIVED_OUTPUTS
 from perfcast.domains.llm.deployment_limits import (
     PARALLEL,
@@ -55,8 +60,16 @@ class DeploymentRules(DescriptionRules):
 
     fields = DEPLOYMENT_FIELDS
     form_fields = (
-        *("gpu", "model", "batch", "input", "output", "tensor-parallel", "attention-dp", "expert-parallel"),
-        *("precision", "backend"),
+        "gpu",
+        "model",
+        "batch",
+        "input",
+        "output",
+        "tensor-parallel",
+        "attention-dp",
+        "expert-parallel",
+        "precision",
+        "backend",
     )
     entity_name = "GPU"
     named_field = "gpu"
@@ -86,10 +99,19 @@ class DeploymentRules(DescriptionRules):
     kind_columns = ("gpu", "model_family")
     held_equal = ("precision", "backend")
     naming_columns = (
-        *("model", "gpus", "precision", "backend", "concurrency", "input_tokens", "output_tokens"),
+        "model",
+        "gpus",
+        "precision",
+        "backend",
+        "concurrency",
+        "input_tokens",
+        "output_tokens",
         "attention_data_parallel",
     )
-    task_aliases: Mapping[str, str] = {"time to first token": "ttft", "time per output token": "tpot"}
+    task_aliases: Mapping[str, str] = {
+        "time to first token": "ttft",
+        "time per output token": "tpot",
+    }
     named_columns = ("model_family", "deployment", "generation")
     replaced: ClassVar[Mapping[str, tuple[str, ...]]] = {
         **dict.fromkeys(PARALLEL, ("gpus",)),
@@ -105,30 +127,56 @@ class DeploymentRules(DescriptionRules):
         Block(
             "number format",
             ("precision",),
-            (("model_family", "gpu"), ("model_family", "generation"), ("model_family",), ("generation",), ()),
+            (
+                ("model_family", "gpu"),
+                ("model_family", "generation"),
+                ("model_family",),
+                ("generation",),
+                (),
+            ),
             recent=False,
         ),
         Block(
             "serving software",
             ("backend",),
-            (("model_family", "gpu", "precision"), ("model_family", "gpu"), ("model_family",), ()),
+            (
+                ("model_family", "gpu", "precision"),
+                ("model_family", "gpu"),
+                ("model_family",),
+                (),
+            ),
             recent=False,
         ),
     )
     joint = JointRules(
         taken=("precision", "backend"),
         per_unit={},
-        groups=(("model_family", "gpu"), ("model_family", "generation"), ("model_family",), ("generation",)),
+        groups=(
+            ("model_family", "gpu"),
+            ("model_family", "generation"),
+            ("model_family",),
+            ("generation",),
+        ),
         penalties={
-            **{"gpu": 1.0, "precision": 5.0, "backend": 5.0, "tensor_parallel": 0.5, "attention_data_parallel": 0.5},
-            **{"concurrency": 0.25, "input_tokens": 0.25, "output_tokens": 0.25, "total_params_1e9": 1.0},
+            "gpu": 1.0,
+            "precision": 5.0,
+            "backend": 5.0,
+            "tensor_parallel": 0.5,
+            "attention_data_parallel": 0.5,
+            "concurrency": 0.25,
+            "input_tokens": 0.25,
+            "output_tokens": 0.25,
+            "total_params_1e9": 1.0,
         },
         years=1.0,
         replaced=True,
     )
 
     def read_entity_facts(
-        self, raw: Mapping[str, Path], measured: Iterable[str], as_of: pd.Timestamp | None = None
+        self,
+        raw: Mapping[str, Path],
+        measured: Iterable[str],
+        as_of: pd.Timestamp | None = None,
     ) -> pd.DataFrame:
         """Return the facts of the GPUs of the catalog that were public before a day."""
         gpus = read_gpus()
@@ -147,7 +195,8 @@ class DeploymentRules(DescriptionRules):
         places = np.array(rows, dtype=int)
         names = (*MODEL_FACTS, *MODEL_LIMITS)
         return fill_missing(
-            filled, {name: np.append(shapes[name].to_numpy(dtype=float), np.nan)[places] for name in names}
+            filled,
+            {name: np.append(shapes[name].to_numpy(dtype=float), np.nan)[places] for name in names},
         )
 
     def fill_implied(self, cells: Cells) -> Cells:
@@ -165,9 +214,17 @@ class DeploymentRules(DescriptionRules):
         layer = filled["tensor_parallel"] * filled["attention_data_parallel"]
         is_mixture = filled["experts"] > 0
         copies = np.where(is_mixture & (filled["attention_data_parallel"] > 1), layer, 1.0)
-        by_expert = np.where(np.isnan(filled["moe_tensor_parallel"]), copies, layer / filled["moe_tensor_parallel"])
+        by_expert = np.where(
+            np.isnan(filled["moe_tensor_parallel"]),
+            copies,
+            layer / filled["moe_tensor_parallel"],
+        )
         filled = fill_missing(filled, {"moe_expert_parallel": np.where(np.isnan(layer), np.nan, by_expert)})
-        by_tensor = np.where(is_mixture, layer / filled["moe_expert_parallel"], np.where(np.isnan(layer), np.nan, 1.0))
+        by_tensor = np.where(
+            is_mixture,
+            layer / filled["moe_expert_parallel"],
+            np.where(np.isnan(layer), np.nan, 1.0),
+        )
         gpus = read_gpus()
         has_one = np.isin(filled["gpu"].astype(str), gpus.index[gpus["fp8_tflops"].isna()])
         filled = fill_missing(filled, {"precision": np.where(has_one, "bf16", np.array(None))})
@@ -191,10 +248,20 @@ class DeploymentRules(DescriptionRules):
         gpus = np.maximum(np.minimum(all_fit, 8.0), np.minimum(one_fits, _MAX_NODE))
         tensor = np.where(np.isnan(gpus), np.nan, 1.0)
         for shared in 2.0 ** np.arange(1, np.log2(_MAX_NODE) + 1):
-            tensor = np.where((shared <= gpus) & can_share(cells, np.full(len(gpus), shared)), shared, tensor)
+            tensor = np.where(
+                (shared <= gpus) & can_share(cells, np.full(len(gpus), shared)),
+                shared,
+                tensor,
+            )
         stages = np.where(gpus > tensor, gpus / tensor, np.nan)
         is_free = is_missing(cells["tensor_parallel"]) & is_missing(cells["gpus"])
-        return fill_missing(cells, {"tensor_parallel": tensor, "pipeline_parallel": np.where(is_free, stages, np.nan)})
+        return fill_missing(
+            cells,
+            {
+                "tensor_parallel": tensor,
+                "pipeline_parallel": np.where(is_free, stages, np.nan),
+            },
+        )
 
     def find_violations(self, cells: Cells) -> Iterator[Violation]:
         """Yield the limits of deployments that a row breaks."""
@@ -216,7 +283,12 @@ class DeploymentRules(DescriptionRules):
     def list_kinds(self, cells: Mapping[str, Any]) -> Iterator[str]:
         """Yield the GPU and the model."""
         family = cells["model_family"]
-        kinds = name_kinds({"the GPU": cells["gpu"], "the model": read_models()["names"].get(family, family)})
+        kinds = name_kinds(
+            {
+                "the GPU": cells["gpu"],
+                "the model": read_models()["names"].get(family, family),
+            }
+        )
         yield from (kind.partition("|")[0] for kind in kinds)
 
     def name_machine(self, entity: str, cells: Mapping[str, Any]) -> str:
@@ -244,7 +316,10 @@ class DeploymentRules(DescriptionRules):
         Raises: UserError when their facts are missing, a load is, or a number format or software is unknown.
         """
         notes = []
-        for column, names, facts in (("gpu", near_gpus, _NEW_GPU), ("model", near_models, _NEW_MODEL)):
+        for column, names, facts in (
+            ("gpu", near_gpus, _NEW_GPU),
+            ("model", near_models, _NEW_MODEL),
+        ):
             find: Any = find_gpu if column == "gpu" else find_model
             name = str(cells.get(column, ""))
             if find(name) is not None:
@@ -255,7 +330,11 @@ class DeploymentRules(DescriptionRules):
                 file = ", give its config.json" if column == "model" else ""
                 remedy = f"write one of {', '.join(names(name))}{file}, or add {', '.join(missing)}"
                 fact = f"{label} has {name[:60]!r}" if name else f"{label} names none"
-                raise UserError(f"{field} must be a known {'GPU' if column == 'gpu' else 'model'}", fact, remedy)
+                raise UserError(
+                    f"{field} must be a known {'GPU' if column == 'gpu' else 'model'}",
+                    fact,
+                    remedy,
+                )
             if name:
                 notes.append(
                     f"no data names the {'GPU' if column == 'gpu' else 'model'} {name!r}: its given facts count"
@@ -265,7 +344,9 @@ class DeploymentRules(DescriptionRules):
         absent = [field for field, column in _LOAD.items() if column not in cells]
         if absent:
             raise UserError(
-                f"a deployment must have {', '.join(_LOAD)}", f"{label} has no {', '.join(absent)}", "add it"
+                f"a deployment must have {', '.join(_LOAD)}",
+                f"{label} has no {', '.join(absent)}",
+                "add it",
             )
         return tuple(notes)
 
@@ -279,17 +360,27 @@ class DeploymentRules(DescriptionRules):
     ) -> None:
         if column in cells and cells[column] not in known:
             name = typed[column].name if column in typed else column
-            raise UserError(f"{name} must be one of {', '.join(known)}", f"{label} has {str(cells[column])[:60]!r}")
+            raise UserError(
+                f"{name} must be one of {', '.join(known)}",
+                f"{label} has {str(cells[column])[:60]!r}",
+            )
 
     def read_files(self, values: Mapping[str, object]) -> dict[str, object]:
         """Return the fields with the facts of a model whose name is that of a config.json file."""
-        name = next((name for name in values if name.strip().lower() in ("model", "model.model")), None)
+        name = next(
+            (name for name in values if name.strip().lower() in ("model", "model.model")),
+            None,
+        )
         text = values.get(name) if name is not None else None
-        if name is None or not isinstance(text, (str, Path)) or not str(text).strip().lower().endswith(_SUFFIX):
+        is_path = isinstance(text, (str, Path)) and str(text).strip().lower().endswith(_SUFFIX)
+        if name is None or not is_path:
             return dict(values)
         shape = read_model_config(Path(str(text).strip()))
         given = {other.strip().lower() for other, value in values.items() if value not in (None, "")}
-        read: dict[str, object] = {**shape.facts, **({"precision": shape.precision} if shape.precision else {})}
+        read: dict[str, object] = {
+            **shape.facts,
+            **({"precision": shape.precision} if shape.precision else {}),
+        }
         others = {other: value for other, value in read.items() if other not in given}
         return {**values, name: shape.name, **others}
 
@@ -309,7 +400,8 @@ class DeploymentRules(DescriptionRules):
         if np.isnan(cells[PEAKS.get(str(cells["precision"]), "bf16_tflops")]):
             stored = f"{cells['gpu']} has no {cells['precision']} arithmetic"
             yield f"{stored}: the weights are stored in it, and computed in bfloat16"
-        running = np.floor(running_requests({name: np.array([cell]) for name, cell in cells.items()})[0])
+        as_columns = {name: np.array([cell]) for name, cell in cells.items()}
+        running = np.floor(running_requests(as_columns)[0])
         if running < cells["concurrency"]:
             fact = f"the caches of {running:.0f} of {cells['concurrency']:g} requests fit in memory at once"
             yield f"{fact}: the others wait until earlier ones end, and ttft includes their wait"
@@ -319,7 +411,12 @@ class DeploymentRules(DescriptionRules):
         sources = []
         for table, key, subject, facts in (
             (read_gpus(), cells.get("gpu"), str(cells.get("gpu")), GPU_FACTS),
-            (read_models(), cells.get("model_family"), str(cells.get("model")), MODEL_FACTS),
+            (
+                read_models(),
+                cells.get("model_family"),
+                str(cells.get("model")),
+                MODEL_FACTS,
+            ),
         ):
             if key in table.index:
                 row = table.loc[key]

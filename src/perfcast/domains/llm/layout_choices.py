@@ -10,7 +10,16 @@ import pandas as pd
 from perfcast.schema.table import Table, Tag
 from perfcast.utils.errors import UserError
 
-CHOICE_COLUMNS = ["split", "predictor", "limit", "share", "violated", "median_loss", "questions", "options"]
+CHOICE_COLUMNS = [
+    "split",
+    "predictor",
+    "limit",
+    "share",
+    "violated",
+    "median_loss",
+    "questions",
+    "options",
+]
 """`limit` of the time, in the unit of the target. `share` of questions with a good choice, and `violated`, of those
 whose choice exceeds the limit, in %. `median_loss` of throughput against the best option, in %. `options`: mean number
 per question."""
@@ -57,7 +66,12 @@ def tabulate_choices(
         rate=(rows[work] / rows[cost]).to_numpy(dtype=float),
     )
     lines = [
-        {"split": split, "predictor": predictor, "limit": limit, **_score_choices(part, float(limit))}
+        {
+            "split": split,
+            "predictor": predictor,
+            "limit": limit,
+            **_score_choices(part, float(limit)),
+        }
         for (split, predictor), part in frame.groupby(["split", "predictor"], sort=False)
         for limit in limits
     ]
@@ -67,9 +81,13 @@ def tabulate_choices(
 
 def _score_choices(part: pd.DataFrame, limit: float) -> dict[str, float | int]:
     """Score the choices of one predictor on one split under one limit."""
-    good, violated, loss, options = [], [], [], []
+    good = []
+    violated = []
+    loss = []
+    options = []
     for _, question in part.groupby("question", sort=False):
-        measured, predicted = (question[name].to_numpy(dtype=float) for name in ("measured", "predicted"))
+        measured = question["measured"].to_numpy(dtype=float)
+        predicted = question["predicted"].to_numpy(dtype=float)
         rate = question["rate"].to_numpy(dtype=float)
         if len(question) < _FEWEST or not (measured <= limit).any():
             continue
@@ -83,8 +101,17 @@ def _score_choices(part: pd.DataFrame, limit: float) -> dict[str, float | int]:
         loss.append(1 - throughput[chosen] / best)
         options.append(len(question))
     if not good:
-        return {"share": np.nan, "violated": np.nan, "median_loss": np.nan, "questions": 0, "options": np.nan}
+        return {
+            "share": np.nan,
+            "violated": np.nan,
+            "median_loss": np.nan,
+            "questions": 0,
+            "options": np.nan,
+        }
     return {
-        **{"share": 100 * float(np.mean(good)), "violated": 100 * float(np.mean(violated))},
-        **{"median_loss": 100 * float(np.median(loss)), "questions": len(good), "options": float(np.mean(options))},
+        "share": 100 * float(np.mean(good)),
+        "violated": 100 * float(np.mean(violated)),
+        "median_loss": 100 * float(np.median(loss)),
+        "questions": len(good),
+        "options": float(np.mean(options)),
     }

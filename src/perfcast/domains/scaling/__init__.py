@@ -9,10 +9,8 @@ DOMAIN = Domain(
     package=__name__,
     descriptions={
         "llm_ladder": "training_rules.LLM_LADDER",
-        "llm_ladder_curve": "training_rules.LLM_LADDER",
         "llm_overtraining": "training_rules.LLM_OVERTRAINING",
     },
-    commands=("plan",),
     flags={
         "training runs of language models (llm_ladder, llm_overtraining)": {
             ("params", "parameters"): "parameters of the model: 32B",

@@ -41,9 +41,10 @@ def read_quantity(text: str, name: str) -> float:
 
 
 def _quantity_field(name: str, meaning: str, example: str, *aliases: str) -> Field:
-    return Field(
-        name, meaning, example, (name,), lambda text: Reading({name: repr(read_quantity(text, name))}), aliases
-    )
+    def read(text: str) -> Reading:
+        return Reading({name: repr(read_quantity(text, name))})
+
+    return Field(name, meaning, example, (name,), read, aliases)
 
 
 TRAINING_FIELDS = (
@@ -62,7 +63,13 @@ class TrainingRunRules(DescriptionRules):
     example = "--params 32B --tokens 6T"
     naming_columns = ("params", "tokens")
     replaced: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "params": ("compute", "tokens_per_param", "multiplier", "model_size", "params_without_embeddings"),
+        "params": (
+            "compute",
+            "tokens_per_param",
+            "multiplier",
+            "model_size",
+            "params_without_embeddings",
+        ),
         "tokens": ("compute", "tokens_per_param", "multiplier"),
     }
     origin_meanings: ClassVar[Mapping[str, str]] = {"measured": "all measured results of the task have it"}
@@ -79,24 +86,37 @@ class TrainingRunRules(DescriptionRules):
             filled = fill_missing(cells, {"params": flop / tokens, "tokens": flop / params})
             product = FLOP_PER_PARAM_TOKEN * filled["params"] * filled["tokens"] / EFLOP
             length = filled["tokens"] / filled["params"]
-        ratios = {"tokens_per_param": length, "multiplier": length / TOKENS_PER_PARAM}
-        return fill_missing(filled, {"compute": product, **ratios})
+        implied = {
+            "compute": product,
+            "tokens_per_param": length,
+            "multiplier": length / TOKENS_PER_PARAM,
+        }
+        return fill_missing(filled, implied)
 
     def find_violations(self, cells: Cells) -> Iterator[Violation]:
         """Yield quantities that no training run has, and compute that is not 6 x parameters x tokens."""
         lines = cells.index.tolist()
         for name, (low, high) in _BOUNDS.items():
-            for row in np.flatnonzero((cells[name] < low) | (cells[name] > high)).tolist():
+            is_outside = (cells[name] < low) | (cells[name] > high)
+            for row in np.flatnonzero(is_outside).tolist():
                 fact = f"{cells[name][row]:g} is not between {low:g} and {high:g}"
                 yield Violation(lines[row], (name,), fact, "correct it; 32B are 32 x 10^9")
         product = FLOP_PER_PARAM_TOKEN * cells["params"] * cells["tokens"] / EFLOP
-        for row in np.flatnonzero(np.abs(cells["compute"] - product) > _SAME * product).tolist():
+        is_other = np.abs(cells["compute"] - product) > _SAME * product
+        for row in np.flatnonzero(is_other).tolist():
             fact = f"{cells['compute'][row]:g} EFLOP are not 6 x params x tokens = {product[row]:g} EFLOP"
-            yield Violation(lines[row], ("compute", "params", "tokens"), fact, "leave one of the three out")
+            yield Violation(
+                lines[row],
+                ("compute", "params", "tokens"),
+                fact,
+                "leave one of the three out",
+            )
 
     def name_machine(self, entity: str, cells: Mapping[str, Any]) -> str:
         """Return the size and the length of a run, after its training set where it has one."""
-        parts = [str(cells[name]) for name in ("training_set",) if not pd.isna(cells.get(name, np.nan))]
+        parts = []
+        if not pd.isna(cells.get("training_set", np.nan)):
+            parts.append(str(cells["training_set"]))
         for name, noun in (("params", "parameters"), ("tokens", "tokens")):
             if not pd.isna(cells.get(name, np.nan)):
                 parts.append(f"{shorten_quantity(float(cells[name]))} {noun}")
@@ -107,7 +127,11 @@ class TrainingRunRules(DescriptionRules):
         missing = [name for name in ("params", "tokens") if name not in cells]
         if len(missing) > ("compute" in cells):
             fact = f"{label} has no {' and no '.join(missing)}"
-            raise UserError("a training run must have params and tokens", fact, f"add it, as in {self.example}")
+            raise UserError(
+                "a training run must have params and tokens",
+                fact,
+                f"add it, as in {self.example}",
+            )
         return ()
 
     def alias_tasks(self, tasks: list[str]) -> dict[str, str]:

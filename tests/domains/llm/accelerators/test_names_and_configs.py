@@ -94,10 +94,21 @@ def test_names_of_the_catalogs_formats_and_software():
 
 
 MIXTURE = {
-    **{"num_hidden_layers": 61, "hidden_size": 7168, "intermediate_size": 18432, "vocab_size": 129280},
-    **{"num_attention_heads": 128, "kv_lora_rank": 512, "q_lora_rank": 1536, "qk_rope_head_dim": 64},
-    **{"qk_nope_head_dim": 128, "v_head_dim": 128, "first_k_dense_replace": 3, "moe_intermediate_size": 2048},
-    **{"n_routed_experts": 256, "n_shared_experts": 1, "num_experts_per_tok": 8},
+    "num_hidden_layers": 61,
+    "hidden_size": 7168,
+    "intermediate_size": 18432,
+    "vocab_size": 129280,
+    "num_attention_heads": 128,
+    "kv_lora_rank": 512,
+    "q_lora_rank": 1536,
+    "qk_rope_head_dim": 64,
+    "qk_nope_head_dim": 128,
+    "v_head_dim": 128,
+    "first_k_dense_replace": 3,
+    "moe_intermediate_size": 2048,
+    "n_routed_experts": 256,
+    "n_shared_experts": 1,
+    "num_experts_per_tok": 8,
     "quantization_config": {"quant_method": "fp8"},
 }
 """Shape of DeepSeek V3."""

@@ -17,13 +17,28 @@ from perfcast.domains.llm.accelerators.step_operators import (
 from perfcast.domains.llm.datasets.operator_lookup import average_nearest
 
 DENSE = {
-    **{"model_family": "llama8", "gpu": "H100", "precision": "bf16", "input_tokens": 1000.0, "output_tokens": 200.0},
-    **{"concurrency": 16.0, "running": 16.0, "tensor_parallel": 2.0, "attention_data_parallel": 1.0, "gpus": 2.0},
-    **{"moe_tensor_parallel": 1.0, "moe_expert_parallel": 1.0},
+    "model_family": "llama8",
+    "gpu": "H100",
+    "precision": "bf16",
+    "input_tokens": 1000.0,
+    "output_tokens": 200.0,
+    "concurrency": 16.0,
+    "running": 16.0,
+    "tensor_parallel": 2.0,
+    "attention_data_parallel": 1.0,
+    "gpus": 2.0,
+    "moe_tensor_parallel": 1.0,
+    "moe_expert_parallel": 1.0,
 }
 MIXTURE = {
-    **{**DENSE, "model_family": "dsv3", "gpu": "H200", "precision": "fp8", "tensor_parallel": 1.0, "gpus": 8.0},
-    **{"attention_data_parallel": 8.0, "moe_expert_parallel": 8.0},
+    **DENSE,
+    "model_family": "dsv3",
+    "gpu": "H200",
+    "precision": "fp8",
+    "tensor_parallel": 1.0,
+    "gpus": 8.0,
+    "attention_data_parallel": 8.0,
+    "moe_expert_parallel": 8.0,
 }
 
 

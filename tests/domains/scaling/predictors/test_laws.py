@@ -1,9 +1,9 @@
-"""Fits of scaling laws and designs of small runs: values by hand, known parameters, variances against simulation."""
+"""Fits of scaling laws: values by hand, known parameters."""
 
 import numpy as np
 import pytest
 
-from perfcast.domains.scaling.predictors import curve_fit, law_design
+from perfcast.domains.scaling.predictors import curve_fit
 from perfcast.domains.scaling.predictors.curve_fit import MIN_RUNS, BrokenLaw, SharesOfRuns, Sigmoid, fit_broken_laws
 from perfcast.domains.scaling.predictors.law_fit import PUBLISHED_EXPONENTS, PowerSum, fit_power_sums
 
@@ -94,82 +94,3 @@ def test_a_broken_law_without_a_break_with_an_outlier_and_with_a_rise():
     np.testing.assert_allclose(np.delete(fit.evaluate(COMPUTE), 7), np.delete(true, 7), rtol=0.02)
     (fit,) = fit_broken_laws([(COMPUTE, np.exp(0.05 * (COMPUTE - COMPUTE[0])))])
     assert min(fit.before, fit.after) > 0
-
-
-TARGET = np.log([7e9, 1.4e11])
-NOISE = 0.003
-
-
-def design_runs():
-    sizes, multiples = np.meshgrid([5e7, 1e8, 2e8, 4e8, 8e8], [10, 20, 40, 100, 200], indexing="ij")
-    return np.log(np.column_stack([sizes.ravel(), (sizes * multiples).ravel()]))
-
-
-def design_loss_of(logs):
-    return 1.7 + 60 * np.exp(-0.25 * logs[:, 0]) + 150 * np.exp(-0.25 * logs[:, 1])
-
-
-def shares(losses):
-    return 0.25 + 0.75 / (1 + np.exp(3 * (losses - 2.6)))
-
-
-def noisy(values, seed=0):
-    return values * np.exp(np.random.default_rng(seed).normal(0, NOISE, len(values)))
-
-
-@pytest.fixture(scope="module")
-def loss_design():
-    candidates = np.log([[8e8, 1e9], [1.6e9, 3.2e10], [2e9, 4e10]])
-    return law_design.design_loss(design_runs(), noisy(design_loss_of(design_runs())), TARGET, candidates)
-
-
-def test_the_spread_is_that_of_repeated_experiments_and_a_run_reduces_it(loss_design):
-    logs, truth = design_runs(), design_loss_of(design_runs())
-    fits = fit_power_sums([(logs, noisy(truth, seed)) for seed in range(150)], tied=True)
-    errors = np.log([fitted.evaluate(TARGET[None])[0] for fitted in fits]) - np.log(design_loss_of(TARGET[None])[0])
-    spread = np.sqrt(loss_design.spread**2 - loss_design.noise**2)
-    assert loss_design.noise == pytest.approx(NOISE, rel=0.4)
-    # of the noise that this experiment shows; the law is linearized, and its loss is not that of the noise
-    assert np.std(errors) * loss_design.noise / NOISE == pytest.approx(spread, rel=0.5)
-    step = loss_design.steps[0]
-    added = np.linalg.inv(np.linalg.inv(step.covariance) + np.outer(step.candidates[1], step.candidates[1]))
-    assert step.add(1).covariance == pytest.approx(added)
-    assert step.variance - step.add(1).variance == pytest.approx(step.reductions()[1])
-    after = [loss_design.add(run).spread for run in range(3)]
-    assert loss_design.spreads_after() == pytest.approx(after)
-    assert after[2] < after[1] < loss_design.spread, "the larger run of one length narrows more"
-
-
-@pytest.mark.parametrize("make", ["two-step", "error rate"])
-def test_an_accuracy_is_predicted_and_narrows(make):
-    logs, candidates = design_runs(), np.log([[1.6e9, 3.2e10]])
-    losses = noisy(design_loss_of(logs))
-    if make == "two-step":
-        design = law_design.design_accuracy(logs, SharesOfRuns(losses, shares(losses), 0.25), TARGET, candidates)
-        assert design.prediction == pytest.approx(shares(design_loss_of(TARGET[None]))[0], abs=0.02)
-    else:
-        design = law_design.design_error_rate(logs, shares(losses), TARGET, candidates)
-    assert 0 < design.prediction < 1
-    assert design.spreads_after()[0] < design.spread
-
-
-def test_the_choice_keeps_to_the_budget_and_the_count():
-    # two unknown parameters, each of which one run shows with some precision: the expensive run with more
-    step = law_design.StepDesign(np.eye(2), np.ones(2), np.diag([1.0, 10.0]))
-    designs, compute = [law_design.LawDesign(1.0, (step,), 0.1)], np.array([1.0, 10.0])
-    for budget, count, chosen in ((11, 2, [1, 0]), (9, 2, [0]), (9, 1, [0]), (0.5, 1, [])):
-        assert law_design.choose_runs(designs, compute, budget=budget, count=count) == chosen
-
-
-def test_the_chosen_runs_narrow_more_than_random_ones():
-    sizes, multiples = np.meshgrid(np.geomspace(1e8, 3e9, 8), [5, 20, 80, 320], indexing="ij")
-    candidates = np.log(np.column_stack([sizes.ravel(), (sizes * multiples).ravel()]))
-    design = law_design.design_loss(design_runs(), noisy(design_loss_of(design_runs())), TARGET, candidates)
-    compute = 6 * np.exp(candidates.sum(axis=1))
-    chosen = law_design.choose_runs([design], compute, 1e21, 4)
-    rng, spent = np.random.default_rng(0), compute[chosen].sum()
-    assert spent <= 1e21
-    for _ in range(20):
-        drawn = rng.choice(len(compute), 4)
-        if compute[drawn].sum() <= spent:
-            assert law_design.add_runs([design], chosen)[0].spread < law_design.add_runs([design], drawn)[0].spread

@@ -1,11 +1,10 @@
-"""Scaling laws as predictors on a generated ladder, and predictors of runs under way on a gain of their law."""
+"""Scaling laws as predictors on a generated ladder."""
 
 import numpy as np
 import pandas as pd
 import pytest
 from reloaded import reloaded
 
-import perfcast
 from perfcast.domains.scaling.predictors.scaling_ensemble import ScalingEnsemblePredictor
 from perfcast.domains.scaling.predictors.scaling_laws import (
     ChinchillaLawPredictor,
@@ -13,7 +12,6 @@ from perfcast.domains.scaling.predictors.scaling_laws import (
     OvertrainingLawPredictor,
     TwoStepLawPredictor,
 )
-from perfcast.domains.scaling.predictors.training_curves import LastValuePredictor, RemainingGainPredictor
 from perfcast.schema.table import Column, Kind, Role, Tag
 
 COLUMNS = (
@@ -83,50 +81,3 @@ def test_each_law_extrapolates_what_it_states_and_the_better_one_has_weight(fitt
     assert weights["loss"]["two_step_law"] == 0
     assert weights["loss"]["broken_law"] == 0
     assert weights["loss"]["compute_sigmoid"] < weights["loss"]["overtraining_law"]
-
-
-NUMBERS = ("value_now", "value_level", "relative_slope", "log_params", "log_tokens_per_param")
-CURVE_COLUMNS = (
-    Column("id", Kind.CATEGORICAL, Role.KEY, "evaluation", tags=(Tag.ROW,)),
-    Column("task", Kind.CATEGORICAL, Role.KEY, "evaluation", tags=(Tag.TASK,)),
-    *(Column(name, Kind.NUMERICAL, Role.FEATURE, "curve") for name in NUMBERS),
-    Column("value", Kind.NUMERICAL, Role.TARGET, "evaluation"),
-)
-
-
-def runs(count=60):
-    random = np.random.default_rng(0)
-    frame = pd.DataFrame({name: random.uniform(1, 3, count) for name in NUMBERS})
-    frame["relative_slope"] = random.uniform(-0.1, 0.0, count)
-    frame["task"] = np.where(np.arange(count) % 2 == 0, "loss", "accuracy")
-    gain = np.where(frame["task"] == "loss", -0.05 + 0.8 * frame["relative_slope"], 0.2 - 0.01 * frame["log_params"])
-    return frame.assign(id=np.arange(count).astype(str), value=frame["value_level"] * np.exp(gain))
-
-
-def fit_curve(predictor, frame):
-    return reloaded(predictor.fit(frame, frame[["value"]], columns=CURVE_COLUMNS))
-
-
-def test_the_gain_of_each_task_is_learned_and_few_runs_have_the_mean():
-    frame = runs()
-    predicted = fit_curve(RemainingGainPredictor(), frame.head(40)).predict(frame.tail(20))["value"]
-    assert (np.abs(predicted / frame["value"].tail(20) - 1) < 0.003).all()
-    frame = runs(8)
-    losses = frame[frame["task"] == "loss"]
-    gain = np.log(losses["value"] / losses["value_level"]).mean()
-    predicted = fit_curve(RemainingGainPredictor(), losses).predict(losses)["value"]
-    np.testing.assert_allclose(predicted, losses["value_level"] * np.exp(gain))
-
-
-def test_the_last_value_its_fallback_and_the_mean_of_the_logarithms():
-    frame = runs()
-    np.testing.assert_allclose(fit_curve(LastValuePredictor(), frame).predict(frame)["value"], frame["value_now"])
-    blank = frame.head(2).assign(value_now=np.nan, value_level=np.nan)
-    medians = np.exp(np.log(frame["value"]).groupby(frame["task"]).median())
-    for predictor in (LastValuePredictor(), RemainingGainPredictor()):
-        np.testing.assert_allclose(fit_curve(predictor, frame).predict(blank)["value"], medians[blank["task"]])
-    frame = runs()
-    ensemble = fit_curve(perfcast.estimator("curve_ensemble"), frame)
-    parts = [np.log(member.predict(frame)["value"]) for member in ensemble.members_.values()]
-    assert len(parts) == 2
-    np.testing.assert_allclose(np.log(ensemble.predict(frame)["value"]), np.mean(parts, axis=0))

@@ -53,7 +53,11 @@ def read_models() -> pd.DataFrame:
 
 def accelerator_key(name: str) -> str:
     """Return the name of an accelerator or a processor without marks, vendor and clock, in lower case."""
-    return " ".join(_MARKS.sub(" ", _MARKS.sub(" ", " ".join(name.lower().split()))).replace("-", " ").split())
+    text = " ".join(name.lower().split())
+    # twice: what stands behind a mark may be a mark
+    for _ in range(2):
+        text = _MARKS.sub(" ", text)
+    return " ".join(text.replace("-", " ").split())
 
 
 @cache

@@ -17,7 +17,11 @@ import pandas as pd
 from perfcast.data.measured_tables import describe_first_bad, quarantine
 from perfcast.data.standardized import Standardized
 from perfcast.data.strict_csv import build_rejected_frame, require_rows
-from perfcast.domains.accelerators.catalog import FACTS, find_typed_accelerator, read_accelerators
+from perfcast.domains.accelerators.catalog import (
+    FACTS,
+    find_typed_accelerator,
+    read_accelerators,
+)
 from perfcast.schema.declare import category, number
 from perfcast.schema.table import LOWER_IS_BETTER, Column, Kind, Role, Tag, build_table
 from perfcast.sources.bounded_files import FETCH_AGAIN, PLAIN, unpacked
@@ -44,16 +48,25 @@ class Load(NamedTuple):
 
 _MODEL = {
     "params_1e9": ("total_params_billions", "1e9", "parameters"),
-    "active_params_1e9": ("activated_params_billions", "1e9", "parameters that compute a token or an item"),
+    "active_params_1e9": (
+        "activated_params_billions",
+        "1e9",
+        "parameters that compute a token or an item",
+    ),
     "gpus": ("num_gpus", "", "GPUs"),
 }
 _WATTS = ("avg_power_watts", 1.0, "W of all GPUs")
 LOADS = {
     "llm": Load(
-        *("ml_energy", ("gpqa", "image-chat", "lm-arena-chat", "sourcegraph-fim", "video-chat")),
+        "ml_energy",
+        ("gpqa", "image-chat", "lm-arena-chat", "sourcegraph-fim", "video-chat"),
         {
             "watts": _WATTS,
-            "token_ms": ("output_throughput_tokens_per_sec", -1000.0, "ms per output token of all requests"),
+            "token_ms": (
+                "output_throughput_tokens_per_sec",
+                -1000.0,
+                "ms per output token of all requests",
+            ),
             "median_itl": ("median_itl_ms", 1.0, "ms between tokens of a request, median"),
             **{f"p{n}_itl": (f"p{n}_itl_ms", 1.0, f"the same, {n} % quantile") for n in (90, 95, 99)},
         },
@@ -66,8 +79,12 @@ LOADS = {
         },
     ),
     "diffusion": Load(
-        *("ml_energy_diffusion", ("text-to-image", "text-to-video")),
-        {"watts": _WATTS, "item_joules": ("energy_per_joules", 1.0, "J of all GPUs per image or video")},
+        "ml_energy_diffusion",
+        ("text-to-image", "text-to-video"),
+        {
+            "watts": _WATTS,
+            "item_joules": ("energy_per_joules", 1.0, "J of all GPUs per image or video"),
+        },
         {
             **_MODEL,
             "ulysses": ("ulysses_degree", "", "GPUs that share the heads of attention"),
@@ -84,7 +101,15 @@ BYTES = {"bfloat16": 2.0, "fp8": 1.0, "mxfp4": 0.5}
 """Number format -> bytes of a weight."""
 _TEXTS = ("model_id", "gpu_model", "weight_precision", "architecture")
 _REQUIRED = ("params_1e9", "active_params_1e9", "gpus", "concurrency")
-_HARDWARE = ("bf16_tflops", "fp8_tflops", "fp4_tflops", "memory_gib", "memory_gb_per_s", "link_gb_per_s", "power_w")
+_HARDWARE = (
+    "bf16_tflops",
+    "fp8_tflops",
+    "fp4_tflops",
+    "memory_gib",
+    "memory_gb_per_s",
+    "link_gb_per_s",
+    "power_w",
+)
 
 
 def list_columns(load: Load) -> tuple[Column, ...]:
@@ -97,15 +122,32 @@ def list_columns(load: Load) -> tuple[Column, ...]:
         category("configuration", Role.KEY, "load", "file and entry", Tag.BLOCK),
         category("quantity", Role.KEY, "load", meanings, Tag.TASK, Tag.CONFIG),
         category("workload", Role.FEATURE, "load", "requests that are served", *workload_tags),
-        category("model", Role.KEY, "model", "name of the model", Tag.ENTITY, Tag.IDENTITY, Tag.CONFIG),
+        category(
+            "model",
+            Role.KEY,
+            "model",
+            "name of the model",
+            Tag.ENTITY,
+            Tag.IDENTITY,
+            Tag.CONFIG,
+        ),
         category("organization", Role.KEY, "model", "who published the model", Tag.SLICE),
         category("gpu", Role.KEY, "gpu", "GPU", Tag.IDENTITY, Tag.CONFIG, Tag.SLICE),
-        category("precision", Role.FEATURE, "model", "number format of the weights", Tag.CONFIG, Tag.IDENTITY),
+        category(
+            "precision",
+            Role.FEATURE,
+            "model",
+            "number format of the weights",
+            Tag.CONFIG,
+            Tag.IDENTITY,
+        ),
         number("weight_bytes", "model", "bytes of a weight", low=0),
         number("is_mixture", "model", "1 for a mixture of experts", low=0, high=1),
         *(
             number(
-                *(name, "model" if "params" in name else "load", meaning),
+                name,
+                "model" if "params" in name else "load",
+                meaning,
                 unit=unit,
                 low=0,
                 tags=(Tag.CONFIG, *((Tag.PARALLEL,) if name == "gpus" else ())),
@@ -113,9 +155,32 @@ def list_columns(load: Load) -> tuple[Column, ...]:
             for name, (_, unit, meaning) in load.numbers.items()
         ),
         *(number(name, "gpu", FACTS[name][1], unit=FACTS[name][0], low=0) for name in _HARDWARE),
-        Column("generation_year", Kind.NUMERICAL, Role.KEY, "gpu", "year", "year of the generation's first product"),
-        Column("kwh_price", Kind.NUMERICAL, Role.KEY, "load", "per kWh", "price of electricity: given by users", 0),
-        Column("value", Kind.NUMERICAL, Role.TARGET, "load", "", "see the quantity; lower is better", 1e-6),
+        Column(
+            "generation_year",
+            Kind.NUMERICAL,
+            Role.KEY,
+            "gpu",
+            "year",
+            "year of the generation's first product",
+        ),
+        Column(
+            "kwh_price",
+            Kind.NUMERICAL,
+            Role.KEY,
+            "load",
+            "per kWh",
+            "price of electricity: given by users",
+            0,
+        ),
+        Column(
+            "value",
+            Kind.NUMERICAL,
+            Role.TARGET,
+            "load",
+            "",
+            "see the quantity; lower is better",
+            1e-6,
+        ),
     )
 
 
@@ -124,7 +189,11 @@ def pack(folder: Path) -> Packed:
     fields = [field for load in LOADS.values() for field, *_ in (*load.numbers.values(), *load.quantities.values())]
     columns = dict.fromkeys((*_TEXTS, *fields))
     rows = [
-        {"workload": workload, "line": str(line), **{name: _text(entry.get(name)) for name in columns}}
+        {
+            "workload": workload,
+            "line": str(line),
+            **{name: _text(entry.get(name)) for name in columns},
+        }
         for load in LOADS.values()
         for workload in load.workloads
         for line, entry in enumerate(_read_configurations(folder / f"{workload}.json"), 1)
@@ -140,7 +209,8 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     """
     load = LOADS[options["load"]]
     records = read_records(raw[SOURCE], SOURCE, pack)
-    rejections, parts = [], []
+    rejections = []
+    parts = []
     for name in load.workloads:
         of_file = _describe(records[records["workload"] == name], load)
         numbers = of_file[[*_REQUIRED]]

@@ -22,10 +22,20 @@ import pandas as pd
 from perfcast.data.measured_tables import describe_first_bad, parse_numbers, quarantine
 from perfcast.data.standardized import Standardized
 from perfcast.data.strict_csv import build_rejected_frame, require_rows
-from perfcast.domains.accelerators.catalog import FACTS, MODEL_FACTS, find_accelerator, read_accelerators, read_models
+from perfcast.domains.accelerators.catalog import (
+    FACTS,
+    MODEL_FACTS,
+    find_accelerator,
+    read_accelerators,
+    read_models,
+)
 from perfcast.domains.accelerators.datasets.mlperf_columns import COLUMNS, POWER_COLUMNS
 from perfcast.domains.accelerators.datasets.mlperf_rounds import PUBLISHED, read_entries
-from perfcast.domains.accelerators.sources.mlperf_inference import ARCHIVE, SOURCE, read_archive
+from perfcast.domains.accelerators.sources.mlperf_inference import (
+    ARCHIVE,
+    SOURCE,
+    read_archive,
+)
 from perfcast.features.feature_math import decimal_year, version_number
 from perfcast.schema.table import build_table
 from perfcast.sources.packed import Packed, read_records
@@ -55,7 +65,10 @@ _SAPPHIRE_RAPIDS = "Xeon Platinum 8480+"
 
 def pack(folder: Path) -> Packed:
     """Return the fields of every entry that are read. Raises: UserError when the archive is broken."""
-    return Packed(read_entries(read_archive(folder / ARCHIVE)), "the other fields of entries: logs, notes, links")
+    return Packed(
+        read_entries(read_archive(folder / ARCHIVE)),
+        "the other fields of entries: logs, notes, links",
+    )
 
 
 def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
@@ -73,21 +86,28 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
         "same_run_at_lower_accuracy": len(good) - len(chosen),
     }
     frame = _describe(chosen)
-    name, columns = SOURCE, COLUMNS
+    name = SOURCE
+    columns = COLUMNS
     if options.get("measured_power"):
-        name, columns = "mlperf_power", POWER_COLUMNS
+        name = "mlperf_power"
+        columns = POWER_COLUMNS
         systems = frame["system"].where(frame["watts"].notna()).groupby(frame["task"]).transform("nunique")
         # a task that one system has is left without a level where that system is tested
         rules = {"no_power": frame["watts"].isna(), "task_of_one_system": systems < 2}
         details = {reason: frame["result_id"].where(hit) for reason, hit in rules.items()}
         frame, without = quarantine(SOURCE, ARCHIVE, frame, details)
-        rejected, frame = [*rejected, *without], frame.assign(per_joule=frame["total"] / frame["watts"])
+        rejected = [*rejected, *without]
+        frame = frame.assign(per_joule=frame["total"] / frame["watts"])
     return Standardized(
         table=build_table(name, frame, columns),
         rejected=build_rejected_frame(rejected),
         rows_in=rows_in,
         merged=merged,
-        quality={"repaired": _count_repaired(good), "wrong_units": check_units(frame), **_summarize(frame)},
+        quality={
+            "repaired": _count_repaired(good),
+            "wrong_units": check_units(frame),
+            **_summarize(frame),
+        },
     )
 
 
@@ -168,8 +188,10 @@ def _keep_stricter(records: pd.DataFrame) -> pd.DataFrame:
 
 def _describe(chosen: pd.DataFrame) -> pd.DataFrame:
     """Return the rows with the columns of the table: target, names, facts."""
-    models, facts = read_models(), read_accelerators()
-    base, scenario = chosen["base"], chosen["scenario"]
+    models = read_models()
+    facts = read_accelerators()
+    base = chosen["base"]
+    scenario = chosen["scenario"]
     by_accuracy = base.map(models["splits_accuracy"]).eq(1)
     name = base.where(~by_accuracy, base + "-" + chosen["accuracy"].map("{:g}".format))
     count = np.where(chosen["is_processor"] == 1, chosen["sockets"], chosen["per_node"]) * chosen["nodes"]
@@ -177,7 +199,11 @@ def _describe(chosen: pd.DataFrame) -> pd.DataFrame:
     system = chosen["submitter"] + " " + chosen["system"]
     engine = chosen["software"].str.lower().str.extract(_ENGINES)
     limits = models.filter(regex="_ms$").stack()
-    keys = {field: pd.MultiIndex.from_arrays([base, scenario.str.lower() + field]) for field in ("_ms", "_token_ms")}
+    limit_columns = list(MODEL_FACTS)[2:]
+    of_row = {}
+    for column, field in zip(limit_columns, ("_ms", "_token_ms"), strict=True):
+        key = pd.MultiIndex.from_arrays([base, scenario.str.lower() + field])
+        of_row[column] = limits.reindex(key).to_numpy()
     words = (chosen["platform"] + " " + chosen["system"] + " " + chosen["text"]).str.lower()
     later = {"v5.0", "v5.1"}
     row_id = chosen["round"] + "/" + chosen["uid"]
@@ -188,13 +214,15 @@ def _describe(chosen: pd.DataFrame) -> pd.DataFrame:
         model=base,
         kind=base.map(models["kind"]),
         **{column: base.map(models[column]) for column in list(MODEL_FACTS)[:2]},
-        **{
-            name: limits.reindex(key).to_numpy() for name, key in zip(list(MODEL_FACTS)[2:], keys.values(), strict=True)
-        },
+        **of_row,
         **{column: chosen["accelerator"].map(facts[column]) for column in (*FACTS, "generation", "vendor")},
         silicon=chosen["accelerator"].map(facts["generation"].where(facts["generation"].isin(_SILICON))),
         variant=np.select(
-            [words.str.contains("cts"), words.str.contains("maxq"), words.str.contains(r"[ _-]ee\b|_ee_", regex=True)],
+            [
+                words.str.contains("cts"),
+                words.str.contains("maxq"),
+                words.str.contains(r"[ _-]ee\b|_ee_", regex=True),
+            ],
             ["cts", "maxq", "ee"],
             "base",
         ),
@@ -241,7 +269,8 @@ def check_units(frame: pd.DataFrame) -> list[str]:
 
 def _count_repaired(records: pd.DataFrame) -> dict[str, int]:
     """Return the counts of results in repaired units and of corrected nodes, by rule."""
-    scaled, is_llm = records["factor"] > 1, records["base"].map(read_models()["kind"]) == "llm"
+    scaled = records["factor"] > 1
+    is_llm = records["base"].map(read_models()["kind"]) == "llm"
     tokens = is_llm & ~scaled & records["unit"].isin(["Samples/s", "Queries/s"])
     return {
         **{f"tokens_of_{name}": int((scaled & (records["base"] == name)).sum()) for name in TOKENS},

@@ -26,27 +26,63 @@ PUBLISHED = {
 }
 """Round -> day of its publication."""
 ENTRY = {
-    **{"round": "version", "uid": "uid", "submitter": "Organization", "system": "SystemName", "platform": "Platform"},
-    **{"model": "Model", "scenario": "Scenario", "unit": "Units", "result": "Result", "watts": "Result_Power"},
-    **{"power_unit": "Result_Power_Units", "accelerator_text": "accelerator_model_name"},
-    **{"per_node": "accelerators_per_node", "nodes": "number_of_nodes", "processor": "host_processor_model_name"},
-    **{"sockets": "host_processors_per_node", "cores": "host_processor_core_count", "software": "framework"},
-    **{"availability": "Availability", "inferred": "inferred", "division": "Division"},
+    "round": "version",
+    "uid": "uid",
+    "submitter": "Organization",
+    "system": "SystemName",
+    "platform": "Platform",
+    "model": "Model",
+    "scenario": "Scenario",
+    "unit": "Units",
+    "result": "Result",
+    "watts": "Result_Power",
+    "power_unit": "Result_Power_Units",
+    "accelerator_text": "accelerator_model_name",
+    "per_node": "accelerators_per_node",
+    "nodes": "number_of_nodes",
+    "processor": "host_processor_model_name",
+    "sockets": "host_processors_per_node",
+    "cores": "host_processor_core_count",
+    "software": "framework",
+    "availability": "Availability",
+    "inferred": "inferred",
+    "division": "Division",
 }
 """Field of a record -> its name in an entry."""
 SUMMARY_ENTRY = {
-    **{**ENTRY, "uid": "ID", "submitter": "Submitter", "system": "System", "unit": "Performance_Units"},
-    **{"result": "Performance_Result", "watts": "Power_Result", "power_unit": "Power_Units"},
-    **{"accelerator_text": "Accelerator", "per_node": "a#", "nodes": "Nodes", "processor": "Processor"},
-    **{"software": "Software", "division": "Category", "formats": "weight_data_types"},
+    **ENTRY,
+    "uid": "ID",
+    "submitter": "Submitter",
+    "system": "System",
+    "unit": "Performance_Units",
+    "result": "Performance_Result",
+    "watts": "Power_Result",
+    "power_unit": "Power_Units",
+    "accelerator_text": "Accelerator",
+    "per_node": "a#",
+    "nodes": "Nodes",
+    "processor": "Processor",
+    "software": "Software",
+    "division": "Category",
+    "formats": "weight_data_types",
 }
 """Field of a record -> its name in an entry of the summary; a record has all of them as text, "" for none."""
 PIVOT_FIELDS = {
-    **{"uid": 0, "submitter": 1, "availability": 2, "system": 3, "processor": 5, "accelerator_text": 7},
-    **{"cores": 11, "division": 14},
+    "uid": 0,
+    "submitter": 1,
+    "availability": 2,
+    "system": 3,
+    "processor": 5,
+    "accelerator_text": 7,
+    "cores": 11,
+    "division": 14,
 }
 """Field of a record -> its column in the pivot table."""
-_MODELS, _SCENARIOS, _UNITS, _FIRST, _LABEL = 2, 3, 4, 5, 15
+_MODELS = 2
+_SCENARIOS = 3
+_UNITS = 4
+_FIRST = 5
+_LABEL = 15
 """Rows of the head of the pivot table, its first row of results, and the column that names the content of a row."""
 CONTENTS = {
     "# of Accelerators": "per_node",
@@ -84,8 +120,13 @@ def _read_entries(path: str, content: bytes) -> Iterator[dict[str, str]]:
 def _read_pivot(content: bytes) -> Iterator[dict[str, str]]:
     """Yield a record per result: each system has a row with the fields, and below them the same cells of others."""
     rows = list(csv.reader(io.StringIO(content.decode("utf-8-sig", errors="replace"))))
-    if len(rows) <= _FIRST or any(len(row) != len(rows[_UNITS]) for row in rows) or len(rows[_UNITS]) <= _LABEL:
-        raise UserError(f"{PIVOT} of {SOURCE} must be the pivot table", "rows have other fields", FETCH_AGAIN)
+    width = len(rows[_UNITS]) if len(rows) > _FIRST else 0
+    if width <= _LABEL or any(len(row) != width for row in rows):
+        raise UserError(
+            f"{PIVOT} of {SOURCE} must be the pivot table",
+            "rows have other fields",
+            FETCH_AGAIN,
+        )
     models = pd.Series(rows[_MODELS]).replace("", None).ffill()
     system: dict[str, str] = {}
     cells: dict[int, dict[str, str]] = {}
@@ -111,4 +152,6 @@ def _read_pivot(content: bytes) -> Iterator[dict[str, str]]:
 
 def _text(value: object) -> str:
     """Return a value of a file as one line of text."""
-    return " ".join(str(value).split())[:_LETTERS] if isinstance(value, (str, int, float)) else ""
+    if not isinstance(value, (str, int, float)):
+        return ""
+    return " ".join(str(value).split())[:_LETTERS]

@@ -12,33 +12,77 @@ from perfcast.features.feature_math import append, arrays, feature, ratio
 from perfcast.schema.table import Table, Tag
 
 REQUIRES = (
-    *("quantity", "params_1e9", "active_params_1e9", "gpus", "data_parallel", "concurrency", "weight_bytes"),
-    *("bf16_tflops", "fp8_tflops", "fp4_tflops", "memory_gb_per_s", "memory_gib"),
-    *("link_gb_per_s", "power_w"),
+    "quantity",
+    "params_1e9",
+    "active_params_1e9",
+    "gpus",
+    "data_parallel",
+    "concurrency",
+    "weight_bytes",
+    "bf16_tflops",
+    "fp8_tflops",
+    "fp4_tflops",
+    "memory_gb_per_s",
+    "memory_gib",
+    "link_gb_per_s",
+    "power_w",
 )
 _IDLE = 0.15
 _COLUMNS = (
     feature("t_weights", "load", "ms", "reading the weights of a step", 0),
-    feature("t_cache", "load", "ms", "reading caches, which grow with the root of the active parameters", 0),
+    feature(
+        "t_cache",
+        "load",
+        "ms",
+        "reading caches, which grow with the root of the active parameters",
+        0,
+    ),
     feature("t_compute", "load", "ms", "computing a step at the peak", 0),
     feature("t_exchange", "load", "ms", "exchanging activations between GPUs", 0),
     feature("use", "load", "", "share of a step that computes", 0, 1),
     feature("weights_share", "load", "", "weights / memory of all GPUs", 0),
     feature("gpu_watts", "gpu", "W", "power limits of all GPUs", 0),
     feature("cost_weights", "load", "", "time of the weights, or idle power", 0, tags=[Tag.COST]),
-    feature("cost_cache", "load", "", "time of the caches, or power of memory", 0, tags=[Tag.COST]),
-    feature("cost_compute", "load", "", "time of arithmetic, or power of arithmetic", 0, tags=[Tag.COST]),
+    feature(
+        "cost_cache",
+        "load",
+        "",
+        "time of the caches, or power of memory",
+        0,
+        tags=[Tag.COST],
+    ),
+    feature(
+        "cost_compute",
+        "load",
+        "",
+        "time of arithmetic, or power of arithmetic",
+        0,
+        tags=[Tag.COST],
+    ),
     feature("cost_exchange", "load", "", "time of the links; 0 for power", 0, tags=[Tag.COST]),
 )
-_LOGS = ("t_weights", "t_cache", "t_compute", "concurrency", "gpus", "params_1e9", "active_params_1e9", "gpu_watts")
+_LOGS = (
+    "t_weights",
+    "t_cache",
+    "t_compute",
+    "concurrency",
+    "gpus",
+    "params_1e9",
+    "active_params_1e9",
+    "gpu_watts",
+)
 
 
 def derive(table: Table) -> Table:
     """Append the derived characteristics. Raises: ValueError when a column of `REQUIRES` is missing."""
     of = arrays(table, REQUIRES)
-    gpus, batch, size = of["gpus"], of["concurrency"], of["weight_bytes"]
-    active, total = of["active_params_1e9"], of["params_1e9"]
-    peaks = np.where(size < 1, np.nan_to_num(of["fp4_tflops"]), np.where(size < 2, of["fp8_tflops"], 0.0))
+    gpus = of["gpus"]
+    batch = of["concurrency"]
+    size = of["weight_bytes"]
+    active = of["active_params_1e9"]
+    total = of["params_1e9"]
+    of_eight = np.where(size < 2, of["fp8_tflops"], 0.0)
+    peaks = np.where(size < 1, np.nan_to_num(of["fp4_tflops"]), of_eight)
     peak = np.fmax(peaks, of["bf16_tflops"])
     touched = np.maximum(total * (1 - (1 - np.minimum(active / total, 1.0)) ** batch), active)
     bandwidth = gpus * of["memory_gb_per_s"]

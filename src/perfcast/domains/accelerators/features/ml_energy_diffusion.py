@@ -10,30 +10,56 @@ import numpy as np
 from perfcast.features.feature_math import append, arrays, feature
 from perfcast.schema.table import Table, Tag
 
-REQUIRES = ("quantity", "active_params_1e9", "gpus", "concurrency", "height", "width", "frames", "steps", "power_w")
+REQUIRES = (
+    "quantity",
+    "active_params_1e9",
+    "gpus",
+    "concurrency",
+    "height",
+    "width",
+    "frames",
+    "steps",
+    "power_w",
+)
 _COLUMNS = (
     feature("pixels", "load", "", "pixels of all frames of an item", 0),
     feature("linear_work", "load", "", "1e9 parameters x 1e6 pixels x steps", 0),
-    feature("attention_work", "load", "", "the same for attention, which grows with the square of the pixels", 0),
+    feature(
+        "attention_work",
+        "load",
+        "",
+        "the same for attention, which grows with the square of the pixels",
+        0,
+    ),
     feature("gpu_watts", "gpu", "W", "power limits of all GPUs", 0),
     feature("cost_linear", "load", "", "work of the layers, or power limit", 0, tags=[Tag.COST]),
     feature("cost_attention", "load", "", "work of attention; 0 for power", 0, tags=[Tag.COST]),
 )
 _LOGS = (
-    *("pixels", "linear_work", "attention_work", "gpu_watts"),
-    *("gpus", "concurrency", "active_params_1e9", "steps"),
+    "pixels",
+    "linear_work",
+    "attention_work",
+    "gpu_watts",
+    "gpus",
+    "concurrency",
+    "active_params_1e9",
+    "steps",
 )
 
 
 def derive(table: Table) -> Table:
     """Append the derived characteristics. Raises: ValueError when a column of `REQUIRES` is missing."""
     of = arrays(table, REQUIRES)
-    pixels, is_power = of["height"] * of["width"] * of["frames"], of["quantity"].astype("U") == "watts"
+    pixels = of["height"] * of["width"] * of["frames"]
+    is_power = of["quantity"].astype("U") == "watts"
     linear = 1e-6 * pixels * of["steps"] * of["active_params_1e9"]
     attention = 1e-12 * pixels**2 * of["steps"] * np.sqrt(of["active_params_1e9"])
     watts = of["gpus"] * of["power_w"]
     values = {
-        **{"pixels": pixels, "linear_work": linear, "attention_work": attention, "gpu_watts": watts},
+        "pixels": pixels,
+        "linear_work": linear,
+        "attention_work": attention,
+        "gpu_watts": watts,
         "cost_linear": np.where(is_power, watts, linear),
         "cost_attention": np.where(is_power, 0.0, attention),
     }

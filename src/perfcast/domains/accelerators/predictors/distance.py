@@ -13,7 +13,10 @@ from perfcast.predictors.residual_stack import EqualWeights, ResidualStack, Weig
 from perfcast.predictors.task_rows import POOLED
 from perfcast.schema.table import Column
 
-PAIR, ENTITY, GENERATION, NEW = "known pair", "new pair", "new accelerator", "new generation"
+PAIR = "known pair"
+ENTITY = "new pair"
+GENERATION = "new accelerator"
+NEW = "new generation"
 SHARES = {PAIR: 0.75, ENTITY: 0.5, GENERATION: 0.25, NEW: 0.0}
 """Share of the learners by distance: the farther the accelerator, the less they know. Set by hand, not on data."""
 _LEVELS = (("task", "accelerator"), ("accelerator",), ("generation",))
@@ -37,7 +40,8 @@ class PairShift:
         """Return the distance of every row, (n,) object."""
         known = zip(_LEVELS, (self.pairs, self.entities, self.generations), strict=True)
         pair, entity, generation = (np.isin(join(X, level).astype(str), names) for level, names in known)
-        return np.where(pair, PAIR, np.where(entity, ENTITY, np.where(generation, GENERATION, NEW))).astype(object)
+        distance = np.select([pair, entity, generation], [PAIR, ENTITY, GENERATION], NEW)
+        return distance.astype(object)
 
 
 @dataclass(kw_only=True)
@@ -55,7 +59,11 @@ class DistanceWeights(EqualWeights):
         return self.shift_.of(X)
 
     def choose(
-        self, stack: ResidualStack, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray
+        self,
+        stack: ResidualStack,
+        X: pd.DataFrame,
+        log_y: np.ndarray,
+        validation: np.ndarray,
     ) -> dict[str, Weights]:
         """Return the share of each distance, divided among the learners."""
         names = stack.learner_names
@@ -76,6 +84,6 @@ def join(X: pd.DataFrame, names: Iterable[str]) -> np.ndarray:
     joined: np.ndarray = np.full(len(X), "", dtype=object)
     for name in names:
         if name in X:
-            values = X[name].astype(object).where(X[name].notna(), "").astype(str).to_numpy(object)
-            joined = joined + values + "\x1f"
+            texts = X[name].astype(object).where(X[name].notna(), "").astype(str)
+            joined = joined + texts.to_numpy(object) + "\x1f"
     return joined

@@ -66,16 +66,26 @@ class LastRoundPredictor(Composite):
             known = [[self.medians_[target].get(key, np.nan) for target in self.targets_] for key in keys]
             logs = np.where(np.isnan(logs), np.array(known), logs)
         first, *later = (predict_logs(other, X) for other in self.others_.values())
-        mean = np.mean([first, *(np.clip(each, first - self.limit, first + self.limit) for each in later)], axis=0)
+        mean = np.mean(
+            [
+                first,
+                *(np.clip(each, first - self.limit, first + self.limit) for each in later),
+            ],
+            axis=0,
+        )
         return np.where(np.isnan(logs), mean, self.share * logs + (1 - self.share) * first)
 
     def _levels(self, X: pd.DataFrame) -> list[tuple[str, ...]]:
         return [level for level in self._LEVELS if set(level) <= set(X.columns)]
 
     def _save(self, folder: Path) -> None:
-        write_json(folder / "last_round.json", {"medians": self.medians_, "others": list(self.others_)})
+        write_json(
+            folder / "last_round.json",
+            {"medians": self.medians_, "others": list(self.others_)},
+        )
         save_nested(folder, self.others_)
 
     def _load(self, folder: Path) -> None:
         state = read_state(folder / "last_round.json")
-        self.medians_, self.others_ = state["medians"], load_nested(folder, state["others"])
+        self.medians_ = state["medians"]
+        self.others_ = load_nested(folder, state["others"])

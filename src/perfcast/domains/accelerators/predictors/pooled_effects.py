@@ -13,7 +13,12 @@ from perfcast.predictors.predictor import Predictor
 from perfcast.predictors.task_rows import measured_rows
 from perfcast.schema.table import Column, Kind, Role
 
-ONE, PEAKS, COUNT, AGE, DRIFT, HOST = "one", "peaks", "count", "age", "drift", "host"
+ONE = "one"
+PEAKS = "peaks"
+COUNT = "count"
+AGE = "age"
+DRIFT = "drift"
+HOST = "host"
 """What an effect multiplies: 1, the peaks and the bandwidth, the number of accelerators, the ages of task and
 accelerator, a random walk over the years, and the cores of the host."""
 EFFECTS: dict[str, tuple[tuple[str, ...], str, float]] = {
@@ -60,7 +65,14 @@ NOISE = 0.08
 """Standard deviation of the results of one system."""
 Sums = dict[str, list[float]]
 """Value of the columns of an effect -> coefficients of what it multiplies."""
-_NUMBERS = ("log_low_tflops", "log_half_tflops", "log_bandwidth", "log_count", "task_age", "accelerator_age")
+_NUMBERS = (
+    "log_low_tflops",
+    "log_half_tflops",
+    "log_bandwidth",
+    "log_count",
+    "task_age",
+    "accelerator_age",
+)
 _FRESH_YEARS = 0.75
 _MIN_WEIGHT = 0.05
 _ROBUST = 3.0
@@ -90,7 +102,8 @@ class PooledEffectsPredictor(Predictor):
     def _fit(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> None:
         self.centers_ = {name: _known_median(self._number(X, name)) for name in _NUMBERS}
         self.times_ = np.unique(self._years(X)).tolist()
-        self.levels_, self.sums_ = {}, {}
+        self.levels_ = {}
+        self.sums_ = {}
         for target, rows, logs in zip(self.targets_, measured_rows(log_y, self.targets_), log_y.T, strict=True):
             self.levels_[target] = float(np.median(logs[rows]))
             self.sums_[target] = self._fit_effects(X[rows], logs[rows] - self.levels_[target])
@@ -100,11 +113,17 @@ class PooledEffectsPredictor(Predictor):
 
         The covariance of the rows is design @ design.T + noise, and is never made: conjugate gradients multiply by it.
         """
-        from scipy.sparse import csr_array, hstack  # a prediction does without these imports
+        from scipy.sparse import (
+            csr_array,
+            hstack,
+        )  # a prediction does without these imports
         from scipy.sparse.linalg import LinearOperator, cg
 
-        bases, size = self._bases(X), len(X)
-        keys, halves, designs = {}, {}, []
+        bases = self._bases(X)
+        size = len(X)
+        keys = {}
+        halves = {}
+        designs = []
         for name, (columns, multiplied, deviation) in EFFECTS.items():
             codes, keys[name] = pd.factorize(join(X, columns))
             halves[name] = half = deviation * self._half(multiplied)
@@ -114,7 +133,9 @@ class PooledEffectsPredictor(Predictor):
             designs.append(csr_array(of_effect, shape=(size, len(keys[name]) * len(half))))
         design = hstack(designs, format="csr")
         design.eliminate_zeros()
-        turned, weights, solved = design.T.tocsr(), np.ones(size), np.zeros(size)
+        turned = design.T.tocsr()
+        weights = np.ones(size)
+        solved = np.zeros(size)
         for _ in range(_ITERATIONS):
             noise = NOISE**2 / weights
             covariance = LinearOperator((size, size), lambda v, n=noise: design @ (turned @ v) + n * v, dtype=float)
@@ -124,7 +145,13 @@ class PooledEffectsPredictor(Predictor):
         ends = np.cumsum([each.shape[1] for each in designs])[:-1]
         parts = zip(halves.items(), np.split(turned @ solved, ends), strict=True)
         return {
-            name: dict(zip(map(str, keys[name]), (part.reshape(-1, len(half)) @ half.T).tolist(), strict=True))
+            name: dict(
+                zip(
+                    map(str, keys[name]),
+                    (part.reshape(-1, len(half)) @ half.T).tolist(),
+                    strict=True,
+                )
+            )
             for (name, half), part in parts
             if name not in ("block", "run")
         }
@@ -146,7 +173,10 @@ class PooledEffectsPredictor(Predictor):
     def _bases(self, X: pd.DataFrame) -> dict[str, np.ndarray]:
         """Return what effects multiply, (n, terms) each."""
         of = {name: np.nan_to_num(self._number(X, name) - center) for name, center in self.centers_.items()}
-        ages = [np.exp(-np.maximum(of[name] + self.centers_[name], 0.0) / _FRESH_YEARS) for name in _NUMBERS[4:]]
+        ages = []
+        for name in _NUMBERS[4:]:
+            age = np.maximum(of[name] + self.centers_[name], 0.0)
+            ages.append(np.exp(-age / _FRESH_YEARS))
         # a random walk: between training rounds and after the last one, that of the round before
         places = np.searchsorted(np.array(self.times_), self._years(X), side="right") - 1
         walk = np.eye(len(self.times_))[np.maximum(places, 0)]

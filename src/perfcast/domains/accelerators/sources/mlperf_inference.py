@@ -7,8 +7,11 @@ from pathlib import Path
 from perfcast.sources.bounded_files import FETCH_AGAIN, read_tar_files
 from perfcast.utils.errors import UserError
 
-SOURCE, ARCHIVE = "mlperf_inference", "mlperf_inference.tar.gz"
-ENTRIES, SUMMARY, PIVOT = "cm-result.json", "summary_results.json", "mlperf-5.0.csv"
+SOURCE = "mlperf_inference"
+ARCHIVE = "mlperf_inference.tar.gz"
+ENTRIES = "cm-result.json"
+SUMMARY = "summary_results.json"
+PIVOT = "mlperf-5.0.csv"
 """Names of the files with results: entries of rounds to v4.1, those of v5.1, and the pivot table of v5.0."""
 
 

@@ -16,18 +16,41 @@ import pandas as pd
 from perfcast.domains.accelerators.catalog import WITHOUT_FACTS
 from perfcast.domains.accelerators.datasets.mlperf_rounds import PUBLISHED
 from perfcast.schema.table import Table, Tag
-from perfcast.splits.checks import Check, check_entities, check_subsets, check_values, check_window
+from perfcast.splits.checks import (
+    Check,
+    check_entities,
+    check_subsets,
+    check_values,
+    check_window,
+)
 from perfcast.splits.declaration import Split, SplitDeclaration, attach, declare_split
 from perfcast.splits.row_groups import by_tag, by_values
-from perfcast.splits.subsets import as_frame, assigned, by_key, draw_validation, without_leaks
+from perfcast.splits.subsets import (
+    as_frame,
+    assigned,
+    by_key,
+    draw_validation,
+    without_leaks,
+)
 from perfcast.utils.errors import UserError
 
 ROUNDS = {name: day[:7] for name, day in PUBLISHED.items() if name >= "v3.0"}
 """Round -> the month of its publication, of rounds that are predicted from two earlier ones or more."""
 FOLDS = 5
-MIN_ROWS, MIN_SHOTS, JUDGED_RANK = 20, 12, 10
+MIN_ROWS = 20
+MIN_SHOTS = 12
+JUDGED_RANK = 10
 NODE = 8
-_NEEDED = ("round", "model", "scenario", "generation", "silicon", "system", "submitter", "block")
+_NEEDED = (
+    "round",
+    "model",
+    "scenario",
+    "generation",
+    "silicon",
+    "system",
+    "submitter",
+    "block",
+)
 _COPY = ["block", "model", "scenario"]
 
 
@@ -50,9 +73,12 @@ def check_earlier(shots: int) -> Check:
 
     def check(table: Table, fold: pd.Series) -> list[str]:
         of_round, entity = (table.frame[name].astype(str) for name in ("round", table.column_of(Tag.ENTITY)))
-        tested, learned = fold == "test", fold.isin(["train", "validation"])
-        late, known = learned & (of_round >= of_round[tested].min()), learned & entity.isin(entity[tested])
-        others, earlier = int((late & ~known).sum()), int((known & ~late).sum())
+        tested = fold == "test"
+        learned = fold.isin(["train", "validation"])
+        late = learned & (of_round >= of_round[tested].min())
+        known = learned & entity.isin(entity[tested])
+        others = int((late & ~known).sum())
+        earlier = int((known & ~late).sum())
         problems = [f"{others} training rows of a tested round"] if others else []
         problems += [f"{earlier} earlier rows of a new accelerator"] if earlier else []
         many = entity[known].value_counts().gt(shots).sum()
@@ -66,7 +92,9 @@ def check_count(most: int) -> Check:
 
     def check(table: Table, fold: pd.Series) -> list[str]:
         large = table.frame[table.column_of(Tag.PARALLEL)] > most
-        wrong = int((large & fold.isin(["train", "validation"])).sum() + (~large & (fold == "test")).sum())
+        learned = large & fold.isin(["train", "validation"])
+        tested = ~large & (fold == "test")
+        wrong = int(learned.sum() + tested.sum())
         return [f"{wrong} rows on the wrong side of {most} accelerators"] if wrong else []
 
     return check
@@ -86,9 +114,11 @@ def forward(name: str, month: str) -> Split:
     return declare_split(f"round {name}", description, *checks, scenario="the next round", since=month)(make)
 
 
-forward_v3_1, forward_v4_0, forward_v4_1, forward_v5_0, forward_v5_1 = (
-    forward(name, ROUNDS[name]) for name in ("v3.1", "v4.0", "v4.1", "v5.0", "v5.1")
-)
+forward_v3_1 = forward("v3.1", ROUNDS["v3.1"])
+forward_v4_0 = forward("v4.0", ROUNDS["v4.0"])
+forward_v4_1 = forward("v4.1", ROUNDS["v4.1"])
+forward_v5_0 = forward("v5.0", ROUNDS["v5.0"])
+forward_v5_1 = forward("v5.1", ROUNDS["v5.1"])
 
 
 def new_in_round(shots: int) -> Split:
@@ -129,12 +159,18 @@ def new_in_round(shots: int) -> Split:
     known = f"{shots} result{'s' if shots > 1 else ''} known"
     checks = (check_subsets, check_earlier(shots), check_tasks, check_copies)
     return attach(
-        SplitDeclaration(f"new accelerators, {known}", f"accelerators in their first round, {known}", checks)
+        SplitDeclaration(
+            f"new accelerators, {known}",
+            f"accelerators in their first round, {known}",
+            checks,
+        )
     )(make)
 
 
 new_accelerator = new_in_round(0)
-known_1_of_new, known_3_of_new, known_10_of_new = (new_in_round(shots) for shots in (1, 3, 10))
+known_1_of_new = new_in_round(1)
+known_3_of_new = new_in_round(3)
+known_10_of_new = new_in_round(10)
 
 
 def _frequent(values: pd.Series) -> list[list[str]]:
@@ -149,15 +185,21 @@ def _fifths(values: pd.Series) -> list[list[str]]:
 
 
 def hold_out(
-    label: str, column: str, check: Check, groups: Callable[[pd.Series], list[list[str]]] = _frequent
+    label: str,
+    column: str,
+    check: Check,
+    groups: Callable[[pd.Series], list[list[str]]] = _frequent,
 ) -> Split:
     """Return the split that tests each group of values of a column, or of the entity, without a row in training."""
 
     def make(table: Table, seed: int) -> pd.DataFrame:
         ordered = _ordered(table)
-        frame, rng = ordered.frame, np.random.default_rng(seed)
-        name, usable = column or ordered.column_of(Tag.ENTITY), _has_facts(frame)
-        values, blocks = by_values(frame, [name]), by_tag(ordered, Tag.BLOCK)
+        frame = ordered.frame
+        rng = np.random.default_rng(seed)
+        name = column or ordered.column_of(Tag.ENTITY)
+        usable = _has_facts(frame)
+        values = by_values(frame, [name])
+        blocks = by_tag(ordered, Tag.BLOCK)
         folds = []
         for group in groups(frame.loc[usable, name].dropna()):
             out = frame[name].isin(set(group)).to_numpy()
@@ -180,7 +222,8 @@ unseen_submitter = hold_out("unseen submitters", "submitter", check_values("subm
 
 def _one_level(table: Table, fold: pd.Series) -> list[str]:
     """Check that training has one accelerator of a tested task."""
-    tasks, entities = (table.frame[table.column_of(tag)].astype(str) for tag in (Tag.TASK, Tag.ENTITY))
+    tasks = table.frame[table.column_of(Tag.TASK)].astype(str)
+    entities = table.frame[table.column_of(Tag.ENTITY)].astype(str)
     known = tasks.isin(tasks[fold == "test"]) & fold.isin(["train", "validation"])
     counts = entities[known].groupby(tasks[known]).nunique()
     return [f"{name}: {count} accelerators known" for name, count in counts.items() if count != 1]
@@ -188,7 +231,9 @@ def _one_level(table: Table, fold: pd.Series) -> list[str]:
 
 @attach(
     SplitDeclaration(
-        "models on one", "models of which training has one accelerator", (check_subsets, _one_level, check_tasks)
+        "models on one",
+        "models of which training has one accelerator",
+        (check_subsets, _one_level, check_tasks),
     )
 )
 def model_on_one(table: Table, seed: int) -> pd.DataFrame:
@@ -197,8 +242,10 @@ def model_on_one(table: Table, seed: int) -> pd.DataFrame:
     Rows of other models of the same system are in training: they are what the prediction comes from.
     """
     ordered = _ordered(table)
-    frame, rng = ordered.frame, np.random.default_rng(seed)
-    tasks, entities = (frame[ordered.column_of(tag)] for tag in (Tag.TASK, Tag.ENTITY))
+    frame = ordered.frame
+    rng = np.random.default_rng(seed)
+    tasks = frame[ordered.column_of(Tag.TASK)]
+    entities = frame[ordered.column_of(Tag.ENTITY)]
     folds = []
     for model in np.sort(frame["model"].unique()):
         out = (frame["model"] == model).to_numpy()
@@ -226,7 +273,8 @@ def more_than(most: int, label: str) -> Split:
     return declare_split(label, description, check_count(most), check_tasks)(make)
 
 
-more_than_node, node_from_fewer = more_than(NODE, "more than a node"), more_than(NODE - 1, "a node from fewer")
+more_than_node = more_than(NODE, "more than a node")
+node_from_fewer = more_than(NODE - 1, "a node from fewer")
 
 
 def _ordered(table: Table) -> Table:

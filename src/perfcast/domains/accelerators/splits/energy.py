@@ -10,15 +10,23 @@ from perfcast.splits.checks import check_values
 from perfcast.splits.declaration import declare_split
 from perfcast.splits.grouped import unseen_entities
 from perfcast.splits.row_groups import by_tag
-from perfcast.splits.subsets import as_frame, assigned, by_key, draw_validation, without_leaks
+from perfcast.splits.subsets import (
+    as_frame,
+    assigned,
+    by_key,
+    draw_validation,
+    without_leaks,
+)
 from perfcast.utils.errors import UserError
 
-_LARGEST, _ITEMS = {"ml_energy_diffusion": 4.0}, 64.0
+_LARGEST = {"ml_energy_diffusion": 4.0}
+_ITEMS = 64.0
 """Largest batch of training, of images or videos and of others."""
 
 
 def _beyond(table: Table, fold: pd.Series, name: str, most: float) -> list[str]:
-    larger, learned = table.frame[name] > most, fold.isin(["train", "validation"])
+    larger = table.frame[name] > most
+    learned = fold.isin(["train", "validation"])
     wrong = int((larger & learned).sum() + (~larger & (fold == "test")).sum())
     return [f"{wrong} rows on the wrong side of {name} {most:g}"] if wrong else []
 
@@ -34,7 +42,11 @@ def _small_batches(table: Table, fold: pd.Series) -> list[str]:
     return _beyond(table, fold, "concurrency", _LARGEST.get(table.dataset, _ITEMS))
 
 
-@declare_split("unseen organizations", "models of organizations without a result", check_values("organization"))
+@declare_split(
+    "unseen organizations",
+    "models of organizations without a result",
+    check_values("organization"),
+)
 def unseen_organization(table: Table, seed: int) -> pd.DataFrame:
     """Test on the models of every organization once."""
     _require(table, "organization")
@@ -48,7 +60,11 @@ def newer_gpu(table: Table, seed: int) -> pd.DataFrame:
     return _one_fold(table, "generation_year", float(years[years < years.max()].max()), seed)
 
 
-@declare_split("larger batches", "batches of more than 64 requests or 4 items, trained on smaller ones", _small_batches)
+@declare_split(
+    "larger batches",
+    "batches of more than 64 requests or 4 items, trained on smaller ones",
+    _small_batches,
+)
 def larger_batch(table: Table, seed: int) -> pd.DataFrame:
     """Test on larger batches than any training row has."""
     _require(table, "concurrency")
@@ -60,10 +76,18 @@ def _one_fold(table: Table, name: str, most: float, seed: int) -> pd.DataFrame:
     ordered = by_key(table)
     test = (ordered.frame[name] > most).to_numpy()
     validation = draw_validation(by_tag(ordered, Tag.ENTITY), test, np.random.default_rng(seed))
-    return as_frame(table, ordered, [without_leaks(assigned(test, validation), by_tag(ordered, Tag.BLOCK))])
+    return as_frame(
+        table,
+        ordered,
+        [without_leaks(assigned(test, validation), by_tag(ordered, Tag.BLOCK))],
+    )
 
 
 def _require(table: Table, name: str) -> pd.Series:
     if name not in table.frame:
-        raise UserError(f"the split needs the column {name!r}", f"{table.dataset!r} has none", "choose another split")
+        raise UserError(
+            f"the split needs the column {name!r}",
+            f"{table.dataset!r} has none",
+            "choose another split",
+        )
     return table.frame[name]

@@ -12,8 +12,12 @@ from perfcast.domains.accelerators.datasets.ml_energy import LOADS
 from perfcast.utils.io import write_json
 
 _MODELS = (
-    *(("acorn/A-1B", 1.0, 1.0), ("acorn/A-8B", 8.0, 8.0), ("birch/B-30B-A3B", 30.0, 3.0)),
-    *(("cedar/C-70B", 70.0, 70.0), ("cedar/C-3B", 3.0, 3.0), ("elm/E-14B", 14.0, 14.0)),
+    ("acorn/A-1B", 1.0, 1.0),
+    ("acorn/A-8B", 8.0, 8.0),
+    ("birch/B-30B-A3B", 30.0, 3.0),
+    ("cedar/C-70B", 70.0, 70.0),
+    ("cedar/C-3B", 3.0, 3.0),
+    ("elm/E-14B", 14.0, 14.0),
 )
 
 
@@ -38,17 +42,28 @@ def _configuration(
     batch: int,
     random: np.random.Generator,
 ) -> dict[str, Any]:
-    (name, total, active), (gpu_name, power, bandwidth) = model, gpu
+    (name, total, active) = model
+    (gpu_name, power, bandwidth) = gpu
     gpus = 1 if total < 40 else 4
     step = 1.0 + 2 * active / bandwidth / gpus + batch * active**0.5 / bandwidth / 50
     step *= float(np.exp(random.normal(0, 0.05)))
     watts = gpus * power * (0.4 + 0.5 * batch / (batch + 100))
     common = {
-        **{"activated_params_billions": active, "total_params_billions": total, "gpu_model": gpu_name},
-        **{"model_id": name, "num_gpus": gpus, "weight_precision": "bfloat16", "avg_power_watts": watts},
+        "activated_params_billions": active,
+        "total_params_billions": total,
+        "gpu_model": gpu_name,
+        "model_id": name,
+        "num_gpus": gpus,
+        "weight_precision": "bfloat16",
+        "avg_power_watts": watts,
     }
     if workload.startswith("text-to"):
-        sizes = {"batch_size": batch, "image_height": 1024, "image_width": 1024, "inference_steps": 20}
+        sizes = {
+            "batch_size": batch,
+            "image_height": 1024,
+            "image_width": 1024,
+            "inference_steps": 20,
+        }
         return {
             **common,
             **sizes,
@@ -57,8 +72,15 @@ def _configuration(
             "energy_per_image_joules": watts * step / 10,
         }
     return {
-        **{**common, "architecture": "MoE" if active < total else "Dense Transformer", "max_num_seqs": batch},
-        **{"tensor_parallel": gpus, "expert_parallel": 1, "data_parallel": 1, "median_itl_ms": step},
-        **{"output_throughput_tokens_per_sec": 1000 * batch / step, "p90_itl_ms": 1.3 * step},
-        **{"p95_itl_ms": 1.6 * step, "p99_itl_ms": 3 * step},
+        **common,
+        "architecture": "MoE" if active < total else "Dense Transformer",
+        "max_num_seqs": batch,
+        "tensor_parallel": gpus,
+        "expert_parallel": 1,
+        "data_parallel": 1,
+        "median_itl_ms": step,
+        "output_throughput_tokens_per_sec": 1000 * batch / step,
+        "p90_itl_ms": 1.3 * step,
+        "p95_itl_ms": 1.6 * step,
+        "p99_itl_ms": 3 * step,
     }

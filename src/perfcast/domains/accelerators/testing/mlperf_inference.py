@@ -15,12 +15,41 @@ from typing import Any
 import numpy as np
 
 from perfcast.domains.accelerators.catalog import read_accelerators, read_models
-from perfcast.domains.accelerators.datasets.mlperf_rounds import CONTENTS, ENTRY, PIVOT_FIELDS, PUBLISHED, SUMMARY_ENTRY
-from perfcast.domains.accelerators.sources.mlperf_inference import ARCHIVE, ENTRIES, PIVOT, SUMMARY
+from perfcast.domains.accelerators.datasets.mlperf_rounds import (
+    CONTENTS,
+    ENTRY,
+    PIVOT_FIELDS,
+    PUBLISHED,
+    SUMMARY_ENTRY,
+)
+from perfcast.domains.accelerators.sources.mlperf_inference import (
+    ARCHIVE,
+    ENTRIES,
+    PIVOT,
+    SUMMARY,
+)
 from perfcast.utils.io import atomic_path
 
-_NAMES = ("A100 SXM 80GB", "A30", "L4", "L40S", "H100 SXM", "H200 SXM", "B200", "MI300X", "Xeon Platinum 8592+")
-_MODELS = ("resnet", "bert-99", "bert-99.9", "gptj-99", "gptj-99.9", "llama2-70b-99", "llama2-70b-99.9")
+_NAMES = (
+    "A100 SXM 80GB",
+    "A30",
+    "L4",
+    "L40S",
+    "H100 SXM",
+    "H200 SXM",
+    "B200",
+    "MI300X",
+    "Xeon Platinum 8592+",
+)
+_MODELS = (
+    "resnet",
+    "bert-99",
+    "bert-99.9",
+    "gptj-99",
+    "gptj-99.9",
+    "llama2-70b-99",
+    "llama2-70b-99.9",
+)
 _SUBMITTERS = ("Acorn", "Birch", "Cedar", "Dogwood", "Elm")
 _HEAD = 16
 
@@ -47,7 +76,8 @@ def _entry(name: str, number: int, place: int, random: np.random.Generator) -> d
     """Return an entry: every system runs each model in both scenarios."""
     run, scenario = divmod(place, 2)
     system, model = divmod(run, len(_MODELS))
-    facts, model_name = read_accelerators().to_dict(), _MODELS[model]
+    facts = read_accelerators().to_dict()
+    model_name = _MODELS[model]
     accelerator = _NAMES[(system + number) % len(_NAMES)]
     is_processor = facts["kind"][accelerator] == "cpu"
     size = float(read_models()["params_1e9"].to_dict()[model_name.partition("-9")[0]])
@@ -56,13 +86,26 @@ def _entry(name: str, number: int, place: int, random: np.random.Generator) -> d
     count = 2 if is_processor else int(2 ** (system % 4))
     value = rate * count * (1.0, 0.9)[scenario] * float(np.exp(random.normal(0, 0.03)))
     record = {
-        **{"round": name, "uid": f"{name}-{place}", "submitter": _SUBMITTERS[system % len(_SUBMITTERS)]},
-        **{"system": f"System {system} ({count}x {accelerator}, TensorRT)", "platform": f"P{system}"},
-        **{"model": model_name, "scenario": ("Offline", "Server")[scenario], "result": value},
-        **{"unit": ("Samples/s", "Queries/s")[scenario], "accelerator_text": "N/A" if is_processor else accelerator},
-        **{"per_node": 0 if is_processor else count, "nodes": 1, "sockets": 2, "cores": 64, "watts": 300 + 400 * count},
-        **{"processor": accelerator if is_processor else "EPYC 7742", "software": f"TensorRT {8 + number}.0, CUDA 12"},
-        **{"availability": "available", "inferred": 0, "division": "closed"},
+        "round": name,
+        "uid": f"{name}-{place}",
+        "submitter": _SUBMITTERS[system % len(_SUBMITTERS)],
+        "system": f"System {system} ({count}x {accelerator}, TensorRT)",
+        "platform": f"P{system}",
+        "model": model_name,
+        "scenario": ("Offline", "Server")[scenario],
+        "result": value,
+        "unit": ("Samples/s", "Queries/s")[scenario],
+        "accelerator_text": "N/A" if is_processor else accelerator,
+        "per_node": 0 if is_processor else count,
+        "nodes": 1,
+        "sockets": 2,
+        "cores": 64,
+        "watts": 300 + 400 * count,
+        "processor": accelerator if is_processor else "EPYC 7742",
+        "software": f"TensorRT {8 + number}.0, CUDA 12",
+        "availability": "available",
+        "inferred": 0,
+        "division": "closed",
     }
     return {ENTRY[field]: cell for field, cell in record.items()}
 
@@ -84,7 +127,12 @@ def _defects(entries: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
 def _summary(entry: dict[str, Any]) -> dict[str, Any]:
     renamed = {SUMMARY_ENTRY[field]: entry[name] for field, name in ENTRY.items() if name in entry}
     accelerator = entry["accelerator_model_name"].replace("N/A", "")
-    return {**renamed, "Accelerator": accelerator, "Suite": "datacenter", "weight_data_types": "fp8"}
+    return {
+        **renamed,
+        "Accelerator": accelerator,
+        "Suite": "datacenter",
+        "weight_data_types": "fp8",
+    }
 
 
 def _pivot(entries: list[dict[str, Any]]) -> str:
@@ -93,14 +141,26 @@ def _pivot(entries: list[dict[str, Any]]) -> str:
     blank = [""] * _HEAD
     rows = [blank + [""] * len(tasks)] * 2
     rows += [blank + [task[place] for task in tasks] for place in (0, 1)]
-    rows.append(["Public ID", *[""] * (_HEAD - 1), *("Samples/s" if s == "Offline" else "Queries/s" for _, s in tasks)])
+    rows.append(
+        [
+            "Public ID",
+            *[""] * (_HEAD - 1),
+            *("Samples/s" if s == "Offline" else "Queries/s" for _, s in tasks),
+        ]
+    )
     for number, system in enumerate(sorted({entry["SystemName"] for entry in entries})):
         of = {(entry["Model"], entry["Scenario"]): entry for entry in entries if entry["SystemName"] == system}
         first = next(iter(of.values()))
         about = {place: first[ENTRY[field]] for field, place in PIVOT_FIELDS.items()} | {0: f"5.0-{number:04d}"}
         for place, (label, field) in enumerate(CONTENTS.items()):
             head = [about.get(column, "") if not place else "" for column in range(_HEAD - 1)]
-            rows.append([*head, label, *(str(of[task][ENTRY[field]]) if task in of else "" for task in tasks)])
+            rows.append(
+                [
+                    *head,
+                    label,
+                    *(str(of[task][ENTRY[field]]) if task in of else "" for task in tasks),
+                ]
+            )
     return "\n".join(",".join(f'"{cell}"' for cell in row) for row in rows) + "\n"
 
 

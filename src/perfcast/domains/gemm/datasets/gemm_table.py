@@ -12,7 +12,7 @@ Properties of the measurements that the authors do not document:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -49,16 +49,50 @@ TYPES = {"s": "float32", "d": "float64", "h": "float16"}
 NOT_REPORTED = "[N/A]"
 """Power that nvidia-smi reports for a sleeping device."""
 
+_SIDES = ["m", "n", "k"]
+_SETTINGS = [
+    "kernel",
+    "requested_layout",
+    "requested_tile_m",
+    "requested_tile_n",
+    "alpha",
+    "beta",
+]
+"""What a case is besides its sides."""
 _NUMBERS = (
-    *("unix_time", "m", "n", "k", "requested_tile_m", "requested_tile_n", "requested_tile_k", "alpha", "beta"),
-    *("runtime_ms", "sm_clock_mhz", "temperature_c", "utilization_after", "compute_capability"),
-    *("max_memory_clock_mhz", "max_clock_mhz", "power_limit_w", "memory_mib", "memory_used_mib", "utilization_before"),
+    "unix_time",
+    "m",
+    "n",
+    "k",
+    "requested_tile_m",
+    "requested_tile_n",
+    "requested_tile_k",
+    "alpha",
+    "beta",
+    "runtime_ms",
+    "sm_clock_mhz",
+    "temperature_c",
+    "utilization_after",
+    "compute_capability",
+    "max_memory_clock_mhz",
+    "max_clock_mhz",
+    "power_limit_w",
+    "memory_mib",
+    "memory_used_mib",
+    "utilization_before",
     "power_w",
 )
-_CASE = ["m", "n", "k", "kernel", "requested_layout", "requested_tile_m", "requested_tile_n", "alpha", "beta"]
-_FIELDS = [*dict.fromkeys((*_NUMBERS, *_CASE, "device", "described_kernel"))] + [
-    f"problem_size_{side}" for side in ("m", "n", "k")
+_FIELDS = [
+    *_NUMBERS,
+    "kernel",
+    "requested_layout",
+    "device",
+    "described_kernel",
+    "problem_size_m",
+    "problem_size_n",
+    "problem_size_k",
 ]
+"""Fields of a record that are read."""
 _IDLE_MIB = 8.0
 """Largest memory in use, in MiB, without a context of any process; a context needs over a hundred."""
 
@@ -75,7 +109,10 @@ def pack(folder: Path) -> Packed:
     failed = [line for line in enumerate(texts[FAILED].splitlines(), 1) if line[1].strip()]
     rejections += [Rejection(SOURCE, FAILED, number, "did_not_run", text[:200]) for number, text in failed]
     rows = pd.DataFrame(whole, columns=[*_FIELDS, "line"]).assign(file=RESULTS)
-    return Packed(join_rejections(rows, rejections), "fields of a record that nothing reads, logs and plots")
+    return Packed(
+        join_rejections(rows, rejections),
+        "fields of a record that nothing reads, logs and plots",
+    )
 
 
 def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
@@ -116,22 +153,28 @@ def _make_rejection(line: int, reason: str, detail: str) -> Rejection:
 def _parse_records(text: pd.DataFrame) -> tuple[pd.DataFrame, list[Rejection]]:
     """Return the records with parsed numbers and kernel names, and the rejections of the others."""
     power = text["power_w"]
-    units = {name: text[name].str.replace(r"\s*(MHz|MiB|W|%)$", "", regex=True) for name in _NUMBERS}
-    numbers = pd.DataFrame({name: pd.to_numeric(values, errors="coerce") for name, values in units.items()})
-    numbers = numbers.astype("float64").where(np.isfinite(numbers.astype("float64")))
+    numbers = pd.DataFrame(index=text.index)
+    for name in _NUMBERS:
+        without_unit = text[name].str.replace(r"\s*(MHz|MiB|W|%)$", "", regex=True)
+        numbers[name] = pd.to_numeric(without_unit, errors="coerce").astype("float64")
+    numbers = numbers.where(np.isfinite(numbers))
     kernel = text["kernel"].str.extract(f"^{KERNEL}$")
-    sides = ["m", "n", "k"]
-    described_sides = text[[f"problem_size_{side}" for side in sides]].set_axis(sides, axis=1)
+    described_sides = text[[f"problem_size_{side}" for side in _SIDES]].set_axis(_SIDES, axis=1)
     required = numbers.drop(columns="power_w")
     rules = {
         "unknown_kernel": text["kernel"].where(kernel["type"].isna() | ~kernel["type"].isin(list(TYPES))),
         "not_a_number": describe_first_bad(required.isna(), text, ""),
         "not_a_power": power.where(numbers["power_w"].isna() & ~power.isin([NOT_REPORTED, ""])),
-        "not_positive": describe_first_bad(required[[*sides, "runtime_ms"]] <= 0, text, ""),
-        "inconsistent_shape": describe_first_bad(described_sides != text[sides], text, ""),
+        "not_positive": describe_first_bad(required[[*_SIDES, "runtime_ms"]] <= 0, text, ""),
+        "inconsistent_shape": describe_first_bad(described_sides != text[_SIDES], text, ""),
         "inconsistent_kernel": text["described_kernel"].where(text["described_kernel"] != text["kernel"]),
     }
-    frame = text.assign(**numbers, power_text=power, dtype=kernel["type"].map(TYPES), layout=kernel["a"] + kernel["b"])
+    frame = text.assign(
+        **numbers,
+        power_text=power,
+        dtype=kernel["type"].map(TYPES),
+        layout=kernel["a"] + kernel["b"],
+    )
     for name in ("tile_m", "tile_n", "tile_k", "stages"):
         frame[name] = pd.to_numeric(kernel[name])
     return quarantine(SOURCE, RESULTS, frame, rules)
@@ -142,17 +185,18 @@ def _melt_quantities(frame: pd.DataFrame) -> pd.DataFrame:
 
     Energy is power times time, because the file rounds its energy to a thousandth of a joule, often to one digit.
     """
-    quiet = (
-        (frame["memory_used_mib"] <= _IDLE_MIB) & (frame["utilization_before"] == 0) & (frame["utilization_after"] == 0)
-    )
-    shape = frame["m"].map("{:.0f}".format) + "x" + frame["n"].map("{:.0f}".format)
-    shape = shape + "x" + frame["k"].map("{:.0f}".format)
-    case = frame[_CASE[3:]].astype("str").agg("|".join, axis=1)
+    has_memory = frame["memory_used_mib"] <= _IDLE_MIB
+    was_idle = frame["utilization_before"] == 0
+    is_idle = frame["utilization_after"] == 0
+    is_alone = has_memory & was_idle & is_idle
+    m, n, k = (frame[side].map("{:.0f}".format) for side in _SIDES)
+    shape = m + "x" + n + "x" + k
+    case = frame[_SETTINGS].astype("str").agg("|".join, axis=1)
     wide = frame.assign(
         shape=shape,
         transpose_a=frame["layout"].str[0].eq("t").astype(float),
         transpose_b=frame["layout"].str[1].eq("t").astype(float),
-        device_state=np.where(quiet, ALONE, SHARED),
+        device_state=np.where(is_alone, ALONE, SHARED),
         measured_at=pd.to_datetime(frame["unix_time"], unit="s"),
         source_file=f"{ARCHIVE}/{RESULTS}",
         source_line=frame["line"],
@@ -163,18 +207,22 @@ def _melt_quantities(frame: pd.DataFrame) -> pd.DataFrame:
         "power": wide["power_w"],
         "energy": wide["power_w"] * wide["runtime_ms"],
     }
-    parts: Iterable[pd.DataFrame] = (
-        wide.assign(quantity=name, value=values[name], result_id=shape + "|" + case + "|" + name) for name in QUANTITIES
-    )
+    parts = []
+    for name in QUANTITIES:
+        result_id = shape + "|" + case + "|" + name
+        parts.append(wide.assign(quantity=name, value=values[name], result_id=result_id))
     return pd.concat(parts, ignore_index=True)
 
 
 def _summarize_quality(frame: pd.DataFrame) -> dict[str, Any]:
     """Return the number of cases, and the rows measured on a shared device by quantity."""
     cases = frame.groupby(["shape", "transpose_a", "transpose_b", "alpha", "beta"]).ngroups
-    shared = frame["device_state"].eq(SHARED).groupby(frame["quantity"]).agg(["size", "sum"])
+    by_quantity = frame["device_state"].eq(SHARED).groupby(frame["quantity"]).agg(["size", "sum"])
+    shared = {}
+    for name, row in by_quantity.iterrows():
+        shared[str(name)] = {"rows": int(row["size"]), "shared": int(row["sum"])}
     return {
         "cases": int(cases),
         "shapes": int(frame["shape"].nunique()),
-        "shared": {str(name): {"rows": int(row["size"]), "shared": int(row["sum"])} for name, row in shared.iterrows()},
+        "shared": shared,
     }

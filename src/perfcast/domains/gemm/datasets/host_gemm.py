@@ -27,7 +27,16 @@ TABLE = "host_gemm.csv.gz"
 _REMEDY = "measure anew with `perfcast measure gemm --out data/embedded`"
 DTYPES = ("bfloat16", "float32", "float64")
 CONFIGURATION = ["m", "n", "k", "dtype", "transpose_a", "transpose_b", "threads"]
-TIMING = ["warmups", "repeats", "seconds_median", "seconds_min", "seconds_spread", "gflops", "order", "pass"]
+TIMING = [
+    "warmups",
+    "repeats",
+    "seconds_median",
+    "seconds_min",
+    "seconds_spread",
+    "gflops",
+    "order",
+    "pass",
+]
 RATE_TOLERANCE = 1e-3
 """Largest relative difference of `gflops` from 2 m n k / seconds_median; both are rounded to six digits."""
 
@@ -39,13 +48,39 @@ _RATE = "rate of the median sample, 2 m n k / seconds_median; higher is better"
 COLUMNS = (
     key("result_id", "the configuration as text", Tag.ROW),
     key("shape", "MxNxK: op(A) is M x K, op(B) is K x N, C is M x N", Tag.ENTITY, Tag.BLOCK),
-    Column("dtype", Kind.CATEGORICAL, Role.FEATURE, "problem", meaning=_DTYPE, tags=(Tag.TASK, Tag.CONFIG)),
+    Column(
+        "dtype",
+        Kind.CATEGORICAL,
+        Role.FEATURE,
+        "problem",
+        meaning=_DTYPE,
+        tags=(Tag.TASK, Tag.CONFIG),
+    ),
     number("m", "problem", "rows of the product", tags=_SAME),
     number("n", "problem", "columns of the product", tags=_SAME),
     number("k", "problem", "length of the inner products", tags=_SAME),
-    number("transpose_a", "kernel", "1 where A is transposed in memory", low=0, high=1, tags=_SAME),
-    number("transpose_b", "kernel", "1 where B is transposed in memory", low=0, high=1, tags=_SAME),
-    number("threads", "kernel", "threads of the product", tags=(*_SAME, Tag.SCALING, Tag.PARALLEL)),
+    number(
+        "transpose_a",
+        "kernel",
+        "1 where A is transposed in memory",
+        low=0,
+        high=1,
+        tags=_SAME,
+    ),
+    number(
+        "transpose_b",
+        "kernel",
+        "1 where B is transposed in memory",
+        low=0,
+        high=1,
+        tags=_SAME,
+    ),
+    number(
+        "threads",
+        "kernel",
+        "threads of the product",
+        tags=(*_SAME, Tag.SCALING, Tag.PARALLEL),
+    ),
     *MACHINE_COLUMNS,
     Column("gflops", Kind.NUMERICAL, Role.TARGET, "problem", "GFLOP/s", _RATE, low=0),
     measured("seconds_median", "median time of one product over the samples", unit="s"),
@@ -55,7 +90,13 @@ COLUMNS = (
     measured("repeats", "number of samples"),
     measured("order", "position in the sequence of measurements"),
     measured("pass", "0 for the first measurement, more for repetitions"),
-    Column("source_file", Kind.CATEGORICAL, Role.PROVENANCE, "problem", meaning="file of the row"),
+    Column(
+        "source_file",
+        Kind.CATEGORICAL,
+        Role.PROVENANCE,
+        "problem",
+        meaning="file of the row",
+    ),
     measured("source_line", "line of that file"),
 )
 
@@ -72,16 +113,20 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     if isinstance(bound, bool) or not isinstance(bound, int | float) or not bound > 0:
         raise UserError(f"option 'max_spread' of {SOURCE} must be a positive number", f"found {bound!r}")
     rows = read_rows(SOURCE, raw[SOURCE] / TABLE, [*CONFIGURATION, *TIMING])
-    frame, rejections = _quarantine(
-        parse_numbers(rows.frame.assign(dtype=rows.frame["dtype"].str.strip()), _NUMBERS), bound
-    )
+    texts = rows.frame.assign(dtype=rows.frame["dtype"].str.strip())
+    frame, rejections = _quarantine(parse_numbers(texts, _NUMBERS), bound)
     # the steadiest measurement of a configuration counts, the first on ties
     ordered = frame.sort_values([*CONFIGURATION, "seconds_spread", "line"], kind="stable")
     best = ordered.drop_duplicates(CONFIGURATION).reset_index(drop=True)
     machine = read_machine(SOURCE, raw[SOURCE] / f"{SOURCE}.json", _REMEDY)
-    known = {column.name: machine.get(column.name) for column in MACHINE_COLUMNS}
-    names = {"result_id": _name_result(best), "shape": _name_shape(best)}
-    joined = best.assign(**names, source_file=TABLE, source_line=best["line"], **known)
+    of_machine = {column.name: machine.get(column.name) for column in MACHINE_COLUMNS}
+    joined = best.assign(
+        result_id=_name_result(best),
+        shape=_name_shape(best),
+        source_file=TABLE,
+        source_line=best["line"],
+        **of_machine,
+    )
     facts = {"machine": {name: machine[name] for name in FACTS if machine.get(name) is not None}}
     return Standardized(
         table=build_table(SOURCE, joined, COLUMNS, facts),
@@ -92,7 +137,7 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
             "configurations": len(best),
             "shapes": int(joined["shape"].nunique()),
             "spread_median": round(float(best["seconds_spread"].median()), 5) if len(best) else None,
-            "machine_unknown": [name for name, value in known.items() if value is None],
+            "machine_unknown": [name for name, value in of_machine.items() if value is None],
         },
     )
 
@@ -118,12 +163,15 @@ def _quarantine(frame: pd.DataFrame, bound: float) -> tuple[pd.DataFrame, list[R
 
 
 def _name_shape(frame: pd.DataFrame) -> pd.Series:
-    m, n, k = (frame[side].astype("int64").astype("str") for side in ("m", "n", "k"))
+    m = frame["m"].astype("int64").astype("str")
+    n = frame["n"].astype("int64").astype("str")
+    k = frame["k"].astype("int64").astype("str")
     return m + "x" + n + "x" + k
 
 
 def _name_result(frame: pd.DataFrame) -> pd.Series:
     """Return e.g. 'float32-64x96x128-nt-t2': A as it is, B transposed, two threads."""
-    layout = frame["transpose_a"].map({0: "n", 1: "t"}) + frame["transpose_b"].map({0: "n", 1: "t"})
+    letters = {0: "n", 1: "t"}
+    layout = frame["transpose_a"].map(letters) + frame["transpose_b"].map(letters)
     threads = frame["threads"].astype("int64").astype("str")
     return frame["dtype"] + "-" + _name_shape(frame) + "-" + layout + "-t" + threads

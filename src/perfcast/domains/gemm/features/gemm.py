@@ -5,12 +5,30 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from perfcast.features.feature_math import Values, append, append_cache_level, append_logs, feature, log, ratio, require
+from perfcast.features.feature_math import (
+    Values,
+    append,
+    append_cache_level,
+    append_logs,
+    feature,
+    log,
+    ratio,
+    require,
+)
 from perfcast.schema.table import Table, Tag
 
 REQUIRES = (
-    *("m", "n", "k", "dtype", "transpose_a", "transpose_b", "threads"),
-    *("cores", "l1d_kib", "l2_kib", "l3_kib"),
+    "m",
+    "n",
+    "k",
+    "dtype",
+    "transpose_a",
+    "transpose_b",
+    "threads",
+    "cores",
+    "l1d_kib",
+    "l2_kib",
+    "l3_kib",
 )
 ELEMENT_BYTES = {"float16": 2.0, "bfloat16": 2.0, "float32": 4.0, "float64": 8.0}
 TILES = (4, 8, 16, 64)
@@ -21,8 +39,18 @@ PAGE_BYTES = 4096
 
 _SIDES = ["m", "n", "k"]
 _LOGS = (
-    *(*_SIDES, "threads", "mflop", "mb_touched", "flop_per_byte", "side_min", "side_max"),
-    *("mflop_per_thread", "footprint_over_l2", "footprint_over_l3"),
+    "m",
+    "n",
+    "k",
+    "threads",
+    "mflop",
+    "mb_touched",
+    "flop_per_byte",
+    "side_min",
+    "side_max",
+    "mflop_per_thread",
+    "footprint_over_l2",
+    "footprint_over_l3",
 )
 _ALIGNED = f"log2 of the largest power of two up to {max(TILES)} that divides it"
 _FILLED = "share of useful work when every side is filled up to a multiple of %d"
@@ -31,7 +59,13 @@ _COLUMNS = (
     feature("element_bytes", "problem", "B", "bytes of one element"),
     feature("mflop", "problem", "MFLOP", "operations, 2 m n k", tags=[Tag.SCALING]),
     feature("mb_touched", "problem", "MB", "bytes of A, B and C together"),
-    feature("flop_per_byte", "problem", "FLOP/B", "arithmetic intensity: operations / bytes", tags=[Tag.SCALING]),
+    feature(
+        "flop_per_byte",
+        "problem",
+        "FLOP/B",
+        "arithmetic intensity: operations / bytes",
+        tags=[Tag.SCALING],
+    ),
     feature("mflop_per_thread", "kernel", "MFLOP", "operations / threads"),
     feature("thread_share", "kernel", "", "threads / logical processors of the machine"),
     feature("side_min", "problem", "", "smallest of m, n, k", tags=[Tag.SCALING]),
@@ -54,12 +88,18 @@ def derive(table: Table) -> Table:
     Raises: ValueError when a column of `REQUIRES` is missing.
     """
     frame = require(table, REQUIRES)
-    m, n, k, threads = (frame[name] for name in ("m", "n", "k", "threads"))
+    m = frame["m"]
+    n = frame["n"]
+    k = frame["k"]
+    threads = frame["threads"]
     element = element_bytes(frame)
-    touched, flops = element * (m * k + k * n + m * n), 2 * m * n * k
-    smallest, largest = frame[_SIDES].min(axis=1), frame[_SIDES].max(axis=1)
+    touched = element * (m * k + k * n + m * n)
+    flops = 2 * m * n * k
+    smallest = frame[_SIDES].min(axis=1)
+    largest = frame[_SIDES].max(axis=1)
     # A row of A as it lies in memory holds k elements, or m where A lies transposed; one of B holds n, or k.
-    strides = {"a": k.where(frame["transpose_a"] == 0, m), "b": n.where(frame["transpose_b"] == 0, k)}
+    stride_a = k.where(frame["transpose_a"] == 0, m)
+    stride_b = n.where(frame["transpose_b"] == 0, k)
     values: dict[str, Values] = {
         "element_bytes": element,
         "mflop": flops / 1e6,
@@ -72,12 +112,15 @@ def derive(table: Table) -> Table:
         "aspect_side": log(ratio(largest, smallest)),
         "aspect_mn": log(ratio(m, n)),
         "aspect_k": log(ratio(k, (m * n) ** 0.5)),
-        **{f"align_{side}": _power_of_two(frame[side], max(TILES)) for side in _SIDES},
-        **{f"tile_use_{tile}": _filled(m, tile) * _filled(n, tile) * _filled(k, tile) for tile in TILES},
-        **{f"stride_align_{name}": _power_of_two(stride * element, PAGE_BYTES) for name, stride in strides.items()},
+        "stride_align_a": _power_of_two(stride_a * element, PAGE_BYTES),
+        "stride_align_b": _power_of_two(stride_b * element, PAGE_BYTES),
         "footprint_over_l2": ratio(touched / 1024, frame["l2_kib"]),
         "footprint_over_l3": ratio(touched / 1024, frame["l3_kib"]),
     }
+    for side in _SIDES:
+        values[f"align_{side}"] = _power_of_two(frame[side], max(TILES))
+    for tile in TILES:
+        values[f"tile_use_{tile}"] = _filled(m, tile) * _filled(n, tile) * _filled(k, tile)
     shares = {level: touched / 1024 / frame[f"{level}_kib"] for level in ("l3", "l2", "l1d")}
     extended = append_cache_level(append(table, _COLUMNS, values), shares, "A, B and C")
     return append_logs(extended, _LOGS)

@@ -9,23 +9,58 @@ from perfcast.features.feature_math import append, feature, require
 from perfcast.schema.table import Table, Tag
 
 REQUIRES = ("m", "n", "k", "dtype", "transpose_a", "transpose_b", "threads")
-BLOCK_M, BLOCK_N, BLOCK_K = 16, 16, 4
+BLOCK_M = 16
+BLOCK_N = 16
+BLOCK_K = 4
 """Block that a register kernel computes and steps through at once, nearly right for all of them."""
 PANEL_K = 256
 """Length of the inner products after which a blocked product reads and writes C once more."""
 
 _COSTS = (
     feature("thread_mflop", "kernel", "MFLOP", "operations of one thread", tags=[Tag.COST]),
-    feature("filled_mflop", "kernel", "MFLOP", "operations of one thread in whole blocks", tags=[Tag.COST]),
+    feature(
+        "filled_mflop",
+        "kernel",
+        "MFLOP",
+        "operations of one thread in whole blocks",
+        tags=[Tag.COST],
+    ),
     feature("mb_a", "problem", "MB", "bytes of A", tags=[Tag.COST]),
     feature("mb_b", "problem", "MB", "bytes of B", tags=[Tag.COST]),
     feature("mb_c", "problem", "MB", "bytes of C", tags=[Tag.COST]),
-    feature("mb_c_again", "kernel", "MB", "bytes of C, once per panel, of one thread", tags=[Tag.COST]),
-    feature("mb_a_strided", "kernel", "MB", "bytes of A where it lies transposed", tags=[Tag.COST]),
-    feature("mb_b_strided", "kernel", "MB", "bytes of B where it lies transposed", tags=[Tag.COST]),
-    feature("further_threads", "kernel", "", "threads to be woken beside the first", tags=[Tag.COST]),
+    feature(
+        "mb_c_again",
+        "kernel",
+        "MB",
+        "bytes of C, once per panel, of one thread",
+        tags=[Tag.COST],
+    ),
+    feature(
+        "mb_a_strided",
+        "kernel",
+        "MB",
+        "bytes of A where it lies transposed",
+        tags=[Tag.COST],
+    ),
+    feature(
+        "mb_b_strided",
+        "kernel",
+        "MB",
+        "bytes of B where it lies transposed",
+        tags=[Tag.COST],
+    ),
+    feature(
+        "further_threads",
+        "kernel",
+        "",
+        "threads to be woken beside the first",
+        tags=[Tag.COST],
+    ),
 )
-_COLUMNS = (feature("work_mflop", "problem", "MFLOP", "operations, 2 m n k", tags=[Tag.WORK]), *_COSTS)
+_COLUMNS = (
+    feature("work_mflop", "problem", "MFLOP", "operations, 2 m n k", tags=[Tag.WORK]),
+    *_COSTS,
+)
 
 
 def derive(table: Table) -> Table:
@@ -38,8 +73,14 @@ def derive(table: Table) -> Table:
     """
     frame = require(table, REQUIRES)
     element = element_bytes(frame) / 1e6
-    m, n, k, threads = (frame[name] for name in ("m", "n", "k", "threads"))
-    a, b, c = element * m * k, element * k * n, element * m * n
+    m = frame["m"]
+    n = frame["n"]
+    k = frame["k"]
+    threads = frame["threads"]
+    a = element * m * k
+    b = element * k * n
+    c = element * m * n
+    # from left to right, so that it is rounded alike whatever is named
     filled = np.ceil(m / BLOCK_M) * BLOCK_M * np.ceil(n / BLOCK_N) * BLOCK_N * np.ceil(k / BLOCK_K) * BLOCK_K
     values = {
         "work_mflop": 2 * m * n * k / 1e6,

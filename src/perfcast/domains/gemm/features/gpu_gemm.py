@@ -10,10 +10,34 @@ from perfcast.features.feature_math import append, feature, ratio, require
 from perfcast.schema.table import Table, Tag
 
 REQUIRES = (
-    *("m", "n", "k", "dtype", "transpose_a", "transpose_b", "beta", "tile_m", "tile_n", "tile_k"),
-    *("sms", "lanes", "boost_mhz", "l2_mib", "gb_per_s"),
+    "m",
+    "n",
+    "k",
+    "dtype",
+    "transpose_a",
+    "transpose_b",
+    "beta",
+    "tile_m",
+    "tile_n",
+    "tile_k",
+    "sms",
+    "lanes",
+    "boost_mhz",
+    "l2_mib",
+    "gb_per_s",
 )
-_LOGS = ("m", "n", "k", "mflop", "mb_touched", "flop_per_byte", "tiles", "waves", "wave_steps", "touched_over_l2")
+_LOGS = (
+    "m",
+    "n",
+    "k",
+    "mflop",
+    "mb_touched",
+    "flop_per_byte",
+    "tiles",
+    "waves",
+    "wave_steps",
+    "touched_over_l2",
+)
 _BOTH = (Tag.COST, Tag.SCALING)
 _COLUMNS = (
     feature("element_bytes", "problem", "B", "bytes of one element"),
@@ -21,7 +45,13 @@ _COLUMNS = (
     feature("mb_touched", "problem", "MB", "bytes of A, B and C together", tags=[Tag.COST]),
     feature("mb_written", "problem", "MB", "bytes of C", tags=[Tag.COST]),
     feature("mb_old", "kernel", "MB", "bytes of the old C where it is read", tags=[Tag.COST]),
-    feature("mb_loaded", "kernel", "MB", "bytes that the tiles load, repetitions included", tags=[Tag.COST]),
+    feature(
+        "mb_loaded",
+        "kernel",
+        "MB",
+        "bytes that the tiles load, repetitions included",
+        tags=[Tag.COST],
+    ),
     feature("flop_per_byte", "problem", "FLOP/B", "arithmetic intensity", tags=[Tag.SCALING]),
     feature("tiles", "kernel", "", "tiles of C"),
     feature("waves", "kernel", "", "waves of tiles, the last one perhaps not full", tags=_BOTH),
@@ -43,11 +73,17 @@ def derive(table: Table) -> Table:
     Raises: ValueError when a column of `REQUIRES` is missing.
     """
     frame = require(table, REQUIRES)
-    m, n, k, sms = (frame[name] for name in ("m", "n", "k", "sms"))
-    element, c = element_bytes(frame), m * n
+    m = frame["m"]
+    n = frame["n"]
+    k = frame["k"]
+    sms = frame["sms"]
+    element = element_bytes(frame)
+    c = m * n
     old = c.where(frame["beta"] != 0, 0.0)
-    flops, touched = 2 * m * n * k, element * (m * k + k * n + c + old)
-    rows, across = _whole(m / frame["tile_m"]), _whole(n / frame["tile_n"])
+    flops = 2 * m * n * k
+    touched = element * (m * k + k * n + c + old)
+    rows = _whole(m / frame["tile_m"])
+    across = _whole(n / frame["tile_n"])
     tiles = rows * across
     waves = _whole(tiles / sms)
     # each tile loads its rows of A and its columns of B

@@ -9,7 +9,8 @@ from perfcast.sources.bounded_files import FETCH_AGAIN, read_tar_files
 from perfcast.utils.errors import UserError
 
 ARCHIVE = "cutlass_profiling_20241111_195357.tar.gz"
-RESULTS, FAILED = "results.csv", "failed_configs.csv"
+RESULTS = "results.csv"
+FAILED = "failed_configs.csv"
 HEADER = "Energy_Joules,GFLOPS_per_Watt,TFLOPS"
 """Remainder of the header in the published file; the first record follows without a line break."""
 
@@ -25,19 +26,31 @@ def read_archive(path: Path) -> dict[str, str]:
     for name in (RESULTS, FAILED):
         contents = [content for member, content in members if member.endswith(f"/{name}")]
         if len(contents) != 1:
-            raise UserError(f"{path.name} must have one file {name}", f"it has {len(contents)}", FETCH_AGAIN)
+            raise UserError(
+                f"{path.name} must have one file {name}",
+                f"it has {len(contents)}",
+                FETCH_AGAIN,
+            )
         try:
             texts[name] = contents[0].decode("utf-8")
         except UnicodeDecodeError as error:
             raise UserError(
-                f"{name} in {path.name} must be UTF-8 text", f"byte {error.start} is not", FETCH_AGAIN
+                f"{name} in {path.name} must be UTF-8 text",
+                f"byte {error.start} is not",
+                FETCH_AGAIN,
             ) from None
     if not texts[RESULTS].startswith(HEADER):
         start = texts[RESULTS][: len(HEADER)]
         raise UserError(
-            f"{RESULTS} in {path.name} must begin with {HEADER!r}", f"it begins with {start!r}", FETCH_AGAIN
+            f"{RESULTS} in {path.name} must begin with {HEADER!r}",
+            f"it begins with {start!r}",
+            FETCH_AGAIN,
         )
     texts[RESULTS] = texts[RESULTS].removeprefix(HEADER)
     if not texts[RESULTS].strip():
-        raise UserError(f"{RESULTS} in {path.name} must have records", "it has a header only", FETCH_AGAIN)
+        raise UserError(
+            f"{RESULTS} in {path.name} must have records",
+            "it has a header only",
+            FETCH_AGAIN,
+        )
     return texts

@@ -8,19 +8,30 @@ import pandas as pd
 from perfcast.schema.table import Table, Tag
 from perfcast.splits.declaration import declare_split
 from perfcast.splits.row_groups import by_tag
-from perfcast.splits.subsets import as_frame, assigned, by_key, draw_validation, without_leaks
+from perfcast.splits.subsets import (
+    as_frame,
+    assigned,
+    by_key,
+    draw_validation,
+    without_leaks,
+)
 from perfcast.utils.errors import UserError
 
 
 def _fewer_in_training(table: Table, fold: pd.Series) -> list[str]:
     """Check that every test row has more workers than any training row."""
     workers = table.frame[table.column_of(Tag.PARALLEL)]
-    learned, tested = workers[fold.isin(["train", "validation"])], workers[fold == "test"]
+    learned = workers[fold.isin(["train", "validation"])]
+    tested = workers[fold == "test"]
     known = int((tested <= learned.max()).sum())
     return [f"{known} test rows with as many workers as a training row"] if known else []
 
 
-@declare_split("more threads", "the largest number of threads, trained on smaller numbers", _fewer_in_training)
+@declare_split(
+    "more threads",
+    "the largest number of threads, trained on smaller numbers",
+    _fewer_in_training,
+)
 def more_threads(table: Table, seed: int) -> pd.DataFrame:
     """Test on the largest number of workers (PARALLEL), with all smaller ones in training.
 
@@ -39,4 +50,8 @@ def more_threads(table: Table, seed: int) -> pd.DataFrame:
     test = (workers == workers.max()).to_numpy()
     unused = workers.isna().to_numpy()
     validation = draw_validation(by_tag(ordered, Tag.ENTITY), test | unused, np.random.default_rng(seed))
-    return as_frame(table, ordered, [without_leaks(assigned(test, validation, unused), by_tag(ordered, Tag.BLOCK))])
+    return as_frame(
+        table,
+        ordered,
+        [without_leaks(assigned(test, validation, unused), by_tag(ordered, Tag.BLOCK))],
+    )

@@ -44,12 +44,25 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
         _format_record(number, shape, setting, number >= 0.9 * len(drawn), random)
         for number, (shape, setting) in enumerate(drawn)
     ]
-    failed = [
-        ",".join(map(str, (*shape, _name_kernel("h", layout), requested, *tile, 32, 2, "linear_combination", *factors)))
-        for shape, (layout, requested, tile, factors) in drawn[: max(1, count // 4)]
-    ]
-    contents = {RESULTS: HEADER + "".join([*texts, *_make_defective(texts)]), FAILED: "\n".join(failed) + "\n"}
-    write_archive(Path(folder) / ARCHIVE, {f"{_FOLDER}/{name}": text.encode() for name, text in contents.items()})
+    failed = []
+    for shape, (layout, requested, tile, factors) in drawn[: max(1, count // 4)]:
+        fields = [
+            *shape,
+            _name_kernel("h", layout),
+            requested,
+            *tile,
+            32,
+            2,
+            "linear_combination",
+            *factors,
+        ]
+        failed.append(",".join(map(str, fields)) + "\n")
+    results = HEADER + "".join([*texts, *_make_defective(texts)])
+    contents = {
+        f"{_FOLDER}/{RESULTS}": results.encode(),
+        f"{_FOLDER}/{FAILED}": "".join(failed).encode(),
+    }
+    write_archive(Path(folder) / ARCHIVE, contents)
 
 
 def write_archive(path: Path, contents: dict[str, bytes]) -> None:
@@ -76,15 +89,20 @@ def _format_record(
     random: np.random.Generator,
 ) -> str:
     """Return the seven lines of one record."""
-    (m, n, k), (layout, requested, tile, (alpha, beta)) = shape, setting
+    m, n, k = shape
+    layout, requested, tile, (alpha, beta) = setting
     waves = np.ceil(np.ceil(m / 128) * np.ceil(n / 128) / 46)
     ms = 0.006 + waves * (7e-5 * k + 0.002) + (beta != "0") * 4e-9 * m * n
     ms *= np.exp(random.normal(0, 0.02)) * (2.0 if shared else 1.0)
     busy = shared or random.random() < 0.02
     power = f"{random.uniform(90, 190) if busy else random.normal(30, 0.2):.2f}"
     power = power if busy or random.random() < 0.1 else "[N/A]"
-    used, share = (168, 100) if busy else (1, 0)
-    energy, per_watt = (f"{float(power) * ms / 1000:.3f}".lstrip("0"), "1.0") if power != "[N/A]" else ("", "")
+    used = 168 if busy else 1
+    share = 100 if busy else 0
+    energy = per_watt = ""
+    if power != "[N/A]":
+        energy = f"{float(power) * ms / 1000:.3f}".lstrip("0")
+        per_watt = "1.0"
     first = [
         _START + 9 * number,
         m,
@@ -100,9 +118,26 @@ def _format_record(
         beta,
     ]
     after = [power, " 2505", " 10501", " 28", f" {share}", " 0"]
-    before = ["NVIDIA GeForce RTX 4070", " 8.9", " 10501 MHz", " 3105 MHz", " 200.00 W", " 28", " Default"]
+    before = [
+        "NVIDIA GeForce RTX 4070",
+        " 8.9",
+        " 10501 MHz",
+        " 3105 MHz",
+        " 200.00 W",
+        " 28",
+        " Default",
+    ]
     memory = [" 12282 MiB", f" {12003 - used} MiB", f" {used} MiB", f" {share} %", " 0 %"]
-    fields = [*first, f"{ms:.6g}", "", *after, *before, *memory, "kernel_name", _name_kernel("s", layout)]
+    fields = [
+        *first,
+        f"{ms:.6g}",
+        "",
+        *after,
+        *before,
+        *memory,
+        "kernel_name",
+        _name_kernel("s", layout),
+    ]
     intensity = 2 * m * n * k / (4 * (m * k + k * n + m * n))
     described = [
         ",".join(map(str, fields)),

@@ -35,7 +35,8 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
     ).drop_duplicates()
     frame = _add_timings(frame, random)
     repeated = frame.iloc[: max(1, rows // 20)].assign(seconds_spread=0.3, **{"pass": 1})
-    unstable, untimed = frame.iloc[:1].assign(seconds_spread=0.9), frame.iloc[:1].assign(seconds_median=0.0)
+    unstable = frame.iloc[:1].assign(seconds_spread=0.9)
+    untimed = frame.iloc[:1].assign(seconds_median=0.0)
     frame = pd.concat([frame, repeated, unstable, untimed], ignore_index=True)
     frame["order"] = random.permutation(len(frame))
     columns = [*frame.columns.drop(["order", "pass"]), "order", "pass"]
@@ -65,8 +66,7 @@ def _add_timings(frame: pd.DataFrame, random: np.random.Generator) -> pd.DataFra
         seconds_min=round_six_digits(seconds * 0.97),
         seconds_spread=random.uniform(0.001, 0.1, size=len(frame)).round(4),
         gflops=round_six_digits(flops / seconds / 1e9),
-        **{"pass": 0},
-    )
+    ).assign(**{"pass": 0})
 
 
 def round_six_digits(values: pd.Series) -> pd.Series:

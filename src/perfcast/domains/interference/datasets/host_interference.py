@@ -17,7 +17,13 @@ import pandas as pd
 from perfcast.data.measured_tables import FACTS, quarantine, read_machine
 from perfcast.data.standardized import Standardized
 from perfcast.data.strict_csv import Rejection, build_rejected_frame, require_rows
-from perfcast.domains.interference.sources.host_interference import MACHINE, REMEDY, TABLE, metric_names, read_seconds
+from perfcast.domains.interference.sources.host_interference import (
+    MACHINE,
+    REMEDY,
+    TABLE,
+    metric_names,
+    read_seconds,
+)
 from perfcast.schema.declare import key, measured, number
 from perfcast.schema.sequences import from_matrix
 from perfcast.schema.table import Column, Kind, Role, Tag, build_table
@@ -29,19 +35,33 @@ MIN_SHARE = 0.01
 LARGEST_SHARE = 3.0
 """A larger share is no interference: the reference is wrong."""
 MAX_TAIL_SPREAD = 0.2
-"""Relative difference of the latencies alone, before and after, above which a label of the latency is quarantined: they
-vary more than the throughput, whose bound the measurement applies."""
+"""Relative difference of the latencies alone, before and after, above which a label of the latency is quarantined.
+
+Latencies vary more than the throughput, whose bound the measurement applies.
+"""
 ALONE = "alone."
 """Before the name of a metric: its mean over the earlier seconds alone."""
-THROUGHPUT, LATENCY = "throughput", "latency_p99"
-SAME_CORE, PINNED, QUOTA = "same_core", "other_core", "quota"
+THROUGHPUT = "throughput"
+LATENCY = "latency_p99"
+SAME_CORE = "same_core"
+PINNED = "other_core"
+QUOTA = "quota"
 """Placements of the measurement that the columns depend on."""
 GROUPS = {
-    **dict.fromkeys(("allowed", "stat", "load"), "processors"),
-    **dict.fromkeys(("vmstat", "meminfo"), "memory"),
-    **{"pressure": "pressure", "disk": "disks", "net": "network", "perf": "counters"},
-    **dict.fromkeys(("interrupt", "softirq"), "interrupts"),
-    **{"group": "victim", "others": "neighbors", "host": "shared_limits"},
+    "allowed": "processors",
+    "stat": "processors",
+    "load": "processors",
+    "vmstat": "memory",
+    "meminfo": "memory",
+    "pressure": "pressure",
+    "disk": "disks",
+    "net": "network",
+    "perf": "counters",
+    "interrupt": "interrupts",
+    "softirq": "interrupts",
+    "group": "victim",
+    "others": "neighbors",
+    "host": "shared_limits",
 }
 """First part of a metric's name -> group of its columns."""
 _SUBJECTS = {
@@ -59,34 +79,90 @@ def declare_metric(name: str) -> Column:
     """Declare the window of a metric."""
     first, _, metric = name.partition(".")
     meaning = f"{metric or name} of the {_SUBJECTS.get(first, f'machine ({first})')}, the last seconds"
-    return Column(name, Kind.SEQUENCE, Role.FEATURE, GROUPS.get(first, "other_metrics"), meaning=meaning)
+    return Column(
+        name,
+        Kind.SEQUENCE,
+        Role.FEATURE,
+        GROUPS.get(first, "other_metrics"),
+        meaning=meaning,
+    )
 
 
 COLUMNS = (
     key("result_id", "run, attempt, tenant, second and quantity", Tag.ROW),
     key("quantity", "throughput, or 99 % quantile of the latency", Tag.TASK, Tag.CONFIG),
-    key("victim", "workload whose degradation is predicted", Tag.ENTITY, Tag.IDENTITY, Tag.CONFIG),
+    key(
+        "victim",
+        "workload whose degradation is predicted",
+        Tag.ENTITY,
+        Tag.IDENTITY,
+        Tag.CONFIG,
+    ),
     key("run", "run of the campaign: windows of a run overlap", Tag.BLOCK),
     key("tenants", "workloads of the run"),
     key("aggressors", "active neighbors in this second", Tag.CONFIG),
-    key("scenario", "alone, pair, triple, or dynamic: neighbors that start and stop", Tag.SLICE),
+    key(
+        "scenario",
+        "alone, pair, triple, or dynamic: neighbors that start and stop",
+        Tag.SLICE,
+    ),
     key("placement", "what the tenants share", Tag.SLICE, Tag.CONFIG),
     key("task_kind", "quantity, and whether tenants have separate cores"),
-    Column("intensity", Kind.NUMERICAL, Role.KEY, "problem", "", "share of the closed loop's rate", 0, 1),
+    Column(
+        "intensity",
+        Kind.NUMERICAL,
+        Role.KEY,
+        "problem",
+        "",
+        "share of the closed loop's rate",
+        0,
+        1,
+    ),
     Column("aggressor_intensity", Kind.NUMERICAL, Role.KEY, "problem", "", _NEIGHBORS, 0, 1),
     number("neighbors", "shares", "active tenants that may use the same processors", low=0),
-    number("cores", "shares", "processors, or their quota, that victim and neighbors share", low=0),
+    number(
+        "cores",
+        "shares",
+        "processors, or their quota, that victim and neighbors share",
+        low=0,
+    ),
     Column("share", Kind.NUMERICAL, Role.TARGET, "problem", "share of alone", _SHARE, 0.01, 3),
-    Column("is_reference", Kind.NUMERICAL, Role.PROVENANCE, "problem", "", _REFERENCE, 0, 1, (Tag.EXCLUDED,)),
+    Column(
+        "is_reference",
+        Kind.NUMERICAL,
+        Role.PROVENANCE,
+        "problem",
+        "",
+        _REFERENCE,
+        0,
+        1,
+        (Tag.EXCLUDED,),
+    ),
     measured("throughput", "operations of the victim", unit="1/s"),
-    measured("throughput_alone", "operations of the victim alone, interpolated in time", unit="1/s"),
+    measured(
+        "throughput_alone",
+        "operations of the victim alone, interpolated in time",
+        unit="1/s",
+    ),
     measured("latency_p99", "99 % quantile of the latency", unit="s"),
     measured("latency_p99_alone", "99 % quantile of the latency alone", unit="s"),
     measured("reference_spread", "difference of the references before and after over their mean"),
-    Column("tenant", Kind.CATEGORICAL, Role.PROVENANCE, "problem", meaning="number of the victim in its run"),
+    Column(
+        "tenant",
+        Kind.CATEGORICAL,
+        Role.PROVENANCE,
+        "problem",
+        meaning="number of the victim in its run",
+    ),
     measured("second", "second of the run"),
     measured("late", "delay of the sample", unit="s"),
-    Column("source_file", Kind.CATEGORICAL, Role.PROVENANCE, "problem", meaning="file of the row"),
+    Column(
+        "source_file",
+        Kind.CATEGORICAL,
+        Role.PROVENANCE,
+        "problem",
+        meaning="file of the row",
+    ),
     measured("source_line", "row of that file, from 1"),
 )
 
@@ -103,12 +179,14 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     del options
     seconds = read_seconds(raw[SOURCE] / TABLE).reset_index(drop=True)
     machine = read_machine(SOURCE, raw[SOURCE] / MACHINE, REMEDY)
-    labels = pd.concat([_labels(seconds, THROUGHPUT, ""), _labels(seconds, LATENCY, "_p99")], ignore_index=True)
+    of_throughput = _labels(seconds, THROUGHPUT, "")
+    of_latency = _labels(seconds, LATENCY, "_p99")
+    labels = pd.concat([of_throughput, of_latency], ignore_index=True)
     accepted, rejections = _quarantine(labels)
     require_rows(len(accepted), SOURCE, rejections)
     accepted = accepted.sort_values(["position", "quantity"], kind="stable").reset_index(drop=True)
-    positions = accepted["position"].to_numpy()
-    places = window_positions(seconds)[positions]
+
+    places = window_positions(seconds)[accepted["position"].to_numpy()]
     metrics = metric_names(seconds)
     windows = {name: from_matrix(take_windows(seconds[name], places)) for name in metrics}
     described = _describe(seconds, accepted, float(machine.get("cores") or 1))
@@ -157,24 +235,27 @@ def take_windows(values: pd.Series, positions: np.ndarray) -> np.ndarray:
 
 def _labels(seconds: pd.DataFrame, quantity: str, ending: str) -> pd.DataFrame:
     """Return the labels of a quantity, for the seconds that have its latency."""
-    known = seconds[seconds["degradation_p99"].notna()] if ending else seconds
+    labeled = seconds[seconds["degradation_p99"].notna()] if ending else seconds
     return pd.DataFrame(
         {
-            "position": known.index,
-            "line": known.index + 1,
+            "position": labeled.index,
+            "line": labeled.index + 1,
             "quantity": quantity,
-            "stated": (1 - known[f"degradation{ending}"]).astype(float),
-            "spread": known[f"reference_spread{ending}"].astype(float),
-            "rejected": known["rejected"].fillna("").astype(str),
+            "stated": (1 - labeled[f"degradation{ending}"]).astype(float),
+            "spread": labeled[f"reference_spread{ending}"].astype(float),
+            "rejected": labeled["rejected"].fillna("").astype(str),
         }
     )
 
 
 def _quarantine(labels: pd.DataFrame) -> tuple[pd.DataFrame, list[Rejection]]:
     """Quarantine each label under the first rule that it breaks; return the others and the rejections."""
-    stated, why = labels["stated"], labels["rejected"]
-    unsteady = (labels["quantity"] == LATENCY) & ~(labels["spread"] <= MAX_TAIL_SPREAD)
+    stated = labels["stated"]
+    why = labels["rejected"]
     described = "share: " + stated.round(4).astype("str")
+    spread = "spread: " + labels["spread"].round(4).astype("str")
+    is_latency = labels["quantity"] == LATENCY
+    is_unsteady = is_latency & ~(labels["spread"] <= MAX_TAIL_SPREAD)
     rules = {
         "unsteady_reference": why.where(why.str.contains("reference")),
         "late_sample": why.where(why.str.contains("late")),
@@ -182,7 +263,7 @@ def _quarantine(labels: pd.DataFrame) -> tuple[pd.DataFrame, list[Rejection]]:
         "rejected_by_measurement": why.where(why != ""),
         "not_a_number": described.where(~np.isfinite(stated)),
         "out_of_bounds": described.where(~stated.between(0, LARGEST_SHARE)),
-        "unsteady_tail_reference": ("spread: " + labels["spread"].round(4).astype("str")).where(unsteady),
+        "unsteady_tail_reference": spread.where(is_unsteady),
     }
     return quarantine(SOURCE, TABLE, labels, rules)
 
@@ -190,19 +271,22 @@ def _quarantine(labels: pd.DataFrame) -> tuple[pd.DataFrame, list[Rejection]]:
 def _describe(seconds: pd.DataFrame, accepted: pd.DataFrame, cores: float) -> dict[str, pd.Series]:
     """Return every declared column that is no metric."""
     frame = seconds.loc[accepted["position"]].reset_index(drop=True)
-    quantity, placement = accepted["quantity"], frame["placement"].astype("str")
-    members = (
-        seconds.drop_duplicates(["run", "tenant"]).groupby("run")["victim"].agg(lambda names: "+".join(sorted(names)))
-    )
-    pinned = placement == PINNED
-    names = ("run", "attempt", "tenant", "second")
-    run, attempt, tenant, second = (frame[name].astype("int64").astype("str") for name in names)
-    run = "run " + run
-    shared = pd.Series(np.where(placement == SAME_CORE, 1.0, min(2.0, cores)), frame.index).where(~pinned, 1.0)
+    quantity = accepted["quantity"]
+    placement = frame["placement"].astype("str")
+    is_pinned = placement == PINNED
+
+    run = "run " + _whole_text(frame["run"])
+    tenant = "tenant " + _whole_text(frame["tenant"])
+    attempt = _whole_text(frame["attempt"])
+    second = "second " + _whole_text(frame["second"])
+    members = _join_members(seconds)
+    kind = quantity.map({THROUGHPUT: "throughput", LATENCY: "tail latency"})
+
+    available = np.where(placement == SAME_CORE, 1.0, min(2.0, cores))
+    shared = pd.Series(available, frame.index).where(~is_pinned, 1.0)
     quotas = frame["quota"].astype(float).where(placement == QUOTA)
-    named = quantity.map({THROUGHPUT: "throughput", LATENCY: "tail latency"})
     return {
-        "result_id": run + "." + attempt + ", tenant " + tenant + ", second " + second + ", " + quantity,
+        "result_id": run + "." + attempt + ", " + tenant + ", " + second + ", " + quantity,
         "quantity": quantity,
         "victim": frame["victim"],
         "run": run,
@@ -210,19 +294,34 @@ def _describe(seconds: pd.DataFrame, accepted: pd.DataFrame, cores: float) -> di
         "aggressors": frame["aggressors"].fillna("").astype("str"),
         "scenario": frame["scenario"],
         "placement": placement,
-        "task_kind": named.where(~pinned, named + ", separate cores"),
+        "task_kind": kind.where(~is_pinned, kind + ", separate cores"),
         "intensity": frame["intensity"],
         "aggressor_intensity": frame["aggressor_intensity"],
-        "neighbors": frame["aggressor_count"].astype(float).where(~pinned, 0.0),
+        "neighbors": frame["aggressor_count"].astype(float).where(~is_pinned, 0.0),
         "cores": shared.where(~(quotas < shared), quotas),
         "share": accepted["stated"].clip(lower=MIN_SHARE),
         "is_reference": (frame["phase"] == "alone").astype(float),
-        **{name: frame[name] for name in ("throughput", "throughput_alone", "latency_p99", "latency_p99_alone")},
-        **{name: frame[name] for name in ("reference_spread", "second", "late")},
-        "tenant": "tenant " + tenant,
+        "throughput": frame["throughput"],
+        "throughput_alone": frame["throughput_alone"],
+        "latency_p99": frame["latency_p99"],
+        "latency_p99_alone": frame["latency_p99_alone"],
+        "reference_spread": frame["reference_spread"],
+        "second": frame["second"],
+        "late": frame["late"],
+        "tenant": tenant,
         "source_file": pd.Series(TABLE, frame.index),
         "source_line": accepted["line"],
     }
+
+
+def _whole_text(values: pd.Series) -> pd.Series:
+    return values.astype("int64").astype("str")
+
+
+def _join_members(seconds: pd.DataFrame) -> pd.Series:
+    """Return the workloads of each run, joined by a plus sign."""
+    tenants = seconds.drop_duplicates(["run", "tenant"])
+    return tenants.groupby("run")["victim"].agg(lambda names: "+".join(sorted(names)))
 
 
 def _count(values: pd.Series) -> dict[str, int]:
@@ -243,11 +342,10 @@ def build_known(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standard
     means = average_alone(seconds, metrics)
     table = standardized.table
     positions = table.frame["source_line"].to_numpy().astype(np.int64) - 1
-    meanings = {name: f"mean of {name} over the earlier seconds alone" for name in metrics}
-    columns = [
-        Column(ALONE + name, Kind.NUMERICAL, Role.FEATURE, "alone", meaning=meaning)
-        for name, meaning in meanings.items()
-    ]
+    columns = []
+    for name in metrics:
+        meaning = f"mean of {name} over the earlier seconds alone"
+        columns.append(Column(ALONE + name, Kind.NUMERICAL, Role.FEATURE, "alone", meaning=meaning))
     table = table.with_numbers(columns, means[positions].T)
     return replace(standardized, table=replace(table, dataset=f"{SOURCE}_known"))
 
@@ -264,9 +362,11 @@ def average_alone(seconds: pd.DataFrame, metrics: list[str]) -> np.ndarray:
     order = np.lexsort((seconds["second"], tenant))
     frame = pd.DataFrame(values[order])
     groups = tenant.to_numpy()[order]
-    known = frame.notna()
-    totals = frame.fillna(0.0).groupby(groups).cumsum() - frame.fillna(0.0)
-    counts = known.groupby(groups).cumsum() - known
+    is_measured = frame.notna()
+    filled = frame.fillna(0.0)
+    # sums up to a second, less the second itself
+    totals = filled.groupby(groups).cumsum() - filled
+    counts = is_measured.groupby(groups).cumsum() - is_measured
     means = np.empty_like(values)
     with np.errstate(invalid="ignore", divide="ignore"):
         means[order] = np.where(counts > 0, totals / counts, np.nan)

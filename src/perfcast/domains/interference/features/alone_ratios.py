@@ -9,9 +9,13 @@ from perfcast.schema.sequences import is_sequence, to_matrix
 from perfcast.schema.table import Table
 
 REQUIRES: tuple[str, ...] = ()
-ALONE, OF_ALONE, GROUP = "alone.", "@of_alone", "alone"
-"""Start of a column's name: mean alone; end of a ratio's name, which conf files leave out by the pattern `*@*`."""
-USE, WORK = "use_of_alone", "work_of_alone"
+ALONE = "alone."
+"""Start of the name of a mean alone."""
+OF_ALONE = "@of_alone"
+"""End of the name of a ratio, which conf files leave out by the pattern `*@*`."""
+GROUP = "alone"
+USE = "use_of_alone"
+WORK = "work_of_alone"
 _USES = ("group.processes.run_seconds", "group.cpu.usage_seconds")
 """Metrics of the processor time of the victim; the first one counts that the machine has."""
 _CALLS = ("group.processes.syscr", "group.processes.syscw")
@@ -32,21 +36,29 @@ def derive(table: Table) -> Table:
     more is no interference.
     """
     frame = table.frame
-    names = [name.removeprefix(ALONE) for name in map(str, frame) if name.startswith(ALONE) and not _is_waiting(name)]
-    metrics = [name for name in names if name in frame and is_sequence(frame[name].dtype)]
-    values = {
-        metric + OF_ALONE: _ratio(to_matrix(frame[metric])[:, -1], frame[ALONE + metric].to_numpy(dtype=float))
-        for metric in metrics
-    }
-    columns = [feature(name, GROUP, "1", f"last value / mean alone: {name}", 0, _LARGEST) for name in values]
-    use = next((values[name + OF_ALONE] for name in _USES if name + OF_ALONE in values), None)
-    if use is not None:
-        values[USE] = np.minimum(use, 1.0)
-        values[WORK] = np.minimum(_work(table, use), 1.0)
-        meaning = "read and write calls of the victim now / alone where it makes enough, else use_of_alone; at most 1"
+    values: dict[str, np.ndarray] = {}
+    columns = []
+    for metric in _metrics_with_mean(table):
+        now = to_matrix(frame[metric])[:, -1]
+        alone = frame[ALONE + metric].to_numpy(dtype=float)
+        name = metric + OF_ALONE
+        values[name] = _ratio(now, alone)
+        columns.append(feature(name, GROUP, "1", f"last value / mean alone: {name}", 0, _LARGEST))
+    uses = [values[name + OF_ALONE] for name in _USES if name + OF_ALONE in values]
+    if uses:
+        values[USE] = np.minimum(uses[0], 1.0)
         columns.append(feature(USE, GROUP, "1", "processor time of the victim now / alone, at most 1", 0, 1))
+        values[WORK] = np.minimum(_work(table, uses[0]), 1.0)
+        meaning = "read and write calls of the victim now / alone where it makes enough, else use_of_alone; at most 1"
         columns.append(feature(WORK, GROUP, "1", meaning, 0, 1))
     return append(table, columns, values)
+
+
+def _metrics_with_mean(table: Table) -> list[str]:
+    """Return the metrics of seconds that have a mean alone, times of waiting left out."""
+    frame = table.frame
+    names = [name.removeprefix(ALONE) for name in map(str, frame) if name.startswith(ALONE)]
+    return [name for name in names if not _is_waiting(name) and name in frame and is_sequence(frame[name].dtype)]
 
 
 def _is_waiting(name: str) -> bool:
@@ -56,13 +68,17 @@ def _is_waiting(name: str) -> bool:
 def _work(table: Table, use: np.ndarray) -> np.ndarray:
     """Return calls now / alone where there are enough alone, else the use. Shapes: (n,) -> (n,)."""
     frame = table.frame
-    known = [name for name in _CALLS if name in frame and ALONE + name in frame]
-    now = np.sum([np.nan_to_num(to_matrix(frame[name])[:, -1].astype(float)) for name in known], axis=0)
-    alone = np.sum([np.nan_to_num(frame[ALONE + name].to_numpy(dtype=float)) for name in known], axis=0)
-    enough = np.broadcast_to(alone >= MIN_CALLS, use.shape)
-    return np.where(enough, np.divide(now, alone, out=use.copy(), where=enough), use)
+    now = np.zeros(len(frame))
+    alone = np.zeros(len(frame))
+    for name in _CALLS:
+        if name in frame and ALONE + name in frame:
+            now += np.nan_to_num(to_matrix(frame[name])[:, -1].astype(float))
+            alone += np.nan_to_num(frame[ALONE + name].to_numpy(dtype=float))
+    is_enough = alone >= MIN_CALLS
+    return np.asarray(np.divide(now, alone, out=use.copy(), where=is_enough))
 
 
 def _ratio(now: np.ndarray, alone: np.ndarray) -> np.ndarray:
-    ratio = np.divide(now.astype(float), alone, out=np.full(len(alone), np.nan), where=alone > 0)
+    missing = np.full(len(alone), np.nan)
+    ratio = np.divide(now.astype(float), alone, out=missing, where=alone > 0)
     return np.asarray(np.clip(ratio, 0.0, _LARGEST))

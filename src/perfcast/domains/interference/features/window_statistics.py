@@ -34,7 +34,10 @@ def derive(table: Table) -> Table:
     sequences = select(table.columns, kind=Kind.SEQUENCE, role=Role.FEATURE)
     columns = [
         replace(
-            column, name=f"{column.name}{SEPARATOR}{name}", kind=Kind.NUMERICAL, meaning=f"{meaning}: {column.meaning}"
+            column,
+            name=f"{column.name}{SEPARATOR}{name}",
+            kind=Kind.NUMERICAL,
+            meaning=f"{meaning}: {column.meaning}",
         )
         for column in sequences
         for name, meaning in STATISTICS.items()
@@ -47,7 +50,8 @@ def derive(table: Table) -> Table:
         described = round_digits(describe_windows(windows.reshape(metrics * rows, steps)))
         by_metric = described.reshape(len(STATISTICS), metrics, rows).swapaxes(0, 1)
         first = start * len(STATISTICS)
-        values[first : first + metrics * len(STATISTICS)] = by_metric.reshape(metrics * len(STATISTICS), rows)
+        last = first + metrics * len(STATISTICS)
+        values[first:last] = by_metric.reshape(last - first, rows)
     return table.with_numbers(columns, values)
 
 
@@ -57,21 +61,32 @@ def describe_windows(windows: np.ndarray) -> np.ndarray:
     Quantiles are interpolated linearly between known values.
     """
     numbers = windows.astype(float)
-    known = np.isfinite(numbers)
-    count = known.sum(axis=1)
-    filled = np.where(known, numbers, 0.0)
-    present = np.maximum(count, 1)
-    mean = filled.sum(axis=1) / present
-    centered = np.where(known, numbers - mean[:, None], 0.0)
-    deviation = np.sqrt((centered**2).sum(axis=1) / present)
-    steps = np.where(known, np.arange(numbers.shape[1], dtype=float), 0.0)
-    apart = np.where(known, steps - (steps.sum(axis=1) / present)[:, None], 0.0)
+    is_known = np.isfinite(numbers)
+    count = is_known.sum(axis=1)
+    divisor = np.maximum(count, 1)
+
+    mean = np.where(is_known, numbers, 0.0).sum(axis=1) / divisor
+    centered = np.where(is_known, numbers - mean[:, None], 0.0)
+    deviation = np.sqrt((centered**2).sum(axis=1) / divisor)
+
+    steps = np.where(is_known, np.arange(numbers.shape[1], dtype=float), 0.0)
+    mean_step = steps.sum(axis=1) / divisor
+    apart = np.where(is_known, steps - mean_step[:, None], 0.0)
     spread = (apart**2).sum(axis=1)
-    slope = np.divide((apart * centered).sum(axis=1), spread, out=np.zeros(len(numbers)), where=spread > 0)
-    ordered = np.sort(np.where(known, numbers, np.inf), axis=1)  # the missing ones last
+    product = (apart * centered).sum(axis=1)
+    slope = np.divide(product, spread, out=np.zeros(len(numbers)), where=spread > 0)
+
+    ordered = np.sort(np.where(is_known, numbers, np.inf), axis=1)  # the missing ones last
     ordered[np.isinf(ordered)] = 0.0
     statistics = np.stack(
-        [mean, deviation, slope, numbers[:, -1], _quantile(ordered, count, 0.1), _quantile(ordered, count, 0.9)]
+        [
+            mean,
+            deviation,
+            slope,
+            numbers[:, -1],
+            _quantile(ordered, count, 0.1),
+            _quantile(ordered, count, 0.9),
+        ]
     )
     statistics[:, count == 0] = np.nan
     return np.asarray(np.where(np.isfinite(statistics), statistics, np.nan))
@@ -83,6 +98,7 @@ def _quantile(ordered: np.ndarray, count: np.ndarray, level: float) -> np.ndarra
     below = np.floor(place).astype(int)
     above = np.minimum(below + 1, np.maximum(count - 1, 0))
     rows = np.arange(len(ordered))
-    low, high = ordered[rows, below], ordered[rows, above]
+    low = ordered[rows, below]
+    high = ordered[rows, above]
     weight = place - below
     return np.asarray(np.where(weight > 0, low * (1 - weight) + high * weight, low))

@@ -63,15 +63,16 @@ class WorkOfAloneTreesPredictor(ResourceSharesTreesPredictor):
     """Tasks whose trees start from the ratio, by target."""
 
     def _fit(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> None:
-        shares, work, tasks = np.exp(log_y), self._work(X), task_labels(X, self.columns_)
-        self.based_ = {
-            target: [
-                str(task)
-                for task in np.unique(tasks.astype(str))
-                if _explains(work[tasks == task], shares[tasks == task, index])
-            ]
-            for index, target in enumerate(self.targets_)
-        }
+        shares = np.exp(log_y)
+        work = self._work(X)
+        tasks = task_labels(X, self.columns_)
+        self.based_ = {}
+        for index, target in enumerate(self.targets_):
+            self.based_[target] = []
+            for task in np.unique(tasks.astype(str)):
+                rows = tasks == task
+                if _explains(work[rows], shares[rows, index]):
+                    self.based_[target].append(str(task))
         self._fit_shares(X, shares - self._base(work, tasks), validation)
 
     def _predict_shares(self, X: pd.DataFrame) -> np.ndarray:
@@ -80,13 +81,16 @@ class WorkOfAloneTreesPredictor(ResourceSharesTreesPredictor):
 
     def _work(self, X: pd.DataFrame) -> np.ndarray:
         """Return the work now over that alone, NaN where it is not known. Shapes: (n,)."""
-        column = next((column for column in self.columns_ if column.name == WORK), None)
-        return number_matrix(X, [column])[:, 0] if column is not None else np.full(len(X), np.nan)
+        columns = [column for column in self.columns_ if column.name == WORK]
+        if not columns:
+            return np.full(len(X), np.nan)
+        return number_matrix(X, columns)[:, 0]
 
     def _base(self, work: np.ndarray, tasks: np.ndarray) -> np.ndarray:
         """Return where the trees start. Shapes: (n,), (n,) -> (n, targets)."""
         ratio = np.nan_to_num(work)
-        return np.stack([np.where(np.isin(tasks, self.based_[target]), ratio, 0.0) for target in self.targets_], axis=1)
+        bases = [np.where(np.isin(tasks, self.based_[target]), ratio, 0.0) for target in self.targets_]
+        return np.stack(bases, axis=1)
 
     def _save(self, folder: Path) -> None:
         super()._save(folder)
@@ -99,8 +103,11 @@ class WorkOfAloneTreesPredictor(ResourceSharesTreesPredictor):
 
 def _explains(work: np.ndarray, shares: np.ndarray) -> bool:
     """Return whether the ratio is closer to the shares than their median is."""
-    known = np.isfinite(work) & np.isfinite(shares)
-    if not known.any():
+    has_both = np.isfinite(work) & np.isfinite(shares)
+    if not has_both.any():
         return False
-    around_median = np.abs(shares[known] - np.median(shares[known])).mean()
-    return bool(np.abs(work[known] - shares[known]).mean() < around_median)
+    work = work[has_both]
+    shares = shares[has_both]
+    around_median = np.abs(shares - np.median(shares)).mean()
+    around_work = np.abs(work - shares).mean()
+    return bool(around_work < around_median)

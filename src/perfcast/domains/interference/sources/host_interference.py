@@ -9,16 +9,38 @@ import pandas as pd
 from perfcast.schema.table_files import read_parquet
 from perfcast.utils.errors import UserError
 
-TABLE, MACHINE = "host_interference.parquet", "host_interference.json"
-REMEDY = "measure anew with `perfcast measure interference`, or restore data/embedded"
+TABLE = "host_interference.parquet"
+MACHINE = "host_interference.json"
+REMEDY = "restore data/embedded"
 PLACES = (
-    *("run", "attempt", "scenario", "placement", "quota", "memory_slack_mib", "tenant", "victim", "intensity"),
-    *("aggressors", "aggressor_count", "aggressor_intensity", "phase", "second", "clock"),
+    "run",
+    "attempt",
+    "scenario",
+    "placement",
+    "quota",
+    "memory_slack_mib",
+    "tenant",
+    "victim",
+    "intensity",
+    "aggressors",
+    "aggressor_count",
+    "aggressor_intensity",
+    "phase",
+    "second",
+    "clock",
 )
 """Columns that tell where a row comes from."""
 LABELS = (
-    *("throughput", "throughput_alone", "degradation", "latency_p99", "latency_p99_alone", "degradation_p99"),
-    *("reference_spread", "reference_spread_p99", "late", "rejected"),
+    "throughput",
+    "throughput_alone",
+    "degradation",
+    "latency_p99",
+    "latency_p99_alone",
+    "degradation_p99",
+    "reference_spread",
+    "reference_spread_p99",
+    "late",
+    "rejected",
 )
 """Columns of labels, their parts and their quality."""
 _UNREAD = {"memory_slack_mib", "clock"}

@@ -19,10 +19,16 @@ from perfcast.splits.declaration import declare_split
 from perfcast.splits.row_groups import balanced_folds, by_tag, by_values
 from perfcast.splits.subsets import as_frame, assigned, by_key, draw_validation
 
-VICTIM, AGGRESSORS, TENANTS, SCENARIO = "victim", "aggressors", "tenants", "scenario"
-INTENSITY, OTHERS = "intensity", "aggressor_intensity"
+VICTIM = "victim"
+AGGRESSORS = "aggressors"
+TENANTS = "tenants"
+SCENARIO = "scenario"
+INTENSITY = "intensity"
+OTHERS = "aggressor_intensity"
 """Columns that the splits read; several workloads in a text are joined by JOIN."""
-JOIN, DYNAMIC, FULL = "+", "dynamic", 1.0
+JOIN = "+"
+DYNAMIC = "dynamic"
+FULL = 1.0
 FOLDS = 5
 Pair = tuple[str, str]
 
@@ -30,43 +36,51 @@ Pair = tuple[str, str]
 def _no_known_tenant(table: Table, fold: pd.Series) -> list[str]:
     """Check that no training run has a victim of the test rows, not even as a neighbor."""
     learned, tested = _sides(table, fold)
-    known = _workloads(learned[TENANTS]) & set(tested[VICTIM].astype(str))
-    return [f"{len(known)} victims of test are tenants of training runs"] if known else []
+    shared = _workloads(learned[TENANTS]) & set(tested[VICTIM].astype(str))
+    return [f"{len(shared)} victims of test are tenants of training runs"] if shared else []
 
 
 def _new_aggressor(table: Table, fold: pd.Series) -> list[str]:
     """Check that every test row has a neighbor that no training run has."""
     learned, tested = _sides(table, fold)
-    known = _workloads(learned[TENANTS])
-    wrong = sum(set(text.split(JOIN)) <= known for text in tested[AGGRESSORS].astype(str))
+    tenants = _workloads(learned[TENANTS])
+    wrong = sum(set(text.split(JOIN)) <= tenants for text in tested[AGGRESSORS].astype(str))
     return [f"{wrong} test rows whose neighbors training has"] if wrong else []
 
 
 def _new_pair(table: Table, fold: pd.Series) -> list[str]:
     """Check that every test row has a pair of victim and neighbor that no training run has."""
     learned, tested = _sides(table, fold)
-    known = {pair for text in learned[TENANTS].astype(str).unique() for pair in _pairs(text)}
+    pairs = {pair for text in learned[TENANTS].astype(str).unique() for pair in _pairs(text)}
     rows = tested[[VICTIM, AGGRESSORS]].astype(str).itertuples(index=False)
-    wrong = sum(set(_pairs_of(victim, text)) <= known for victim, text in rows)
+    wrong = sum(set(_pairs_of(victim, text)) <= pairs for victim, text in rows)
     return [f"{wrong} test rows whose pairs training has"] if wrong else []
 
 
 def _static(table: Table, fold: pd.Series) -> list[str]:
     """Check that the test rows are dynamic, and that no training row is."""
-    dynamic = table.frame[SCENARIO].astype(str) == DYNAMIC
-    wrong = int((dynamic & fold.isin(["train", "validation"])).sum()) + int((~dynamic & (fold == "test")).sum())
+    is_dynamic = table.frame[SCENARIO].astype(str) == DYNAMIC
+    learned = is_dynamic & fold.isin(["train", "validation"])
+    tested = ~is_dynamic & (fold == "test")
+    wrong = int(learned.sum()) + int(tested.sum())
     return [f"{wrong} rows of the wrong scenario"] if wrong else []
 
 
 def _lower(table: Table, fold: pd.Series) -> list[str]:
     """Check that neighbors run at full intensity in every test row, and in no training row."""
-    others = table.frame[OTHERS]
-    learned, tested = fold.isin(["train", "validation"]), fold == "test"
-    wrong = int((learned & (others >= FULL)).sum()) + int((tested & ~(others >= FULL)).sum())
+    is_full = table.frame[OTHERS] >= FULL
+    learned = is_full & fold.isin(["train", "validation"])
+    tested = ~is_full & (fold == "test")
+    wrong = int(learned.sum()) + int(tested.sum())
     return [f"{wrong} rows on the wrong side of full intensity"] if wrong else []
 
 
-@declare_split("unseen victims", "workloads without a run in training", check_values(VICTIM), _no_known_tenant)
+@declare_split(
+    "unseen victims",
+    "workloads without a run in training",
+    check_values(VICTIM),
+    _no_known_tenant,
+)
 def unseen_victim(table: Table, seed: int) -> pd.DataFrame:
     """Test on victims that nobody has measured: five folds; runs with one of them do not train."""
     ordered = by_key(table, VICTIM, TENANTS)
@@ -79,7 +93,10 @@ def unseen_victim(table: Table, seed: int) -> pd.DataFrame:
 
 
 @declare_split(
-    "unseen aggressors", "neighbors that no run of the training data has", check_values(AGGRESSORS), _new_aggressor
+    "unseen aggressors",
+    "neighbors that no run of the training data has",
+    check_values(AGGRESSORS),
+    _new_aggressor,
 )
 def unseen_aggressor(table: Table, seed: int) -> pd.DataFrame:
     """Test on known victims beside neighbors that nobody has measured: five folds; no run with one of them trains."""
@@ -87,12 +104,16 @@ def unseen_aggressor(table: Table, seed: int) -> pd.DataFrame:
     victim = ordered.frame[VICTIM].astype(str).to_numpy()
 
     def folds(held: set[str]) -> tuple[np.ndarray, np.ndarray]:
-        test = _contains(ordered.frame[AGGRESSORS], held) & ~np.isin(victim, list(held))
-        return test, _contains(ordered.frame[TENANTS], held)
+        is_beside = _contains(ordered.frame[AGGRESSORS], held)
+        is_victim = np.isin(victim, list(held))
+        return is_beside & ~is_victim, _contains(ordered.frame[TENANTS], held)
 
-    rows = ordered.frame[[VICTIM, AGGRESSORS]].astype(str).itertuples(index=False)
-    primary = [_pick(row, [name for name in row[1].split(JOIN) if name]) for row in rows]
-    return _hold_out(table, ordered, sorted(_workloads(ordered.frame[TENANTS])), folds, seed=seed, primary=primary)
+    primary = []
+    for name, others in ordered.frame[[VICTIM, AGGRESSORS]].astype(str).itertuples(index=False):
+        neighbors = [other for other in others.split(JOIN) if other]
+        primary.append(_pick((name, others), neighbors))
+    names = sorted(_workloads(ordered.frame[TENANTS]))
+    return _hold_out(table, ordered, names, folds, seed=seed, primary=primary)
 
 
 @declare_split(
@@ -104,17 +125,20 @@ def unseen_aggressor(table: Table, seed: int) -> pd.DataFrame:
 def unseen_pair(table: Table, seed: int) -> pd.DataFrame:
     """Test on pairs that nobody has measured together: five folds by the CRC-32 of both names."""
     ordered = by_key(table, VICTIM, TENANTS, AGGRESSORS)
-    groups, rng = by_values(ordered.frame, [TENANTS]), np.random.default_rng(seed)
-    frame = ordered.frame[[VICTIM, AGGRESSORS]].astype(str)
-    of_row = np.array([_pair_fold(*row) for row in frame.itertuples(index=False)])
-    by_text = {text: {_fold(pair) for pair in _pairs(text)} for text in ordered.frame[TENANTS].astype(str).unique()}
-    of_run = ordered.frame[TENANTS].astype(str).map(by_text)
+    groups = by_values(ordered.frame, [TENANTS])
+    rng = np.random.default_rng(seed)
+    rows = ordered.frame[[VICTIM, AGGRESSORS]].astype(str).itertuples(index=False)
+    fold_of_row = np.array([_pair_fold(victim, aggressors) for victim, aggressors in rows])
+    tenants = ordered.frame[TENANTS].astype(str)
+    folds_of_run = {text: {_fold(pair) for pair in _pairs(text)} for text in tenants.unique()}
     folds = []
     for fold in range(FOLDS):
-        test = of_row == fold
-        together = np.array([fold in numbers for numbers in of_run], dtype=bool)
-        if test.any() and not together.all():
-            folds.append(assigned(test, draw_validation(groups, together, rng), together & ~test))
+        test = fold_of_row == fold
+        # rows of a run that has a pair of this fold
+        banned = np.array([fold in folds_of_run[text] for text in tenants], dtype=bool)
+        if test.any() and not banned.all():
+            validation = draw_validation(groups, banned, rng)
+            folds.append(assigned(test, validation, banned & ~test))
     return as_frame(table, ordered, folds)
 
 
@@ -127,17 +151,23 @@ def static_to_dynamic(table: Table, seed: int) -> pd.DataFrame:
     return as_frame(table, ordered, [assigned(test, validation)])
 
 
-@declare_split("higher intensity", "tenants at full intensity, trained beside slower neighbors or alone", _lower)
+@declare_split(
+    "higher intensity",
+    "tenants at full intensity, trained beside slower neighbors or alone",
+    _lower,
+)
 def low_to_high_intensity(table: Table, seed: int) -> pd.DataFrame:
     """Test on runs at full intensity. Training has the rows of other runs whose neighbors are all slower, or absent."""
     ordered = by_key(table, INTENSITY, OTHERS)
-    groups, frame = by_tag(ordered, Tag.BLOCK), ordered.frame
-    fast = (frame[OTHERS] >= FULL).to_numpy()
-    slow_tenant = ((frame[INTENSITY] < FULL) | (frame[OTHERS] < FULL)).to_numpy()
-    full_run = ~np.isin(groups, groups[slow_tenant]) & np.isin(groups, groups[fast])
-    test, unused = full_run & fast, (fast | full_run)
-    validation = draw_validation(groups, unused, np.random.default_rng(seed))
-    return as_frame(table, ordered, [assigned(test, validation, unused & ~test)])
+    frame = ordered.frame
+    runs = by_tag(ordered, Tag.BLOCK)
+    is_fast = (frame[OTHERS] >= FULL).to_numpy()
+    has_slow_tenant = ((frame[INTENSITY] < FULL) | (frame[OTHERS] < FULL)).to_numpy()
+    is_full_run = ~np.isin(runs, runs[has_slow_tenant]) & np.isin(runs, runs[is_fast])
+    test = is_full_run & is_fast
+    banned = is_full_run | is_fast
+    validation = draw_validation(runs, banned, np.random.default_rng(seed))
+    return as_frame(table, ordered, [assigned(test, validation, banned & ~test)])
 
 
 def _hold_out(
@@ -155,13 +185,15 @@ def _hold_out(
     fold a row is tested, where it could be in several.
     """
     rng = np.random.default_rng(seed)
-    fold_of = _deal(names, [int(folds_of({name})[0].sum()) for name in names], rng)
+    sizes = [int(folds_of({name})[0].sum()) for name in names]
+    fold_of = _deal(names, sizes, rng)
     chosen = None if primary is None else np.array([fold_of.get(name, -1) for name in primary])
     folds = []
     for fold in sorted(set(fold_of.values())):
         held = {name for name in names if fold_of[name] == fold}
         others = [name for name in names if name not in held]
-        inner = set(rng.permutation(others)[: max(1, len(held) // 2)].tolist())
+        count = max(1, len(held) // 2)
+        inner = set(rng.permutation(others)[:count].tolist())
         test, banned = folds_of(held)
         if chosen is not None:
             test &= chosen == fold
@@ -178,7 +210,8 @@ def _hold_out(
 def _deal(names: list[str], sizes: list[int], rng: np.random.Generator) -> dict[str, int]:
     """Deal names to folds of nearly equal rows."""
     counts = np.maximum(sizes, 1)
-    dealt = balanced_folds(np.repeat(np.arange(len(names)), counts), min(FOLDS, len(names)), rng)
+    name_of_row = np.repeat(np.arange(len(names)), counts)
+    dealt = balanced_folds(name_of_row, min(FOLDS, len(names)), rng)
     return dict(zip(names, dealt[np.cumsum(counts) - 1].tolist(), strict=True))
 
 
@@ -196,7 +229,8 @@ def _workloads(texts: pd.Series) -> set[str]:
 
 
 def _contains(texts: pd.Series, held: set[str]) -> np.ndarray:
-    return texts.astype(str).map(lambda text: bool(held & set(text.split(JOIN)))).to_numpy(dtype=bool)
+    has_held = texts.astype(str).map(lambda text: bool(held & set(text.split(JOIN))))
+    return has_held.to_numpy(dtype=bool)
 
 
 def _pairs(tenants: str) -> Iterable[Pair]:
@@ -204,15 +238,21 @@ def _pairs(tenants: str) -> Iterable[Pair]:
 
 
 def _pairs_of(victim: str, aggressors: str) -> list[Pair]:
-    ordered = (sorted((victim, other)) for other in aggressors.split(JOIN) if other)
-    return [(first, second) for first, second in ordered]
+    pairs = []
+    for other in aggressors.split(JOIN):
+        if other:
+            first, second = sorted((victim, other))
+            pairs.append((first, second))
+    return pairs
 
 
 def _pair_fold(victim: str, aggressors: str) -> int:
     """Return the fold that tests a row: that of one of its pairs; -1 without a neighbor."""
     pairs = [JOIN.join(pair) for pair in _pairs_of(victim, aggressors)]
     picked = _pick((victim, aggressors), pairs)
-    return zlib.crc32(picked.encode()) % FOLDS if picked else -1
+    if not picked:
+        return -1
+    return zlib.crc32(picked.encode()) % FOLDS
 
 
 def _fold(pair: Pair) -> int:

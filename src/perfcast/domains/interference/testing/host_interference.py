@@ -1,33 +1,87 @@
-"""Generated campaign of interference, shaped like the measured one, with a known law and with its defects.
+"""Generated seconds of interference, shaped like the measured ones, with a known law and with their defects.
 
-The plan and the labels are those of the measurement. Every workload has a demand for processor time and a sensitivity
-to the neighbors' memory traffic. Processor time is divided fairly, so the schedstat share is most of the degradation,
-and the traffic of the neighbors is the remainder.
+Every workload has a demand for processor time and a sensitivity to the neighbors' memory traffic. Processor time is
+divided fairly, so the schedstat share is most of the degradation, and the traffic of the neighbors is the remainder.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from perfcast.domains.interference.measuring.labels import label_record
-from perfcast.domains.interference.measuring.scenarios import OTHER_CORE, PLACEMENTS, SAME_CORE, Design, Run, plan_runs
 from perfcast.domains.interference.sources.host_interference import LABELS, PLACES
 from perfcast.testing.generated_machine import MACHINE
 from perfcast.utils.io import atomic_path, write_json
 
 NAME = "host_interference"
-WORKLOADS = ("chase", "compress", "disk", "fft", "http", "json", "kv", "matrix", "sort", "sqlite", "text", "triad")
+WORKLOADS = (
+    "chase",
+    "compress",
+    "disk",
+    "fft",
+    "http",
+    "json",
+    "kv",
+    "matrix",
+    "sort",
+    "sqlite",
+    "text",
+    "triad",
+)
 NOISE = 0.01
 """Relative noise of a throughput."""
 _DEMANDS = dict(zip(WORKLOADS, (1, 1, 0.3, 1, 0.7, 1, 0.6, 1, 0.9, 0.5, 1, 1), strict=True))
+"""Cores that a workload wants at full intensity."""
 _TRAFFIC = dict(zip(WORKLOADS, (0.4, 0.2, 0.1, 0.5, 0.1, 0.2, 0.2, 0.3, 0.6, 0.1, 0.2, 1.0), strict=True))
+"""Memory traffic of a workload at full intensity, as a share of the largest one."""
 _SENSITIVITY = 0.15
 """Throughput that a workload of full traffic loses to a neighbor of full traffic."""
 _OPERATIONS = 200.0
+"""Operations per second of a workload alone at full intensity, about."""
+_TAIL = 0.002
+"""Tail latency of a workload alone, in seconds."""
+_KINDS = (
+    ("alone", "same_core"),
+    ("pair", "same_core"),
+    ("triple", "shared_cores"),
+    ("dynamic", "shared_cores"),
+    ("pair", "quota"),
+    ("dynamic", "same_core"),
+    ("pair", "memory"),
+    ("pair", "other_core"),
+    ("triple", "quota"),
+)
+"""Scenario and placement of each run, by turns."""
+_TENANTS = {"alone": 1, "pair": 2, "triple": 3, "dynamic": 3}
+_LEVELS = ((0.4, 1.0), (1.0, 1.0), (1.0, 0.4), (0.4, 0.4), (1.0, 1.0))
+"""Intensity of the first tenant and of its neighbors, by turns."""
+_QUOTAS = (0.7, 1.0, 1.4)
+_ALONE_SECONDS = 4
+"""Seconds that a tenant runs alone before the others, and after them."""
+_CHANGE_SECONDS = 5
+"""Seconds after which a neighbor of a dynamic run starts or stops."""
+
+
+@dataclass(frozen=True)
+class _Run:
+    """One run: its tenants, what they share, and which of them are active in each second."""
+
+    number: int
+    scenario: str
+    placement: str
+    workloads: tuple[str, ...]
+    intensities: tuple[float, ...]
+    quota: float | None
+    active: tuple[tuple[int, ...], ...]
+    together: tuple[int, int]
+    operations: tuple[float, ...]
+    spread: float
 
 
 def write(folder: Path, *, rows: int, seed: int, fillers: int = 6, seconds: int = 12) -> None:
@@ -35,90 +89,173 @@ def write(folder: Path, *, rows: int, seed: int, fillers: int = 6, seconds: int 
 
     Args:
         fillers: Metrics without any relation to the labels, besides those that matter.
-        seconds: Seconds of a static run together.
+        seconds: Seconds of a run together.
 
     Some references differ too much, some samples are late, and one row has no throughput.
     """
-    design = Design(WORKLOADS, tuple(PLACEMENTS), seed, seconds)
     random = np.random.default_rng(seed)
-    parts: list[pd.DataFrame] = []
-    started = 0.0
-    for run in plan_runs(design):
-        parts.append(label_record(_record(run, random, fillers, started)))
-        started += run.seconds + 5
-        if sum(map(len, parts)) >= rows:
+    records: list[dict[str, Any]] = []
+    for run in _draw_runs(random, seconds):
+        records += _describe_run(run, random, fillers)
+        if len(records) >= rows:
             break
-    frame = pd.concat(parts, ignore_index=True)
-    metrics = [str(name) for name in frame if name not in {*PLACES, *LABELS}]
-    degradation = {name: frame[name].astype(float).round(4) for name in ("degradation", "degradation_p99")}
-    frame = frame.assign(**degradation).astype(dict.fromkeys([*metrics, *degradation], "float32"))
-    together = frame.index[frame["phase"] == "together"][0]
-    for name, value in (("throughput", 0.0), ("degradation", 1.0), ("rejected", "")):
-        frame.loc[together, name] = value
+    frame = pd.DataFrame(records)
+    metrics = sorted(set(frame.columns) - {*PLACES, *LABELS})
+    frame = frame[[*PLACES, *LABELS, *metrics]]
+    frame = frame.astype(dict.fromkeys(metrics, "float32"))
+    idle = frame.index[frame["phase"] == "together"][0]
+    frame.loc[idle, ["throughput", "degradation"]] = [0.0, 1.0]
+    frame.loc[idle, "rejected"] = ""
     folder = Path(folder)
     with atomic_path(folder / f"{NAME}.parquet") as path:
         frame.to_parquet(path, index=False, compression="zstd")
-    write_json(folder / f"{NAME}.json", {**MACHINE, "cores": 2, "quality": {"metrics": len(metrics)}})
+    quality = {"metrics": len(metrics)}
+    write_json(folder / f"{NAME}.json", {**MACHINE, "cores": 2, "quality": quality})
 
 
-def _share_cores(demands: np.ndarray, cores: float) -> np.ndarray:
-    """Divide cores among demands: nobody gets more than the demand, and the remainder is divided evenly."""
-    shares, left = np.zeros(len(demands)), cores
-    while left > 1e-9 and (open_ := shares < demands - 1e-12).any():
-        step = np.minimum(demands - shares, left / open_.sum()) * open_
-        shares, left = shares + step, left - step.sum()
-    return shares
+def _draw_runs(random: np.random.Generator, seconds: int) -> Iterator[_Run]:
+    """Yield runs without end. Workloads come from a shuffled deck, so that all occur soon."""
+    deck: list[str] = []
+    for number in count():
+        scenario, placement = _KINDS[number % len(_KINDS)]
+        tenants = _TENANTS[scenario]
+        if len(deck) < tenants:
+            deck = random.permutation(WORKLOADS).tolist()
+        first, others = _LEVELS[number % len(_LEVELS)]
+        yield _Run(
+            number=number,
+            scenario=scenario,
+            placement=placement,
+            workloads=tuple(deck.pop() for _ in range(tenants)),
+            intensities=(first, *[others] * (tenants - 1)),
+            quota=float(random.choice(_QUOTAS)) if placement == "quota" else None,
+            active=_lay_out(scenario, tenants, seconds, random),
+            together=(tenants * _ALONE_SECONDS, tenants * _ALONE_SECONDS + seconds),
+            operations=tuple(_OPERATIONS * random.uniform(0.8, 1.2, tenants)),
+            spread=0.2 if random.random() < 0.08 else NOISE,
+        )
 
 
-def _record(run: Run, random: np.random.Generator, fillers: int, started: float) -> dict[str, Any]:
-    """Return a record of a run as the measurement writes it."""
-    reports: list[list[dict[str, Any]]] = [[] for _ in run.workloads]
-    samples: list[tuple[int, int, float, dict[str, float]]] = []
-    drift = 0.2 if random.random() < 0.08 else 0.0  # references before and after then differ
-    bases = [_OPERATIONS * random.uniform(0.8, 1.2) for _ in run.workloads]
-    warm_up = {(entry.start, entry.tenant) for entry in run.activities}
-    for second in range(run.seconds):
-        active = run.active_at(second)
+def _lay_out(scenario: str, tenants: int, seconds: int, random: np.random.Generator) -> tuple[tuple[int, ...], ...]:
+    """Return the active tenants of each second: each one alone, all together, then each one alone again."""
+    alone = [(tenant,) for tenant in range(tenants) for _ in range(_ALONE_SECONDS)]
+    is_active = np.ones((seconds, tenants), dtype=bool)
+    if scenario == "dynamic":
+        changes = random.random((seconds // _CHANGE_SECONDS + 1, tenants)) < 0.5
+        is_active = np.repeat(changes, _CHANGE_SECONDS, axis=0)[:seconds]
+        is_active[:, 0] = True
+    together = [tuple(np.flatnonzero(active).tolist()) for active in is_active]
+    return (*alone, *together, *alone[::-1])
+
+
+def _describe_run(run: _Run, random: np.random.Generator, fillers: int) -> Iterator[dict[str, Any]]:
+    """Yield the places, labels and metrics of every second and active tenant."""
+    for second, active in enumerate(run.active):
         levels = np.array([run.intensities[tenant] for tenant in active])
-        demands, traffic = (levels * [of[run.workloads[tenant]] for tenant in active] for of in (_DEMANDS, _TRAFFIC))
-        cores = 1.0 if run.placement == SAME_CORE else min(2.0, run.quota or 2.0, float(len(active)))
-        got = np.minimum(demands, 1.0) if run.placement == OTHER_CORE else _share_cores(demands, cores)
+        demands = levels * [_DEMANDS[run.workloads[tenant]] for tenant in active]
+        got = _divide(run, demands)
         share = got / demands
-        flows = traffic * share
+        flows = share * levels * [_TRAFFIC[run.workloads[tenant]] for tenant in active]
         for place, tenant in enumerate(active):
-            loss = 1 - _SENSITIVITY * _TRAFFIC[run.workloads[tenant]] * (flows.sum() - flows[place])
-            level = levels[place] * share[place] * loss * (1 + drift * second / run.seconds)
-            rate = bases[tenant] * level * (1 + NOISE * random.normal())
-            tail = 0.002 / (share[place] ** 1.5 * loss) * (1 + 2 * NOISE * abs(random.normal()))
-            operations = {"operations": max(rate, 0.0), "ended": int(rate * 0.3), "latency_p99": tail}
-            reports[tenant].append({"second": second, **operations})
+            neighbors = flows.sum() - flows[place]
+            kept = 1 - _SENSITIVITY * _TRAFFIC[run.workloads[tenant]] * neighbors
             late = 0.5 if random.random() < 0.004 else 0.001
-            metrics = _metrics(run.quota, place, demands, got, flows, random=random, fillers=fillers)
-            if (second, tenant) not in warm_up:
-                samples.append((second, tenant, late, metrics))
-    *places, rows = zip(*samples, strict=True)
-    names = sorted({name for row in rows for name in row})
+            yield {
+                **_places(run, second, active, tenant),
+                **_labels(
+                    alone=run.operations[tenant] * levels[place],
+                    share=share[place],
+                    kept=kept,
+                    spread=run.spread,
+                    late=late,
+                    random=random,
+                ),
+                **_metrics(run, place, demands, got, flows, random=random),
+                **{f"vmstat.filler_{number}": float(random.gamma(2, 100)) for number in range(fillers)},
+            }
+
+
+def _places(run: _Run, second: int, active: tuple[int, ...], tenant: int) -> dict[str, Any]:
+    """Return where a row comes from."""
+    others = [other for other in active if other != tenant]
+    first, last = run.together
     return {
-        **{"started": started, "reports": reports, "run": run.to_json()},
-        "places": dict(zip(("second", "tenant", "late"), places, strict=True)),
-        "metrics": {name: [row.get(name) for row in rows] for name in names},
+        "run": run.number,
+        "attempt": 1,
+        "scenario": run.scenario,
+        "placement": run.placement,
+        "quota": run.quota,
+        "memory_slack_mib": 160.0 if run.placement == "memory" else None,
+        "tenant": tenant,
+        "victim": run.workloads[tenant],
+        "intensity": run.intensities[tenant],
+        "aggressors": "+".join(sorted(run.workloads[other] for other in others)),
+        "aggressor_count": len(others),
+        "aggressor_intensity": np.mean([run.intensities[other] for other in others]) if others else np.nan,
+        "phase": "together" if first <= second < last else "alone",
+        "second": second,
+        "clock": 100.0 * run.number + second,
     }
 
 
+def _labels(
+    *,
+    alone: float,
+    share: float,
+    kept: float,
+    spread: float,
+    late: float,
+    random: np.random.Generator,
+) -> dict[str, Any]:
+    """Return throughput and tail latency with those alone, and the reasons why they must not be used.
+
+    Args:
+        share: Share of the processor time that the tenant wanted.
+        kept: Share of its throughput that the neighbors' traffic leaves.
+    """
+    throughput = alone * share * kept * (1 + NOISE * random.normal())
+    tail = _TAIL / (share**1.5 * kept) * (1 + 2 * NOISE * abs(random.normal()))
+    reasons = {"reference": spread > 0.05, "late": late > 0.1}
+    return {
+        "throughput": throughput,
+        "throughput_alone": alone,
+        "degradation": round(1 - throughput / alone, 4),
+        "latency_p99": tail,
+        "latency_p99_alone": _TAIL,
+        "degradation_p99": round(1 - _TAIL / tail, 4),
+        "reference_spread": spread,
+        "reference_spread_p99": spread,
+        "late": late,
+        "rejected": "+".join(reason for reason, holds in reasons.items() if holds),
+    }
+
+
+def _divide(run: _Run, demands: np.ndarray) -> np.ndarray:
+    """Divide the run's cores among demands: nobody gets more than the demand, and the rest is divided evenly."""
+    if run.placement == "other_core":
+        return np.asarray(np.minimum(demands, 1.0))
+    left = 1.0 if run.placement == "same_core" else min(2.0, run.quota or 2.0, float(len(demands)))
+    got = np.zeros(len(demands))
+    while left > 1e-9 and (wants_more := got < demands - 1e-12).any():
+        step = np.minimum(demands - got, left / wants_more.sum()) * wants_more
+        got += step
+        left -= step.sum()
+    return got
+
+
 def _metrics(
-    quota: float | None,
+    run: _Run,
     place: int,
     demands: np.ndarray,
     got: np.ndarray,
     flows: np.ndarray,
     *,
     random: np.random.Generator,
-    fillers: int,
 ) -> dict[str, float]:
     """Return the metrics of one tenant in a second. Shapes: all arrays (active tenants,)."""
 
     def noisy(value: float) -> float:
-        return float(value * (1 + 0.01 * random.normal()))
+        return float(value * (1 + NOISE * random.normal()))
 
     wait = demands - got
     lost = 1 - got[place] / demands[place]
@@ -134,11 +271,14 @@ def _metrics(
         "pressure.cpu.some_seconds": noisy(min(1.0, wait.sum())),
         "pressure.io.some_seconds": abs(noisy(0.02)),
         "stat.cpu.idle": noisy(max(0.0, 2 - got.sum())),
-        "stat.ctxt": noisy(500 + 2000 * wait.sum()),
     }
-    if quota:
-        metrics |= {"host.cpu.periods": 10.0, "host.cpu.throttled_periods": float(round(10 * min(1.0, wait.sum())))}
-    metrics |= {f"vmstat.filler_{number}": float(random.gamma(2, 100)) for number in range(fillers)}
-    if random.random() < 0.02:
-        metrics.pop("stat.ctxt")
+    if run.quota:
+        throttled = round(10 * min(1.0, wait.sum()))
+        metrics |= {
+            "host.cpu.periods": 10.0,
+            "host.cpu.throttled_periods": float(throttled),
+        }
+    if random.random() > 0.02:
+        # this metric is missing at times
+        metrics["stat.ctxt"] = noisy(500 + 2000 * wait.sum())
     return metrics

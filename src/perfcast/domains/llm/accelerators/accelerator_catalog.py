@@ -16,7 +16,10 @@ GPU_FACTS = {
     "fp4_tflops": ("TFLOP/s", "dense peak of 4-bit matrix products"),
     "memory_gb_per_s": ("GB/s", "memory bandwidth"),
     "memory_gib": ("GiB", "memory"),
-    "link_gb_per_s": ("GB/s", "bandwidth of the links between GPUs of a node, one direction"),
+    "link_gb_per_s": (
+        "GB/s",
+        "bandwidth of the links between GPUs of a node, one direction",
+    ),
     "power_w": ("W", "power limit"),
     "generation_year": ("year", "year of the architecture's first product"),
 }
@@ -62,9 +65,10 @@ def read_layers() -> pd.DataFrame:
 
 def find_gpus(names: pd.Series) -> pd.Series:
     """Return the catalog's name of each GPU; missing for an unknown one. Case and surrounding blanks do not matter."""
-    by_alias = {
-        alias: gpu for gpu, text in read_gpus()["aliases"].items() for alias in [*text.split("|"), str(gpu).lower()]
-    }
+    by_alias = {}
+    for gpu, aliases in read_gpus()["aliases"].items():
+        for alias in (*aliases.split("|"), str(gpu).lower()):
+            by_alias[alias] = gpu
     gpus: pd.Series = names.str.strip().str.lower().map(by_alias)
     return gpus.astype("str").where(gpus.notna())
 
@@ -77,9 +81,13 @@ def find_models(names: pd.Series) -> pd.Series:
     patterns = read_models()["pattern"]
 
     def find(name: str) -> str | None:
-        return next((str(family) for family, pattern in patterns.items() if re.search(pattern, name.lower())), None)
+        return next(
+            (str(family) for family, pattern in patterns.items() if re.search(pattern, name.lower())),
+            None,
+        )
 
-    return names.map({name: find(name) for name in names.unique()}).astype("str").where(names.map(find).notna())
+    families = names.map({name: find(name) for name in names.unique()})
+    return families.astype("str").where(families.notna())
 
 
 def _read(name: str) -> pd.DataFrame:

@@ -24,16 +24,20 @@ _MAX_SIZE = 10_000_000
 """Largest width, vocabulary or window."""
 _MAX_PARAMETERS = 1e15
 _SHOWN_LETTERS = 60
-_LAYERS, _HIDDEN, _HEADS, _KV_HEADS = (
-    "num_hidden_layers",
-    "hidden_size",
-    "num_attention_heads",
-    "num_key_value_heads",
-)
+_LAYERS = "num_hidden_layers"
+_HIDDEN = "hidden_size"
+_HEADS = "num_attention_heads"
+_KV_HEADS = "num_key_value_heads"
 _EXPERTS = ("n_routed_experts", "num_local_experts", "num_experts")
 _EXPERTS_PER_TOKEN = ("num_experts_per_tok", "experts_per_token", "moe_topk")
 _LAYER_TYPES = ("full_attention", "sliding_attention", "linear_attention")
-_WEIGHT_FORMATS = {"fp8": "fp8", "mxfp4": "fp4", "nvfp4": "fp4", "awq": "int4", "gptq": "int4"}
+_WEIGHT_FORMATS = {
+    "fp8": "fp8",
+    "mxfp4": "fp4",
+    "nvfp4": "fp4",
+    "awq": "int4",
+    "gptq": "int4",
+}
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,10 @@ def read_model_config(path: Path) -> ModelShape:
     """Read a `config.json`. Raises: UserError, one line, when the file is absent, too large, or no such description."""
     path = Path(path)
     if not path.is_file():
-        raise UserError("model must be a known name or a config.json file", f"there is no file {_shown(path)}")
+        raise UserError(
+            "model must be a known name or a config.json file",
+            f"there is no file {_shown(path)}",
+        )
     try:
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
@@ -67,10 +74,15 @@ def read_model_config(path: Path) -> ModelShape:
 def parse_model_config(tree: object, source: str, name: str) -> ModelShape:
     """Return the facts of a decoded `config.json`; `source` names it in errors. Raises: see `read_model_config`."""
     if not isinstance(tree, dict):
-        raise UserError(f"{source} must be a JSON object", f"it is a {type(tree).__name__}", "give a config.json")
+        raise UserError(
+            f"{source} must be a JSON object",
+            f"it is a {type(tree).__name__}",
+            "give a config.json",
+        )
     nested = tree.get("text_config")
     config = _Config(nested if _LAYERS not in tree and isinstance(nested, dict) else tree, source)
-    layers, hidden = config.count(_LAYERS, _LARGEST["layers"]), config.count(_HIDDEN)
+    layers = config.count(_LAYERS, _LARGEST["layers"])
+    hidden = config.count(_HIDDEN)
     full, window_layers, window, linear = _count_attention(config, layers)
     experts = config.optional(*_EXPERTS, largest=_LARGEST["experts"])
     per_token = config.optional(*_EXPERTS_PER_TOKEN, largest=_LARGEST["experts"]) if experts else 0
@@ -94,11 +106,22 @@ def parse_model_config(tree: object, source: str, name: str) -> ModelShape:
     if mixtures and not config.flag("tie_word_embeddings"):
         active -= embedded / 2  # one row of them is looked up
     if not 0 < total <= _MAX_PARAMETERS:
-        raise UserError(f"{source} must describe at most {_MAX_PARAMETERS:g} parameters", f"it has {total:.3g}")
+        raise UserError(
+            f"{source} must describe at most {_MAX_PARAMETERS:g} parameters",
+            f"it has {total:.3g}",
+        )
     facts = {
-        **{"total_params_1e9": total / 1e9, "active_params_1e9": active / 1e9, "layers": layers, "hidden": hidden},
-        **{"kv_elements": kv_elements, "full_layers": full, "window_layers": window_layers, "window": window},
-        **{"experts": experts, "experts_per_token": per_token, "heads": config.count(_HEADS)},
+        "total_params_1e9": total / 1e9,
+        "active_params_1e9": active / 1e9,
+        "layers": layers,
+        "hidden": hidden,
+        "kv_elements": kv_elements,
+        "full_layers": full,
+        "window_layers": window_layers,
+        "window": window,
+        "experts": experts,
+        "experts_per_token": per_token,
+        "heads": config.count(_HEADS),
         "kv_heads": config.optional(_KV_HEADS) or config.count(_HEADS),
         **({"context_tokens": context} if (context := config.optional("max_position_embeddings")) else {}),
     }
@@ -109,10 +132,15 @@ class _Config:
     """Checked numbers of a decoded configuration."""
 
     def __init__(self, tree: Mapping[str, Any], source: str) -> None:
-        self.tree, self.source = tree, source
+        self.tree = tree
+        self.source = source
 
     def missing(self, name: str) -> UserError:
-        return UserError(f"{self.source} must have {name}", "it has not", "give the config.json of a language model")
+        return UserError(
+            f"{self.source} must have {name}",
+            "it has not",
+            "give the config.json of a language model",
+        )
 
     def count(self, name: str, largest: int = _MAX_SIZE) -> int:
         """Return a positive whole number."""
@@ -156,7 +184,8 @@ def _count_attention(config: _Config, layers: int) -> tuple[int, int, int, int]:
         if unknown := [kind for kind in kinds if kind not in _LAYER_TYPES]:
             fact = f"{config.source} has {json.dumps(unknown[0])[:_SHOWN_LETTERS]}"
             raise UserError(f"layer_types must be of {', '.join(_LAYER_TYPES)}", fact)
-        linear, windowed = kinds.count("linear_attention"), kinds.count("sliding_attention")
+        linear = kinds.count("linear_attention")
+        windowed = kinds.count("sliding_attention")
         windowed = windowed if window else 0
         return layers - linear - windowed, windowed, window if windowed else 0, linear
     if interval := config.optional("full_attention_interval"):
@@ -173,7 +202,9 @@ def _count_attention_weights(config: _Config, hidden: int) -> tuple[float, int]:
     """Return the weights of a layer's attention, and the elements of its cache per token."""
     heads = config.count(_HEADS)
     if latent := config.optional("kv_lora_rank"):
-        rope, nope, v_dim = (config.count(name) for name in ("qk_rope_head_dim", "qk_nope_head_dim", "v_head_dim"))
+        rope = config.count("qk_rope_head_dim")
+        nope = config.count("qk_nope_head_dim")
+        v_dim = config.count("v_head_dim")
         rank = config.optional("q_lora_rank")
         q = hidden * rank + rank * heads * (nope + rope) if rank else hidden * heads * (nope + rope)
         kv = hidden * (latent + rope) + latent * heads * (nope + v_dim)
@@ -181,7 +212,10 @@ def _count_attention_weights(config: _Config, hidden: int) -> tuple[float, int]:
     kv_heads = config.optional(_KV_HEADS) or heads
     head_dim = config.optional("head_dim") or hidden // heads
     if not head_dim:
-        raise UserError(f"{_HIDDEN} must be at least {_HEADS}", f"{config.source} has {hidden} and {heads}")
+        raise UserError(
+            f"{_HIDDEN} must be at least {_HEADS}",
+            f"{config.source} has {hidden} and {heads}",
+        )
     gates = 3 if config.flag("attn_output_gate") else 2
     return float(hidden * head_dim * (gates * heads + 2 * kv_heads)), 2 * kv_heads * head_dim
 

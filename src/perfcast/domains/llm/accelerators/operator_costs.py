@@ -13,8 +13,16 @@ import numpy as np
 import pandas as pd
 
 WEIGHT_BYTES = {
-    **{"bfloat16": 2.0, "fp8": 1.0, "fp8_block": 1.0, "nvfp4": 0.5625, "int4_wo": 0.53},
-    **{"w4a16_mxfp4": 0.53125, "w4a8_mxfp4_mxfp8": 0.53125, "half": 2.0, "int8": 1.0, "float32": 4.0},
+    "bfloat16": 2.0,
+    "fp8": 1.0,
+    "fp8_block": 1.0,
+    "nvfp4": 0.5625,
+    "int4_wo": 0.53,
+    "w4a16_mxfp4": 0.53125,
+    "w4a8_mxfp4_mxfp8": 0.53125,
+    "half": 2.0,
+    "int8": 1.0,
+    "float32": 4.0,
 }
 """Bytes of a weight, with its scales, or of an element of a cache or a message."""
 COMPUTE_BYTES = {"fp8": 1.0, "fp8_block": 1.0, "nvfp4": 0.5, "w4a8_mxfp4_mxfp8": 1.0}
@@ -107,7 +115,9 @@ def _numbers(frame: pd.DataFrame, name: str) -> np.ndarray:
 
 
 def _gemm(frame: pd.DataFrame) -> dict[str, np.ndarray]:
-    m, n, k = (_numbers(frame, name) for name in ("m", "n", "k"))
+    m = _numbers(frame, "m")
+    n = _numbers(frame, "n")
+    k = _numbers(frame, "k")
     weight = weight_bytes(frame)
     return {
         "flops": 2 * m * n * k,
@@ -118,9 +128,12 @@ def _gemm(frame: pd.DataFrame) -> dict[str, np.ndarray]:
 
 
 def _context(frame: pd.DataFrame) -> dict[str, np.ndarray]:
-    batch, length, heads, kv, dim, window = (
-        _numbers(frame, name) for name in ("batch", "sequence", "heads", "kv_heads", "head_dim", "window")
-    )
+    batch = _numbers(frame, "batch")
+    length = _numbers(frame, "sequence")
+    heads = _numbers(frame, "heads")
+    kv = _numbers(frame, "kv_heads")
+    dim = _numbers(frame, "head_dim")
+    window = _numbers(frame, "window")
     query = full_bytes(frame) * batch * length * heads * dim
     return {
         "flops": 4 * batch * heads * dim * attended(length, window),
@@ -131,9 +144,12 @@ def _context(frame: pd.DataFrame) -> dict[str, np.ndarray]:
 
 
 def _generation(frame: pd.DataFrame) -> dict[str, np.ndarray]:
-    batch, length, heads, kv, dim, window = (
-        _numbers(frame, name) for name in ("batch", "sequence", "heads", "kv_heads", "head_dim", "window")
-    )
+    batch = _numbers(frame, "batch")
+    length = _numbers(frame, "sequence")
+    heads = _numbers(frame, "heads")
+    kv = _numbers(frame, "kv_heads")
+    dim = _numbers(frame, "head_dim")
+    window = _numbers(frame, "window")
     read = np.where(window > 0, np.minimum(length, window), length)
     query = full_bytes(frame) * batch * heads * dim
     return {
@@ -145,10 +161,15 @@ def _generation(frame: pd.DataFrame) -> dict[str, np.ndarray]:
 
 
 def _mixture(frame: pd.DataFrame) -> dict[str, np.ndarray]:
-    tokens, hidden, inner, top_k, experts, tp, ep = (
-        _numbers(frame, name) for name in ("tokens", "hidden", "expert_hidden", "top_k", "experts", "tp", "ep")
-    )
-    pairs, inner = tokens * top_k / ep, inner / tp
+    tokens = _numbers(frame, "tokens")
+    hidden = _numbers(frame, "hidden")
+    inner = _numbers(frame, "expert_hidden")
+    top_k = _numbers(frame, "top_k")
+    experts = _numbers(frame, "experts")
+    tp = _numbers(frame, "tp")
+    ep = _numbers(frame, "ep")
+    pairs = tokens * top_k / ep
+    inner = inner / tp
     return {
         "flops": 6 * pairs * hidden * inner,
         "bytes_input": pairs * (hidden + 2 * inner) * full_bytes(frame),
@@ -158,7 +179,8 @@ def _mixture(frame: pd.DataFrame) -> dict[str, np.ndarray]:
 
 
 def _collective(frame: pd.DataFrame) -> dict[str, np.ndarray]:
-    gpus, passes = _numbers(frame, "gpus"), frame["op"].astype("str").map(RING_PASSES).to_numpy(dtype=float)
+    gpus = _numbers(frame, "gpus")
+    passes = frame["op"].astype("str").map(RING_PASSES).to_numpy(dtype=float)
     return {"bytes_link": _numbers(frame, "bytes_message") * passes * (gpus - 1) / gpus}
 
 

@@ -26,7 +26,12 @@ USABLE_MEMORY = 0.9
 """Share of the memory that serving software takes for weights and caches; the default of vLLM."""
 SHARED_OF_ACTIVE = 0.35
 """Share of the active parameters of a mixture that every token uses: attention, embeddings, shared experts."""
-PEAKS = {"bf16": "bf16_tflops", "int4": "bf16_tflops", "fp8": "fp8_tflops", "fp4": "fp4_tflops"}
+PEAKS = {
+    "bf16": "bf16_tflops",
+    "int4": "bf16_tflops",
+    "fp8": "fp8_tflops",
+    "fp4": "fp4_tflops",
+}
 """Column of the peak of each number format."""
 GIB = 2.0**30
 _BILLION = 1e9
@@ -53,7 +58,8 @@ def usable_bytes(known: Columns) -> np.ndarray:
 
 def running_requests(known: Columns) -> np.ndarray:
     """Return the requests that a step serves, (n,): those whose caches fit beside the weights, at least one."""
-    requests, cached = _of(known, "concurrency"), cached_bytes(known)
+    requests = _of(known, "concurrency")
+    cached = cached_bytes(known)
     with np.errstate(divide="ignore", invalid="ignore"):
         fitting = (usable_bytes(known) - weight_bytes(known)) / np.where(cached > 0, cached, np.nan)
     return np.asarray(np.where(requests <= fitting, requests, np.maximum(fitting, 1.0)))
@@ -76,7 +82,9 @@ def weights_read(known: Columns, running: np.ndarray) -> np.ndarray:
 
 def peak_tflops(known: Columns) -> np.ndarray:
     """Return the peak of the number format, (n,); formats that a GPU cannot compute are computed in bfloat16."""
-    peak, formats, full = np.full(len(known["precision"]), np.nan), _formats(known), _of(known, "bf16_tflops")
+    peak = np.full(len(known["precision"]), np.nan)
+    formats = _formats(known)
+    full = _of(known, "bf16_tflops")
     for name, column in PEAKS.items():
         stated = _of(known, column)
         peak = np.where(formats == name, np.where(np.isnan(stated), full, stated), peak)

@@ -20,13 +20,21 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from perfcast.domains.llm.accelerators.accelerator_catalog import MODEL_FACTS, read_gpus, read_layers
+from perfcast.domains.llm.accelerators.accelerator_catalog import (
+    MODEL_FACTS,
+    read_gpus,
+    read_layers,
+)
 from perfcast.domains.llm.accelerators.operator_costs import light_time, operator_amounts
 
 Values = np.ndarray | float
 
-STEP, PROMPT = "step", "prompt"
-PRODUCTS, EXPERTS, ATTENTION, EXCHANGE = "products", "experts", "attention", "exchange"
+STEP = "step"
+PROMPT = "prompt"
+PRODUCTS = "products"
+EXPERTS = "experts"
+ATTENTION = "attention"
+EXCHANGE = "exchange"
 """Classes of operators of a step."""
 PARTS = {
     PRODUCTS: "matrix products of a step",
@@ -41,18 +49,37 @@ PARTS = {
 """Meaning of the parts of a request's time."""
 
 SHAPE = (
-    *("m", "n", "k", "batch", "sequence", "heads", "kv_heads", "head_dim", "window"),
-    *("tokens", "hidden", "expert_hidden", "top_k", "experts", "tp", "ep", "bytes_message", "gpus"),
+    "m",
+    "n",
+    "k",
+    "batch",
+    "sequence",
+    "heads",
+    "kv_heads",
+    "head_dim",
+    "window",
+    "tokens",
+    "hidden",
+    "expert_hidden",
+    "top_k",
+    "experts",
+    "tp",
+    "ep",
+    "bytes_message",
+    "gpus",
 )
 PEAKS = ("bf16_tflops", "fp8_tflops", "fp4_tflops", "memory_gb_per_s", "link_gb_per_s")
 """Facts of the GPU that the speed of light of an operator depends on."""
-_LATENT_DIM, _LATENT_SHARE = 0.5, 2.0
+_LATENT_DIM = 0.5
+_LATENT_SHARE = 2.0
 """Latent attention reads one vector as key and value: half its elements each."""
 _ACTIVATION_BYTES = 2.0
-_FULL, _SHARED_FORMATS = "bf16", ("fp4", "int4")
+_FULL = "bf16"
+_SHARED_FORMATS = ("fp4", "int4")
 _DTYPES = {"bf16": "bfloat16", "fp8": "fp8", "fp4": "nvfp4", "int4": "int4_wo"}
 """Number format of the operator tables by number format of the weights."""
-_CACHE_DTYPE, _MESSAGE_DTYPE = "fp8", "half"
+_CACHE_DTYPE = "fp8"
+_MESSAGE_DTYPE = "half"
 _QUANTIZED_EXPERTS_ALONE = frozenset(["gptoss", "kimi"])
 """Families whose 4-bit checkpoints keep attention in bfloat16."""
 
@@ -120,14 +147,17 @@ def add_parts(operators: pd.DataFrame, times: np.ndarray, deployments: pd.DataFr
         Times in ms by part, 0 where a deployment has no such operator; missing where a time is. Shapes: (deployments,).
     """
     size = len(deployments)
-    place, spent = operators["place"].to_numpy(), times * operators["count"].to_numpy()
-    phase, part = operators["phase"].to_numpy(), operators["part"].to_numpy()
+    place = operators["place"].to_numpy()
+    spent = times * operators["count"].to_numpy()
+    phase = operators["phase"].to_numpy()
+    part = operators["part"].to_numpy()
 
     def total(rows: np.ndarray) -> np.ndarray:
         return np.bincount(place[rows], spent[rows], minlength=size)
 
     step = {name: total((phase == STEP) & (part == name)) for name in (PRODUCTS, EXPERTS, ATTENTION, EXCHANGE)}
-    prompt, copies = total(phase == PROMPT), _numbers(deployments, "attention_data_parallel")
+    prompt = total(phase == PROMPT)
+    copies = _numbers(deployments, "attention_data_parallel")
     mixed = prompt * _numbers(deployments, "running") / copies / _numbers(deployments, "output_tokens")
     # rho / (1 - rho) prompts wait, where rho is the share of the time that computes prompts
     whole = np.sum(list(step.values()), axis=0)
@@ -153,10 +183,15 @@ def _operators(frame: pd.DataFrame, load: _Load) -> Iterator[pd.DataFrame]:
 def _attention(frame: pd.DataFrame, load: _Load) -> Iterator[pd.DataFrame]:
     """Yield the products around attention, and attention itself."""
     of = {name: _numbers(frame, f"{name}_of_layer") for name in _LAYER}
-    hidden, tp = _numbers(frame, "hidden"), _numbers(frame, "tensor_parallel")
-    layers, linear = _numbers(frame, "layers"), of["linear_layers"]
-    latent, full = of["cache_rank"] > 0, layers - of["linear_layers"]
-    heads, keys, values = of["heads"], of["key_dim"], of["value_dim"]
+    hidden = _numbers(frame, "hidden")
+    tp = _numbers(frame, "tensor_parallel")
+    layers = _numbers(frame, "layers")
+    linear = of["linear_layers"]
+    latent = of["cache_rank"] > 0
+    full = layers - of["linear_layers"]
+    heads = of["heads"]
+    keys = of["key_dim"]
+    values = of["value_dim"]
     ranks = of["query_rank"] + of["cache_rank"] + of["rope_dim"]
     per_kv = np.maximum(of["kv_heads"] / tp, 1.0)
     queries = heads / tp * (1 + of["gated"]) * keys + 2 * per_kv * keys
@@ -164,14 +199,28 @@ def _attention(frame: pd.DataFrame, load: _Load) -> Iterator[pd.DataFrame]:
         (np.where(latent, 0.0, full), queries, hidden),
         (np.where(latent, full, 0.0), ranks, hidden),
         (np.where(latent, full, 0.0), heads / tp * keys, of["query_rank"]),
-        (np.where(latent, full, 0.0), heads / tp * (keys - of["rope_dim"] + values), of["cache_rank"]),
+        (
+            np.where(latent, full, 0.0),
+            heads / tp * (keys - of["rope_dim"] + values),
+            of["cache_rank"],
+        ),
         (full, hidden, heads / tp * values),
         (linear, (2 * of["linear_keys"] + 2 * of["linear_values"]) / tp, hidden),
         (linear, hidden, of["linear_values"] / tp),
     )
     for count, n, k in products:
         yield _rows(frame, load, PRODUCTS, "gemm", count, m=load.new, n=n, k=k)
-    yield _rows(frame, load, PRODUCTS, "gemm", 1.0, precision=_FULL, m=load.batch, n=of["vocabulary"] / tp, k=hidden)
+    yield _rows(
+        frame,
+        load,
+        PRODUCTS,
+        "gemm",
+        1.0,
+        precision=_FULL,
+        m=load.batch,
+        n=of["vocabulary"] / tp,
+        k=hidden,
+    )
     windowed = _numbers(frame, "window_layers")
     if load.phase == STEP:
         # one vector of the latent cache serves as key and value of all heads
@@ -197,14 +246,28 @@ def _attention(frame: pd.DataFrame, load: _Load) -> Iterator[pd.DataFrame]:
 def _feed_forward(frame: pd.DataFrame, load: _Load) -> Iterator[pd.DataFrame]:
     """Yield the products of dense layers and shared experts, the router, and the routed experts."""
     of = {name: _numbers(frame, f"{name}_of_layer") for name in _LAYER}
-    hidden, tp = _numbers(frame, "hidden"), _numbers(frame, "tensor_parallel")
+    hidden = _numbers(frame, "hidden")
+    tp = _numbers(frame, "tensor_parallel")
     experts = _numbers(frame, "experts")
     mixtures = np.where(experts > 0, _numbers(frame, "layers") - of["dense_layers"], 0.0)
-    for count, inner in ((of["dense_layers"], of["ffn_hidden"]), (mixtures, of["shared_hidden"])):
+    for count, inner in (
+        (of["dense_layers"], of["ffn_hidden"]),
+        (mixtures, of["shared_hidden"]),
+    ):
         used = np.where(inner > 0, count, 0.0)
         yield _rows(frame, load, PRODUCTS, "gemm", used, m=load.new, n=2 * inner / tp, k=hidden)
         yield _rows(frame, load, PRODUCTS, "gemm", used, m=load.new, n=hidden, k=inner / tp)
-    yield _rows(frame, load, PRODUCTS, "gemm", mixtures, precision=_FULL, m=load.new, n=experts, k=hidden)
+    yield _rows(
+        frame,
+        load,
+        PRODUCTS,
+        "gemm",
+        mixtures,
+        precision=_FULL,
+        m=load.new,
+        n=experts,
+        k=hidden,
+    )
     yield _rows(
         frame,
         load,
@@ -223,14 +286,23 @@ def _feed_forward(frame: pd.DataFrame, load: _Load) -> Iterator[pd.DataFrame]:
 
 def _exchanges(frame: pd.DataFrame, load: _Load) -> Iterator[pd.DataFrame]:
     """Yield the sums after attention and after the feed-forward part, and the exchange between copies."""
-    layers, tp = _numbers(frame, "layers"), _numbers(frame, "tensor_parallel")
+    layers = _numbers(frame, "layers")
+    tp = _numbers(frame, "tensor_parallel")
     copies = _numbers(frame, "attention_data_parallel")
     width = _numbers(frame, "hidden") * _ACTIVATION_BYTES
     sums = np.where(tp > 1, np.where(copies > 1, 1.0, 2.0) * layers, 0.0)
     yield _rows(frame, load, EXCHANGE, "all_reduce", sums, bytes_message=load.new * width, gpus=tp)
     between = np.where((copies > 1) & (_numbers(frame, "experts") > 0), layers, 0.0)
     for op in ("all_gather", "reduce_scatter"):
-        yield _rows(frame, load, EXCHANGE, op, between, bytes_message=load.everywhere * width, gpus=tp * copies)
+        yield _rows(
+            frame,
+            load,
+            EXCHANGE,
+            op,
+            between,
+            bytes_message=load.everywhere * width,
+            gpus=tp * copies,
+        )
 
 
 def _rows(
@@ -265,9 +337,23 @@ def _rows(
 
 
 _LAYER = (
-    *("heads", "kv_heads", "key_dim", "value_dim", "query_rank", "cache_rank", "rope_dim", "gated", "attended"),
-    *("ffn_hidden", "dense_layers", "expert_hidden", "shared_hidden"),
-    *("linear_layers", "linear_keys", "linear_values", "vocabulary"),
+    "heads",
+    "kv_heads",
+    "key_dim",
+    "value_dim",
+    "query_rank",
+    "cache_rank",
+    "rope_dim",
+    "gated",
+    "attended",
+    "ffn_hidden",
+    "dense_layers",
+    "expert_hidden",
+    "shared_hidden",
+    "linear_layers",
+    "linear_keys",
+    "linear_values",
+    "vocabulary",
 )
 
 
@@ -279,9 +365,12 @@ HEAD_DIM = 128.0
 """Elements of a head of most models since Llama 2."""
 VOCABULARY = 128_256.0
 """Tokens of the vocabulary of Llama 3."""
-ROPE_DIM, LATENT_KEY_DIM, QUERY_RANK = 64.0, 192.0, 1536.0
+ROPE_DIM = 64.0
+LATENT_KEY_DIM = 192.0
+QUERY_RANK = 1536.0
 """Shape of latent attention. Source: DeepSeek-V3, 2024, arXiv 2412.19437, section 4.2."""
-LINEAR_KEYS, LINEAR_VALUES = 0.5, 2.0
+LINEAR_KEYS = 0.5
+LINEAR_VALUES = 2.0
 """Widths of linear attention over the width of the model."""
 
 _MATRICES = 3.0
@@ -301,7 +390,9 @@ def estimate_layers(models: pd.DataFrame) -> pd.DataFrame:
         The columns of `read_layers` but the source, on the index of the models.
     """
     fact = {name: models[name].to_numpy(dtype=float) for name in MODEL_FACTS}
-    layers, hidden, experts = fact["layers"], fact["hidden"], fact["experts"]
+    layers = fact["layers"]
+    hidden = fact["hidden"]
+    experts = fact["experts"]
     with np.errstate(divide="ignore", invalid="ignore"):
         latent = fact["kv_elements"] % HEAD_DIM != 0
         heads = np.maximum(np.round(hidden / HEAD_DIM), 1.0)
@@ -316,13 +407,15 @@ def estimate_layers(models: pd.DataFrame) -> pd.DataFrame:
         shared = active / scale - fact["experts_per_token"] * expert
         mixture = experts > 0
         shape = {
-            **{"heads": heads, "kv_heads": kv_heads},
+            "heads": heads,
+            "kv_heads": kv_heads,
             "key_dim": np.where(latent, LATENT_KEY_DIM, HEAD_DIM),
             "value_dim": HEAD_DIM,
             "query_rank": np.where(latent, QUERY_RANK, 0.0),
             "cache_rank": np.where(latent, np.maximum(fact["kv_elements"] - ROPE_DIM, 0.0), 0.0),
             "rope_dim": np.where(latent, ROPE_DIM, 0.0),
-            **{"gated": 0.0, "attended": 0.0},
+            "gated": 0.0,
+            "attended": 0.0,
             "ffn_hidden": np.where(mixture, 0.0, np.maximum(dense, 0.0)),
             "dense_layers": np.where(mixture, 0.0, layers),
             "expert_hidden": np.where(mixture, np.maximum(expert, 0.0), 0.0),
@@ -335,4 +428,5 @@ def estimate_layers(models: pd.DataFrame) -> pd.DataFrame:
         }
     unknown = np.isnan([fact[name] for name in MODEL_FACTS if name != "window"]).any(axis=0)
     names = [name for name in read_layers().columns if name != "source"]
-    return pd.DataFrame(shape, index=models.index)[names].astype(float).mask(pd.Series(unknown, models.index), axis=0)
+    estimated = pd.DataFrame(shape, index=models.index)[names].astype(float)
+    return estimated.mask(pd.Series(unknown, models.index), axis=0)

@@ -19,9 +19,28 @@ _MAX_REMEMBERED = 4096
 _SIMILARITY = 0.55
 _GPU_FILLERS = frozenset(
     (
-        *("nvidia", "intel", "amd", "instinct", "geforce", "gpu", "tensor", "core"),
-        *("sxm", "sxm4", "sxm5", "sxm6", "hgx", "dgx", "nvl72"),
-        *("hbm2e", "hbm3", "hbm3e", "server", "edition", "arc", "blackwell"),
+        "nvidia",
+        "intel",
+        "amd",
+        "instinct",
+        "geforce",
+        "gpu",
+        "tensor",
+        "core",
+        "sxm",
+        "sxm4",
+        "sxm5",
+        "sxm6",
+        "hgx",
+        "dgx",
+        "nvl72",
+        "hbm2e",
+        "hbm3",
+        "hbm3e",
+        "server",
+        "edition",
+        "arc",
+        "blackwell",
     )
 )
 """Words that tell nothing beside the name of a GPU. `PCIe` is none: such a board is another GPU."""
@@ -31,12 +50,33 @@ _MEMORY_TOLERANCE = 0.1
 _VARIANTS = frozenset(["instruct", "chat", "it", "base", "hf", "thinking", "meta", "0324", "0528", "2507"])
 """Words of names of models of one shape."""
 _PRECISIONS = {
-    **{"bf16": "bf16", "bfloat16": "bf16", "fp16": "bf16", "float16": "bf16", "half": "bf16"},
-    **{"fp8": "fp8", "float8": "fp8", "fp8_block": "fp8", "fp8block": "fp8", "e4m3": "fp8"},
-    **{"fp4": "fp4", "nvfp4": "fp4", "mxfp4": "fp4", "float4": "fp4"},
-    **{"int4": "int4", "int4_wo": "int4", "w4a16": "int4", "awq": "int4", "gptq": "int4"},
+    "bf16": "bf16",
+    "bfloat16": "bf16",
+    "fp16": "bf16",
+    "float16": "bf16",
+    "half": "bf16",
+    "fp8": "fp8",
+    "float8": "fp8",
+    "fp8_block": "fp8",
+    "fp8block": "fp8",
+    "e4m3": "fp8",
+    "fp4": "fp4",
+    "nvfp4": "fp4",
+    "mxfp4": "fp4",
+    "float4": "fp4",
+    "int4": "int4",
+    "int4_wo": "int4",
+    "w4a16": "int4",
+    "awq": "int4",
+    "gptq": "int4",
 }
-_BACKENDS = {"tensorrtllm": "trtllm", "trtllm": "trtllm", "tensorrt": "trtllm", "vllm": "vllm", "sglang": "sglang"}
+_BACKENDS = {
+    "tensorrtllm": "trtllm",
+    "trtllm": "trtllm",
+    "tensorrt": "trtllm",
+    "vllm": "vllm",
+    "sglang": "sglang",
+}
 
 
 class ModelName(NamedTuple):
@@ -55,7 +95,8 @@ def find_gpu(text: str) -> str | None:
     named = [word for word in words if word not in _GPU_FILLERS]
     keys = _gpu_keys()
     # boards of one name may differ in memory
-    gpu = keys.get(_squash(named)) or keys.get(_squash([word for word in named if not _MEMORY.fullmatch(word)]))
+    without_memory = [word for word in named if not _MEMORY.fullmatch(word)]
+    gpu = keys.get(_squash(named)) or keys.get(_squash(without_memory))
     if gpu is None:
         return None
     capacity = float(read_gpus()["memory_gib"][gpu])

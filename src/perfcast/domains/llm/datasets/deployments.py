@@ -25,7 +25,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from perfcast.data.measured_tables import describe_first_bad, parse_numbers, quarantine, reject_outside
+from perfcast.data.measured_tables import (
+    describe_first_bad,
+    parse_numbers,
+    quarantine,
+    reject_outside,
+)
 from perfcast.data.standardized import Standardized
 from perfcast.data.strict_csv import (
     build_rejected_frame,
@@ -44,13 +49,23 @@ from perfcast.domains.llm.accelerators.accelerator_catalog import (
     read_models,
 )
 from perfcast.domains.llm.accelerators.served_memory import running_requests, shortest_step
-from perfcast.domains.llm.accelerators.step_operators import PARTS, add_parts, light_of, list_operators
+from perfcast.domains.llm.accelerators.step_operators import (
+    PARTS,
+    add_parts,
+    light_of,
+    list_operators,
+)
 from perfcast.domains.llm.datasets.operator_lookup import time_operators
-from perfcast.domains.llm.datasets.serving_columns import COLUMNS, PARALLEL_COLUMNS, QUANTITIES
+from perfcast.domains.llm.datasets.serving_columns import (
+    COLUMNS,
+    PARALLEL_COLUMNS,
+    QUANTITIES,
+)
 from perfcast.schema.table import build_table
 from perfcast.sources.packed import Packed, read_records
 
-SOURCE, FILE = "aiconfigurator", "silicon_sample.csv"
+SOURCE = "aiconfigurator"
+FILE = "silicon_sample.csv"
 OPERATORS = "aiconfigurator_operators"
 """Source of measured operators; without it the slowdowns are missing."""
 NODE_GPUS = 8
@@ -65,10 +80,29 @@ _PARALLEL = ("tp_size", "pp_size", "attention_dp_size", "moe_tp_size", "moe_ep_s
 _LATENCIES = {"ttft": "silicon_ttft_ms", "tpot": "silicon_tpot_ms"}
 _NUMBERS = ("isl", "osl", *_LATENCIES.values())
 _READ = (
-    *("id", _ORIGIN, "backend", "backend_version", "model_path", "system", "precision", "mode", "gemm_quant_mode"),
-    *("isl", "osl", "batch_size", *_PARALLEL, *_LATENCIES.values()),
+    "id",
+    _ORIGIN,
+    "backend",
+    "backend_version",
+    "model_path",
+    "system",
+    "precision",
+    "mode",
+    "gemm_quant_mode",
+    "isl",
+    "osl",
+    "batch_size",
+    *_PARALLEL,
+    *_LATENCIES.values(),
 )
-_PRECISIONS = {"fp8": "fp8", "fp8_block": "fp8", "fp4": "fp4", "nvfp4": "fp4", "int4": "int4", "int4_wo": "int4"}
+_PRECISIONS = {
+    "fp8": "fp8",
+    "fp8_block": "fp8",
+    "fp4": "fp4",
+    "nvfp4": "fp4",
+    "int4": "int4",
+    "int4_wo": "int4",
+}
 _DEPLOYMENT = ("family", "gpu", "backend", "precision", "isl", "osl", *_PARALLEL)
 
 
@@ -139,7 +173,8 @@ def _rules(parsed: pd.DataFrame) -> dict[str, pd.Series]:
     """Return the reason and details of rejection, in order; missing where a row satisfies the rule."""
     parallel = parsed[list(_PARALLEL)]
     tensor, data, moe_tensor, moe_expert = (parsed[name] for name in (_PARALLEL[0], *_PARALLEL[2:]))
-    aggregated, gpus = parsed["mode"] == "agg", tensor * data
+    aggregated = parsed["mode"] == "agg"
+    gpus = tensor * data
     equal = (moe_tensor == moe_expert) & (moe_tensor > 1) & (gpus == moe_tensor * moe_expert)
     squared = equal | ((tensor == data) & (data > 1) & (moe_expert == gpus))
     layout = parallel.astype("str").agg(" x ".join, axis=1)
@@ -169,7 +204,8 @@ def _is_impossible(parsed: pd.DataFrame) -> pd.Series:
 
 def _join_facts(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the rows with their layout and load under the names of the table, and the facts of GPU and model."""
-    gpus, models = read_gpus(), read_models()
+    gpus = read_gpus()
+    models = read_models()
     return frame.assign(
         **{name: frame[source] for name, source in zip(PARALLEL_COLUMNS, _PARALLEL, strict=True)},
         **{name: frame["gpu"].map(gpus[name]) for name in (*GPU_FACTS, "generation")},

@@ -17,15 +17,25 @@ import pandas as pd
 
 from perfcast.domains.llm.accelerators.accelerator_catalog import find_gpus
 from perfcast.domains.llm.accelerators.step_operators import light_of
-from perfcast.domains.llm.datasets.operator_columns import DTYPES, SHAPES
-from perfcast.domains.llm.sources.aiconfigurator_operators import SYSTEMS, WINDOW, list_tables, read_operators
+from perfcast.domains.llm.sources.aiconfigurator_operators import (
+    DTYPES,
+    SHAPES,
+    SYSTEMS,
+    WINDOW,
+    list_tables,
+    read_operators,
+)
 
 DISTRIBUTION = "power_law_1.2"
 """Distribution of tokens over experts that the authors of the tables take for served models."""
 
 _OTHER_FORMATS: dict[str, dict[str, tuple[str, ...]]] = {
     "gemm": {"fp8": ("bfloat16",), "nvfp4": ("bfloat16",), "int4_wo": ("bfloat16",)},
-    "moe": {"fp8": ("bfloat16",), "nvfp4": ("w4a16_mxfp4", "bfloat16"), "int4_wo": ("w4a16_mxfp4", "bfloat16")},
+    "moe": {
+        "fp8": ("bfloat16",),
+        "nvfp4": ("w4a16_mxfp4", "bfloat16"),
+        "int4_wo": ("w4a16_mxfp4", "bfloat16"),
+    },
     "context_attention": {"fp8": ("bfloat16",)},
     "generation_attention": {"fp8": ("bfloat16",)},
 }
@@ -35,7 +45,14 @@ _FIRST_FORMATS = {("moe", "fp8"): ("fp8_block",)}
 _AXES = {
     "gemm": ("m", "n", "k"),
     "context_attention": ("batch", "sequence", "heads", "kv_heads", "head_dim", "attended"),
-    "generation_attention": ("batch", "sequence", "heads", "kv_heads", "head_dim", "attended"),
+    "generation_attention": (
+        "batch",
+        "sequence",
+        "heads",
+        "kv_heads",
+        "head_dim",
+        "attended",
+    ),
     "moe": ("tokens", "hidden", "expert_hidden", "top_k", "experts", "tp", "ep"),
     "nccl": ("bytes_message", "gpus"),
 }
@@ -72,7 +89,8 @@ def _read(folder: Path, system: str, table: str, gpu: str) -> pd.DataFrame:
         read = read.assign(**{WINDOW: 0})
     if table == "moe" and (read["distribution"] == DISTRIBUTION).any():
         read = read[read["distribution"] == DISTRIBUTION]
-    shape = read[list(SHAPES[table])].rename(columns=SHAPES[table]).drop(columns="distribution", errors="ignore")
+    shape = read[list(SHAPES[table])].rename(columns=SHAPES[table])
+    shape = shape.drop(columns="distribution", errors="ignore")
     frame = shape.assign(
         op=read["op_name"].astype("str") if table == "nccl" else table,
         dtype=read[DTYPES[table]].astype("str"),
@@ -88,11 +106,15 @@ def _read(folder: Path, system: str, table: str, gpu: str) -> pd.DataFrame:
 def _time(measured: pd.DataFrame, wanted: pd.DataFrame, table: str) -> np.ndarray:
     """Return the times of the wanted operators of one table and GPU. Shapes: (wanted rows,)."""
     times = np.full(len(wanted), np.nan)
-    ops, dtypes = wanted["op"].to_numpy(), wanted["dtype"].to_numpy()
+    ops = wanted["op"].to_numpy()
+    dtypes = wanted["dtype"].to_numpy()
     for op, stated in sorted(set(zip(ops, dtypes, strict=True))):
         rows = np.flatnonzero((ops == op) & (dtypes == stated))
         of_op = measured[measured["op"] == op]
-        dtype = next((name for name in _formats(table, stated) if (of_op["dtype"] == name).any()), None)
+        dtype = next(
+            (name for name in _formats(table, stated) if (of_op["dtype"] == name).any()),
+            None,
+        )
         if dtype is None:
             continue
         known = of_op[of_op["dtype"] == dtype]
@@ -106,7 +128,11 @@ def _time(measured: pd.DataFrame, wanted: pd.DataFrame, table: str) -> np.ndarra
 
 def _formats(table: str, dtype: str) -> tuple[str, ...]:
     """Return the formats of a table that a number format is looked up in, the preferred one first."""
-    return (*_FIRST_FORMATS.get((table, dtype), ()), dtype, *_OTHER_FORMATS.get(table, {}).get(dtype, ()))
+    return (
+        *_FIRST_FORMATS.get((table, dtype), ()),
+        dtype,
+        *_OTHER_FORMATS.get(table, {}).get(dtype, ()),
+    )
 
 
 def _places(frame: pd.DataFrame, table: str) -> np.ndarray:
@@ -115,7 +141,8 @@ def _places(frame: pd.DataFrame, table: str) -> np.ndarray:
         window = np.asarray(frame["window"], dtype=float)
         length = np.asarray(frame["sequence"], dtype=float)
         frame = frame.assign(attended=np.where(window > 0, np.minimum(window, length), length))
-    return np.asarray(np.log2(np.maximum(frame[list(_AXES[table])].to_numpy(dtype=float), 1.0)))
+    sizes = frame[list(_AXES[table])].to_numpy(dtype=float)
+    return np.asarray(np.log2(np.maximum(sizes, 1.0)))
 
 
 NEIGHBORS = 4

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from perfcast.domains.llm.accelerators.accelerator_catalog import GPU_FACTS, MODEL_FACTS, MODEL_LIMITS
+from perfcast.domains.llm.accelerators.accelerator_catalog import (
+    GPU_FACTS,
+    MODEL_FACTS,
+    MODEL_LIMITS,
+)
 from perfcast.domains.llm.accelerators.step_operators import PARTS
 from perfcast.schema.declare import category, number
 from perfcast.schema.table import Column, Kind, Role, Tag
@@ -29,14 +33,35 @@ _PARALLEL = {
 PARALLEL_COLUMNS = tuple(_PARALLEL)
 COLUMNS = (
     category("result_id", Role.KEY, "load", "name of the measurement and quantity", Tag.ROW),
-    category("quantity", Role.KEY, "load", "measured latency: " + ", ".join(QUANTITIES), Tag.TASK, Tag.CONFIG),
+    category(
+        "quantity",
+        Role.KEY,
+        "load",
+        "measured latency: " + ", ".join(QUANTITIES),
+        Tag.TASK,
+        Tag.CONFIG,
+    ),
     category("model", Role.KEY, "model", "published name of the model"),
     category("model_family", Role.KEY, "model", "models of one shape", Tag.IDENTITY, Tag.SLICE),
     category("gpu", Role.KEY, "gpu", "name of the GPU", Tag.ENTITY, Tag.IDENTITY),
     category("generation", Role.KEY, "gpu", "generation of the GPU", Tag.SLICE),
     category("deployment", Role.KEY, "layout", "everything but the number of concurrent requests"),
-    category("configuration", Role.KEY, "layout", "deployment and concurrent requests", Tag.BLOCK, Tag.CONFIG),
-    Column("measured", Kind.DATE, Role.KEY, "load", meaning="day of the measurement", tags=(Tag.TIME,)),
+    category(
+        "configuration",
+        Role.KEY,
+        "layout",
+        "deployment and concurrent requests",
+        Tag.BLOCK,
+        Tag.CONFIG,
+    ),
+    Column(
+        "measured",
+        Kind.DATE,
+        Role.KEY,
+        "load",
+        meaning="day of the measurement",
+        tags=(Tag.TIME,),
+    ),
     number("input_tokens", "load", "tokens of a prompt", tags=(Tag.SCALING,)),
     number("output_tokens", "load", "tokens of an answer", tags=(Tag.SCALING,)),
     number("concurrency", "load", "requests in progress", tags=(Tag.SCALING,)),
@@ -60,7 +85,15 @@ COLUMNS = (
         )
         for name, meaning in PARTS.items()
     ),
-    Column("latency", Kind.NUMERICAL, Role.TARGET, "load", "ms", "measured latency; lower is better", 0),
+    Column(
+        "latency",
+        Kind.NUMERICAL,
+        Role.TARGET,
+        "load",
+        "ms",
+        "measured latency; lower is better",
+        0,
+    ),
     Column(
         "in_progress",
         Kind.NUMERICAL,
@@ -73,5 +106,12 @@ COLUMNS = (
     ),
     category("backend_version", Role.PROVENANCE, "layout", "version of the serving software"),
     category("source_file", Role.PROVENANCE, "load", "file of the row"),
-    Column("source_line", Kind.NUMERICAL, Role.PROVENANCE, "load", meaning="line of that file", low=1),
+    Column(
+        "source_line",
+        Kind.NUMERICAL,
+        Role.PROVENANCE,
+        "load",
+        meaning="line of that file",
+        low=1,
+    ),
 )

@@ -8,18 +8,48 @@ Source: `data.accelerators.step_operators`.
 from __future__ import annotations
 
 from perfcast.domains.llm.accelerators.served_memory import running_requests
-from perfcast.domains.llm.accelerators.step_operators import PARTS, PEAKS, add_parts, light_of, list_operators
+from perfcast.domains.llm.accelerators.step_operators import (
+    PARTS,
+    PEAKS,
+    add_parts,
+    light_of,
+    list_operators,
+)
 from perfcast.features.feature_math import append, feature, require
 from perfcast.schema.table import Table, Tag
 
 REQUIRES = (
-    *("model_family", "gpu", "precision", "input_tokens", "output_tokens", "concurrency", "gpus", "memory_gib"),
-    *("tensor_parallel", "attention_data_parallel", "moe_tensor_parallel", "moe_expert_parallel"),
-    *("total_params_1e9", "layers", "hidden", "kv_elements", "full_layers", "window_layers", "window"),
-    *("experts", "experts_per_token", *PEAKS),
+    "model_family",
+    "gpu",
+    "precision",
+    "input_tokens",
+    "output_tokens",
+    "concurrency",
+    "gpus",
+    "memory_gib",
+    "tensor_parallel",
+    "attention_data_parallel",
+    "moe_tensor_parallel",
+    "moe_expert_parallel",
+    "total_params_1e9",
+    "layers",
+    "hidden",
+    "kv_elements",
+    "full_layers",
+    "window_layers",
+    "window",
+    "experts",
+    "experts_per_token",
+    *PEAKS,
 )
 _COLUMNS = tuple(
-    feature(f"part_{name}", "operators", "ms", f"at the speed of light: {meaning}", tags=[Tag.COMPONENT])
+    feature(
+        f"part_{name}",
+        "operators",
+        "ms",
+        f"at the speed of light: {meaning}",
+        tags=[Tag.COMPONENT],
+    )
     for name, meaning in PARTS.items()
 )
 

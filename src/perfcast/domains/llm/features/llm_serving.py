@@ -24,14 +24,48 @@ from perfcast.features.feature_math import append, arrays, feature, ratio
 from perfcast.schema.table import Table, Tag
 
 REQUIRES = (
-    *("input_tokens", "output_tokens", "concurrency", "gpus", "precision"),
-    *("total_params_1e9", "active_params_1e9", "layers", "hidden", "kv_elements", "full_layers", "window_layers"),
-    *("window", "experts", "experts_per_token"),
-    *("bf16_tflops", "fp8_tflops", "fp4_tflops", "memory_gb_per_s", "memory_gib", "link_gb_per_s"),
+    "input_tokens",
+    "output_tokens",
+    "concurrency",
+    "gpus",
+    "precision",
+    "total_params_1e9",
+    "active_params_1e9",
+    "layers",
+    "hidden",
+    "kv_elements",
+    "full_layers",
+    "window_layers",
+    "window",
+    "experts",
+    "experts_per_token",
+    "bf16_tflops",
+    "fp8_tflops",
+    "fp4_tflops",
+    "memory_gb_per_s",
+    "memory_gib",
+    "link_gb_per_s",
 )
 _ACTIVATION_BYTES = 2.0
-_TIMES = ("t_weights", "t_cache", "t_decode", "t_exchange", "t_mixed", "t_step", "t_prompt", "t_queue")
-_LOGS = (*("input_tokens", "output_tokens", "concurrency", "gpus"), *_TIMES, "step_layers", "tokens_per_expert")
+_TIMES = (
+    "t_weights",
+    "t_cache",
+    "t_decode",
+    "t_exchange",
+    "t_mixed",
+    "t_step",
+    "t_prompt",
+    "t_queue",
+)
+_LOGS = (
+    "input_tokens",
+    "output_tokens",
+    "concurrency",
+    "gpus",
+    *_TIMES,
+    "step_layers",
+    "tokens_per_expert",
+)
 
 
 def _time(name: str, meaning: str, group: str = "layout") -> tuple[str, str, str, str]:
@@ -39,23 +73,66 @@ def _time(name: str, meaning: str, group: str = "layout") -> tuple[str, str, str
 
 
 _COLUMNS = (
-    feature(*_time("t_weights", "reading the weights of a step at the memory's bandwidth"), tags=[Tag.COST]),
+    feature(
+        *_time("t_weights", "reading the weights of a step at the memory's bandwidth"),
+        tags=[Tag.COST],
+    ),
     feature(*_time("t_cache", "reading the key-value caches of a step"), tags=[Tag.COST]),
-    feature(*_time("t_decode", "computing a token of every request at the peak"), tags=[Tag.COST]),
-    feature(*_time("t_exchange", "exchanging the activations of a step between GPUs"), tags=[Tag.COST]),
+    feature(
+        *_time("t_decode", "computing a token of every request at the peak"),
+        tags=[Tag.COST],
+    ),
+    feature(
+        *_time("t_exchange", "exchanging the activations of a step between GPUs"),
+        tags=[Tag.COST],
+    ),
     feature(*_time("t_mixed", "computing the prompts of others, per step"), tags=[Tag.COST]),
     feature(*_time("t_prompt", "computing a prompt at the peak"), tags=[Tag.COST]),
-    feature(*_time("t_queue", "computing the prompts of all requests in progress"), tags=[Tag.COST]),
-    feature(*_time("t_wait", "waiting for the prompts of others, as in a queue"), tags=[Tag.COST]),
+    feature(
+        *_time("t_queue", "computing the prompts of all requests in progress"),
+        tags=[Tag.COST],
+    ),
+    feature(
+        *_time("t_wait", "waiting for the prompts of others, as in a queue"),
+        tags=[Tag.COST],
+    ),
     feature(*_time("t_step", "sum of the times of a step")),
-    feature("running", "load", "", "requests that a step serves: those whose caches fit in memory"),
-    feature("step_layers", "layout", "", "layers that a step starts one after the other", tags=[Tag.COST]),
-    feature("exchange_layers", "layout", "", "layers whose GPUs wait for each other", tags=[Tag.COST]),
+    feature(
+        "running",
+        "load",
+        "",
+        "requests that a step serves: those whose caches fit in memory",
+    ),
+    feature(
+        "step_layers",
+        "layout",
+        "",
+        "layers that a step starts one after the other",
+        tags=[Tag.COST],
+    ),
+    feature(
+        "exchange_layers",
+        "layout",
+        "",
+        "layers whose GPUs wait for each other",
+        tags=[Tag.COST],
+    ),
     feature("prompt_share", "load", "", "share of a step that computes prompts", high=1),
     feature("weight_share", "load", "", "share of a step that reads weights", high=1),
     feature("exchange_share", "load", "", "share of a step that exchanges activations", high=1),
-    feature("experts_touched", "load", "", "expected share of the experts that a step uses", high=1),
-    feature("tokens_per_expert", "load", "", "tokens of a step per expert; all for a dense model"),
+    feature(
+        "experts_touched",
+        "load",
+        "",
+        "expected share of the experts that a step uses",
+        high=1,
+    ),
+    feature(
+        "tokens_per_expert",
+        "load",
+        "",
+        "tokens of a step per expert; all for a dense model",
+    ),
     feature("balance", "gpu", "FLOP/B", "peak of the number format / memory bandwidth"),
 )
 
@@ -68,7 +145,9 @@ def derive(table: Table) -> Table:
     Raises: ValueError when a column of `REQUIRES` is missing.
     """
     of = arrays(table, REQUIRES)
-    gpus, layers, output = of["gpus"], of["layers"], of["output_tokens"]
+    gpus = of["gpus"]
+    layers = of["layers"]
+    output = of["output_tokens"]
     link = of["link_gb_per_s"] * 1e6  # per ms
     many = gpus > 1
     running = running_requests(of)

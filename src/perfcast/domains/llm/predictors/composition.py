@@ -56,8 +56,11 @@ class CompositionPredictor(Predictor):
         y = pd.DataFrame(np.exp(log_y), columns=list(self.targets_))
         when = None if self._when is None else pd.Series(self._when)
         self.fallback_ = self._new_sum().fit(X, y, columns=self.columns_, when=when)
-        self.entities_, self.slowdowns_, self.sum_ = set(), None, None
-        parts, slowdowns = self._part_columns(), self._slowdown_columns()
+        self.entities_ = set()
+        self.slowdowns_ = None
+        self.sum_ = None
+        parts = self._part_columns()
+        slowdowns = self._slowdown_columns()
         if not parts:
             return
         values = number_matrix(X, slowdowns)
@@ -69,7 +72,10 @@ class CompositionPredictor(Predictor):
         if (rows[:, None] & np.isfinite(log_y)).any(axis=0).all():
             inputs = self._with_parts(X[rows], composed[rows])
             self.sum_ = self._new_sum().fit(
-                inputs, y[rows], columns=self._sum_columns(), when=None if when is None else when[rows]
+                inputs,
+                y[rows],
+                columns=self._sum_columns(),
+                when=None if when is None else when[rows],
             )
 
     def _fit_slowdowns(self, X: pd.DataFrame, values: np.ndarray) -> None:
@@ -81,7 +87,9 @@ class CompositionPredictor(Predictor):
         frame = pd.DataFrame(known[rows], columns=names).dropna(axis=1, thresh=_MIN_ROWS)
         if len(frame.columns):
             trees = ExtraTrees(
-                n_estimators=self.n_estimators, min_samples_leaf=self.min_samples_leaf, random_state=self.random_state
+                n_estimators=self.n_estimators,
+                min_samples_leaf=self.min_samples_leaf,
+                random_state=self.random_state,
             )
             self.slowdowns_ = trees.fit(X[rows], frame, columns=self._tree_columns())
 
@@ -99,7 +107,8 @@ class CompositionPredictor(Predictor):
     def _compose(self, X: pd.DataFrame) -> np.ndarray:
         """Return the times of the parts, (n, parts); missing where a part or its slowdown is unknown."""
         parts = self._part_columns()
-        light, slowdown = number_matrix(X, parts), number_matrix(X, self._slowdown_columns())
+        light = number_matrix(X, parts)
+        slowdown = number_matrix(X, self._slowdown_columns())
         slowdown[~np.isin(self._entities(X), list(self.entities_))] = np.nan
         unknown = (light > 0) & ~np.isfinite(slowdown)
         rows = unknown.any(axis=1)
@@ -154,13 +163,22 @@ class CompositionPredictor(Predictor):
         return names
 
     def _save(self, folder: Path) -> None:
-        models = {"fallback": self.fallback_, "slowdowns": self.slowdowns_, "sum": self.sum_}
+        models = {
+            "fallback": self.fallback_,
+            "slowdowns": self.slowdowns_,
+            "sum": self.sum_,
+        }
         fitted = {name: model for name, model in models.items() if model is not None}
-        write_json(folder / "composition.json", {"entities": sorted(self.entities_), "models": list(fitted)})
+        write_json(
+            folder / "composition.json",
+            {"entities": sorted(self.entities_), "models": list(fitted)},
+        )
         save_nested(folder, fitted)
 
     def _load(self, folder: Path) -> None:
         state = read_state(folder / "composition.json")
         models = load_nested(folder, state["models"])
-        self.entities_, self.fallback_ = set(state["entities"]), models["fallback"]
-        self.sum_, self.slowdowns_ = models.get("sum"), models.get("slowdowns")
+        self.entities_ = set(state["entities"])
+        self.fallback_ = models["fallback"]
+        self.sum_ = models.get("sum")
+        self.slowdowns_ = models.get("slowdowns")

@@ -44,7 +44,9 @@ class RooflineFactorsPredictor(RooflinePredictor):
 
     def _fit(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> None:
         super()._fit(X, log_y, validation)
-        design, tasks, work = self._design(X), task_labels(X, self.columns_), self._log_work(X)
+        design = self._design(X)
+        tasks = task_labels(X, self.columns_)
+        work = self._log_work(X)
         self.factors_ = {}
         for index, (target, rows) in enumerate(zip(self.targets_, measured_rows(log_y, self.targets_), strict=True)):
             time = log_y[:, index] if work is None else work - log_y[:, index]
@@ -66,20 +68,35 @@ class RooflineFactorsPredictor(RooflinePredictor):
         used = scale > 0
         first = np.log(np.maximum(start[used], _MIN_SHARE / scale[used]))
         columns = [(column.name, labels(X, column)) for column in self._category_columns()]
-        named = [(name, value) for name, texts in columns for value in sorted(set(map(str, texts[~pd.isna(texts)])))]
+        named = []
+        for name, texts in columns:
+            values = set(map(str, texts[~pd.isna(texts)]))
+            named += [(name, value) for value in sorted(values)]
         one_hot = np.zeros((len(design), len(named)))
         for position, (name, value) in enumerate(named):
             one_hot[:, position] = dict(columns)[name] == value
-        terms, size = design[:, used], np.sqrt(len(design))
+        terms = design[:, used]
+        size = np.sqrt(len(design))
 
         def residuals(parameters: np.ndarray) -> np.ndarray:
-            logs, factors = parameters[: len(first)], parameters[len(first) :]
+            logs = parameters[: len(first)]
+            factors = parameters[len(first) :]
             errors = np.log(terms @ np.exp(logs)) + one_hot @ factors - log_time
-            return np.concatenate([errors, self.shrinkage * size * factors, _START_PENALTY * size * (logs - first)])
+            return np.concatenate(
+                [
+                    errors,
+                    self.shrinkage * size * factors,
+                    _START_PENALTY * size * (logs - first),
+                ]
+            )
 
         begin = np.concatenate([first, np.zeros(len(named))])
         solution = least_squares(
-            residuals, begin, loss="soft_l1", f_scale=self.loss_scale, max_nfev=self.max_evaluations
+            residuals,
+            begin,
+            loss="soft_l1",
+            f_scale=self.loss_scale,
+            max_nfev=self.max_evaluations,
         ).x.round(_LOG_DECIMALS)
         rates = np.zeros(design.shape[1])
         rates[used] = np.exp(solution[: len(first)])
@@ -89,14 +106,16 @@ class RooflineFactorsPredictor(RooflinePredictor):
         return [float(rate) for rate in rates], fitted
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
-        logs, tasks = super()._predict(X), task_labels(X, self.columns_)
+        logs = super()._predict(X)
+        tasks = task_labels(X, self.columns_)
         sign = -1.0 if self._work_columns() else 1.0
         for index, task, rows in self._outputs(tasks):
             by_task = self.factors_[self.targets_[index]]
             factors = by_task.get(task, by_task[POOLED])
             for column in self._category_columns():
-                known = pd.Series(labels(X.iloc[rows], column)).map(factors.get(column.name, {})).astype("float64")
-                logs[rows, index] += sign * known.fillna(0.0).to_numpy()
+                texts = pd.Series(labels(X.iloc[rows], column))
+                of_row = texts.map(factors.get(column.name, {})).astype("float64")
+                logs[rows, index] += sign * of_row.fillna(0.0).to_numpy()
         return logs
 
     def _category_columns(self) -> list[Column]:

@@ -14,30 +14,68 @@ from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError
 
 SYSTEMS = (
-    *("a100_sxm", "b200_sxm", "b300_sxm", "b60", "gb200", "gb300", "h100_sxm", "h200_sxm", "l40s"),
+    "a100_sxm",
+    "b200_sxm",
+    "b300_sxm",
+    "b60",
+    "gb200",
+    "gb300",
+    "h100_sxm",
+    "h200_sxm",
+    "l40s",
     "rtx_pro_6000_server",
 )
 """GPUs, as in the names of folders."""
-
-_COMMON = ("version", "kernel_source", "latency")
-_HEADS = ("batch_size", "num_heads", "num_key_value_heads", "head_dim", "kv_cache_dtype")
-TABLES = {
-    "gemm": ("m", "n", "k", "gemm_dtype"),
-    "context_attention": (*_HEADS, "isl"),
-    "generation_attention": (*_HEADS, "step"),
-    "moe": (
-        *("num_tokens", "hidden_size", "inter_size", "topk", "num_experts", "moe_tp_size", "moe_ep_size"),
-        *("distribution", "moe_dtype"),
-    ),
-    "nccl": ("op_name", "num_gpus", "message_size", "nccl_dtype"),
-}
-"""Operator -> columns that its table must have, besides the version, the kernel and the latency."""
-
-WITHOUT_TABLE = (("b60", "nccl"),)
-"""Tables that the authors do not have."""
-
 WINDOW = "window_size"
 """Column of attention that tables of a back end without windows lack."""
+SHAPES = {
+    "gemm": {
+        "m": "m",
+        "n": "n",
+        "k": "k",
+    },
+    "context_attention": {
+        "batch_size": "batch",
+        "isl": "sequence",
+        "num_heads": "heads",
+        "num_key_value_heads": "kv_heads",
+        "head_dim": "head_dim",
+        WINDOW: "window",
+    },
+    "generation_attention": {
+        "batch_size": "batch",
+        "step": "sequence",
+        "num_heads": "heads",
+        "num_key_value_heads": "kv_heads",
+        "head_dim": "head_dim",
+        WINDOW: "window",
+    },
+    "moe": {
+        "num_tokens": "tokens",
+        "hidden_size": "hidden",
+        "inter_size": "expert_hidden",
+        "topk": "top_k",
+        "num_experts": "experts",
+        "moe_tp_size": "tp",
+        "moe_ep_size": "ep",
+        "distribution": "distribution",
+    },
+    "nccl": {
+        "num_gpus": "gpus",
+        "message_size": "message_elements",
+    },
+}
+"""Operator -> column of its shape in the file -> name of the column here."""
+DTYPES = {
+    "gemm": "gemm_dtype",
+    "context_attention": "kv_cache_dtype",
+    "generation_attention": "kv_cache_dtype",
+    "moe": "moe_dtype",
+    "nccl": "nccl_dtype",
+}
+"""Operator -> column of its number format."""
+WITHOUT_TABLE = (("b60", "nccl"),)
+"""Tables that the authors do not have."""
 
 
 def table_file(system: str, table: str) -> str:
@@ -47,7 +85,7 @@ def table_file(system: str, table: str) -> str:
 
 def list_tables() -> list[tuple[str, str]]:
     """Return the GPU and the operator of every table."""
-    return [(system, table) for system in SYSTEMS for table in TABLES if (system, table) not in WITHOUT_TABLE]
+    return [(system, table) for system in SYSTEMS for table in SHAPES if (system, table) not in WITHOUT_TABLE]
 
 
 def read_operators(folder: Path, system: str, table: str) -> pd.DataFrame:
@@ -55,13 +93,17 @@ def read_operators(folder: Path, system: str, table: str) -> pd.DataFrame:
 
     Raises: UserError when the file is absent, too large, damaged or lacks a column.
     """
-    path, name = folder / table_file(system, table), table_file(system, table)
-    wanted = [*TABLES[table], *_COMMON]
+    name = table_file(system, table)
+    path = folder / name
+    wanted = [column for column in SHAPES[table] if column != WINDOW]
+    wanted += [DTYPES[table], "latency"]
+    if table == "nccl":
+        wanted.append("op_name")
     present = check_table(path, wanted, name)
+    if WINDOW in present and WINDOW in SHAPES[table]:
+        wanted.append(WINDOW)
     try:
-        frame: pd.DataFrame = pq.read_table(
-            path, columns=[*wanted, *([WINDOW] if WINDOW in present else [])]
-        ).to_pandas()
+        frame: pd.DataFrame = pq.read_table(path, columns=wanted).to_pandas()
     except (pa.ArrowException, OSError, ValueError, TypeError) as error:
         raise _damaged(name, error) from None
     return frame
@@ -82,14 +124,26 @@ def check_table(path: Path, wanted: Sequence[str], name: str) -> list[str]:
         raise _damaged(name, error) from None
     for column in wanted:
         if column not in present:
-            raise UserError(f"{name} must have a column {column!r}", "there is none of that name", FETCH_AGAIN)
+            raise UserError(
+                f"{name} must have a column {column!r}",
+                "there is none of that name",
+                FETCH_AGAIN,
+            )
     if len(set(present)) < len(present) or len(present) > size_limits.COLUMNS:
-        raise UserError(f"{name} must have different columns, at most {size_limits.COLUMNS}", "it has not", FETCH_AGAIN)
+        raise UserError(
+            f"{name} must have different columns, at most {size_limits.COLUMNS}",
+            "it has not",
+            FETCH_AGAIN,
+        )
     if not 0 < about.num_rows <= size_limits.TABLE_ROWS:
         requirement = f"{name} must have rows, at most {size_limits.TABLE_ROWS}"
         raise UserError(requirement, f"it has {about.num_rows}", FETCH_AGAIN)
     if size > size_limits.UNPACKED:
-        raise UserError(f"{name} must unpack to at most {size_limits.UNPACKED} bytes", f"it has {size}", FETCH_AGAIN)
+        raise UserError(
+            f"{name} must unpack to at most {size_limits.UNPACKED} bytes",
+            f"it has {size}",
+            FETCH_AGAIN,
+        )
     return present
 
 

@@ -8,11 +8,27 @@ import pandas as pd
 from perfcast.schema.table import Table, Tag
 from perfcast.splits.checks import check_duplicates, check_values
 from perfcast.splits.declaration import declare_split
-from perfcast.splits.row_groups import balanced_folds, by_features, by_tag, by_values, connected
-from perfcast.splits.subsets import as_frame, assigned, by_key, draw_validation, without_leaks
+from perfcast.splits.row_groups import (
+    balanced_folds,
+    by_features,
+    by_tag,
+    by_values,
+    connected,
+)
+from perfcast.splits.subsets import (
+    as_frame,
+    assigned,
+    by_key,
+    draw_validation,
+    without_leaks,
+)
 from perfcast.utils.errors import UserError
 
-DEPLOYMENT, FAMILY, GPU, GENERATION, CONCURRENCY = "deployment", "model_family", "gpu", "generation", "concurrency"
+DEPLOYMENT = "deployment"
+FAMILY = "model_family"
+GPU = "gpu"
+GENERATION = "generation"
+CONCURRENCY = "concurrency"
 """Columns that the splits hold out by."""
 GENERATION_YEAR = "generation_year"
 MAX_FOLDS = 10
@@ -26,14 +42,17 @@ MIN_SHARE = 0.05
 def _lighter(table: Table, fold: pd.Series) -> list[str]:
     """Check that every test row has a higher load than the bound, and no training row has."""
     heavy = table.frame[CONCURRENCY] > MAX_TRAINED_CONCURRENCY
-    wrong = int((heavy & fold.isin(["train", "validation"])).sum()) + int((~heavy & (fold == "test")).sum())
+    learned = heavy & fold.isin(["train", "validation"])
+    tested = ~heavy & (fold == "test")
+    wrong = int(learned.sum()) + int(tested.sum())
     return [f"{wrong} rows on the wrong side of {MAX_TRAINED_CONCURRENCY} requests"] if wrong else []
 
 
 def _older(table: Table, fold: pd.Series) -> list[str]:
     """Check that every test row has a newer generation than all training rows."""
     year = _first_years(table.frame)
-    known = int((year[fold == "test"] <= year[fold.isin(["train", "validation"])].max()).sum())
+    newest = year[fold.isin(["train", "validation"])].max()
+    known = int((year[fold == "test"] <= newest).sum())
     return [f"{known} test rows of a generation as old as one of training"] if known else []
 
 
@@ -60,7 +79,12 @@ def unseen_gpu(table: Table, seed: int) -> pd.DataFrame:
     return _held_out(table, GPU, seed, folds=MAX_FOLDS)
 
 
-@declare_split("next GPU generation", "the newest generation of GPUs, trained on older ones", _older, version=2)
+@declare_split(
+    "next GPU generation",
+    "the newest generation of GPUs, trained on older ones",
+    _older,
+    version=2,
+)
 def next_generation(table: Table, seed: int) -> pd.DataFrame:
     """Test on the newest generation of GPUs, by the year of its first product; train on all older ones.
 
@@ -71,12 +95,18 @@ def next_generation(table: Table, seed: int) -> pd.DataFrame:
     year = _first_years(ordered.frame).to_numpy()
     if len(np.unique(year)) < 2:
         raise UserError(
-            "the split 'next_generation' needs two generations", f"{table.dataset!r} has one", "choose another split"
+            "the split 'next_generation' needs two generations",
+            f"{table.dataset!r} has one",
+            "choose another split",
         )
     return _one_fold(table, ordered, year == year.max(), GPU, seed)
 
 
-@declare_split("larger loads", f"more than {MAX_TRAINED_CONCURRENCY} concurrent requests, trained on fewer", _lighter)
+@declare_split(
+    "larger loads",
+    f"more than {MAX_TRAINED_CONCURRENCY} concurrent requests, trained on fewer",
+    _lighter,
+)
 def larger_load(table: Table, seed: int) -> pd.DataFrame:
     """Test on more concurrent requests than any training row has."""
     ordered = by_key(table, CONCURRENCY)
@@ -87,7 +117,8 @@ def larger_load(table: Table, seed: int) -> pd.DataFrame:
 def _held_out(table: Table, name: str, seed: int, *, folds: int) -> pd.DataFrame:
     """Hold out every value of a column once, in at most so many folds; validation rows are of held-out values too."""
     ordered = by_key(table, name)
-    groups, blocks = by_values(ordered.frame, [name]), by_tag(ordered, Tag.BLOCK)
+    groups = by_values(ordered.frame, [name])
+    blocks = by_tag(ordered, Tag.BLOCK)
     if name == DEPLOYMENT:
         groups = connected(groups, by_features(ordered))
     rng = np.random.default_rng(seed)
@@ -96,7 +127,10 @@ def _held_out(table: Table, name: str, seed: int, *, folds: int) -> pd.DataFrame
         table,
         ordered,
         [
-            without_leaks(assigned(dealt == fold, _draw_validation(groups, dealt == fold, rng)), blocks)
+            without_leaks(
+                assigned(dealt == fold, _draw_validation(groups, dealt == fold, rng)),
+                blocks,
+            )
             for fold in np.unique(dealt)
         ],
     )
@@ -111,7 +145,8 @@ def _draw_validation(groups: np.ndarray, test: np.ndarray, rng: np.random.Genera
 
 
 def _one_fold(table: Table, ordered: Table, test: np.ndarray, name: str, seed: int) -> pd.DataFrame:
-    groups, blocks = by_values(ordered.frame, [name]), by_tag(ordered, Tag.BLOCK)
+    groups = by_values(ordered.frame, [name])
+    blocks = by_tag(ordered, Tag.BLOCK)
     validation = _draw_validation(groups, test, np.random.default_rng(seed))
     return as_frame(table, ordered, [without_leaks(assigned(test, validation), blocks)])
 

@@ -15,9 +15,26 @@ from perfcast.utils.io import atomic_path
 
 FILE = "silicon_sample.csv"
 HEADER = (
-    *("id", "silicon_data_source", "backend", "backend_version", "model_path", "system", "precision", "mode"),
-    *("isl", "osl", "gemm_quant_mode", "moe_quant_mode", "batch_size", "tp_size", "pp_size", "attention_dp_size"),
-    *("moe_tp_size", "moe_ep_size", "silicon_ttft_ms", "silicon_tpot_ms"),
+    "id",
+    "silicon_data_source",
+    "backend",
+    "backend_version",
+    "model_path",
+    "system",
+    "precision",
+    "mode",
+    "isl",
+    "osl",
+    "gemm_quant_mode",
+    "moe_quant_mode",
+    "batch_size",
+    "tp_size",
+    "pp_size",
+    "attention_dp_size",
+    "moe_tp_size",
+    "moe_ep_size",
+    "silicon_ttft_ms",
+    "silicon_tpot_ms",
 )
 _MODELS = {
     "deepseek-ai/DeepSeek-R1": "dsv3",
@@ -38,7 +55,10 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
     records = [record for number in range(deployments) for record in _draw_deployment(number, random)]
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    with atomic_path(folder / FILE) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+    with (
+        atomic_path(folder / FILE) as temporary,
+        temporary.open("w", encoding="utf-8", newline="") as file,
+    ):
         writer = csv.DictWriter(file, HEADER, lineterminator="\n")
         writer.writeheader()
         writer.writerows([*records, *_make_defective(records)])
@@ -50,7 +70,8 @@ def _draw_deployment(number: int, random: np.random.Generator) -> list[dict[str,
     """Return the records of one deployment at every load."""
     model, family = list(_MODELS.items())[number % len(_MODELS)]
     system, gpu = list(_GPUS.items())[int(random.integers(len(_GPUS)))]
-    facts, shape = read_gpus().loc[gpu], read_models().loc[family]
+    facts = read_gpus().loc[gpu]
+    shape = read_models().loc[family]
     parallel = int(random.choice([2, 4, 8]))
     experts = shape["experts"] > 0
     isl, osl = (int(value) for value in random.choice([512, 1024, 2048, 8192], 2))
@@ -64,9 +85,26 @@ def _draw_deployment(number: int, random: np.random.Generator) -> list[dict[str,
         ttft = (20 + prompt * (1 + load / 4)) * np.exp(random.normal(0, 0.1))
         origin = f"source_file={day}.csv; silicon_concurrency={load}; measured={day}T00:00:00Z; wip={number % 9 == 8}"
         values = (
-            *(f"made_up_{number}_{load}", origin, str(random.choice(["vllm", "sglang"])), "0.1", model, system),
-            *(precision, "agg", isl, osl, precision, precision if experts else "", load, parallel, 1, 1),
-            *(parallel if experts else 1, 1, f"{ttft:.6f}", f"{tpot:.6f}"),
+            f"made_up_{number}_{load}",
+            origin,
+            str(random.choice(["vllm", "sglang"])),
+            "0.1",
+            model,
+            system,
+            precision,
+            "agg",
+            isl,
+            osl,
+            precision,
+            precision if experts else "",
+            load,
+            parallel,
+            1,
+            1,
+            parallel if experts else 1,
+            1,
+            f"{ttft:.6f}",
+            f"{tpot:.6f}",
         )
         records.append(dict(zip(HEADER, values, strict=True)))
     return records

@@ -15,7 +15,13 @@ import pandas as pd
 
 from perfcast.data.standardized import Standardized
 from perfcast.data.strict_csv import Rejection, build_rejected_frame
-from perfcast.domains.nas.sources.help import ARCHITECTURES, DEVICES, OTHER_DEVICES, REFERENCES, latency_file
+from perfcast.domains.nas.sources.help import (
+    ARCHITECTURES,
+    DEVICES,
+    OTHER_DEVICES,
+    REFERENCES,
+    latency_file,
+)
 from perfcast.schema.declare import category, number
 from perfcast.schema.table import Column, Kind, Role, Tag, build_table
 from perfcast.sources.bounded_files import check_zip
@@ -39,7 +45,17 @@ _GPUS = {
     "v100": "Tesla V100",
 }
 FBNET_LAYERS = tuple(f"block_{number:02d}" for number in range(1, 23))
-FBNET_BLOCKS = ("k3_e1", "k3_e1_g2", "k3_e3", "k3_e6", "k5_e1", "k5_e1_g2", "k5_e3", "k5_e6", "skip")
+FBNET_BLOCKS = (
+    "k3_e1",
+    "k3_e1_g2",
+    "k3_e3",
+    "k3_e6",
+    "k5_e1",
+    "k5_e1_g2",
+    "k5_e3",
+    "k5_e6",
+    "skip",
+)
 """Kernel size, expansion and groups of an inverted residual block; skip is the identity."""
 
 CELL_EDGES = ("op_0_1", "op_0_2", "op_1_2", "op_0_3", "op_1_3", "op_2_3")
@@ -47,7 +63,8 @@ CELL_EDGES = ("op_0_1", "op_0_2", "op_1_2", "op_0_3", "op_1_3", "op_2_3")
 
 CELL_OPERATIONS = ("none", "skip_connect", "avg_pool_3x3", "nor_conv_1x1", "nor_conv_3x3")
 
-_STAGES, _MAX_LAYERS = 5, 4
+_STAGES = 5
+_MAX_LAYERS = 4
 OFA_LAYERS = tuple(f"layer_{stage}_{layer}" for stage in range(1, _STAGES + 1) for layer in range(1, _MAX_LAYERS + 1))
 _ABSENT = "absent"
 
@@ -55,9 +72,19 @@ _KINDS = "gpu, cpu, phone, board (single-board computer) or accelerator (ASIC, F
 DEVICE_COLUMNS = (
     category("result_id", Role.KEY, "device", "device and architecture", Tag.ROW),
     category(
-        "architecture", Role.KEY, "architecture", "search space and position of the architecture in it", Tag.ENTITY
+        "architecture",
+        Role.KEY,
+        "architecture",
+        "search space and position of the architecture in it",
+        Tag.ENTITY,
     ),
-    category("device", Role.FEATURE, "device", "device as published; GPUs include the batch size", Tag.TASK),
+    category(
+        "device",
+        Role.FEATURE,
+        "device",
+        "device as published; GPUs include the batch size",
+        Tag.TASK,
+    ),
     category("device_kind", Role.FEATURE, "device", _KINDS, Tag.SLICE),
     category("device_model", Role.FEATURE, "device", "device model, without the batch size"),
     number("batch", "device", "batch size in images; missing except for GPUs"),
@@ -133,12 +160,14 @@ def _build_space(
     Raises:
         UserError: A file or the option is invalid.
     """
-    folder, devices = raw[SOURCE], DEVICES[space]
+    folder = raw[SOURCE]
+    devices = DEVICES[space]
     protocol = _read_protocol(options, devices)
     architectures = encode(read_torch(folder / space / ARCHITECTURES[space]))
     count = len(architectures)
     references = _read_positions(folder / space / REFERENCES, count)
-    frames, rejections = [], []
+    frames = []
+    rejections = []
     for device in devices:
         file = latency_file(space, device)
         latency = _read_latencies(folder / file, count)
@@ -151,9 +180,16 @@ def _build_space(
         subsets = _assign_subsets(protocol, device, np.where(reasons == "", latency, np.nan), references)
         kind, model, batch = parse_device_name(device)
         columns_of_device = {
-            **{"position": good, "device": device, "device_kind": kind, "device_model": model, "batch": batch},
-            **{"latency_ms": latency[good], PUBLISHED_SUBSET: subsets[good]},
-            **{"reference": np.isin(good, references).astype(float), "source_file": file, "source_line": good + 1.0},
+            "position": good,
+            "device": device,
+            "device_kind": kind,
+            "device_model": model,
+            "batch": batch,
+            "latency_ms": latency[good],
+            PUBLISHED_SUBSET: subsets[good],
+            "reference": np.isin(good, references).astype(float),
+            "source_file": file,
+            "source_line": good + 1.0,
         }
         frames.append(pd.DataFrame(columns_of_device))
     rows = pd.concat(frames, ignore_index=True)
@@ -169,7 +205,8 @@ def _build_space(
         rejected=build_rejected_frame(rejections),
         rows_in=count * len(devices),
         quality={
-            **{"architectures": count, "devices": len(devices)},
+            "architectures": count,
+            "devices": len(devices),
             "distinct_latencies": {str(device): int(number) for device, number in distinct.items()},
         },
     )
@@ -189,15 +226,24 @@ def _read_protocol(options: Mapping[str, Any], devices: Sequence[str]) -> Protoc
     Raises:
         UserError: The option is incomplete, or lists a device that the dataset lacks or lists twice.
     """
-    protocol, keys = options.get("protocol"), [each.name for each in fields(Protocol)]
+    protocol = options.get("protocol")
+    keys = [each.name for each in fields(Protocol)]
     if not isinstance(protocol, Mapping) or set(protocol) != set(keys):
         fact = f"found {sorted(protocol) if isinstance(protocol, Mapping) else protocol!r}"
-        raise UserError(f"option 'protocol' must have the keys {', '.join(sorted(keys))}", fact, _PROTOCOL_REMEDY)
+        raise UserError(
+            f"option 'protocol' must have the keys {', '.join(sorted(keys))}",
+            fact,
+            _PROTOCOL_REMEDY,
+        )
     listed = [device for name in ("train", "validation", "test") for device in protocol[name]]
     unknown = sorted(set(listed) - set(devices))
     if unknown or len(set(listed)) < len(listed):
         fact = f"the dataset has no {', '.join(unknown)}" if unknown else "one device is listed twice"
-        raise UserError("option 'protocol' must list different devices of the dataset", fact, _PROTOCOL_REMEDY)
+        raise UserError(
+            "option 'protocol' must list different devices of the dataset",
+            fact,
+            _PROTOCOL_REMEDY,
+        )
     return Protocol(**protocol)
 
 
@@ -223,7 +269,9 @@ def _assign_subsets(protocol: Protocol, device: str, latency: np.ndarray, refere
     elif device in protocol.test:
         query_rows = np.flatnonzero((position >= pool) & (position < pool + protocol.queries))
         order = query_rows[np.argsort(latency[query_rows], kind="stable")]
-        subsets[order[int(len(order) * protocol.trimmed) : int(len(order) * (1 - protocol.trimmed))]] = "test"
+        first = int(len(order) * protocol.trimmed)
+        last = int(len(order) * (1 - protocol.trimmed))
+        subsets[order[first:last]] = "test"
         subsets[reference] = "train"
     return subsets
 
@@ -248,8 +296,15 @@ def read_torch(path: Path) -> Any:
 
     if not path.is_file():
         raise UserError("a PyTorch file must exist", f"there is no {path.name}", _REMEDY)
-    check_zip(path, "a PyTorch file", lambda name: name.endswith("/data.pkl"), size_limits.TORCH, remedy=_REMEDY)
-    scalar, integer = np.int64(0).__reduce__()[0], type(np.dtype("int64"))
+    check_zip(
+        path,
+        "a PyTorch file",
+        lambda name: name.endswith("/data.pkl"),
+        size_limits.TORCH,
+        remedy=_REMEDY,
+    )
+    scalar = np.int64(0).__reduce__()[0]
+    integer = type(np.dtype("int64"))
     known = [(scalar, f"numpy.{package}.multiarray.scalar") for package in ("core", "_core")]
     safe: list[Any] = [*known, np.dtype, integer, codecs.encode]
     with warnings.catch_warnings(action="ignore"), torch.serialization.safe_globals(safe):
@@ -270,7 +325,10 @@ def _read_latencies(path: Path, count: int) -> np.ndarray:
     if not isinstance(content, list) or len(content) != count:
         fact = f"found {len(content)}" if isinstance(content, list) else f"found {type(content).__name__}"
         raise UserError(f"{path.name} must be a list of {count} latencies", fact, _REMEDY)
-    return np.array([float(value) if isinstance(value, int | float) else np.nan for value in content], dtype=float)
+    return np.array(
+        [float(value) if isinstance(value, int | float) else np.nan for value in content],
+        dtype=float,
+    )
 
 
 def _read_positions(path: Path, count: int) -> list[int]:
@@ -300,7 +358,11 @@ def encode_cells(content: Any) -> pd.DataFrame:
         UserError: The content is not such a mapping.
     """
     if not isinstance(content, dict) or sorted(content.values()) != list(range(len(content))):
-        raise UserError("str_arch2idx.pt must map cells to positions from 0 on", "it holds something else", _REMEDY)
+        raise UserError(
+            "str_arch2idx.pt must map cells to positions from 0 on",
+            "it holds something else",
+            _REMEDY,
+        )
     rows = [_parse_operations(text) for text, _ in sorted(content.items(), key=lambda item: item[1])]
     return pd.DataFrame(rows, columns=list(CELL_EDGES), dtype="str")
 
@@ -313,17 +375,25 @@ def encode_ofa(content: Any) -> pd.DataFrame:
 
 
 def _parse_operations(text: Any) -> list[str]:
-    edges = [edge.split("~") for node in str(text).split("+") for edge in node.strip("|").split("|")]
+    edges = []
+    for node in str(text).split("+"):
+        edges += [edge.split("~") for edge in node.strip("|").split("|")]
     origins = [edge[-1] for edge in edges]
     if origins != [name[3] for name in CELL_EDGES] or any(edge[0] not in CELL_OPERATIONS for edge in edges):
-        raise UserError("a cell must have six known operations in order", f"found {str(text)[:80]!r}", _REMEDY)
+        raise UserError(
+            "a cell must have six known operations in order",
+            f"found {str(text)[:80]!r}",
+            _REMEDY,
+        )
     return [edge[0] for edge in edges]
 
 
 def _encode_layers(network: Any) -> list[Any]:
     lengths = {"ks": len(OFA_LAYERS), "e": len(OFA_LAYERS), "d": _STAGES}
-    whole = isinstance(network, dict) and isinstance(network.get("r"), int | np.integer)
-    if not whole or any(not isinstance(network.get(key), list) or len(network[key]) != n for key, n in lengths.items()):
+    is_whole = isinstance(network, dict) and isinstance(network.get("r"), int | np.integer)
+    for key, length in lengths.items():
+        is_whole = is_whole and isinstance(network.get(key), list) and len(network[key]) == length
+    if not is_whole:
         raise UserError(
             "a network must have 20 kernels and expansions, 5 depths and a resolution",
             f"found {str(network)[:80]!r}",
@@ -331,4 +401,7 @@ def _encode_layers(network: Any) -> list[Any]:
         )
     texts = [f"k{kernel}_e{expansion}" for kernel, expansion in zip(network["ks"], network["e"], strict=True)]
     used = [layer < network["d"][stage] for stage in range(_STAGES) for layer in range(_MAX_LAYERS)]
-    return [float(network["r"]), *(text if present else _ABSENT for text, present in zip(texts, used, strict=True))]
+    return [
+        float(network["r"]),
+        *(text if present else _ABSENT for text, present in zip(texts, used, strict=True)),
+    ]

@@ -14,15 +14,28 @@ EDGES = ((0, 1), (0, 2), (1, 2), (0, 3), (1, 3), (2, 3))
 
 REQUIRES = tuple(f"op_{start}_{end}" for start, end in EDGES)
 
-CELLS, CHANNELS, SIDE = 5, (16, 32, 64), 32
+CELLS = 5
+CHANNELS = (16, 32, 64)
+SIDE = 32
 """Cells of a stage, channels of each stage, and side of the image at the first; it halves from stage to stage."""
 
 DEAD = "dead"
 """Value of a live operation's column for an edge that need not be computed."""
 
-_SHORT = {"nor_conv_3x3": "conv3", "nor_conv_1x1": "conv1", "avg_pool_3x3": "pool", "skip_connect": "skip"}
-_DESCRIPTIONS = {"conv3": "3 x 3 convolutions", "conv1": "1 x 1 convolutions", "pool": "poolings", "skip": "skips"}
-_FIXED_MFLOP, _FIXED_PARAMETERS = 7.783, 73_306
+_SHORT = {
+    "nor_conv_3x3": "conv3",
+    "nor_conv_1x1": "conv1",
+    "avg_pool_3x3": "pool",
+    "skip_connect": "skip",
+}
+_DESCRIPTIONS = {
+    "conv3": "3 x 3 convolutions",
+    "conv1": "1 x 1 convolutions",
+    "pool": "poolings",
+    "skip": "skips",
+}
+_FIXED_MFLOP = 7.783
+_FIXED_PARAMETERS = 73_306
 """Cost of stem, reductions and classifier: the one that NAS-Bench-201 states for a cell without operations."""
 
 _LIVE = "on a path from the cell's input to its output"
@@ -36,11 +49,24 @@ _COLUMNS = (
     feature("additions", "shape", "", "sums of two feature maps in the cell", 0, 3),
     feature("depth_conv", "shape", "", "convolutions on the longest path through the cell", 0, 3),
     feature("depth_conv3", "shape", "", "3 x 3 convolutions on the path with most of them", 0, 3),
-    feature("depth_operations", "shape", "", "convolutions and poolings on the longest path", 0, 3),
+    feature(
+        "depth_operations",
+        "shape",
+        "",
+        "convolutions and poolings on the longest path",
+        0,
+        3,
+    ),
 )
 _EDGE = f"operation on the edge from node %d to %d where it counts, {DEAD} where the output does not depend on it"
 _LIVE_COLUMNS = tuple(
-    Column(f"live_op_{start}_{end}", Kind.CATEGORICAL, Role.FEATURE, "live cell", meaning=_EDGE % (start, end))
+    Column(
+        f"live_op_{start}_{end}",
+        Kind.CATEGORICAL,
+        Role.FEATURE,
+        "live cell",
+        meaning=_EDGE % (start, end),
+    )
     for start, end in EDGES
 )
 
@@ -66,10 +92,12 @@ def describe(operations: tuple[object, ...]) -> dict[str, float | str]:
     present = {
         edge: _SHORT[str(operation)] for edge, operation in zip(EDGES, operations, strict=True) if operation in _SHORT
     }
-    from_input, to_output = _reachable(present, 0, forward=True), _reachable(present, 3, forward=False)
+    from_input = _reachable(present, 0, forward=True)
+    to_output = _reachable(present, 3, forward=False)
     live = {edge: name for edge, name in present.items() if edge[0] in from_input and edge[1] in to_output}
     kinds = list(_SHORT.values())
-    counts, live_counts = ({kind: list(edges.values()).count(kind) for kind in kinds} for edges in (present, live))
+    counts = {kind: list(present.values()).count(kind) for kind in kinds}
+    live_counts = {kind: list(live.values()).count(kind) for kind in kinds}
     mflop, parameters = cost(counts)
     values: dict[str, float | str] = {
         "mflop": mflop,
@@ -79,7 +107,8 @@ def describe(operations: tuple[object, ...]) -> dict[str, float | str]:
     values |= {f"n_{kind}": float(counts[kind]) for kind in kinds}
     values |= {f"live_{kind}": float(live_counts[kind]) for kind in kinds}
     values["connected"] = float(bool(live))
-    values["additions"] = float(sum(max(0, sum(end == node for _, end in live) - 1) for node in (1, 2, 3)))
+    incoming = [sum(end == node for _, end in live) for node in (1, 2, 3)]
+    values["additions"] = float(sum(max(0, count - 1) for count in incoming))
     values["depth_conv"] = _longest(live, {"conv3": 1.0, "conv1": 1.0})
     values["depth_conv3"] = _longest(live, {"conv3": 1.0})
     values["depth_operations"] = _longest(live, {"conv3": 1.0, "conv1": 1.0, "pool": 1.0})

@@ -12,14 +12,23 @@ from perfcast.schema.table import Column, Table, Tag
 
 REQUIRES = tuple(f"block_{number:02d}" for number in range(1, 23))
 
-STAGES = ((16, 1, 1), (24, 4, 1), (32, 4, 2), (64, 4, 2), (112, 4, 1), (184, 4, 2), (352, 1, 1))
+STAGES = (
+    (16, 1, 1),
+    (24, 4, 1),
+    (32, 4, 2),
+    (64, 4, 2),
+    (112, 4, 1),
+    (184, 4, 2),
+    (352, 1, 1),
+)
 """Channels, layers and first stride of each stage: FBNet's (Wu et al., arXiv 1812.03443, table 1) for images of 32 px,
 which are halved twice less. The measured latencies that add up block by block, of pixel3, agree with these strides."""
 
 KINDS = ("k3_e1", "k3_e1_g2", "k3_e3", "k3_e6", "k5_e1", "k5_e1_g2", "k5_e3", "k5_e6")
 """Blocks by kernel size, expansion and groups; any other is the identity."""
 
-SIDE, STEM = 32, 16
+SIDE = 32
+STEM = 16
 """Side of the image at the first stage, and channels that it receives."""
 
 _AMOUNTS = {
@@ -45,15 +54,23 @@ NO_BLOCK = Cost(0.0, 0.0, 0.0, 0.0)
 
 @cache
 def inverted_residual(  # noqa: PLR0917 - the order of a block's definition
-    inputs: int, outputs: int, kernel: int, expansion: int, groups: int, side: float, stride: int
+    inputs: int,
+    outputs: int,
+    kernel: int,
+    expansion: int,
+    groups: int,
+    side: float,
+    stride: int,
 ) -> Cost:
     """Return the cost of a block: 1 x 1 to expansion x inputs channels, k x k of each channel, 1 x 1 to outputs.
 
     `side` is that of the block's input image. Source: Sandler et al., MobileNetV2, arXiv 1801.04381, table 1.
     """
-    middle, after = inputs * expansion, side / stride
+    middle = inputs * expansion
+    after = side / stride
     first = inputs * middle / groups
-    depthwise, last = kernel**2 * middle, middle * outputs / groups
+    depthwise = kernel**2 * middle
+    last = middle * outputs / groups
     return Cost(
         pointwise=(first * side**2 + last * after**2) / 1e6,
         depthwise=depthwise * after**2 / 1e6,
@@ -82,7 +99,12 @@ def _totals(stages: list[list[Cost]]) -> dict[str, float]:
     by_stage = [[sum(values) for values in zip(*map(astuple, stage), strict=True)] or [0.0] * 4 for stage in stages]
     whole = [sum(values) for values in zip(*by_stage, strict=True)]
     blocks = sum(cost is not NO_BLOCK for stage in stages for cost in stage)
-    totals = [whole[0] + whole[1], *whole, float(blocks), *(value for stage in by_stage for value in stage)]
+    totals = [
+        whole[0] + whole[1],
+        *whole,
+        float(blocks),
+        *(value for stage in by_stage for value in stage),
+    ]
     return {column.name: value for column, value in zip(_total_columns(len(stages)), totals, strict=True)}
 
 
@@ -102,14 +124,17 @@ def _total_columns(stages: int) -> tuple[Column, ...]:
 
 def fbnet_costs(network: tuple[object, ...]) -> list[list[Cost]]:
     """Return the costs of the blocks of each stage, by their names such as k3_e6, k5_e1_g2 and skip."""
-    names, stages = list(network), []
-    inputs, side = STEM, float(SIDE)
+    names = list(network)
+    stages = []
+    inputs = STEM
+    side = float(SIDE)
     for width, layers, first in STAGES:
         stage = []
         for layer in range(layers):
             stride = 1 if layer else first
             stage.append(_block_cost(str(names.pop(0)), inputs, width, side, stride))
-            inputs, side = width, side / stride
+            inputs = width
+            side = side / stride
         stages.append(stage)
     return stages
 

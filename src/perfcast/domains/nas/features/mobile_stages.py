@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import re
 
-from perfcast.domains.nas.features.inverted_residuals import Cost, append_totals, inverted_residual
+from perfcast.domains.nas.features.inverted_residuals import (
+    Cost,
+    append_totals,
+    inverted_residual,
+)
 from perfcast.schema.table import Table
 
 STAGES = ((24, 2), (40, 2), (80, 2), (112, 1), (160, 2))
 """Channels and first stride of each stage (Cai et al., arXiv 1908.09791: MobileNetV3 with width 1)."""
 
-LAYERS, STEM = 4, 16
+LAYERS = 4
+STEM = 16
 """Largest number of layers of a stage; channels before the first one, at half of the image's side."""
 
 REQUIRES = (
@@ -21,8 +26,10 @@ REQUIRES = (
 
 def layer_costs(network: tuple[object, ...]) -> list[list[Cost]]:
     """Return the costs of the layers of each stage, by the image's side and names such as k3_e6; others are absent."""
-    names, stages = [str(name) for name in network[1:]], []
-    inputs, side = STEM, float(str(network[0])) / 2
+    names = [str(name) for name in network[1:]]
+    stages = []
+    inputs = STEM
+    side = float(str(network[0])) / 2
     for index, (width, first) in enumerate(STAGES):
         stage: list[Cost] = []
         for name in names[LAYERS * index : LAYERS * (index + 1)]:
@@ -30,7 +37,8 @@ def layer_costs(network: tuple[object, ...]) -> list[list[Cost]]:
             if numbers:
                 stride = 1 if stage else first
                 stage.append(inverted_residual(inputs, width, int(numbers[1]), int(numbers[2]), 1, side, stride))
-                inputs, side = width, side / stride
+                inputs = width
+                side = side / stride
         stages.append(stage)
     return stages
 

@@ -13,7 +13,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from perfcast.domains.nas.predictors.task_experts import select_item_columns, thin_rows
+from perfcast.domains.nas.predictors.ridge_transfer import select_item_columns, thin_rows
 from perfcast.features.encoding.columns import labels
 from perfcast.features.encoding.dense import LinearEncoder
 from perfcast.predictors.predictor import Predictor
@@ -92,55 +92,76 @@ class HelpMaml(Predictor):
         tasks = task_labels(X, self.columns_).astype(str)
         reference = _reference_numbers(X, self.columns_, tasks)
         rows = np.union1d(thin_rows(tasks, self.max_samples_per_task), np.flatnonzero(reference >= 0))
-        X, tasks, values = X.iloc[rows], tasks[rows], np.exp(log_y[rows])
-        validation, reference = validation[rows], reference[rows]
+        X = X.iloc[rows]
+        tasks = tasks[rows]
+        values = np.exp(log_y[rows])
+        validation = validation[rows]
+        reference = reference[rows]
         self.items_ = select_item_columns(X, self.columns_)
         self.encoder_ = LinearEncoder(log=False, min_count=2).fit(X, self.items_)
         items = self.encoder_.transform(X)
-        self.parameters_, self.tasks_, self.history_ = {}, {}, []
+        self.parameters_ = {}
+        self.tasks_ = {}
+        self.history_ = []
         for index, (target, mask) in enumerate(zip(self.targets_, masks, strict=True)):
-            measured, y = mask[rows], values[:, index]
-            # where every measured row is a validation row, these are learned too
-            training = measured & ~validation if (measured & ~validation).any() else measured
+            measured = mask[rows]
+            y = values[:, index]
+            training = measured & ~validation
+            if not training.any():
+                # every measured row is a validation row: these are learned too
+                training = measured
             describe = partial(self._describe_task, items, y, reference)
-            fitted = {name: describe(group) for name, group in groups_of(tasks, training, pooled=False).items()}
-            large = {name: task for name, task in fitted.items() if len(task.values) > self.few_shot_max_samples}
-            evaluated = [
-                (fitted[name], items[group], y[group])
-                for name, group in groups_of(tasks, measured & validation, pooled=False).items()
-                if name in fitted and name not in large
-            ]
-            self.parameters_[target] = self._meta_learn(list((large or fitted).values()), evaluated, index)
-            validation_only = {
-                name: describe(group)
-                for name, group in groups_of(tasks, measured, pooled=False).items()
-                if name and name not in fitted
-            }
-            described = {**fitted, **validation_only}
-            self.tasks_[target] = {**described, POOLED: _mean_task(described.values(), items.shape[1])}
+            described = {name: describe(group) for name, group in groups_of(tasks, training, pooled=False).items()}
+            large = {name: task for name, task in described.items() if len(task.values) > self.few_shot_max_samples}
+            evaluated = []
+            for name, group in groups_of(tasks, measured & validation, pooled=False).items():
+                if name in described and name not in large:
+                    evaluated.append((described[name], items[group], y[group]))
+            learned = large or described
+            self.parameters_[target] = self._meta_learn(list(learned.values()), evaluated, index)
+
+            # tasks of which all rows validate
+            for name, group in groups_of(tasks, measured, pooled=False).items():
+                if name and name not in described:
+                    described[name] = describe(group)
+            mean = _mean_task(described.values(), items.shape[1])
+            self.tasks_[target] = {**described, POOLED: mean}
 
     def _describe_task(self, items: np.ndarray, y: np.ndarray, reference: np.ndarray, group: np.ndarray) -> _Task:
         """Describe a task by its rows: its range and embedding are those of its references, where there are any."""
         rows = np.flatnonzero(group)
         references = rows[reference[rows] >= 0]
         support = references if len(references) else rows[thin_rows(np.zeros(len(rows)), self.shots)]
-        low, high = float(y[support].min()), float(y[support].max())
+        low = float(y[support].min())
+        high = float(y[support].max())
         spread = max(high - low, 1e-3 * high)
         embedding = np.full(max(1, int(reference.max()) + 1), np.nan)
         embedding[reference[references]] = (y[references] - low) / spread
         # a missing reference, such as a quarantined one, has the mean of the others
-        embedding = np.where(np.isnan(embedding), np.nanmean(embedding) if len(references) else 0.0, embedding)
+        embedding = np.where(
+            np.isnan(embedding),
+            np.nanmean(embedding) if len(references) else 0.0,
+            embedding,
+        )
         adapting = np.searchsorted(rows, support if len(rows) > self.few_shot_max_samples else rows)
         floor = _FLOOR * float(y[rows].min())
         return _Task(items[rows], (y[rows] - low) / spread, embedding, adapting, low, spread, floor)
 
     def _meta_learn(
-        self, training: list[_Task], evaluated: list[tuple[_Task, np.ndarray, np.ndarray]], target: int
+        self,
+        training: list[_Task],
+        evaluated: list[tuple[_Task, np.ndarray, np.ndarray]],
+        target: int,
     ) -> Parameters:
         """Return the parameters of the epoch with the smallest error on `evaluated`: tasks, items and values."""
         generator = torch.Generator().manual_seed(self.random_state)
         rng = np.random.default_rng(self.random_state)
-        best = initial_parameters(training[0].items.shape[1], len(training[0].embedding), self.hidden_size, generator)
+        best = initial_parameters(
+            training[0].items.shape[1],
+            len(training[0].embedding),
+            self.hidden_size,
+            generator,
+        )
         # training takes half the time of doubles, which predictions use so that one row and many agree
         parameters = {name: value.float().requires_grad_() for name, value in best.items()}
         optimizer = torch.optim.Adam(parameters.values(), lr=self.learning_rate)
@@ -153,9 +174,17 @@ class HelpMaml(Predictor):
             current = {name: value.detach().double() for name, value in parameters.items()}
             error = float(np.mean([self._error(current, *entry) for entry in evaluated])) if evaluated else np.nan
             if not evaluated or error < smallest:
-                smallest, best = error, current
+                smallest = error
+                best = current
             train_loss = float(np.mean(losses))
-            self.history_.append({"epoch": epoch, "target": target, "train_loss": train_loss, "validation_loss": error})
+            self.history_.append(
+                {
+                    "epoch": epoch,
+                    "target": target,
+                    "train_loss": train_loss,
+                    "validation_loss": error,
+                }
+            )
             if train_loss < _CONVERGED:
                 break
         return best
@@ -176,9 +205,16 @@ class HelpMaml(Predictor):
         batches = []
         for task in drawn:
             rows = rng.permutation(len(task.values))
-            support, query = rows[:shots], rows[shots : shots + queries] if queries else rows[:smallest]
+            support = rows[:shots]
+            query = rows[shots : shots + queries] if queries else rows[:smallest]
             batches.append(
-                (task.items[support], task.values[support], task.items[query], task.values[query], task.embedding)
+                (
+                    task.items[support],
+                    task.values[support],
+                    task.items[query],
+                    task.values[query],
+                    task.embedding,
+                )
             )
         items, values, query_items, query_values, embedding = (
             torch.from_numpy(np.stack(arrays)).float() for arrays in zip(*batches, strict=True)
@@ -197,7 +233,8 @@ class HelpMaml(Predictor):
     def _predict_task(self, parameters: Parameters, task: _Task, items: np.ndarray) -> np.ndarray:
         """Return a task's values of items, (n,), from the network adapted to its support rows."""
         embedding = torch.from_numpy(task.embedding)[None]
-        support, values = (torch.from_numpy(array[task.support])[None] for array in (task.items, task.values))
+        support = torch.from_numpy(task.items[task.support])[None]
+        values = torch.from_numpy(task.values[task.support])[None]
         noise = torch.zeros((1, modulation_size(self.hidden_size)), dtype=torch.float64)
         steps = self.adaptation_steps if values.shape[1] else 0
         adapted, _ = adapt(parameters, support, values, embedding, noise, steps)
@@ -238,7 +275,8 @@ class HelpMaml(Predictor):
         state = read_state(folder / "help.json")
         self.items_ = tuple(column for column in self.columns_ if column.name in set(state["items"]))
         self.encoder_ = LinearEncoder.from_state(state["encoder"], self.items_)
-        self.parameters_, self.tasks_ = {}, {}
+        self.parameters_ = {}
+        self.tasks_ = {}
         for number, target in enumerate(self.targets_):
             network = read_arrays(folder / f"network_{number}.npz")
             self.parameters_[target] = {name: torch.from_numpy(array) for name, array in network.items()}
@@ -259,7 +297,13 @@ def _mean_task(tasks: Collection[_Task], inputs: int) -> _Task:
     """Return a task without rows, with the mean embedding and range of the given ones."""
     embedding = np.mean([task.embedding for task in tasks], axis=0)
     scale = [float(np.mean([getattr(task, name) for task in tasks])) for name in ("low", "spread", "floor")]
-    return _Task(np.empty((0, inputs)), np.empty(0), embedding, np.empty(0, dtype=int), *scale)
+    return _Task(
+        np.empty((0, inputs)),
+        np.empty(0),
+        embedding,
+        np.empty(0, dtype=int),
+        *scale,
+    )
 
 
 def _reference_numbers(X: pd.DataFrame, columns: Sequence[Column], tasks: np.ndarray) -> np.ndarray:
@@ -277,7 +321,9 @@ def _reference_numbers(X: pd.DataFrame, columns: Sequence[Column], tasks: np.nda
     in_tasks = entity[first].value_counts()
     names = sorted(in_tasks[in_tasks >= 0.9 * count].index)
     number = entity.map({name: position for position, name in enumerate(names)})
-    return np.where(first & number.notna(), number.fillna(-1), -1).astype(int) if names else no_reference
+    if not names:
+        return no_reference
+    return np.where(first & number.notna(), number.fillna(-1), -1).astype(int)
 
 
 def initial_parameters(inputs: int, embedding: int, hidden_size: int, generator: torch.Generator) -> Parameters:
@@ -296,7 +342,10 @@ def initial_parameters(inputs: int, embedding: int, hidden_size: int, generator:
         generator,
     )
     rates = {f"rate.{name}": torch.full_like(value, _INNER_RATE) for name, value in network.items()}
-    codes = _init_layers({"code1": (embedding, 10), "code2": (10, 2 * modulation_size(hidden_size))}, generator)
+    codes = _init_layers(
+        {"code1": (embedding, 10), "code2": (10, 2 * modulation_size(hidden_size))},
+        generator,
+    )
     return {**network, **rates, **codes}
 
 
@@ -305,15 +354,23 @@ def forward(network: Parameters, items: Tensor, task: Tensor) -> Tensor:
 
     Shapes: network (tasks, ..), items (tasks, n, inputs), task (tasks, embedding) -> (tasks, n).
     """
-    item = torch.relu(_linear(network, "item2", torch.relu(_linear(network, "item1", items))))
-    device = torch.relu(_linear(network, "task2", torch.relu(_linear(network, "task1", task[:, None, :]))))
+    item = torch.relu(_linear(network, "item1", items))
+    item = torch.relu(_linear(network, "item2", item))
+    device = torch.relu(_linear(network, "task1", task[:, None, :]))
+    device = torch.relu(_linear(network, "task2", device))
     hidden = torch.cat([item, device.expand(-1, items.shape[1], -1)], dim=-1)
-    hidden = torch.relu(_linear(network, "head2", torch.relu(_linear(network, "head1", hidden))))
+    hidden = torch.relu(_linear(network, "head1", hidden))
+    hidden = torch.relu(_linear(network, "head2", hidden))
     return _linear(network, "head3", hidden)[:, :, 0]
 
 
 def adapt(  # noqa: PLR0917 - the description of a task, in the order of its rows
-    parameters: Parameters, items: Tensor, values: Tensor, task: Tensor, noise: Tensor, steps: int
+    parameters: Parameters,
+    items: Tensor,
+    values: Tensor,
+    task: Tensor,
+    noise: Tensor,
+    steps: int,
 ) -> tuple[Parameters, Tensor]:
     """Return a network per task after `steps` gradient steps on its support rows, and the modulations' divergences.
 
@@ -369,5 +426,6 @@ def _init_layers(sizes: dict[str, tuple[int, int]], generator: torch.Generator) 
 
 def _linear(network: Parameters, name: str, inputs: Tensor) -> Tensor:
     """Apply a layer of every task. Shapes: (tasks, n, inputs) -> (tasks, n, outputs)."""
-    weight, bias = network[f"{name}.weight"], network[f"{name}.bias"]
+    weight = network[f"{name}.weight"]
+    bias = network[f"{name}.bias"]
     return torch.baddbmm(bias[:, None, :], inputs, weight.transpose(1, 2))

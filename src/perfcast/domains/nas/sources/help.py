@@ -19,13 +19,23 @@ OTHER_DEVICES = {
 }
 """Device without a batch size -> its kind and model."""
 DEVICES = {
-    "nasbench201": (*(f"{gpu}_{batch}" for gpu in _BATCHED for batch in (1, 32, 256)), *OTHER_DEVICES),
-    "fbnet": (*(f"{gpu}_{batch}" for gpu in _BATCHED for batch in (1, 32, 64)), *OTHER_DEVICES),
+    "nasbench201": (
+        *(f"{gpu}_{batch}" for gpu in _BATCHED for batch in (1, 32, 256)),
+        *OTHER_DEVICES,
+    ),
+    "fbnet": (
+        *(f"{gpu}_{batch}" for gpu in _BATCHED for batch in (1, 32, 64)),
+        *OTHER_DEVICES,
+    ),
     "ofa": tuple(f"{gpu}_{batch}" for gpu in ("2080ti", "titan_rtx", "titan_xp", "v100") for batch in (1, 32, 64)),
 }
 """Search space -> devices, as in the file names."""
 
-ARCHITECTURES = {"nasbench201": "str_arch2idx.pt", "fbnet": "metainfo.pt", "ofa": "ofa_archs.pt"}
+ARCHITECTURES = {
+    "nasbench201": "str_arch2idx.pt",
+    "fbnet": "metainfo.pt",
+    "ofa": "ofa_archs.pt",
+}
 """Search space -> file of its architectures, which are in the order of the latencies."""
 
 REFERENCES = "hardware_embedding_index.pt"

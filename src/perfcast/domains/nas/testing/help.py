@@ -11,8 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from perfcast.domains.nas.datasets.search_spaces import CELL_EDGES, CELL_OPERATIONS, FBNET_BLOCKS
-from perfcast.domains.nas.sources.help import ARCHITECTURES, DEVICES, REFERENCES, latency_file
+from perfcast.domains.nas.datasets.search_spaces import (
+    CELL_EDGES,
+    CELL_OPERATIONS,
+    FBNET_BLOCKS,
+)
+from perfcast.domains.nas.sources.help import (
+    ARCHITECTURES,
+    DEVICES,
+    REFERENCES,
+    latency_file,
+)
 
 NEAR_ZERO = ("pixel3", "raspi4")
 """Devices that skip operations without effect on the output."""
@@ -33,9 +42,16 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
     random = np.random.default_rng(seed)
     count = max(_MIN_ARCHITECTURES, rows // 5)
     for space in DEVICES:
-        content, work = {"nasbench201": _draw_cells, "fbnet": _draw_fbnet, "ofa": _draw_ofa}[space](count, random)
+        content, work = {
+            "nasbench201": _draw_cells,
+            "fbnet": _draw_fbnet,
+            "ofa": _draw_ofa,
+        }[space](count, random)
         _save(folder / space / ARCHITECTURES[space], content)
-        _save(folder / space / REFERENCES, [int(position) for position in random.permutation(count)[:10]])
+        _save(
+            folder / space / REFERENCES,
+            [int(position) for position in random.permutation(count)[:10]],
+        )
         for number, device in enumerate(DEVICES[space]):
             latency = _draw_latencies(work, random)
             if space == "nasbench201" and device in NEAR_ZERO:
@@ -60,14 +76,20 @@ def _draw_cells(count: int, random: np.random.Generator) -> tuple[Any, np.ndarra
     texts = []
     for first, second, third, fourth, fifth, last in chosen:
         texts.append(f"|{first}~0|+|{second}~0|{third}~1|+|{fourth}~0|{fifth}~1|{last}~2|")
-    work = np.array([[operations.count(name) for name in CELL_OPERATIONS[1:]] for operations in chosen], dtype=float)
+    work = np.array(
+        [[operations.count(name) for name in CELL_OPERATIONS[1:]] for operations in chosen],
+        dtype=float,
+    )
     return {text: position for position, text in enumerate(texts)}, work
 
 
 def _draw_fbnet(count: int, random: np.random.Generator) -> tuple[Any, np.ndarray]:
     chosen = random.integers(len(FBNET_BLOCKS), size=(count, 22))
     networks = [
-        {"op_idx_list": [int(index) for index in row], "arch_str": [FBNET_BLOCKS[index] for index in row]}
+        {
+            "op_idx_list": [int(index) for index in row],
+            "arch_str": [FBNET_BLOCKS[index] for index in row],
+        }
         for row in chosen
     ]
     work = np.array([np.bincount(row, minlength=len(FBNET_BLOCKS))[:-1] for row in chosen], dtype=float)

@@ -7,10 +7,6 @@ Facts of the files:
 - Parameters exclude embeddings. Those of 3B are in no file: they follow from the tokens of its runs, within 0.01 %.
 - The files of the targets lack the step (7B) or the tokens (13B). The 7B file holds one row, that of 13B its last rows.
 
-Of runs under way (`build_curves`), a row is one task of one run and one known share of it. What the run showed so far
-is the last result, and the line through the results of the last half of the known part, over the logarithm of the
-progress. Later evaluations are in no row; a run that has none so far is rejected at that share.
-
 Source: Bhagia et al., 2024, arXiv 2412.04403; parameters in scripts/scaling/final.json of the same repository.
 """
 
@@ -53,7 +49,11 @@ PARAMS = {
 TOKENS_PER_PARAM = 20
 """Tokens per parameter of a multiplier of 1."""
 CHANCE = {
-    **dict.fromkeys(("mmlu", "hellaswag", "arc_challenge", "arc_easy", "openbookqa"), 0.25),
+    "mmlu": 0.25,
+    "hellaswag": 0.25,
+    "arc_challenge": 0.25,
+    "arc_easy": 0.25,
+    "openbookqa": 0.25,
     "piqa": 0.5,
     "csqa": 0.2,
     "socialiqa": 1 / 3,
@@ -62,55 +62,55 @@ CHANCE = {
 MULTIPLIERS_PUBLISHED = ("1", "2", "5", "10")
 SUBSETS_PUBLISHED = {"190M": "train", "370M": "train", "760M": "train", "1B": "validation"}
 """Subsets of the authors' training runs; their largest size validates, because the test sizes are larger still."""
-TASKS = {
-    **{f"{name}_loss": (scaling_columns.LOSS, (column,)) for name, column in source.LOSSES.items()},
-    **{
-        f"{name}_bpb": (scaling_columns.BITS, tuple(map(source.bpb_column, parts)))
-        for name, parts in source.QUESTIONS.items()
-    },
-    **{
-        f"{name}_accuracy": (scaling_columns.ACCURACY, tuple(map(source.accuracy_column, parts)))
-        for name, parts in source.QUESTIONS.items()
-    },
-}
-"""Task -> its kind, and the columns whose mean is its result."""
-_SIZE = category("model_size", Role.KEY, "model", "name of the model size", Tag.ENTITY, Tag.SLICE)
+
+
+def _list_tasks() -> dict[str, tuple[str, tuple[str, ...]]]:
+    """Return the kind of each task, and the columns whose mean is its result."""
+    tasks: dict[str, tuple[str, tuple[str, ...]]] = {}
+    for name, column in source.LOSSES.items():
+        tasks[f"{name}_loss"] = (scaling_columns.LOSS, (column,))
+    for name, parts in source.QUESTIONS.items():
+        tasks[f"{name}_bpb"] = (scaling_columns.BITS, tuple(map(source.bpb_column, parts)))
+    for name, parts in source.QUESTIONS.items():
+        tasks[f"{name}_accuracy"] = (
+            scaling_columns.ACCURACY,
+            tuple(map(source.accuracy_column, parts)),
+        )
+    return tasks
+
+
+TASKS = _list_tasks()
 COLUMNS = (
     *scaling_columns.RESULT_COLUMNS,
-    _SIZE,
+    category("model_size", Role.KEY, "model", "name of the model size", Tag.ENTITY, Tag.SLICE),
     category("run", Role.KEY, "training", "size, multiplier and repetition", Tag.BLOCK),
     category("configuration", Role.KEY, "training", "size and multiplier", Tag.CONFIG),
     *scaling_columns.TRAINING_COLUMNS,
     scaling_columns.number("tokens_per_param", "training", "tokens over parameters"),
     scaling_columns.number("batch_tokens", "training", "tokens of a batch"),
     scaling_columns.TARGET_COLUMN,
-    Column("peak_learning_rate", Kind.NUMERICAL, Role.PROVENANCE, "training", meaning="highest learning rate", low=0),
-    Column("step", Kind.NUMERICAL, Role.PROVENANCE, "training", meaning="number of the last step", low=0),
-    category("published_subset", Role.PROVENANCE, "training", "subset in the split of the authors"),
-    *scaling_columns.PLACE_COLUMNS,
-)
-
-
-KNOWN = (25, 50, 75)
-"""Shares of a run that are known, in %."""
-NOW, LEVEL, SLOPE = "value_now", "value_level", "value_slope"
-_UNIT = scaling_columns.TARGET_COLUMN.unit
-CURVE_COLUMNS = (
-    category("result_id", Role.KEY, "evaluation", "name of the run, the task and the known share", Tag.ROW),
-    category("task", Role.KEY, "evaluation", "validation set or benchmark, and the known share", Tag.TASK, Tag.CONFIG),
-    category("task_kind", Role.KEY, "evaluation", "accuracy, bpb or loss, and the known share", Tag.SLICE),
-    _SIZE,
-    category("run", Role.KEY, "training", "size, multiplier and repetition"),
-    category("configuration", Role.KEY, "training", "size and multiplier", Tag.CONFIG, Tag.BLOCK),
-    *scaling_columns.TRAINING_COLUMNS,
-    scaling_columns.number("tokens_per_param", "training", "tokens of the whole run over parameters"),
-    scaling_columns.number(NOW, "curve", "last result of the known part", _UNIT),
-    scaling_columns.number(
-        LEVEL, "curve", "result at the end of the known part, by the line through its last half", _UNIT
+    Column(
+        "peak_learning_rate",
+        Kind.NUMERICAL,
+        Role.PROVENANCE,
+        "training",
+        meaning="highest learning rate",
+        low=0,
     ),
-    Column(SLOPE, Kind.NUMERICAL, Role.FEATURE, "curve", _UNIT, "change of the result per unit of ln progress"),
-    scaling_columns.number("known_share", "curve", "known share of the run", "%", high=100),
-    scaling_columns.TARGET_COLUMN,
+    Column(
+        "step",
+        Kind.NUMERICAL,
+        Role.PROVENANCE,
+        "training",
+        meaning="number of the last step",
+        low=0,
+    ),
+    category(
+        "published_subset",
+        Role.PROVENANCE,
+        "training",
+        "subset in the split of the authors",
+    ),
     *scaling_columns.PLACE_COLUMNS,
 )
 
@@ -120,7 +120,8 @@ def pack(folder: Path) -> Packed:
 
     Raises: UserError when a file is absent or broken.
     """
-    frames, rejections = [], list[Rejection]()
+    frames = []
+    rejections = list[Rejection]()
     for (size, _, _), name in _list_files():
         rows = read_rows(SOURCE, folder / name, _list_read(size))
         frames.append(rows.frame.assign(file=name))
@@ -131,12 +132,18 @@ def pack(folder: Path) -> Packed:
 
 def _list_files() -> list[tuple[tuple[str, str, int], str]]:
     """Return size, multiplier and repetition of every run with its file, targets last."""
-    return [*source.list_runs().items(), *(((size, "", 0), name) for size, name in source.TARGETS.items())]
+    targets = [((size, "", 0), name) for size, name in source.TARGETS.items()]
+    return [*source.list_runs().items(), *targets]
 
 
 def _list_read(size: str) -> list[str]:
     """Return the columns that are read of a file."""
-    return [*source.progress_columns(size), *source.result_columns(), source.BATCH, source.PEAK_RATE]
+    return [
+        *source.progress_columns(size),
+        *source.result_columns(),
+        source.BATCH,
+        source.PEAK_RATE,
+    ]
 
 
 def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
@@ -147,7 +154,8 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     """
     del options
     records, rejections = split_rejections(SOURCE, read_records(raw[SOURCE], SOURCE, pack))
-    lasts, evaluations = [], 0
+    lasts = []
+    evaluations = 0
     for (size, multiplier, repetition), name in _list_files():
         good, rejected = _parse_run(records, name, size)
         evaluations += len(good)
@@ -159,7 +167,11 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
         rejected=build_rejected_frame(rejections),
         rows_in=len(rejections) + evaluations * len(TASKS),
         merged={"earlier_checkpoint": (evaluations - len(runs)) * len(TASKS)},
-        quality={"evaluations": evaluations, "runs": len(runs), "by_size": runs["model_size"].value_counts().to_dict()},
+        quality={
+            "evaluations": evaluations,
+            "runs": len(runs),
+            "by_size": runs["model_size"].value_counts().to_dict(),
+        },
     )
 
 
@@ -169,21 +181,17 @@ def _parse_run(records: pd.DataFrame, name: str, size: str) -> tuple[pd.DataFram
     Raises: UserError when every row is rejected.
     """
     progress = source.progress_columns(size)
-    read = _list_read(size)
-    parsed = parse_numbers(records.loc[records["file"] == name, ["line", *read]], read)
+    columns = _list_read(size)
+    parsed = parse_numbers(records.loc[records["file"] == name, ["line", *columns]], columns)
     numbers = parsed[[*progress, *source.result_columns(), source.BATCH]]
     shares = parsed[[source.accuracy_column(part) for parts in source.QUESTIONS.values() for part in parts]]
-    good, rejected = quarantine(
-        SOURCE,
-        name,
-        parsed,
-        {
-            "not_a_number": describe_first_bad(numbers.isna(), parsed),
-            "not_positive": describe_first_bad(numbers <= 0, parsed),
-            "above_one": describe_first_bad(shares > 1, parsed),
-            "repeated_step": parsed[f"{progress[0]}_text"].where(parsed.duplicated(progress[0])),
-        },
-    )
+    rules = {
+        "not_a_number": describe_first_bad(numbers.isna(), parsed),
+        "not_positive": describe_first_bad(numbers <= 0, parsed),
+        "above_one": describe_first_bad(shares > 1, parsed),
+        "repeated_step": parsed[f"{progress[0]}_text"].where(parsed.duplicated(progress[0])),
+    }
+    good, rejected = quarantine(SOURCE, name, parsed, rules)
     require_rows(len(good), name, rejected)
     return good, rejected
 
@@ -209,14 +217,20 @@ def _describe_last(good: pd.DataFrame, name: str, size: str, multiplier: str, re
 
 def _name_run(name: str, size: str, multiplier: str, repetition: int) -> dict[str, str]:
     configuration = f"{size}-{multiplier}xC" if multiplier else f"{size}-target"
-    run = configuration + ("-rerun" if repetition else "")
-    return {"model_size": size, "configuration": configuration, "run": run, "source_file": name}
+    return {
+        "model_size": size,
+        "configuration": configuration,
+        "run": configuration + ("-rerun" if repetition else ""),
+        "source_file": name,
+    }
 
 
 def _published_subset(size: str, multiplier: str) -> str | float:
     if size in source.TARGETS:
         return "test"
-    return SUBSETS_PUBLISHED.get(size, np.nan) if multiplier in MULTIPLIERS_PUBLISHED else np.nan
+    if multiplier not in MULTIPLIERS_PUBLISHED:
+        return np.nan
+    return SUBSETS_PUBLISHED.get(size, np.nan)
 
 
 def _melt(runs: pd.DataFrame) -> pd.DataFrame:
@@ -224,88 +238,14 @@ def _melt(runs: pd.DataFrame) -> pd.DataFrame:
     parts = []
     for task, (kind, columns) in TASKS.items():
         name = task.removesuffix(f"_{kind}")
-        parts.append(
-            runs.assign(
-                task=task,
-                task_kind=kind,
-                loss_task=f"{name}_{scaling_columns.BITS}" if kind == scaling_columns.ACCURACY else np.nan,
-                chance=CHANCE[name] if kind == scaling_columns.ACCURACY else np.nan,
-                value=runs[list(columns)].mean(axis=1),
-                result_id=runs["run"] + "|" + task,
-            )
+        is_share = kind == scaling_columns.ACCURACY
+        results = runs.assign(
+            task=task,
+            task_kind=kind,
+            loss_task=f"{name}_{scaling_columns.BITS}" if is_share else np.nan,
+            chance=CHANCE[name] if is_share else np.nan,
+            value=runs[list(columns)].mean(axis=1),
+            result_id=runs["run"] + "|" + task,
         )
+        parts.append(results)
     return pd.concat(parts, ignore_index=True)
-
-
-def build_curves(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
-    """Standardize the runs of the ladder; the models that its authors predict have no curve.
-
-    An input row is one task of one run and one known share.
-
-    Raises:
-        UserError: A file is absent or broken, or every row of it is rejected.
-    """
-    del options
-    records, unread = split_rejections(SOURCE, read_records(raw[SOURCE], SOURCE, pack))
-    parts: list[pd.DataFrame] = []
-    rejections = [row for row in unread if row.file not in source.TARGETS.values()]
-    for (size, multiplier, repetition), name in source.list_runs().items():
-        good, rejected = _parse_run(records, name, size)
-        rejections += rejected
-        facts = _name_run(name, size, multiplier, repetition)
-        for share in KNOWN:
-            rows = describe_curve(good.sort_values(source.TOKENS), share, PARAMS[size])
-            if rows is None:
-                detail = f"{facts['run']} has no evaluation in its first {share} %"
-                rejections += [Rejection(SOURCE, name, 0, "no_evaluation_so_far", detail)] * len(TASKS)
-            else:
-                parts.append(rows.assign(**facts))
-    frame = pd.concat(parts, ignore_index=True)
-    frame["result_id"] = frame["run"] + "|" + frame["task"]
-    return Standardized(
-        table=build_table("llm_ladder_curve", frame, CURVE_COLUMNS),
-        rejected=build_rejected_frame(rejections),
-        rows_in=len(rejections) + len(frame),
-        quality={"runs": int(frame["run"].nunique()), "by_known_share": frame["known_share"].value_counts().to_dict()},
-    )
-
-
-def describe_curve(evaluations: pd.DataFrame, share: float, params: float) -> pd.DataFrame | None:
-    """Return one row per task of a run of which `share` % is known, None where it has no evaluation so far.
-
-    Shapes: `evaluations` one row per evaluation, in the order of tokens.
-    """
-    tokens = evaluations[source.TOKENS].to_numpy(dtype=float)
-    progress = tokens / tokens[-1]
-    known = progress <= share / 100 + 1e-9
-    if not known.any():
-        return None
-    recent = known & (progress >= progress[known][-1] / 2)
-    distance = np.log(progress[recent]) - np.log(share / 100)
-    rows = []
-    for task, (kind, columns) in TASKS.items():
-        results = evaluations[list(columns)].to_numpy(dtype=float).mean(axis=1)
-        level, slope = fit_line(distance, results[recent])
-        rows.append(
-            {
-                "task": f"{task}_{share:g}_percent",
-                "task_kind": f"{kind}, {share:g} % known",
-                **{NOW: results[known][-1], LEVEL: max(level, 0.0), SLOPE: slope, "value": results[-1]},
-            }
-        )
-    return pd.DataFrame(rows).assign(
-        known_share=float(share),
-        params=float(params),
-        tokens=tokens[-1],
-        compute=scaling_columns.FLOP_PER_PARAM_TOKEN * params * tokens[-1] / 1e18,
-        tokens_per_param=tokens[-1] / params,
-        source_line=evaluations["line"].iloc[-1],
-    )
-
-
-def fit_line(distance: np.ndarray, results: np.ndarray) -> tuple[float, float]:
-    """Return the value at 0 and the slope of the least-squares line; of one result that result, and no slope."""
-    if np.ptp(distance) == 0:
-        return float(results.mean()), np.nan
-    slope, level = np.polyfit(distance, results, 1)
-    return float(level), float(slope)

@@ -20,7 +20,12 @@ import pandas as pd
 
 from perfcast.data.measured_tables import parse_numbers
 from perfcast.data.standardized import Standardized
-from perfcast.data.strict_csv import Rejection, build_rejected_frame, read_rows, require_rows
+from perfcast.data.strict_csv import (
+    Rejection,
+    build_rejected_frame,
+    read_rows,
+    require_rows,
+)
 from perfcast.domains.scaling.datasets import scaling_columns
 from perfcast.domains.scaling.sources import mlfoundations_scaling as source
 from perfcast.schema.declare import category
@@ -51,14 +56,25 @@ _HYPERPARAMETERS = {
 }
 """Hyperparameter of the files -> column."""
 _LOSS_COLUMNS = {
-    **{"loss": "value", "samples_per_second": "samples_per_second"},
-    **{"loss_tokens_lower_95": "loss_low", "loss_tokens_upper_95": "loss_high"},
+    "loss": "value",
+    "samples_per_second": "samples_per_second",
+    "loss_tokens_lower_95": "loss_low",
+    "loss_tokens_upper_95": "loss_high",
 }
 """Value of a result of the files -> column."""
 _TASK_FACTS = {"#datapoints": "questions", "Random baseline": "chance_percent"}
 """Column of the table of tasks -> column of a record."""
 _NUMBERS = (*_HYPERPARAMETERS.values(), *_LOSS_COLUMNS.values(), *_TASK_FACTS.values())
-_RECORD = ["file", "line", "model", "training_set", "evaluated", "task_kind", "of", *_NUMBERS]
+_RECORD = [
+    "file",
+    "line",
+    "model",
+    "training_set",
+    "evaluated",
+    "task_kind",
+    "of",
+    *_NUMBERS,
+]
 """Columns of a record; `of` names the validation set of a loss, and the benchmark of an accuracy."""
 
 
@@ -68,10 +84,31 @@ def _provenance(name: str, group: str, meaning: str, *tags: Tag) -> Column:
 
 COLUMNS = (
     *scaling_columns.RESULT_COLUMNS,
-    category("model", Role.KEY, "model", "training set, model size and multiplier", Tag.BLOCK, Tag.CONFIG),
-    category("training_set", Role.KEY, "training", "text that the model is trained on", Tag.SLICE, Tag.IDENTITY),
+    category(
+        "model",
+        Role.KEY,
+        "model",
+        "training set, model size and multiplier",
+        Tag.BLOCK,
+        Tag.CONFIG,
+    ),
+    category(
+        "training_set",
+        Role.KEY,
+        "training",
+        "text that the model is trained on",
+        Tag.SLICE,
+        Tag.IDENTITY,
+    ),
     category("model_size", Role.KEY, "model", "name of the model size", Tag.ENTITY, Tag.SLICE),
-    Column("evaluated", Kind.DATE, Role.KEY, "evaluation", meaning="time of the evaluation", tags=(Tag.TIME,)),
+    Column(
+        "evaluated",
+        Kind.DATE,
+        Role.KEY,
+        "evaluation",
+        meaning="time of the evaluation",
+        tags=(Tag.TIME,),
+    ),
     *scaling_columns.TRAINING_COLUMNS,
     scaling_columns.number("params_without_embeddings", "model", "parameters without embeddings"),
     scaling_columns.number("multiplier", "training", "tokens over 20 tokens per parameter"),
@@ -84,10 +121,19 @@ COLUMNS = (
     scaling_columns.number("layers", "model", "layers, where the name of the size states them"),
     scaling_columns.number("heads", "model", "heads of attention, where the name of the size states them"),
     scaling_columns.TARGET_COLUMN,
-    _provenance("at_chance", "evaluation", "1 where an accuracy is that of a random choice", Tag.EXCLUDED),
+    _provenance(
+        "at_chance",
+        "evaluation",
+        "1 where an accuracy is that of a random choice",
+        Tag.EXCLUDED,
+    ),
     _provenance("loss_low", "evaluation", "lower 95 % bound of the loss"),
     _provenance("loss_high", "evaluation", "upper 95 % bound of the loss"),
-    _provenance("samples_per_second", "evaluation", "sequences per second of the evaluation of the loss"),
+    _provenance(
+        "samples_per_second",
+        "evaluation",
+        "sequences per second of the evaluation of the loss",
+    ),
     *scaling_columns.PLACE_COLUMNS,
 )
 
@@ -99,40 +145,66 @@ def pack(folder: Path) -> Packed:
     """
     names = source.list_models(folder)
     if not names:
-        raise UserError(f"source {SOURCE!r} must have files of models", f"{folder} has none", FETCH_AGAIN)
+        raise UserError(
+            f"source {SOURCE!r} must have files of models",
+            f"{folder} has none",
+            FETCH_AGAIN,
+        )
     tasks = read_rows(SOURCE, folder / source.TASKS, source.TASK_COLUMNS).frame
-    known = dict(zip(tasks["Eval Task"], tasks[[*_TASK_FACTS]].to_dict("records"), strict=True))
-    rows = [row for name in names for row in _list_results(folder, name, known)]
-    return Packed(pd.DataFrame(rows, columns=_RECORD, dtype="str").fillna(""), "paths, seeds and commands of trainings")
+    facts_of_task = dict(zip(tasks["Eval Task"], tasks[[*_TASK_FACTS]].to_dict("records"), strict=True))
+    rows = [row for name in names for row in _list_results(folder, name, facts_of_task)]
+    return Packed(
+        pd.DataFrame(rows, columns=_RECORD, dtype="str").fillna(""),
+        "paths, seeds and commands of trainings",
+    )
 
 
 def _list_results(folder: Path, name: str, tasks: Mapping[str, Any]) -> Iterator[dict[str, str]]:
     """Yield the losses and the accuracies of a model as texts."""
     model = source.read_model(folder, name)
     date, accuracies = source.read_accuracies(folder, name)
-    shared = {"model": name, "training_set": str(model["dataset_name"]), "evaluated": date}
-    shared |= {column: _number_text(model["hyperparameters"].get(key)) for key, column in _HYPERPARAMETERS.items()}
+    of_model = {
+        "model": name,
+        "training_set": str(model["dataset_name"]),
+        "evaluated": date,
+    }
+    for key, column in _HYPERPARAMETERS.items():
+        of_model[column] = _number_text(model["hyperparameters"].get(key))
     for line, entry in enumerate(model["results"], 1):
-        place = {"file": source.model_file(name), "line": str(line)}
         values = {column: _number_text(entry.get(key)) for key, column in _LOSS_COLUMNS.items()}
-        yield {**place, **shared, **values, "task_kind": scaling_columns.LOSS, "of": _validation_set(entry)}
+        yield {
+            **of_model,
+            **values,
+            "file": source.model_file(name),
+            "line": str(line),
+            "task_kind": scaling_columns.LOSS,
+            "of": _validation_set(entry),
+        }
     for line, (task, value) in enumerate(accuracies.items(), 1):
-        place = {"file": source.evaluation_file(name), "line": str(line)}
         facts = {_TASK_FACTS[key]: text for key, text in tasks.get(task, {}).items()}
-        share = {"value": _number_text(value), "task_kind": scaling_columns.ACCURACY, "of": task}
-        yield {**place, **shared, **facts, **share}
+        yield {
+            **of_model,
+            **facts,
+            "file": source.evaluation_file(name),
+            "line": str(line),
+            "task_kind": scaling_columns.ACCURACY,
+            "of": task,
+            "value": _number_text(value),
+        }
 
 
 def _number_text(value: Any) -> str:
     """Return a finite number with all of its digits, "" for anything else."""
-    usable = isinstance(value, int | float) and not isinstance(value, bool)
-    return repr(value) if usable and np.isfinite(value) else ""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return repr(value) if is_number and np.isfinite(value) else ""
 
 
 def _validation_set(entry: Mapping[str, Any]) -> str:
     """Return the folder of a validation set's files, which is its name."""
     paths = entry.get("val_data")
-    return PurePosixPath(str(paths[0])).parent.name if isinstance(paths, list) and paths else ""
+    if not isinstance(paths, list) or not paths:
+        return ""
+    return PurePosixPath(str(paths[0])).parent.name
 
 
 def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
@@ -144,22 +216,22 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     del options
     described = _describe(read_records(raw[SOURCE], SOURCE, pack))
     rejections = []
-    good = []
+    is_good = []
     for row in described.to_dict("records"):
         reason = _find_defect(row)
-        good.append(not reason)
+        is_good.append(not reason)
         if reason:
             detail = f"{row['task']}: {row['value']}"
             rejections.append(Rejection(SOURCE, row["source_file"], row["source_line"], reason, detail[:200]))
-    frame = described[good]
+    frame = described[is_good]
     require_rows(len(frame), SOURCE, rejections)
     positive = frame.assign(value=frame["value"].where(frame["value"] > 0, 0.5 / frame["questions"]))
     table = build_table("llm_overtraining", positive, COLUMNS)
-    accuracies = table.frame["task_kind"] == scaling_columns.ACCURACY
+    is_share = table.frame["task_kind"] == scaling_columns.ACCURACY
     quality = {
         "models": int(table.frame["model"].nunique()),
-        "losses": int((~accuracies).sum()),
-        "accuracies": int(accuracies.sum()),
+        "losses": int((~is_share).sum()),
+        "accuracies": int(is_share.sum()),
         "accuracies_at_chance": int(table.frame["at_chance"].sum()),
         "accuracies_of_zero": int((frame["value"] == 0).sum()),
     }
@@ -180,7 +252,8 @@ def _describe(records: pd.DataFrame) -> pd.DataFrame:
     shape = size.str.extract(_SHAPE).astype("float64")
     is_share = records["task_kind"] == scaling_columns.ACCURACY
     chance = parsed["chance_percent"] / 100
-    limit = chance + CHANCE_ERRORS * np.sqrt((chance * (1 - chance)).clip(lower=MIN_VARIANCE) / parsed["questions"])
+    variance = (chance * (1 - chance)).clip(lower=MIN_VARIANCE)
+    limit = chance + CHANCE_ERRORS * np.sqrt(variance / parsed["questions"])
     task = records["of"] + "_" + records["task_kind"]
     return parsed.assign(
         task=task,

@@ -71,12 +71,11 @@ def fit_power_sums(run_sets: Sequence[Runs], *, tied: bool = False) -> list[Powe
     keys = [(logs.tobytes(), values.tobytes()) for logs, values in run_sets]
     distinct = dict(zip(keys, run_sets, strict=True))
     fitted: dict[tuple[bytes, bytes], PowerSum] = {}
-    for known in (True, False):
-        chosen = {key: runs for key, runs in distinct.items() if _is_identified(runs[0], tied) is known}
-        fit = partial(_fit_batch, tied=tied, identified=known)
-        fitted |= zip(
-            chosen, robust_fit.fit_in_batches(list(chosen.values()), lambda runs: len(runs[1]), fit), strict=True
-        )
+    for identified in (True, False):
+        chosen = {key: runs for key, runs in distinct.items() if _is_identified(runs[0], tied) is identified}
+        fit = partial(_fit_batch, tied=tied, identified=identified)
+        laws = robust_fit.fit_in_batches(list(chosen.values()), lambda runs: len(runs[1]), fit)
+        fitted |= zip(chosen, laws, strict=True)
     return [fitted[key] for key in keys]
 
 
@@ -93,28 +92,40 @@ def _fit_batch(run_sets: Sequence[Runs], *, tied: bool, identified: bool) -> lis
     count = run_sets[0][0].shape[1]
     centers = np.stack([logs.mean(axis=0) for logs, _ in run_sets])
     centered = robust_fit.padded([logs - center for (logs, _), center in zip(run_sets, centers, strict=True)])
-    values, known = (
-        robust_fit.padded([values for _, values in run_sets], 1.0),
-        robust_fit.known_places([values for _, values in run_sets]),
-    )
-    published = np.array(PUBLISHED_EXPONENTS), np.arange(count)[None]
-    grid, places = _exponent_grid(count, tied) if identified else published
-    coefficients, errors = _solve(centered, values, known, grid, places)
+    values = robust_fit.padded([values for _, values in run_sets], 1.0)
+    is_run = robust_fit.known_places([values for _, values in run_sets])
+
+    if identified:
+        grid, places = _exponent_grid(count, tied)
+    else:
+        grid = np.array(PUBLISHED_EXPONENTS)
+        places = np.arange(count)[None]
+    coefficients, errors = _solve(centered, values, is_run, grid, places)
     exponents = grid[places]
+
+    # one or two starts of each law, refined together; `owners` are the laws of the starts
     starts = [(number, start) for number in range(len(run_sets)) for start in _choose_starts(exponents, errors[number])]
     owners, chosen = np.array(starts).T
-    refined, losses = coefficients[owners, chosen], errors[owners, chosen]
+    refined = coefficients[owners, chosen]
+    losses = errors[owners, chosen]
     powers = exponents[chosen]
     if identified:
-        refined, powers, losses = _refine(centered[owners], values[owners], known[owners], (refined, powers), tied=tied)
-    best = [min(np.flatnonzero(owners == number), key=lambda place: losses[place]) for number in range(len(run_sets))]
-    return [
-        PowerSum(
-            *(float(refined[place, 0]), tuple(refined[place, 1:].tolist()), tuple(powers[place].tolist())),
-            *(tuple(center.tolist()), identified),
+        start = (refined, powers)
+        refined, powers, losses = _refine(centered[owners], values[owners], is_run[owners], start, tied=tied)
+
+    laws = []
+    for number, center in enumerate(centers):
+        of_law = np.flatnonzero(owners == number)
+        best = min(of_law, key=lambda place: losses[place])
+        law = PowerSum(
+            constant=float(refined[best, 0]),
+            factors=tuple(refined[best, 1:].tolist()),
+            exponents=tuple(powers[best].tolist()),
+            centers=tuple(center.tolist()),
+            identified=identified,
         )
-        for place, center in zip(best, centers, strict=True)
-    ]
+        laws.append(law)
+    return laws
 
 
 @cache
@@ -127,42 +138,52 @@ def _exponent_grid(count: int, tied: bool) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _solve(
-    centered: np.ndarray, values: np.ndarray, known: np.ndarray, grid: np.ndarray, places: np.ndarray
+    centered: np.ndarray,
+    values: np.ndarray,
+    is_run: np.ndarray,
+    grid: np.ndarray,
+    places: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the non-negative coefficients of least relative error for each combination of exponents, and its square.
 
     With so few terms every subset of them is solved, and the best one without a negative coefficient is kept. Sums of
     products over the runs are needed for pairs of exponents only, not for all combinations.
-    Shapes: centered (g, n, quantities), values and known (g, n), grid (k,), places (c, quantities) ->
+    Shapes: centered (g, n, quantities), values and is_run (g, n), grid (k,), places (c, quantities) ->
     (g, c, 1 + quantities), (g, c).
     """
     count = centered.shape[2]
-    inverse = np.where(known, 1 / values, 0.0)
+    inverse = np.where(is_run, 1 / values, 0.0)
     terms = [np.exp(-grid[None, :, None] * centered[:, None, :, position]) for position in range(count)]
     weighted = [term * inverse[:, None, :] for term in terms]
     size = 1 + count
     gram = np.empty((len(values), len(places), size, size))
     moments = np.empty((len(values), len(places), size))
-    gram[:, :, 0, 0], moments[:, :, 0] = (inverse**2).sum(axis=1)[:, None], inverse.sum(axis=1)[:, None]
+    gram[:, :, 0, 0] = (inverse**2).sum(axis=1)[:, None]
+    moments[:, :, 0] = inverse.sum(axis=1)[:, None]
     for first in range(count):
         column = places[:, first]
-        gram[:, :, 0, 1 + first] = gram[:, :, 1 + first, 0] = (weighted[first] @ inverse[:, :, None])[:, column, 0]
+        with_constant = (weighted[first] @ inverse[:, :, None])[:, column, 0]
+        gram[:, :, 0, 1 + first] = with_constant
+        gram[:, :, 1 + first, 0] = with_constant
         moments[:, :, 1 + first] = weighted[first].sum(axis=2)[:, column]
         for second in range(count):
             products = weighted[first] @ weighted[second].transpose(0, 2, 1)
             gram[:, :, 1 + first, 1 + second] = products[:, column, places[:, second]]
-    return _solve_subsets(gram, moments, known.sum(axis=1))
+    return _solve_subsets(gram, moments, is_run.sum(axis=1))
 
 
 def _solve_subsets(gram: np.ndarray, moments: np.ndarray, runs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the non-negative solution of least error over all subsets of the terms, and that error."""
     size = gram.shape[-1]
-    best, errors = np.zeros(moments.shape), np.full(moments.shape[:2], np.inf)
+    best = np.zeros(moments.shape)
+    errors = np.full(moments.shape[:2], np.inf)
     for width in range(1, size + 1):
         for subset in combinations(range(size), width):
             chosen = list(subset)
-            inner, right = gram[..., chosen, :][..., chosen], moments[..., chosen]
-            ridge = 1e-12 * np.trace(inner, axis1=2, axis2=3)[..., None, None] * np.eye(width)
+            inner = gram[..., chosen, :][..., chosen]
+            right = moments[..., chosen]
+            trace = np.trace(inner, axis1=2, axis2=3)[..., None, None]
+            ridge = 1e-12 * trace * np.eye(width)
             solution = np.linalg.solve(inner + ridge, right[..., None])[..., 0]
             error = runs[:, None] - (solution * right).sum(axis=2)
             better = (solution >= 0).all(axis=2) & (error < errors)
@@ -178,46 +199,54 @@ def _choose_starts(exponents: np.ndarray, errors: np.ndarray) -> list[int]:
     first = int(np.argmin(errors))
     far = np.abs(np.log(exponents / exponents[first])).max(axis=1) > _APART
     second = int(np.argmin(np.where(far, errors, np.inf)))
-    return [first, second] if far[second] and errors[second] <= _NEAR * errors[first] else [first]
+    if far[second] and errors[second] <= _NEAR * errors[first]:
+        return [first, second]
+    return [first]
 
 
 def _refine(
     centered: np.ndarray,
     values: np.ndarray,
-    known: np.ndarray,
+    is_run: np.ndarray,
     start: tuple[np.ndarray, np.ndarray],
     *,
     tied: bool,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return coefficients, exponents and Huber loss of the log errors, minimized from the given start of each law."""
     coefficients, exponents = start
-    count, log_values = centered.shape[2], np.log(values)
+    count = centered.shape[2]
     free = 1 if tied else count
-    least = np.log(np.where(known, values, np.inf).min(axis=1))[:, None]
-    most = np.log(np.where(known, values, 0.0).max(axis=1))[:, None]
+    log_values = np.log(values)
+    least = np.log(np.where(is_run, values, np.inf).min(axis=1))[:, None]
+    most = np.log(np.where(is_run, values, 0.0).max(axis=1))[:, None]
     lowest = least + np.log(_SMALLEST)
+    # parameters are logarithms of E, A and B, then the exponents
     first = np.maximum(np.log(np.maximum(coefficients, 1e-300)), lowest)
     begin = np.concatenate([first, exponents[:, :free]], axis=1)
 
     def model(theta: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         x = centered[chosen]
         powers = theta[:, None, 1 + count :]  # one exponent is the same for all quantities
-        parts = np.concatenate(
-            [np.broadcast_to(theta[:, None, :1], (*x.shape[:2], 1)), theta[:, None, 1 : 1 + count] - powers * x], axis=2
-        )
+        constant = np.broadcast_to(theta[:, None, :1], (*x.shape[:2], 1))
+        terms = theta[:, None, 1 : 1 + count] - powers * x
+        parts = np.concatenate([constant, terms], axis=2)
         highest = parts.max(axis=2, keepdims=True)
         shares = np.exp(parts - highest)
         total = shares.sum(axis=2, keepdims=True)
         shares /= total
         residuals = ((np.log(total) + highest)[:, :, 0] - log_values[chosen]) / HUBER_DELTA
         slopes = -shares[:, :, 1:] * x
-        slopes = slopes.sum(axis=2, keepdims=True) if tied else slopes
+        if tied:
+            slopes = slopes.sum(axis=2, keepdims=True)
         return residuals, np.concatenate([shares, slopes], axis=2) / HUBER_DELTA
 
-    bounds = [
-        np.concatenate([np.repeat(ends, 1 + count, axis=1), np.full((len(values), free), power)], axis=1)
-        for ends, power in zip((lowest - _MARGIN, most + _MARGIN), _BOUNDS, strict=True)
-    ]
-    theta, losses = robust_fit.minimize(model, begin, (bounds[0], bounds[1]), known, robust_fit.huber)
+    def bound(ends: np.ndarray, power: float) -> np.ndarray:
+        return np.concatenate(
+            [np.repeat(ends, 1 + count, axis=1), np.full((len(values), free), power)],
+            axis=1,
+        )
+
+    bounds = (bound(lowest - _MARGIN, _BOUNDS[0]), bound(most + _MARGIN, _BOUNDS[1]))
+    theta, losses = robust_fit.minimize(model, begin, bounds, is_run, robust_fit.huber)
     powers = np.repeat(theta[:, -1:], count, axis=1) if tied else theta[:, 1 + count :]
     return np.exp(theta[:, : 1 + count]), powers, losses

@@ -22,7 +22,8 @@ Loss = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 _MAX_STEPS = 100
 _TOLERANCE = 1e-6
 """Relative change of the loss that ends a fit: the noise of a run is far above it."""
-_FIRST_DAMPING, _MAX_DAMPING = 1e-3, 1e8
+_FIRST_DAMPING = 1e-3
+_MAX_DAMPING = 1e8
 _DAMPING_FACTOR = 5.0
 _SINGULAR = 1e-10
 """Share of the largest element that is added to the diagonal of a system: a parameter may have no effect."""
@@ -43,13 +44,14 @@ class Law:
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         """Return the law of `to_state`; further keys are left out."""
-        return cls(**{each.name: state[each.name] for each in fields(cls)})
+        return cls(**{field.name: state[field.name] for field in fields(cls)})
 
 
 def huber(residuals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return Huber's loss and its weights: quadratic up to 1, linear above it."""
     size = np.abs(residuals)
-    return np.where(size <= 1, 0.5 * size**2, size - 0.5), 1 / np.maximum(size, 1)
+    losses = np.where(size <= 1, 0.5 * size**2, size - 0.5)
+    return losses, 1 / np.maximum(size, 1)
 
 
 def soft_l1(residuals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -59,7 +61,9 @@ def soft_l1(residuals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def fit_in_batches(
-    problems: Sequence[Problem], size: Callable[[Problem], int], fit: Callable[[list[Problem]], Sequence[Fitted]]
+    problems: Sequence[Problem],
+    size: Callable[[Problem], int],
+    fit: Callable[[list[Problem]], Sequence[Fitted]],
 ) -> list[Fitted]:
     """Return the fit of every problem; those of about one size are fitted together, as many as memory allows."""
     fitted: dict[int, Fitted] = {}
@@ -84,7 +88,8 @@ def _size_batches(sizes: Sequence[int]) -> Iterator[np.ndarray]:
 
 def padded(arrays: Sequence[np.ndarray], fill: float = 0.0) -> np.ndarray:
     """Return arrays of different length as one. Shapes: (n_i, ...) each -> (arrays, largest n_i, ...)."""
-    filled = np.full((len(arrays), max(map(len, arrays)), *arrays[0].shape[1:]), fill)
+    longest = max(map(len, arrays))
+    filled = np.full((len(arrays), longest, *arrays[0].shape[1:]), fill)
     for row, array in enumerate(arrays):
         filled[row, : len(array)] = array
     return filled
@@ -96,7 +101,11 @@ def known_places(arrays: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def minimize(
-    model: Model, start: np.ndarray, bounds: tuple[np.ndarray, np.ndarray], known: np.ndarray, loss: Loss
+    model: Model,
+    start: np.ndarray,
+    bounds: tuple[np.ndarray, np.ndarray],
+    known: np.ndarray,
+    loss: Loss,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the parameters of least loss of every problem, and that loss.
 
@@ -113,12 +122,14 @@ def minimize(
     best = np.clip(start, low, high)
     values = np.full(len(best), np.inf)
     active = np.arange(len(best))
-    theta, damping = best.copy(), np.full(len(best), _FIRST_DAMPING)
+    theta = best.copy()
+    damping = np.full(len(best), _FIRST_DAMPING)
     residuals, slopes = model(theta, active)
     current, weights = _total(loss, residuals, known)
     for _ in range(_MAX_STEPS):
-        values[active], best[active] = current, theta
-        at_bound = theta <= low[active], theta >= high[active]
+        values[active] = current
+        best[active] = theta
+        at_bound = (theta <= low[active], theta >= high[active])
         step = _step(residuals, slopes, weights, damping, at_bound)
         trial = np.clip(theta + step, low[active], high[active])
         tried, tried_slopes = model(trial, active)
@@ -126,18 +137,24 @@ def minimize(
         better = reached < current
         small = current - reached <= _TOLERANCE * np.maximum(current, 1e-12)
         done = np.where(better, small & (damping <= 1), damping > _MAX_DAMPING)
-        theta, current = np.where(better[:, None], trial, theta), np.where(better, reached, current)
-        residuals, weights = (
-            np.where(better[:, None], new, old) for new, old in ((tried, residuals), (tried_weights, weights))
-        )
+        theta = np.where(better[:, None], trial, theta)
+        current = np.where(better, reached, current)
+        residuals = np.where(better[:, None], tried, residuals)
+        weights = np.where(better[:, None], tried_weights, weights)
         slopes = np.where(better[:, None, None], tried_slopes, slopes)
         damping = np.where(better, damping / _DAMPING_FACTOR, damping * _DAMPING_FACTOR)
-        values[active], best[active] = current, theta
+        values[active] = current
+        best[active] = theta
         if done.all():
             break
         if done.any():
-            active, theta, current, damping = active[~done], theta[~done], current[~done], damping[~done]
-            residuals, slopes, weights = residuals[~done], slopes[~done], weights[~done]
+            active = active[~done]
+            theta = theta[~done]
+            current = current[~done]
+            damping = damping[~done]
+            residuals = residuals[~done]
+            slopes = slopes[~done]
+            weights = weights[~done]
     return best, values
 
 
@@ -161,7 +178,8 @@ def _step(
     weighted = (slopes * weights[:, :, None]).transpose(0, 2, 1)
     gradient = (weighted @ residuals[:, :, None])[:, :, 0]
     matrix = weighted @ slopes
-    free = ~((at_bound[0] & (gradient > 0)) | (at_bound[1] & (gradient < 0)))
+    is_lowest, is_highest = at_bound
+    free = ~((is_lowest & (gradient > 0)) | (is_highest & (gradient < 0)))
     gradient = np.where(free, gradient, 0.0)
     matrix = np.where(free[:, :, None] & free[:, None, :], matrix, 0.0)
     diagonal = np.diagonal(matrix, axis1=1, axis2=2)

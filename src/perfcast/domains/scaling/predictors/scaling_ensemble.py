@@ -57,11 +57,19 @@ class ScalingEnsemblePredictor(Predictor):
         measured_rows(log_y, self.targets_)
         columns = trained_runs.quantity_columns(self.columns_)
         if not columns:
-            self.members_, self.weights_ = {"compute_sigmoid": self._fit_members(X, log_y)["compute_sigmoid"]}, {}
+            # every law is the same plain model then
+            self.members_ = {"compute_sigmoid": self._fit_members(X, log_y)["compute_sigmoid"]}
+            self.weights_ = {}
             self.kinds_ = {}
             return
         runs = trained_runs.read_runs(X, self.columns_, trained_runs.known_medians(X, columns))
-        self.kinds_ = dict(zip(runs.tasks.astype(str).tolist(), runs.kinds.astype(str).tolist(), strict=True))
+        self.kinds_ = dict(
+            zip(
+                runs.tasks.astype(str).tolist(),
+                runs.kinds.astype(str).tolist(),
+                strict=True,
+            )
+        )
         with warnings.catch_warnings(action="ignore"):
             self.weights_ = self._choose_weights(X, log_y, validation, runs)
         self.members_ = self._fit_members(X, log_y)
@@ -82,7 +90,11 @@ class ScalingEnsemblePredictor(Predictor):
         return {name: member.fit(X, y, columns=self.columns_) for name, member in members.items()}
 
     def _choose_weights(
-        self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray, runs: trained_runs.TrainedRuns
+        self,
+        X: pd.DataFrame,
+        log_y: np.ndarray,
+        validation: np.ndarray,
+        runs: trained_runs.TrainedRuns,
     ) -> dict[str, dict[str, float]]:
         """Return the weights by kind of result from the errors of all backtests."""
         errors: list[pd.DataFrame] = []
@@ -91,14 +103,15 @@ class ScalingEnsemblePredictor(Predictor):
                 continue
             only = _laws_read(runs, fitting & (~np.isnan(log_y)).any(axis=1), testing)
             for name, member in self._fit_members(X[fitting], log_y[fitting], only).items():
-                predicted, measured = predict_logs(member, X[testing]), log_y[testing]
+                predicted = predict_logs(member, X[testing])
+                measured = log_y[testing]
                 kinds = runs.kinds[testing].astype(str)
                 relative = np.abs(predicted - measured)
                 absolute = np.abs(np.exp(predicted) - np.exp(measured))
                 error = np.where((kinds == ACCURACY)[:, None], absolute, relative)
-                above = np.nanmax(np.exp(measured), axis=1) > runs.chance[testing] + MIN_ABOVE_CHANCE
-                known = np.isfinite(error).any(axis=1) & (above | (kinds != ACCURACY))
-                means = pd.Series(np.nanmean(error[known], axis=1)).groupby(kinds[known]).mean()
+                is_above = np.nanmax(np.exp(measured), axis=1) > runs.chance[testing] + MIN_ABOVE_CHANCE
+                counts = np.isfinite(error).any(axis=1) & (is_above | (kinds != ACCURACY))
+                means = pd.Series(np.nanmean(error[counts], axis=1)).groupby(kinds[counts]).mean()
                 errors.append(pd.DataFrame({"kind": means.index, "member": name, "error": means.to_numpy()}))
         if not errors:
             return {}
@@ -109,8 +122,9 @@ class ScalingEnsemblePredictor(Predictor):
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
         logs = {name: predict_logs(member, X) for name, member in self.members_.items()}
         equal = dict.fromkeys(logs, 1 / len(logs))
-        columns = trained_runs.quantity_columns(self.columns_)
-        kinds = self._kinds_of(trained_runs.read_runs(X, self.columns_, [1.0, 1.0])) if columns else [""] * len(X)
+        kinds = [""] * len(X)
+        if trained_runs.quantity_columns(self.columns_):
+            kinds = self._kinds_of(trained_runs.read_runs(X, self.columns_, [1.0, 1.0]))
         total = np.zeros((len(X), len(self.targets_)))
         for name, member in logs.items():
             by_kind = {kind: weights[name] for kind, weights in self.weights_.items()}
@@ -124,14 +138,18 @@ class ScalingEnsemblePredictor(Predictor):
         return [self.kinds_.get(task, kind) for task, kind in pairs]
 
     def _save(self, folder: Path) -> None:
-        write_json(
-            folder / "weights.json", {"weights": self.weights_, "kinds": self.kinds_, "members": list(self.members_)}
-        )
+        state = {
+            "weights": self.weights_,
+            "kinds": self.kinds_,
+            "members": list(self.members_),
+        }
+        write_json(folder / "weights.json", state)
         save_nested(folder, self.members_)
 
     def _load(self, folder: Path) -> None:
         state = read_state(folder / "weights.json")
-        self.weights_, self.kinds_ = state["weights"], state["kinds"]
+        self.weights_ = state["weights"]
+        self.kinds_ = state["kinds"]
         self.members_ = load_nested(folder, state["members"])
 
 
@@ -151,10 +169,9 @@ def _backtests(runs: trained_runs.TrainedRuns, validation: np.ndarray) -> Iterat
 def _laws_read(runs: trained_runs.TrainedRuns, fitting: np.ndarray, testing: np.ndarray) -> frozenset[str] | None:
     """Return the names of the laws of fitted rows that the rows to predict get."""
     fitted = runs.groups(fitting)
-    keys = zip(
-        *(values[testing].astype(str).tolist() for values in (runs.tasks, runs.identities, runs.kinds)), strict=True
-    )
-    return frozenset(next(name for name in trained_runs.candidates_of(*key) if name in fitted) for key in set(keys))
+    texts = [values[testing].astype(str).tolist() for values in (runs.tasks, runs.identities, runs.kinds)]
+    keys = set(zip(*texts, strict=True))
+    return frozenset(next(name for name in trained_runs.candidates_of(*key) if name in fitted) for key in keys)
 
 
 def _inverse_squares(errors: pd.Series, kind: str) -> dict[str, float]:

@@ -64,7 +64,9 @@ class ScalingLawPredictor(Predictor):
     def _fit(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> None:
         measured = measured_rows(log_y, self.targets_)
         columns = trained_runs.quantity_columns(self.columns_)
-        self.medians_, self.fits_, self.plain_ = trained_runs.known_medians(X, columns), {}, None
+        self.medians_ = trained_runs.known_medians(X, columns)
+        self.fits_ = {}
+        self.plain_ = None
         if not columns:
             y = pd.DataFrame(np.exp(log_y), index=X.index, columns=list(self.targets_))
             self.plain_ = PowerLawPredictor().fit(X, y, columns=self.columns_)
@@ -72,15 +74,15 @@ class ScalingLawPredictor(Predictor):
         runs = trained_runs.read_runs(X, self.columns_, self.medians_)
         for index, (target, rows) in enumerate(zip(self.targets_, measured, strict=True)):
             values = np.exp(log_y[:, index])
-            groups = {
-                name: RunGroup(np.flatnonzero(members), _kind_of(runs, members))
-                for name, members in runs.groups(rows).items()
-                if self.only is None or name in self.only
-            }
+            groups = {}
+            for name, members in runs.groups(rows).items():
+                if self.only is None or name in self.only:
+                    groups[name] = RunGroup(np.flatnonzero(members), _kind_of(runs, members))
             states = self._fit_laws(runs, values, list(groups.values()))
-            self.fits_[target] = {
-                name: {**state, "kind": group.kind} for (name, group), state in zip(groups.items(), states, strict=True)
-            }
+            fits = {}
+            for (name, group), state in zip(groups.items(), states, strict=True):
+                fits[name] = {**state, "kind": group.kind}
+            self.fits_[target] = fits
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
         if self.plain_ is not None:
@@ -105,7 +107,9 @@ class ScalingLawPredictor(Predictor):
 
     def _load(self, folder: Path) -> None:
         state = read_state(folder / "laws.json")
-        self.medians_, self.fits_, self.plain_ = state["medians"], state["fits"], None
+        self.medians_ = state["medians"]
+        self.fits_ = state["fits"]
+        self.plain_ = None
         if not self.medians_:
             plain = load_predictor(folder / _POOLED)
             assert isinstance(plain, PowerLawPredictor)
@@ -126,7 +130,7 @@ class ChinchillaLawPredictor(ScalingLawPredictor):
     def _fit_laws(
         self, runs: trained_runs.TrainedRuns, values: np.ndarray, groups: Sequence[RunGroup]
     ) -> list[LawState]:
-        return fit_values(runs, values, groups, tied=self.tied)
+        return _fit_values(runs, values, groups, tied=self.tied)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -160,19 +164,17 @@ class ComputeSigmoidPredictor(ScalingLawPredictor):
         self, runs: trained_runs.TrainedRuns, values: np.ndarray, groups: Sequence[RunGroup]
     ) -> list[LawState]:
         compute = runs.log_compute
-        is_share = [group.kind == ACCURACY for group in groups]
-        tasks = [
-            curve_fit.SharesOfRuns(compute[rows], values[rows], self.floor_share * float(np.median(runs.chance[rows])))
-            for (rows, _), chosen in zip(groups, is_share, strict=True)
-            if chosen
-        ]
-        losses = [
-            (compute[rows][:, None], values[rows])
-            for (rows, _), chosen in zip(groups, is_share, strict=True)
-            if not chosen
-        ]
-        sigmoids, powers = iter(curve_fit.fit_sigmoids(tasks, rising=True)), iter(fit_power_sums(losses))
-        return [(next(sigmoids) if chosen else next(powers)).to_state() for chosen in is_share]
+        shares = []
+        losses = []
+        for rows, kind in groups:
+            if kind == ACCURACY:
+                floor = self.floor_share * float(np.median(runs.chance[rows]))
+                shares.append(curve_fit.SharesOfRuns(compute[rows], values[rows], floor))
+            else:
+                losses.append((compute[rows][:, None], values[rows]))
+        sigmoids = iter(curve_fit.fit_sigmoids(shares, rising=True))
+        powers = iter(fit_power_sums(losses))
+        return [(next(sigmoids) if kind == ACCURACY else next(powers)).to_state() for _, kind in groups]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -189,30 +191,31 @@ class TwoStepLawPredictor(ScalingLawPredictor):
     def _fit_laws(
         self, runs: trained_runs.TrainedRuns, values: np.ndarray, groups: Sequence[RunGroup]
     ) -> list[LawState]:
-        losses = join_losses(runs, values)
-        linked = [
-            group._replace(rows=group.rows[np.isfinite(losses[group.rows])])
-            if group.kind == ACCURACY
-            else group._replace(rows=group.rows[:0])
-            for group in groups
-        ]
-        is_linked = [len(np.unique(losses[group.rows].round(6))) >= curve_fit.MIN_PAIRS for group in linked]
-        pairs = [group.rows for group, chosen in zip(linked, is_linked, strict=True) if chosen]
-        others = [group for group, chosen in zip(groups, is_linked, strict=True) if not chosen]
-        firsts = fit_power_sums([(runs.logs[rows], losses[rows]) for rows in pairs], tied=True)
-        tasks = [
-            curve_fit.SharesOfRuns(losses[rows], values[rows], float(np.median(runs.chance[rows]))) for rows in pairs
-        ]
-        seconds = curve_fit.fit_sigmoids(tasks, rising=False)
+        losses = _join_losses(runs, values)
+        pairs: list[np.ndarray | None] = []
+        for rows, kind in groups:
+            with_loss = rows[np.isfinite(losses[rows])]
+            is_linked = kind == ACCURACY and len(np.unique(losses[with_loss].round(6))) >= curve_fit.MIN_PAIRS
+            pairs.append(with_loss if is_linked else None)
+
+        linked = [rows for rows in pairs if rows is not None]
+        others = [group for group, rows in zip(groups, pairs, strict=True) if rows is None]
+        firsts = fit_power_sums([(runs.logs[rows], losses[rows]) for rows in linked], tied=True)
+        shares = []
+        for rows in linked:
+            chance = float(np.median(runs.chance[rows]))
+            shares.append(curve_fit.SharesOfRuns(losses[rows], values[rows], chance))
+        seconds = curve_fit.fit_sigmoids(shares, rising=False)
+
         steps = iter(zip(firsts, seconds, strict=True))
-        direct = iter(fit_values(runs, values, others, tied=True))
+        direct = iter(_fit_values(runs, values, others, tied=True))
         states: list[LawState] = []
-        for chosen in is_linked:
-            if chosen:
+        for pair in pairs:
+            if pair is None:
+                states.append(next(direct))
+            else:
                 first, second = next(steps)
                 states.append({"loss": first.to_state(), "link": second.to_state()})
-            else:
-                states.append(next(direct))
         return states
 
 
@@ -234,8 +237,12 @@ class BrokenLawPredictor(ScalingLawPredictor):
         return [curve.to_state() for curve in curve_fit.fit_broken_laws(fitted)]
 
 
-def fit_values(
-    runs: trained_runs.TrainedRuns, values: np.ndarray, groups: Sequence[RunGroup], *, tied: bool
+def _fit_values(
+    runs: trained_runs.TrainedRuns,
+    values: np.ndarray,
+    groups: Sequence[RunGroup],
+    *,
+    tied: bool,
 ) -> list[LawState]:
     """Fit the power sums of losses, or of the error rate of accuracies."""
     run_sets = [(runs.logs[rows], _reduce(values[rows], kind)) for rows, kind in groups]
@@ -268,10 +275,12 @@ def _kind_of(runs: trained_runs.TrainedRuns, rows: np.ndarray) -> str:
     return str(kinds[0]) if len(kinds) == 1 else ""
 
 
-def join_losses(runs: trained_runs.TrainedRuns, values: np.ndarray) -> np.ndarray:
+def _join_losses(runs: trained_runs.TrainedRuns, values: np.ndarray) -> np.ndarray:
     """Return for every row the value of its `loss_task` measured on the same run, NaN without one, (n,)."""
     keys = pd.MultiIndex.from_arrays([runs.runs.astype(str), runs.loss_tasks.astype(str)])
-    known = ~np.isnan(values)
-    index = pd.MultiIndex.from_arrays([runs.runs[known].astype(str), runs.tasks[known].astype(str)])
-    losses = pd.Series(values[known], index=index)
+    is_measured = ~np.isnan(values)
+    measured_runs = runs.runs[is_measured].astype(str)
+    measured_tasks = runs.tasks[is_measured].astype(str)
+    index = pd.MultiIndex.from_arrays([measured_runs, measured_tasks])
+    losses = pd.Series(values[is_measured], index=index)
     return losses[~index.duplicated()].reindex(keys).to_numpy()

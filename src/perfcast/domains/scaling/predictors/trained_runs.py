@@ -13,11 +13,13 @@ from perfcast.features.encoding.columns import numbers
 from perfcast.predictors.task_rows import joined_labels, task_labels
 from perfcast.schema.table import TASK_KIND, Column, Kind, Role, Tag, select
 
-PARAMS, TOKENS = "params", "tokens"
+PARAMS = "params"
+TOKENS = "tokens"
 """Columns of the quantities of a law; both are needed."""
-CHANCE, LOSS_TASK = "chance", "loss_task"
-"""Columns that describe a task, both optional like TASK_KIND: the share of correct answers of a random choice, and the
-task whose loss precedes an accuracy."""
+CHANCE = "chance"
+"""Share of correct answers of a random choice; optional."""
+LOSS_TASK = "loss_task"
+"""Task whose loss precedes an accuracy; optional."""
 ALL = "\x1e"
 """Name of the law of all tasks, or with a kind after it of all tasks of the kind."""
 
@@ -58,14 +60,19 @@ class TrainedRuns:
             groups[group_name(task)] = of_task
             identities = np.unique(self.identities[of_task].astype(str))
             if len(identities) > 1:
-                groups |= {group_name(task, name): of_task & (self.identities == name) for name in identities}
+                for name in identities:
+                    groups[group_name(task, name)] = of_task & (self.identities == name)
         return groups
 
     def names(self) -> list[tuple[tuple[str, str, str], np.ndarray]]:
         """Return the positions of the rows of every task, identity and kind."""
-        keys = pd.MultiIndex.from_arrays([self.tasks.astype(str), self.identities.astype(str), self.kinds.astype(str)])
-        codes, groups = pd.factorize(keys)
-        return [(tuple(map(str, key)), np.flatnonzero(codes == code)) for code, key in enumerate(groups)]  # type: ignore[misc]
+        texts = [values.astype(str) for values in (self.tasks, self.identities, self.kinds)]
+        codes, groups = pd.factorize(pd.MultiIndex.from_arrays(texts))
+        names = []
+        for code, (task, identity, kind) in enumerate(groups):
+            rows = np.flatnonzero(codes == code)
+            names.append(((str(task), str(identity), str(kind)), rows))
+        return names
 
 
 def log_compute(logs: np.ndarray) -> np.ndarray:
@@ -86,7 +93,9 @@ def candidates_of(task: str, identity: str, kind: str) -> list[str]:
 def quantity_columns(columns: Iterable[Column]) -> list[Column]:
     """Return the columns of parameters and tokens; none where a table lacks one of them."""
     by_name = {column.name: column for column in _readable(columns) if column.kind is Kind.NUMERICAL}
-    return [by_name[name] for name in (PARAMS, TOKENS)] if {PARAMS, TOKENS} <= set(by_name) else []
+    if PARAMS not in by_name or TOKENS not in by_name:
+        return []
+    return [by_name[PARAMS], by_name[TOKENS]]
 
 
 def known_medians(X: pd.DataFrame, columns: Iterable[Column]) -> list[float]:
@@ -130,4 +139,6 @@ def _labels(X: pd.DataFrame, columns: list[Column]) -> np.ndarray:
 
 
 def _texts(X: pd.DataFrame, by_name: dict[str, Column], name: str) -> np.ndarray:
-    return np.char.rstrip(_labels(X, [by_name[name]] if name in by_name else []).astype(str), _SEPARATOR).astype(object)
+    columns = [by_name[name]] if name in by_name else []
+    texts = _labels(X, columns).astype(str)
+    return np.char.rstrip(texts, _SEPARATOR).astype(object)

@@ -35,11 +35,12 @@ def evaluation_file(name: str) -> str:
 
 def read_model(folder: Path, name: str) -> dict[str, Any]:
     """Return the content of a model's file of losses. Raises: UserError."""
-    content = _read_object(folder / model_file(name), ("dataset_name", "hyperparameters", "results"))
-    _require(isinstance(content["hyperparameters"], dict), folder / model_file(name), "'hyperparameters' is no object")
+    path = folder / model_file(name)
+    content = _read_object(path, ("dataset_name", "hyperparameters", "results"))
+    _require(isinstance(content["hyperparameters"], dict), path, "'hyperparameters' is no object")
     results = content["results"]
-    sound = isinstance(results, list) and all(isinstance(entry, dict) for entry in results)
-    _require(sound, folder / model_file(name), "'results' is no list of objects")
+    is_sound = isinstance(results, list) and all(isinstance(entry, dict) for entry in results)
+    _require(is_sound, path, "'results' is no list of objects")
     return content
 
 
@@ -48,8 +49,8 @@ def read_accuracies(folder: Path, name: str) -> tuple[str, dict[str, Any]]:
     path = folder / evaluation_file(name)
     content = _read_object(path, ("creation_date", "eval_metrics"))
     metrics = content["eval_metrics"]
-    sound = isinstance(metrics, dict) and isinstance(metrics.get("icl"), dict)
-    _require(sound, path, "'eval_metrics' has no object 'icl'")
+    is_sound = isinstance(metrics, dict) and isinstance(metrics.get("icl"), dict)
+    _require(is_sound, path, "'eval_metrics' has no object 'icl'")
     return str(content["creation_date"]), metrics["icl"]
 
 

@@ -10,14 +10,24 @@ REPEATED = "1"
 TARGETS = {"7B": "peteish7_eval_anneal.csv", "13B": "peteish13_eval_final.csv"}
 """Model size -> file of the model that the authors predict."""
 
-STEP, TOKENS, BATCH, PEAK_RATE = "_step", "throughput/total_tokens", "batch_size_in_tokens", "learning_rate_peak"
-LOSSES = {
-    name: f"eval/{name}-validation/CrossEntropyLoss"
-    for name in (
-        *("c4_en", "dolma_books", "dolma_common-crawl", "dolma_pes2o", "dolma_reddit", "dolma_stack", "dolma_wiki"),
-        *("ice", "m2d2_s2orc", "pile", "wikitext_103"),
-    )
-}
+STEP = "_step"
+TOKENS = "throughput/total_tokens"
+BATCH = "batch_size_in_tokens"
+PEAK_RATE = "learning_rate_peak"
+_VALIDATION_SETS = (
+    "c4_en",
+    "dolma_books",
+    "dolma_common-crawl",
+    "dolma_pes2o",
+    "dolma_reddit",
+    "dolma_stack",
+    "dolma_wiki",
+    "ice",
+    "m2d2_s2orc",
+    "pile",
+    "wikitext_103",
+)
+LOSSES = {name: f"eval/{name}-validation/CrossEntropyLoss" for name in _VALIDATION_SETS}
 """Validation set -> column of its loss."""
 MMLU = ("stem", "humanities", "social_sciences", "other")
 QUESTIONS = {
@@ -45,8 +55,13 @@ def accuracy_column(part: str) -> str:
 
 def list_runs() -> dict[tuple[str, str, int], str]:
     """Return the file of every run in the source's folder by size, multiplier and repetition."""
-    runs = {(size, times, 0): f"{size}-{times}xC.csv" for size in SIZES for times in MULTIPLIERS}
-    return runs | {(size, REPEATED, 1): f"{size}-{REPEATED}xC-rerun.csv" for size in SIZES}
+    runs = {}
+    for size in SIZES:
+        for times in MULTIPLIERS:
+            runs[size, times, 0] = f"{size}-{times}xC.csv"
+    for size in SIZES:
+        runs[size, REPEATED, 1] = f"{size}-{REPEATED}xC-rerun.csv"
+    return runs
 
 
 def result_columns() -> list[str]:

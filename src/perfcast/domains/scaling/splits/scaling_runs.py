@@ -16,13 +16,23 @@ from perfcast.schema.table import Table, Tag
 from perfcast.splits.checks import Check, check_values
 from perfcast.splits.declaration import Split, declare_split
 from perfcast.splits.row_groups import balanced_folds, by_tag, by_values
-from perfcast.splits.subsets import PUBLISHED_SUBSET, as_frame, assigned, by_key, draw_validation, without_leaks
+from perfcast.splits.subsets import (
+    PUBLISHED_SUBSET,
+    as_frame,
+    assigned,
+    by_key,
+    draw_validation,
+    without_leaks,
+)
 from perfcast.utils.errors import UserError
 
-PARAMS, TOKENS, COMPUTE, TRAINING_SET = "params", "tokens", "compute", "training_set"
+PARAMS = "params"
+TOKENS = "tokens"
+COMPUTE = "compute"
+TRAINING_SET = "training_set"
+"""Columns that the splits compare."""
 LENGTH = "tokens_per_param"
 """Quantity that is the ratio of two columns."""
-"""Columns that the splits compare."""
 LONG_TOKENS_PER_PARAM = 90.0
 """Tokens per parameter above which training is long: between the multiples 4 and 5 of 20."""
 TEST_SHARE = 0.20
@@ -39,8 +49,10 @@ def _above(name: str, limit: Callable[[Table, pd.Series], float] | float) -> Che
 
     def check(table: Table, fold: pd.Series) -> list[str]:
         bound = limit if isinstance(limit, float) else limit(table, fold)
-        over = _quantity(table, name) > bound
-        wrong = int((over & fold.isin(["train", "validation"])).sum()) + int((~over & (fold == "test")).sum())
+        is_over = _quantity(table, name) > bound
+        learned = is_over & fold.isin(["train", "validation"])
+        tested = ~is_over & (fold == "test")
+        wrong = int(learned.sum()) + int(tested.sum())
         return [f"{wrong} rows on the wrong side of {bound:g} {name}"] if wrong else []
 
     return check
@@ -56,8 +68,9 @@ def _validation_extrapolates(name: str) -> Check:
 
     def check(table: Table, fold: pd.Series) -> list[str]:
         values = _quantity(table, name)
-        known = int((values[fold == "validation"] <= values[fold == "train"].max()).sum())
-        return [f"{known} validation rows with less {name} than a train row"] if known else []
+        largest = values[fold == "train"].max()
+        wrong = int((values[fold == "validation"] <= largest).sum())
+        return [f"{wrong} validation rows with less {name} than a train row"] if wrong else []
 
     return check
 
@@ -75,13 +88,18 @@ def _twins_apart(table: Table, fold: pd.Series) -> list[str]:
 def _far_below(table: Table, fold: pd.Series) -> list[str]:
     """Check that training has at most a 300th of the compute of test, and the training set of test."""
     compute = _quantity(table, COMPUTE)
-    learned, tested = fold.isin(["train", "validation"]), fold == "test"
+    learned = fold.isin(["train", "validation"])
+    tested = fold == "test"
     # a thousandth for the rounding of the products
+    problems = []
     close = int((compute[learned] * COMPUTE_RATIO > compute[tested].min() * 1.001).sum())
-    problems = [f"{close} training rows with more than 1/{COMPUTE_RATIO:g} of the compute"] if close else []
+    if close:
+        problems.append(f"{close} training rows with more than 1/{COMPUTE_RATIO:g} of the compute")
     sets = table.frame[TRAINING_SET].astype("str")
     other = set(sets[learned]) - set(sets[tested])
-    return problems + ([f"training sets {', '.join(sorted(other))} of no test row"] if other else [])
+    if other:
+        problems.append(f"training sets {', '.join(sorted(other))} of no test row")
+    return problems
 
 
 def larger_than(params: float, label: str) -> Split:
@@ -115,7 +133,12 @@ def longer_training(table: Table, seed: int) -> pd.DataFrame:
     ordered, values = _ordered(table, LENGTH)
     test = values > LONG_TOKENS_PER_PARAM
     # the lengths of one multiple differ a little between sizes
-    return _one_fold(table, ordered, test, _top_value(np.round(np.log2(values)), ~test & ~_reserved(ordered)))
+    return _one_fold(
+        table,
+        ordered,
+        test,
+        _top_value(np.round(np.log2(values)), ~test & ~_reserved(ordered)),
+    )
 
 
 @declare_split(
@@ -170,23 +193,35 @@ def compute_300x(table: Table, seed: int) -> pd.DataFrame:
     return as_frame(table, ordered, folds)
 
 
-@declare_split("unseen training sets", "training sets without a run in training", check_values(TRAINING_SET))
+@declare_split(
+    "unseen training sets",
+    "training sets without a run in training",
+    check_values(TRAINING_SET),
+)
 def unseen_training_set(table: Table, seed: int) -> pd.DataFrame:
     """Test on training sets that no run in training has: one fold per set, at most ten."""
     ordered = by_key(table, COMPUTE, TRAINING_SET)
     sets = by_values(ordered.frame, [TRAINING_SET])
     rng = np.random.default_rng(seed)
     dealt = balanced_folds(sets, min(MAX_TARGETS, len(np.unique(sets))), rng)
-    blocks, folds = by_tag(ordered, Tag.BLOCK), []
+    blocks = by_tag(ordered, Tag.BLOCK)
+    folds = []
     for fold in np.unique(dealt):
         test = dealt == fold
         others = np.unique(sets[~test])
-        validation = (sets == rng.choice(others)) & ~test if len(others) > 1 else draw_validation(blocks, test, rng)
+        validation = np.zeros(len(test), dtype=bool)
+        if len(others) > 1:
+            validation = (sets == rng.choice(others)) & ~test
+        if not validation.any():
+            validation = draw_validation(blocks, test, rng)
         folds.append(without_leaks(assigned(test, validation), blocks))
     return as_frame(table, ordered, folds)
 
 
-@declare_split("published split, all runs", "the test rows of the dataset's authors, trained on all other runs")
+@declare_split(
+    "published split, all runs",
+    "the test rows of the dataset's authors, trained on all other runs",
+)
 def published_more(table: Table, seed: int) -> pd.DataFrame:
     """Use the test rows of the dataset's authors, and all other rows as training; the largest size validates.
 
@@ -200,12 +235,15 @@ def published_more(table: Table, seed: int) -> pd.DataFrame:
 
 def _ordered(table: Table, name: str, *others: str) -> tuple[Table, np.ndarray]:
     """Return the table in the order of its keys, and a quantity of its rows; `others` are columns that it must have."""
-    ordered = by_key(table, *((PARAMS, TOKENS) if name == LENGTH else (name,)), *others)
+    columns = (PARAMS, TOKENS) if name == LENGTH else (name,)
+    ordered = by_key(table, *columns, *others)
     return ordered, _quantity(ordered, name).to_numpy()
 
 
 def _quantity(table: Table, name: str) -> pd.Series:
-    return table.frame[TOKENS] / table.frame[PARAMS] if name == LENGTH else table.frame[name]
+    if name == LENGTH:
+        return table.frame[TOKENS] / table.frame[PARAMS]
+    return table.frame[name]
 
 
 def _reserved(table: Table) -> np.ndarray:
@@ -217,22 +255,28 @@ def _reserved(table: Table) -> np.ndarray:
 
 def _top_value(values: np.ndarray, among: np.ndarray) -> np.ndarray:
     """Mark the rows that have the largest value of those `among`; none where all have the same."""
-    known = values[among]
-    if not len(known) or known.min() == known.max():
+    chosen = values[among]
+    if not len(chosen) or chosen.min() == chosen.max():
         return np.zeros(len(values), dtype=bool)
-    return np.asarray(among & (values == known.max()))
+    return np.asarray(among & (values == chosen.max()))
 
 
 def _upper_quantile(table: Table, values: np.ndarray, among: np.ndarray, share: float) -> float:
     """Return the value from which on there is at least `share` of the runs `among`; infinite without runs."""
-    runs = pd.Series(values[among]).groupby(by_tag(table, Tag.BLOCK)[among]).max().sort_values(ascending=False)
+    by_run = pd.Series(values[among]).groupby(by_tag(table, Tag.BLOCK)[among])
+    runs = by_run.max().sort_values(ascending=False)
     if runs.empty:
         return np.inf
     return float(runs.iloc[int(np.ceil(share * len(runs))) - 1])
 
 
 def _one_fold(
-    table: Table, ordered: Table, test: np.ndarray, validation: np.ndarray, *, reserve: bool = True
+    table: Table,
+    ordered: Table,
+    test: np.ndarray,
+    validation: np.ndarray,
+    *,
+    reserve: bool = True,
 ) -> pd.DataFrame:
     """Return the fold; rows reserved for the published splits, and twins of test rows, are unused."""
     unused = _reserved(ordered) if reserve else np.zeros(len(test), dtype=bool)
@@ -240,14 +284,10 @@ def _one_fold(
     names = ordered.select(tag=Tag.CONFIG)
     if names:
         twins = by_values(ordered.frame, names)
+        blocks = ordered.select(tag=Tag.BLOCK)
         # the name of a repetition follows that of its run
-        by_run = (
-            ordered.frame[ordered.select(tag=Tag.BLOCK)]
-            .assign(_twin=twins)[test]
-            .sort_values(ordered.select(tag=Tag.BLOCK), kind="stable")
-        )
-        repeated = np.isin(ordered.frame.index, by_run.index[by_run["_twin"].duplicated()])
+        tested = ordered.frame[blocks].assign(_twin=twins)[test].sort_values(blocks, kind="stable")
+        repeated = np.isin(ordered.frame.index, tested.index[tested["_twin"].duplicated()])
         unused = unused | repeated | (~test & np.isin(twins, twins[test]))
-    return as_frame(
-        table, ordered, [without_leaks(assigned(test, validation & ~test, unused), by_tag(ordered, Tag.BLOCK))]
-    )
+    subsets = assigned(test, validation & ~test, unused)
+    return as_frame(table, ordered, [without_leaks(subsets, by_tag(ordered, Tag.BLOCK))])

@@ -10,14 +10,29 @@ from typing import Any
 
 import numpy as np
 
-from perfcast.domains.scaling.sources.mlfoundations_scaling import TASK_COLUMNS, TASKS, evaluation_file, model_file
+from perfcast.domains.scaling.sources.mlfoundations_scaling import (
+    TASK_COLUMNS,
+    TASKS,
+    evaluation_file,
+    model_file,
+)
 from perfcast.utils.io import write_json, write_text
 
-SIZES = {"d=96_l=8_h=4": 10_569_312, "d=512_l=8_h=4": 78_914_048, "d=576_l=24_h=8": 153_677_376, "open_lm_1b": 1.44e9}
+SIZES = {
+    "d=96_l=8_h=4": 10_569_312,
+    "d=512_l=8_h=4": 78_914_048,
+    "d=576_l=24_h=8": 153_677_376,
+    "open_lm_1b": 1.44e9,
+}
 """Parameters by name of the size."""
 MULTIPLIERS = (0.5, 1.0, 4.0, 16.0)
 TRAINING_SETS = ("c4_original", "rpj", "rw_original")
-QUESTIONS = {"hellaswag": (10042, 25), "piqa": (1838, 50), "arc_easy": (2376, 25), "jeopardy": (2117, 0)}
+QUESTIONS = {
+    "hellaswag": (10042, 25),
+    "piqa": (1838, 50),
+    "arc_easy": (2376, 25),
+    "jeopardy": (2117, 0),
+}
 """Task -> number of questions, and percentage of a random choice."""
 VALIDATION_SETS = ("openlm", "c4_val")
 _LAW = {"E": 1.8, "A": 120.0, "B": 150.0, "eta": 0.125}
@@ -44,18 +59,27 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
                 model, evaluation = _draw_model(name, training_set, params, multiplier, random)
                 if number == 0:
                     model["results"][0]["loss"] = -1.0
-                    evaluation["eval_metrics"]["icl"] |= {"piqa": 1.5, "made_up_task": 0.5, "jeopardy": 0.0}
+                    evaluation["eval_metrics"]["icl"] |= {
+                        "piqa": 1.5,
+                        "made_up_task": 0.5,
+                        "jeopardy": 0.0,
+                    }
                 write_json(folder / model_file(name), model)
                 date = f"2024_{1 + number // 24:02d}_{1 + number % 24:02d}-12_00_00"
                 write_json(folder / evaluation_file(name), {**evaluation, "creation_date": date})
                 number += 1
-    lines = (",".join(map(str, row)) for row in (TASK_COLUMNS, *((task, *row) for task, row in QUESTIONS.items())))
-    write_text(folder / TASKS, "".join(f"{line}\n" for line in lines))
+    table = [TASK_COLUMNS, *((task, *facts) for task, facts in QUESTIONS.items())]
+    lines = [",".join(map(str, row)) + "\n" for row in table]
+    write_text(folder / TASKS, "".join(lines))
     write_text(folder / "LICENSE.txt", "Generated text in the place of a license.\n")
 
 
 def _draw_model(
-    name: str, training_set: str, params: float, multiplier: float, random: np.random.Generator
+    name: str,
+    training_set: str,
+    params: float,
+    multiplier: float,
+    random: np.random.Generator,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the content of both files of a model."""
     tokens = 20 * multiplier * params
@@ -63,16 +87,34 @@ def _draw_model(
     results = []
     for position, validation_set in enumerate(VALIDATION_SETS):
         value = loss * (1 + position / 10) * np.exp(random.normal(0, 2e-3))
-        bounds = {"loss_tokens_lower_95": value * 0.997, "loss_tokens_upper_95": value * 1.003}
-        paths = [f"made_up/{validation_set}/shard_0.tar"]
-        results.append({"loss": value, **bounds, "samples_per_second": 1e5, "val_data": paths})
+        results.append(
+            {
+                "loss": value,
+                "loss_tokens_lower_95": value * 0.997,
+                "loss_tokens_upper_95": value * 1.003,
+                "samples_per_second": 1e5,
+                "val_data": [f"made_up/{validation_set}/shard_0.tar"],
+            }
+        )
     accuracies = {}
     for task, (questions, percentage) in QUESTIONS.items():
         share = percentage / 100 + (1 - percentage / 100) / (1 + np.exp(3 * (loss - 3.0)))
         accuracies[task] = float(random.binomial(questions, share) / questions)
     hyperparameters = {
-        **{"params": params, "params_no_embed": 0.8 * params, "tokens": tokens, "lr": 3e-3, "wd": 0.033},
-        **{"warmup": 2000, "cd": 3e-5, "global_bs": 512, "chinchilla_multiplier": multiplier},
+        "params": params,
+        "params_no_embed": 0.8 * params,
+        "tokens": tokens,
+        "lr": 3e-3,
+        "wd": 0.033,
+        "warmup": 2000,
+        "cd": 3e-5,
+        "global_bs": 512,
+        "chinchilla_multiplier": multiplier,
     }
-    names = {"name": name, "dataset_name": training_set}
-    return {**names, "hyperparameters": hyperparameters, "results": results}, {"eval_metrics": {"icl": accuracies}}
+    model = {
+        "name": name,
+        "dataset_name": training_set,
+        "hyperparameters": hyperparameters,
+        "results": results,
+    }
+    return model, {"eval_metrics": {"icl": accuracies}}

@@ -14,7 +14,15 @@ from perfcast.utils.io import write_text
 
 LAW = {"E": 1.7, "A": 400.0, "alpha": 0.34, "B": 410.0, "beta": 0.28}
 """Law of every generated loss in parameters and tokens; bits per byte are 0.4 of it."""
-_SIZES = {"190M": 1.9e8, "370M": 3.7e8, "760M": 7.6e8, "1B": 1.3e9, "3B": 3.2e9, "7B": 6.9e9, "13B": 1.3e10}
+_SIZES = {
+    "190M": 1.9e8,
+    "370M": 3.7e8,
+    "760M": 7.6e8,
+    "1B": 1.3e9,
+    "3B": 3.2e9,
+    "7B": 6.9e9,
+    "13B": 1.3e10,
+}
 _BATCH_TOKENS = 1_048_576
 _TARGET_TOKENS = {"7B": 3.9e12, "13B": 5.0e12}
 _NOISE = 1e-3
@@ -40,8 +48,9 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
         _write_csv(Path(folder) / name, records)
     for size, name in source.TARGETS.items():
         records = _draw_run(size, _TARGET_TOKENS[size], 1 if size == "7B" else evaluations, random)
-        dropped = {source.STEP, source.TOKENS} - set(source.progress_columns(size))
-        records = [{key: value for key, value in record.items() if key not in dropped} for record in records]
+        for missing in {source.STEP, source.TOKENS} - set(source.progress_columns(size)):
+            for record in records:
+                del record[missing]
         _write_csv(Path(folder) / name, records)
     write_text(Path(folder) / "LICENSE", "Generated text in the place of a license.\n")
 
@@ -61,14 +70,17 @@ def _draw_run(size: str, tokens: float, evaluations: int, random: np.random.Gene
                 bits = 0.4 * loss * np.exp(random.normal(0, _NOISE))
                 record[source.bpb_column(part)] = bits
                 record[source.accuracy_column(part)] = 0.25 + 0.75 / (1 + np.exp(6 * (bits - 0.9)))
-        record |= {source.TOKENS: float(step * _BATCH_TOKENS), source.PEAK_RATE: 1e-3, source.BATCH: _BATCH_TOKENS}
+        record[source.TOKENS] = float(step * _BATCH_TOKENS)
+        record[source.PEAK_RATE] = 1e-3
+        record[source.BATCH] = _BATCH_TOKENS
         records.append(record)
     return records
 
 
 def _make_defective(records: list[dict[str, object]]) -> list[dict[str, object]]:
     """Return evaluations with one defect each, made of the first ones."""
-    loss, accuracy = source.LOSSES["c4_en"], source.accuracy_column("hellaswag_val")
+    loss = source.LOSSES["c4_en"]
+    accuracy = source.accuracy_column("hellaswag_val")
     defects: list[dict[str, object]] = [
         {source.STEP: 1, loss: "nan"},
         {source.STEP: 2, loss: "-1.5"},
@@ -81,5 +93,6 @@ def _make_defective(records: list[dict[str, object]]) -> list[dict[str, object]]
 
 def _write_csv(path: Path, records: list[dict[str, object]]) -> None:
     # a defect of the field count is a comma inside a value
-    lines = (",".join(map(str, row)) for row in (records[0], *(record.values() for record in records)))
+    rows = [list(records[0]), *(list(record.values()) for record in records)]
+    lines = [",".join(map(str, row)) for row in rows]
     write_text(path, "".join(f"{line}\n" for line in lines))

@@ -2,7 +2,6 @@
 
 Examples:
     perfcast measure gemm --budget-minutes 5
-    perfcast measure gemm --device cuda --budget-minutes 5
 """
 
 from __future__ import annotations
@@ -17,16 +16,33 @@ from perfcast.cli.arguments import add_shared, number, whole
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument(
-        "--out", type=Path, default=Path("results/measured"), metavar="FOLDER", help="for host_gemm.csv.gz and .json"
+        "--out",
+        type=Path,
+        default=Path("results/measured"),
+        metavar="FOLDER",
+        help="for host_gemm.csv.gz and .json",
     )
     parser.add_argument(
-        "--configurations", type=whole(1, 1_000_000), default=6000, metavar="N", help="distinct configurations"
+        "--configurations",
+        type=whole(1, 1_000_000),
+        default=6000,
+        metavar="N",
+        help="distinct configurations",
     )
-    parser.add_argument("--budget-minutes", type=number(1e-3, 1e5), default=20.0, metavar="M", help="time budget")
     parser.add_argument(
-        "--threads", type=whole(1, 4096), default=os.cpu_count() or 1, metavar="N", help="maximum threads, on a CPU"
+        "--budget-minutes",
+        type=number(1e-3, 1e5),
+        default=20.0,
+        metavar="M",
+        help="time budget",
     )
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where products run")
+    parser.add_argument(
+        "--threads",
+        type=whole(1, 4096),
+        default=os.cpu_count() or 1,
+        metavar="N",
+        help="maximum threads",
+    )
     add_shared(parser, "--seed", seed="seed of sizes and order")
 
 
@@ -41,7 +57,6 @@ def run(options: argparse.Namespace) -> int:
             configurations=options.configurations,
             minutes=options.budget_minutes,
             max_threads=options.threads,
-            device=options.device,
             seed=options.seed,
             progress=lambda done, total, again: show(f"matrix products, {again} repeated", done, total),
         )

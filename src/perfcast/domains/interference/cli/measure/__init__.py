@@ -1,1 +1,0 @@
-"""Measure this machine: interference of neighbors."""
