@@ -427,14 +427,6 @@ class ServerRules(ServerNames):
 
 SERVERS = ServerNames()
 SPEC_POWER = ServerRules({})
-SPEC_CPU2006 = ServerRules(
-    {
-        "SPECint_rate_base2006": "CINT2006rate",
-        "SPECfp_rate_base2006": "CFP2006rate",
-        "SPECint_base2006": "CINT2006speed",
-        "SPECfp_base2006": "CFP2006speed",
-    }
-)
 _SUITE_KINDS = [(mode, kind) for mode in ("rate", "speed") for kind in ("int", "fp")]
 SPEC_CPU2017, SPEC_CPU2026 = (
     ServerRules({f"SPEC{mode}{year}_{kind}_base": f"C{kind.upper()}{year}{mode}" for mode, kind in _SUITE_KINDS})
