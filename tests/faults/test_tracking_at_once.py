@@ -10,7 +10,7 @@ from killing import tiny_project
 from small_project import call, environment
 
 pytestmark = pytest.mark.faults
-PREDICTORS = ["nearest", "power_law", "ridge", "lasso", "elastic_net", "lightgbm", "mlp", "group_pooling"]
+PREDICTORS = ["nearest", "power_law", "ridge", "random_forest", "extra_trees", "lightgbm", "mlp", "group_pooling"]
 ONE_AFTER_THE_OTHER = """
 import json, sys
 from perfcast.cli.main import main
