@@ -15,6 +15,7 @@ SNAKEMAKE ?=
 # A run ends in a state that DVC knows: `dvc exp run` replaces results that dvc.lock does not have. Parameters on the command
 # line are not those of params.yaml, which DVC would record.
 record = $(if $(findstring --config,$(SNAKEMAKE)),,&& mkdir -p results/described && dvc commit --force --quiet)
+REVISION ?= HEAD
 FUZZ_SECONDS ?= 120
 SIZES ?= 1 10 100
 export PATH := $(CURDIR)/$(BIN):$(PATH)
@@ -26,7 +27,7 @@ export DVC_NO_ANALYTICS := true
 unexport PYTHONDONTWRITEBYTECODE
 IMPORTED := hydra.main mlflow.store.tracking.sqlalchemy_store pandas.core.arrays.arrow.extension_types pandas.io.formats.csvs \
 	pyarrow.dataset sklearn.compose sklearn.ensemble snakemake.cli
-.PHONY: help setup bytecode run demo experiment full leaderboard ablation curves pull retry test tests docs site release test-slurm attack faults fuzz mutants lint readme ui benchmark scale clean
+.PHONY: help setup bytecode run demo experiment full leaderboard ablation curves pull retry reproduced test tests docs release test-slurm attack faults fuzz mutants lint readme ui benchmark scale clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z -]*\):.*## /\1: /p' $(MAKEFILE_LIST)
@@ -69,6 +70,9 @@ pull: setup ## fetch the versioned results, and record them as current for Snake
 	snakemake --touch --forceall
 retry: setup ## ingest missing sources again
 	perfcast pipeline forget && snakemake $(SNAKEMAKE) && perfcast summary $(record)
+reproduced: setup ## whether tables and metrics of the default run are those that REVISION pins
+	@dvc diff $(REVISION) --targets results/raw results/standard results/features results/splits results/in_domain
+	@dvc metrics diff --json $(REVISION) --targets results/metrics.json | python benchmarks/reproduced.py
 test: setup ## all tests and linters
 	$(MAKE) --no-print-directory --jobs 2 lint tests
 tests: setup
@@ -100,12 +104,10 @@ scale: setup ## time and memory of every stage at SIZES times the CPU 2017 table
 	python benchmarks/scale --sizes $(SIZES)
 docs: setup ## the documentation site, in build/site
 	NO_MKDOCS_2_WARNING=1 mkdocs build --strict
-site: docs ## the documentation, and the page of every CPU model by the champion, in build/site
-	perfcast champion models --out build/site
 release: setup ## wheel with the champions of both suites, site and checksums of an untagged version, in dist/
 	python .github/release.py --check
 	snakemake $(SNAKEMAKE) results/champion/spec_cpu2026
-	$(MAKE) --no-print-directory site
+	$(MAKE) --no-print-directory docs
 	python .github/release.py
 clean: ## remove all results
 	rm -rf results .snakemake

@@ -37,8 +37,6 @@ COMMANDS = {
     "train: a table that is none": "pipeline train dataset=host_gemm split=random predictor=ridge table=x out=out/x",
     "train: a preset": "pipeline train dataset=host_gemm split=random predictor=ridge out=out/x preset=slow",
     "train: a seed": "pipeline train dataset=host_gemm split=random predictor=ridge out=out/x seeds=[one]",
-    "tune: no trials": "tune host_gemm random ridge --table x --folds x --out out/x --trials 0",
-    "tune: no folds": "tune host_gemm random ridge --table x --folds none --out out/x",
     "evaluate: no runs": "pipeline evaluate host_gemm --table x --runs none --splits a --predictors b --out out/x",
     "evaluate: a level": (
         "pipeline evaluate host_gemm --table x --runs x --splits a --predictors b --out x --level nan"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from pathlib import Path
@@ -25,7 +24,6 @@ from finished_project import finished as make_finished
 from hostile_input import call, one_line
 from small_project import call as run_tool
 
-from perfcast.cli.main import main
 from perfcast.utils.result_digests import FOLDER_RECORD, record_digests, verify_digest
 
 RUN = f"{RUNS}/random/ridge"
@@ -102,37 +100,6 @@ def test_flipped_bit_is_refused_by_the_next_reader(project, capsys, kind, keep_t
     # a record that differs shows as the first file that it does not fit
     assert str(path.parent) in line if path.name == FOLDER_RECORD else path.name.removesuffix(".sha256") in line
     assert "delete" in line or "make it again" in line or "run snakemake" in line
-
-
-@pytest.mark.reliability("a flipped bit in a result is not found by perfcast doctor")
-def test_doctor_names_every_file_that_differs(project, capsys):
-    paths = [path for pattern, _ in READERS.values() for path in project.glob(pattern) if path.suffix != ".sha256"]
-    paths += project.glob("results/headline/*/*.json")
-    paths += [*project.glob("results/model_cards/*.md"), *project.glob("results/report/*.html")]
-    paths += [project / "results" / "standard" / f"{NAME}.rejected.csv"]
-    assert deep(capsys)[0] == []
-    before = {path: flip(path, keep_time=True) for path in dict.fromkeys(paths)}
-    gone = project / RUN / "history.csv"
-    removed = before.pop(gone)
-    gone.unlink()
-    try:
-        differing, status = deep(capsys)
-    finally:
-        restore(gone, removed)
-        for path, content in before.items():
-            restore(path, content)
-    assert status == 1
-    assert {line.partition(" ")[0] for line in differing} == {str(path) for path in (*before, gone)}
-    assert f"{gone} is missing" in " ".join(differing)
-
-
-def deep(capsys) -> tuple[list[str], int]:
-    """Return the results that `perfcast doctor --deep` names, and its status."""
-    capsys.readouterr()
-    status = main(["doctor", "--deep", "--json"])
-    findings = [entry for entry in json.loads(capsys.readouterr().out) if entry["what"] == "results"]
-    assert findings
-    return [entry["fact"] for entry in findings if entry["state"] == "broken"], status
 
 
 def test_copied_run_and_results_without_a_record_are_read(project, tmp_path):

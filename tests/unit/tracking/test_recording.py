@@ -7,7 +7,6 @@ import shutil
 import time
 from pathlib import Path
 
-import optuna
 import pytest
 from mlflow import MlflowClient
 from recorded_results import make_recordable, write_run
@@ -86,25 +85,6 @@ def test_trainings_have_metrics_of_model_and_dataset(original):
     for split in ("random", "unseen"):
         (mape,) = [metric for metric in models[f"ridge-{split}"].metrics if metric.key == "mape"]
         assert (mape.value, mape.dataset_name) == (7.0, f"demo-{split}")
-
-
-def test_trials_of_a_search_are_recorded_once_and_drawn_as_parallel_coordinates(results):
-    path = results / "tuning" / "demo" / "random" / "ridge.db"
-    path.parent.mkdir(parents=True)
-    study = optuna.create_study(storage=f"sqlite:///{path}", study_name="demo/random/ridge/fold_0")
-    study.optimize(lambda trial: trial.suggest_float("clip", 0.5, 2.0), n_trials=3)
-    assert record(results) == 3
-    assert record(results) == 0
-    client, experiment, _ = runs_of(results)
-    trials = client.search_runs([experiment], "tags.`perfcast.kind` = 'trial' and tags.predictor = 'ridge'")
-    assert {float(run.data.params["clip"]) for run in trials} == {run.data.metrics["validation_mape"] for run in trials}
-    assert len(trials) == 3
-    tags = client.get_experiment(experiment).tags
-    (chart,) = json.loads(json.loads(tags["mlflow.sharedViewState.perfcast-search-ridge-random"])["state"])[
-        "compareRunCharts"
-    ]
-    assert (chart["type"], chart["selectedParams"]) == ("PARALLEL", ["clip"])
-    assert tracking.page_addresses(client)["perfcast/demo search ridge-random"].endswith("compareRunsMode=CHART")
 
 
 def test_recording_again_completes_what_was_interrupted_updates_metrics_and_adds_nothing(results):

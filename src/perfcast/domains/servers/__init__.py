@@ -14,7 +14,6 @@ DOMAIN = Domain(
         "spec_cpu2026_unseen_2017": "server_rules.SPEC_CPU2026",
         "spec_power": "server_rules.SPEC_POWER",
     },
-    commands=("facts add", "facts list", "facts power"),
     shift="predictors.training_shift.TrainingShift",
     leakage_checks=("leakage.ANNOUNCEMENTS", "leakage.FACT_DATES"),
     labels={
