@@ -202,8 +202,7 @@ def report_sections(part: DatasetPart, context: ReportContext) -> list[Section]:
 
 def _headline(evaluation: Evaluation) -> dict[str, list[TextTable]]:
     errors, *folded = error_tables.metric_tables(evaluation)
-    all_rows, paired = error_tables.all_rows_tables(evaluation), error_tables.paired_tables(evaluation)
-    return {"errors": [errors], "all_rows": all_rows, "folded": [*folded, *paired]}
+    return {"errors": [errors], "folded": [*folded, *error_tables.paired_tables(evaluation)]}
 
 
 def _inline_plots(part: DatasetPart) -> list[tuple[object, Markup]]:
