@@ -16,7 +16,6 @@ SNAKEMAKE ?=
 # line are not those of params.yaml, which DVC would record.
 record = $(if $(findstring --config,$(SNAKEMAKE)),,&& mkdir -p results/described && dvc commit --force --quiet)
 REVISION ?= HEAD
-FUZZ_SECONDS ?= 120
 SIZES ?= 1 10 100
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export OMP_NUM_THREADS := 1
@@ -27,7 +26,7 @@ export DVC_NO_ANALYTICS := true
 unexport PYTHONDONTWRITEBYTECODE
 IMPORTED := hydra.main mlflow.store.tracking.sqlalchemy_store pandas.core.arrays.arrow.extension_types pandas.io.formats.csvs \
 	pyarrow.dataset sklearn.compose sklearn.ensemble snakemake.cli
-.PHONY: help setup bytecode run demo experiment full leaderboard ablation curves pull retry reproduced test tests docs release test-slurm attack faults fuzz mutants lint readme ui benchmark scale clean
+.PHONY: help setup bytecode run demo experiment full leaderboard ablation curves pull retry reproduced test tests docs release faults lint readme ui benchmark scale clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z -]*\):.*## /\1: /p' $(MAKEFILE_LIST)
@@ -77,18 +76,8 @@ test: setup ## all tests and linters
 	$(MAKE) --no-print-directory --jobs 2 lint tests
 tests: setup
 	python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
-test-slurm: setup ## the miniature pipeline on a Slurm cluster of this machine (root, slurm-wlm, munge)
-	grep -o '^[A-Za-z0-9_.-]*==[^ ]*' requirements.lock > $(VENV)/pins.txt
-	$(PIP) --constraint $(VENV)/pins.txt --editable ".[slurm]" && python -m pytest -m slurm -rs tests/pipeline/test_slurm.py
-attack: setup ## damaged files, wrong input, crafted models and hostile requests, counted by fault (ten minutes)
-	python -m pytest -m "reliability and not faults and not slurm" --numprocesses auto --dist loadfile \
-	--reliability=results/reliability/attack.csv
-faults: setup ## kill runs at 50 moments, fill the disk, start twice at once (half an hour)
-	python -m pytest -m faults --reliability=results/reliability/faults.csv
-fuzz: setup ## random bytes for every reader, FUZZ_SECONDS each
-	$(PIP) --editable ".[fuzz]" && python fuzz/run.py --seconds $(FUZZ_SECONDS) $(TARGETS)
-mutants: setup ## share of small faults, planted in the code, that tests notice (an hour)
-	$(PIP) --editable ".[mutants]" && python benchmarks/mutants.py --out results/reliability/mutants.csv
+faults: setup ## kill runs, fill the disk, start twice at once (a quarter of an hour)
+	python -m pytest -m faults
 lint: setup ## ruff, mypy, snakefmt, deptry
 	ruff check . && ruff format --check . && mypy && deptry src && snakefmt --check --line-length 120 Snakefile workflow
 readme: setup ## examples and tables of README.md and docs/size.md from the default run and, if there, of `make leaderboard` and the experiment power

@@ -17,7 +17,6 @@ from gpu_tables import gpu_table
 from interference_tables import interference_table, known_table, scenario_table
 from markdown_text import fenced, table
 from performance_table import gpu_training_table, performance_table
-from reliability_tables import fault_table, mutant_table
 from scaling_tables import curve_table, scaling_table
 
 import perfcast
@@ -280,10 +279,8 @@ PARTS: dict[str, Callable[[Path], str]] = {
     "network_learners": partial(study, "network_learners"),
     "attention_structure": partial(study, "attention_structure"),
     "program_structures": partial(study, "program_structures"),
-    "faults": fault_table,
     "performance": performance_table,
     "gpu_training": gpu_training_table,
-    "mutants": mutant_table,
     "scaling_errors": scaling_table,
     "curve_errors": curve_table,
     "gpu_errors": gpu_table,

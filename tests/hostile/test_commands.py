@@ -86,7 +86,6 @@ COMMANDS = {
 """Typed words; the folder is the repository, and out/ must stay empty."""
 
 
-@pytest.mark.reliability("commands, flags and environments that are wrong")
 @pytest.mark.parametrize("name", COMMANDS)
 def test_invalid_command_gets_one_line(tmp_path, capsys, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
@@ -140,13 +139,11 @@ PREDICTION_COMMANDS = {
 }
 
 
-@pytest.mark.reliability("commands, flags and environments that are wrong")
 @pytest.mark.parametrize("name", PREDICTION_COMMANDS)
 def test_invalid_prediction_command_gets_one_line(capsys, name):
     refused([*split_words(PREDICTION_COMMANDS[name]), "--champion", project().folder], capsys)
 
 
-@pytest.mark.reliability("--out names a device, a pipe or a link")
 def test_an_answer_does_not_replace_its_input_and_says_what_it_replaces(capsys, tmp_path):
     machines, out = tmp_path / "machines.csv", tmp_path / "answer.csv"
     machines.write_text("processor,chips\nXeon Gold 6148,2\n")
@@ -182,21 +179,18 @@ IMPOSSIBLE = {
 }
 
 
-@pytest.mark.reliability("an impossible machine or month is answered like a possible one")
 @pytest.mark.parametrize("name", IMPOSSIBLE)
 def test_impossible_machine_is_refused(capsys, name):
     arguments, words = IMPOSSIBLE[name]
     refused(["predict", *arguments, "--champion", project().folder], capsys, words)
 
 
-@pytest.mark.reliability("an impossible machine or month is answered like a possible one")
 def test_repeated_vary_is_told(capsys):
     command = ["what-if", *MACHINE[:2], "--vary", "chips=1,2", "--vary", "chips=2,4", "--champion", project().folder]
     status, output = call(command, capsys)
     assert (status, "--vary chips is given 2 times" in output) == (0, True)
 
 
-@pytest.mark.reliability("an impossible machine or month is answered like a possible one")
 def test_given_result_id_is_told_to_be_ignored(capsys):
     assert main(["predict", *MACHINE, "--set", "result_id=x", "--champion", str(project().folder)]) == 0
     assert "result_id 'x' was ignored" in capsys.readouterr().out

@@ -213,7 +213,6 @@ READERS = {
 """A further reader of a file."""
 
 
-@pytest.mark.reliability("wrong configurations and parameters")
 @pytest.mark.parametrize("name", MISTAKES)
 def test_every_reader_refuses_every_mistake_in_one_line(plain, tmp_path, capsys, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
@@ -240,7 +239,6 @@ RESULTS = {"none": "results=", "the project": "results=.", "conf": "results=conf
 
 
 @pytest.mark.slow
-@pytest.mark.reliability("a mistake in the configuration passes until a later job fails or uses another value")
 @pytest.mark.parametrize("name", [*ON_THE_WAY, *RESULTS])
 def test_snakemake_refuses_mistakes_in_one_line(runnable, tmp_path, name):
     project = tmp_path / "project"
@@ -261,7 +259,6 @@ def test_snakemake_refuses_mistakes_in_one_line(runnable, tmp_path, name):
 
 
 @pytest.mark.slow
-@pytest.mark.reliability("a mistake in the configuration passes until a later job fails or uses another value")
 @pytest.mark.parametrize("kind", ["doubled key", "another file"])
 def test_snakemake_refuses_a_doubled_key_of_a_further_configfile(runnable, tmp_path, kind):
     further = tmp_path / "further.yaml"

@@ -130,7 +130,6 @@ ONLY_ROWS = ("rows of nothing", "rows of a letter", "rows of 1e309", "fields wit
 """Defects of rows alone."""
 
 
-@pytest.mark.reliability("hostile source files")
 @pytest.mark.parametrize("defect", TEXTS)
 @pytest.mark.parametrize("source", TABLES)
 def test_defective_table_is_rejected(tmp_path, capsys, source, defect):
@@ -151,7 +150,6 @@ COMPRESSED = {
 }
 
 
-@pytest.mark.reliability("hostile source files")
 @pytest.mark.parametrize("defect", COMPRESSED)
 @pytest.mark.parametrize("source", ["spec_cpu2017", "host_gemm"])
 def test_defective_compression_is_rejected(tmp_path, capsys, source, defect):
@@ -159,7 +157,6 @@ def test_defective_compression_is_rejected(tmp_path, capsys, source, defect):
     assert_rejected(tmp_path, capsys, source, file, COMPRESSED[defect]((generate_files(source) / file).read_bytes()))
 
 
-@pytest.mark.reliability("hostile source files")
 @pytest.mark.parametrize("source", [*TABLES, "gpperf", "help"])
 def test_folder_in_place_of_a_file_is_rejected(tmp_path, capsys, source):
     file = {"gpperf": gpperf.ARCHIVE, "help": "nasbench201/str_arch2idx.pt"}.get(source) or file_of(source)
@@ -179,7 +176,6 @@ MACHINES = {
 }
 
 
-@pytest.mark.reliability("hostile source files")
 @pytest.mark.parametrize("defect", MACHINES)
 def test_defective_machine_description_is_rejected(tmp_path, capsys, defect):
     assert_rejected(tmp_path, capsys, "host_gemm", "host_gemm.json", MACHINES[defect])
@@ -251,7 +247,6 @@ ARCHIVES = {
 }
 
 
-@pytest.mark.reliability("hostile source files")
 @pytest.mark.parametrize("defect", ARCHIVES)
 def test_hostile_archive_is_rejected_and_not_extracted(tmp_path, capsys, defect):
     assert_rejected(tmp_path, capsys, "gpperf", gpperf.ARCHIVE, ARCHIVES[defect])
@@ -262,7 +257,6 @@ def records_of(text: str) -> bytes:
     return write_tar([("a/results.csv", f"{gpperf.HEADER}{text}".encode()), ("a/failed_configs.csv", b"")])
 
 
-@pytest.mark.reliability("hostile source files")
 @pytest.mark.parametrize("text", ["x", "1,2,3,4,5\n" * 7, "\x00" * 50, "9" * 100_000, '"' * 1000])
 def test_archive_without_a_whole_record_is_rejected(tmp_path, capsys, text):
     assert_rejected(tmp_path, capsys, "gpperf", gpperf.ARCHIVE, records_of(text))
@@ -319,7 +313,6 @@ WORKBOOKS = {
 }
 
 
-@pytest.mark.reliability("hostile source files")
 @pytest.mark.parametrize("defect", WORKBOOKS)
 def test_hostile_workbook_is_rejected(tmp_path, capsys, defect):
     assert_rejected(tmp_path, capsys, "perfcastdb", SKU_TABLE, WORKBOOKS[defect]())
@@ -356,7 +349,6 @@ PICKLES = {
 }
 
 
-@pytest.mark.reliability("hostile source files")
 @pytest.mark.parametrize("defect", PICKLES)
 def test_hostile_pickle_is_rejected_and_not_executed(tmp_path, capsys, defect):
     marker = tmp_path / "executed"
@@ -365,7 +357,6 @@ def test_hostile_pickle_is_rejected_and_not_executed(tmp_path, capsys, defect):
     assert not marker.exists()
 
 
-@pytest.mark.reliability("hostile source files")
 @pytest.mark.parametrize(
     "content",
     [b"", b"PK", b"\x80\x02].", json.dumps([1, 2]).encode(), torch_zip(b"\x80\x02].")[:-10]],

@@ -41,12 +41,10 @@ def python(tmp_path_factory):
     return link / "bin" / Path(sys.executable).name
 
 
-@pytest.mark.reliability("paths with spaces")
 def test_a_dry_run_plans_the_whole_graph(project, python):
     assert {"ingest", "standardize", "train", "report", "record"} <= rules_run(run(project, python, "--dry-run"))
 
 
-@pytest.mark.reliability("paths with spaces")
 def test_rules_leave_nothing_but_their_outputs(project, python):
     before = {path.name for path in project.iterdir()} | {"my results", ".snakemake"}
     run(project, python, "--until", "features")

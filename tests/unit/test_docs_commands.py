@@ -160,7 +160,7 @@ def test_dvc_command_lines_set_valid_parameters(page, words):
 
 
 def test_paths_exist_and_sources_and_splits_of_the_experiment_are_documented():
-    named = r"`((?:src|tests|conf|data|workflow|benchmarks|fuzz|examples)/[^`<*{ ]+)`"
+    named = r"`((?:src|tests|conf|data|workflow|benchmarks|examples)/[^`<*{ ]+)`"
     paths = {(page, path) for page, text in TEXT.items() for path in re.findall(named, text)}
     folders = (PROJECT, PROJECT / "src" / "perfcast")
     assert [each for each in sorted(paths) if not any((folder / each[1]).exists() for folder in folders)] == []

@@ -123,7 +123,6 @@ def date_evaluation(results, age):
     os.utime(folder, (moment, moment))
 
 
-@pytest.mark.reliability("the clock is set back between training and evaluation")
 def test_clock_that_is_set_back_costs_no_metric(tmp_path):
     write_run(tmp_path, "random")
     date_evaluation(tmp_path, 1000.0)
@@ -147,7 +146,6 @@ def test_live_run_becomes_the_record_of_its_training(results):
     assert [m.value for m in client.get_metric_history(run_id, "training_live/train_loss")] == [3.0, 2.0]
 
 
-@pytest.mark.reliability("tracking fails while a training runs")
 @pytest.mark.parametrize("uri", ["sqlite:///{folder}/mlflow.db", "http://127.0.0.1:9"], ids=["garbage", "no server"])
 def test_live_store_that_fails_costs_a_line(tmp_path, capsys, uri):
     (tmp_path / "mlflow.db").write_bytes(b"\xff no database" * 100)
@@ -163,7 +161,6 @@ def project(tmp_path):
     return make_recordable(tmp_path / "project")
 
 
-@pytest.mark.reliability("a full disk has no room for the note of a run")
 @pytest.mark.parametrize(
     ("place", "number"),
     [("perfcast.utils.io.Path.write_text", errno.ENOSPC), ("perfcast.utils.io.os.open", errno.EACCES)],

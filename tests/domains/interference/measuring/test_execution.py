@@ -53,7 +53,6 @@ def test_a_workload_that_fails_ends_its_run_alone(tmp_path):
 
 
 @pytest.mark.faults
-@pytest.mark.reliability("a kill of an interference campaign")
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_a_kill_leaves_no_process_no_file_and_no_group(tmp_path, number):
     command = [sys.executable, "-m", "perfcast", "measure", "interference", "--out", str(tmp_path)]

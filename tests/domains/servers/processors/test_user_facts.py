@@ -73,13 +73,11 @@ def test_two_values_of_one_fact_are_refused_and_facts_of_a_user_come_first(tmp_p
     assert listed["channels_per_chip"].family == "Turin" and list_facts("Quantum 7", facts) == []
 
 
-@pytest.mark.reliability("wrong lines in a user's table of facts")
 @pytest.mark.parametrize("day", ["NaT", "nan", "now", "today", "-1", "2026", "20261123", "0001-01-01", "9999-12-31"])
 def test_only_days_are_days(tmp_path, day):
     assert_refused(tmp_path, {"known_from": day}, "known_from must be a day, YYYY-MM-DD, from 1970 to 2100")
 
 
-@pytest.mark.reliability("wrong lines in a user's table of facts")
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -102,7 +100,6 @@ def test_texts_and_counts_are_checked(tmp_path, changes, message):
     assert_refused(tmp_path, changes, message)
 
 
-@pytest.mark.reliability("wrong lines in a user's table of facts")
 @pytest.mark.parametrize(
     ("content", "message"),
     [
