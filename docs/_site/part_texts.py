@@ -198,7 +198,7 @@ def sensitivity(conf: Path) -> str:
                 rows.append([_CHOICES[choice], _VARIANTS[variant], f"`{split}`", f"{counts[variant]:,}", *cells])
         heads = [f"`{name}`" for name in sorted(set(measured["predictor"]))]
         parts.append(table(["choice", "variant", "split", "test rows", *heads], rows))
-    return "\n".join(parts) or "`benchmarks/sensitivity.py` measures them."
+    return "\n".join(parts) or "No results yet."
 
 
 def headline(conf: Path) -> str:

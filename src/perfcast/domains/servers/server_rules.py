@@ -167,7 +167,7 @@ class ServerRules(ServerNames):
     named_columns = ("cpu_model_id", "family", "series", "tier", "suffix")
     power_columns = ("tdp_w", "chips")
     power_meaning = "TDP of the processors alone"
-    # SPECpower results of 2012 to 2023-05 by CPU model and number of processors: benchmarks/power_errors.py prints them
+    # fits of SPECpower results of 2012 to 2023-05 by CPU model and number of processors
     power_ratios = ((0.152, 0.219), (-1.429, 0.361))
     power_targets = ("watts_idle", "watts_100")
     power_remedy = "the power of its processors is unknown, too: add the column watts, or tdp"
