@@ -36,8 +36,7 @@ def main(dataset: str, split: str, predictor: str, results: str, trials: str) ->
     table = read_table(Path(results, "features", f"{dataset}.parquet"))
     folds = read_folds(Path(results, "splits", dataset, f"{split}.parquet"), table)
     outlier = read_dataset(Path("conf"), dataset).label_outlier
-    place = Path(results, "tuning", f"{predictor}.db")
-    place.parent.mkdir(parents=True, exist_ok=True)
+    place = Path(results, f"tuning_{predictor}.db")
     print(f"- splits: [{split}]\n  command: {shlex.join(['python', *sys.argv])}\n  folds:")
     for number, fold in enumerate(folds.columns):
 
@@ -49,10 +48,11 @@ def main(dataset: str, split: str, predictor: str, results: str, trials: str) ->
         storage, sampler = f"sqlite:///{place}", optuna.samplers.TPESampler(seed=number)
         name = f"{dataset}/{split}/{fold}"
         study = optuna.create_study(study_name=name, storage=storage, sampler=sampler, load_if_exists=True)
-        if not study.trials:
+        done = len(study.trials)
+        if not done:
             defaults = predictor_factory(conf, conf.params, machine)(0).get_params(deep=False)
             study.enqueue_trial({name: defaults[name] for name in conf.space})
-        study.optimize(measure, n_trials=max(0, int(trials) - len(study.trials)), catch=(ValueError,))
+        study.optimize(measure, n_trials=max(0, int(trials) - done), catch=(ValueError,))
         print(f"  - {json.dumps(study.best_params)}", flush=True)
 
 
